@@ -1,0 +1,1 @@
+//! How does one agent work on one task? External programs as targets.

@@ -1,0 +1,1 @@
+//! Find out which model, prompt or agent is best, as a library.

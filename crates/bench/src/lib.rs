@@ -1,0 +1,1 @@
+//! How fast are we, beside the alternatives?

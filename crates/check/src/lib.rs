@@ -1,0 +1,1 @@
+//! Is this answer right? The checks over one attempt.

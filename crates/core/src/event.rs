@@ -1,0 +1,77 @@
+//! The one linear stream of what happens in a run.
+//!
+//! The engine makes it; journal, terminal and JSON output are consumers, and a recorded stream
+//! replays through them.
+
+use crate::{Summary, TrialKey, TrialResult, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// The run begins.
+    RunStarted {
+        /// [`crate::SCHEMA_VERSION`] of the writer.
+        schema_version: u32,
+        /// The run's id.
+        run_id: String,
+        /// What will be done.
+        plan: RunPlan,
+    },
+    /// A trial begins.
+    TrialStarted {
+        /// Which one.
+        key: TrialKey,
+    },
+    /// A call of a trial will be made again.
+    Retry {
+        /// Which trial.
+        key: TrialKey,
+        /// How long it waits.
+        delay_ms: u64,
+        /// Why.
+        reason: String,
+    },
+    /// A trial is over.
+    TrialFinished {
+        /// How.
+        result: Box<TrialResult>,
+    },
+    /// Something that people should know and that does not stop the run.
+    Warning {
+        /// A code such as `EVAL_COST_WARNING`.
+        code: String,
+        /// What they should know.
+        message: String,
+    },
+    /// The run is over and its files are written.
+    Done {
+        /// Where they are.
+        run_dir: String,
+        /// The run's verdict.
+        verdict: Verdict,
+        /// What the shell is told.
+        exit_code: u8,
+        /// What is said of it.
+        summary: Box<Summary>,
+    },
+}
+
+/// What a run is about to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// The suite's name.
+    pub suite: String,
+    /// Names of the targets.
+    pub targets: Vec<String>,
+    /// How many cases.
+    pub cases: u64,
+    /// Trials of each case.
+    pub trials: u32,
+    /// Trials in all.
+    pub total: u64,
+    /// The seed.
+    pub seed: u64,
+}

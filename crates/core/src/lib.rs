@@ -1,0 +1,31 @@
+//! The shared words of Bakeoff: what every other crate says when it talks about a conversation,
+//! what it cost, how a trial ended and what a program run means to the shell.
+//!
+//! Nothing here does I/O or knows about time; types that reach disk are `serde`.
+
+mod event;
+mod exit;
+mod message;
+mod money;
+mod request;
+mod response;
+mod secret;
+mod summary;
+mod trial;
+mod usage;
+
+pub use event::{Event, RunPlan};
+pub use exit::ExitCode;
+pub use message::{Content, ImageSource, Message, ToolCall};
+pub use money::{NanoDollars, ParseMoneyError, Prices};
+pub use request::{OutputFormat, Request, Thinking, Tool, ToolChoice};
+pub use response::{FinishReason, Response};
+pub use secret::Redactor;
+pub use summary::{CaseSummary, Interval, RunStats, Summary, TargetSummary};
+pub use trial::{
+    Attempt, CheckResult, ErrorKind, Status, Timing, TrialError, TrialKey, TrialResult, Verdict,
+};
+pub use usage::Usage;
+
+/// Version of every file that Bakeoff writes; readers refuse a newer one.
+pub const SCHEMA_VERSION: u32 = 1;

@@ -1,0 +1,58 @@
+//! Keeping keys out of everything that is written or shown.
+
+/// Knows the secrets of this process and takes them out of any text.
+///
+/// Providers echo keys in error messages and programs print their environment, so every text that
+/// came from outside passes through here before it is stored or shown.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    secrets: Vec<String>,
+}
+
+/// Shorter values are no secrets, and replacing them would garble ordinary text.
+const SHORTEST_SECRET: usize = 8;
+
+/// What stands in a secret's place.
+const MARK: &str = "[redacted]";
+
+impl Redactor {
+    /// Adds a secret; values too short to be one are ignored.
+    pub fn add(&mut self, secret: &str) {
+        let secret = secret.trim();
+        if secret.len() >= SHORTEST_SECRET && !self.secrets.iter().any(|known| known == secret) {
+            self.secrets.push(secret.to_owned());
+            // A secret that contains another must go first, or its rest would stay.
+            self.secrets.sort_by_key(|known| std::cmp::Reverse(known.len()));
+        }
+    }
+
+    /// The text without any secret.
+    pub fn scrub(&self, text: String) -> String {
+        self.secrets.iter().fold(text, |text, secret| {
+            if text.contains(secret.as_str()) { text.replace(secret.as_str(), MARK) } else { text }
+        })
+    }
+}
+
+/// Says how many, never which.
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Redactor({} secrets)", self.secrets.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn longer_secrets_go_first_and_short_ones_are_ignored() {
+        let mut redactor = Redactor::default();
+        for secret in ["sk-12345678", "sk-12345678-long", "short", " sk-12345678 "] {
+            redactor.add(secret);
+        }
+        let text = "key sk-12345678-long, key sk-12345678, short".to_owned();
+        assert_eq!(redactor.scrub(text), "key [redacted], key [redacted], short");
+        assert_eq!(format!("{redactor:?}"), "Redactor(2 secrets)");
+    }
+}

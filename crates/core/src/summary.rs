@@ -1,0 +1,132 @@
+//! What is said of a run when it is over; the contents of `summary.json`.
+
+use crate::{NanoDollars, Status, Usage, Verdict};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The whole of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`crate::SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// The run's id, which is also its folder's name.
+    pub run_id: String,
+    /// The suite's name.
+    pub suite: String,
+    /// The worst over the targets that gate.
+    pub verdict: Verdict,
+    /// One entry per target, in the suite's order.
+    pub targets: Vec<TargetSummary>,
+    /// Everything that depends on the clock.
+    pub stats: RunStats,
+}
+
+/// One target over all its cases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TargetSummary {
+    /// The target's name.
+    pub target: String,
+    /// Whether its verdict counts for the run.
+    pub gate: bool,
+    /// Passed iff every case passed, or, with a suite threshold, iff enough did.
+    pub verdict: Verdict,
+    /// `verdict` is *passed*.
+    pub suite_pass: bool,
+    /// Passed cases / cases.
+    pub suite_pass_rate: f64,
+    /// How many cases there are.
+    pub total_cases: u64,
+    /// Cases that passed.
+    pub passed: u64,
+    /// Cases that failed.
+    pub failed: u64,
+    /// Cases whose verdict depends on errored or skipped trials.
+    pub inconclusive: u64,
+    /// Planned trials of each case.
+    pub trials_per_case: u32,
+    /// Share of a case's trials that must pass.
+    pub pass_threshold: f64,
+    /// Planned trials over all cases.
+    pub total_trials: u64,
+    /// Trials that passed.
+    pub pass_count: u64,
+    /// Trials that were judged; the others errored or were skipped.
+    pub counted: u64,
+    /// Trials that errored.
+    pub errors: u64,
+    /// Errored trials by kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors_by_kind: BTreeMap<String, u64>,
+    /// Trials that were not started.
+    pub skipped: u64,
+    /// Mean of the cases' pass rates among judged trials; absent when nothing was judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_pass_rate: Option<f64>,
+    /// 95 % interval of the pass rate, from judged trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// Tokens, as far as they are known.
+    pub usage: Usage,
+    /// Money, as far as prices are known.
+    pub cost_nanodollars: NanoDollars,
+    /// Judged trials whose price is not known.
+    pub unpriced: u64,
+    /// One entry per case, in the suite's order.
+    pub cases: Vec<CaseSummary>,
+}
+
+/// A range that holds the true rate with 95 % confidence.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// One case under one target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseSummary {
+    /// The case's id.
+    pub id: String,
+    /// Its verdict as a status; `error` when it depends on missing trials.
+    pub status: Status,
+    /// Trials that passed.
+    pub pass_count: u32,
+    /// Planned trials.
+    pub total_trials: u32,
+    /// `pass_count / total_trials`.
+    pub pass_rate: f64,
+    /// Trials that were judged.
+    pub counted: u32,
+    /// Trials that errored.
+    pub errors: u32,
+    /// Mean score of the judged trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// Prompt tokens over its trials, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Answer tokens over its trials, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+}
+
+/// Everything that depends on the clock.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunStats {
+    /// When the run started, RFC 3339.
+    pub started_at: String,
+    /// How long it took.
+    pub elapsed_ms: u64,
+    /// Calls that were made again.
+    pub retries: u64,
+    /// Answers that came from the cache.
+    pub cached: u64,
+    /// Median latency by target, cached answers left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub latency_p50_ms: BTreeMap<String, u64>,
+    /// 95th percentile of latency by target, cached answers left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub latency_p95_ms: BTreeMap<String, u64>,
+}

@@ -1,0 +1,187 @@
+//! One attempt of one target at one case: its name, what it produced and how it was judged.
+
+use crate::{FinishReason, NanoDollars, Usage};
+use serde::{Deserialize, Serialize};
+
+/// The name of a trial. Nothing in it belongs to one process, so results merge by it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TrialKey {
+    /// Name of the target.
+    pub target: String,
+    /// Id of the case.
+    pub case: String,
+    /// Which attempt, from 1.
+    pub trial: u32,
+}
+
+/// How a trial or a case ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// All required checks passed.
+    Passed,
+    /// A required check failed.
+    Failed,
+    /// There is nothing to judge: the provider, the network or the machine got in the way.
+    Error,
+    /// It was not needed, or there was no budget for it.
+    Skipped,
+}
+
+/// What can be said of a case, a target or a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// At or above its threshold, however the missing trials would have ended.
+    Passed,
+    /// Below its threshold, however the missing trials would have ended.
+    Failed,
+    /// It depends on trials that are missing.
+    Inconclusive,
+}
+
+impl Verdict {
+    /// The verdict over several: one failure fails, else one doubt is a doubt.
+    #[must_use]
+    pub fn worst(self, other: Verdict) -> Verdict {
+        match (self, other) {
+            (Verdict::Failed, _) | (_, Verdict::Failed) => Verdict::Failed,
+            (Verdict::Inconclusive, _) | (_, Verdict::Inconclusive) => Verdict::Inconclusive,
+            (Verdict::Passed, Verdict::Passed) => Verdict::Passed,
+        }
+    }
+}
+
+/// What a target produced for one case.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// The answer: a model's text, a program's standard output.
+    pub output: String,
+    /// Why the model stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<FinishReason>,
+    /// A program's standard error.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+    /// A program's exit code; absent when a signal ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Tokens, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Money, where prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<NanoDollars>,
+    /// The answer came from the response cache.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
+    /// How long it took.
+    pub timing: Timing,
+    /// Why there is nothing to judge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<TrialError>,
+}
+
+/// How long a trial took and how long it waited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timing {
+    /// When it started, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// The work itself, without waiting for permits and retries.
+    pub latency_ms: u64,
+    /// From start to end.
+    pub elapsed_ms: u64,
+    /// Calls that were made again.
+    #[serde(default)]
+    pub retries: u32,
+}
+
+/// Why a trial has nothing to judge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct TrialError {
+    /// What kind of trouble.
+    pub kind: ErrorKind,
+    /// What happened, for people; without secrets.
+    pub message: String,
+}
+
+/// Kinds of trouble that keep a trial from being judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The provider throttled it until its deadline.
+    RateLimit,
+    /// The account has nothing left; waiting does not help.
+    Quota,
+    /// Server errors, dropped connections, an unreachable host.
+    Transient,
+    /// The provider refuses the request as it is.
+    InvalidRequest,
+    /// The key is missing, wrong or not allowed to.
+    Auth,
+    /// The conversation is longer than the model can read.
+    ContextOverflow,
+    /// The provider refuses the content.
+    ContentFilter,
+    /// Somebody stopped it.
+    Cancelled,
+    /// It took longer than it may.
+    Timeout,
+    /// The answer is not what the provider's format promises.
+    MalformedResponse,
+    /// The prompt could not be made from the case.
+    Template,
+    /// The program could not be started or watched.
+    Process,
+    /// The trial's task broke.
+    Internal,
+}
+
+/// What one check found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// The check's id, not its kind.
+    pub check: String,
+    /// Its finding, with negation applied.
+    pub passed: bool,
+    /// Whether the trial depends on it.
+    pub required: bool,
+    /// Its share of the score.
+    pub weight: f64,
+    /// Why it failed; empty when it passed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// One finished trial: all that aggregation ever reads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialResult {
+    /// Which trial.
+    pub key: TrialKey,
+    /// How it ended.
+    pub status: Status,
+    /// Weighted share of the checks that passed, from 0 to 1; absent unless judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// What each check found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckResult>,
+    /// What was judged.
+    pub attempt: Attempt,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Verdict::{self, Failed, Inconclusive, Passed};
+
+    #[test]
+    fn one_failure_fails_and_one_doubt_is_a_doubt() {
+        let over = |verdicts: &[Verdict]| verdicts.iter().copied().fold(Passed, Verdict::worst);
+        assert_eq!(over(&[]), Passed);
+        assert_eq!(over(&[Passed, Passed]), Passed);
+        assert_eq!(over(&[Passed, Inconclusive]), Inconclusive);
+        assert_eq!(over(&[Inconclusive, Failed, Passed]), Failed);
+    }
+}

@@ -1,0 +1,50 @@
+//! Tokens.
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens that one or more calls consumed.
+///
+/// The first four never overlap, so each is charged at its own price; `reasoning` is the part of
+/// `output` that was thought and not said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Prompt tokens charged in full.
+    pub input: u64,
+    /// Tokens of the answer, thinking included.
+    pub output: u64,
+    /// Prompt tokens read from the provider's cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_read: u64,
+    /// Prompt tokens written to the provider's cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write: u64,
+    /// The part of `output` that was thinking.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reasoning: u64,
+}
+
+fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
+}
+
+impl Usage {
+    /// Tokens of the prompt, cached or not.
+    pub fn prompt(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+
+    /// All tokens.
+    pub fn total(&self) -> u64 {
+        self.prompt().saturating_add(self.output)
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Usage) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+    }
+}

@@ -1,0 +1,1 @@
+//! How good is it? Suites, cases, trials, artifacts, aggregation and verdicts.

@@ -1,0 +1,1 @@
+//! How do people look at it? Tables and other views of a summary.

@@ -1,0 +1,1 @@
+//! A model provider that does not exist: deterministic answers, latency and limits.

@@ -1,0 +1,1 @@
+//! How sure are we? Pure statistical functions, each with its source.
