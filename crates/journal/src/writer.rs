@@ -1,0 +1,89 @@
+//! Appending.
+
+use crate::Error;
+use serde::Serialize;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How much a power cut may cost. A crash of the process costs nothing.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// An append-only file of JSON lines.
+///
+/// When [`Journal::flush`] has returned, the entries are with the operating system and outlive this
+/// process; they are forced to disk every second and at the end.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    pending: Vec<u8>,
+    /// Dropped to tell the syncing thread that the end has come.
+    stop: Option<mpsc::Sender<()>>,
+    syncing: Option<JoinHandle<std::io::Result<()>>>,
+}
+
+impl Journal {
+    /// Starts a new journal; the file must not exist yet.
+    pub fn create(path: &Path) -> Result<Journal, Error> {
+        let error = |source| Error::Io { action: "create", path: path.to_owned(), source };
+        let file = OpenOptions::new().append(true).create_new(true).open(path).map_err(error)?;
+        let duplicate = file.try_clone().map_err(error)?;
+        let (stop, stopped) = mpsc::channel::<()>();
+        let syncing = std::thread::Builder::new()
+            .name("journal-sync".to_owned())
+            .spawn(move || keep_synced(&duplicate, &stopped))
+            .map_err(error)?;
+        Ok(Journal {
+            path: path.to_owned(),
+            file,
+            pending: Vec::new(),
+            stop: Some(stop),
+            syncing: Some(syncing),
+        })
+    }
+
+    /// Adds an entry to the next [`Journal::flush`].
+    pub fn push(&mut self, entry: &impl Serialize) -> Result<(), Error> {
+        let length = self.pending.len();
+        if let Err(source) = serde_json::to_writer(&mut self.pending, entry) {
+            self.pending.truncate(length);
+            return Err(Error::Encode { path: self.path.clone(), source });
+        }
+        self.pending.push(b'\n');
+        Ok(())
+    }
+
+    /// Hands all pending entries to the operating system in one write.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        let written = self.file.write_all(&self.pending);
+        self.pending.clear();
+        written.map_err(|source| self.error("append to", source))
+    }
+
+    /// Writes what is pending, forces everything to disk and closes the file.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.flush()?;
+        self.stop = None;
+        match self.syncing.take().map(JoinHandle::join) {
+            Some(Ok(Err(source))) => Err(self.error("sync", source)),
+            _ => Ok(()),
+        }
+    }
+
+    fn error(&self, action: &'static str, source: std::io::Error) -> Error {
+        Error::Io { action, path: self.path.clone(), source }
+    }
+}
+
+/// Syncs every interval and once at the end. A thread of its own, because a busy disk can take
+/// longer than a trial.
+fn keep_synced(file: &File, stopped: &mpsc::Receiver<()>) -> std::io::Result<()> {
+    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(SYNC_INTERVAL) {
+        file.sync_data()?;
+    }
+    file.sync_data()
+}
