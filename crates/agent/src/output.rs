@@ -1,0 +1,43 @@
+//! Reading what a program says without trusting it to be short.
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// What was read of a pipe.
+#[derive(Debug, Default)]
+pub(crate) struct Captured {
+    bytes: Vec<u8>,
+    dropped: u64,
+}
+
+impl Captured {
+    /// Reads until the end, keeping the first `most` bytes and counting the rest, so that the
+    /// program is never held up by a full pipe. Progress is kept when the future is dropped.
+    pub(crate) async fn read_from(
+        &mut self,
+        mut pipe: impl AsyncRead + Unpin,
+        most: usize,
+    ) -> std::io::Result<()> {
+        let mut chunk = vec![0; 16 * 1024];
+        loop {
+            let count = pipe.read(&mut chunk).await?;
+            if count == 0 {
+                return Ok(());
+            }
+            let kept = count.min(most - self.bytes.len());
+            self.bytes.extend_from_slice(&chunk[..kept]);
+            self.dropped += (count - kept) as u64;
+        }
+    }
+
+    /// The text; bytes that are not UTF-8 are replaced, and what was dropped is said.
+    pub(crate) fn into_text(self) -> String {
+        let mut text = match String::from_utf8(self.bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        };
+        if self.dropped > 0 {
+            text.push_str(&format!("\n[{} more bytes were not kept]", self.dropped));
+        }
+        text
+    }
+}
