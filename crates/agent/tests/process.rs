@@ -1,5 +1,7 @@
 //! Programs that behave and programs that do not.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
+
 use bakeoff_agent::{Ended, Finished, Program, ProgramError, run};
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Every kind of check, passing, failing and negated.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
+
 use bakeoff_check::{Check, KINDS, Kind, judge};
 use bakeoff_core::{Attempt, Status};
 

@@ -1,5 +1,7 @@
 //! Writing and reading back, through the public door.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
+
 use bakeoff_journal::{Error, Journal, read};
 use proptest::prelude::*;
 use std::fs;
