@@ -1,0 +1,96 @@
+//! How providers write times in headers. Reads no clock.
+
+use std::time::Duration;
+
+/// A duration as Go prints it, in whole milliseconds or finer: `12ms`, `3.334ms`, `7.66s`, `6m0s`.
+pub(crate) fn go_duration(duration: Duration) -> String {
+    // Rounded up: a reset must not be announced too early.
+    let micros = duration.as_nanos().div_ceil(1000);
+    if micros == 0 {
+        return "0s".into();
+    }
+    if micros < 1_000_000 {
+        return format!("{}ms", decimal(micros));
+    }
+    let millis = micros.div_ceil(1000);
+    let (minutes, rest) = (millis / 60_000, millis % 60_000);
+    let (hours, minutes) = (minutes / 60, minutes % 60);
+    let seconds = decimal(rest);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m{seconds}s"),
+        _ => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
+/// Thousandths as a decimal number without needless zeros.
+fn decimal(thousandths: u128) -> String {
+    let text = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Whole seconds, rounded up.
+pub(crate) fn ceil_seconds(duration: Duration) -> u64 {
+    let up = u64::from(duration.subsec_nanos() > 0);
+    duration.as_secs().saturating_add(up)
+}
+
+/// Seconds with three decimals, rounded up.
+pub(crate) fn exact_seconds(duration: Duration) -> String {
+    let millis = ceil_millis(duration);
+    format!("{}.{:03}", millis / 1000, millis % 1000)
+}
+
+/// Whole milliseconds, rounded up.
+pub(crate) fn ceil_millis(duration: Duration) -> u128 {
+    duration.as_nanos().div_ceil(1_000_000)
+}
+
+/// A date as HTTP writes it, from the time since 1970, rounded up to whole seconds.
+pub(crate) fn http_date(since_1970: Duration) -> Option<String> {
+    let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
+    printer.timestamp_to_rfc9110_string(&timestamp(since_1970)?).ok()
+}
+
+/// A date as RFC 3339 writes it, from the time since 1970, rounded up to whole seconds.
+pub(crate) fn rfc3339(since_1970: Duration) -> Option<String> {
+    timestamp(since_1970).map(|timestamp| timestamp.to_string())
+}
+
+fn timestamp(since_1970: Duration) -> Option<jiff::Timestamp> {
+    let seconds = i64::try_from(ceil_seconds(since_1970)).ok()?;
+    jiff::Timestamp::from_second(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_providers_do() {
+        let written: Vec<String> = [0, 12_000, 3_333, 7_660_000, 360_000_000, 179_560_000]
+            .map(|micros| go_duration(Duration::from_micros(micros)))
+            .into();
+        assert_eq!(written, ["0s", "12ms", "3.333ms", "7.66s", "6m0s", "2m59.56s"]);
+        assert_eq!(go_duration(Duration::from_secs(86_400)), "24h0m0s");
+        assert_eq!(go_duration(Duration::from_nanos(999_999_999)), "1s");
+    }
+
+    #[test]
+    fn waits_are_rounded_up() {
+        let wait = Duration::from_nanos(1_200_000_001);
+        assert_eq!(ceil_seconds(wait), 2);
+        assert_eq!(exact_seconds(wait), "1.201");
+        assert_eq!(ceil_millis(wait), 1201);
+        assert_eq!(ceil_seconds(Duration::from_secs(2)), 2);
+    }
+
+    #[test]
+    fn dates_are_written_as_providers_do() {
+        // The date of RFC 9110's own example.
+        let date = Duration::from_millis(784_111_776_500);
+        assert_eq!(http_date(date).unwrap(), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(rfc3339(date).unwrap(), "1994-11-06T08:49:37Z");
+        assert_eq!(http_date(Duration::MAX), None);
+    }
+}

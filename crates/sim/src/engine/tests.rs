@@ -1,0 +1,228 @@
+//! The engine through its public door, in virtual time.
+
+use super::*;
+use crate::TokenCount;
+use crate::{Fault, FixedWindow, Foreign, HeaderStyle, Knee, Outage, Rate, RetryHint, Step};
+use bakeoff_core::{Message, Request};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn request(model: &str) -> Request {
+    Request { model: model.into(), messages: vec![Message::user("hi")], ..Request::default() }
+}
+
+fn with_profile(profile: Profile) -> Engine {
+    Engine::new(Config { seed: 1, profile: Some(profile), ..Config::default() })
+}
+
+fn ask(engine: &Engine, model: &str, ordinal: u32, now: Duration) -> Reply {
+    engine.ask(&Ask { request: &request(model), trial: 1, ordinal, now })
+}
+
+/// How many of the requests that come every `every` until `until` get an answer.
+fn answered(profile: Profile, every: Duration, until: Duration) -> u64 {
+    let engine = with_profile(profile);
+    let mut now = Duration::ZERO;
+    for ordinal in 0.. {
+        if now >= until {
+            break;
+        }
+        ask(&engine, "echo", ordinal, now);
+        now += every;
+    }
+    engine.stats().answered
+}
+
+fn status(reply: &Reply) -> u16 {
+    match &reply.outcome {
+        Outcome::Answer(_) | Outcome::Broken(_) => 200,
+        Outcome::Refused { status, .. } => *status,
+    }
+}
+
+fn fixed(ms: f64) -> Option<Latency> {
+    Some(Latency::Fixed { ms })
+}
+
+#[test]
+fn answers_depend_on_seed_trial_and_ordinal_and_on_nothing_else() {
+    let text = |seed, model: &str, trial, ordinal, now| {
+        let engine = Engine::new(Config { seed, ..Config::default() });
+        ask(&engine, "echo", 9, Duration::ZERO);
+        let request = request(model);
+        match engine.ask(&Ask { request: &request, trial, ordinal, now }).outcome {
+            Outcome::Answer(response) => response.text(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let base = text(1, "sim/prose", 1, 1, MS);
+    assert_eq!(base, text(1, "prose", 1, 1, MS * 9));
+    for other in
+        [text(2, "prose", 1, 1, MS), text(1, "prose", 2, 1, MS), text(1, "prose", 1, 2, MS)]
+    {
+        assert_ne!(base, other);
+    }
+}
+
+#[test]
+fn a_bucket_admits_its_burst_and_then_its_rate() {
+    let requests = Some(Rate { rate_per_s: 5.0, burst: 5.0 });
+    let profile = Profile { requests, ..Profile::default() };
+    assert_eq!(answered(profile.clone(), MS, MS * 10_000), 5 + 49);
+    let steps = vec![Step { at_s: 5.0, requests_per_s: 50.0 }];
+    assert_eq!(answered(Profile { steps, ..profile.clone() }, MS, MS * 10_000), 5 + 25 + 249);
+    let foreign = Some(Foreign { requests_per_s: 4.0 });
+    assert_eq!(answered(Profile { foreign, ..profile.clone() }, MS, MS * 10_000), 5 + 9);
+    let outages = vec![Outage { from_s: 0.0, to_s: 9.0, status: 503 }];
+    assert_eq!(answered(Profile { outages, ..profile.clone() }, MS, MS * 10_000), 5 + 4);
+    // Hammering never lets the bucket recover where rejections are charged.
+    assert_eq!(answered(Profile { failures_charge: true, ..profile }, MS, MS * 10_000), 5);
+}
+
+#[test]
+fn tokens_are_charged_for_prompt_and_answer_together() {
+    let profile = Profile {
+        tokens: Some(Rate { rate_per_s: 50.0, burst: 100.0 }),
+        input_tokens: Some(TokenCount::Fixed(40)),
+        output_tokens: Some(TokenCount::Fixed(60)),
+        ..Profile::default()
+    };
+    // One at once and one every two seconds.
+    assert_eq!(answered(profile, MS, MS * 9_999), 1 + 4);
+}
+
+#[test]
+fn windows_quota_and_caps_hold() {
+    let window = Some(FixedWindow { requests: 7, seconds: 4.0, phase_s: 1.0 });
+    // Windows end at 3 s and 7 s.
+    assert_eq!(answered(Profile { window, ..Profile::default() }, MS, MS * 10_000), 21);
+    let concurrency = Some(3);
+    let profile = Profile { concurrency, latency: fixed(1000.0), ..Profile::default() };
+    assert_eq!(answered(profile, MS, MS * 10_000), 30);
+
+    let engine = with_profile(Profile { daily_quota: Some(2), ..Profile::default() });
+    let replies: Vec<Reply> = (0..3).map(|n| ask(&engine, "echo", n, MS)).collect();
+    assert_eq!(replies.iter().map(status).collect::<Vec<_>>(), [200, 200, 429]);
+    assert!(matches!(replies[2].outcome, Outcome::Refused { code: "insufficient_quota", .. }));
+    assert_eq!(status(&ask(&engine, "echo", 4, Duration::from_secs(86_401))), 200);
+}
+
+#[test]
+fn a_knee_slows_down_instead_of_refusing() {
+    let knee = Some(Knee { k: 2, thrash_at: Some(4) });
+    let engine = with_profile(Profile { knee, latency: fixed(100.0), ..Profile::default() });
+    let delays: Vec<u128> =
+        (0..8).map(|n| ask(&engine, "echo", n, Duration::ZERO).delay.as_millis()).collect();
+    assert_eq!(delays, [100, 100, 150, 200, 312, 450, 612, 800]);
+}
+
+#[test]
+fn outages_give_their_status_and_errors_come_at_their_rate() {
+    let outages = vec![Outage { from_s: 1.0, to_s: 2.0, status: 529 }];
+    let engine = with_profile(Profile { outages, ..Profile::default() });
+    let statuses = [0, 1000, 1999, 2000].map(|ms| status(&ask(&engine, "echo", 0, MS * ms)));
+    assert_eq!(statuses, [200, 529, 529, 200]);
+
+    let engine = with_profile(Profile { error_rate: 0.1, ..Profile::default() });
+    // The same request again and again: what fails is the provider, not the request.
+    (0..2000).for_each(|_| drop(ask(&engine, "echo", 0, MS)));
+    let failed = engine.stats().refused[&500];
+    assert!((160..=240).contains(&failed), "{failed}");
+}
+
+#[test]
+fn a_flaky_request_fails_at_its_rate_and_gets_through_when_retried() {
+    let engine = Engine::new(Config::default());
+    let mut first_failures = 0;
+    for ordinal in 0..1000 {
+        let mut tries = 0;
+        while status(&ask(&engine, "flaky-0.5", ordinal, MS)) != 200 {
+            tries += 1;
+            assert!(tries < 30);
+        }
+        first_failures += u32::from(tries > 0);
+    }
+    assert!((450..=550).contains(&first_failures), "{first_failures}");
+    let refused = engine.stats().refused;
+    assert_eq!(refused.keys().copied().collect::<Vec<_>>(), [500, 503]);
+}
+
+#[test]
+fn a_rejection_says_how_long_to_wait_and_that_is_true() {
+    let profile = Profile {
+        requests: Some(Rate { rate_per_s: 0.7, burst: 1.0 }),
+        retry_after: RetryHint::Exact,
+        headers: HeaderStyle::OpenAi,
+        ..Profile::default()
+    };
+    let engine = with_profile(profile);
+    let reply = ask(&engine, "echo", 0, Duration::ZERO);
+    assert_eq!(reply.headers[1], ("x-ratelimit-remaining-requests".into(), "0".into()));
+    let reply = ask(&engine, "echo", 1, MS);
+    assert!(matches!(reply.outcome, Outcome::Refused { code: "rate_limit_exceeded", .. }));
+    assert!(reply.headers.contains(&("retry-after".into(), "1.428".into())), "{reply:?}");
+    assert_eq!(status(&ask(&engine, "echo", 1, MS * 1428)), 429);
+    assert_eq!(status(&ask(&engine, "echo", 1, MS * 1429)), 200);
+}
+
+#[test]
+fn dates_count_from_the_epoch() {
+    let profile = Profile {
+        requests: Some(Rate { rate_per_s: 1.0, burst: 1.0 }),
+        retry_after: RetryHint::HttpDate,
+        ..Profile::default()
+    };
+    let engine = with_profile(profile);
+    engine.set_epoch(Duration::from_secs(784_111_776));
+    engine.set_epoch(Duration::from_secs(1));
+    ask(&engine, "echo", 0, Duration::ZERO);
+    let headers = ask(&engine, "echo", 1, Duration::ZERO).headers;
+    assert_eq!(headers[0].1, "Sun, 06 Nov 1994 08:49:38 GMT");
+}
+
+#[test]
+fn latency_comes_from_the_persona_then_the_config_then_the_name_then_the_profile() {
+    let delay = |config: Config, model| {
+        ask(&Engine::new(config), model, 0, Duration::ZERO).delay.as_millis()
+    };
+    let mut config = Config::default();
+    assert_eq!(delay(config.clone(), "echo"), 0);
+    assert_eq!(delay(config.clone(), "slow"), 10_000);
+    config.profile = Some(Profile { latency: fixed(1.0), ..Profile::default() });
+    assert_eq!(delay(config.clone(), "echo"), 1);
+    assert_eq!(delay(config.clone(), "slow"), 10_000);
+    config.latency = fixed(2.0);
+    assert_eq!(delay(config.clone(), "echo"), 2);
+    assert_eq!(delay(config.clone(), "slow"), 2);
+    let persona = Persona { latency: fixed(3.0), ..Persona::default() };
+    config.models.insert("slow".into(), persona);
+    assert_eq!(delay(config, "sim/slow"), 3);
+}
+
+#[test]
+fn stats_count_everything() {
+    let engine = Engine::new(Config { latency: fixed(100.0), ..Config::default() });
+    for (model, ms) in [("echo", 0), ("echo", 10), ("fault-401", 20), ("fault-empty", 150)] {
+        ask(&engine, model, 0, MS * ms);
+    }
+    let stats = engine.stats();
+    assert_eq!((stats.requests, stats.answered, stats.broken), (4, 2, 1));
+    assert_eq!(stats.refused, BTreeMap::from([(401, 1)]));
+    assert_eq!((stats.in_flight, stats.peak_in_flight), (1, 2));
+    assert_eq!((stats.input_tokens, stats.output_tokens), (2, 2));
+    assert_eq!(engine.stats_at(MS * 250).in_flight, 0);
+    let json = serde_json::to_value(engine.stats()).unwrap();
+    assert_eq!(json["refused"]["401"], 1);
+}
+
+#[test]
+fn faults_are_what_their_names_say() {
+    let engine = Engine::new(Config::default());
+    let outcome = |model| ask(&engine, model, 0, MS).outcome;
+    assert_eq!(outcome("fault-malformed"), Outcome::Broken(Fault::Malformed));
+    assert_eq!(outcome("fault-truncated"), Outcome::Broken(Fault::Truncated));
+    assert_eq!(outcome("fault-nonutf8"), Outcome::Broken(Fault::NonUtf8));
+    assert_eq!(outcome("fault-empty"), Outcome::Broken(Fault::Empty));
+    let Outcome::Refused { status, code, .. } = outcome("sim/fault-401") else { panic!() };
+    assert_eq!((status, code), (401, "invalid_api_key"));
+}

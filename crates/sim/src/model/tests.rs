@@ -1,0 +1,158 @@
+//! What models answer, before limits.
+
+use super::*;
+use crate::Canned;
+use bakeoff_core::{Tool, ToolChoice};
+use serde_json::json;
+
+fn request(model: &str, said: &str) -> Request {
+    Request { model: model.into(), messages: vec![Message::user(said)], ..Request::default() }
+}
+
+fn answer_as(request: &Request, persona: Option<&Persona>, trial: u32) -> Response {
+    let name = request.model.as_str();
+    let key = Key::new(1, name, request, trial, 0);
+    let scene = Scene { name, persona, request, key, input_tokens: None, output_tokens: None };
+    match draft(Model::named(name, persona), &scene) {
+        Draft::Answer(response) => response,
+        Draft::Broken(fault) => panic!("{fault:?}"),
+    }
+}
+
+fn answer(request: &Request) -> Response {
+    answer_as(request, None, 0)
+}
+
+fn weather() -> Tool {
+    let parameters = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    Tool { name: "weather".into(), description: String::new(), parameters }
+}
+
+#[test]
+fn echo_repeats_the_last_user_message() {
+    let mut request = request("echo", "first");
+    request.messages.push(Message::assistant("said"));
+    request.messages.push(Message::user("grüezi"));
+    request.messages.push(Message::assistant("prefix"));
+    let response = answer(&request);
+    assert_eq!(response.text(), "grüezi");
+    assert_eq!(response.finish, FinishReason::Stop);
+    // 5 + 4 + 6 + 6 characters, and 6.
+    assert_eq!((response.usage.input, response.usage.output), (6, 2));
+}
+
+#[test]
+fn pass_says_ok_as_often_as_its_name_says() {
+    let request = request("pass-0.7", "question");
+    let texts: Vec<String> =
+        (0..2000).map(|trial| answer_as(&request, None, trial).text()).collect();
+    assert!(texts.iter().all(|text| text == "ok" || text == "no"));
+    let ok = texts.iter().filter(|text| *text == "ok").count();
+    assert!((1340..=1460).contains(&ok), "{ok}");
+}
+
+#[test]
+fn tool_calls_the_first_tool_and_then_says_its_result() {
+    let mut request = request("tool", "Zürich");
+    request.tools = vec![weather(), Tool { name: "other".into(), ..weather() }];
+    let response = answer(&request);
+    assert_eq!(response.finish, FinishReason::ToolCalls);
+    let call = response.tool_calls().next().unwrap().clone();
+    assert_eq!((call.name.as_str(), call.arguments), ("weather", json!({ "city": "Zürich" })));
+
+    request.messages.push(response.into_message());
+    request.messages.push(Message::ToolResult {
+        tool_call_id: call.id,
+        name: call.name,
+        content: vec![Content::text("sunny")],
+        is_error: false,
+    });
+    assert_eq!(answer(&request).text(), "sunny");
+}
+
+#[test]
+fn tool_choice_is_obeyed() {
+    let mut request = request("tool", "hi");
+    request.tools = vec![weather(), Tool { name: "other".into(), ..weather() }];
+    request.tool_choice = Some(ToolChoice::None);
+    assert_eq!(answer(&request).tool_calls().count(), 0);
+    request.tool_choice = Some(ToolChoice::Tool("other".into()));
+    assert_eq!(answer(&request).tool_calls().next().unwrap().name, "other");
+    request.model = "anything".into();
+    assert_eq!(answer(&request).tool_calls().next().unwrap().name, "other");
+    request.tool_choice = Some(ToolChoice::Auto);
+    assert_eq!(answer(&request).tool_calls().count(), 0);
+}
+
+#[test]
+fn a_schema_shapes_made_up_answers_and_verdicts() {
+    let schema = json!({ "properties": { "winner": { "type": "integer" } } });
+    let output = Some(OutputFormat::Schema { name: "verdict".into(), schema });
+    let said = "[quality 0.1] [quality 0.3] [quality 0.2]";
+    let judged = Request { output: output.clone(), ..request("judge", said) };
+    assert_eq!(answer(&judged).text(), r#"{"winner":2}"#);
+    assert_eq!(answer(&request("judge", said)).text(), "2");
+    let other = Request { output, ..request("anything", said) };
+    assert_eq!(answer(&other).text(), r#"{"winner":1}"#);
+}
+
+#[test]
+fn other_names_carry_their_quality() {
+    let expected = format!("[quality {:.2}]", prose::quality("anything"));
+    let first = answer(&request("anything", "hi")).text();
+    assert!(first.ends_with(&expected), "{first}");
+    assert_ne!(first, answer_as(&request("anything", "hi"), None, 1).text());
+    let good = Persona { quality: Some(1.0), ..Persona::default() };
+    let text = answer_as(&request("anything", "hi"), Some(&good), 0).text();
+    assert!(text.ends_with("[quality 1.00]"), "{text}");
+}
+
+#[test]
+fn personas_give_prepared_answers_right_or_wrong() {
+    let canned = Canned { when: "capital".into(), answer: "Paris".into() };
+    let mut persona = Persona { answers: vec![canned], pass: Some(0.25), ..Persona::default() };
+    let request = request("student", "The capital of France?");
+    let right = (0..2000)
+        .map(|trial| answer_as(&request, Some(&persona), trial).text())
+        .inspect(|text| assert!(text == "Paris" || text == "I do not know.", "{text}"))
+        .filter(|text| text == "Paris")
+        .count();
+    assert!((440..=560).contains(&right), "{right}");
+    persona.pass = None;
+    assert_eq!(answer_as(&request, Some(&persona), 0).text(), "Paris");
+}
+
+#[test]
+fn long_answers_are_cut() {
+    let mut request = request("echo", "12345678901");
+    request.max_tokens = Some(2);
+    let response = answer(&request);
+    assert_eq!((response.text().as_str(), response.usage.output), ("12345678", 2));
+    assert_eq!(response.finish, FinishReason::Length);
+    request.max_tokens = Some(3);
+    assert_eq!(answer(&request).finish, FinishReason::Stop);
+}
+
+#[test]
+fn thinking_comes_first_and_counts() {
+    let mut request = request("echo", "hi");
+    request.thinking = Some(Thinking::Effort("low".into()));
+    let response = answer(&request);
+    assert!(matches!(&response.content[0], Content::Thinking { signature: Some(_), .. }));
+    assert_eq!(response.text(), "hi");
+    assert!(response.usage.reasoning > 5);
+    assert_eq!(response.usage.output, response.usage.reasoning + 1);
+    request.max_tokens = Some(3);
+    let cut = answer(&request);
+    assert_eq!((cut.usage.output, cut.usage.reasoning), (3, 3));
+    assert_eq!((cut.text().as_str(), cut.finish), ("", FinishReason::Length));
+    for off in [Thinking::Budget(0), Thinking::Effort("none".into())] {
+        request.thinking = Some(off);
+        assert_eq!(answer(&request).content.len(), 1);
+    }
+}
+
+#[test]
+fn huge_is_huge() {
+    assert!(answer(&request("fault-huge", "hi")).text().len() > 10_000_000);
+}

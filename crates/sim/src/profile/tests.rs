@@ -1,0 +1,141 @@
+//! Reading profile files.
+
+use super::*;
+use std::time::Duration;
+
+const EVERYTHING: &str = r#"
+[[profile]]
+name = "rpm-300-burst-5"
+items = 1500
+latency = { kind = "lognormal", median_ms = 800, sigma = 0.4 }
+input_tokens = 400
+output_tokens = { median = 150, sigma = 0.5 }
+headers = "none"
+retry_after = "none"
+requests = { rate_per_s = 5.0, burst = 5 }
+tokens = { rate_per_s = 5000.0, burst = 20000 }
+input_tokens_limit = { rate_per_s = 4000.0, burst = 8000 }
+output_tokens_limit = { rate_per_s = 1000.0, burst = 2000 }
+window = { requests = 100, seconds = 10, phase_s = 3 }
+concurrency = 30
+knee = { k = 24, thrash_at = 200 }
+steps = [{ at_s = 60, requests_per_s = 20.0 }, { at_s = 180, requests_per_s = 2.0 }]
+outages = [{ from_s = 60, to_s = 90, status = 503 }]
+foreign = { requests_per_s = 2.0 }
+daily_quota = 500
+failures_charge = false
+error_rate = 0.01
+
+[[profile]]
+"#;
+
+#[test]
+fn reads_every_key() {
+    let profiles = Profile::parse_file_text(EVERYTHING).unwrap();
+    assert_eq!(
+        profiles[0],
+        Profile {
+            name: "rpm-300-burst-5".into(),
+            items: Some(1500),
+            latency: Some(Latency::Lognormal { median_ms: 800.0, sigma: 0.4 }),
+            input_tokens: Some(TokenCount::Fixed(400)),
+            output_tokens: Some(TokenCount::Lognormal { median: 150.0, sigma: 0.5 }),
+            headers: HeaderStyle::None,
+            retry_after: RetryHint::None,
+            requests: Some(Rate { rate_per_s: 5.0, burst: 5.0 }),
+            tokens: Some(Rate { rate_per_s: 5000.0, burst: 20000.0 }),
+            input_tokens_limit: Some(Rate { rate_per_s: 4000.0, burst: 8000.0 }),
+            output_tokens_limit: Some(Rate { rate_per_s: 1000.0, burst: 2000.0 }),
+            window: Some(FixedWindow { requests: 100, seconds: 10.0, phase_s: 3.0 }),
+            concurrency: Some(30),
+            knee: Some(Knee { k: 24, thrash_at: Some(200) }),
+            steps: vec![
+                Step { at_s: 60.0, requests_per_s: 20.0 },
+                Step { at_s: 180.0, requests_per_s: 2.0 },
+            ],
+            outages: vec![Outage { from_s: 60.0, to_s: 90.0, status: 503 }],
+            foreign: Some(Foreign { requests_per_s: 2.0 }),
+            daily_quota: Some(500),
+            failures_charge: false,
+            error_rate: 0.01,
+        }
+    );
+    assert_eq!(profiles[1], Profile { name: "profile-2".into(), ..Profile::default() });
+}
+
+#[test]
+fn reads_every_word() {
+    let words = |key: &str, value: &str| {
+        let text = format!("[[profile]]\n{key} = {value:?}");
+        Profile::parse_file_text(&text).map(|mut profiles| profiles.remove(0))
+    };
+    let styles = ["none", "openai", "anthropic", "groq", "retry-after-only", "wrong"];
+    let read: Vec<HeaderStyle> =
+        styles.iter().map(|word| words("headers", word).unwrap().headers).collect();
+    use HeaderStyle as H;
+    assert_eq!(read, [H::None, H::OpenAi, H::Anthropic, H::Groq, H::RetryAfterOnly, H::Wrong]);
+    let hints = ["none", "exact", "ceil", "full", "60s", "http-date", "ms", "zero", "garbage"];
+    let read: Vec<RetryHint> =
+        hints.iter().map(|word| words("retry_after", word).unwrap().retry_after).collect();
+    use RetryHint as R;
+    let minute = R::Fixed(Duration::from_secs(60));
+    assert_eq!(
+        read,
+        [R::None, R::Exact, R::Ceil, R::Full, minute, R::HttpDate, R::Ms, R::Zero, R::Garbage]
+    );
+    assert!(words("headers", "azure").is_err());
+    assert!(words("retry_after", "1.5s").is_err());
+}
+
+#[test]
+fn a_wrong_value_is_found_at_its_place() {
+    let text = "# ä\n[[profile]]\nname = \"ä\"\nrequests = { rate_per_s = -5, burst = 5 }\n";
+    let error = Profile::parse_file_text(text).unwrap_err();
+    assert_eq!(error.to_string(), "line 4, column 27: -5 is not a positive number");
+
+    let error = Profile::parse_file_text("[[profile]]\n  burst = 3\n").unwrap_err();
+    let Error::File { line, column, message } = error else { panic!("{error}") };
+    assert_eq!((line, column), (2, 3));
+    assert!(message.starts_with("unknown field `burst`, expected one of"), "{message}");
+
+    for bad in [
+        "requests = { rate_per_s = nan, burst = 5 }",
+        "requests = { rate_per_s = 1, burst = 0 }",
+        "requests = { rate_per_s = 1 }",
+        "window = { requests = 0, seconds = 1 }",
+        "window = { requests = 1, seconds = 0 }",
+        "concurrency = 0",
+        "knee = { k = 0 }",
+        "outages = [{ from_s = 1, to_s = 2, status = 200 }]",
+        "error_rate = 1.5",
+        "input_tokens = -1",
+        "output_tokens = { median = 0, sigma = 1 }",
+        "latency = { kind = \"fixed\" }",
+        "latency = { kind = \"fixed\", ms = 1, sigma = 1 }",
+        "latency = { kind = \"lognormal\", median_ms = -1, sigma = 1 }",
+    ] {
+        let text = format!("[[profile]]\n{bad}\n");
+        let error = Profile::parse_file_text(&text).unwrap_err();
+        assert!(matches!(error, Error::File { line: 2, .. }), "{bad}: {error:?}");
+    }
+}
+
+#[test]
+fn keys_that_do_not_fit_together_are_refused_by_name() {
+    for (bad, part) in [
+        ("steps = [{ at_s = 1, requests_per_s = 1 }]", "`requests`, which is missing"),
+        (
+            "requests = { rate_per_s = 1, burst = 1 }\n\
+             steps = [{ at_s = 2, requests_per_s = 1 }, { at_s = 1, requests_per_s = 1 }]",
+            "in the order",
+        ),
+        ("outages = [{ from_s = 2, to_s = 1 }]", "before"),
+        ("foreign = { requests_per_s = 1 }", "both are missing"),
+        ("knee = { k = 5, thrash_at = 4 }", "below `k`"),
+    ] {
+        let text = format!("[[profile]]\nname = \"odd\"\n{bad}\n");
+        let message = Profile::parse_file_text(&text).unwrap_err().to_string();
+        assert!(message.starts_with("profile `odd`: ") && message.contains(part), "{message}");
+    }
+    assert_eq!(Profile::parse_file_text("").unwrap_err(), Error::NoProfile);
+}
