@@ -1,0 +1,329 @@
+//! Server-sent events, parsed as their bytes arrive.
+//!
+//! Follows the [event stream rules](https://html.spec.whatwg.org/multipage/server-sent-events.html)
+//! of WHATWG. It leaves to others what the events mean and when to connect again, so ids are
+//! those of the event itself and not inherited from earlier ones.
+
+/// One event of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SseEvent {
+    /// Its kind; absent when the stream does not say or says nothing.
+    pub event: Option<String>,
+    /// Its data lines, joined by line feeds.
+    pub data: String,
+    /// Its id.
+    pub id: Option<String>,
+    /// Milliseconds to wait before connecting again.
+    pub retry: Option<u64>,
+}
+
+/// Why a stream cannot be read on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SseError {
+    /// An event is longer than the parser accepts.
+    #[error("a server-sent event is longer than {limit} bytes")]
+    TooLong {
+        /// The most bytes that one event may have.
+        limit: usize,
+    },
+    /// A field is not UTF-8.
+    #[error("a server-sent event is not UTF-8")]
+    NotUtf8,
+}
+
+/// A push parser: give it bytes as they come, cut wherever the network cut them.
+///
+/// ```
+/// use bakeoff_llm::sse::SseParser;
+///
+/// let mut parser = SseParser::new();
+/// let mut events = Vec::new();
+/// parser.feed(b"event: greeting\ndata: hel", &mut events)?;
+/// assert!(events.is_empty());
+/// parser.feed(b"lo\n\n", &mut events)?;
+/// assert_eq!(events[0].event.as_deref(), Some("greeting"));
+/// assert_eq!(events[0].data, "hello");
+/// # Ok::<(), bakeoff_llm::sse::SseError>(())
+/// ```
+#[derive(Debug)]
+pub struct SseParser {
+    limit: usize,
+    /// Start of a line whose end has not come yet.
+    line: Vec<u8>,
+    /// Data lines of the event so far, each with its line feed.
+    data: Vec<u8>,
+    event: Option<String>,
+    id: Option<String>,
+    retry: Option<u64>,
+    /// A line feed that comes next belongs to the carriage return before it.
+    skip_line_feed: bool,
+    /// No line has ended yet, so the line may start with a byte order mark.
+    first_line: bool,
+    failed: Option<SseError>,
+}
+
+impl Default for SseParser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SseParser {
+    /// Most bytes of one event unless said otherwise: far above any answer, far below any memory.
+    pub const DEFAULT_LIMIT: usize = 16 << 20;
+
+    /// A parser at the start of a stream.
+    pub fn new() -> Self {
+        Self::with_limit(Self::DEFAULT_LIMIT)
+    }
+
+    /// A parser that accepts at most `limit` bytes per event.
+    pub fn with_limit(limit: usize) -> Self {
+        SseParser {
+            limit,
+            line: Vec::new(),
+            data: Vec::new(),
+            event: None,
+            id: None,
+            retry: None,
+            skip_line_feed: false,
+            first_line: true,
+            failed: None,
+        }
+    }
+
+    /// Reads on, and adds the events that are complete now to `events`.
+    ///
+    /// An event that the stream never ends is never given, as the rules demand.
+    ///
+    /// # Errors
+    ///
+    /// After the first error every call fails the same way; events before it were added.
+    pub fn feed(&mut self, mut bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        while let Some(&first) = bytes.first() {
+            if std::mem::take(&mut self.skip_line_feed) && first == b'\n' {
+                bytes = &bytes[1..];
+                continue;
+            }
+            let Some(end) = line_end(bytes) else {
+                self.check_room(bytes.len())?;
+                self.line.extend_from_slice(bytes);
+                return Ok(());
+            };
+            self.check_room(end)?;
+            let event = if self.line.is_empty() {
+                self.end_line(&bytes[..end])
+            } else {
+                let mut line = std::mem::take(&mut self.line);
+                line.extend_from_slice(&bytes[..end]);
+                let event = self.end_line(&line);
+                line.clear();
+                self.line = line;
+                event
+            };
+            events.extend(event?);
+            self.skip_line_feed = bytes[end] == b'\r';
+            bytes = &bytes[end + 1..];
+        }
+        Ok(())
+    }
+
+    fn fail<T>(&mut self, error: SseError) -> Result<T, SseError> {
+        self.failed = Some(error);
+        Err(error)
+    }
+
+    fn check_room(&mut self, more: usize) -> Result<(), SseError> {
+        let kept = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let held = self.line.len() + self.data.len() + kept(&self.event) + kept(&self.id);
+        if more > self.limit.saturating_sub(held) {
+            return self.fail(SseError::TooLong { limit: self.limit });
+        }
+        Ok(())
+    }
+
+    fn end_line(&mut self, mut line: &[u8]) -> Result<Option<SseEvent>, SseError> {
+        if std::mem::take(&mut self.first_line) {
+            line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        }
+        if line.is_empty() {
+            return self.end_event();
+        }
+        let (name, value) = match line.iter().position(|&byte| byte == b':') {
+            Some(colon) => (&line[..colon], &line[colon + 1..]),
+            None => (line, &b""[..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"data" => {
+                self.data.extend_from_slice(value);
+                self.data.push(b'\n');
+            }
+            b"event" => self.event = Some(self.utf8(value)?),
+            b"id" if !value.contains(&0) => self.id = Some(self.utf8(value)?),
+            b"retry" => self.retry = digits(value).or(self.retry),
+            // A comment, or a field of a kind that the rules do not know.
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn utf8(&mut self, value: &[u8]) -> Result<String, SseError> {
+        match std::str::from_utf8(value) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => self.fail(SseError::NotUtf8),
+        }
+    }
+
+    fn end_event(&mut self) -> Result<Option<SseEvent>, SseError> {
+        let event = self.event.take().filter(|event| !event.is_empty());
+        let (id, retry) = (self.id.take(), self.retry.take());
+        // Without a data line there is no event; one empty data line is an event without text.
+        if self.data.pop().is_none() {
+            return Ok(None);
+        }
+        match String::from_utf8(std::mem::take(&mut self.data)) {
+            Ok(data) => Ok(Some(SseEvent { event, data, id, retry })),
+            Err(_) => self.fail(SseError::NotUtf8),
+        }
+    }
+}
+
+/// Where the first line ends.
+fn line_end(bytes: &[u8]) -> Option<usize> {
+    // Whole blocks without a branch per byte, which the compiler turns into vector instructions.
+    const BLOCK: usize = 32;
+    let ends = |byte: u8| (byte == b'\n') | (byte == b'\r');
+    let mut start = 0;
+    for block in bytes.chunks_exact(BLOCK) {
+        if block.iter().fold(false, |hit, &byte| hit | ends(byte)) {
+            break;
+        }
+        start += BLOCK;
+    }
+    bytes[start..].iter().position(|&byte| ends(byte)).map(|at| start + at)
+}
+
+fn digits(value: &[u8]) -> Option<u64> {
+    // `u64::from_str` would also take a plus sign, which the rules do not.
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(bytes: &[u8]) -> Result<Vec<SseEvent>, SseError> {
+        let mut events = Vec::new();
+        SseParser::new().feed(bytes, &mut events).map(|()| events)
+    }
+
+    fn data(texts: &[&str]) -> Vec<SseEvent> {
+        texts.iter().map(|&data| SseEvent { data: data.into(), ..Default::default() }).collect()
+    }
+
+    #[test]
+    fn events_end_at_empty_lines_however_lines_end() {
+        let cases: &[(&[u8], &[&str])] = &[
+            (b"", &[]),
+            (b"\n\n\n", &[]),
+            (b"data: a\n\n", &["a"]),
+            (b"data: a\r\r", &["a"]),
+            (b"data: a\r\n\r\n", &["a"]),
+            (b"data: a\n\r\n", &["a"]),
+            (b"data: a\r\n\n", &["a"]),
+            (b"data: a\n\ndata: b\n\n", &["a", "b"]),
+            (b"data: a\ndata: b\n\n", &["a\nb"]),
+            (b"data:a\n\n", &["a"]),
+            (b"data:  a\n\n", &[" a"]),
+            (b"data:\ta\n\n", &["\ta"]),
+            (b"data: a:b\n\n", &["a:b"]),
+            (b"data\n\n", &[""]),
+            (b"data:\n\n", &[""]),
+            (b"data\ndata\n\n", &["\n"]),
+            (b": ping\n\n", &[]),
+            (b": ping\ndata: a\n:\n\n", &["a"]),
+            (b"datas: x\nDATA: x\n data: x\n\n", &[]),
+            (b"event: x\n\ndata: a\n\n", &["a"]),
+            (b"event:\ndata: a\n\n", &["a"]),
+            (b"data: a\n", &[]),
+            (b"data: a", &[]),
+            (b"\xEF\xBB\xBFdata: a\n\n", &["a"]),
+            (b"\xEF\xBB\xBF\xEF\xBB\xBFdata: a\n\n", &[]),
+            (b"\n\xEF\xBB\xBFdata: a\n\n", &[]),
+            (b": \xff\nx\xff: \xff\ndata: a\n\n", &["a"]),
+            (
+                b"data: 0123456789012345678901234567890123456789\n\n",
+                &["0123456789012345678901234567890123456789"],
+            ),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(parse(bytes), Ok(data(expected)), "{:?}", String::from_utf8_lossy(bytes));
+        }
+    }
+
+    #[test]
+    fn fields_other_than_data() {
+        let event = |text: &str| parse(text.as_bytes()).unwrap().remove(0);
+        assert_eq!(
+            event("event: a\nid: 7\nretry: 100\ndata: x\n\n"),
+            SseEvent {
+                event: Some("a".into()),
+                data: "x".into(),
+                id: Some("7".into()),
+                retry: Some(100)
+            }
+        );
+        assert_eq!(event("event: a\nevent: b\ndata\n\n").event.as_deref(), Some("b"));
+        assert_eq!(event("id: 7\nid: \0\ndata\n\n").id.as_deref(), Some("7"));
+        assert_eq!(event("retry: 5\nretry: +6\nretry: 7s\nretry:\ndata\n\n").retry, Some(5));
+        assert_eq!(event("id: 7\ndata\n\ndata\n\n").id.as_deref(), Some("7"));
+        assert_eq!(parse(b"id: 7\ndata\n\ndata\n\n").unwrap()[1].id, None);
+    }
+
+    #[test]
+    fn every_cut_gives_the_same_events() {
+        let stream = "\u{feff}data: a\r\ndata: ü\r\n\r\n: x\revent: e\rdata: b\r\r\ndata: c\n\n";
+        let whole = parse(stream.as_bytes()).unwrap();
+        assert_eq!(whole.len(), 3);
+        for cut in 0..=stream.len() {
+            let (left, right) = stream.as_bytes().split_at(cut);
+            let (mut parser, mut events) = (SseParser::new(), Vec::new());
+            parser.feed(left, &mut events).unwrap();
+            parser.feed(right, &mut events).unwrap();
+            assert_eq!(events, whole, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn invalid_utf8_fails_and_stays_failed() {
+        for bytes in [&b"data: a\n\ndata: \xff\n\n"[..], b"data: a\n\nevent: \xff\n"] {
+            let (mut parser, mut events) = (SseParser::new(), Vec::new());
+            assert_eq!(parser.feed(bytes, &mut events), Err(SseError::NotUtf8));
+            assert_eq!(events, data(&["a"]), "what came before the error is kept");
+            assert_eq!(parser.feed(b"data: b\n\n", &mut events), Err(SseError::NotUtf8));
+        }
+    }
+
+    #[test]
+    fn an_event_has_a_longest_length() {
+        let feed = |pieces: &[&[u8]]| {
+            let (mut parser, mut events) = (SseParser::with_limit(10), Vec::new());
+            pieces.iter().try_for_each(|piece| parser.feed(piece, &mut events))
+        };
+        let too_long = Err(SseError::TooLong { limit: 10 });
+        assert_eq!(feed(&[b"data: 2345\n\ndata: 2345\n\n"]), Ok(()));
+        assert_eq!(feed(&[b"data: 23456\n\n"]), too_long);
+        assert_eq!(feed(&[b"data: ", b"23456"]), too_long);
+        assert_eq!(feed(&[b"data:1\ndata:2\n", b"data:3\n"]), Ok(()));
+        assert_eq!(feed(&[b"data:1\ndata:2\n", b"data:3\ndata:4\n"]), too_long);
+        assert_eq!(feed(&[b": 2345678\n", b": 2345678\n", b"data: 1\n"]), Ok(()));
+    }
+}

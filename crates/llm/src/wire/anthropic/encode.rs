@@ -1,0 +1,251 @@
+//! Requests.
+
+use super::super::body::{only_text, to_json};
+use bakeoff_core::{Content, ImageSource, Message, OutputFormat, Request, Thinking, ToolChoice};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// Sent when the request has no limit: the API demands one, and every model allows this much.
+const DEFAULT_MAX_TOKENS: u64 = 4096;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<Blocks<'a>>,
+    messages: Vec<Turn<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ToolDefinition<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop_sequences: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'a>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stream: bool,
+}
+
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Serialize)]
+struct ToolDefinition<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+}
+
+#[derive(Serialize)]
+struct OutputConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format<'a>>,
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    r#type: &'static str,
+    schema: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Blocks<'a> {
+    Plain(&'a str),
+    List(Vec<Block<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Block<'a> {
+    Known(KnownBlock<'a>),
+    Opaque(&'a Value),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum KnownBlock<'a> {
+    Text {
+        text: &'a str,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: Cow<'a, Value>,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        content: Blocks<'a>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Source<'a> {
+    Url { url: &'a str },
+    Base64 { media_type: &'a str, data: &'a str },
+}
+
+pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
+    let effort = match &request.thinking {
+        Some(Thinking::Effort(effort)) => Some(effort.as_str()),
+        _ => None,
+    };
+    let format = match &request.output {
+        Some(OutputFormat::Schema { schema, .. }) => Some(Format { r#type: "json_schema", schema }),
+        _ => None,
+    };
+    let body = Body {
+        model: &request.model,
+        max_tokens: max_tokens(request),
+        system: system(request),
+        messages: turns(request),
+        tools: request
+            .tools
+            .iter()
+            .map(|tool| ToolDefinition {
+                name: &tool.name,
+                description: &tool.description,
+                input_schema: &tool.parameters,
+            })
+            .collect(),
+        tool_choice: request.tool_choice.as_ref().map(tool_choice),
+        temperature: request.temperature,
+        top_p: request.top_p,
+        stop_sequences: &request.stop,
+        thinking: request.thinking.as_ref().map(thinking),
+        output_config: (effort.is_some() || format.is_some())
+            .then_some(OutputConfig { effort, format }),
+        stream: request.stream,
+    };
+    to_json(&body, &request.extra)
+}
+
+/// The limit includes thinking here and must exceed the thinking's own. Where it does not, it is
+/// taken as the limit of what is said.
+fn max_tokens(request: &Request) -> u64 {
+    let limit = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    match request.thinking {
+        Some(Thinking::Budget(budget)) if limit <= budget => budget.saturating_add(limit),
+        _ => limit,
+    }
+}
+
+fn thinking(thinking: &Thinking) -> Value {
+    match thinking {
+        Thinking::Budget(0) => json!({"type": "disabled"}),
+        Thinking::Budget(tokens) => json!({"type": "enabled", "budget_tokens": tokens}),
+        // An effort bounds thinking only where the model decides how much to think.
+        Thinking::Effort(_) => json!({"type": "adaptive"}),
+    }
+}
+
+fn tool_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Auto => json!({"type": "auto"}),
+        ToolChoice::Required => json!({"type": "any"}),
+        ToolChoice::None => json!({"type": "none"}),
+        ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
+    }
+}
+
+/// System messages stand apart from the turns, wherever they were.
+fn system(request: &Request) -> Option<Blocks<'_>> {
+    let mut systems = request.messages.iter().filter_map(|message| match message {
+        Message::System { content } => Some(content.as_slice()),
+        _ => None,
+    });
+    let first = systems.next()?;
+    let rest: Vec<_> = systems.collect();
+    if let (Some(text), true) = (only_text(first), rest.is_empty()) {
+        return Some(Blocks::Plain(text));
+    }
+    let all = std::iter::once(first).chain(rest).flatten();
+    Some(Blocks::List(all.filter_map(block).collect()))
+}
+
+/// Neighbours of one role become one turn: all results of one answer's tool calls must stand in
+/// the turn after it.
+fn turns(request: &Request) -> Vec<Turn<'_>> {
+    let mut turns: Vec<Turn<'_>> = Vec::with_capacity(request.messages.len());
+    for message in &request.messages {
+        let (role, content) = match message {
+            Message::System { .. } => continue,
+            Message::User { content } => ("user", content.iter().filter_map(block).collect()),
+            Message::Assistant { content } => {
+                ("assistant", content.iter().filter_map(block).collect())
+            }
+            Message::ToolResult { tool_call_id, content, is_error, .. } => {
+                let result = KnownBlock::ToolResult {
+                    tool_use_id: tool_call_id,
+                    content: match only_text(content) {
+                        Some(text) => Blocks::Plain(text),
+                        None => Blocks::List(content.iter().filter_map(block).collect()),
+                    },
+                    is_error: *is_error,
+                };
+                ("user", vec![Block::Known(result)])
+            }
+        };
+        match turns.last_mut() {
+            Some(turn) if turn.role == role => turn.content.extend(content),
+            _ => turns.push(Turn { role, content }),
+        }
+    }
+    turns
+}
+
+fn block(part: &Content) -> Option<Block<'_>> {
+    Some(Block::Known(match part {
+        // The API refuses empty texts.
+        Content::Text { text } if text.is_empty() => return None,
+        Content::Text { text } => KnownBlock::Text { text },
+        Content::Image { source: ImageSource::Url { url } } => {
+            KnownBlock::Image { source: Source::Url { url } }
+        }
+        Content::Image { source: ImageSource::Base64 { media_type, data } } => {
+            KnownBlock::Image { source: Source::Base64 { media_type, data } }
+        }
+        // A thought without its proof is refused, and the answer does not depend on it.
+        Content::Thinking { signature: None, .. } => return None,
+        Content::Thinking { text, signature: Some(signature) } => {
+            KnownBlock::Thinking { thinking: text, signature }
+        }
+        Content::ToolCall(call) => KnownBlock::ToolUse {
+            id: &call.id,
+            name: &call.name,
+            input: match &call.arguments {
+                arguments @ Value::Object(_) => Cow::Borrowed(arguments),
+                Value::Null => Cow::Owned(Value::Object(Map::new())),
+                // Only objects are taken; what the model wrote instead stays to be seen.
+                other => Cow::Owned(json!({"invalid": other})),
+            },
+        },
+        Content::Opaque { value } if value["type"].is_string() => {
+            return Some(Block::Opaque(value));
+        }
+        Content::Opaque { .. } => return None,
+    }))
+}

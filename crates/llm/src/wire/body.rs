@@ -1,0 +1,225 @@
+//! What the formats share: merging of extra fields, open objects, counts, arguments.
+
+use super::DecodeError;
+use bakeoff_core::{Content, ImageSource, Thinking};
+use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::{Serialize, de};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
+
+/// The JSON of a body, with the user's own fields merged in.
+pub(super) fn to_json(body: &impl Serialize, extra: &Map<String, Value>) -> Vec<u8> {
+    // Serializing fails only for maps whose keys are not strings and for writers that fail; bodies
+    // have only string keys and the writer is a vector.
+    if extra.is_empty() {
+        return serde_json::to_vec(body).unwrap_or_default();
+    }
+    let mut value = serde_json::to_value(body).unwrap_or_default();
+    if let Value::Object(map) = &mut value {
+        merge(map, extra);
+    }
+    serde_json::to_vec(&value).unwrap_or_default()
+}
+
+fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
+    for (key, value) in from {
+        match (into.get_mut(key), value) {
+            (Some(Value::Object(old)), Value::Object(new)) => merge(old, new),
+            _ => {
+                into.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Parses a body or an event, and names what is wrong with it.
+pub(super) fn parse<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, DecodeError> {
+    serde_json::from_slice(body).map_err(|error| DecodeError::malformed(error.to_string(), body))
+}
+
+/// An image as one URL; bytes become a `data:` URL.
+pub(super) fn image_url(source: &ImageSource) -> Cow<'_, str> {
+    match source {
+        ImageSource::Url { url } => Cow::Borrowed(url),
+        ImageSource::Base64 { media_type, data } => {
+            Cow::Owned(format!("data:{media_type};base64,{data}"))
+        }
+    }
+}
+
+/// The only text of a message that has nothing else, which most formats write as a plain string.
+pub(super) fn only_text(content: &[Content]) -> Option<&str> {
+    match content {
+        [Content::Text { text }] => Some(text),
+        _ => None,
+    }
+}
+
+/// Tool arguments as the model wrote them; what is not JSON stays a string.
+pub(super) fn arguments_from_text(text: &str) -> Value {
+    if text.trim().is_empty() {
+        // A tool without parameters.
+        return Value::Object(Map::new());
+    }
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// Tool arguments as the text that OpenAI's formats carry.
+pub(super) fn arguments_to_text(arguments: &Value) -> Cow<'_, str> {
+    match arguments {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+/// Said before the result of a tool that failed, in formats that have no field for it.
+pub(super) const TOOL_FAILED: &str = "Error: ";
+
+/// Models that OpenAI's formats treat as reasoning models, told by their names.
+pub(super) fn is_openai_reasoning(model: &str) -> bool {
+    ["o1", "o3", "o4", "gpt-5"].iter().any(|start| model.starts_with(start))
+}
+
+/// How much to think in OpenAI's words, which has no budgets of tokens.
+pub(super) fn openai_effort(thinking: &Thinking) -> &str {
+    match thinking {
+        Thinking::Effort(effort) => effort,
+        Thinking::Budget(0) => "none",
+        Thinking::Budget(..=2_048) => "low",
+        Thinking::Budget(..=8_192) => "medium",
+        Thinking::Budget(_) => "high",
+    }
+}
+
+/// A field name, borrowed where the JSON has no escapes in it.
+#[derive(serde::Deserialize)]
+pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+/// A count of tokens. Servers send whole floats, nulls and minus one; none is worth an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Count(pub(super) u64);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct CountVisitor;
+        impl Visitor<'_> for CountVisitor {
+            type Value = Count;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a count")
+            }
+            fn visit_u64<E: de::Error>(self, count: u64) -> Result<Count, E> {
+                Ok(Count(count))
+            }
+            fn visit_i64<E: de::Error>(self, count: i64) -> Result<Count, E> {
+                Ok(Count(u64::try_from(count).unwrap_or(0)))
+            }
+            fn visit_f64<E: de::Error>(self, count: f64) -> Result<Count, E> {
+                // The cast saturates, so negative numbers are zero.
+                Ok(Count(count as u64))
+            }
+            fn visit_unit<E: de::Error>(self) -> Result<Count, E> {
+                Ok(Count(0))
+            }
+        }
+        deserializer.deserialize_any(CountVisitor)
+    }
+}
+
+/// An object whose unknown fields are kept.
+///
+/// `serde(flatten)` would buffer the whole object first, which doubles the time and cannot hold
+/// borrowed parts.
+macro_rules! open_struct {
+    (
+        $(#[$meta:meta])*
+        $name:ident<$life:lifetime> { $($field:ident: $type:ty = $key:literal,)* }
+        ignored: [$($ignored:literal),*]
+    ) => {
+        $(#[$meta])*
+        #[derive(Default)]
+        pub(super) struct $name<$life> {
+            $(pub(super) $field: Option<$type>,)*
+            pub(super) extra: serde_json::Map<String, serde_json::Value>,
+            _life: std::marker::PhantomData<&$life ()>,
+        }
+
+        impl<'de: $life, $life> serde::Deserialize<'de> for $name<$life> {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct ObjectVisitor<$life>(std::marker::PhantomData<&$life ()>);
+                impl<'de: $life, $life> serde::de::Visitor<'de> for ObjectVisitor<$life> {
+                    type Value = $name<$life>;
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        formatter.write_str("an object")
+                    }
+                    fn visit_map<A: serde::de::MapAccess<'de>>(
+                        self,
+                        mut map: A,
+                    ) -> Result<Self::Value, A::Error> {
+                        let mut object = $name::default();
+                        while let Some(key) = map.next_key::<$crate::wire::body::Key<'de>>()? {
+                            match key.0.as_ref() {
+                                $($key => object.$field = map.next_value()?,)*
+                                $($ignored => {
+                                    map.next_value::<serde::de::IgnoredAny>()?;
+                                })*
+                                _ => {
+                                    let value: serde_json::Value = map.next_value()?;
+                                    // A null says nothing that its absence does not.
+                                    if !value.is_null() {
+                                        object.extra.insert(key.0.into_owned(), value);
+                                    }
+                                }
+                            }
+                        }
+                        Ok(object)
+                    }
+                }
+                deserializer.deserialize_map(ObjectVisitor(std::marker::PhantomData))
+            }
+        }
+    };
+}
+pub(super) use open_struct;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn extra_fields_win_and_objects_merge() {
+        let body = json!({"a": 1, "b": {"c": 2, "d": [1, 2]}});
+        let Value::Object(extra) = json!({"a": null, "b": {"d": [3], "e": 4}, "f": 5}) else {
+            unreachable!()
+        };
+        let merged: Value = serde_json::from_slice(&to_json(&body, &extra)).unwrap();
+        assert_eq!(merged, json!({"a": null, "b": {"c": 2, "d": [3], "e": 4}, "f": 5}));
+    }
+
+    #[test]
+    fn counts_survive_what_servers_send() {
+        let cases = [("7", 7), ("7.0", 7), ("-1", 0), ("-1.5", 0), ("null", 0), ("1e99", u64::MAX)];
+        for (json, count) in cases {
+            assert_eq!(serde_json::from_str::<Count>(json).unwrap(), Count(count), "{json}");
+        }
+        assert!(serde_json::from_str::<Count>("\"7\"").is_err());
+    }
+
+    #[test]
+    fn arguments_that_are_not_json_stay_text() {
+        assert_eq!(arguments_from_text(r#"{"a":1}"#), json!({"a": 1}));
+        assert_eq!(arguments_from_text(r#"{"a":"#), json!(r#"{"a":"#));
+        assert_eq!(arguments_from_text(" "), json!({}));
+        assert_eq!(arguments_to_text(&json!(r#"{"a":"#)), r#"{"a":"#);
+        assert_eq!(arguments_to_text(&json!({"a": 1})), r#"{"a":1}"#);
+    }
+
+    #[test]
+    fn budgets_become_efforts() {
+        let cases = [(0, "none"), (1, "low"), (2_048, "low"), (2_049, "medium"), (9_000, "high")];
+        for (budget, effort) in cases {
+            assert_eq!(openai_effort(&Thinking::Budget(budget)), effort);
+        }
+    }
+}

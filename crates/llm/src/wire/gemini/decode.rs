@@ -1,0 +1,92 @@
+//! Whole answers.
+
+use super::super::DecodeError;
+use super::super::body::parse;
+use super::parts::Parts;
+use super::{UsageMetadata, finish};
+use crate::failure::Failure;
+use crate::wire::Wire;
+use crate::wire::body::open_struct;
+use bakeoff_core::{ErrorKind, FinishReason, Response};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+open_struct! {
+    /// A whole answer, or one piece of a streamed one.
+    Answer<'a> {
+        candidates: Vec<Candidate<'a>> = "candidates",
+        prompt_feedback: PromptFeedback = "promptFeedback",
+        usage: UsageMetadata = "usageMetadata",
+        model: String = "modelVersion",
+        id: String = "responseId",
+        error: Value = "error",
+    }
+    ignored: []
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Candidate<'a> {
+    #[serde(borrow)]
+    pub(super) content: Option<CandidateContent<'a>>,
+    pub(super) finish_reason: Option<String>,
+    pub(super) index: Option<u64>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CandidateContent<'a> {
+    #[serde(borrow)]
+    pub(super) parts: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptFeedback {
+    block_reason: Option<String>,
+    block_reason_message: Option<String>,
+}
+
+impl Answer<'_> {
+    /// The failure that it is instead of an answer.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        if let Some(error) = self.error.as_ref().filter(|error| !error.is_null()) {
+            return Some(Failure::inside(Wire::Gemini, error));
+        }
+        let feedback = self.prompt_feedback.as_ref()?;
+        let reason = feedback.block_reason.clone()?;
+        let why = feedback.block_reason_message.as_ref().unwrap_or(&reason);
+        Some(Failure {
+            kind: ErrorKind::ContentFilter,
+            message: format!("the prompt was blocked: {why}"),
+            status: None,
+            code: Some(reason),
+            retry_after: None,
+        })
+    }
+}
+
+pub(in crate::wire) fn decode(body: &[u8]) -> Result<Response, DecodeError> {
+    let answer: Answer<'_> = parse(body)?;
+    if let Some(failure) = answer.failure() {
+        return Err(DecodeError::Provider(failure));
+    }
+    let missing = |what: &str| DecodeError::malformed(format!("{what} is missing"), body);
+    let candidates = answer.candidates.ok_or_else(|| missing("`candidates`"))?;
+    let candidate = candidates.into_iter().next().ok_or_else(|| missing("`candidates[0]`"))?;
+    let mut parts = Parts::default();
+    for raw in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
+        parts.push(raw, answer.id.as_deref(), &mut Vec::new())?;
+    }
+    Ok(Response {
+        id: answer.id,
+        model: answer.model,
+        finish: match candidate.finish_reason {
+            Some(reason) => finish(&reason, parts.calls > 0),
+            None => FinishReason::Other("missing".to_owned()),
+        },
+        content: parts.content,
+        usage: answer.usage.unwrap_or_default().usage(),
+        extra: answer.extra,
+    })
+}

@@ -1,0 +1,110 @@
+//! Answers in pieces.
+//!
+//! The last event holds the whole answer, so the pieces before it are only passed on.
+
+use super::super::body::parse;
+use super::super::{Delta, StreamError, Wire};
+use super::decode::decode_with;
+use crate::failure::Failure;
+use crate::sse::SseEvent;
+use bakeoff_core::Response;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow)]
+    r#type: Option<Cow<'a, str>>,
+    delta: Option<Value>,
+    output_index: Option<u64>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    r#type: Option<Cow<'a, str>>,
+    call_id: Option<String>,
+    name: Option<String>,
+}
+
+/// The answer so far.
+#[derive(Debug, Default)]
+pub(in crate::wire) struct Stream {
+    /// Finished items, for servers whose last event leaves them out.
+    items: Vec<Box<RawValue>>,
+    /// Places of the calls in the output.
+    calls: Vec<u64>,
+    answer: Option<Response>,
+}
+
+impl Stream {
+    pub(in crate::wire) fn event(
+        &mut self,
+        event: &SseEvent,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), StreamError> {
+        // Some servers end with the marker of Chat Completions.
+        if event.data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let data = event.data.as_bytes();
+        let parsed: Event<'_> = parse(data)?;
+        let piece = || match &parsed.delta {
+            Some(Value::String(text)) => text.clone(),
+            _ => String::new(),
+        };
+        let kind = parsed.r#type.as_deref().or(event.event.as_deref()).unwrap_or_default();
+        match kind {
+            "response.output_text.delta" | "response.refusal.delta" => {
+                deltas.push(Delta::Text(piece()));
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                deltas.push(Delta::Thinking(piece()));
+            }
+            "response.function_call_arguments.delta" => {
+                let place = parsed.output_index.unwrap_or_default();
+                if let Some(index) = self.calls.iter().position(|&call| call == place) {
+                    deltas.push(Delta::ToolCallArguments { index, json: piece() });
+                }
+            }
+            "response.output_item.added" => {
+                let Some(raw) = parsed.item else { return Ok(()) };
+                let call: Call<'_> = parse(raw.get().as_bytes())?;
+                if call.r#type.as_deref() == Some("function_call") {
+                    deltas.push(Delta::ToolCallStart {
+                        index: self.calls.len(),
+                        id: call.call_id.unwrap_or_default(),
+                        name: call.name.unwrap_or_default(),
+                    });
+                    self.calls.push(parsed.output_index.unwrap_or_default());
+                }
+            }
+            "response.output_item.done" => self.items.extend(parsed.item.map(ToOwned::to_owned)),
+            "response.completed" | "response.incomplete" => {
+                let body = parsed.response.map_or(data, |response| response.get().as_bytes());
+                self.answer = Some(decode_with(body, &self.items)?);
+            }
+            "response.failed" => {
+                return Err(failure(parsed.response.map_or(data, |body| body.get().as_bytes()))?);
+            }
+            "error" => return Err(failure(data)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(in crate::wire) fn finish(self) -> Result<Response, StreamError> {
+        self.answer.ok_or(StreamError::Truncated)
+    }
+}
+
+fn failure(body: &[u8]) -> Result<StreamError, StreamError> {
+    let error: Value = parse(body)?;
+    Ok(StreamError::Provider(Failure::inside(Wire::OpenAiResponses, &error)))
+}
