@@ -1,0 +1,167 @@
+//! What the tests of the four formats share: one conversation with everything in it, and the
+//! properties that every stream must have.
+
+use bakeoff_core::{
+    Content, ErrorKind, ImageSource, Message, OutputFormat, Request, Response, Thinking, Tool,
+    ToolCall, ToolChoice,
+};
+use bakeoff_llm::{Delta, StreamError, Wire, classify};
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+pub(crate) fn fixture(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("not an object: {other}"),
+    }
+}
+
+pub(crate) fn encoded(wire: Wire, request: &Request) -> Value {
+    serde_json::from_slice(&wire.encode(request)).unwrap()
+}
+
+pub(crate) fn call(id: &str, name: &str, arguments: Value) -> Content {
+    Content::ToolCall(ToolCall { id: id.into(), name: name.into(), arguments })
+}
+
+pub(crate) fn thought(text: &str, signature: Option<&str>) -> Content {
+    Content::Thinking { text: text.into(), signature: signature.map(Into::into) }
+}
+
+pub(crate) fn opaque(value: Value) -> Content {
+    Content::Opaque { value }
+}
+
+/// A conversation with all kinds of parts. What the model said is `said` and two calls.
+pub(crate) fn full_request(model: &str, said: Vec<Content>, first_call: &str) -> Request {
+    let schema = json!({
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+        "additionalProperties": false,
+    });
+    let image = |source| Content::Image { source };
+    let result = |id: &str, text: &str, is_error| Message::ToolResult {
+        tool_call_id: id.into(),
+        name: "weather".into(),
+        content: vec![Content::text(text)],
+        is_error,
+    };
+    Request {
+        model: model.into(),
+        messages: vec![
+            Message::system("You are terse."),
+            Message::User {
+                content: vec![
+                    Content::text("What is the weather here and there?"),
+                    image(ImageSource::Url { url: "https://example.com/here.png".into() }),
+                    image(ImageSource::Base64 {
+                        media_type: "image/jpeg".into(),
+                        data: "/9j/4AAQ".into(),
+                    }),
+                ],
+            },
+            Message::Assistant { content: said },
+            result(first_call, "12 °C", false),
+            result("call_2", "arguments are not JSON", true),
+            Message::user("And now?"),
+        ],
+        tools: vec![Tool {
+            name: "weather".into(),
+            description: "Weather of a city".into(),
+            parameters: schema.clone(),
+        }],
+        tool_choice: Some(ToolChoice::Tool("weather".into())),
+        max_tokens: Some(256),
+        temperature: Some(0.5),
+        top_p: Some(0.9),
+        stop: vec!["END".into(), "\n\n".into()],
+        seed: Some(7),
+        thinking: Some(Thinking::Effort("low".into())),
+        output: Some(OutputFormat::Schema { name: "place".into(), schema }),
+        stream: true,
+        extra: object(json!({"logit_bias": {"50256": -100}})),
+    }
+}
+
+pub(crate) fn stream_in(
+    wire: Wire,
+    pieces: &[&[u8]],
+) -> Result<(Vec<Delta>, Response), StreamError> {
+    let mut decoder = wire.stream();
+    let mut deltas = Vec::new();
+    for piece in pieces {
+        deltas.extend(decoder.feed(piece)?);
+    }
+    Ok((deltas, decoder.finish()?))
+}
+
+/// The whole stream, after checking that no way to cut it matters, that an end before `terminal`
+/// is never taken for an answer, and that no damage makes it panic.
+pub(crate) fn stream(wire: Wire, name: &str, terminal: &str) -> (Vec<Delta>, Response) {
+    let bytes = fixture(name);
+    let whole = stream_in(wire, &[&bytes]).unwrap();
+    assert_eq!(stream_in(wire, &bytes.chunks(1).collect::<Vec<_>>()).unwrap(), whole);
+    for place in 0..bytes.len() {
+        let (left, right) = bytes.split_at(place);
+        assert_eq!(stream_in(wire, &[left, right]).unwrap(), whole, "cut at {place}");
+    }
+    let text = String::from_utf8(bytes.clone()).unwrap();
+    let end = text.find(terminal).expect("the terminal event is in the stream");
+    for length in 0..bytes.len() {
+        match stream_in(wire, &[&bytes[..length]]) {
+            Ok((_, early)) => {
+                assert!(length > end, "an answer after {length} of {end} bytes");
+                assert_eq!((&early.content, &early.finish), (&whole.1.content, &whole.1.finish));
+            }
+            Err(error) => assert_eq!(error, StreamError::Truncated, "after {length} bytes"),
+        }
+    }
+    for seed in 0..2000_u64 {
+        let mut damaged = bytes.clone();
+        // A multiplicative hash spreads places and values.
+        let hash = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let place = (hash >> 16) as usize % damaged.len();
+        damaged[place] = hash as u8;
+        let _ = stream_in(wire, &[&damaged]);
+    }
+    whole
+}
+
+/// Damaged and cut bodies never panic, and errors stay short.
+pub(crate) fn survives_damage(wire: Wire, name: &str) {
+    let bytes = fixture(name);
+    for length in 0..bytes.len() {
+        if wire.decode(&bytes[..length]).is_ok() {
+            // Only the line feed at the end may be missing.
+            assert_eq!(length, bytes.len() - 1);
+        }
+    }
+    for place in 0..bytes.len() {
+        for byte in *b"0n{[\"x" {
+            let mut damaged = bytes.clone();
+            damaged[place] = byte;
+            if let Err(error) = wire.decode(&damaged) {
+                assert!(error.to_string().len() < 2000, "{error}");
+            }
+        }
+    }
+}
+
+pub(crate) fn classified(wire: Wire, folder: &str, cases: &[(&str, u16, ErrorKind)]) {
+    for (name, status, kind) in cases {
+        let body = fixture(&format!("{folder}/errors/{name}.json"));
+        let failure = classify(wire, *status, &HeaderMap::new(), &body, SystemTime::UNIX_EPOCH);
+        assert_eq!(failure.kind, *kind, "{name}");
+        let value: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(Some(failure.message.as_str()), value["error"]["message"].as_str(), "{name}");
+    }
+}
