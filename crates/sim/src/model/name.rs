@@ -77,8 +77,8 @@ pub(crate) fn error_words(status: u16) -> (&'static str, &'static str) {
         429 => ("rate_limit_exceeded", "Rate limit reached for requests."),
         503 => ("service_unavailable", "The service is temporarily unavailable."),
         529 => ("overloaded", "Overloaded"),
-        300..=399 => ("moved", "This is somewhere else now."),
-        400..=499 => ("invalid_request", "The request cannot be served."),
+        status if status < 400 => ("moved", "This is somewhere else now."),
+        status if status < 500 => ("invalid_request", "The request cannot be served."),
         _ => ("server_error", "The server had an error while processing your request."),
     }
 }

@@ -1,0 +1,58 @@
+//! Reading what both formats have: parts of messages, names of tools, texts to stop at.
+
+use bakeoff_core::{Content, Message};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Reads a body as JSON of this shape.
+pub(super) fn body<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(body).map_err(|error| {
+        if error.is_data() {
+            error.to_string()
+        } else {
+            format!("We could not parse the JSON body of your request: {error}")
+        }
+    })
+}
+
+/// The string under a key.
+pub(super) fn string(value: &Value, key: &str) -> Result<String, String> {
+    match value.get(key) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(_) => Err(format!("`{key}` must be a string")),
+        None => Err(format!("`{key}` is missing")),
+    }
+}
+
+/// Message content: nothing, a string, or a list of parts that `part` can read.
+pub(super) fn content(
+    value: Value,
+    part: impl Fn(Value) -> Result<Content, String>,
+) -> Result<Vec<Content>, String> {
+    match value {
+        Value::Null => Ok(Vec::new()),
+        Value::String(text) => Ok(vec![Content::Text { text }]),
+        Value::Array(parts) => parts.into_iter().map(part).collect(),
+        _ => Err("`content` must be a string or an array of parts".into()),
+    }
+}
+
+/// One text or several.
+pub(super) fn texts(value: Option<Value>, key: &str) -> Result<Vec<String>, String> {
+    match value {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(vec![text]),
+        Some(list) => serde_json::from_value(list)
+            .map_err(|_| format!("`{key}` must be a string or an array of strings")),
+    }
+}
+
+/// The name of the tool that an earlier message called under this id; neither format repeats it.
+pub(super) fn tool_name(messages: &[Message], id: &str) -> String {
+    let parts = messages.iter().rev().flat_map(Message::content);
+    let mut calls = parts.filter_map(|part| match part {
+        Content::ToolCall(call) if call.id == id => Some(call.name.clone()),
+        _ => None,
+    });
+    calls.next().unwrap_or_default()
+}
