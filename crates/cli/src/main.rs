@@ -1,1 +1,30 @@
-fn main() {}
+//! The command line: what did the user ask for?
+//!
+//! Arguments in, exit code out. Data goes to standard output, talk to standard error.
+
+mod arguments;
+mod commands;
+mod printer;
+mod problems;
+mod progress;
+mod settings;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use printer::Printer;
+
+fn main() -> std::process::ExitCode {
+    let arguments = Arguments::parse();
+    let printer = Printer::default();
+    let code = match arguments.command {
+        Command::Init(arguments) => commands::init::run(&arguments, &printer),
+        Command::Check(arguments) => commands::check::run(&arguments, &printer),
+        Command::Run(arguments) => commands::run::run(arguments, &printer),
+        Command::List(arguments) => commands::list::run(&arguments, &printer),
+        Command::Schema => commands::schema::run(&printer),
+        Command::Sim(arguments) => commands::sim::run(&arguments, &printer),
+        Command::Cache(arguments) => commands::cache::run(&arguments, &printer),
+        Command::Bench(arguments) => commands::bench::run(&arguments, &printer),
+    };
+    std::process::ExitCode::from(code.code())
+}

@@ -1,1 +1,61 @@
-//! How good is it? Suites, cases, trials, artifacts, aggregation and verdicts.
+//! How good is it?
+//!
+//! [`Suite::load`] reads and checks a suite; [`Run`] makes all its trials, journals each before it
+//! is counted, and ends with a [`bakeoff_core::Summary`]. Terminals are for others: what happens
+//! comes out as [`bakeoff_core::Event`]s.
+
+mod aggregate;
+mod case;
+mod estimate;
+mod folder;
+mod lane;
+mod list;
+mod problem;
+mod run;
+mod suite;
+mod template;
+mod trial;
+
+pub use aggregate::{Aggregate, Measure};
+pub use case::{Case, CaseSource, Survey};
+pub use estimate::{Estimate, TargetEstimate, estimate};
+pub use folder::RunFolder;
+pub use list::{RunState, StoredRun, list};
+pub use problem::{Place, Problem};
+pub use run::{Finished, Run, RunConfig, Stopper};
+pub use suite::{
+    Artifacts, CacheScope, CheckSpec, ModelTarget, ProgramTarget, SUITE_FILE_NAME, Settings, Suite,
+    Target, TargetKind, schema,
+};
+pub use template::Template;
+
+use std::path::PathBuf;
+
+/// Why a run cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What was asked for does not fit the suite.
+    #[error("{message}")]
+    Usage {
+        /// A code such as `EVAL_INVALID_THRESHOLD`, for scripts.
+        code: Option<&'static str>,
+        /// What is wrong.
+        message: String,
+        /// What to write instead.
+        hint: Option<String>,
+    },
+    /// Results cannot be written.
+    #[error("cannot write {}: {source} [EVAL_TRIAL_ARTIFACTS_CORRUPT]", path.display())]
+    Write {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// Results cannot be written or read back.
+    #[error("{0} [EVAL_TRIAL_ARTIFACTS_CORRUPT]")]
+    Journal(#[from] bakeoff_journal::Error),
+    /// The cases changed under the run.
+    #[error("the cases can no longer be read: {0}")]
+    Cases(Problem),
+}

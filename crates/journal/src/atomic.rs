@@ -2,24 +2,36 @@
 
 use crate::Error;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Makes names of files in the making unique within this process.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
+/// [`write_atomic_with`], with all the contents at hand.
+pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), Error> {
+    write_atomic_with(path, |writer| writer.write_all(contents))
+}
+
 /// Writes a file under another name and renames it into place.
 ///
 /// A reader sees the old contents or the new ones. The data is not forced to disk: after a power
 /// cut the file may be missing, and the journal still knows everything.
-pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), Error> {
+pub fn write_atomic_with(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<(), Error> {
     let error = |action, source| Error::Io { action, path: path.to_owned(), source };
     let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}-{unique}.tmp", std::process::id()));
     let making = path.with_file_name(name);
-    let written = File::create(&making).and_then(|mut file| file.write_all(contents));
+    let written = File::create(&making).and_then(|file| {
+        let mut buffered = BufWriter::new(file);
+        write(&mut buffered)?;
+        buffered.flush()
+    });
     if let Err(source) = written {
         // Nobody needs half a file; if it cannot be removed either, the first error says more.
         let _ = fs::remove_file(&making);

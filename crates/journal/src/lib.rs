@@ -7,7 +7,7 @@ mod atomic;
 mod reader;
 mod writer;
 
-pub use atomic::write_atomic;
+pub use atomic::{write_atomic, write_atomic_with};
 pub use reader::{Lines, read};
 pub use writer::Journal;
 

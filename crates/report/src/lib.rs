@@ -1,1 +1,9 @@
-//! How do people look at it? Tables and other views of a summary.
+//! How do people look at it?
+//!
+//! Views of a [`bakeoff_core::Summary`] as text. How the run was made is for others to know.
+
+mod failures;
+mod table;
+
+pub use failures::{Failure, Failures};
+pub use table::summary_table;

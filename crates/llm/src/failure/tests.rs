@@ -175,7 +175,9 @@ fn googles_sentence_about_the_quota_is_a_rate_limit_also_through_openais_format(
     let per_minute = r#"[{"error": {"code": 429, "message": "You exceeded your current quota.", "status": "RESOURCE_EXHAUSTED",
         "details": [{"violations": [{"quotaId": "GenerateRequestsPerMinutePerProjectPerModel"}]}]}}]"#;
     for wire in [Gemini, OpenAiChat] {
-        assert_eq!(at(wire, 429, &[], per_minute).kind, RateLimit);
+        let failure = at(wire, 429, &[], per_minute);
+        assert_eq!(failure.kind, RateLimit);
+        assert_eq!(failure.message, "You exceeded your current quota.");
     }
 }
 

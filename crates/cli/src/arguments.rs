@@ -1,0 +1,213 @@
+//! What can be typed.
+
+use bakeoff_stats::Threshold;
+use clap::{Args, Parser, Subcommand};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Find out which model, prompt or agent is best, and how sure that is.
+#[derive(Debug, Parser)]
+#[command(name = "bakeoff", version, about, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 passed · 1 failed · 2 usage or configuration error, nothing was called · \
+3 inconclusive · 4 internal or I/O error · 130 interrupted";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write a suite that works at once, on the simulated provider
+    Init(InitArguments),
+    /// Check a suite without making a call, and show what it would do
+    #[command(visible_alias = "validate")]
+    Check(CheckArguments),
+    /// Run a suite: cases × targets × trials, checked and gated
+    Run(RunArguments),
+    /// List the runs on disk
+    List(ListArguments),
+    /// Print the JSON Schema of bakeoff.toml
+    Schema,
+    /// Serve the simulated provider over HTTP, in OpenAI's and Anthropic's formats
+    Sim(SimArguments),
+    /// Look at the cache of answers, or empty it
+    Cache(CacheArguments),
+    /// Measure Bakeoff itself, beside alternatives
+    Bench(BenchArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArguments {
+    /// Where to write it
+    #[arg(default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Replace files that exist
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// A suite file, or a folder with a bakeoff.toml
+    #[arg(default_value = ".")]
+    pub(crate) suite: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// A suite file, or a folder with a bakeoff.toml
+    #[arg(default_value = ".")]
+    pub(crate) suite: PathBuf,
+    /// The folder of all runs
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// Attempts of each target at each case, instead of the suite's
+    #[arg(long, value_name = "N")]
+    pub(crate) trials: Option<u32>,
+    /// Share of a case's trials that must pass, instead of the suite's
+    #[arg(long, value_name = "SHARE", value_parser = threshold)]
+    pub(crate) threshold: Option<Threshold>,
+    /// Share of a target's cases that must pass
+    #[arg(long, value_name = "SHARE", value_parser = threshold)]
+    pub(crate) suite_threshold: Option<Threshold>,
+    /// For pipelines: plain output, and a gate on the share of cases that pass (by default the
+    /// threshold)
+    #[arg(long)]
+    pub(crate) ci: bool,
+    /// Most trials at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) parallel: Option<u32>,
+    /// Only this target; may be given several times
+    #[arg(long = "target", value_name = "NAME")]
+    pub(crate) targets: Vec<String>,
+    /// Only this case; may be given several times
+    #[arg(long = "case", value_name = "ID")]
+    pub(crate) cases: Vec<String>,
+    /// Only cases with this tag; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(crate) tags: Vec<String>,
+    /// Most requests in flight, for every model
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) max_connections: Option<u32>,
+    /// Most retries of a call; throttled calls are otherwise retried until their time is up
+    #[arg(long, value_name = "N")]
+    pub(crate) max_retries: Option<u32>,
+    /// Most seconds for one attempt of a call
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) attempt_timeout: Option<Duration>,
+    /// Seed of the simulated provider
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Make every call, whatever is cached, and cache nothing
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+    /// Exit with 0 even when the verdict is failed or inconclusive
+    #[arg(long)]
+    pub(crate) no_fail: bool,
+    /// One JSON event per line on standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Nothing but errors
+    #[arg(long, short, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// The folder of all runs
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// One JSON object per run
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimArguments {
+    /// The port; 0 takes a free one
+    #[arg(long, value_name = "N", default_value_t = 8080)]
+    pub(crate) port: u16,
+    /// The address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) host: IpAddr,
+    /// Limits, latency and outages: the first profile of this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) profile: Option<PathBuf>,
+    /// Milliseconds that every answer takes
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32))]
+    pub(crate) latency_ms: Option<u32>,
+    /// Seed of the answers
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CacheArguments {
+    #[command(subcommand)]
+    pub(crate) action: CacheAction,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum CacheAction {
+    /// Show where it is and what it holds
+    Stats,
+    /// Forget all answers
+    Clear,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    #[command(subcommand)]
+    pub(crate) bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// A run over loopback HTTP beside a bare loop that makes the same calls
+    Engine(EngineArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EngineArguments {
+    /// Cases of the large run
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) cases: u32,
+    /// Requests in flight
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) connections: u32,
+    /// Milliseconds that every answer takes
+    #[arg(long, value_name = "MS", default_value_t = 50)]
+    pub(crate) latency_ms: u32,
+    /// How often both are measured; the medians count
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) rounds: u32,
+    /// The figures as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn threshold(text: &str) -> Result<Threshold, String> {
+    text.parse()
+        .map_err(|error: bakeoff_stats::ThresholdError| format!("{error} [EVAL_INVALID_THRESHOLD]"))
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let duration = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| format!("`{text}` is not a number of seconds"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,64 @@
+//! `bakeoff list`.
+
+use crate::arguments::ListArguments;
+use crate::printer::{Printer, chain};
+use bakeoff_core::ExitCode;
+use bakeoff_eval::{RunState, StoredRun};
+use serde_json::json;
+
+pub(crate) fn run(arguments: &ListArguments, printer: &Printer) -> ExitCode {
+    let runs = match bakeoff_eval::list(&arguments.out) {
+        Ok(runs) => runs,
+        Err(error) => {
+            printer.error(chain(&error), None);
+            return ExitCode::Internal;
+        }
+    };
+    if runs.is_empty() && !arguments.json {
+        printer.talk(format!("no runs in {}", arguments.out.display()));
+    }
+    for run in &runs {
+        if arguments.json { printer.json(&as_json(run)) } else { printer.data(as_line(run)) }
+    }
+    ExitCode::Passed
+}
+
+fn as_line(run: &StoredRun) -> String {
+    match &run.state {
+        RunState::Finished { verdict, targets, .. } => {
+            let targets: Vec<String> = targets
+                .iter()
+                .map(|(name, passed, cases)| format!("{name} {passed}/{cases}"))
+                .collect();
+            format!("{}  {}  {}", run.id, word(verdict), targets.join(", "))
+        }
+        RunState::Unfinished { trials } => {
+            format!("{}  unfinished  {trials} trials in the journal", run.id)
+        }
+    }
+}
+
+fn word(verdict: &bakeoff_core::Verdict) -> String {
+    serde_json::to_value(verdict)
+        .ok()
+        .and_then(|word| word.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+fn as_json(run: &StoredRun) -> serde_json::Value {
+    match &run.state {
+        RunState::Finished { suite, verdict, targets } => json!({
+            "run_id": run.id,
+            "run_dir": run.path,
+            "suite": suite,
+            "verdict": verdict,
+            "targets": targets
+                .iter()
+                .map(|(name, passed, cases)| json!({"target": name, "passed": passed, "total_cases": cases}))
+                .collect::<Vec<_>>(),
+        }),
+        RunState::Unfinished { trials } => {
+            json!({"run_id": run.id, "run_dir": run.path, "verdict": null, "trials": trials})
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Problems of a file, shown with the lines they are in.
+
+use crate::printer::Printer;
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
+use bakeoff_eval::Problem;
+
+/// Shows all problems and how many there are.
+pub(crate) fn show(problems: &[Problem], printer: &Printer) {
+    for problem in problems {
+        printer.report(&rendered(problem));
+    }
+    let count = match problems.len() {
+        1 => "1 problem".to_owned(),
+        count => format!("{count} problems"),
+    };
+    printer.error(format!("{count}; nothing was called"), None);
+}
+
+fn rendered(problem: &Problem) -> String {
+    let path = problem.path.display().to_string();
+    let mut title = Level::ERROR.primary_title(problem.message.as_str());
+    if let Some(code) = problem.code {
+        title = title.id(code);
+    }
+    let group = match &problem.place {
+        Some(place) if !place.excerpt.is_empty() => title.element(
+            Snippet::source(place.excerpt.as_str())
+                .line_start(place.line)
+                .path(path.as_str())
+                .annotation(AnnotationKind::Primary.span(place.span.clone())),
+        ),
+        Some(place) => {
+            title.element(Origin::path(path.as_str()).line(place.line).char_column(place.column))
+        }
+        None => title.element(Origin::path(path.as_str())),
+    };
+    let group = match &problem.hint {
+        Some(hint) => group.element(Level::HELP.message(hint.as_str())),
+        None => group,
+    };
+    Renderer::styled().decor_style(DecorStyle::Ascii).render(&[group])
+}

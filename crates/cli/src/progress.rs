@@ -1,0 +1,107 @@
+//! What is shown while a run goes on.
+
+use bakeoff_core::{Event, NanoDollars, RunPlan, Status};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// How often a line is written where there is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Counts what happens and shows it: a bar on a terminal, now and then a line elsewhere.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    lines: bool,
+    last_line: Instant,
+    total: u64,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    errors: u64,
+    retries: u64,
+    cost: NanoDollars,
+    last_retry: Option<String>,
+}
+
+impl Progress {
+    /// Shows nothing when `hidden`; never a bar when `plain`.
+    pub(crate) fn new(plan: &RunPlan, hidden: bool, plain: bool) -> Progress {
+        let terminal = std::io::stderr().is_terminal() && !plain;
+        let target = if terminal && !hidden {
+            ProgressDrawTarget::stderr_with_hz(8)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(plan.total), target);
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}  {elapsed} (left: {eta})")
+        {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Progress {
+            bar,
+            lines: !terminal && !hidden,
+            last_line: Instant::now(),
+            total: plan.total,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes note of what happened; gives a line when one is due.
+    pub(crate) fn note(&mut self, event: &Event) -> Option<String> {
+        let counts = &mut self.counts;
+        match event {
+            Event::TrialFinished { result } => {
+                match result.status {
+                    Status::Passed => counts.passed += 1,
+                    Status::Failed => counts.failed += 1,
+                    Status::Error => counts.errors += 1,
+                    Status::Skipped => {}
+                }
+                counts.cost += result.attempt.cost.unwrap_or_default();
+                counts.last_retry = None;
+                self.bar.inc(1);
+            }
+            Event::Retry { delay_ms, reason, .. } => {
+                counts.retries += 1;
+                counts.last_retry =
+                    Some(format!("retrying in {:.1} s: {reason}", *delay_ms as f64 / 1e3));
+            }
+            _ => return None,
+        }
+        if !self.bar.is_hidden() {
+            self.bar.set_message(counts.describe());
+        }
+        let due = self.lines && self.last_line.elapsed() >= LINE_INTERVAL;
+        due.then(|| {
+            self.last_line = Instant::now();
+            format!("{}/{}  {}", self.bar.position(), self.total, self.counts.describe())
+        })
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Counts {
+    fn describe(&self) -> String {
+        let mut text =
+            format!("{} passed, {} failed, {} errors", self.passed, self.failed, self.errors);
+        if self.retries > 0 {
+            text.push_str(&format!(", {} retries", self.retries));
+        }
+        if self.cost > NanoDollars::default() {
+            text.push_str(&format!(", {}", self.cost));
+        }
+        if let Some(retry) = &self.last_retry {
+            text.push_str(&format!(", {retry}"));
+        }
+        text
+    }
+}

@@ -1,0 +1,30 @@
+//! What the environment decides: every variable that Bakeoff itself reads, and where things are.
+
+use etcetera::BaseStrategy;
+use std::path::PathBuf;
+
+/// The folder of the cache, instead of the user's cache folder.
+const CACHE_DIR: &str = "BAKEOFF_CACHE_DIR";
+
+/// Where answers are cached; `None` when this user has no folder for such things.
+pub(crate) fn cache_file() -> Option<PathBuf> {
+    let own = std::env::var_os(CACHE_DIR).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folder = own.or_else(|| {
+        etcetera::choose_base_strategy().ok().map(|folders| folders.cache_dir().join("bakeoff"))
+    })?;
+    Some(folder.join("responses.sqlite"))
+}
+
+/// Keys come from the environment and from nowhere else.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Allows as many open files as the system does at most: every request in flight is one.
+pub(crate) fn raise_file_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Without it, runs with few connections are as good as before.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}

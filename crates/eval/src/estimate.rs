@@ -1,0 +1,89 @@
+//! What a run would take, without making a call.
+
+use crate::suite::{Suite, TargetKind};
+use bakeoff_core::{NanoDollars, Usage};
+
+/// What is assumed of answers whose length nobody bounds.
+const ANSWER_TOKENS: u64 = 200;
+
+/// What a run would take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// Cases.
+    pub cases: u64,
+    /// Trials of each.
+    pub trials: u32,
+    /// One entry per target.
+    pub targets: Vec<TargetEstimate>,
+}
+
+/// What one target would take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TargetEstimate {
+    /// The target's name.
+    pub name: String,
+    /// `provider/model`, or the program.
+    pub what: String,
+    /// Trials over all cases.
+    pub trials: u64,
+    /// Tokens; absent for programs.
+    pub usage: Option<Usage>,
+    /// Money; absent when the price is not known.
+    pub cost: Option<NanoDollars>,
+}
+
+impl Estimate {
+    /// Trials over all targets.
+    pub fn total_trials(&self) -> u64 {
+        self.targets.iter().map(|target| target.trials).sum()
+    }
+
+    /// Money over all targets whose price is known.
+    pub fn total_cost(&self) -> NanoDollars {
+        let costs = self.targets.iter().filter_map(|target| target.cost);
+        costs.fold(NanoDollars::default(), NanoDollars::saturating_add)
+    }
+}
+
+/// Estimates a run of the whole suite: four characters to a token, and 200 tokens to an answer
+/// unless `max_tokens` is smaller.
+pub fn estimate(suite: &Suite) -> Estimate {
+    let cases = suite.survey.ids.len() as u64;
+    let trials = suite.settings.trials;
+    let total = cases * u64::from(trials);
+    let targets = suite
+        .targets
+        .iter()
+        .map(|target| {
+            let (what, usage, cost) = match &target.kind {
+                TargetKind::Program(program) => {
+                    let words: Vec<_> =
+                        program.command.iter().map(|word| word.to_string_lossy()).collect();
+                    (words.join(" "), None, None)
+                }
+                TargetKind::Model(model) => {
+                    let templates = model.system.iter().chain([&target.prompt]);
+                    let input = prompt_tokens(suite, &templates.collect::<Vec<_>>());
+                    let most = model.request.max_tokens.unwrap_or(ANSWER_TOKENS);
+                    let usage = Usage {
+                        input: input * u64::from(trials),
+                        output: total * most.min(ANSWER_TOKENS),
+                        ..Usage::default()
+                    };
+                    (model.label.clone(), Some(usage), model.model.cost(&usage))
+                }
+            };
+            TargetEstimate { name: target.name.clone(), what, trials: total, usage, cost }
+        })
+        .collect();
+    Estimate { cases, trials, targets }
+}
+
+/// Tokens of all cases' prompts; what cannot be rendered counts as nothing.
+fn prompt_tokens(suite: &Suite, templates: &[&crate::Template]) -> u64 {
+    let tokens = |case: &crate::Case| -> u64 {
+        let lengths = templates.iter().filter_map(|template| template.render(&case.fields).ok());
+        lengths.map(|text| (text.chars().count() as u64).div_ceil(4)).sum()
+    };
+    suite.cases.iter().filter_map(Result::ok).map(|case| tokens(&case)).sum()
+}

@@ -1,0 +1,245 @@
+//! The folder of a run: its name, its files, and names that are safe for paths.
+
+use crate::Error;
+use crate::suite::Artifacts;
+use bakeoff_core::{CaseSummary, Status, Summary, TrialResult, Verdict};
+use bakeoff_journal::{write_atomic, write_atomic_with};
+use jiff::Timestamp;
+use serde::Serialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folder of one run.
+#[derive(Debug, Clone)]
+pub struct RunFolder {
+    /// Its name, which is the run's id.
+    pub id: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// With one target, cases lie directly in the folder.
+    flat: bool,
+}
+
+/// Names that a case or target cannot take.
+const RESERVED: [&str; 7] = [
+    "run.json",
+    "journal.jsonl",
+    "limits.jsonl",
+    "http.jsonl",
+    "summary.json",
+    "selection.json",
+    "work",
+];
+
+impl RunFolder {
+    /// Makes a new folder in `parent`; one that exists is never used again.
+    pub(crate) fn create(
+        parent: &Path,
+        suite: &str,
+        now: Timestamp,
+        flat: bool,
+    ) -> Result<RunFolder, Error> {
+        let error = |path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Write { path, source }
+        };
+        fs::create_dir_all(parent).map_err(error(parent))?;
+        // Results are for people, not for version control.
+        let ignore = parent.join(".gitignore");
+        if !ignore.exists() {
+            write_atomic(&ignore, b"*\n")?;
+        }
+        let time = now.strftime("%Y-%m-%dT%H-%M-%SZ");
+        loop {
+            let id = format!("{time}-{}-{}", safe_name(suite), four_letters());
+            let path = parent.join(&id);
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(RunFolder { id, path, flat }),
+                Err(taken) if taken.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(source) => return Err(Error::Write { path, source }),
+            }
+        }
+    }
+
+    /// The journal's path.
+    pub fn journal(&self) -> PathBuf {
+        self.path.join("journal.jsonl")
+    }
+
+    /// Writes `run.json`.
+    pub(crate) fn write_run(&self, run: &serde_json::Value) -> Result<(), Error> {
+        write_json(&self.path.join("run.json"), run)
+    }
+
+    /// Writes `summary.json`.
+    pub(crate) fn write_summary(&self, summary: &Summary) -> Result<(), Error> {
+        write_json(&self.path.join("summary.json"), &SummaryFile::new(summary))
+    }
+
+    /// The folder of one trial.
+    pub fn trial(&self, result: &bakeoff_core::TrialKey) -> PathBuf {
+        let parent =
+            if self.flat { self.path.clone() } else { self.path.join(safe_name(&result.target)) };
+        parent.join(safe_name(&result.case)).join(format!("trial-{}", result.trial))
+    }
+
+    /// Where programs run; removed at the end.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.path.join("work")
+    }
+
+    /// Writes a trial's files.
+    pub(crate) fn write_trial(
+        &self,
+        wanted: Artifacts,
+        result: &TrialResult,
+        trace: &[u8],
+    ) -> Result<(), Error> {
+        let write = match wanted {
+            Artifacts::All => true,
+            Artifacts::Failures => result.status != Status::Passed,
+            Artifacts::None => false,
+        };
+        if !write {
+            return Ok(());
+        }
+        let folder = self.trial(&result.key);
+        fs::create_dir_all(&folder)
+            .map_err(|source| Error::Write { path: folder.clone(), source })?;
+        write_atomic(&folder.join("stdout.txt"), result.attempt.output.as_bytes())?;
+        write_atomic(&folder.join("stderr.txt"), result.attempt.stderr.as_bytes())?;
+        write_atomic(&folder.join("trace.jsonl"), trace)?;
+        write_json(&folder.join("result.json"), result)
+    }
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    Ok(write_atomic_with(path, |writer| {
+        serde_json::to_writer_pretty(&mut *writer, value)?;
+        writer.write_all(b"\n")
+    })?)
+}
+
+/// `summary.json`: the summary, and for a single target its fields at the top level too.
+#[derive(Serialize)]
+struct SummaryFile<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    #[serde(flatten)]
+    only: Option<OnlyTarget<'a>>,
+}
+
+#[derive(Serialize)]
+struct OnlyTarget<'a> {
+    target: &'a str,
+    suite_pass: bool,
+    suite_pass_rate: f64,
+    total_cases: u64,
+    passed: u64,
+    failed: u64,
+    trials_per_case: u32,
+    pass_threshold: f64,
+    cases: &'a [CaseSummary],
+}
+
+impl<'a> SummaryFile<'a> {
+    fn new(summary: &'a Summary) -> SummaryFile<'a> {
+        let only = match summary.targets.as_slice() {
+            [target] => Some(OnlyTarget {
+                target: &target.target,
+                suite_pass: target.verdict == Verdict::Passed,
+                suite_pass_rate: target.suite_pass_rate,
+                total_cases: target.total_cases,
+                passed: target.passed,
+                failed: target.failed,
+                trials_per_case: target.trials_per_case,
+                pass_threshold: target.pass_threshold,
+                cases: &target.cases,
+            }),
+            _ => None,
+        };
+        SummaryFile { summary, only }
+    }
+}
+
+/// A name for a path: the text itself when it is plainly safe, else what can be kept of it with a
+/// hash of all of it, so that no two texts share a name on any file system.
+pub(crate) fn safe_name(text: &str) -> String {
+    const MOST: usize = 80;
+    let plain =
+        |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
+    let is_device = |name: &str| {
+        let stem = name.split('.').next().unwrap_or_default();
+        matches!(stem, "con" | "prn" | "aux" | "nul")
+            || (stem.len() == 4
+                && (stem.starts_with("com") || stem.starts_with("lpt"))
+                && stem.ends_with(|c: char| c.is_ascii_digit()))
+    };
+    let safe = !text.is_empty()
+        && text.len() <= MOST
+        && text.chars().all(plain)
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && !text.ends_with('.')
+        && !RESERVED.contains(&text)
+        && !is_device(text);
+    if safe {
+        return text.to_owned();
+    }
+    let kept: String = text
+        .chars()
+        .take(MOST / 2)
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
+        .collect();
+    let hash = blake3::hash(text.as_bytes()).to_hex();
+    format!("{}-{}", kept.trim_start_matches(['_', '-']), &hash[..12])
+        .trim_start_matches('-')
+        .to_owned()
+}
+
+fn four_letters() -> String {
+    (0..4).map(|_| char::from(rand::random_range(b'a'..=b'z'))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_never_escape_and_never_collide() {
+        let long = "x".repeat(300);
+        let longer = "x".repeat(301);
+        let ids = [
+            "fr",
+            "FR",
+            "Fr",
+            "a/b",
+            "a\\b",
+            "a_b",
+            "a b",
+            "..",
+            ".",
+            "",
+            "../../etc/x",
+            "CON",
+            "con",
+            "nul.txt",
+            "summary.json",
+            "é",
+            "e",
+            "trial-1",
+            "-x",
+            "x.",
+            &long,
+            &longer,
+        ];
+        let names: Vec<String> = ids.iter().map(|id| safe_name(id)).collect();
+        let folded: HashSet<String> = names.iter().map(|name| name.to_lowercase()).collect();
+        assert_eq!(folded.len(), ids.len(), "{names:?}");
+        for name in &names {
+            assert!(name.len() <= 80 && !name.is_empty(), "{name}");
+            assert!(!name.contains(['/', '\\', ' ']) && !name.starts_with('.'), "{name}");
+        }
+        assert_eq!((names[0].as_str(), names[5].as_str()), ("fr", "a_b"));
+    }
+}

@@ -1,0 +1,86 @@
+//! The runs in a folder.
+
+use bakeoff_core::{Summary, Verdict};
+use std::path::{Path, PathBuf};
+
+/// A run on disk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredRun {
+    /// Its id.
+    pub id: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// How far it came.
+    pub state: RunState,
+}
+
+/// How far a run came.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunState {
+    /// To its end.
+    Finished {
+        /// The suite's name.
+        suite: String,
+        /// Its verdict.
+        verdict: Verdict,
+        /// Per target: name, passed cases, cases.
+        targets: Vec<(String, u64, u64)>,
+    },
+    /// It has no summary: it is running, or was killed.
+    Unfinished {
+        /// Trials in its journal.
+        trials: u64,
+    },
+}
+
+/// The runs in a folder, newest first. Folders that are no runs are passed over.
+pub fn list(parent: &Path) -> Result<Vec<StoredRun>, crate::Error> {
+    let entries = match std::fs::read_dir(parent) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => {
+            let path = parent.to_owned();
+            return Err(bakeoff_journal::Error::Io { action: "read", path, source }.into());
+        }
+    };
+    let mut runs: Vec<StoredRun> = entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(|path| path.join("journal.jsonl").is_file())
+        .filter_map(|path| {
+            let id = path.file_name()?.to_str()?.to_owned();
+            Some(StoredRun { id, state: state(&path), path })
+        })
+        .collect();
+    // Ids begin with the time.
+    runs.sort_by(|one, other| other.id.cmp(&one.id));
+    Ok(runs)
+}
+
+fn state(path: &Path) -> RunState {
+    let summary = std::fs::read(path.join("summary.json"))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<Summary>(&bytes).ok());
+    match summary {
+        Some(summary) => RunState::Finished {
+            suite: summary.suite,
+            verdict: summary.verdict,
+            targets: summary
+                .targets
+                .into_iter()
+                .map(|target| (target.target, target.passed, target.total_cases))
+                .collect(),
+        },
+        None => RunState::Unfinished { trials: journalled_trials(path) },
+    }
+}
+
+fn journalled_trials(path: &Path) -> u64 {
+    let Ok(lines) = bakeoff_journal::read::<bakeoff_core::Event>(&path.join("journal.jsonl"))
+    else {
+        return 0;
+    };
+    let is_trial =
+        |event: &bakeoff_core::Event| matches!(event, bakeoff_core::Event::TrialFinished { .. });
+    lines.map_while(Result::ok).filter(is_trial).count() as u64
+}

@@ -1,0 +1,321 @@
+//! The suite file: from text to something that can be run, or to a list of what is wrong with it.
+
+mod checks;
+mod models;
+mod schema;
+mod spec;
+mod targets;
+pub(crate) mod tree;
+
+pub use checks::CheckSpec;
+pub use schema::schema;
+pub(crate) use spec::MOST_TRIALS;
+pub use targets::{ModelTarget, ProgramTarget, Target, TargetKind};
+
+use crate::case::{CaseSource, Survey};
+use crate::problem::{Place, Problem, Problems, suggest};
+use crate::template::{Template, TemplateError};
+use bakeoff_llm::Environment;
+use bakeoff_sim::Persona;
+use bakeoff_stats::Threshold;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use toml::de::DeTable;
+use tree::Node;
+
+/// The file's usual name.
+pub const SUITE_FILE_NAME: &str = "bakeoff.toml";
+
+/// A suite, ready to run.
+#[derive(Debug)]
+pub struct Suite {
+    /// Its name.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Its settings.
+    pub settings: Settings,
+    /// What is under test.
+    pub targets: Vec<Target>,
+    /// What it is asked.
+    pub cases: CaseSource,
+    /// What is known of all cases.
+    pub survey: Survey,
+    /// What makes an answer right.
+    pub checks: Vec<CheckSpec>,
+    /// Simulated models of its own.
+    pub simulated: BTreeMap<String, Persona>,
+    /// Changes when the file or a case changes.
+    pub digest: String,
+}
+
+/// Settings of a suite.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Attempts of each target at each case.
+    pub trials: u32,
+    /// Share of a case's trials that must pass.
+    pub threshold: Threshold,
+    /// Most trials at once.
+    pub parallel: Option<u32>,
+    /// How long a program or a model call may take.
+    pub timeout: Duration,
+    /// Which trials get a folder of files.
+    pub artifacts: Artifacts,
+    /// Whose answers are used again.
+    pub cache: CacheScope,
+}
+
+/// Which trials get a folder of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Artifacts {
+    /// Every trial.
+    All,
+    /// Those that did not pass.
+    Failures,
+    /// None.
+    None,
+}
+
+/// Whose answers are used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheScope {
+    /// This run's.
+    Run,
+    /// Every run's.
+    Shared,
+    /// Nobody's.
+    None,
+}
+
+impl Suite {
+    /// Loads and checks a suite: a file, or a folder with a `bakeoff.toml`. Makes no call.
+    ///
+    /// # Errors
+    ///
+    /// All problems of the file and of its cases.
+    pub fn load(path: &Path, environment: Environment<'_>) -> Result<Suite, Vec<Problem>> {
+        let path = if path.is_dir() { path.join(SUITE_FILE_NAME) } else { path.to_owned() };
+        let text = read(&path).map_err(|problem| vec![problem])?;
+        let mut problems = Problems::new(&path, &text);
+        let (tree, errors) = DeTable::parse_recoverable(&text);
+        for error in &errors {
+            problems.at(error.span().unwrap_or(0..0), format!("not TOML: {}", error.message()));
+        }
+        // What follows would only complain about what could not be read.
+        if !errors.is_empty() {
+            return Err(problems.into_sorted());
+        }
+        tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
+        let root = Node::new(tree.get_ref(), 0..0);
+        let suite = Refining { path: &path, text: &text, environment }.refine(&root, &mut problems);
+        match suite {
+            Some(suite) if problems.is_empty() => Ok(suite),
+            _ => Err(problems.into_sorted()),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, Problem> {
+    let problem = |message: String, hint: &str| Problem {
+        code: None,
+        message,
+        path: path.to_owned(),
+        place: None,
+        hint: Some(hint.to_owned()),
+    };
+    let bytes = std::fs::read(path).map_err(|error| {
+        problem(
+            format!("cannot read the suite: {error}"),
+            "`bakeoff init` writes a suite to start from",
+        )
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        problem(format!("line {line} is not UTF-8"), "save the file as UTF-8")
+    })
+}
+
+/// Turns a validated tree into a suite. Goes on after a problem, to find the others.
+struct Refining<'a> {
+    path: &'a Path,
+    text: &'a str,
+    environment: Environment<'a>,
+}
+
+impl Refining<'_> {
+    fn refine(&self, root: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Suite> {
+        let settings = settings(root.table("suite").as_ref(), problems);
+        let name = root
+            .table("suite")
+            .and_then(|suite| Some(suite.text("name")?.value.trim().to_owned()))
+            .filter(|name| !name.is_empty())
+            .unwrap_or_else(|| folder_name(self.path));
+        let simulated = models::simulated(root);
+        let models = models::named(root, problems);
+        let cases = self.cases(root, problems);
+        let mut templates = Vec::new();
+        let targets = targets::read(root, &models, self, &mut templates, problems);
+        let checks = checks::read(root, &targets, &mut templates, problems);
+        let (cases, survey) = cases?;
+        check_variables(&templates, &survey, problems);
+        let digest = blake3::Hasher::new()
+            .update(self.text.as_bytes())
+            .update(survey.digest.as_bytes())
+            .finalize()
+            .to_hex()
+            .to_string();
+        let path = self.path.to_owned();
+        Some(Suite { name, path, settings, targets, cases, survey, checks, simulated, digest })
+    }
+
+    fn folder(&self) -> PathBuf {
+        let folder = self.path.parent().unwrap_or(Path::new("")).to_owned();
+        std::path::absolute(&folder).unwrap_or(folder)
+    }
+
+    fn cases(
+        &self,
+        root: &Node<'_, '_>,
+        problems: &mut Problems<'_>,
+    ) -> Option<(CaseSource, Survey)> {
+        let node = root.table("cases")?;
+        let inline = node.tables("inline");
+        let source = match (node.text("file"), node.get("inline")) {
+            (Some(file), Some(_)) => {
+                problems
+                    .at(file.span, "cases have both `file` and `inline`")
+                    .with_hint("keep one of them");
+                return None;
+            }
+            (Some(file), None) => match CaseSource::open(&self.folder().join(file.value)) {
+                Ok(source) => source,
+                Err(problem) if problem.place.is_none() => {
+                    // The file itself is the trouble: show where it is named.
+                    let shown = format!("{}: {}", file.value, problem.message);
+                    problems.at(file.span, shown).hint = problem.hint;
+                    return None;
+                }
+                Err(problem) => {
+                    problems.extend([problem]);
+                    return None;
+                }
+            },
+            (None, Some(_)) => CaseSource::Held {
+                path: self.path.to_owned(),
+                rows: Arc::new(
+                    inline
+                        .iter()
+                        .map(|case| (Some(Place::of(self.text, case.span.clone())), case.to_json()))
+                        .collect(),
+                ),
+            },
+            (None, None) => {
+                problems
+                    .at(node.span.clone(), "[cases] has neither `file` nor `inline`")
+                    .with_hint("write `file = \"cases.jsonl\"`, or [[cases.inline]] tables");
+                return None;
+            }
+        };
+        let mut survey = source.survey();
+        let found_wrong = !survey.problems.is_empty();
+        problems.extend(survey.problems.drain(..));
+        if survey.ids.is_empty() && !found_wrong {
+            let span = node.text("file").map_or(node.span.clone(), |file| file.span);
+            problems.at(span, "there are no cases").with_hint("add at least one case");
+            return None;
+        }
+        Some((source, survey))
+    }
+}
+
+fn folder_name(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let name = absolute.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    name.unwrap_or("suite").to_owned()
+}
+
+fn settings(node: Option<&Node<'_, '_>>, problems: &mut Problems<'_>) -> Settings {
+    let number =
+        |name| node.and_then(|node| node.integer(name)).and_then(|n| u32::try_from(n).ok());
+    let word = |name| node.and_then(|node| node.text(name)).map(|text| text.value);
+    let threshold = node.and_then(|node| node.decimal("threshold")).map(|decimal| {
+        decimal.value.parse().unwrap_or_else(|_| {
+            let out_of_range =
+                decimal.value.parse::<f64>().is_ok_and(|n| !(0.0..=1.0).contains(&n));
+            // What is out of range has been reported already.
+            if !out_of_range {
+                let problem =
+                    problems.at(decimal.span, "`threshold` must be a plain decimal from 0 to 1");
+                problem.code = Some("EVAL_INVALID_THRESHOLD");
+            }
+            Threshold::ALL
+        })
+    });
+    let seconds = node.and_then(|node| node.number("timeout_seconds")).unwrap_or(600.0);
+    Settings {
+        trials: number("trials").unwrap_or(1),
+        threshold: threshold.unwrap_or(Threshold::ALL),
+        parallel: number("parallel"),
+        timeout: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
+        artifacts: match word("artifacts") {
+            Some("failures") => Artifacts::Failures,
+            Some("none") => Artifacts::None,
+            _ => Artifacts::All,
+        },
+        cache: match word("cache") {
+            Some("shared") => CacheScope::Shared,
+            Some("none") => CacheScope::None,
+            _ => CacheScope::Run,
+        },
+    }
+}
+
+/// A template and the place of its text, to be checked against the cases.
+pub(crate) struct Placed {
+    template: Template,
+    span: Range<usize>,
+}
+
+/// Compiles a template and remembers it for the check of its variables.
+fn compile(
+    text: tree::At<&str>,
+    templates: &mut Vec<Placed>,
+    problems: &mut Problems<'_>,
+) -> Option<Template> {
+    match Template::compile(text.value) {
+        Ok(template) => {
+            templates.push(Placed { template: template.clone(), span: text.span });
+            Some(template)
+        }
+        Err(TemplateError { message, span }) => {
+            let shown =
+                span.and_then(|span| text.value.get(span)).filter(|shown| !shown.is_empty());
+            let near = shown.map(|shown| format!(", near `{shown}`")).unwrap_or_default();
+            problems
+                .at(text.span, format!("not a template: {message}{near}"))
+                .with_hint("fields of the case are written as {{ name }}");
+            None
+        }
+    }
+}
+
+fn check_variables(templates: &[Placed], survey: &Survey, problems: &mut Problems<'_>) {
+    // Fields of cases that could not be read are not known.
+    if survey.fields.is_empty() {
+        return;
+    }
+    for placed in templates {
+        for variable in placed.template.variables() {
+            if !survey.fields.contains(variable) {
+                let problem =
+                    problems.at(placed.span.clone(), format!("no case has the field `{variable}`"));
+                problem.hint = suggest(variable, survey.fields.iter().map(String::as_str));
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! `[models.*]` and `[sim.*]`.
+
+use super::tree::Node;
+use crate::problem::{Problems, suggest};
+use bakeoff_core::{NanoDollars, Prices};
+use bakeoff_llm::{ModelConfig, PROVIDERS, Provider};
+use bakeoff_pace::Limits;
+use bakeoff_sim::{Canned, Latency, Persona, TokenCount};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A model under a name of the user's own, and where it is.
+pub(super) struct NamedModel {
+    pub(super) config: ModelConfig,
+    pub(super) span: Range<usize>,
+}
+
+/// Reads `[models.*]`.
+pub(super) fn named(
+    root: &Node<'_, '_>,
+    problems: &mut Problems<'_>,
+) -> BTreeMap<String, NamedModel> {
+    root.named("models")
+        .into_iter()
+        .filter_map(|(name, node)| {
+            let provider = node.text("provider")?;
+            if Provider::find(provider.value).is_none() {
+                let message = format!("unknown provider `{}`", provider.value);
+                problems.at(provider.span, message).hint =
+                    suggest(provider.value, PROVIDERS.iter().map(|provider| provider.name));
+                return None;
+            }
+            let config = ModelConfig {
+                provider: provider.value.to_owned(),
+                model: node.text("model")?.value.to_owned(),
+                base_url: node.text("base_url").map(|url| url.value.to_owned()),
+                api_key_env: node.text("api_key_env").map(|name| name.value.to_owned()),
+                headers: node.text_map("headers"),
+                query: node.text_map("query"),
+                limits: limits(&node),
+                prices: prices(&node, problems),
+                stream: node.boolean("stream").unwrap_or(false),
+            };
+            Some((name.value.to_owned(), NamedModel { config, span: name.span }))
+        })
+        .collect()
+}
+
+fn limits(node: &Node<'_, '_>) -> Limits {
+    let connections = node.table("limits").and_then(|limits| limits.integer("connections"));
+    match connections.and_then(|number| u32::try_from(number).ok()) {
+        Some(connections) => Limits { connections },
+        None => Limits::default(),
+    }
+}
+
+fn prices(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Prices> {
+    let table = node.table("prices")?;
+    let mut price = |name| {
+        let decimal = table.decimal(name)?;
+        let price = decimal.value.parse::<NanoDollars>();
+        // Negative prices have been reported already.
+        if let Err(error) = &price
+            && !decimal.value.starts_with('-')
+        {
+            problems.at(decimal.span, error.to_string());
+        }
+        price.ok()
+    };
+    Some(Prices {
+        input: price("input")?,
+        output: price("output")?,
+        cache_read: price("cache_read"),
+        cache_write: price("cache_write"),
+    })
+}
+
+/// Reads `[sim.*]`.
+pub(super) fn simulated(root: &Node<'_, '_>) -> BTreeMap<String, Persona> {
+    root.named("sim")
+        .into_iter()
+        .map(|(name, node)| {
+            let canned = |node: Node<'_, '_>| {
+                Some(Canned {
+                    when: node.text("when")?.value.to_owned(),
+                    answer: node.text("answer")?.value.to_owned(),
+                })
+            };
+            let text = |name| node.text(name).map(|text| text.value.to_owned());
+            let persona = Persona {
+                answers: node.tables("answers").into_iter().filter_map(canned).collect(),
+                default: text("default"),
+                pass: node.number("pass"),
+                wrong: text("wrong"),
+                latency: latency(&node),
+                output_tokens: node
+                    .integer("output_tokens")
+                    .and_then(|tokens| u64::try_from(tokens).ok())
+                    .map(TokenCount::Fixed),
+                ..Persona::default()
+            };
+            (name.value.to_owned(), persona)
+        })
+        .collect()
+}
+
+fn latency(node: &Node<'_, '_>) -> Option<Latency> {
+    let ms = node.number("latency_ms")?;
+    Some(match node.number("latency_sigma") {
+        Some(sigma) if sigma > 0.0 => Latency::Lognormal { median_ms: ms, sigma },
+        _ => Latency::Fixed { ms },
+    })
+}

@@ -1,0 +1,301 @@
+//! The suite file, described as data.
+//!
+//! Reading, the errors for what is written wrong, and the JSON Schema all come from these tables.
+
+/// A table of the file.
+#[derive(Debug)]
+pub(crate) struct Section {
+    /// What it is for.
+    pub(crate) about: &'static str,
+    /// The keys it may have.
+    pub(crate) fields: &'static [Field],
+}
+
+/// A key of a table.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) shape: Shape,
+    pub(crate) required: bool,
+    /// What it means, with its default.
+    pub(crate) about: &'static str,
+    /// Printed with errors about its value.
+    pub(crate) code: Option<&'static str>,
+}
+
+/// What may be written for a key.
+#[derive(Debug)]
+pub(crate) enum Shape {
+    /// Text.
+    Text,
+    /// Text that is a template over the case's fields.
+    Template,
+    /// Yes or no.
+    Boolean,
+    /// A whole number in a range.
+    Integer { least: i64, most: i64 },
+    /// Any number in a range.
+    Number { least: f64, most: f64 },
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A list of texts; when `some` is true it must not be empty.
+    Texts { some: bool },
+    /// A table from names to texts.
+    TextMap,
+    /// A table of its own.
+    Table(&'static Section),
+    /// Any number of tables.
+    Tables(&'static Section),
+    /// Tables under names that the user chooses.
+    Named(&'static Section),
+    /// A table whose keys are the user's.
+    Open,
+    /// Any number of tables whose keys are the user's.
+    OpenList,
+    /// Any number of checks; their keys depend on their kind.
+    Checks,
+}
+
+const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Field {
+    Field { name, shape, required: false, about, code: None }
+}
+
+const fn required(name: &'static str, shape: Shape, about: &'static str) -> Field {
+    Field { name, shape, required: true, about, code: None }
+}
+
+const fn coded(code: &'static str, field: Field) -> Field {
+    Field {
+        code: Some(code),
+        name: field.name,
+        shape: field.shape,
+        required: field.required,
+        about: field.about,
+    }
+}
+
+/// Most trials of one case.
+pub(crate) const MOST_TRIALS: u32 = 1000;
+
+const ANY_NUMBER: f64 = f64::MAX;
+
+/// The whole file.
+pub(crate) const SUITE_FILE: Section = Section {
+    about: "A Bakeoff suite: cases, targets, checks and settings.",
+    fields: &[
+        optional("suite", Shape::Table(&SUITE), "Settings of the suite."),
+        optional("models", Shape::Named(&MODEL), "Models under names of your own."),
+        required("target", Shape::Tables(&TARGET), "What is under test."),
+        required("cases", Shape::Table(&CASES), "What the targets are asked."),
+        optional("check", Shape::Checks, "What makes an answer right."),
+        optional("sim", Shape::Named(&SIM), "Simulated models under names of your own."),
+    ],
+};
+
+const SUITE: Section = Section {
+    about: "Settings of the suite.",
+    fields: &[
+        optional("name", Shape::Text, "Its name; the folder's name when absent."),
+        coded(
+            "EVAL_INVALID_TRIALS_CONFIG",
+            optional(
+                "trials",
+                Shape::Integer { least: 1, most: MOST_TRIALS as i64 },
+                "Attempts of each target at each case; 1 when absent.",
+            ),
+        ),
+        coded(
+            "EVAL_INVALID_THRESHOLD",
+            optional(
+                "threshold",
+                Shape::Number { least: 0.0, most: 1.0 },
+                "Share of a case's trials that must pass; 1 when absent.",
+            ),
+        ),
+        optional(
+            "parallel",
+            Shape::Integer { least: 1, most: 1_000_000 },
+            "Most trials at once over all targets; when absent, models are bounded by their limits and programs by the number of cores.",
+        ),
+        optional(
+            "timeout_seconds",
+            Shape::Number { least: 0.001, most: 1e9 },
+            "How long a program or a model call may take; 600 when absent.",
+        ),
+        optional(
+            "artifacts",
+            Shape::Choice(&["all", "failures", "none"]),
+            "Which trials get a folder of files; `all` when absent. The journal always has everything.",
+        ),
+        optional(
+            "cache",
+            Shape::Choice(&["run", "shared", "none"]),
+            "Whose answers are used again: this run's (when it is resumed), every run's, or nobody's; `run` when absent.",
+        ),
+    ],
+};
+
+const MODEL: Section = Section {
+    about: "A model under a name of your own.",
+    fields: &[
+        required(
+            "provider",
+            Shape::Text,
+            "Who serves it: anthropic, azure, cerebras, gemini, groq, mistral, openai, openai-responses, openrouter, sim or together.",
+        ),
+        required("model", Shape::Text, "The provider's name of the model."),
+        optional("base_url", Shape::Text, "Another address than the provider's."),
+        optional("api_key_env", Shape::Text, "The environment variable that holds the key."),
+        optional(
+            "headers",
+            Shape::TextMap,
+            "Sent with every request; `$NAME` takes an environment variable.",
+        ),
+        optional(
+            "query",
+            Shape::TextMap,
+            "Added to every address; `$NAME` takes an environment variable.",
+        ),
+        optional("limits", Shape::Table(&LIMITS), "How much of it may be used."),
+        optional("prices", Shape::Table(&PRICES), "Dollars per million tokens."),
+        optional("stream", Shape::Boolean, "Ask for the answer in pieces; false when absent."),
+    ],
+};
+
+const LIMITS: Section = Section {
+    about: "How much of a model may be used.",
+    fields: &[optional(
+        "connections",
+        Shape::Integer { least: 1, most: 100_000 },
+        "Most requests in flight; 10 when absent.",
+    )],
+};
+
+const PRICES: Section = Section {
+    about: "Dollars per million tokens.",
+    fields: &[
+        required("input", Shape::Number { least: 0.0, most: ANY_NUMBER }, "Prompt tokens."),
+        required("output", Shape::Number { least: 0.0, most: ANY_NUMBER }, "Answer tokens."),
+        optional(
+            "cache_read",
+            Shape::Number { least: 0.0, most: ANY_NUMBER },
+            "Prompt tokens read from the provider's cache; as `input` when absent.",
+        ),
+        optional(
+            "cache_write",
+            Shape::Number { least: 0.0, most: ANY_NUMBER },
+            "Prompt tokens written to the provider's cache; as `input` when absent.",
+        ),
+    ],
+};
+
+const TARGET: Section = Section {
+    about: "What is under test: a model with a prompt, or a program.",
+    fields: &[
+        required("name", Shape::Text, "Its name in results."),
+        optional("model", Shape::Text, "A name under [models], or provider/model."),
+        optional(
+            "command",
+            Shape::Texts { some: true },
+            "A program and its arguments: the prompt on standard input, the answer on standard output.",
+        ),
+        required("prompt", Shape::Template, "What it is asked."),
+        optional("system", Shape::Template, "Instructions for a model."),
+        optional(
+            "gate",
+            Shape::Boolean,
+            "Whether it counts for the run's verdict; true when absent.",
+        ),
+        optional("temperature", Shape::Number { least: 0.0, most: 2.0 }, "Sampling temperature."),
+        optional("top_p", Shape::Number { least: 0.0, most: 1.0 }, "Nucleus sampling."),
+        optional(
+            "max_tokens",
+            Shape::Integer { least: 1, most: 100_000_000 },
+            "Most tokens of the answer.",
+        ),
+        optional("stop", Shape::Texts { some: false }, "Texts that end the answer."),
+        optional(
+            "thinking",
+            Shape::Text,
+            "How much the model should think, in the provider's words: low, medium, high, …",
+        ),
+        optional(
+            "thinking_tokens",
+            Shape::Integer { least: 0, most: 100_000_000 },
+            "Most tokens it may think; 0 switches thinking off.",
+        ),
+        optional("json", Shape::Boolean, "Demand a JSON object; false when absent."),
+        optional("json_schema", Shape::Open, "Demand JSON that fits this schema."),
+        optional("extra", Shape::Open, "Fields for the provider's request as they are."),
+    ],
+};
+
+const CASES: Section = Section {
+    about: "What the targets are asked.",
+    fields: &[
+        optional("file", Shape::Text, "A .jsonl, .json, .csv or .toml file beside the suite."),
+        optional("inline", Shape::OpenList, "Cases written here."),
+    ],
+};
+
+const SIM: Section = Section {
+    about: "A simulated model.",
+    fields: &[
+        optional(
+            "answers",
+            Shape::Tables(&CANNED),
+            "Answers by what the user said; the first that fits is given.",
+        ),
+        optional("default", Shape::Text, "The answer when none of `answers` fits."),
+        optional(
+            "pass",
+            Shape::Number { least: 0.0, most: 1.0 },
+            "Probability that the right answer is given; 1 when absent.",
+        ),
+        optional("wrong", Shape::Text, "The wrong answer."),
+        optional(
+            "latency_ms",
+            Shape::Number { least: 0.0, most: 1e9 },
+            "How long its answers take; 0 when absent.",
+        ),
+        optional(
+            "latency_sigma",
+            Shape::Number { least: 0.0, most: 10.0 },
+            "Spread of the latency (log-normal around `latency_ms`); 0 when absent.",
+        ),
+        optional(
+            "output_tokens",
+            Shape::Integer { least: 1, most: 1_000_000_000 },
+            "Tokens of each answer, instead of counting.",
+        ),
+    ],
+};
+
+const CANNED: Section = Section {
+    about: "An answer prepared for something that the user may say.",
+    fields: &[
+        required("when", Shape::Text, "Fits when the last user message contains it."),
+        required("answer", Shape::Text, "The answer."),
+    ],
+};
+
+/// Keys that every kind of check has.
+pub(crate) const CHECK_COMMON: Section = Section {
+    about: "What makes an answer right.",
+    fields: &[
+        required("kind", Shape::Text, "What it looks at."),
+        optional("id", Shape::Text, "Its name in results; made from its kind when absent."),
+        optional("negate", Shape::Boolean, "Pass when it would fail; false when absent."),
+        optional(
+            "required",
+            Shape::Boolean,
+            "Whether the trial depends on it; true when absent. Others count for the score.",
+        ),
+        optional(
+            "weight",
+            Shape::Number { least: 0.0, most: 1e6 },
+            "Its share of the score; 1 when absent.",
+        ),
+        optional("targets", Shape::Texts { some: true }, "Only for these targets."),
+    ],
+};

@@ -1,0 +1,341 @@
+//! Reading a TOML tree by the tables of [`super::spec`], with every problem in its place.
+
+use super::spec::{CHECK_COMMON, Field, Section, Shape};
+use crate::problem::{Problems, suggest};
+use bakeoff_check::{KINDS, ParameterType};
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+type Value<'t> = Spanned<DeValue<'t>>;
+
+/// Checks a table against its description.
+pub(crate) fn validate(
+    table: &DeTable<'_>,
+    span: Range<usize>,
+    section: &Section,
+    name: &str,
+    problems: &mut Problems<'_>,
+) {
+    validate_fields(table, span, &section.fields.iter().collect::<Vec<_>>(), name, problems);
+}
+
+fn validate_fields(
+    table: &DeTable<'_>,
+    span: Range<usize>,
+    fields: &[&Field],
+    name: &str,
+    problems: &mut Problems<'_>,
+) {
+    for (key, value) in table {
+        match fields.iter().find(|field| field.name == key.get_ref()) {
+            Some(field) => validate_value(value, field, problems),
+            None => {
+                unknown_key(key, fields.iter().map(|field| field.name).collect(), name, problems)
+            }
+        }
+    }
+    for field in fields.iter().filter(|field| field.required) {
+        if !table.contains_key(field.name) {
+            problems
+                .at(span.clone(), format!("{name} has no `{}`", field.name))
+                .with_hint(format!("add `{}`: {}", field.name, lower_first(field.about)));
+        }
+    }
+}
+
+fn unknown_key(
+    key: &Spanned<std::borrow::Cow<'_, str>>,
+    known: Vec<&str>,
+    name: &str,
+    problems: &mut Problems<'_>,
+) {
+    let problem = problems.at(key.span(), format!("unknown key `{}` in {name}", key.get_ref()));
+    problem.hint = suggest(key.get_ref(), known);
+}
+
+fn validate_value(value: &Value<'_>, field: &Field, problems: &mut Problems<'_>) {
+    let expected = match (&field.shape, value.get_ref()) {
+        (Shape::Text | Shape::Template, DeValue::String(_))
+        | (Shape::Boolean, DeValue::Boolean(_))
+        | (Shape::Open, DeValue::Table(_)) => return,
+        (Shape::Integer { least, most }, DeValue::Integer(_))
+            if integer(value).is_some_and(|number| (*least..=*most).contains(&number)) =>
+        {
+            return;
+        }
+        (Shape::Number { least, most }, _)
+            if number(value).is_some_and(|number| (*least..=*most).contains(&number)) =>
+        {
+            return;
+        }
+        (Shape::Choice(words), DeValue::String(word)) if words.contains(&word.as_ref()) => return,
+        (Shape::Choice(words), DeValue::String(word)) => {
+            let problem = problems.at(value.span(), format!("`{}` cannot be {word:?}", field.name));
+            problem.code = field.code;
+            problem.hint = suggest(word, words.iter().copied());
+            return;
+        }
+        (Shape::Texts { some }, DeValue::Array(items))
+            if items.iter().all(|item| item.get_ref().is_str()) && !(*some && items.is_empty()) =>
+        {
+            return;
+        }
+        (Shape::TextMap, DeValue::Table(entries))
+            if entries.values().all(|entry| entry.get_ref().is_str()) =>
+        {
+            return;
+        }
+        (Shape::Table(section), DeValue::Table(table)) => {
+            return validate(table, value.span(), section, &format!("[{}]", field.name), problems);
+        }
+        (Shape::Named(section), DeValue::Table(tables))
+            if tables.values().all(|table| table.get_ref().is_table()) =>
+        {
+            for (name, table) in tables {
+                if let DeValue::Table(entries) = table.get_ref() {
+                    let name = format!("[{}.{}]", field.name, name.get_ref());
+                    validate(entries, table.span(), section, &name, problems);
+                }
+            }
+            return;
+        }
+        (Shape::Tables(section), DeValue::Array(items)) if all_tables(items) => {
+            for (table, span) in tables_of(items) {
+                validate(table, span, section, &format!("[[{}]]", field.name), problems);
+            }
+            return;
+        }
+        (Shape::OpenList, DeValue::Array(items)) if all_tables(items) => return,
+        (Shape::Checks, DeValue::Array(items)) if all_tables(items) => {
+            for (table, span) in tables_of(items) {
+                validate_check(table, span, problems);
+            }
+            return;
+        }
+        (shape, _) => expectation(shape),
+    };
+    let found = describe(value.get_ref());
+    let problem =
+        problems.at(value.span(), format!("`{}` must be {expected}, not {found}", field.name));
+    problem.code = field.code;
+    problem.hint = Some(format!("`{}`: {}", field.name, lower_first(field.about)));
+}
+
+/// A check's keys depend on its kind.
+fn validate_check(table: &DeTable<'_>, span: Range<usize>, problems: &mut Problems<'_>) {
+    let kind =
+        table.get("kind").and_then(|kind| kind.get_ref().as_str().map(|word| (word, kind.span())));
+    let Some((word, kind_span)) = kind else {
+        return validate(table, span, &CHECK_COMMON, "[[check]]", problems);
+    };
+    let Some(info) = KINDS.iter().find(|info| info.name == word) else {
+        let problem = problems.at(kind_span, format!("unknown kind of check `{word}`"));
+        problem.hint = suggest(word, KINDS.iter().map(|info| info.name));
+        return;
+    };
+    let own: Vec<Field> = info
+        .parameters
+        .iter()
+        .map(|parameter| Field {
+            name: parameter.name,
+            shape: match parameter.kind {
+                ParameterType::Template => Shape::Template,
+                ParameterType::Boolean => Shape::Boolean,
+                ParameterType::Integer => {
+                    Shape::Integer { least: i64::from(i32::MIN), most: i64::from(i32::MAX) }
+                }
+            },
+            required: parameter.required,
+            about: parameter.about,
+            code: None,
+        })
+        .collect();
+    let fields: Vec<&Field> = CHECK_COMMON.fields.iter().chain(&own).collect();
+    validate_fields(table, span, &fields, &format!("the check `{word}`"), problems);
+}
+
+fn all_tables(items: &[Value<'_>]) -> bool {
+    items.iter().all(|item| item.get_ref().is_table())
+}
+
+/// The tables of a list, each with its place. A list written as `[[x]]` spans no bytes of its own.
+pub(crate) fn tables_of<'a, 't>(
+    items: &'a [Value<'t>],
+) -> impl Iterator<Item = (&'a DeTable<'t>, Range<usize>)> {
+    items.iter().filter_map(|item| match item.get_ref() {
+        DeValue::Table(table) => Some((table, item.span())),
+        _ => None,
+    })
+}
+
+/// What a shape accepts, in words.
+fn expectation(shape: &Shape) -> String {
+    match shape {
+        Shape::Text | Shape::Template => "text in quotes".to_owned(),
+        Shape::Boolean => "true or false".to_owned(),
+        Shape::Integer { least, most } => format!("a whole number from {least} to {most}"),
+        Shape::Number { least, most: f64::MAX } => format!("a number of at least {least}"),
+        Shape::Number { least, most } => format!("a number from {least} to {most}"),
+        Shape::Choice(words) => {
+            let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+            words.join(" or ")
+        }
+        Shape::Texts { some: true } => "a list of at least one text".to_owned(),
+        Shape::Texts { some: false } => "a list of texts".to_owned(),
+        Shape::TextMap => "a table of texts".to_owned(),
+        Shape::Table(_) | Shape::Open => "a table".to_owned(),
+        Shape::Named(_) => "tables under names of your own".to_owned(),
+        Shape::Tables(_) | Shape::OpenList | Shape::Checks => "a list of tables".to_owned(),
+    }
+}
+
+/// What was written, in words.
+fn describe(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("the text {text:?}"),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(answer) => answer.to_string(),
+        DeValue::Datetime(_) => "a date".to_owned(),
+        DeValue::Array(items) if items.is_empty() => "an empty list".to_owned(),
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// Typed reading of a table that has been validated.
+#[derive(Debug, Clone)]
+pub(crate) struct Node<'a, 't> {
+    table: &'a DeTable<'t>,
+    /// Where the table is.
+    pub(crate) span: Range<usize>,
+}
+
+/// A value and where it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    pub(crate) span: Range<usize>,
+}
+
+impl<'a, 't> Node<'a, 't> {
+    pub(crate) fn new(table: &'a DeTable<'t>, span: Range<usize>) -> Node<'a, 't> {
+        Node { table, span }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&'a Value<'t>> {
+        self.table.get(name)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<At<&'a str>> {
+        let value = self.get(name)?;
+        Some(At { value: value.get_ref().as_str()?, span: value.span() })
+    }
+
+    pub(crate) fn boolean(&self, name: &str) -> Option<bool> {
+        self.get(name)?.get_ref().as_bool()
+    }
+
+    pub(crate) fn integer(&self, name: &str) -> Option<i64> {
+        integer(self.get(name)?)
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        number(self.get(name)?)
+    }
+
+    /// A number exactly as it was written, for what must not pass through floating point.
+    pub(crate) fn decimal(&self, name: &str) -> Option<At<&'a str>> {
+        let value = self.get(name)?;
+        let text = match value.get_ref() {
+            DeValue::Integer(number) => number.as_str(),
+            DeValue::Float(number) => number.as_str(),
+            _ => return None,
+        };
+        Some(At { value: text, span: value.span() })
+    }
+
+    pub(crate) fn texts(&self, name: &str) -> Option<Vec<At<&'a str>>> {
+        let items = self.get(name)?.get_ref().as_array()?;
+        let text = |item: &'a Value<'t>| {
+            item.get_ref().as_str().map(|value| At { value, span: item.span() })
+        };
+        items.iter().map(text).collect()
+    }
+
+    pub(crate) fn text_map(&self, name: &str) -> Vec<(String, String)> {
+        let entries = self.get(name).and_then(|value| value.get_ref().as_table());
+        entries
+            .into_iter()
+            .flatten()
+            .filter_map(|(key, value)| {
+                Some((key.get_ref().to_string(), value.get_ref().as_str()?.to_owned()))
+            })
+            .collect()
+    }
+
+    pub(crate) fn table(&self, name: &str) -> Option<Node<'a, 't>> {
+        let value = self.get(name)?;
+        Some(Node { table: value.get_ref().as_table()?, span: value.span() })
+    }
+
+    pub(crate) fn tables(&self, name: &str) -> Vec<Node<'a, 't>> {
+        let items = self.get(name).and_then(|value| value.get_ref().as_array());
+        let items: &'a [Value<'t>] = items.map_or(&[], |items| items);
+        tables_of(items).map(|(table, span)| Node { table, span }).collect()
+    }
+
+    /// The tables under names of the user's choice.
+    pub(crate) fn named(&self, name: &str) -> Vec<(At<&'a str>, Node<'a, 't>)> {
+        let entries = self.get(name).and_then(|value| value.get_ref().as_table());
+        entries
+            .into_iter()
+            .flatten()
+            .filter_map(|(key, value)| {
+                let name = At { value: key.get_ref().as_ref(), span: key.span() };
+                let table = value.get_ref().as_table()?;
+                Some((name, Node { table, span: value.span() }))
+            })
+            .collect()
+    }
+
+    /// The whole table as JSON.
+    pub(crate) fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
+        table_to_json(self.table)
+    }
+}
+
+fn integer(value: &Value<'_>) -> Option<i64> {
+    let number = value.get_ref().as_integer()?;
+    i64::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+fn number(value: &Value<'_>) -> Option<f64> {
+    match value.get_ref() {
+        DeValue::Float(number) => number.as_str().parse().ok(),
+        DeValue::Integer(_) => integer(value).map(|number| number as f64),
+        _ => None,
+    }
+}
+
+pub(crate) fn table_to_json(table: &DeTable<'_>) -> serde_json::Map<String, serde_json::Value> {
+    table.iter().map(|(key, value)| (key.get_ref().to_string(), value_to_json(value))).collect()
+}
+
+fn value_to_json(value: &Value<'_>) -> serde_json::Value {
+    match value.get_ref() {
+        DeValue::String(text) => text.as_ref().into(),
+        DeValue::Integer(_) => integer(value).into(),
+        DeValue::Float(_) => number(value).into(),
+        DeValue::Boolean(answer) => (*answer).into(),
+        DeValue::Datetime(date) => date.to_string().into(),
+        DeValue::Array(items) => items.iter().map(value_to_json).collect(),
+        DeValue::Table(table) => table_to_json(table).into(),
+    }
+}

@@ -1,0 +1,123 @@
+//! Prompts and expected values as templates over a case's fields.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Enough for any prompt, too little for a loop without end.
+const FUEL: u64 = 1_000_000;
+
+/// A compiled template.
+#[derive(Debug, Clone)]
+pub struct Template {
+    source: Arc<str>,
+    environment: Arc<Environment<'static>>,
+    variables: BTreeSet<String>,
+}
+
+const NAME: &str = "template";
+
+/// The fields of a case, as templates see them.
+pub(crate) fn fields(row: &serde_json::Map<String, serde_json::Value>) -> Value {
+    Value::from(Serde(row))
+}
+
+/// A template does not compile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TemplateError {
+    pub(crate) message: String,
+    /// The bytes of the template that are meant, where they are known.
+    pub(crate) span: Option<Range<usize>>,
+}
+
+impl Template {
+    pub(crate) fn compile(source: &str) -> Result<Template, TemplateError> {
+        let error = |error: minijinja::Error| TemplateError {
+            message: describe(&error),
+            span: error.range(),
+        };
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| AutoEscape::None);
+        let syntax = SyntaxConfig::builder().keep_trailing_newline(true).build().map_err(error)?;
+        environment.set_syntax(syntax);
+        environment.set_fuel(Some(FUEL));
+        environment.set_debug(true);
+        environment.add_template_owned(NAME, source.to_owned()).map_err(error)?;
+        let variables = environment
+            .get_template(NAME)
+            .map_err(error)?
+            .undeclared_variables(false)
+            .into_iter()
+            .collect();
+        Ok(Template { source: source.into(), environment: Arc::new(environment), variables })
+    }
+
+    /// As it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The fields that it needs.
+    pub fn variables(&self) -> &BTreeSet<String> {
+        &self.variables
+    }
+
+    /// Fills it in; the error is for people.
+    pub fn render(&self, fields: &Value) -> Result<String, String> {
+        // Most expected values are plain text or a single field, but none are worth a special case.
+        self.environment
+            .get_template(NAME)
+            .and_then(|template| template.render(fields.clone()))
+            .map_err(|error| describe(&error))
+    }
+}
+
+/// The kind and detail of an error, without the template's made-up name.
+fn describe(error: &minijinja::Error) -> String {
+    match error.detail() {
+        Some(detail) => format!("{}: {detail}", error.kind()),
+        None => error.kind().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(value: serde_json::Value) -> Value {
+        super::fields(value.as_object().unwrap())
+    }
+
+    #[test]
+    fn fills_in_without_escaping_and_keeps_newlines() {
+        let template = Template::compile("<{{ a }}> & {{ b | upper }}\n").unwrap();
+        let fields = fields(serde_json::json!({"a": "x < y", "b": "z"}));
+        assert_eq!(template.render(&fields).unwrap(), "<x < y> & Z\n");
+        assert_eq!(template.variables().iter().collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_missing_field_is_an_error() {
+        let template = Template::compile("{{ gone }}").unwrap();
+        let error = template.render(&fields(serde_json::json!({}))).unwrap_err();
+        assert!(error.contains("undefined"), "{error}");
+    }
+
+    #[test]
+    fn what_does_not_compile_says_where() {
+        let error = Template::compile("ok {{ a").unwrap_err();
+        assert!(error.span.is_some(), "{error:?}");
+    }
+
+    #[test]
+    fn an_endless_loop_ends() {
+        let source =
+            "{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}";
+        let template = Template::compile(source).unwrap();
+        assert!(template.render(&fields(serde_json::json!({}))).is_err());
+    }
+}

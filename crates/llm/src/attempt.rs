@@ -1,0 +1,248 @@
+//! One attempt: encode, send, read, decode.
+
+use crate::client::{CallContext, Client};
+use crate::failure::classify;
+use crate::model::{Model, Route};
+use crate::transport::{Body, HttpRequest, TransportError};
+use crate::wire::{DecodeError, StreamDecoder, StreamError};
+use crate::{Failure, Wire};
+use bakeoff_core::{ErrorKind, Request, Response};
+use bakeoff_sim::{Ask, Outcome};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use secrecy::ExposeSecret;
+use std::time::SystemTime;
+use url::Url;
+
+/// Answers longer than this are refused: nothing a model says is this long, and memory is finite.
+const MOST_BYTES: usize = 8 * 1024 * 1024;
+
+/// Tells the simulated provider which trial is asking; sent to nobody else.
+const TRIAL_HEADER: HeaderName = HeaderName::from_static("x-bakeoff-trial");
+
+/// A request in the words of its provider.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    request: Request,
+    body: Bytes,
+}
+
+impl Prepared {
+    pub(crate) fn new(model: &Model, request: Request) -> Prepared {
+        let stream = request.stream || model.stream;
+        let request = Request { model: model.name.clone(), stream, ..request };
+        let body = match &model.route {
+            Route::Http(server) => server.wire.encode(&request),
+            // Encoding a plain struct cannot fail; if it ever did, only the cache would suffer.
+            Route::Simulated => serde_json::to_vec(&request).unwrap_or_default().into(),
+        };
+        Prepared { request, body }
+    }
+
+    /// Everything that the answer depends on.
+    pub(crate) fn identity(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+/// An answer with its headers.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) response: Response,
+    pub(crate) headers: HeaderMap,
+}
+
+impl Client {
+    pub(crate) async fn attempt(
+        &self,
+        model: &Model,
+        prepared: &Prepared,
+        ordinal: u32,
+        context: &CallContext<'_>,
+    ) -> Result<Answer, Failure> {
+        let Route::Http(server) = &model.route else {
+            return self.ask_simulator(prepared, ordinal, context).await;
+        };
+        let wire = server.wire;
+        let mut url = address(&server.base, &wire.path(&prepared.request));
+        for (name, value) in &server.query {
+            url.query_pairs_mut().append_pair(name, value.expose_secret());
+        }
+        let mut headers = server.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if model.is_simulated()
+            && let Ok(trial) = HeaderValue::try_from(format!("{}/{ordinal}", context.trial))
+        {
+            headers.insert(TRIAL_HEADER, trial);
+        }
+        let request = HttpRequest { url, headers, body: prepared.body.clone() };
+        let response = self.transport.send(request).await.map_err(lost)?;
+        let headers = response.headers;
+        if response.status != StatusCode::OK {
+            let body = read_error(response.body).await;
+            let status = response.status.as_u16();
+            return Err(classify(wire, status, &headers, &body, SystemTime::now()));
+        }
+        let is_stream = headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+        let response = if is_stream {
+            read_stream(wire, response.body, context).await?
+        } else {
+            // Some servers answer in one piece although they were asked to stream.
+            decode(wire, &read_whole(response.body).await?)?
+        };
+        Ok(Answer { response, headers })
+    }
+
+    async fn ask_simulator(
+        &self,
+        prepared: &Prepared,
+        ordinal: u32,
+        context: &CallContext<'_>,
+    ) -> Result<Answer, Failure> {
+        let now = self.started.elapsed();
+        let request = &prepared.request;
+        let reply = self.simulator.ask(&Ask { request, trial: context.trial, ordinal, now });
+        if !reply.delay.is_zero() {
+            tokio::time::sleep(reply.delay).await;
+        }
+        let mut headers = HeaderMap::new();
+        for (name, value) in &reply.headers {
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::try_from(name), HeaderValue::try_from(value))
+            {
+                headers.insert(name, value);
+            }
+        }
+        match reply.outcome {
+            Outcome::Answer(response) => Ok(Answer { response, headers }),
+            Outcome::Refused { status, code, message } => {
+                let error = serde_json::json!({"error": {"code": code, "message": message}});
+                let body = error.to_string();
+                let now = SystemTime::now();
+                Err(classify(Wire::OpenAiChat, status, &headers, body.as_bytes(), now))
+            }
+            Outcome::Broken(fault) => {
+                Err(malformed(format!("the simulated answer is broken: {fault:?}")))
+            }
+        }
+    }
+}
+
+/// The base address with a path, and perhaps a query, appended.
+fn address(base: &Url, path: &str) -> Url {
+    let (path, query) =
+        path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    let mut url = base.clone();
+    url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
+    if query.is_some() {
+        url.set_query(query);
+    }
+    url
+}
+
+async fn read_whole(mut body: Body) -> Result<Bytes, Failure> {
+    let Some(first) = body.next().await else { return Ok(Bytes::new()) };
+    let first = first.map_err(lost)?;
+    let Some(second) = body.next().await else { return within(first) };
+    let mut whole = BytesMut::from(&first[..]);
+    let mut next = Some(second);
+    while let Some(chunk) = next {
+        whole.extend_from_slice(&chunk.map_err(lost)?);
+        if whole.len() > MOST_BYTES {
+            return Err(too_long());
+        }
+        next = body.next().await;
+    }
+    Ok(whole.freeze())
+}
+
+fn within(body: Bytes) -> Result<Bytes, Failure> {
+    if body.len() > MOST_BYTES { Err(too_long()) } else { Ok(body) }
+}
+
+/// As much of an error's body as is needed to say what happened.
+async fn read_error(mut body: Body) -> BytesMut {
+    const ENOUGH: usize = 64 * 1024;
+    let mut start = BytesMut::new();
+    while let Some(Ok(chunk)) = body.next().await {
+        start.extend_from_slice(&chunk);
+        if start.len() >= ENOUGH {
+            break;
+        }
+    }
+    start
+}
+
+async fn read_stream(
+    wire: Wire,
+    mut body: Body,
+    context: &CallContext<'_>,
+) -> Result<Response, Failure> {
+    let mut decoder: StreamDecoder = wire.stream();
+    let mut bytes = 0;
+    while let Some(chunk) = body.next().await {
+        let chunk = chunk.map_err(lost)?;
+        bytes += chunk.len();
+        if bytes > MOST_BYTES {
+            return Err(too_long());
+        }
+        let deltas = decoder.feed(&chunk).map_err(stream_failure)?;
+        if let Some(on_delta) = context.on_delta {
+            deltas.iter().for_each(on_delta);
+        }
+    }
+    decoder.finish().map_err(stream_failure)
+}
+
+fn decode(wire: Wire, body: &[u8]) -> Result<Response, Failure> {
+    wire.decode(body).map_err(|error| match error {
+        DecodeError::Provider(failure) => failure,
+        other => malformed(other.to_string()),
+    })
+}
+
+fn stream_failure(error: StreamError) -> Failure {
+    match error {
+        StreamError::Provider(failure) => failure,
+        StreamError::Truncated => lost(TransportError(error.to_string())),
+        other => malformed(other.to_string()),
+    }
+}
+
+fn lost(error: TransportError) -> Failure {
+    failure(ErrorKind::Transient, error.0)
+}
+
+fn malformed(message: String) -> Failure {
+    failure(ErrorKind::MalformedResponse, message)
+}
+
+fn too_long() -> Failure {
+    malformed(format!("the answer is longer than {} MiB", MOST_BYTES / (1024 * 1024)))
+}
+
+fn failure(kind: ErrorKind, message: String) -> Failure {
+    Failure { kind, message, status: None, code: None, retry_after: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_appended_to_the_base() {
+        let table = [
+            ("http://host/v1", "/chat/completions", "http://host/v1/chat/completions"),
+            ("http://host/v1/", "/messages", "http://host/v1/messages"),
+            ("http://host", "/models/a:b?alt=sse", "http://host/models/a:b?alt=sse"),
+            ("http://host/x?v=1", "/responses", "http://host/x/responses?v=1"),
+        ];
+        for (base, path, expected) in table {
+            assert_eq!(address(&Url::parse(base).unwrap(), path).as_str(), expected);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Answers that have been paid for already.
+//!
+//! One SQLite file for all runs, safe for several processes. What is stored belongs to a scope: a
+//! run's own id, or one that runs share. Reads are short and happen where the call is; writes go to
+//! a thread of their own, many to a transaction.
+
+use bakeoff_core::Response;
+use rusqlite::{Connection, OptionalExtension, params};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+/// Written by this version; a file of a newer one is left alone.
+const SCHEMA: i64 = 1;
+
+/// Entries that nobody will resume any more.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Answers waiting for the writer. When it is full, the calls that want to store something wait.
+const QUEUE: usize = 1024;
+
+/// Most answers in one transaction.
+const BATCH: usize = 256;
+
+/// How long to wait for another process that is writing.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// Why the cache cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The folder cannot be made.
+    #[error("cannot create the folder of {}: {source}", path.display())]
+    Folder {
+        /// The cache's file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// SQLite refuses.
+    #[error("cannot use {}: {source}", path.display())]
+    Sqlite {
+        /// The cache's file.
+        path: PathBuf,
+        /// Why not.
+        source: rusqlite::Error,
+    },
+    /// A newer Bakeoff wrote it.
+    #[error("{} was written by a newer version of Bakeoff", path.display())]
+    Newer {
+        /// The cache's file.
+        path: PathBuf,
+    },
+}
+
+/// The name of an answer: everything that it depends on, hashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CacheKey([u8; 32]);
+
+impl CacheKey {
+    /// The name of the answer to `request` (the whole of it, as bytes, sent to `endpoint`) for the
+    /// `ordinal`-th time within that trial.
+    pub fn new(scope: &str, endpoint: &str, request: &[u8], trial: u32, ordinal: u32) -> CacheKey {
+        let mut hasher = blake3::Hasher::new();
+        for part in [scope.as_bytes(), endpoint.as_bytes(), request] {
+            // With its length, so that no two lists of parts look the same.
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        hasher.update(&trial.to_le_bytes()).update(&ordinal.to_le_bytes());
+        CacheKey(*hasher.finalize().as_bytes())
+    }
+}
+
+/// The response cache.
+#[derive(Debug)]
+pub struct Cache {
+    scope: String,
+    reader: Mutex<Connection>,
+    queue: Option<SyncSender<(CacheKey, String)>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// What a cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Answers.
+    pub entries: u64,
+    /// Scopes they belong to.
+    pub scopes: u64,
+    /// Size of the file.
+    pub bytes: u64,
+}
+
+impl Cache {
+    /// Opens the cache for the answers of one scope.
+    pub fn open(path: &Path, scope: &str) -> Result<Cache, CacheError> {
+        let reader = connect(path)?;
+        let connection = connect(path)?;
+        let (queue, waiting) = mpsc::sync_channel(QUEUE);
+        let writer = std::thread::Builder::new()
+            .name("cache-writer".to_owned())
+            .spawn({
+                let scope = scope.to_owned();
+                move || write_all(connection, &waiting, &scope)
+            })
+            .map_err(|source| CacheError::Folder { path: path.to_owned(), source })?;
+        Ok(Cache {
+            scope: scope.to_owned(),
+            reader: Mutex::new(reader),
+            queue: Some(queue),
+            writer: Some(writer),
+        })
+    }
+
+    /// Whose answers these are.
+    pub fn scope(&self) -> &str {
+        &self.scope
+    }
+
+    /// The answer of that name. What cannot be read counts as missing: the call is made again.
+    pub fn get(&self, key: &CacheKey) -> Option<Response> {
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut statement =
+            reader.prepare_cached("SELECT response FROM responses WHERE key = ?1").ok()?;
+        let json: String =
+            statement.query_row([key.0], |row| row.get(0)).optional().ok().flatten()?;
+        serde_json::from_str(&json).ok()
+    }
+
+    /// Stores an answer, soon.
+    pub fn put(&self, key: CacheKey, response: &Response) {
+        if let (Some(queue), Ok(json)) = (&self.queue, serde_json::to_string(response)) {
+            // Fails only when the writer has died; then nothing is stored, and nothing is lost.
+            let _ = queue.send((key, json));
+        }
+    }
+
+    /// What the cache at `path` holds.
+    pub fn stats(path: &Path) -> Result<CacheStats, CacheError> {
+        let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
+        if bytes == 0 {
+            return Ok(CacheStats { entries: 0, scopes: 0, bytes: 0 });
+        }
+        let count = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        let (entries, scopes) = connect(path)?
+            .query_row("SELECT count(*), count(DISTINCT scope) FROM responses", [], count)
+            .map_err(|source| CacheError::Sqlite { path: path.to_owned(), source })?;
+        // Counts are never negative.
+        Ok(CacheStats { entries: entries.unsigned_abs(), scopes: scopes.unsigned_abs(), bytes })
+    }
+
+    /// Forgets everything and says how many answers that were.
+    pub fn clear(path: &Path) -> Result<u64, CacheError> {
+        if !path.exists() {
+            return Ok(0);
+        }
+        let error = |source| CacheError::Sqlite { path: path.to_owned(), source };
+        let connection = connect(path)?;
+        let removed = connection.execute("DELETE FROM responses", []).map_err(error)?;
+        connection.execute_batch("VACUUM").map_err(error)?;
+        Ok(removed as u64)
+    }
+}
+
+/// Waits until everything is stored.
+impl Drop for Cache {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, CacheError> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| CacheError::Folder { path: path.to_owned(), source })?;
+    }
+    let error = |source| CacheError::Sqlite { path: path.to_owned(), source };
+    let connection = Connection::open(path).map_err(error)?;
+    connection.busy_timeout(BUSY).map_err(error)?;
+    let version: i64 =
+        connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(error)?;
+    if version > SCHEMA {
+        return Err(CacheError::Newer { path: path.to_owned() });
+    }
+    connection
+        .execute_batch(&format!(
+            "PRAGMA page_size = 16384;
+             PRAGMA journal_mode = WAL;
+             PRAGMA synchronous = NORMAL;
+             CREATE TABLE IF NOT EXISTS responses (
+                 id INTEGER PRIMARY KEY,
+                 key BLOB NOT NULL,
+                 scope TEXT NOT NULL,
+                 created INTEGER NOT NULL,
+                 response TEXT NOT NULL
+             );
+             CREATE UNIQUE INDEX IF NOT EXISTS responses_by_key ON responses (key);
+             CREATE INDEX IF NOT EXISTS responses_by_age ON responses (created);
+             PRAGMA user_version = {SCHEMA};"
+        ))
+        .map_err(error)?;
+    Ok(connection)
+}
+
+/// Stores what arrives until nobody can send any more.
+fn write_all(mut connection: Connection, waiting: &Receiver<(CacheKey, String)>, scope: &str) {
+    let oldest = seconds_since_epoch() - KEPT.as_secs() as i64;
+    // An old entry too many is no harm.
+    let _ = connection.execute("DELETE FROM responses WHERE created < ?1", [oldest]);
+    while let Ok(first) = waiting.recv() {
+        let batch = std::iter::once(first).chain(waiting.try_iter()).take(BATCH);
+        // A full disk costs the cache, not the run.
+        let _ = write_batch(&mut connection, batch, scope);
+    }
+}
+
+fn write_batch(
+    connection: &mut Connection,
+    batch: impl Iterator<Item = (CacheKey, String)>,
+    scope: &str,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    {
+        let mut insert = transaction.prepare_cached(
+            "INSERT INTO responses (key, scope, created, response) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (key) DO NOTHING",
+        )?;
+        let now = seconds_since_epoch();
+        for (key, response) in batch {
+            insert.execute(params![key.0, scope, now, response])?;
+        }
+    }
+    transaction.commit()
+}
+
+fn seconds_since_epoch() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bakeoff_core::{Content, FinishReason, Usage};
+
+    fn response(text: &str) -> Response {
+        Response {
+            id: None,
+            model: None,
+            content: vec![Content::text(text)],
+            finish: FinishReason::Stop,
+            usage: Usage { input: 1, output: 2, ..Usage::default() },
+            extra: serde_json::Map::new(),
+        }
+    }
+
+    fn key(scope: &str, trial: u32, ordinal: u32) -> CacheKey {
+        CacheKey::new(scope, "endpoint", b"request", trial, ordinal)
+    }
+
+    #[test]
+    fn what_was_stored_is_found_by_the_next_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/cache.sqlite");
+        let cache = Cache::open(&path, "run").unwrap();
+        for trial in 0..1000 {
+            cache.put(key("run", trial, 0), &response(&trial.to_string()));
+        }
+        drop(cache);
+        let cache = Cache::open(&path, "run").unwrap();
+        assert_eq!(cache.get(&key("run", 7, 0)), Some(response("7")));
+        assert_eq!(cache.get(&key("run", 1000, 0)), None);
+        assert_eq!(Cache::stats(&path).unwrap().entries, 1000);
+        assert_eq!(Cache::clear(&path).unwrap(), 1000);
+        assert_eq!(cache.get(&key("run", 7, 0)), None);
+    }
+
+    #[test]
+    fn repeats_and_scopes_are_different_answers() {
+        let keys = [key("a", 1, 0), key("a", 1, 1), key("a", 2, 0), key("b", 1, 0)];
+        for (index, one) in keys.iter().enumerate() {
+            assert!(keys[..index].iter().all(|other| other != one), "{index}");
+        }
+        let split = |scope, endpoint| CacheKey::new(scope, endpoint, b"", 0, 0);
+        assert_ne!(split("ab", "c"), split("a", "bc"));
+    }
+
+    #[test]
+    fn a_file_of_a_newer_version_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cache.sqlite");
+        let newer = Connection::open(&path).unwrap();
+        newer.execute_batch("PRAGMA user_version = 99").unwrap();
+        assert!(matches!(Cache::open(&path, "run"), Err(CacheError::Newer { .. })));
+    }
+
+    #[test]
+    fn what_is_no_cache_is_an_error_that_names_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cache.sqlite");
+        std::fs::write(&path, "this is not a database, whatever its name says").unwrap();
+        let error = Cache::open(&path, "run").unwrap_err();
+        assert!(error.to_string().contains("cache.sqlite"), "{error}");
+    }
+
+    #[test]
+    fn a_cache_that_is_not_there_is_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cache.sqlite");
+        assert_eq!(Cache::stats(&path).unwrap().entries, 0);
+        assert_eq!(Cache::clear(&path).unwrap(), 0);
+        assert!(!path.exists());
+    }
+}

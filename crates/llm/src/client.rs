@@ -1,0 +1,253 @@
+//! One call: a permit, an attempt, perhaps another, and what it all came to.
+
+use crate::attempt::{Answer, Prepared};
+use crate::cache::{Cache, CacheKey};
+use crate::model::Model;
+use crate::network::Network;
+use crate::transport::Transport;
+use crate::{Delta, Failure};
+use bakeoff_core::{ErrorKind, NanoDollars, Redactor, Request, Response};
+use bakeoff_pace::{Pools, RetryPolicy, Waited};
+use http::HeaderMap;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Makes calls through pace, with retries, cache and prices. Share it behind an `Arc`.
+#[derive(Debug)]
+pub struct Client {
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) simulator: bakeoff_sim::Engine,
+    /// The simulator's time zero.
+    pub(crate) started: Instant,
+    pools: Pools,
+    cache: Option<Cache>,
+    retry: RetryPolicy,
+    redactor: Redactor,
+}
+
+/// What a [`Client`] is made of; everything has a default.
+#[derive(Debug, Default)]
+pub struct ClientConfig {
+    /// How requests travel; the real network when absent.
+    pub transport: Option<Arc<dyn Transport>>,
+    /// The simulated provider behind `sim/…`.
+    pub simulator: bakeoff_sim::Config,
+    /// Where answers are kept; nowhere when absent.
+    pub cache: Option<Cache>,
+    /// When calls are made again.
+    pub retry: RetryPolicy,
+    /// What must not show in error messages.
+    pub redactor: Redactor,
+}
+
+/// On whose behalf calls are made, and who listens.
+#[derive(Default)]
+pub struct CallContext<'a> {
+    /// Which trial.
+    pub trial: u32,
+    /// Counts identical requests within the trial, so that each stays a sample of its own.
+    pub ordinals: Ordinals,
+    /// Stops the call, wherever it is.
+    pub cancel: CancellationToken,
+    /// Told before every retry.
+    pub on_retry: Option<&'a (dyn Fn(&Retry<'_>) + Send + Sync)>,
+    /// Told of every piece of a streamed answer.
+    pub on_delta: Option<&'a (dyn Fn(&Delta) + Send + Sync)>,
+}
+
+impl std::fmt::Debug for CallContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallContext").field("trial", &self.trial).finish_non_exhaustive()
+    }
+}
+
+/// How often each request has been made within a trial.
+#[derive(Debug, Default)]
+pub struct Ordinals(Mutex<HashMap<blake3::Hash, u32>>);
+
+impl Ordinals {
+    fn next(&self, request: &[u8]) -> u32 {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(blake3::hash(request)).or_default();
+        let ordinal = *count;
+        *count += 1;
+        ordinal
+    }
+}
+
+/// A call is about to be made again.
+#[derive(Debug)]
+pub struct Retry<'a> {
+    /// Which model.
+    pub model: &'a str,
+    /// After which pause.
+    pub pause: Duration,
+    /// Why.
+    pub failure: &'a Failure,
+}
+
+/// A call that was answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// The answer.
+    pub response: Response,
+    /// What it cost; `None` when nobody knows the price. Nothing when it came from the cache.
+    pub cost: Option<NanoDollars>,
+    /// How long the successful attempt took.
+    pub latency: Duration,
+    /// It came from the cache.
+    pub cached: bool,
+    /// Attempts that failed before.
+    pub retries: u32,
+    /// Headers of the answer.
+    pub headers: HeaderMap,
+}
+
+/// A call that was not answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{failure}")]
+pub struct CallError {
+    /// Why the last attempt failed; without secrets.
+    pub failure: Failure,
+    /// Attempts that failed before.
+    pub retries: u32,
+}
+
+impl Client {
+    /// A client.
+    pub fn new(config: ClientConfig) -> Client {
+        Client {
+            transport: config.transport.unwrap_or_else(|| Arc::new(Network::default())),
+            simulator: bakeoff_sim::Engine::new(config.simulator),
+            started: Instant::now(),
+            pools: Pools::default(),
+            cache: config.cache,
+            retry: config.retry,
+            redactor: config.redactor,
+        }
+    }
+
+    /// Calls a model. The request's `model` is filled in.
+    pub async fn call(
+        &self,
+        model: &Model,
+        request: Request,
+        context: &CallContext<'_>,
+    ) -> Result<Call, CallError> {
+        let prepared = Prepared::new(model, request);
+        // Only the cache and the simulator care which repetition this is.
+        let ordinal = if self.cache.is_some() || model.is_simulated() {
+            context.ordinals.next(prepared.identity())
+        } else {
+            0
+        };
+        let key = self.cache.as_ref().map(|cache| {
+            let endpoint = &model.pool.endpoint;
+            CacheKey::new(cache.scope(), endpoint, prepared.identity(), context.trial, ordinal)
+        });
+        if let (Some(cache), Some(key)) = (&self.cache, &key)
+            && let Some(response) = cache.get(key)
+        {
+            return Ok(Call {
+                response,
+                cost: Some(NanoDollars(0)),
+                latency: Duration::ZERO,
+                cached: true,
+                retries: 0,
+                headers: HeaderMap::new(),
+            });
+        }
+        let work = self.call_until_settled(model, &prepared, ordinal, context);
+        let call = tokio::select! {
+            result = work => result?,
+            () = context.cancel.cancelled() => return Err(cancelled()),
+        };
+        if let (Some(cache), Some(key)) = (&self.cache, key) {
+            cache.put(key, &call.response);
+        }
+        Ok(call)
+    }
+
+    async fn call_until_settled(
+        &self,
+        model: &Model,
+        prepared: &Prepared,
+        ordinal: u32,
+        context: &CallContext<'_>,
+    ) -> Result<Call, CallError> {
+        let pool = self.pools.get(&model.pool, model.limits);
+        let mut waited = Waited::default();
+        loop {
+            let permit = pool.acquire().await;
+            let sent = Instant::now();
+            let result = self.attempt_in_time(model, prepared, ordinal, context, waited).await;
+            let latency = sent.elapsed();
+            // A request that waits for a retry holds no permit.
+            drop(permit);
+            let mut failure = match result {
+                Ok(Answer { response, headers }) => {
+                    let cost = model.prices.cost(&response.usage);
+                    let retries = waited.retries;
+                    return Ok(Call { response, cost, latency, cached: false, retries, headers });
+                }
+                Err(failure) => failure,
+            };
+            failure.message = self.redactor.scrub(failure.message);
+            waited.spent += latency;
+            let pause = self.retry.pause(failure.kind, waited, failure.retry_after, chance());
+            let Some(pause) = pause else {
+                return Err(CallError { failure, retries: waited.retries });
+            };
+            if let Some(on_retry) = context.on_retry {
+                on_retry(&Retry { model: &model.name, pause, failure: &failure });
+            }
+            tokio::time::sleep(pause).await;
+            waited.spent += pause;
+            waited.retries += 1;
+            if failure.kind != ErrorKind::RateLimit {
+                waited.transient += 1;
+            }
+        }
+    }
+
+    async fn attempt_in_time(
+        &self,
+        model: &Model,
+        prepared: &Prepared,
+        ordinal: u32,
+        context: &CallContext<'_>,
+        waited: Waited,
+    ) -> Result<Answer, Failure> {
+        let left = self.retry.timeout.saturating_sub(waited.spent);
+        let limit = self.retry.attempt_timeout.map_or(left, |limit| limit.min(left));
+        let attempt = self.attempt(model, prepared, ordinal, context);
+        tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| {
+            Err(Failure {
+                kind: ErrorKind::Timeout,
+                message: format!("no complete answer within {} s", limit.as_secs_f64()),
+                status: None,
+                code: None,
+                retry_after: None,
+            })
+        })
+    }
+}
+
+fn cancelled() -> CallError {
+    let failure = Failure {
+        kind: ErrorKind::Cancelled,
+        message: "cancelled".to_owned(),
+        status: None,
+        code: None,
+        retry_after: None,
+    };
+    CallError { failure, retries: 0 }
+}
+
+/// Uniform between 0 and 1. Pauses need not be reproducible, answers must be.
+fn chance() -> f64 {
+    rand::random()
+}

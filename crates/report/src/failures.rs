@@ -1,0 +1,125 @@
+//! What went wrong, in a few lines.
+
+use bakeoff_core::{Status, TrialResult};
+use std::collections::BTreeMap;
+
+/// Collects failures as trials end, without holding all of them.
+#[derive(Debug)]
+pub struct Failures {
+    most: usize,
+    shown: Vec<Failure>,
+    left_out: u64,
+    /// Errors with the same message are one line, however many trials had them.
+    errors: BTreeMap<(String, String), u64>,
+}
+
+/// A trial that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Target, case and trial.
+    pub name: String,
+    /// Which check found what.
+    pub reason: String,
+}
+
+impl Failures {
+    /// Keeps at most so many.
+    pub fn new(most: usize) -> Failures {
+        Failures { most, shown: Vec::new(), left_out: 0, errors: BTreeMap::new() }
+    }
+
+    /// Looks at a trial that ended.
+    pub fn add(&mut self, result: &TrialResult) {
+        match (result.status, &result.attempt.error) {
+            (Status::Failed, _) if self.shown.len() < self.most => {
+                self.shown.push(Failure { name: name(result), reason: reason(result) });
+            }
+            (Status::Failed, _) => self.left_out += 1,
+            (Status::Error, Some(error)) => {
+                let key = (result.key.target.clone(), error.message.clone());
+                // A message that is different every time must not fill the memory.
+                if self.errors.len() < self.most || self.errors.contains_key(&key) {
+                    *self.errors.entry(key).or_default() += 1;
+                } else {
+                    *self
+                        .errors
+                        .entry((result.key.target.clone(), "other errors".to_owned()))
+                        .or_default() += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The lines to show; none when nothing went wrong.
+    pub fn lines(&self) -> Vec<String> {
+        let failed = self
+            .shown
+            .iter()
+            .map(|failure| format!("failed  {}: {}", failure.name, failure.reason));
+        let more = (self.left_out > 0).then(|| format!("… and {} more that failed", self.left_out));
+        let errors = self.errors.iter().map(|((target, message), count)| {
+            let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
+            format!("error   {target}: {message} ({times})")
+        });
+        failed.chain(more).chain(errors).collect()
+    }
+}
+
+fn name(result: &TrialResult) -> String {
+    format!("{} / {} #{}", result.key.target, result.key.case, result.key.trial)
+}
+
+fn reason(result: &TrialResult) -> String {
+    let failed = result.checks.iter().find(|check| check.required && !check.passed);
+    match (failed, result.attempt.exit_code) {
+        (Some(check), _) => format!("{}: {}", check.check, check.message),
+        (None, Some(code)) => format!("exit code {code}"),
+        (None, None) => "failed".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bakeoff_core::{Attempt, CheckResult, ErrorKind, TrialError, TrialKey};
+
+    fn result(case: &str, status: Status, message: &str) -> TrialResult {
+        let check = CheckResult {
+            check: "contains".to_owned(),
+            passed: false,
+            required: true,
+            weight: 1.0,
+            message: message.to_owned(),
+        };
+        let error = (status == Status::Error)
+            .then(|| TrialError { kind: ErrorKind::Transient, message: message.to_owned() });
+        TrialResult {
+            key: TrialKey { target: "small".to_owned(), case: case.to_owned(), trial: 1 },
+            status,
+            score: None,
+            checks: vec![check],
+            attempt: Attempt { error, ..Attempt::default() },
+        }
+    }
+
+    #[test]
+    fn failures_are_cut_and_equal_errors_are_one_line() {
+        let mut failures = Failures::new(1);
+        failures.add(&result("a", Status::Failed, "got Rome"));
+        failures.add(&result("b", Status::Failed, "got Oslo"));
+        failures.add(&result("c", Status::Passed, ""));
+        for message in ["503: busy", "503: busy", "reset 1", "reset 2"] {
+            failures.add(&result("d", Status::Error, message));
+        }
+        assert_eq!(
+            failures.lines(),
+            [
+                "failed  small / a #1: contains: got Rome",
+                "… and 1 more that failed",
+                "error   small: 503: busy (2 times)",
+                "error   small: other errors (2 times)",
+            ]
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! The table at the end of a run.
+
+use bakeoff_core::{Summary, TargetSummary, Verdict};
+use comfy_table::{CellAlignment, Table, presets};
+
+/// One line per target, best pass rate first in what it says and the suite's order in rows.
+pub fn summary_table(summary: &Summary) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header([
+        "target",
+        "verdict",
+        "pass rate",
+        "95 % interval",
+        "cases",
+        "errors",
+        "p50",
+        "p95",
+        "tokens",
+        "cost",
+    ]);
+    for target in &summary.targets {
+        let latency = |map: &std::collections::BTreeMap<String, u64>| {
+            map.get(&target.target).map_or_else(|| "–".to_owned(), |ms| duration(*ms))
+        };
+        table.add_row([
+            target.target.clone(),
+            verdict(target),
+            target.mean_pass_rate.map_or_else(|| "–".to_owned(), percent),
+            interval(target),
+            format!("{}/{}", target.passed, target.total_cases),
+            target.errors.to_string(),
+            latency(&summary.stats.latency_p50_ms),
+            latency(&summary.stats.latency_p95_ms),
+            count(target.usage.total()),
+            cost(target),
+        ]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+        if column.index >= 2 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+fn verdict(target: &TargetSummary) -> String {
+    let word = match target.verdict {
+        Verdict::Passed => "passed",
+        Verdict::Failed => "FAILED",
+        Verdict::Inconclusive => "inconclusive",
+    };
+    if target.gate { word.to_owned() } else { format!("({word})") }
+}
+
+fn interval(target: &TargetSummary) -> String {
+    target.interval.map_or_else(
+        || "–".to_owned(),
+        |interval| format!("{} – {}", percent(interval.low), percent(interval.high)),
+    )
+}
+
+/// Whole percents: no interval here is narrow enough for more.
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn cost(target: &TargetSummary) -> String {
+    match (target.unpriced, target.usage.total()) {
+        (_, 0) => "–".to_owned(),
+        (0, _) => target.cost_nanodollars.to_string(),
+        (unpriced, _) if unpriced >= target.counted => "?".to_owned(),
+        _ => format!("≥ {}", target.cost_nanodollars),
+    }
+}
+
+/// Milliseconds as people read them.
+fn duration(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{:.1} s", ms as f64 / 1e3),
+        _ => format!("{:.1} min", ms as f64 / 6e4),
+    }
+}
+
+/// Large counts as people read them.
+fn count(number: u64) -> String {
+    match number {
+        0 => "–".to_owned(),
+        1..10_000 => number.to_string(),
+        10_000..1_000_000 => format!("{:.0} k", number as f64 / 1e3),
+        _ => format!("{:.1} M", number as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bakeoff_core::{Interval, NanoDollars, RunStats, Usage};
+    use std::collections::BTreeMap;
+
+    fn target(name: &str, verdict: Verdict) -> TargetSummary {
+        TargetSummary {
+            target: name.to_owned(),
+            gate: true,
+            verdict,
+            suite_pass: verdict == Verdict::Passed,
+            suite_pass_rate: 0.5,
+            total_cases: 4,
+            passed: 2,
+            failed: 2,
+            inconclusive: 0,
+            trials_per_case: 1,
+            pass_threshold: 1.0,
+            total_trials: 4,
+            pass_count: 2,
+            counted: 4,
+            errors: 0,
+            errors_by_kind: BTreeMap::new(),
+            skipped: 0,
+            mean_pass_rate: Some(0.5),
+            interval: Some(Interval { low: 0.15, high: 0.85 }),
+            usage: Usage { input: 12_000, output: 400, ..Usage::default() },
+            cost_nanodollars: NanoDollars(1_234_000),
+            unpriced: 0,
+            cases: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_row_per_target() {
+        let mut broken = target("broken", Verdict::Inconclusive);
+        broken.gate = false;
+        broken.mean_pass_rate = None;
+        broken.interval = None;
+        broken.usage = Usage::default();
+        let summary = Summary {
+            schema_version: 1,
+            run_id: "run".to_owned(),
+            suite: "suite".to_owned(),
+            verdict: Verdict::Failed,
+            targets: vec![target("small", Verdict::Failed), broken],
+            stats: RunStats {
+                latency_p50_ms: BTreeMap::from([("small".to_owned(), 812)]),
+                latency_p95_ms: BTreeMap::from([("small".to_owned(), 2_040)]),
+                ..RunStats::default()
+            },
+        };
+        insta::assert_snapshot!(summary_table(&summary), @r#"
+        target  verdict         pass rate  95 % interval  cases  errors     p50    p95  tokens     cost
+        small   FAILED               50 %    15 % – 85 %    2/4       0  812 ms  2.0 s    12 k  $0.0012
+        broken  (inconclusive)          –              –    2/4       0       –      –       –        –
+        "#);
+    }
+
+    #[test]
+    fn numbers_have_no_more_digits_than_needed() {
+        assert_eq!([duration(7), duration(1_500), duration(90_000)], ["7 ms", "1.5 s", "1.5 min"]);
+        assert_eq!(
+            [count(0), count(9_999), count(10_500), count(2_340_000)],
+            ["–", "9999", "10 k", "2.3 M"]
+        );
+    }
+}
