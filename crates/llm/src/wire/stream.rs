@@ -62,7 +62,8 @@ impl StreamDecoder {
     ///
     /// # Errors
     ///
-    /// After the first error every call fails the same way, [`finish`](Self::finish) too.
+    /// After the first error every call fails the same way, [`finish`](Self::finish) too; pieces that
+    /// came in the same bytes before it are not given.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, StreamError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
