@@ -108,7 +108,9 @@ mod tests {
             Message::system("s"),
             Message::User { content: vec![Content::text("a"), Content::text("b")] },
         ];
-        assert_eq!(key(apart, 0, 0), key(together, 0, 0));
+        let joined = vec![Message::system("s"), Message::user("ab"), Message::user("")];
+        assert_eq!(key(apart, 0, 0), key(together.clone(), 0, 0));
+        assert_eq!(key(joined, 0, 0), key(together, 0, 0));
     }
 
     #[test]

@@ -131,6 +131,32 @@ fn outages_give_their_status_and_errors_come_at_their_rate() {
 }
 
 #[test]
+fn failures_are_charged_where_failures_count() {
+    let requests = Some(Rate { rate_per_s: 1e-9, burst: 1.0 });
+    let after_a_failure = |failures_charge| {
+        let engine = with_profile(Profile { requests, failures_charge, ..Profile::default() });
+        assert!(status(&ask(&engine, "flaky-1", 0, MS)) >= 500);
+        status(&ask(&engine, "echo", 0, MS))
+    };
+    assert_eq!((after_a_failure(false), after_a_failure(true)), (200, 429));
+}
+
+#[test]
+fn time_never_runs_backwards() {
+    let profile = Profile { concurrency: Some(1), latency: fixed(100.0), ..Profile::default() };
+    let engine = with_profile(profile);
+    ask(&engine, "echo", 0, MS * 1000);
+    // A request that read its clock before the other one arrives after it.
+    assert_eq!(status(&ask(&engine, "echo", 1, MS * 10)), 429);
+    assert_eq!(status(&ask(&engine, "echo", 1, MS * 1100)), 200);
+    assert_eq!(status(&ask(&engine, "echo", 2, MS * 950)), 429);
+    let outages = vec![Outage { from_s: 0.0, to_s: 1.0, status: 503 }];
+    let engine = with_profile(Profile { outages, ..Profile::default() });
+    let statuses = [999, 1000, 999].map(|ms| status(&ask(&engine, "echo", 0, MS * ms)));
+    assert_eq!(statuses, [503, 200, 200]);
+}
+
+#[test]
 fn a_flaky_request_fails_at_its_rate_and_gets_through_when_retried() {
     let engine = Engine::new(Config::default());
     let mut first_failures = 0;

@@ -211,6 +211,7 @@ mod tests {
                     { "type": "tool_use", "id": "1", "name": "f", "input": { "a": 1 } },
                 ] },
                 { "role": "user", "content": [
+                    { "type": "text", "text": "here" },
                     { "type": "tool_result", "tool_use_id": "1", "content": "bad", "is_error": true },
                     { "type": "text", "text": "go on" },
                 ] },
@@ -245,6 +246,7 @@ mod tests {
                         }),
                     ],
                 },
+                Message::user("here"),
                 Message::ToolResult {
                     tool_call_id: "1".into(),
                     name: "f".into(),
