@@ -144,10 +144,10 @@ impl Kind {
             .map_err(|error| Error::BadRegex(error.to_string()))
     }
 
-    /// Looks at an attempt; the error says what was found instead.
-    pub(crate) fn look(&self, attempt: &Attempt) -> Result<(), String> {
+    /// Whether it holds for an attempt.
+    pub(crate) fn holds(&self, attempt: &Attempt) -> bool {
         let output = attempt.output.as_str();
-        let holds = match self {
+        match self {
             Kind::Equals { value, ignore_case } => {
                 same_case(output.trim(), *ignore_case) == same_case(value.trim(), *ignore_case)
             }
@@ -155,32 +155,38 @@ impl Kind {
                 same_case(output, *ignore_case).contains(&*same_case(value, *ignore_case))
             }
             Kind::Regex { pattern } => pattern.is_match(output),
-            Kind::IsJson => {
-                return serde_json::from_str::<serde::de::IgnoredAny>(output)
-                    .map(|_| ())
-                    .map_err(|error| format!("not JSON: {error}"));
-            }
-            Kind::ExitCode { code } => {
-                return match attempt.exit_code {
-                    Some(found) if found == *code => Ok(()),
-                    Some(found) => Err(format!("exit code {found}, expected {code}")),
-                    None => Err(format!("no exit code, expected {code}")),
-                };
-            }
-        };
-        if holds { Ok(()) } else { Err(format!("{}; got {}", self.describe(), excerpt(output))) }
-    }
-
-    /// The expectation, in words.
-    pub(crate) fn describe(&self) -> String {
-        match self {
-            Kind::Equals { value, .. } => format!("equals {}", excerpt(value)),
-            Kind::Contains { value, .. } => format!("contains {}", excerpt(value)),
-            Kind::Regex { pattern } => format!("matches {}", excerpt(pattern.as_str())),
-            Kind::IsJson => "is JSON".to_owned(),
-            Kind::ExitCode { code } => format!("exit code {code}"),
+            Kind::IsJson => json_error(output).is_none(),
+            Kind::ExitCode { code } => attempt.exit_code == Some(*code),
         }
     }
+
+    /// What was found, in words, when it is not what was wanted.
+    pub(crate) fn words(&self, attempt: &Attempt, holds: bool) -> String {
+        let got = excerpt(&attempt.output);
+        match (self, holds) {
+            (Kind::Equals { .. }, true) => format!("is {got}"),
+            (Kind::Equals { value, .. }, false) => {
+                format!("expected {}, got {got}", excerpt(value.trim()))
+            }
+            (Kind::Contains { value, .. }, true) => format!("{} is in {got}", excerpt(value)),
+            (Kind::Contains { value, .. }, false) => format!("no {} in {got}", excerpt(value)),
+            (Kind::Regex { pattern }, true) => format!("/{pattern}/ matches {got}"),
+            (Kind::Regex { pattern }, false) => format!("/{pattern}/ does not match {got}"),
+            (Kind::IsJson, _) => match json_error(&attempt.output) {
+                None => "is JSON".to_owned(),
+                Some(error) => format!("not JSON: {error}"),
+            },
+            (Kind::ExitCode { code }, _) => match attempt.exit_code {
+                Some(found) if holds => format!("exit code {found}"),
+                Some(found) => format!("exit code {found}, expected {code}"),
+                None => format!("no exit code, expected {code}"),
+            },
+        }
+    }
+}
+
+fn json_error(text: &str) -> Option<serde_json::Error> {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).err()
 }
 
 fn same_case(text: &str, ignore_case: bool) -> std::borrow::Cow<'_, str> {

@@ -37,13 +37,9 @@ pub enum Error {
 impl Check {
     /// Judges an attempt.
     pub fn run(&self, attempt: &Attempt) -> CheckResult {
-        let finding = self.kind.look(attempt);
-        let passed = finding.is_ok() != self.negate;
-        let message = match finding {
-            _ if passed => String::new(),
-            Err(reason) => reason,
-            Ok(()) => format!("expected not: {}", self.kind.describe()),
-        };
+        let holds = self.kind.holds(attempt);
+        let passed = holds != self.negate;
+        let message = if passed { String::new() } else { self.kind.words(attempt, holds) };
         CheckResult {
             check: self.id.clone(),
             passed,

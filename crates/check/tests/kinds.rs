@@ -56,7 +56,7 @@ fn each_kind_tells_right_from_wrong() {
 fn results_name_the_check_and_say_what_was_found() {
     let result = check(contains("Paris", false), false).run(&attempt("It is\nRome.", None));
     assert_eq!(result.check, "the check");
-    assert_eq!(result.message, r#"contains "Paris"; got "It is\nRome.""#);
+    assert_eq!(result.message, r#"no "Paris" in "It is\nRome.""#);
 }
 
 #[test]

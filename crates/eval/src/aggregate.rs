@@ -1,11 +1,13 @@
 //! From trial results to a summary. Reads [`TrialResult`]s and nothing else, in any order.
 
+use crate::ids::CaseIds;
 use bakeoff_core::{
     CaseSummary, Interval, NanoDollars, RunStats, SCHEMA_VERSION, Status, Summary, TargetSummary,
     TrialResult, Usage, Verdict,
 };
 use bakeoff_stats::{CaseRate, Decision, Threshold, mean_pass_rate};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a run is measured by.
 #[derive(Debug, Clone)]
@@ -13,7 +15,7 @@ pub struct Measure {
     /// Name and gate of each target.
     pub targets: Vec<(String, bool)>,
     /// Ids of the cases, in the suite's order.
-    pub cases: Vec<Box<str>>,
+    pub cases: Arc<CaseIds>,
     /// Planned trials of each case.
     pub trials: u32,
     /// Share of a case's trials that must pass.
@@ -26,7 +28,6 @@ pub struct Measure {
 #[derive(Debug)]
 pub struct Aggregate {
     measure: Measure,
-    case_numbers: HashMap<Box<str>, u32>,
     targets: Vec<TargetTally>,
     retries: u64,
     cached: u64,
@@ -77,18 +78,16 @@ impl Aggregate {
                 latencies_ms: Vec::new(),
             })
             .collect();
-        let case_numbers =
-            (0..).zip(&measure.cases).map(|(number, id)| (id.clone(), number)).collect();
-        Aggregate { measure, case_numbers, targets, retries: 0, cached: 0 }
+        Aggregate { measure, targets, retries: 0, cached: 0 }
     }
 
     /// Counts a result. One that belongs to no planned trial is left out.
     pub fn add(&mut self, result: &TrialResult) {
         let target = self.measure.targets.iter().position(|(name, _)| *name == result.key.target);
-        let case = self.case_numbers.get(result.key.case.as_str()).copied();
+        let case = self.measure.cases.position(&result.key.case);
         let (Some(target), Some(case)) = (target, case) else { return };
         let tally = &mut self.targets[target];
-        let case = &mut tally.cases[case as usize];
+        let case = &mut tally.cases[case];
         let attempt = &result.attempt;
         match result.status {
             Status::Passed => case.passed += 1,
@@ -238,7 +237,7 @@ mod tests {
     fn measure(trials: u32, threshold: &str, suite_threshold: Option<&str>) -> Measure {
         Measure {
             targets: vec![("one".to_owned(), true), ("other".to_owned(), false)],
-            cases: vec!["a".into(), "b".into()],
+            cases: Arc::new(["a", "b"].into_iter().collect()),
             trials,
             threshold: threshold.parse().unwrap(),
             suite_threshold: suite_threshold.map(|text| text.parse().unwrap()),

@@ -1,10 +1,11 @@
 //! Cases: what the targets are asked, read from files of any size.
 
+use crate::ids::CaseIds;
 use crate::problem::{Place, Problem};
 use crate::template::fields;
 use minijinja::Value as Fields;
 use serde_json::{Map, Value};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ pub enum CaseSource {
 #[derive(Debug, Default)]
 pub struct Survey {
     /// Every id, in order.
-    pub ids: Vec<Box<str>>,
+    pub ids: Arc<CaseIds>,
     /// Every field that at least one case has.
     pub fields: BTreeSet<String>,
     /// Changes when any case changes.
@@ -134,46 +135,45 @@ impl CaseSource {
     /// Reads all cases once and keeps what must be known of them.
     pub(crate) fn survey(&self) -> Survey {
         let mut survey = Survey::default();
-        let mut seen: HashMap<blake3::Hash, usize> = HashMap::new();
         let mut digest = blake3::Hasher::new();
-        let mut more = 0;
-        for case in self.iter() {
-            let problem = match case {
+        let mut found = Vec::new();
+        let ids: CaseIds = self
+            .iter()
+            .map(|case| match case {
                 Ok(case) => {
                     digest.update(case.fields.to_string().as_bytes()).update(b"\n");
-                    digest.update(case.id.as_bytes()).update(b"\n");
                     note_fields(&case.fields, &mut survey.fields);
-                    let first = seen.insert(blake3::hash(case.id.as_bytes()), case.index);
-                    let repeated = first.map(|first| self.repeated(&case, first));
-                    survey.ids.push(case.id.into_boxed_str());
-                    repeated
+                    case.id
                 }
-                Err(problem) => Some(problem),
-            };
-            match problem {
-                Some(problem) if survey.problems.len() < MOST_PROBLEMS => {
-                    survey.problems.push(problem)
+                Err(problem) => {
+                    found.push(problem);
+                    // Keeps the numbers of the others right; no case has an empty id.
+                    String::new()
                 }
-                Some(_) => more += 1,
-                None => {}
-            }
-        }
-        if more > 0
-            && let Some(last) = survey.problems.last_mut()
-        {
+            })
+            .collect();
+        let repeated = ids.repeated().filter(|(first, _)| ids.get(*first) != Some(""));
+        found.extend(repeated.map(|(first, again)| self.repeated(&ids, first, again)));
+        found.sort_by_key(|problem| problem.place.as_ref().map(|place| place.line));
+        let more = found.len().saturating_sub(MOST_PROBLEMS);
+        found.truncate(MOST_PROBLEMS);
+        if let (1.., Some(last)) = (more, found.last_mut()) {
             last.hint = Some(format!("{more} more problems in this file"));
         }
-        survey.digest = digest.finalize().to_hex().to_string();
-        survey
+        Survey {
+            ids: Arc::new(ids),
+            digest: digest.finalize().to_hex().to_string(),
+            problems: found,
+            ..survey
+        }
     }
 
-    fn repeated(&self, case: &Case, first: usize) -> Problem {
-        let place = self.rows().nth(case.index).and_then(|row| row.ok()?.0);
+    fn repeated(&self, ids: &CaseIds, first: usize, again: usize) -> Problem {
         Problem {
             code: None,
-            message: format!("the case id `{}` is used twice", case.id),
+            message: format!("the case id `{}` is used twice", ids.get(again).unwrap_or_default()),
             path: self.path().to_owned(),
-            place,
+            place: self.rows().nth(again).and_then(|row| row.ok()?.0),
             hint: Some(format!("case number {} has it too; ids must be unique", first + 1)),
         }
     }
@@ -352,7 +352,7 @@ mod tests {
         let survey = CaseSource::open(&path).unwrap().survey();
         assert_eq!(survey.problems, [], "{name}");
         assert!(survey.fields.contains("q"), "{name}: {:?}", survey.fields);
-        survey.ids.iter().map(ToString::to_string).collect()
+        survey.ids.iter().map(str::to_owned).collect()
     }
 
     #[test]

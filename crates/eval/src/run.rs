@@ -9,7 +9,7 @@ use crate::lane::{Filter, Lane};
 use crate::problem::suggest;
 use crate::suite::{CacheScope, MOST_TRIALS, Suite, Target, TargetKind};
 use crate::trial::{Trials, failed};
-use crate::{Case, Error};
+use crate::{Case, CaseIds, Error};
 use bakeoff_core::{
     ErrorKind, Event, ExitCode, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Status, Summary,
     TrialKey, TrialResult, Verdict,
@@ -385,9 +385,9 @@ fn limited(target: Target, connections: u32) -> Target {
 }
 
 /// Ids of the cases that are wanted.
-fn chosen(suite: &Suite, filter: &Filter) -> Result<Vec<Box<str>>, Error> {
+fn chosen(suite: &Suite, filter: &Filter) -> Result<Arc<CaseIds>, Error> {
     if filter.ids.is_empty() && filter.tags.is_empty() {
-        return Ok(suite.survey.ids.clone());
+        return Ok(Arc::clone(&suite.survey.ids));
     }
     let mut missing: HashSet<&String> = filter.ids.iter().collect();
     let mut tags: HashSet<String> = HashSet::new();
@@ -396,13 +396,13 @@ fn chosen(suite: &Suite, filter: &Filter) -> Result<Vec<Box<str>>, Error> {
         let case = case.map_err(Error::Cases)?;
         missing.remove(&case.id);
         if filter.wants(&case) {
-            chosen.push(case.id.into_boxed_str());
+            chosen.push(case.id);
         }
         tags.extend(case.tags);
     }
     let nothing = |message, hint| Err(Error::Usage { code: None, message, hint });
     if let Some(id) = missing.into_iter().min() {
-        let hint = suggest(id, suite.survey.ids.iter().take(1000).map(|id| &**id));
+        let hint = suggest(id, suite.survey.ids.iter().take(1000));
         return nothing(format!("there is no case `{id}`"), hint.filter(|hint| hint.len() < 200));
     }
     if chosen.is_empty() {
@@ -410,7 +410,7 @@ fn chosen(suite: &Suite, filter: &Filter) -> Result<Vec<Box<str>>, Error> {
         let hint = suggest(wanted.first().unwrap_or(&""), tags.iter().map(String::as_str));
         return nothing(format!("no case has the tag `{}`", wanted.join("` or `")), hint);
     }
-    Ok(chosen)
+    Ok(Arc::new(chosen.into_iter().collect()))
 }
 
 /// Journals what happened, then tells it: nothing is counted or shown that could be lost.

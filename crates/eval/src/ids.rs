@@ -1,0 +1,91 @@
+//! The ids of all cases, in little memory.
+//!
+//! There is one for every case of a suite, however large, and several parts of a run need them.
+
+/// Ids in the suite's order, found by their text.
+#[derive(Debug, Default)]
+pub struct CaseIds {
+    text: String,
+    /// Where each id ends in `text`.
+    ends: Vec<usize>,
+    /// Numbers of the ids, sorted by their text and then by number.
+    sorted: Vec<u32>,
+}
+
+impl CaseIds {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The id of a case.
+    pub fn get(&self, number: usize) -> Option<&str> {
+        let end = *self.ends.get(number)?;
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.text.get(start..end)
+    }
+
+    /// All ids, in the suite's order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> + Clone {
+        (0..self.len()).filter_map(|number| self.get(number))
+    }
+
+    /// The number of a case.
+    pub fn position(&self, id: &str) -> Option<usize> {
+        let found = self.sorted.binary_search_by(|number| self.at(*number).cmp(id)).ok()?;
+        Some(self.sorted[found] as usize)
+    }
+
+    /// Pairs of cases that share an id, the earlier one first.
+    pub(crate) fn repeated(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.sorted
+            .windows(2)
+            .filter(|pair| self.at(pair[0]) == self.at(pair[1]))
+            .map(|pair| (pair[0] as usize, pair[1] as usize))
+    }
+
+    fn at(&self, number: u32) -> &str {
+        self.get(number as usize).unwrap_or_default()
+    }
+}
+
+impl<S: AsRef<str>> FromIterator<S> for CaseIds {
+    fn from_iter<I: IntoIterator<Item = S>>(ids: I) -> CaseIds {
+        let mut collected = CaseIds::default();
+        for id in ids {
+            collected.text.push_str(id.as_ref());
+            collected.ends.push(collected.text.len());
+        }
+        let mut sorted: Vec<u32> = (0..).take(collected.len()).collect();
+        sorted.sort_by(|one, other| collected.at(*one).cmp(collected.at(*other)));
+        collected.sorted = sorted;
+        collected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_found_by_number_and_by_text() {
+        let ids: CaseIds = ["b", "", "ab", "a"].into_iter().collect();
+        assert_eq!(ids.iter().collect::<Vec<_>>(), ["b", "", "ab", "a"]);
+        let positions: Vec<Option<usize>> =
+            ["b", "", "ab", "a", "c"].iter().map(|id| ids.position(id)).collect();
+        assert_eq!(positions, [Some(0), Some(1), Some(2), Some(3), None]);
+        assert_eq!(ids.get(4), None);
+        assert_eq!(ids.repeated().count(), 0);
+    }
+
+    #[test]
+    fn repeated_ids_come_in_order() {
+        let ids: CaseIds = ["x", "y", "x", "x"].into_iter().collect();
+        assert_eq!(ids.repeated().collect::<Vec<_>>(), [(0, 2), (2, 3)]);
+    }
+}
