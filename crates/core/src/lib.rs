@@ -3,8 +3,10 @@
 //!
 //! Nothing here does I/O or knows about time; types that reach disk are `serde`.
 
+mod cases;
 mod event;
 mod exit;
+mod ids;
 mod message;
 mod money;
 mod request;
@@ -14,14 +16,16 @@ mod summary;
 mod trial;
 mod usage;
 
+pub use cases::{CaseCounts, CaseList, CaseSummary};
 pub use event::{Event, RunPlan};
 pub use exit::ExitCode;
+pub use ids::CaseIds;
 pub use message::{Content, ImageSource, Message, ToolCall};
 pub use money::{NanoDollars, ParseMoneyError, Prices};
 pub use request::{OutputFormat, Request, Thinking, Tool, ToolChoice};
 pub use response::{FinishReason, Response};
 pub use secret::Redactor;
-pub use summary::{CaseSummary, Interval, RunStats, Summary, TargetSummary};
+pub use summary::{Interval, RunStats, Summary, TargetSummary};
 pub use trial::{
     Attempt, CheckResult, ErrorKind, Status, Timing, TrialError, TrialKey, TrialResult, Verdict,
 };

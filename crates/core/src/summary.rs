@@ -1,6 +1,6 @@
 //! What is said of a run when it is over; the contents of `summary.json`.
 
-use crate::{NanoDollars, Status, Usage, Verdict};
+use crate::{CaseList, NanoDollars, Usage, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ pub struct TargetSummary {
     /// Judged trials whose price is not known.
     pub unpriced: u64,
     /// One entry per case, in the suite's order.
-    pub cases: Vec<CaseSummary>,
+    pub cases: CaseList,
 }
 
 /// A range that holds the true rate with 95 % confidence.
@@ -82,34 +82,6 @@ pub struct Interval {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-}
-
-/// One case under one target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CaseSummary {
-    /// The case's id.
-    pub id: String,
-    /// Its verdict as a status; `error` when it depends on missing trials.
-    pub status: Status,
-    /// Trials that passed.
-    pub pass_count: u32,
-    /// Planned trials.
-    pub total_trials: u32,
-    /// `pass_count / total_trials`.
-    pub pass_rate: f64,
-    /// Trials that were judged.
-    pub counted: u32,
-    /// Trials that errored.
-    pub errors: u32,
-    /// Mean score of the judged trials.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub score: Option<f64>,
-    /// Prompt tokens over its trials, where known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<u64>,
-    /// Answer tokens over its trials, where known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<u64>,
 }
 
 /// Everything that depends on the clock.

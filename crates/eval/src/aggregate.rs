@@ -1,9 +1,8 @@
 //! From trial results to a summary. Reads [`TrialResult`]s and nothing else, in any order.
 
-use crate::ids::CaseIds;
 use bakeoff_core::{
-    CaseSummary, Interval, NanoDollars, RunStats, SCHEMA_VERSION, Status, Summary, TargetSummary,
-    TrialResult, Usage, Verdict,
+    CaseCounts, CaseIds, CaseList, Interval, NanoDollars, RunStats, SCHEMA_VERSION, Status,
+    Summary, TargetSummary, TrialResult, Usage, Verdict,
 };
 use bakeoff_stats::{CaseRate, Decision, Threshold, mean_pass_rate};
 use std::collections::BTreeMap;
@@ -35,32 +34,12 @@ pub struct Aggregate {
 
 #[derive(Debug)]
 struct TargetTally {
-    cases: Vec<CaseTally>,
+    cases: Vec<CaseCounts>,
     errors_by_kind: BTreeMap<String, u64>,
     usage: Usage,
     cost: NanoDollars,
     unpriced: u64,
     latencies_ms: Vec<u32>,
-}
-
-/// Kept small: there is one for every case.
-#[derive(Debug, Clone, Default)]
-struct CaseTally {
-    passed: u32,
-    failed: u32,
-    errors: u32,
-    skipped: u32,
-    /// In millionths, so that the sum does not depend on the order of the trials.
-    score_millionths: u64,
-    input_tokens: u64,
-    output_tokens: u64,
-    has_usage: bool,
-}
-
-impl CaseTally {
-    fn counted(&self) -> u32 {
-        self.passed + self.failed
-    }
 }
 
 impl Aggregate {
@@ -70,7 +49,7 @@ impl Aggregate {
             .targets
             .iter()
             .map(|_| TargetTally {
-                cases: vec![CaseTally::default(); measure.cases.len()],
+                cases: vec![CaseCounts::default(); measure.cases.len()],
                 errors_by_kind: BTreeMap::new(),
                 usage: Usage::default(),
                 cost: NanoDollars::default(),
@@ -93,7 +72,8 @@ impl Aggregate {
             Status::Passed => case.passed += 1,
             Status::Failed => case.failed += 1,
             Status::Error => case.errors += 1,
-            Status::Skipped => case.skipped += 1,
+            // As if it had never come.
+            Status::Skipped => {}
         }
         if let Some(score) = result.score {
             case.score_millionths += (score.clamp(0.0, 1.0) * 1e6).round() as u64;
@@ -121,7 +101,7 @@ impl Aggregate {
     }
 
     /// What can be said now. `stats` brings the times; the rest of it is filled in.
-    pub fn summary(&mut self, run_id: &str, suite: &str, stats: RunStats) -> Summary {
+    pub fn summary(mut self, run_id: &str, suite: &str, stats: RunStats) -> Summary {
         let mut stats = RunStats { retries: self.retries, cached: self.cached, ..stats };
         for ((name, _), tally) in self.measure.targets.iter().zip(&mut self.targets) {
             tally.latencies_ms.sort_unstable();
@@ -134,7 +114,11 @@ impl Aggregate {
                 stats.latency_p95_ms.insert(name.clone(), p95.into());
             }
         }
-        let targets: Vec<TargetSummary> = (0..self.targets.len()).map(|n| self.target(n)).collect();
+        let targets: Vec<TargetSummary> = std::mem::take(&mut self.targets)
+            .into_iter()
+            .zip(&self.measure.targets)
+            .map(|(tally, (name, gate))| self.measure.target(name, *gate, tally))
+            .collect();
         let verdict = targets
             .iter()
             .filter(|target| target.gate)
@@ -148,36 +132,39 @@ impl Aggregate {
             stats,
         }
     }
+}
 
-    fn target(&self, number: usize) -> TargetSummary {
-        let (name, gate) = self.measure.targets[number].clone();
-        let tally = &self.targets[number];
-        let trials = self.measure.trials;
+impl Measure {
+    fn target(&self, name: &str, gate: bool, mut tally: TargetTally) -> TargetSummary {
+        let planned = u64::from(self.trials);
+        for case in &mut tally.cases {
+            case.status =
+                match self.threshold.decide(case.passed.into(), case.failed.into(), planned) {
+                    Decision::Passed => Some(Status::Passed),
+                    Decision::Failed => Some(Status::Failed),
+                    Decision::Open => None,
+                };
+        }
         let total_cases = tally.cases.len() as u64;
-        let decide = |case: &CaseTally| {
-            self.measure.threshold.decide(case.passed.into(), case.failed.into(), trials.into())
+        let with = |status| tally.cases.iter().filter(|case| case.status == status).count() as u64;
+        let sum = |part: fn(&CaseCounts) -> u32| {
+            tally.cases.iter().map(|case| u64::from(part(case))).sum::<u64>()
         };
-        let count =
-            |wanted| tally.cases.iter().filter(|case| decide(case) == wanted).count() as u64;
-        let sum = |part: fn(&CaseTally) -> u32| {
-            tally.cases.iter().map(|case| u64::from(part(case))).sum()
-        };
-        let (passed, failed) = (count(Decision::Passed), count(Decision::Failed));
-        let needed = self.measure.suite_threshold.unwrap_or(Threshold::ALL);
+        let (passed, failed) = (with(Some(Status::Passed)), with(Some(Status::Failed)));
+        let needed = self.suite_threshold.unwrap_or(Threshold::ALL);
         let verdict = match needed.decide(passed, failed, total_cases) {
             Decision::Passed => Verdict::Passed,
             Decision::Failed => Verdict::Failed,
             Decision::Open => Verdict::Inconclusive,
         };
-        let rates: Vec<CaseRate> = tally
-            .cases
-            .iter()
-            .map(|case| CaseRate { passed: case.passed.into(), counted: case.counted().into() })
-            .collect();
-        let estimate = mean_pass_rate(&rates);
-        let cases = self.measure.cases.iter().zip(&tally.cases);
+        let estimate =
+            mean_pass_rate(tally.cases.iter().map(|case| CaseRate {
+                passed: case.passed.into(),
+                counted: case.counted().into(),
+            }));
+        let total_trials = total_cases * planned;
         TargetSummary {
-            target: name,
+            target: name.to_owned(),
             gate,
             verdict,
             suite_pass: verdict == Verdict::Passed,
@@ -185,16 +172,16 @@ impl Aggregate {
             total_cases,
             passed,
             failed,
-            inconclusive: total_cases - passed - failed,
-            trials_per_case: trials,
-            pass_threshold: self.measure.threshold.as_f64(),
-            total_trials: total_cases * u64::from(trials),
+            inconclusive: with(None),
+            trials_per_case: self.trials,
+            pass_threshold: self.threshold.as_f64(),
+            total_trials,
             pass_count: sum(|case| case.passed),
-            counted: sum(CaseTally::counted),
+            counted: sum(CaseCounts::counted),
             errors: sum(|case| case.errors),
-            errors_by_kind: tally.errors_by_kind.clone(),
+            errors_by_kind: tally.errors_by_kind,
             // Trials that never came are as good as skipped.
-            skipped: total_cases * u64::from(trials) - sum(|case| case.counted() + case.errors),
+            skipped: total_trials.saturating_sub(sum(|case| case.counted() + case.errors)),
             mean_pass_rate: estimate.map(|estimate| estimate.mean),
             interval: estimate.map(|estimate| Interval {
                 low: estimate.interval.low,
@@ -203,29 +190,8 @@ impl Aggregate {
             usage: tally.usage,
             cost_nanodollars: tally.cost,
             unpriced: tally.unpriced,
-            cases: cases.map(|(id, case)| summarise(id, case, decide(case), trials)).collect(),
+            cases: CaseList::new(Arc::clone(&self.cases), tally.cases, self.trials),
         }
-    }
-}
-
-fn summarise(id: &str, case: &CaseTally, decision: Decision, trials: u32) -> CaseSummary {
-    let counted = case.counted();
-    CaseSummary {
-        id: id.to_owned(),
-        status: match decision {
-            Decision::Passed => Status::Passed,
-            Decision::Failed => Status::Failed,
-            Decision::Open if case.errors > 0 => Status::Error,
-            Decision::Open => Status::Skipped,
-        },
-        pass_count: case.passed,
-        total_trials: trials,
-        pass_rate: f64::from(case.passed) / f64::from(trials.max(1)),
-        counted,
-        errors: case.errors,
-        score: (counted > 0).then(|| case.score_millionths as f64 / 1e6 / f64::from(counted)),
-        input_tokens: case.has_usage.then_some(case.input_tokens),
-        output_tokens: case.has_usage.then_some(case.output_tokens),
     }
 }
 
@@ -274,7 +240,7 @@ mod tests {
         let summary = both([Passed, Passed], [Passed, Error]);
         assert_eq!((summary.errors, summary.counted, summary.pass_count), (1, 3, 3));
         assert_eq!(summary.errors_by_kind, BTreeMap::from([("transient".to_owned(), 1)]));
-        assert_eq!(summary.cases[1].status, Error);
+        assert_eq!(summary.cases.iter().nth(1).unwrap().status, Error);
     }
 
     #[test]
@@ -306,7 +272,7 @@ mod tests {
         let summary = aggregate.summary("run", "suite", RunStats::default());
         assert_eq!(summary.verdict, Verdict::Passed);
         assert_eq!(summary.targets[1].skipped, 1);
-        assert_eq!(summary.targets[1].cases[1].status, Status::Skipped);
+        assert_eq!(summary.targets[1].cases.iter().nth(1).unwrap().status, Status::Skipped);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::suite::Artifacts;
-use bakeoff_core::{CaseSummary, Status, Summary, TrialResult, Verdict};
+use bakeoff_core::{CaseList, Status, Summary, TrialResult, Verdict};
 use bakeoff_journal::{write_atomic, write_atomic_with};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -139,7 +139,7 @@ struct OnlyTarget<'a> {
     failed: u64,
     trials_per_case: u32,
     pass_threshold: f64,
-    cases: &'a [CaseSummary],
+    cases: &'a CaseList,
 }
 
 impl<'a> SummaryFile<'a> {

@@ -14,7 +14,7 @@ pub struct Problem {
     /// Which file.
     pub path: PathBuf,
     /// Where in it; absent when the file as a whole is meant.
-    pub place: Option<Place>,
+    pub place: Option<Box<Place>>,
     /// What to write instead.
     pub hint: Option<String>,
 }
@@ -102,7 +102,7 @@ impl<'a> Problems<'a> {
 
     /// Adds a problem at some bytes of the file; its code and hint can be set on what is returned.
     pub(crate) fn at(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Problem {
-        let place = Some(Place::of(self.text, span));
+        let place = Some(Box::new(Place::of(self.text, span)));
         let path = self.path.to_owned();
         let problem = Problem { code: None, message: message.into(), path, place, hint: None };
         self.found.push(problem);

@@ -9,10 +9,10 @@ use crate::lane::{Filter, Lane};
 use crate::problem::suggest;
 use crate::suite::{CacheScope, MOST_TRIALS, Suite, Target, TargetKind};
 use crate::trial::{Trials, failed};
-use crate::{Case, CaseIds, Error};
+use crate::{Case, Error};
 use bakeoff_core::{
-    ErrorKind, Event, ExitCode, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Status, Summary,
-    TrialKey, TrialResult, Verdict,
+    CaseIds, ErrorKind, Event, ExitCode, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Status,
+    Summary, TrialKey, TrialResult, Verdict,
 };
 use bakeoff_journal::Journal;
 use bakeoff_llm::{Cache, Client, ClientConfig, PROVIDERS, Transport};
@@ -239,6 +239,8 @@ impl Run {
             }
         }
         journal.finish()?;
+        // The summary of a large suite goes where connections and buffers were.
+        let Dispatcher { aggregate, .. } = dispatcher;
         // An empty folder is all that is ever left of it.
         let _ = std::fs::remove_dir_all(folder.work());
         let stats = RunStats {
@@ -246,7 +248,7 @@ impl Run {
             elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             ..RunStats::default()
         };
-        let summary = dispatcher.aggregate.summary(&folder.id, &self.suite.name, stats);
+        let summary = aggregate.summary(&folder.id, &self.suite.name, stats);
         folder.write_summary(&summary)?;
         let exit_code = match summary.verdict {
             _ if stopper.stop.is_cancelled() => ExitCode::Interrupted,

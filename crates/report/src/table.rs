@@ -125,7 +125,7 @@ mod tests {
             usage: Usage { input: 12_000, output: 400, ..Usage::default() },
             cost_nanodollars: NanoDollars(1_234_000),
             unpriced: 0,
-            cases: Vec::new(),
+            cases: Default::default(),
         }
     }
 

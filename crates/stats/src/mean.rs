@@ -28,22 +28,23 @@ pub struct Estimate {
 /// The standard error clusters by case (Liang & Zeger 1986), so more trials do not pass for more
 /// cases. The interval is Wilson's at an effective sample size (Korn & Graubard 1998; Dean & Pagano
 /// 2015), which holds near 0 and 1 where a t interval does not.
-pub fn mean_pass_rate(cases: &[CaseRate]) -> Option<Estimate> {
-    let judged: Vec<CaseRate> = cases.iter().copied().filter(|case| case.counted > 0).collect();
-    let count = judged.len() as f64;
-    if let [only] = judged.as_slice() {
-        let mean = only.passed as f64 / only.counted as f64;
-        return Some(Estimate { mean, interval: wilson(only.passed, only.counted) });
+pub fn mean_pass_rate(cases: impl Iterator<Item = CaseRate> + Clone) -> Option<Estimate> {
+    let judged = cases.filter(|case| case.counted > 0);
+    let (mut number, mut trials, mut sum) = (0_u64, 0_u64, 0.0);
+    for case in judged.clone() {
+        number += 1;
+        trials += case.counted;
+        sum += rate(case);
     }
-    if judged.is_empty() {
-        return None;
+    if number <= 1 {
+        let only = judged.last()?;
+        return Some(Estimate { mean: rate(only), interval: wilson(only.passed, only.counted) });
     }
-    let rates = || judged.iter().map(|case| case.passed as f64 / case.counted as f64);
-    let mean = rates().sum::<f64>() / count;
-    let squares: f64 = rates().map(|rate| (rate - mean).powi(2)).sum();
+    let count = number as f64;
+    let mean = sum / count;
+    let squares: f64 = judged.map(|case| (rate(case) - mean).powi(2)).sum();
     let error = (squares / (count * (count - 1.0))).sqrt();
-    let trials: u64 = judged.iter().map(|case| case.counted).sum();
-    let one_trial_each = judged.iter().all(|case| case.counted == 1);
+    let one_trial_each = trials == number;
     let size = if one_trial_each || error == 0.0 {
         count
     } else {
@@ -51,6 +52,10 @@ pub fn mean_pass_rate(cases: &[CaseRate]) -> Option<Estimate> {
         (mean * (1.0 - mean) / (error * error)).min(trials as f64) * (Z / t).powi(2)
     };
     Some(Estimate { mean, interval: wilson_at(mean, size) })
+}
+
+fn rate(case: CaseRate) -> f64 {
+    case.passed as f64 / case.counted as f64
 }
 
 #[cfg(test)]
@@ -76,7 +81,7 @@ mod tests {
             (of_four([4; 8]), 1.0, 0.675592, 1.0),
         ];
         for (cases, mean, low, high) in table {
-            let estimate = mean_pass_rate(&cases).unwrap();
+            let estimate = mean_pass_rate(cases.into_iter()).unwrap();
             assert!((estimate.mean - mean).abs() < 1e-6, "{estimate:?}");
             assert!((estimate.interval.low - low).abs() < 1e-6, "{estimate:?}");
             assert!((estimate.interval.high - high).abs() < 1e-6, "{estimate:?}");
@@ -85,7 +90,10 @@ mod tests {
 
     #[test]
     fn one_case_has_its_own_interval_and_no_case_has_none() {
-        assert_eq!(mean_pass_rate(&cases(&[(3, 5), (0, 0)])).unwrap().interval, wilson(3, 5));
-        assert_eq!(mean_pass_rate(&cases(&[(0, 0)])), None);
+        assert_eq!(
+            mean_pass_rate(cases(&[(3, 5), (0, 0)]).into_iter()).unwrap().interval,
+            wilson(3, 5)
+        );
+        assert_eq!(mean_pass_rate(cases(&[(0, 0)]).into_iter()), None);
     }
 }

@@ -12,7 +12,7 @@ pub use schema::schema;
 pub(crate) use spec::MOST_TRIALS;
 pub use targets::{ModelTarget, ProgramTarget, Target, TargetKind};
 
-use crate::case::{CaseSource, Survey};
+use crate::case::{CaseSource, Row, Survey};
 use crate::problem::{Place, Problem, Problems, suggest};
 use crate::template::{Template, TemplateError};
 use bakeoff_llm::Environment;
@@ -21,7 +21,6 @@ use bakeoff_stats::Threshold;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 use toml::de::DeTable;
 use tree::Node;
@@ -205,15 +204,13 @@ impl Refining<'_> {
                     return None;
                 }
             },
-            (None, Some(_)) => CaseSource::Held {
-                path: self.path.to_owned(),
-                rows: Arc::new(
-                    inline
-                        .iter()
-                        .map(|case| (Some(Place::of(self.text, case.span.clone())), case.to_json()))
-                        .collect(),
-                ),
-            },
+            (None, Some(_)) => {
+                let row = |case: &Node<'_, '_>| Row {
+                    place: Some(Box::new(Place::of(self.text, case.span.clone()))),
+                    fields: case.to_json(),
+                };
+                CaseSource::inline(self.path, inline.iter().map(row).collect())
+            }
             (None, None) => {
                 problems
                     .at(node.span.clone(), "[cases] has neither `file` nor `inline`")

@@ -10,7 +10,7 @@ use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS, Provider};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// What is under test.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ fn kind(
 }
 
 /// A trial runs in a folder of its own, so words that name a file beside the suite become absolute.
-fn beside(folder: &PathBuf, word: &str) -> OsString {
+fn beside(folder: &Path, word: &str) -> OsString {
     let path = folder.join(word);
     if !word.is_empty() && path.is_file() { path.into_os_string() } else { word.into() }
 }

@@ -1,13 +1,16 @@
 //! Cases: what the targets are asked, read from files of any size.
 
-use crate::ids::CaseIds;
-use crate::problem::{Place, Problem};
+mod files;
+
+pub(crate) use files::Row;
+
+use crate::problem::Problem;
 use crate::template::fields;
+use bakeoff_core::CaseIds;
+use files::Format;
 use minijinja::Value as Fields;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,23 +27,11 @@ pub struct Case {
     pub fields: Fields,
 }
 
-type Row = Map<String, Value>;
-type Rows = Box<dyn Iterator<Item = Result<(Option<Place>, Row), Problem>> + Send>;
-
 /// Where cases come from. Reading can start over, so that nothing needs to be held.
 #[derive(Debug, Clone)]
-pub enum CaseSource {
-    /// One JSON object per line.
-    JsonLines(PathBuf),
-    /// A header and one case per record.
-    Csv(PathBuf),
-    /// Cases that came whole: from the suite itself, a JSON array or a TOML file.
-    Held {
-        /// The file they came from.
-        path: PathBuf,
-        /// The cases, with their places.
-        rows: Arc<Vec<(Option<Place>, Row)>>,
-    },
+pub struct CaseSource {
+    path: PathBuf,
+    format: Format,
 }
 
 /// What a look at all cases found.
@@ -62,47 +53,20 @@ const MOST_PROBLEMS: usize = 20;
 impl CaseSource {
     /// Opens a case file by its ending.
     pub(crate) fn open(path: &Path) -> Result<CaseSource, Problem> {
-        let whole = |message: String, hint: &str| Problem {
-            code: None,
-            message,
-            path: path.to_owned(),
-            place: None,
-            hint: Some(hint.to_owned()),
-        };
-        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        File::open(path)
-            .and_then(|file| {
-                if file.metadata()?.is_dir() {
-                    Err(std::io::ErrorKind::IsADirectory.into())
-                } else {
-                    Ok(())
-                }
-            })
-            .map_err(|error| {
-                whole(
-                    format!("cannot read the cases: {error}"),
-                    "`file` is relative to the suite file",
-                )
-            })?;
-        let held = |rows| CaseSource::Held { path: path.to_owned(), rows: Arc::new(rows) };
-        match ending {
-            "jsonl" | "ndjson" => Ok(CaseSource::JsonLines(path.to_owned())),
-            "csv" => Ok(CaseSource::Csv(path.to_owned())),
-            "json" => json_rows(path).map(held),
-            "toml" => toml_rows(path).map(held),
-            _ => Err(whole(
-                format!("cannot tell the format of the cases from the ending `{ending}`"),
-                "use .jsonl, .json, .csv or .toml",
-            )),
-        }
+        Ok(CaseSource { path: path.to_owned(), format: Format::open(path)? })
+    }
+
+    /// Cases that stand in the suite file itself.
+    pub(crate) fn inline(path: &Path, rows: Vec<Row>) -> CaseSource {
+        CaseSource { path: path.to_owned(), format: Format::Held(Arc::new(rows)) }
     }
 
     /// All cases, in order.
     pub fn iter(&self) -> impl Iterator<Item = Result<Case, Problem>> + Send + use<> {
-        let path = self.path().to_owned();
-        self.rows().enumerate().map(move |(index, row)| {
-            let (place, row) = row?;
-            Case::from_row(index, row).map_err(|message| Problem {
+        let path = self.path.clone();
+        self.format.rows(&self.path).enumerate().map(move |(index, row)| {
+            let Row { place, fields } = row?;
+            Case::from_fields(index, fields).map_err(|message| Problem {
                 code: None,
                 message,
                 path: path.clone(),
@@ -112,24 +76,9 @@ impl CaseSource {
         })
     }
 
-    fn rows(&self) -> Rows {
-        match self {
-            CaseSource::JsonLines(path) => json_lines(path.clone()),
-            CaseSource::Csv(path) => csv_records(path.clone()),
-            CaseSource::Held { rows, .. } => {
-                let rows = Arc::clone(rows);
-                Box::new((0..rows.len()).map(move |index| Ok(rows[index].clone())))
-            }
-        }
-    }
-
     /// The file that cases come from.
     pub fn path(&self) -> &Path {
-        match self {
-            CaseSource::JsonLines(path) | CaseSource::Csv(path) | CaseSource::Held { path, .. } => {
-                path
-            }
-        }
+        &self.path
     }
 
     /// Reads all cases once and keeps what must be known of them.
@@ -173,7 +122,7 @@ impl CaseSource {
             code: None,
             message: format!("the case id `{}` is used twice", ids.get(again).unwrap_or_default()),
             path: self.path().to_owned(),
-            place: self.rows().nth(again).and_then(|row| row.ok()?.0),
+            place: self.format.rows(&self.path).nth(again).and_then(|row| row.ok()?.place),
             hint: Some(format!("case number {} has it too; ids must be unique", first + 1)),
         }
     }
@@ -190,7 +139,7 @@ fn note_fields(fields: &Fields, known: &mut BTreeSet<String>) {
 }
 
 impl Case {
-    fn from_row(index: usize, mut row: Row) -> Result<Case, String> {
+    fn from_fields(index: usize, mut row: Map<String, Value>) -> Result<Case, String> {
         let id = match row.get("id") {
             None => (index + 1).to_string(),
             Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
@@ -219,121 +168,6 @@ impl Case {
         row.insert("id".to_owned(), id.clone().into());
         Ok(Case { index, id, tags, fields: fields(&row) })
     }
-}
-
-fn io_problem(path: &Path, error: &std::io::Error) -> Problem {
-    let message = format!("cannot read the cases: {error}");
-    Problem { code: None, message, path: path.to_owned(), place: None, hint: None }
-}
-
-fn line_problem(path: &Path, line: usize, text: &str, message: String) -> Problem {
-    let place = Some(Place::line(line, text));
-    Problem { code: None, message, path: path.to_owned(), place, hint: None }
-}
-
-fn json_lines(path: PathBuf) -> Rows {
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) => return Box::new(std::iter::once(Err(io_problem(&path, &error)))),
-    };
-    let lines = BufReader::with_capacity(1 << 16, file).split(b'\n').enumerate();
-    Box::new(lines.filter_map(move |(index, line)| {
-        let number = index + 1;
-        let bytes = match line {
-            Ok(bytes) => bytes,
-            Err(error) => return Some(Err(io_problem(&path, &error))),
-        };
-        let text = match std::str::from_utf8(&bytes) {
-            Ok(text) => text.trim_start_matches('\u{feff}').trim(),
-            Err(_) => {
-                let text = String::from_utf8_lossy(&bytes);
-                return Some(Err(line_problem(&path, number, &text, "not UTF-8".to_owned())));
-            }
-        };
-        if text.is_empty() {
-            return None;
-        }
-        Some(match serde_json::from_str::<Value>(text) {
-            Ok(Value::Object(row)) => Ok((Some(Place::line(number, text)), row)),
-            Ok(_) => {
-                Err(line_problem(&path, number, text, "a case must be a JSON object".to_owned()))
-            }
-            Err(error) => Err(line_problem(&path, number, text, format!("not JSON: {error}"))),
-        })
-    }))
-}
-
-fn csv_records(path: PathBuf) -> Rows {
-    let reader = csv::ReaderBuilder::new().from_path(&path);
-    let problem = move |error: &csv::Error| {
-        let line = error.position().map_or(1, |position| position.line() as usize);
-        line_problem(&path, line, "", format!("not CSV: {error}"))
-    };
-    let mut reader = match reader {
-        Ok(reader) => reader,
-        Err(error) => return Box::new(std::iter::once(Err(problem(&error)))),
-    };
-    let headers: Vec<String> = match reader.headers() {
-        Ok(headers) => headers
-            .iter()
-            .map(|header| header.trim_start_matches('\u{feff}').trim().to_owned())
-            .collect(),
-        Err(error) => return Box::new(std::iter::once(Err(problem(&error)))),
-    };
-    Box::new(reader.into_records().map(move |record| {
-        let record = record.map_err(|error| problem(&error))?;
-        let line = record.position().map_or(1, |position| position.line() as usize);
-        let values = record.iter().map(|value| Value::from(value));
-        let text = record.iter().collect::<Vec<_>>().join(",");
-        Ok((Some(Place::line(line, &text)), headers.iter().cloned().zip(values).collect()))
-    }))
-}
-
-fn read_text(path: &Path) -> Result<String, Problem> {
-    std::fs::read_to_string(path).map_err(|error| io_problem(path, &error))
-}
-
-fn json_rows(path: &Path) -> Result<Vec<(Option<Place>, Row)>, Problem> {
-    let text = read_text(path)?;
-    let problem = |line: usize, message: String| {
-        line_problem(
-            path,
-            line,
-            text.lines().nth(line.saturating_sub(1)).unwrap_or_default(),
-            message,
-        )
-    };
-    let rows: Vec<Value> = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-        .map_err(|error| problem(error.line(), format!("not a JSON array of cases: {error}")))?;
-    rows.into_iter()
-        .enumerate()
-        .map(|(index, row)| match row {
-            Value::Object(row) => Ok((None, row)),
-            _ => Err(problem(1, format!("case number {} must be a JSON object", index + 1))),
-        })
-        .collect()
-}
-
-fn toml_rows(path: &Path) -> Result<Vec<(Option<Place>, Row)>, Problem> {
-    let text = read_text(path)?;
-    let problem = |span: std::ops::Range<usize>, message: String| Problem {
-        code: None,
-        message,
-        path: path.to_owned(),
-        place: Some(Place::of(&text, span)),
-        hint: Some("write each case as a [[case]] table".to_owned()),
-    };
-    let table = toml::de::DeTable::parse(&text)
-        .map_err(|error| problem(error.span().unwrap_or(0..0), error.message().to_owned()))?;
-    if let Some((key, _)) = table.get_ref().iter().find(|(key, _)| key.get_ref() != "case") {
-        return Err(problem(key.span(), format!("unknown key `{}`", key.get_ref())));
-    }
-    let node = crate::suite::tree::Node::new(table.get_ref(), table.span());
-    Ok(node
-        .tables("case")
-        .into_iter()
-        .map(|case| (Some(Place::of(&text, case.span.clone())), case.to_json()))
-        .collect())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! There is one for every case of a suite, however large, and several parts of a run need them.
 
 /// Ids in the suite's order, found by their text.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CaseIds {
     text: String,
     /// Where each id ends in `text`.
@@ -42,7 +42,7 @@ impl CaseIds {
     }
 
     /// Pairs of cases that share an id, the earlier one first.
-    pub(crate) fn repeated(&self) -> impl Iterator<Item = (usize, usize)> {
+    pub fn repeated(&self) -> impl Iterator<Item = (usize, usize)> {
         self.sorted
             .windows(2)
             .filter(|pair| self.at(pair[0]) == self.at(pair[1]))
@@ -62,7 +62,7 @@ impl<S: AsRef<str>> FromIterator<S> for CaseIds {
             collected.ends.push(collected.text.len());
         }
         let mut sorted: Vec<u32> = (0..).take(collected.len()).collect();
-        sorted.sort_by(|one, other| collected.at(*one).cmp(collected.at(*other)));
+        sorted.sort_unstable_by_key(|number| (collected.at(*number), *number));
         collected.sorted = sorted;
         collected
     }

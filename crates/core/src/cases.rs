@@ -1,0 +1,196 @@
+//! The cases of a target in a summary.
+//!
+//! A suite may have very many of them, so what is held is small and [`CaseSummary`], the form in
+//! which people and files see a case, is made when it is needed.
+
+use crate::{CaseIds, Status};
+use serde::de::{SeqAccess, Visitor};
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::sync::Arc;
+
+/// One case under one target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseSummary {
+    /// The case's id.
+    pub id: String,
+    /// Its verdict as a status; `error` when it depends on missing trials.
+    pub status: Status,
+    /// Trials that passed.
+    pub pass_count: u32,
+    /// Planned trials.
+    pub total_trials: u32,
+    /// `pass_count / total_trials`.
+    pub pass_rate: f64,
+    /// Trials that were judged.
+    pub counted: u32,
+    /// Trials that errored.
+    pub errors: u32,
+    /// Mean score of the judged trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// Prompt tokens over its trials, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Answer tokens over its trials, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+}
+
+/// What is counted of one case. Whole numbers, so that the order of its trials does not matter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CaseCounts {
+    /// Trials that passed.
+    pub passed: u32,
+    /// Trials that failed.
+    pub failed: u32,
+    /// Trials that errored.
+    pub errors: u32,
+    /// Its verdict as a status; absent while trials are missing that decide it.
+    pub status: Option<Status>,
+    /// Some trial told its tokens.
+    pub has_usage: bool,
+    /// Sum of the judged trials' scores, in millionths.
+    pub score_millionths: u64,
+    /// Prompt tokens over its trials.
+    pub input_tokens: u64,
+    /// Answer tokens over its trials.
+    pub output_tokens: u64,
+}
+
+impl CaseCounts {
+    /// Trials that were judged.
+    pub fn counted(&self) -> u32 {
+        self.passed + self.failed
+    }
+
+    /// The verdict as a status. What is not decided is an error if any trial was one.
+    fn shown_status(&self) -> Status {
+        let open = if self.errors > 0 { Status::Error } else { Status::Skipped };
+        self.status.unwrap_or(open)
+    }
+}
+
+/// The cases of a target, in the suite's order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CaseList {
+    ids: Arc<CaseIds>,
+    counts: Vec<CaseCounts>,
+    trials: u32,
+}
+
+impl CaseList {
+    /// One entry per id, each with so many planned trials.
+    pub fn new(ids: Arc<CaseIds>, counts: Vec<CaseCounts>, trials: u32) -> CaseList {
+        CaseList { ids, counts, trials }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Each case as people see it.
+    pub fn iter(&self) -> impl Iterator<Item = CaseSummary> {
+        self.ids.iter().zip(&self.counts).map(|(id, counts)| {
+            let counted = counts.counted();
+            let mean = || counts.score_millionths as f64 / 1e6 / f64::from(counted);
+            CaseSummary {
+                id: id.to_owned(),
+                status: counts.shown_status(),
+                pass_count: counts.passed,
+                total_trials: self.trials,
+                pass_rate: f64::from(counts.passed) / f64::from(self.trials.max(1)),
+                counted,
+                errors: counts.errors,
+                score: (counted > 0).then(mean),
+                input_tokens: counts.has_usage.then_some(counts.input_tokens),
+                output_tokens: counts.has_usage.then_some(counts.output_tokens),
+            }
+        })
+    }
+}
+
+impl Serialize for CaseList {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.len()))?;
+        for case in self.iter() {
+            list.serialize_element(&case)?;
+        }
+        list.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for CaseList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CaseList, D::Error> {
+        struct Cases;
+
+        impl<'de> Visitor<'de> for Cases {
+            type Value = CaseList;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list of cases")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CaseList, A::Error> {
+                let (mut ids, mut counts, mut trials) = (Vec::new(), Vec::new(), 0);
+                while let Some(case) = list.next_element::<CaseSummary>()? {
+                    trials = case.total_trials;
+                    counts.push(counts_of(&case));
+                    ids.push(case.id);
+                }
+                Ok(CaseList::new(Arc::new(ids.into_iter().collect()), counts, trials))
+            }
+        }
+
+        deserializer.deserialize_seq(Cases)
+    }
+}
+
+fn counts_of(case: &CaseSummary) -> CaseCounts {
+    let score = case.score.unwrap_or_default().clamp(0.0, 1.0) * f64::from(case.counted);
+    CaseCounts {
+        passed: case.pass_count,
+        failed: case.counted.saturating_sub(case.pass_count),
+        errors: case.errors,
+        status: matches!(case.status, Status::Passed | Status::Failed).then_some(case.status),
+        has_usage: case.input_tokens.is_some(),
+        score_millionths: (score * 1e6).round() as u64,
+        input_tokens: case.input_tokens.unwrap_or_default(),
+        output_tokens: case.output_tokens.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_come_back_as_they_were_written() {
+        let counts = vec![
+            CaseCounts {
+                passed: 2,
+                failed: 1,
+                status: Some(Status::Passed),
+                score_millionths: 2_333_333,
+                has_usage: true,
+                input_tokens: 7,
+                ..CaseCounts::default()
+            },
+            CaseCounts { errors: 1, ..CaseCounts::default() },
+            CaseCounts::default(),
+        ];
+        let ids: CaseIds = ["a", "b", "c"].into_iter().collect();
+        let list = CaseList::new(Arc::new(ids), counts, 3);
+        let json = serde_json::to_string(&list).unwrap();
+        assert_eq!(serde_json::from_str::<CaseList>(&json).unwrap(), list);
+        let shown: Vec<Status> = list.iter().map(|case| case.status).collect();
+        assert_eq!(shown, [Status::Passed, Status::Error, Status::Skipped]);
+        assert!(json.contains(r#""total_trials":3,"pass_rate":0.6666666666666666"#), "{json}");
+    }
+}

@@ -1,0 +1,193 @@
+//! The formats of case files.
+
+use crate::problem::{Place, Problem};
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The fields of a case, and where they are.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) place: Option<Box<Place>>,
+    pub(crate) fields: Map<String, Value>,
+}
+
+pub(super) type Rows = Box<dyn Iterator<Item = Result<Row, Problem>> + Send>;
+
+/// How cases are written.
+#[derive(Debug, Clone)]
+pub(super) enum Format {
+    /// One JSON object per line.
+    JsonLines,
+    /// A header and one case per record.
+    Csv,
+    /// Cases that came whole: from the suite itself, a JSON array or a TOML file.
+    Held(Arc<Vec<Row>>),
+}
+
+impl Format {
+    /// Tells the format by the file's ending, and reads what must be read whole.
+    pub(super) fn open(path: &Path) -> Result<Format, Problem> {
+        let whole = |message: String, hint: &str| Problem {
+            code: None,
+            message,
+            path: path.to_owned(),
+            place: None,
+            hint: Some(hint.to_owned()),
+        };
+        let is_file = |file: File| match file.metadata()?.is_dir() {
+            true => Err(std::io::Error::from(std::io::ErrorKind::IsADirectory)),
+            false => Ok(()),
+        };
+        File::open(path).and_then(is_file).map_err(|error| {
+            let message = format!("cannot read the cases: {error}");
+            whole(message, "`file` is relative to the suite file")
+        })?;
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        match ending {
+            "jsonl" | "ndjson" => Ok(Format::JsonLines),
+            "csv" => Ok(Format::Csv),
+            "json" => json_rows(path).map(|rows| Format::Held(Arc::new(rows))),
+            "toml" => toml_rows(path).map(|rows| Format::Held(Arc::new(rows))),
+            _ => Err(whole(
+                format!("cannot tell the format of the cases from the ending `{ending}`"),
+                "use .jsonl, .json, .csv or .toml",
+            )),
+        }
+    }
+
+    /// All rows, from the beginning.
+    pub(super) fn rows(&self, path: &Path) -> Rows {
+        match self {
+            Format::JsonLines => json_lines(path.to_owned()),
+            Format::Csv => csv_records(path.to_owned()),
+            Format::Held(rows) => {
+                let rows = Arc::clone(rows);
+                Box::new((0..rows.len()).map(move |index| Ok(rows[index].clone())))
+            }
+        }
+    }
+}
+
+fn io_problem(path: &Path, error: &std::io::Error) -> Problem {
+    let message = format!("cannot read the cases: {error}");
+    Problem { code: None, message, path: path.to_owned(), place: None, hint: None }
+}
+
+fn line_problem(path: &Path, line: usize, text: &str, message: String) -> Problem {
+    let place = Some(Box::new(Place::line(line, text)));
+    Problem { code: None, message, path: path.to_owned(), place, hint: None }
+}
+
+fn json_lines(path: PathBuf) -> Rows {
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) => return Box::new(std::iter::once(Err(io_problem(&path, &error)))),
+    };
+    let lines = BufReader::with_capacity(1 << 16, file).split(b'\n').enumerate();
+    Box::new(lines.filter_map(move |(index, line)| {
+        let number = index + 1;
+        let bytes = match line {
+            Ok(bytes) => bytes,
+            Err(error) => return Some(Err(io_problem(&path, &error))),
+        };
+        let text = match std::str::from_utf8(&bytes) {
+            Ok(text) => text.trim_start_matches('\u{feff}').trim(),
+            Err(_) => {
+                let text = String::from_utf8_lossy(&bytes);
+                return Some(Err(line_problem(&path, number, &text, "not UTF-8".to_owned())));
+            }
+        };
+        if text.is_empty() {
+            return None;
+        }
+        Some(match serde_json::from_str::<Value>(text) {
+            Ok(Value::Object(fields)) => {
+                Ok(Row { place: Some(Box::new(Place::line(number, text))), fields })
+            }
+            Ok(_) => {
+                Err(line_problem(&path, number, text, "a case must be a JSON object".to_owned()))
+            }
+            Err(error) => Err(line_problem(&path, number, text, format!("not JSON: {error}"))),
+        })
+    }))
+}
+
+fn csv_records(path: PathBuf) -> Rows {
+    let reader = csv::ReaderBuilder::new().from_path(&path);
+    let problem = move |error: &csv::Error| {
+        let line = error.position().map_or(1, |position| position.line() as usize);
+        line_problem(&path, line, "", format!("not CSV: {error}"))
+    };
+    let mut reader = match reader {
+        Ok(reader) => reader,
+        Err(error) => return Box::new(std::iter::once(Err(problem(&error)))),
+    };
+    let headers: Vec<String> = match reader.headers() {
+        Ok(headers) => headers
+            .iter()
+            .map(|header| header.trim_start_matches('\u{feff}').trim().to_owned())
+            .collect(),
+        Err(error) => return Box::new(std::iter::once(Err(problem(&error)))),
+    };
+    Box::new(reader.into_records().map(move |record| {
+        let record = record.map_err(|error| problem(&error))?;
+        let line = record.position().map_or(1, |position| position.line() as usize);
+        let values = record.iter().map(Value::from);
+        let text = record.iter().collect::<Vec<_>>().join(",");
+        let fields = headers.iter().cloned().zip(values).collect();
+        Ok(Row { place: Some(Box::new(Place::line(line, &text))), fields })
+    }))
+}
+
+fn read_text(path: &Path) -> Result<String, Problem> {
+    std::fs::read_to_string(path).map_err(|error| io_problem(path, &error))
+}
+
+fn json_rows(path: &Path) -> Result<Vec<Row>, Problem> {
+    let text = read_text(path)?;
+    let problem = |line: usize, message: String| {
+        line_problem(
+            path,
+            line,
+            text.lines().nth(line.saturating_sub(1)).unwrap_or_default(),
+            message,
+        )
+    };
+    let rows: Vec<Value> = serde_json::from_str(text.trim_start_matches('\u{feff}'))
+        .map_err(|error| problem(error.line(), format!("not a JSON array of cases: {error}")))?;
+    rows.into_iter()
+        .enumerate()
+        .map(|(index, row)| match row {
+            Value::Object(fields) => Ok(Row { place: None, fields }),
+            _ => Err(problem(1, format!("case number {} must be a JSON object", index + 1))),
+        })
+        .collect()
+}
+
+fn toml_rows(path: &Path) -> Result<Vec<Row>, Problem> {
+    let text = read_text(path)?;
+    let problem = |span: std::ops::Range<usize>, message: String| Problem {
+        code: None,
+        message,
+        path: path.to_owned(),
+        place: Some(Box::new(Place::of(&text, span))),
+        hint: Some("write each case as a [[case]] table".to_owned()),
+    };
+    let table = toml::de::DeTable::parse(&text)
+        .map_err(|error| problem(error.span().unwrap_or(0..0), error.message().to_owned()))?;
+    if let Some((key, _)) = table.get_ref().iter().find(|(key, _)| key.get_ref() != "case") {
+        return Err(problem(key.span(), format!("unknown key `{}`", key.get_ref())));
+    }
+    let node = crate::suite::tree::Node::new(table.get_ref(), table.span());
+    Ok(node
+        .tables("case")
+        .into_iter()
+        .map(|case| Row {
+            place: Some(Box::new(Place::of(&text, case.span.clone()))),
+            fields: case.to_json(),
+        })
+        .collect())
+}
