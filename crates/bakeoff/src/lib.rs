@@ -1,1 +1,53 @@
-//! Find out which model, prompt or agent is best, as a library.
+//! Find out which model, prompt or agent is best, and how sure that is.
+//!
+//! This crate is the door for programs that embed Bakeoff; it only re-exports. [`llm`] makes single
+//! calls, paced, retried, cached and priced; [`eval`] runs whole suites.
+//!
+//! One call to one model (here the simulated one, which needs no key):
+//!
+//! ```
+//! use bakeoff::core::{Message, Request};
+//! use bakeoff::llm::{CallContext, Client, ClientConfig, Model, ModelConfig};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let environment = |name: &str| std::env::var(name).ok();
+//! let model = Model::resolve(&ModelConfig::named("sim", "echo"), &environment)?;
+//! let client = Client::new(ClientConfig::default());
+//! let request = Request { messages: vec![Message::user("hello")], ..Request::default() };
+//! let call = client.call(&model, request, &CallContext::default()).await?;
+//! assert_eq!(call.response.text(), "hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A whole suite:
+//!
+//! ```
+//! use bakeoff::core::Verdict;
+//! use bakeoff::eval::{Run, RunConfig, Stopper, Suite};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("bakeoff.toml");
+//! std::fs::write(&path, r#"
+//!     target = [{ name = "echo", model = "sim/echo", prompt = "Say {{ word }}." }]
+//!     cases.inline = [{ word = "hello" }, { word = "bye" }]
+//!     check = [{ kind = "contains", value = "{{ word }}" }]
+//! "#)?;
+//! let environment = |name: &str| std::env::var(name).ok();
+//! let suite = Suite::load(&path, &environment).map_err(|problems| format!("{problems:?}"))?;
+//! let config = RunConfig { out: folder.path().join("runs"), ..RunConfig::default() };
+//! let mut events = 0;
+//! let run = Run::new(suite, config)?;
+//! let finished = run.execute(&Stopper::default(), &mut |_event| events += 1).await?;
+//! assert_eq!(finished.summary.verdict, Verdict::Passed);
+//! assert!(events >= 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub use bakeoff_core as core;
+pub use bakeoff_eval as eval;
+pub use bakeoff_llm as llm;

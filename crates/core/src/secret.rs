@@ -19,11 +19,27 @@ impl Redactor {
     /// Adds a secret; values too short to be one are ignored.
     pub fn add(&mut self, secret: &str) {
         let secret = secret.trim();
-        if secret.len() >= SHORTEST_SECRET && !self.secrets.iter().any(|known| known == secret) {
-            self.secrets.push(secret.to_owned());
+        self.add_form(secret.to_owned());
+        // Inside JSON some characters are written in another way.
+        self.add_form(serde_json::Value::from(secret).to_string().trim_matches('"').to_owned());
+    }
+
+    fn add_form(&mut self, secret: String) {
+        if secret.len() >= SHORTEST_SECRET && !self.secrets.contains(&secret) {
+            self.secrets.push(secret);
             // A secret that contains another must go first, or its rest would stay.
             self.secrets.sort_by_key(|known| std::cmp::Reverse(known.len()));
         }
+    }
+
+    /// Whether there is anything to take out.
+    pub fn is_empty(&self) -> bool {
+        self.secrets.is_empty()
+    }
+
+    /// Whether the text holds a secret.
+    pub fn finds_in(&self, text: &str) -> bool {
+        self.secrets.iter().any(|secret| text.contains(secret.as_str()))
     }
 
     /// The text without any secret.
@@ -54,5 +70,14 @@ mod tests {
         let text = "key sk-12345678-long, key sk-12345678, short".to_owned();
         assert_eq!(redactor.scrub(text), "key [redacted], key [redacted], short");
         assert_eq!(format!("{redactor:?}"), "Redactor(2 secrets)");
+    }
+
+    #[test]
+    fn secrets_are_found_inside_json_too() {
+        let mut redactor = Redactor::default();
+        redactor.add("quote\"and\\slash");
+        let json = serde_json::json!({"said": "it is quote\"and\\slash"}).to_string();
+        assert!(redactor.finds_in(&json));
+        assert_eq!(redactor.scrub(json), r#"{"said":"it is [redacted]"}"#);
     }
 }

@@ -20,7 +20,7 @@ use bakeoff_pace::{Limits, RetryPolicy};
 use bakeoff_stats::Threshold;
 use jiff::Timestamp;
 use serde_json::json;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -238,6 +238,9 @@ impl Run {
                 Some(retry) = told_retries.recv() => listen(&retry),
             }
         }
+        while let Ok(retry) = told_retries.try_recv() {
+            listen(&retry);
+        }
         journal.finish()?;
         // The summary of a large suite goes where connections and buffers were.
         let Dispatcher { aggregate, .. } = dispatcher;
@@ -392,7 +395,7 @@ fn chosen(suite: &Suite, filter: &Filter) -> Result<Arc<CaseIds>, Error> {
         return Ok(Arc::clone(&suite.survey.ids));
     }
     let mut missing: HashSet<&String> = filter.ids.iter().collect();
-    let mut tags: HashSet<String> = HashSet::new();
+    let mut tags: BTreeSet<String> = BTreeSet::new();
     let mut chosen = Vec::new();
     for case in suite.cases.iter() {
         let case = case.map_err(Error::Cases)?;

@@ -71,12 +71,20 @@ fn name(result: &TrialResult) -> String {
 }
 
 fn reason(result: &TrialResult) -> String {
+    let attempt = &result.attempt;
     let failed = result.checks.iter().find(|check| check.required && !check.passed);
-    match (failed, result.attempt.exit_code) {
+    let mut reason = match (failed, attempt.exit_code) {
         (Some(check), _) => format!("{}: {}", check.check, check.message),
         (None, Some(code)) => format!("exit code {code}"),
         (None, None) => "failed".to_owned(),
+    };
+    // A program that failed has usually said why.
+    let last_words = attempt.stderr.lines().rfind(|line| !line.trim().is_empty());
+    if let (Some(1..), Some(words)) = (attempt.exit_code, last_words) {
+        const MOST: usize = 120;
+        reason.push_str(&format!("; it said: {}", words.chars().take(MOST).collect::<String>()));
     }
+    reason
 }
 
 #[cfg(test)]
@@ -112,6 +120,11 @@ mod tests {
         for message in ["503: busy", "503: busy", "reset 1", "reset 2"] {
             failures.add(&result("d", Status::Error, message));
         }
+        let mut program = result("e", Status::Failed, "");
+        program.checks.clear();
+        program.attempt.exit_code = Some(2);
+        program.attempt.stderr = "Traceback\nTypeError: no\n\n".to_owned();
+        assert_eq!(reason(&program), "exit code 2; it said: TypeError: no");
         assert_eq!(
             failures.lines(),
             [

@@ -81,6 +81,23 @@ fn line_problem(path: &Path, line: usize, text: &str, message: String) -> Proble
     Problem { code: None, message, path: path.to_owned(), place, hint: None }
 }
 
+/// What is wrong with the JSON of one line, in its place.
+fn json_problem(path: &Path, line: usize, text: &str, error: &serde_json::Error) -> Problem {
+    let message = error.to_string();
+    // It counts lines within the line.
+    let message = message.split(" at line ").next().unwrap_or_default();
+    let mut problem = line_problem(path, line, text, format!("not JSON: {message}"));
+    if let Some(place) = &mut problem.place {
+        let end = place.excerpt.len();
+        let start = error.column().saturating_sub(1).min(end);
+        if place.excerpt.is_char_boundary(start) {
+            place.column = place.excerpt[..start].chars().count() + 1;
+            place.span = start..end;
+        }
+    }
+    problem
+}
+
 fn json_lines(path: PathBuf) -> Rows {
     let file = match File::open(&path) {
         Ok(file) => file,

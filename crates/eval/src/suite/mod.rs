@@ -97,7 +97,11 @@ impl Suite {
     ///
     /// All problems of the file and of its cases.
     pub fn load(path: &Path, environment: Environment<'_>) -> Result<Suite, Vec<Problem>> {
-        let path = if path.is_dir() { path.join(SUITE_FILE_NAME) } else { path.to_owned() };
+        let path = match path.is_dir() {
+            true if path == Path::new(".") => PathBuf::from(SUITE_FILE_NAME),
+            true => path.join(SUITE_FILE_NAME),
+            false => path.to_owned(),
+        };
         let text = read(&path).map_err(|problem| vec![problem])?;
         let mut problems = Problems::new(&path, &text);
         let (tree, errors) = DeTable::parse_recoverable(&text);
@@ -172,9 +176,9 @@ impl Refining<'_> {
         Some(Suite { name, path, settings, targets, cases, survey, checks, simulated, digest })
     }
 
-    fn folder(&self) -> PathBuf {
-        let folder = self.path.parent().unwrap_or(Path::new("")).to_owned();
-        std::path::absolute(&folder).unwrap_or(folder)
+    /// Where the files lie that the suite names.
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
     }
 
     fn cases(

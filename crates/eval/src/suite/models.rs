@@ -12,7 +12,22 @@ use std::ops::Range;
 /// A model under a name of the user's own, and where it is.
 pub(super) struct NamedModel {
     pub(super) config: ModelConfig,
-    pub(super) span: Range<usize>,
+    pub(super) spans: Spans,
+}
+
+/// Where the parts of a model are that can be wrong.
+#[derive(Debug, Clone)]
+pub(super) struct Spans {
+    pub(super) name: Range<usize>,
+    pub(super) base_url: Range<usize>,
+    pub(super) api_key_env: Range<usize>,
+}
+
+impl Spans {
+    /// All parts in one place.
+    pub(super) fn all(span: Range<usize>) -> Spans {
+        Spans { name: span.clone(), base_url: span.clone(), api_key_env: span }
+    }
 }
 
 /// Reads `[models.*]`.
@@ -41,7 +56,13 @@ pub(super) fn named(
                 prices: prices(&node, problems),
                 stream: node.boolean("stream").unwrap_or(false),
             };
-            Some((name.value.to_owned(), NamedModel { config, span: name.span }))
+            let span = |key| node.get(key).map_or(name.span.clone(), |value| value.span());
+            let spans = Spans {
+                name: name.span.clone(),
+                base_url: span("base_url"),
+                api_key_env: span("api_key_env"),
+            };
+            Some((name.value.to_owned(), NamedModel { config, spans }))
         })
         .collect()
 }

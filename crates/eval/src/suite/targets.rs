@@ -1,6 +1,6 @@
 //! `[[target]]`.
 
-use super::models::NamedModel;
+use super::models::{NamedModel, Spans};
 use super::tree::{At, Node};
 use super::{Placed, Refining, compile};
 use crate::problem::{Problems, suggest};
@@ -9,7 +9,6 @@ use bakeoff_core::{OutputFormat, Request, Thinking};
 use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS, Provider};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::ops::Range;
 use std::path::Path;
 
 /// What is under test.
@@ -123,8 +122,7 @@ fn kind(
         }
         (None, Some(command)) => {
             only_for_models(node, problems);
-            let folder = refining.folder();
-            let argument = |word: &At<&str>| beside(&folder, word.value);
+            let argument = |word: &At<&str>| beside(refining.folder(), word.value);
             Some(TargetKind::Program(ProgramTarget {
                 command: command.iter().map(argument).collect(),
             }))
@@ -152,7 +150,10 @@ fn kind(
 /// A trial runs in a folder of its own, so words that name a file beside the suite become absolute.
 fn beside(folder: &Path, word: &str) -> OsString {
     let path = folder.join(word);
-    if !word.is_empty() && path.is_file() { path.into_os_string() } else { word.into() }
+    match std::path::absolute(&path) {
+        Ok(absolute) if !word.is_empty() && path.is_file() => absolute.into_os_string(),
+        _ => word.into(),
+    }
 }
 
 fn only_for_models(node: &Node<'_, '_>, problems: &mut Problems<'_>) {
@@ -224,10 +225,10 @@ fn resolve(
     refining: &Refining<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Model> {
-    let (config, span) = match (models.get(model.value), model.value.split_once('/')) {
-        (Some(named), _) => (named.config.clone(), named.span.clone()),
+    let (config, spans) = match (models.get(model.value), model.value.split_once('/')) {
+        (Some(named), _) => (named.config.clone(), named.spans.clone()),
         (None, Some((provider, name))) if !name.is_empty() => {
-            (ModelConfig::named(provider, name), model.span.clone())
+            (ModelConfig::named(provider, name), Spans::all(model.span.clone()))
         }
         (None, _) => {
             let problem = problems.at(model.span, format!("there is no model `{}`", model.value));
@@ -242,13 +243,13 @@ fn resolve(
     match Model::resolve(&config, refining.environment) {
         Ok(model) => Some(model),
         Err(error) => {
-            explain(error, span, problems);
+            explain(error, &spans, problems);
             None
         }
     }
 }
 
-fn explain(error: ModelError, span: Range<usize>, problems: &mut Problems<'_>) {
+fn explain(error: ModelError, spans: &Spans, problems: &mut Problems<'_>) {
     let hint = match &error {
         ModelError::UnknownProvider(name) => {
             suggest(name, PROVIDERS.iter().map(|provider: &Provider| provider.name))
@@ -262,5 +263,10 @@ fn explain(error: ModelError, span: Range<usize>, problems: &mut Problems<'_>) {
         }
         ModelError::BadHeader(_) => None,
     };
-    problems.at(span, error.to_string()).hint = hint;
+    let span = match &error {
+        ModelError::BadAddress { .. } => &spans.base_url,
+        ModelError::MissingVariable(_) => &spans.api_key_env,
+        _ => &spans.name,
+    };
+    problems.at(span.clone(), error.to_string()).hint = hint;
 }

@@ -163,7 +163,8 @@ impl Engine {
         let ready =
             ["echo", "pass-0.5", "judge", "tool", "slow", "flaky-0.1", "prose"].map(String::from);
         let own = self.config.models.keys().cloned();
-        ready.into_iter().filter(|name| !self.config.models.contains_key(name)).chain(own).collect()
+        let ready = ready.into_iter().filter(|name| !self.config.models.contains_key(name));
+        ready.chain(own).map(|name| format!("sim/{name}")).collect()
     }
 
     /// The state at this time. A broken lock is only a thread that stopped in the middle of

@@ -354,7 +354,7 @@ async fn models_are_listed_for_both_clients() {
     let addr = start(Config { models, ..Config::default() }).await;
     let list = send(addr, "GET", "/v1/models", "", "").await.json();
     let entries = list["data"].as_array().unwrap();
-    assert!(entries.iter().any(|entry| entry["id"] == "student"));
+    assert!(entries.iter().any(|entry| entry["id"] == "sim/student"));
     assert!(entries.iter().all(|entry| entry["object"] == "model" && entry["type"] == "model"));
 }
 

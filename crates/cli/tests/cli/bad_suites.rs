@@ -1,0 +1,413 @@
+//! What is written wrong is explained, all of it at once, before any call.
+
+use crate::support::Workplace;
+
+const CASES: &str = "{\"id\": \"fr\", \"country\": \"France\", \"expected\": \"Paris\"}\n";
+
+const GOOD_END: &str = r#"
+[cases]
+file = "cases.jsonl"
+[[check]]
+kind = "contains"
+value = "{{ expected }}"
+"#;
+
+/// What the user sees; nothing was run.
+fn shown(suite: &str) -> String {
+    let place = Workplace::with_suite(suite).write("cases.jsonl", CASES);
+    let checked = place.run(&["check"]);
+    let ran = place.run(&["run"]);
+    assert_eq!((checked.code, ran.code), (2, 2), "{}", ran.shown());
+    assert_eq!(checked.stderr, ran.stderr);
+    assert_eq!(ran.stdout, "");
+    assert!(!place.path().join("runs").exists());
+    ran.stderr
+}
+
+fn target(lines: &str) -> String {
+    format!(
+        "[[target]]\nname = \"one\"\nprompt = \"Capital of {{{{ country }}}}?\"\n{lines}\n{GOOD_END}"
+    )
+}
+
+#[test]
+fn unknown_keys_come_with_a_suggestion() {
+    insta::assert_snapshot!(shown(&format!("[suite]\ntrails = 3\n{}", target("model = \"sim/echo\"\ntemprature = 1"))), @r#"
+    error: unknown key `trails` in [suite]
+     --> bakeoff.toml:2:1
+      |
+    2 | trails = 3
+      | ^^^^^^
+      |
+      = help: did you mean `trials`?
+    error: unknown key `temprature` in [[target]]
+     --> bakeoff.toml:7:1
+      |
+    7 | temprature = 1
+      | ^^^^^^^^^^
+      |
+      = help: did you mean `temperature`?
+    error: 2 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn wrong_types_and_ranges() {
+    insta::assert_snapshot!(shown(&format!("[suite]\ntrials = \"three\"\nthreshold = 1.5\nparallel = 0\nartifacts = \"some\"\n{}", target("model = 7"))), @r#"
+    error[EVAL_INVALID_TRIALS_CONFIG]: `trials` must be a whole number from 1 to 1000, not the text "three"
+     --> bakeoff.toml:2:10
+      |
+    2 | trials = "three"
+      |          ^^^^^^^
+      |
+      = help: `trials`: attempts of each target at each case; 1 when absent.
+    error[EVAL_INVALID_THRESHOLD]: `threshold` must be a number from 0 to 1, not 1.5
+     --> bakeoff.toml:3:13
+      |
+    3 | threshold = 1.5
+      |             ^^^
+      |
+      = help: `threshold`: share of a case's trials that must pass; 1 when absent.
+    error: `parallel` must be a whole number from 1 to 1000000, not 0
+     --> bakeoff.toml:4:12
+      |
+    4 | parallel = 0
+      |            ^
+      |
+      = help: `parallel`: most trials at once over all targets; when absent, models are bounded by their limits and programs by the number of cores.
+    error: `artifacts` cannot be "some"
+     --> bakeoff.toml:5:13
+      |
+    5 | artifacts = "some"
+      |             ^^^^^^
+      |
+      = help: known here: `all`, `failures`, `none`
+    error: `model` must be text in quotes, not 7
+     --> bakeoff.toml:9:9
+      |
+    9 | model = 7
+      |         ^
+      |
+      = help: `model`: a name under [models], or provider/model.
+    error: 5 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn all_problems_at_once() {
+    insta::assert_snapshot!(shown(
+        r#"
+[suite]
+trials = 0
+[[target]]
+name = "one"
+model = "opnai/gpt"
+prompt = "{{ contry }}"
+[[target]]
+name = "one"
+prompt = "{{ country"
+[cases]
+file = "gone.jsonl"
+[[check]]
+kind = "contain"
+value = "x"
+[[check]]
+kind = "regex"
+value = "("
+"#
+    ), @r#"
+    error[EVAL_INVALID_TRIALS_CONFIG]: `trials` must be a whole number from 1 to 1000, not 0
+     --> bakeoff.toml:3:10
+      |
+    3 | trials = 0
+      |          ^
+      |
+      = help: `trials`: attempts of each target at each case; 1 when absent.
+    error: unknown provider `opnai`
+     --> bakeoff.toml:6:9
+      |
+    6 | model = "opnai/gpt"
+      |         ^^^^^^^^^^^
+      |
+      = help: did you mean `openai`?
+    error: the target has neither `model` nor `command`
+     --> bakeoff.toml:8:1
+      |
+    8 | [[target]]
+      | ^^^^^^^^^^
+      |
+      = help: write `model = "sim/echo"` or `command = ["python3", "agent.py"]`
+    error: two targets are named `one`
+     --> bakeoff.toml:9:8
+      |
+    9 | name = "one"
+      |        ^^^^^
+      |
+      = help: names of targets must be unique
+    error: not a template: syntax error: unexpected end of input, expected end of variable block, near `country`
+      --> bakeoff.toml:10:10
+       |
+    10 | prompt = "{{ country"
+       |          ^^^^^^^^^^^^
+       |
+       = help: fields of the case are written as {{ name }}
+    error: gone.jsonl: cannot read the cases: No such file or directory (os error 2)
+      --> bakeoff.toml:12:8
+       |
+    12 | file = "gone.jsonl"
+       |        ^^^^^^^^^^^^
+       |
+       = help: `file` is relative to the suite file
+    error: unknown kind of check `contain`
+      --> bakeoff.toml:14:8
+       |
+    14 | kind = "contain"
+       |        ^^^^^^^^^
+       |
+       = help: did you mean `contains`?
+    error: not a regular expression: regex parse error:
+               (
+               ^
+           error: unclosed group
+      --> bakeoff.toml:18:9
+       |
+    18 | value = "("
+       |         ^^^
+    error: 8 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn not_toml() {
+    insta::assert_snapshot!(shown("[suite\nname = \"x\"\n[[target]]\nname = \n"), @r#"
+    error: not TOML: unclosed table, expected `]`
+     --> bakeoff.toml:1:7
+      |
+    1 | [suite
+      |       ^
+    error: not TOML: string values must be quoted, expected literal string
+     --> bakeoff.toml:4:8
+      |
+    4 | name = 
+      |        ^
+    error: 2 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn a_missing_key_names_the_variable() {
+    insta::assert_snapshot!(shown(&target("model = \"anthropic/claude-haiku-4-5\"")), @r#"
+    error: environment variable ANTHROPIC_API_KEY is not set
+     --> bakeoff.toml:4:9
+      |
+    4 | model = "anthropic/claude-haiku-4-5"
+      |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: `export ANTHROPIC_API_KEY=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn a_missing_key_of_a_named_model() {
+    insta::assert_snapshot!(shown(&format!(
+        "[models.small]\nprovider = \"openai\"\nmodel = \"gpt-4o-mini\"\napi_key_env = \"MY_KEY\"\n{}",
+        target("model = \"small\"")
+    )), @r#"
+    error: environment variable MY_KEY is not set
+     --> bakeoff.toml:4:15
+      |
+    4 | api_key_env = "MY_KEY"
+      |               ^^^^^^^^
+      |
+      = help: `export MY_KEY=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn an_unknown_model() {
+    insta::assert_snapshot!(shown(&format!(
+        "[models.small]\nprovider = \"sim\"\nmodel = \"echo\"\n{}",
+        target("model = \"smal\"")
+    )), @r#"
+    error: there is no model `smal`
+     --> bakeoff.toml:7:9
+      |
+    7 | model = "smal"
+      |         ^^^^^^
+      |
+      = help: did you mean `small`?
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn a_field_that_no_case_has() {
+    insta::assert_snapshot!(shown(&target("model = \"sim/echo\"\nsystem = \"Speak {{ langauge }}.\"")), @r#"
+    error: no case has the field `langauge`
+     --> bakeoff.toml:5:10
+      |
+    5 | system = "Speak {{ langauge }}."
+      |          ^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: known here: `country`, `expected`, `id`
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn neither_model_nor_command() {
+    insta::assert_snapshot!(shown(&target("")), @r#"
+    error: the target has neither `model` nor `command`
+     --> bakeoff.toml:1:1
+      |
+    1 | [[target]]
+      | ^^^^^^^^^^
+      |
+      = help: write `model = "sim/echo"` or `command = ["python3", "agent.py"]`
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn a_model_that_nothing_checks() {
+    insta::assert_snapshot!(shown("[[target]]\nname = \"one\"\nmodel = \"sim/echo\"\nprompt = \"{{ country }}\"\n[cases]\nfile = \"cases.jsonl\"\n"), @r#"
+    error: nothing checks the answers of `one`
+     --> bakeoff.toml:1:1
+      |
+    1 | [[target]]
+      | ^^^^^^^^^^
+      |
+      = help: add a [[check]] such as `kind = "contains"`, `value = "{{ expected }}"`
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn exit_codes_are_for_programs() {
+    insta::assert_snapshot!(shown(&format!("{}[[check]]\nkind = \"exit_code\"\n", target("model = \"sim/echo\""))), @r#"
+    error: `exit_code` is for programs; `one` is a model
+      --> bakeoff.toml:12:8
+       |
+    12 | kind = "exit_code"
+       |        ^^^^^^^^^^^
+       |
+       = help: limit the check with `targets = ["…"]`
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn settings_of_models_on_a_program() {
+    insta::assert_snapshot!(shown(&target("command = [\"true\"]\nsystem = \"x\"")), @r#"
+    error: `system` is for models; this target is a program
+     --> bakeoff.toml:5:10
+      |
+    5 | system = "x"
+      |          ^^^
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn bad_addresses_and_prices() {
+    insta::assert_snapshot!(shown(&format!(
+        "[models.a]\nprovider = \"openai\"\nmodel = \"x\"\nbase_url = \"localhost:8080\"\nprices = {{ input = 1.0000000001, output = 1 }}\n{}",
+        target("model = \"a\"")
+    )), @r#"
+    error: base_url `localhost:8080` cannot be used: it must begin with http:// or https://
+     --> bakeoff.toml:4:12
+      |
+    4 | base_url = "localhost:8080"
+      |            ^^^^^^^^^^^^^^^^
+      |
+      = help: such as `base_url = "http://127.0.0.1:8080/v1"`
+    error: `1.0000000001` is not an amount in dollars such as 0.15 (at most nine decimals)
+     --> bakeoff.toml:5:20
+      |
+    5 | prices = { input = 1.0000000001, output = 1 }
+      |                    ^^^^^^^^^^^^
+    error: 2 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn empty_cases() {
+    let place = Workplace::with_suite(&target("model = \"sim/echo\"")).write("cases.jsonl", "\n\n");
+    insta::assert_snapshot!(place.run(&["check"]).stderr, @r#"
+    error: there are no cases
+     --> bakeoff.toml:7:8
+      |
+    7 | file = "cases.jsonl"
+      |        ^^^^^^^^^^^^^
+      |
+      = help: add at least one case
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn bad_cases_are_named_by_line() {
+    let cases = "{\"id\": \"a\", \"country\": \"x\", \"expected\": \"y\"}\n{\"id\": \"a\", \"country\": \"z\"}\nnot json\n[]\n";
+    let place = Workplace::with_suite(&target("model = \"sim/echo\"")).write("cases.jsonl", cases);
+    let ran = place.run(&["check"]);
+    assert_eq!(ran.code, 2);
+    insta::assert_snapshot!(ran.stderr, @r#"
+    error: the case id `a` is used twice
+     --> cases.jsonl:2:1
+      |
+    2 | {"id": "a", "country": "z"}
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: case number 1 has it too; ids must be unique
+    error: not JSON: expected ident at line 1 column 2
+     --> cases.jsonl:3:1
+      |
+    3 | not json
+      | ^^^^^^^^
+    error: a case must be a JSON object
+     --> cases.jsonl:4:1
+      |
+    4 | []
+      | ^^
+    error: 3 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn a_missing_suite_says_how_to_get_one() {
+    let ran = Workplace::new().run(&["run"]);
+    assert_eq!(ran.code, 2);
+    insta::assert_snapshot!(ran.stderr, @r#"
+    error: cannot read the suite: No such file or directory (os error 2)
+    --> bakeoff.toml
+     = help: `bakeoff init` writes a suite to start from
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn text_that_is_not_utf8() {
+    let ran = Workplace::new().write("bakeoff.toml", b"[suite]\nname = \"\xff\"\n").run(&["run"]);
+    assert_eq!(ran.code, 2);
+    insta::assert_snapshot!(ran.stderr, @r#"
+    error: line 2 is not UTF-8
+    --> bakeoff.toml
+     = help: save the file as UTF-8
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn an_empty_suite() {
+    insta::assert_snapshot!(shown(""), @r#"
+    error: the suite has no `target`
+    --> bakeoff.toml:1:1
+     = help: add `target`: what is under test.
+    error: the suite has no `cases`
+    --> bakeoff.toml:1:1
+     = help: add `cases`: what the targets are asked.
+    error: 2 problems; nothing was called
+    "#);
+}

@@ -1,0 +1,115 @@
+//! What the documentation shows works as it stands.
+
+use crate::support::Workplace;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Fenced blocks of a language in a page.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join(page)).unwrap();
+    let mut blocks = Vec::new();
+    let mut open: Option<String> = None;
+    for line in text.lines() {
+        match &mut open {
+            Some(block) if line.trim() == "```" => {
+                blocks.push(std::mem::take(block));
+                open = None;
+            }
+            Some(block) => {
+                block.push_str(line);
+                block.push('\n');
+            }
+            None if line.trim() == format!("```{language}") => open = Some(String::new()),
+            None => {}
+        }
+    }
+    blocks
+}
+
+#[test]
+fn suites_in_the_docs_are_right() {
+    let mut count = 0;
+    for page in ["README.md", "docs/suite.md"] {
+        for suite in blocks(page, "toml") {
+            let place = Workplace::with_suite(&suite)
+                .write(
+                    "cases.jsonl",
+                    "{\"id\": \"fr\", \"country\": \"France\", \"expected\": \"Paris\"}\n",
+                )
+                .write("agent.py", "print(input())\n");
+            let mut command = place.command(&["check"]);
+            for key in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY"] {
+                command.env(key, "a-key-for-the-test");
+            }
+            let output = command.output().unwrap();
+            assert!(
+                output.status.success(),
+                "{page}:\n{suite}\n{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            count += 1;
+        }
+    }
+    assert!(count >= 3, "{count} suites");
+}
+
+#[test]
+fn the_examples_run() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(root().join("examples")).unwrap() {
+        let suite = entry.unwrap().path();
+        if suite.join("bakeoff.toml").is_file() {
+            let place = Workplace::new();
+            let ran = place.run(&["run", suite.to_str().unwrap()]);
+            assert_eq!(ran.code, 0, "{}\n{}", suite.display(), ran.shown());
+            count += 1;
+        }
+    }
+    assert!(count > 0);
+}
+
+#[test]
+fn the_table_of_commands_is_complete() {
+    let help = Workplace::new().run(&["--help"]).stdout;
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let commands = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
+    for line in commands.take_while(|line| !line.is_empty()) {
+        let name = line.split_whitespace().next().unwrap();
+        assert!(
+            name == "help" || readme.contains(&format!("| `bakeoff {name}")),
+            "{name} is not in the README"
+        );
+    }
+}
+
+#[test]
+fn every_setting_of_a_suite_is_documented() {
+    let schema = Workplace::new().run(&["schema"]).stdout;
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/suite.md")).unwrap();
+    let mut missing = Vec::new();
+    collect_names(&schema, &mut |name| {
+        if !page.contains(&format!("`{name}`")) {
+            missing.push(name.to_owned());
+        }
+    });
+    assert!(missing.is_empty(), "not in docs/suite.md: {missing:?}");
+}
+
+fn collect_names(schema: &serde_json::Value, found: &mut impl FnMut(&str)) {
+    match schema {
+        serde_json::Value::Object(object) => {
+            for (key, value) in object {
+                if let (true, Some(properties)) = (key == "properties", value.as_object()) {
+                    properties.keys().for_each(|name| found(name));
+                }
+                collect_names(value, found);
+            }
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| collect_names(item, found)),
+        _ => {}
+    }
+}

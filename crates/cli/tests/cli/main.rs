@@ -1,0 +1,11 @@
+//! The program as its users see it: exit codes, standard output, standard error, files.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
+
+mod bad_suites;
+mod clients;
+mod docs;
+mod faults;
+mod runs;
+mod secrets;
+mod support;

@@ -1,0 +1,130 @@
+//! A folder to work in, the program to run there, and a simulated provider.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// A folder that is gone afterwards, with a cache of its own.
+pub(crate) struct Workplace {
+    folder: tempfile::TempDir,
+}
+
+/// What a command left behind.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Workplace {
+    pub(crate) fn new() -> Workplace {
+        Workplace { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// With a suite file.
+    pub(crate) fn with_suite(suite: &str) -> Workplace {
+        Workplace::new().write("bakeoff.toml", suite)
+    }
+
+    pub(crate) fn write(self, name: &str, contents: impl AsRef<[u8]>) -> Workplace {
+        std::fs::write(self.path().join(name), contents).unwrap();
+        self
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The program, here, with a clean environment.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bakeoff"));
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path())
+            .env("BAKEOFF_CACHE_DIR", self.path().join("cache"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(arguments).output().unwrap())
+    }
+
+    /// The folder of the only run.
+    pub(crate) fn run_folder(&self) -> PathBuf {
+        let entries = std::fs::read_dir(self.path().join("runs")).unwrap();
+        let mut folders: Vec<PathBuf> =
+            entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+        assert_eq!(folders.len(), 1, "{folders:?}");
+        folders.remove(0)
+    }
+
+    pub(crate) fn summary(&self) -> Value {
+        let bytes = std::fs::read(self.run_folder().join("summary.json")).unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    /// The trials of the only run, in the order of target, case and trial.
+    pub(crate) fn trials(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.run_folder().join("journal.jsonl")).unwrap();
+        let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut trials: Vec<Value> = events
+            .filter(|event| event["event"] == "trial_finished")
+            .map(|event| event["result"].clone())
+            .collect();
+        trials.sort_by_key(|trial| {
+            let part = |name: &str| trial["key"][name].as_str().unwrap_or_default().to_owned();
+            (part("target"), part("case"), trial["key"]["trial"].as_u64())
+        });
+        trials
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Ran {
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ran {
+    /// Everything at once, for snapshots.
+    pub(crate) fn shown(&self) -> String {
+        format!("exit {}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr)
+    }
+}
+
+/// `bakeoff sim` on a free port.
+pub(crate) struct Provider {
+    child: Child,
+    pub(crate) base_url: String,
+}
+
+impl Provider {
+    pub(crate) fn start(arguments: &[&str]) -> Provider {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_bakeoff"))
+            .args(["sim", "--port", "0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Provider { child, base_url: line.trim().to_owned() }
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
