@@ -7,7 +7,7 @@ use crate::transport::{Body, HttpRequest, TransportError};
 use crate::wire::{DecodeError, StreamDecoder, StreamError};
 use crate::{Failure, Wire};
 use bakeoff_core::{ErrorKind, Request, Response};
-use bakeoff_sim::{Ask, Outcome};
+use bakeoff_sim::{Ask, Fault, Outcome};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -18,6 +18,9 @@ use url::Url;
 
 /// Answers longer than this are refused: nothing a model says is this long, and memory is finite.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
+
+/// The media type of server-sent events; parameters may follow it.
+const EVENT_STREAM: &[u8] = b"text/event-stream";
 
 /// Tells the simulated provider which trial is asking; sent to nobody else.
 const TRIAL_HEADER: HeaderName = HeaderName::from_static("x-bakeoff-trial");
@@ -41,9 +44,15 @@ impl Prepared {
         Prepared { request, body }
     }
 
-    /// Everything that the answer depends on.
-    pub(crate) fn identity(&self) -> &[u8] {
-        &self.body
+    /// Everything that the answer depends on, hashed; not the key.
+    pub(crate) fn identity(&self, model: &Model) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        if let Route::Http(server) = &model.route {
+            hasher.update(server.additions.as_bytes());
+            // Gemini's body does not name the model, but its path does.
+            hasher.update(blake3::hash(server.wire.path(&self.request).as_bytes()).as_bytes());
+        }
+        hasher.update(&self.body).finalize()
     }
 }
 
@@ -81,20 +90,37 @@ impl Client {
         let response = self.transport.send(request).await.map_err(lost)?;
         let headers = response.headers;
         if response.status != StatusCode::OK {
-            let body = read_error(response.body).await;
+            let body = self.scrub(&read_error(response.body).await);
             let status = response.status.as_u16();
-            return Err(classify(wire, status, &headers, &body, SystemTime::now()));
+            return Err(classify(wire, status, &headers, body.as_bytes(), SystemTime::now()));
         }
         let is_stream = headers
             .get(CONTENT_TYPE)
-            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+            .and_then(|kind| kind.as_bytes().get(..EVENT_STREAM.len()))
+            .is_some_and(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM));
         let response = if is_stream {
             read_stream(wire, response.body, context).await?
         } else {
             // Some servers answer in one piece although they were asked to stream.
-            decode(wire, &read_whole(response.body).await?)?
+            self.decode(wire, &read_whole(response.body).await?)?
         };
         Ok(Answer { response, headers })
+    }
+
+    fn decode(&self, wire: Wire, body: &[u8]) -> Result<Response, Failure> {
+        wire.decode(body).map_err(|error| match error {
+            DecodeError::Provider(failure) => failure,
+            DecodeError::Malformed { problem, .. } => {
+                let body = self.scrub(body);
+                malformed(DecodeError::malformed(problem, body.as_bytes()).to_string())
+            }
+        })
+    }
+
+    /// A body without secrets. Messages show only its start, and half a secret would not be known
+    /// as one any more.
+    fn scrub(&self, body: &[u8]) -> String {
+        self.redactor.scrub(String::from_utf8_lossy(body).into_owned())
     }
 
     async fn ask_simulator(
@@ -126,7 +152,10 @@ impl Client {
                 Err(classify(Wire::OpenAiChat, status, &headers, body.as_bytes(), now))
             }
             Outcome::Broken(fault) => {
-                Err(malformed(format!("the simulated answer is broken: {fault:?}")))
+                let message = format!("the simulated answer is broken: {fault:?}");
+                // As over HTTP, where a connection that ends early is worth another attempt.
+                let is_lost = fault == Fault::Truncated;
+                Err(if is_lost { lost(TransportError(message)) } else { malformed(message) })
             }
         }
     }
@@ -196,13 +225,6 @@ async fn read_stream(
         }
     }
     decoder.finish().map_err(stream_failure)
-}
-
-fn decode(wire: Wire, body: &[u8]) -> Result<Response, Failure> {
-    wire.decode(body).map_err(|error| match error {
-        DecodeError::Provider(failure) => failure,
-        other => malformed(other.to_string()),
-    })
 }
 
 fn stream_failure(error: StreamError) -> Failure {

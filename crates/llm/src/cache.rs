@@ -59,8 +59,8 @@ pub enum CacheError {
 pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// The name of the answer to `request` (the whole of it, as bytes, sent to `endpoint`) for the
-    /// `ordinal`-th time within that trial.
+    /// The name of the answer to `request` (the whole of it, or a hash of that, sent to `endpoint`)
+    /// for the `ordinal`-th time within that trial.
     pub fn new(scope: &str, endpoint: &str, request: &[u8], trial: u32, ordinal: u32) -> CacheKey {
         let mut hasher = blake3::Hasher::new();
         for part in [scope.as_bytes(), endpoint.as_bytes(), request] {

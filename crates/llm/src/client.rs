@@ -25,7 +25,7 @@ pub struct Client {
     pools: Pools,
     cache: Option<Cache>,
     retry: RetryPolicy,
-    redactor: Redactor,
+    pub(crate) redactor: Redactor,
 }
 
 /// What a [`Client`] is made of; everything has a default.
@@ -69,9 +69,9 @@ impl std::fmt::Debug for CallContext<'_> {
 pub struct Ordinals(Mutex<HashMap<blake3::Hash, u32>>);
 
 impl Ordinals {
-    fn next(&self, request: &[u8]) -> u32 {
+    fn next(&self, request: blake3::Hash) -> u32 {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(blake3::hash(request)).or_default();
+        let count = counts.entry(request).or_default();
         let ordinal = *count;
         *count += 1;
         ordinal
@@ -139,14 +139,12 @@ impl Client {
     ) -> Result<Call, CallError> {
         let prepared = Prepared::new(model, request);
         // Only the cache and the simulator care which repetition this is.
-        let ordinal = if self.cache.is_some() || model.is_simulated() {
-            context.ordinals.next(prepared.identity())
-        } else {
-            0
-        };
-        let key = self.cache.as_ref().map(|cache| {
-            let endpoint = &model.pool.endpoint;
-            CacheKey::new(cache.scope(), endpoint, prepared.identity(), context.trial, ordinal)
+        let wanted = self.cache.is_some() || model.is_simulated();
+        let identity = wanted.then(|| prepared.identity(model));
+        let ordinal = identity.map_or(0, |identity| context.ordinals.next(identity));
+        let key = self.cache.as_ref().zip(identity).map(|(cache, identity)| {
+            let (endpoint, request) = (&model.pool.endpoint, identity.as_bytes());
+            CacheKey::new(cache.scope(), endpoint, request, context.trial, ordinal)
         });
         if let (Some(cache), Some(key)) = (&self.cache, &key)
             && let Some(response) = cache.get(key)
@@ -160,10 +158,13 @@ impl Client {
                 headers: HeaderMap::new(),
             });
         }
-        let work = self.call_until_settled(model, &prepared, ordinal, context);
+        let mut waited = Waited::default();
+        let work = self.call_until_settled(model, &prepared, ordinal, context, &mut waited);
         let call = tokio::select! {
+            // Cancelling comes first, so that nobody takes a permit that another one gave up.
+            biased;
+            () = context.cancel.cancelled() => return Err(cancelled(waited.retries)),
             result = work => result?,
-            () = context.cancel.cancelled() => return Err(cancelled()),
         };
         if let (Some(cache), Some(key)) = (&self.cache, key) {
             cache.put(key, &call.response);
@@ -177,13 +178,13 @@ impl Client {
         prepared: &Prepared,
         ordinal: u32,
         context: &CallContext<'_>,
+        waited: &mut Waited,
     ) -> Result<Call, CallError> {
         let pool = self.pools.get(&model.pool, model.limits);
-        let mut waited = Waited::default();
         loop {
             let permit = pool.acquire().await;
             let sent = Instant::now();
-            let result = self.attempt_in_time(model, prepared, ordinal, context, waited).await;
+            let result = self.attempt_in_time(model, prepared, ordinal, context, *waited).await;
             let latency = sent.elapsed();
             // A request that waits for a retry holds no permit.
             drop(permit);
@@ -196,8 +197,9 @@ impl Client {
                 Err(failure) => failure,
             };
             failure.message = self.redactor.scrub(failure.message);
+            failure.code = failure.code.map(|code| self.redactor.scrub(code));
             waited.spent += latency;
-            let pause = self.retry.pause(failure.kind, waited, failure.retry_after, chance());
+            let pause = self.retry.pause(failure.kind, *waited, failure.retry_after, chance());
             let Some(pause) = pause else {
                 return Err(CallError { failure, retries: waited.retries });
             };
@@ -236,7 +238,7 @@ impl Client {
     }
 }
 
-fn cancelled() -> CallError {
+fn cancelled(retries: u32) -> CallError {
     let failure = Failure {
         kind: ErrorKind::Cancelled,
         message: "cancelled".to_owned(),
@@ -244,7 +246,7 @@ fn cancelled() -> CallError {
         code: None,
         retry_after: None,
     };
-    CallError { failure, retries: 0 }
+    CallError { failure, retries }
 }
 
 /// Uniform between 0 and 1. Pauses need not be reproducible, answers must be.

@@ -87,6 +87,8 @@ pub(crate) struct Server {
     pub(crate) query: Vec<(String, SecretString)>,
     /// With the key; its value is marked as sensitive.
     pub(crate) headers: HeaderMap,
+    /// A hash of the headers and parameters that the user added, as written.
+    pub(crate) additions: blake3::Hash,
 }
 
 impl ModelConfig {
@@ -128,7 +130,9 @@ impl Model {
                 for (name, value) in &config.query {
                     query.push((name.clone(), expand(value, environment, &mut secrets)?));
                 }
-                (Route::Http(Box::new(Server { wire, base, query, headers })), text.to_owned())
+                let additions = additions_of(config);
+                let server = Server { wire, base, query, headers, additions };
+                (Route::Http(Box::new(server)), text.to_owned())
             }
         };
         let account = secrets.first().map_or(0, account_of);
@@ -269,6 +273,20 @@ fn expand(
     let found = environment(name).ok_or_else(|| ModelError::MissingVariable(name.to_owned()))?;
     secrets.push(found.clone().into());
     Ok(found.into())
+}
+
+/// Tells apart what users add to requests: answers may depend on it. Variables count by name, so
+/// that a new key changes nothing.
+fn additions_of(config: &ModelConfig) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    for list in [&config.headers, &config.query] {
+        hasher.update(&(list.len() as u64).to_le_bytes());
+        for text in list.iter().flat_map(|(name, value)| [name, value]) {
+            // With its length, so that no two lists look the same.
+            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        }
+    }
+    hasher.finalize()
 }
 
 /// A number that tells accounts apart and from which no key can be guessed.
