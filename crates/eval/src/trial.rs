@@ -120,7 +120,7 @@ impl Trials {
                     ..Timing::default()
                 };
                 let attempt = Attempt {
-                    output: self.redactor.scrub(call.response.text()),
+                    output: call.response.text(),
                     finish: Some(call.response.finish.clone()),
                     usage: Some(call.response.usage),
                     cost: call.cost,

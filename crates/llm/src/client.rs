@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::network::Network;
 use crate::transport::Transport;
 use crate::{Delta, Failure};
-use bakeoff_core::{ErrorKind, NanoDollars, Redactor, Request, Response};
+use bakeoff_core::{Content, ErrorKind, NanoDollars, Redactor, Request, Response};
 use bakeoff_pace::{Pools, RetryPolicy, Waited};
 use http::HeaderMap;
 use std::collections::HashMap;
@@ -191,6 +191,7 @@ impl Client {
             let mut failure = match result {
                 Ok(Answer { response, headers }) => {
                     let cost = model.prices.cost(&response.usage);
+                    let response = self.without_secrets(response);
                     let retries = waited.retries;
                     return Ok(Call { response, cost, latency, cached: false, retries, headers });
                 }
@@ -212,6 +213,26 @@ impl Client {
             if failure.kind != ErrorKind::RateLimit {
                 waited.transient += 1;
             }
+        }
+    }
+
+    /// The answer without secrets: a server may repeat what it was sent, and answers are stored.
+    fn without_secrets(&self, response: Response) -> Response {
+        if self.redactor.is_empty() {
+            return response;
+        }
+        match serde_json::to_string(&response) {
+            Ok(json) if self.redactor.finds_in(&json) => {
+                // What cannot be read any more held a secret in an odd place; none of it is kept.
+                serde_json::from_str(&self.redactor.scrub(json)).unwrap_or_else(|_| Response {
+                    content: vec![Content::text(self.redactor.scrub(response.text()))],
+                    id: None,
+                    model: None,
+                    extra: serde_json::Map::new(),
+                    ..response
+                })
+            }
+            _ => response,
         }
     }
 

@@ -361,11 +361,11 @@ fn bad_cases_are_named_by_line() {
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
       = help: case number 1 has it too; ids must be unique
-    error: not JSON: expected ident at line 1 column 2
-     --> cases.jsonl:3:1
+    error: not JSON: expected ident
+     --> cases.jsonl:3:2
       |
     3 | not json
-      | ^^^^^^^^
+      |  ^^^^^^^
     error: a case must be a JSON object
      --> cases.jsonl:4:1
       |

@@ -127,7 +127,7 @@ fn json_lines(path: PathBuf) -> Rows {
             Ok(_) => {
                 Err(line_problem(&path, number, text, "a case must be a JSON object".to_owned()))
             }
-            Err(error) => Err(line_problem(&path, number, text, format!("not JSON: {error}"))),
+            Err(error) => Err(json_problem(&path, number, text, &error)),
         })
     }))
 }
