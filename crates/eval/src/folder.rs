@@ -61,6 +61,11 @@ impl RunFolder {
         }
     }
 
+    /// Whether cases lie directly in the folder.
+    pub(crate) fn is_flat(&self) -> bool {
+        self.flat
+    }
+
     /// The journal's path.
     pub fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")

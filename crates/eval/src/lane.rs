@@ -74,3 +74,43 @@ impl Lane {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(filter: Filter, trials: u32) -> Vec<(String, u32)> {
+        let row = |id: &str, tag: &str| crate::case::Row {
+            place: None,
+            fields: [("id", id), ("tags", tag)]
+                .map(|(key, value)| (key.to_owned(), value.into()))
+                .into_iter()
+                .collect(),
+        };
+        let rows = vec![row("a", "x"), row("b", "y"), row("c", "x")];
+        let source = Arc::new(CaseSource::inline(std::path::Path::new("suite"), rows));
+        let mut lane = Lane::new(source, Arc::new(filter), trials).unwrap();
+        let mut order = Vec::new();
+        while let Some(position) = lane.position() {
+            let (case, trial) = lane.take().unwrap().unwrap();
+            assert_eq!(position, (trial, case.index));
+            order.push((case.id, trial));
+        }
+        order
+    }
+
+    #[test]
+    fn every_case_is_tried_once_before_any_is_tried_again() {
+        let order = order(Filter::default(), 2);
+        let shown: Vec<String> = order.iter().map(|(id, trial)| format!("{id}{trial}")).collect();
+        assert_eq!(shown, ["a1", "b1", "c1", "a2", "b2", "c2"]);
+    }
+
+    #[test]
+    fn filters_leave_out_the_others() {
+        let tagged = Filter { tags: ["x".to_owned()].into(), ..Filter::default() };
+        assert_eq!(order(tagged, 1), [("a".to_owned(), 1), ("c".to_owned(), 1)]);
+        let none = Filter { ids: ["z".to_owned()].into(), ..Filter::default() };
+        assert_eq!(order(none, 3), []);
+    }
+}

@@ -6,11 +6,13 @@
 
 mod aggregate;
 mod case;
+mod dispatch;
 mod estimate;
 mod folder;
 mod lane;
 mod list;
 mod problem;
+mod record;
 mod run;
 mod suite;
 mod template;

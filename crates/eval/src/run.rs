@@ -1,36 +1,29 @@
-//! All trials of a suite: who starts when, what is written, what comes of it.
-//!
-//! One dispatcher owns the state of the run. Trials are tasks that own nothing but themselves and
-//! hand their result back; the dispatcher journals it, then counts it, then tells whoever listens.
+//! A suite and a command line, put together and carried out.
 
-use crate::aggregate::{Aggregate, Measure};
+use crate::Error;
+use crate::aggregate::Measure;
+use crate::dispatch::Dispatcher;
 use crate::folder::RunFolder;
-use crate::lane::{Filter, Lane};
+use crate::lane::Filter;
 use crate::problem::suggest;
+use crate::record::{Record, describe};
 use crate::suite::{CacheScope, MOST_TRIALS, Suite, Target, TargetKind};
-use crate::trial::{Trials, failed};
-use crate::{Case, Error};
+use crate::trial::Trials;
 use bakeoff_core::{
-    CaseIds, ErrorKind, Event, ExitCode, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Status,
-    Summary, TrialKey, TrialResult, Verdict,
+    CaseIds, Event, ExitCode, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Summary, TrialKey,
+    Verdict,
 };
-use bakeoff_journal::Journal;
 use bakeoff_llm::{Cache, Client, ClientConfig, PROVIDERS, Transport};
 use bakeoff_pace::{Limits, RetryPolicy};
 use bakeoff_stats::Threshold;
 use jiff::Timestamp;
-use serde_json::json;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-/// Trials that may be in preparation while their model's window is full.
-const PREPARED: usize = 4;
 
 /// Retries that may wait to be shown.
 const RETRIES_SHOWN: usize = 256;
@@ -190,60 +183,49 @@ impl Run {
         let started = Instant::now();
         let flat = self.suite.targets.len() == 1;
         let folder = RunFolder::create(&self.config.out, &self.suite.name, now, flat)?;
-        folder.write_run(&self.describe(&folder, now, flat))?;
-        let mut journal = Journal::create(&folder.journal())?;
-        let (client, redactor, cache_problem) = self.client(&folder);
-        let (retries, mut told_retries) = mpsc::channel(RETRIES_SHOWN);
-        let mut dispatcher = Dispatcher {
-            lanes: self.lanes()?,
-            parallel: self.suite.settings.parallel.map_or(usize::MAX, |most| most as usize),
-            aggregate: Aggregate::new(self.measure.clone()),
-            tasks: JoinSet::new(),
-            running: HashMap::new(),
-            trials: Arc::new(Trials {
-                suite: Arc::clone(&self.suite),
-                client,
-                redactor,
-                folder: folder.clone(),
-                abort: stopper.abort.clone(),
-                retries,
-            }),
-        };
-        let mut begin = vec![Event::RunStarted {
+        folder.write_run(&describe(&self.suite, &self.config, &self.measure, &folder, now))?;
+        let mut record = Record::new(&folder, self.measure.clone(), listen)?;
+        record.event(&Event::RunStarted {
             schema_version: SCHEMA_VERSION,
             run_id: folder.id.clone(),
             plan: self.plan(),
-        }];
-        begin.extend(
-            cache_problem
-                .map(|message| Event::Warning { code: "CACHE_UNAVAILABLE".to_owned(), message }),
-        );
-        record(&begin, &mut journal, listen)?;
+        })?;
+        let (client, redactor, cache_problem) = self.client(&folder);
+        if let Some(message) = cache_problem {
+            record.event(&Event::Warning { code: "CACHE_UNAVAILABLE".to_owned(), message })?;
+        }
+        let (retries, mut told_retries) = mpsc::channel(RETRIES_SHOWN);
+        let trials = Arc::new(Trials {
+            suite: Arc::clone(&self.suite),
+            client,
+            redactor,
+            folder: folder.clone(),
+            abort: stopper.abort.clone(),
+            retries,
+        });
+        let mut dispatcher =
+            Dispatcher::new(&self.suite, &self.filter, trials).map_err(Error::Cases)?;
         loop {
             if !stopper.stop.is_cancelled() {
-                dispatcher.start_what_fits(listen)?;
+                let started =
+                    |key: &TrialKey| record.tell(&Event::TrialStarted { key: key.clone() });
+                dispatcher.start_what_fits(started).map_err(Error::Cases)?;
             }
-            if dispatcher.tasks.is_empty() {
+            if dispatcher.is_idle() {
                 break;
             }
             tokio::select! {
-                Some(ended) = dispatcher.tasks.join_next_with_id() => {
-                    let mut events = vec![dispatcher.finished(ended)?];
-                    // Whatever else is ready shares the write.
-                    while let Some(ended) = dispatcher.tasks.try_join_next_with_id() {
-                        events.push(dispatcher.finished(ended)?);
-                    }
-                    record(&events, &mut journal, listen)?;
-                }
-                Some(retry) = told_retries.recv() => listen(&retry),
+                ended = dispatcher.ended() => record.trials(ended)?,
+                Some(retry) = told_retries.recv() => record.tell(&retry),
             }
         }
         while let Ok(retry) = told_retries.try_recv() {
-            listen(&retry);
+            record.tell(&retry);
         }
-        journal.finish()?;
-        // The summary of a large suite goes where connections and buffers were.
-        let Dispatcher { aggregate, .. } = dispatcher;
+        let interrupted = !dispatcher.has_started_all() || stopper.abort.is_cancelled();
+        // Connections and buffers go first: the summary of a large suite needs their room.
+        drop(dispatcher);
+        let aggregate = record.finish()?;
         // An empty folder is all that is ever left of it.
         let _ = std::fs::remove_dir_all(folder.work());
         let stats = RunStats {
@@ -254,35 +236,12 @@ impl Run {
         let summary = aggregate.summary(&folder.id, &self.suite.name, stats);
         folder.write_summary(&summary)?;
         let exit_code = match summary.verdict {
-            _ if stopper.stop.is_cancelled() => ExitCode::Interrupted,
+            _ if interrupted => ExitCode::Interrupted,
             Verdict::Passed => ExitCode::Passed,
             Verdict::Failed => ExitCode::Failed,
             Verdict::Inconclusive => ExitCode::Inconclusive,
         };
         Ok(Finished { folder, summary, exit_code })
-    }
-
-    fn lanes(&self) -> Result<Vec<TargetLane>, Error> {
-        let source = Arc::new(self.suite.cases.clone());
-        let bounded = self.suite.settings.parallel.is_some();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        self.suite
-            .targets
-            .iter()
-            .map(|target| {
-                let capacity = match &target.kind {
-                    TargetKind::Model(model) => {
-                        model.model.limits().connections as usize + PREPARED
-                    }
-                    TargetKind::Program(_) if bounded => usize::MAX,
-                    TargetKind::Program(_) => cores,
-                };
-                let lane =
-                    Lane::new(Arc::clone(&source), Arc::clone(&self.filter), self.measure.trials)
-                        .map_err(Error::Cases)?;
-                Ok(TargetLane { lane, capacity, running: 0 })
-            })
-            .collect()
     }
 
     /// The client, and why it has no cache although it should.
@@ -329,53 +288,6 @@ impl Run {
         });
         (client, redactor, problem)
     }
-
-    /// The contents of `run.json`. Nothing here can hold a secret: keys and headers are left out.
-    fn describe(&self, folder: &RunFolder, now: Timestamp, flat: bool) -> serde_json::Value {
-        let targets: Vec<_> = self.suite.targets.iter().map(describe_target).collect();
-        json!({
-            "schema_version": SCHEMA_VERSION,
-            "run_id": folder.id,
-            "bakeoff_version": env!("CARGO_PKG_VERSION"),
-            "started_at": now.to_string(),
-            "arguments": self.config.arguments,
-            "seed": self.config.seed,
-            "layout": if flat { "flat" } else { "by_target" },
-            "suite": {
-                "name": self.suite.name,
-                "path": self.suite.path,
-                "digest": self.suite.digest,
-                "trials": self.measure.trials,
-                "threshold": self.measure.threshold.as_f64(),
-                "suite_threshold": self.measure.suite_threshold.map(Threshold::as_f64),
-                "parallel": self.suite.settings.parallel,
-                "timeout_seconds": self.suite.settings.timeout.as_secs_f64(),
-                "cases": { "path": self.suite.cases.path(), "digest": self.suite.survey.digest, "chosen": self.measure.cases.len() },
-                "targets": targets,
-                "checks": self.suite.checks.iter().map(|check| &check.id).collect::<Vec<_>>(),
-            },
-        })
-    }
-}
-
-fn describe_target(target: &Target) -> serde_json::Value {
-    let mut value = json!({
-        "name": target.name,
-        "gate": target.gate,
-        "prompt": target.prompt.source(),
-    });
-    match &target.kind {
-        TargetKind::Model(model) => {
-            value["model"] = json!(model.label);
-            value["system"] = json!(model.system.as_ref().map(|system| system.source()));
-            value["connections"] = json!(model.model.limits().connections);
-        }
-        TargetKind::Program(program) => {
-            let words: Vec<_> = program.command.iter().map(|word| word.to_string_lossy()).collect();
-            value["command"] = json!(words);
-        }
-    }
-    value
 }
 
 fn limited(target: Target, connections: u32) -> Target {
@@ -416,95 +328,4 @@ fn chosen(suite: &Suite, filter: &Filter) -> Result<Arc<CaseIds>, Error> {
         return nothing(format!("no case has the tag `{}`", wanted.join("` or `")), hint);
     }
     Ok(Arc::new(chosen.into_iter().collect()))
-}
-
-/// Journals what happened, then tells it: nothing is counted or shown that could be lost.
-fn record(
-    events: &[Event],
-    journal: &mut Journal,
-    listen: &mut (dyn FnMut(&Event) + Send),
-) -> Result<(), Error> {
-    for event in events {
-        journal.push(event)?;
-    }
-    journal.flush()?;
-    events.iter().for_each(listen);
-    Ok(())
-}
-
-struct TargetLane {
-    lane: Lane,
-    capacity: usize,
-    running: usize,
-}
-
-struct Dispatcher {
-    lanes: Vec<TargetLane>,
-    parallel: usize,
-    aggregate: Aggregate,
-    tasks: JoinSet<Result<TrialResult, Error>>,
-    running: HashMap<Id, (usize, TrialKey)>,
-    trials: Arc<Trials>,
-}
-
-impl Dispatcher {
-    /// Starts trials, those that come first in the order first, until nothing more fits.
-    fn start_what_fits(&mut self, listen: &mut (dyn FnMut(&Event) + Send)) -> Result<(), Error> {
-        while self.tasks.len() < self.parallel {
-            let free =
-                self.lanes.iter().enumerate().filter(|(_, lane)| lane.running < lane.capacity);
-            let next = free
-                .filter_map(|(number, lane)| Some((lane.lane.position()?, number)))
-                .min()
-                .map(|(_, number)| number);
-            let Some(number) = next else { break };
-            if let Some((case, trial)) = self.lanes[number].lane.take().map_err(Error::Cases)? {
-                self.start(number, case, trial, listen);
-            }
-        }
-        Ok(())
-    }
-
-    fn start(
-        &mut self,
-        target: usize,
-        case: Case,
-        trial: u32,
-        listen: &mut (dyn FnMut(&Event) + Send),
-    ) {
-        let name = self.trials.suite.targets[target].name.clone();
-        let key = TrialKey { target: name, case: case.id.clone(), trial };
-        listen(&Event::TrialStarted { key: key.clone() });
-        let task = self.tasks.spawn(Arc::clone(&self.trials).make(target, case, trial));
-        self.running.insert(task.id(), (target, key));
-        self.lanes[target].running += 1;
-    }
-
-    /// Counts a trial that ended. One whose task broke is an error like any other.
-    fn finished(
-        &mut self,
-        ended: Result<(Id, Result<TrialResult, Error>), JoinError>,
-    ) -> Result<Event, Error> {
-        let (id, result) = match ended {
-            Ok((id, result)) => (id, Ok(result?)),
-            Err(error) => (error.id(), Err(error)),
-        };
-        let Some((target, key)) = self.running.remove(&id) else {
-            // Every task is entered when it starts.
-            unreachable!("a task that was never started has ended");
-        };
-        self.lanes[target].running -= 1;
-        let result = result.unwrap_or_else(|error| TrialResult {
-            key,
-            status: Status::Error,
-            score: None,
-            checks: Vec::new(),
-            attempt: failed(
-                ErrorKind::Internal,
-                format!("the trial's task broke: {error} [EVAL_PARALLEL_EXHAUSTION]"),
-            ),
-        });
-        self.aggregate.add(&result);
-        Ok(Event::TrialFinished { result: Box::new(result) })
-    }
 }

@@ -11,7 +11,7 @@ use bakeoff_core::{
 use bakeoff_llm::{Call, CallContext, CallError, Client, ClientConfig, Delta, Model, ModelConfig};
 use bakeoff_pace::{Limits, RetryPolicy};
 use bakeoff_sim::{Config, Engine, Server};
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -525,9 +525,9 @@ async fn two_hundred_and_fifty_calls_are_in_flight_at_the_same_time() {
     let client = client(RetryPolicy { max_retries: Some(0), timeout, ..RetryPolicy::default() });
     let model = model(address, "openai", "echo").with_limits(Limits { connections: MANY });
     let context = CallContext::default();
-    let calls = join_all((0..MANY).map(|_| client.call(&model, ask("hello"), &context))).await;
-    for call in calls {
-        assert_eq!(call.unwrap().response.text(), "together");
+    let calls = (0..MANY).map(|_| client.call(&model, ask("hello"), &context));
+    for call in try_join_all(calls).await.unwrap() {
+        assert_eq!(call.response.text(), "together");
     }
 }
 
