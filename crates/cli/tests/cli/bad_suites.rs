@@ -376,6 +376,16 @@ fn bad_cases_are_named_by_line() {
 }
 
 #[test]
+fn devices_and_pipes_are_no_files() {
+    let place =
+        Workplace::with_suite(&target("model = \"sim/echo\"").replace("cases.jsonl", "/dev/zero"));
+    let checked = place.run(&["check"]);
+    assert_eq!(checked.code, 2);
+    assert!(checked.stderr.contains("not a regular file"), "{}", checked.stderr);
+    assert_eq!(place.run(&["check", "/dev/zero"]).code, 2);
+}
+
+#[test]
 fn a_missing_suite_says_how_to_get_one() {
     let ran = Workplace::new().run(&["run"]);
     assert_eq!(ran.code, 2);

@@ -3,7 +3,7 @@
 use crate::problem::{Place, Problem};
 use serde_json::{Map, Value};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +15,9 @@ pub(crate) struct Row {
 }
 
 pub(super) type Rows = Box<dyn Iterator<Item = Result<Row, Problem>> + Send>;
+
+/// No case is longer; a file that has no lines would otherwise fill the memory.
+const LONGEST_LINE: u64 = 64 * 1024 * 1024;
 
 /// How cases are written.
 #[derive(Debug, Clone)]
@@ -37,14 +40,15 @@ impl Format {
             place: None,
             hint: Some(hint.to_owned()),
         };
-        let is_file = |file: File| match file.metadata()?.is_dir() {
-            true => Err(std::io::Error::from(std::io::ErrorKind::IsADirectory)),
-            false => Ok(()),
-        };
-        File::open(path).and_then(is_file).map_err(|error| {
+        // Cases are read more than once, which pipes and devices do not allow.
+        let metadata = std::fs::metadata(path).map_err(|error| {
             let message = format!("cannot read the cases: {error}");
             whole(message, "`file` is relative to the suite file")
         })?;
+        if !metadata.is_file() {
+            let message = "cannot read the cases: not a regular file".to_owned();
+            return Err(whole(message, "write the cases to a file first"));
+        }
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         match ending {
             "jsonl" | "ndjson" => Ok(Format::JsonLines),
@@ -98,14 +102,33 @@ fn json_problem(path: &Path, line: usize, text: &str, error: &serde_json::Error)
     problem
 }
 
+/// The lines of a file with their numbers; reading ends with the first error.
+fn numbered_lines(file: File) -> impl Iterator<Item = (usize, std::io::Result<Vec<u8>>)> {
+    let mut reader = Some(BufReader::with_capacity(1 << 16, file));
+    (1..).map_while(move |number| {
+        let mut line = Vec::new();
+        let read = reader.as_mut()?.take(LONGEST_LINE).read_until(b'\n', &mut line);
+        let line = match read {
+            Ok(0) => return None,
+            Ok(length) if length as u64 == LONGEST_LINE => {
+                Err(std::io::Error::other(format!("line {number} is too long")))
+            }
+            Ok(_) => Ok(line),
+            Err(error) => Err(error),
+        };
+        if line.is_err() {
+            reader = None;
+        }
+        Some((number, line))
+    })
+}
+
 fn json_lines(path: PathBuf) -> Rows {
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) => return Box::new(std::iter::once(Err(io_problem(&path, &error)))),
     };
-    let lines = BufReader::with_capacity(1 << 16, file).split(b'\n').enumerate();
-    Box::new(lines.filter_map(move |(index, line)| {
-        let number = index + 1;
+    Box::new(numbered_lines(file).filter_map(move |(number, line)| {
         let bytes = match line {
             Ok(bytes) => bytes,
             Err(error) => return Some(Err(io_problem(&path, &error))),

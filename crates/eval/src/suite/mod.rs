@@ -130,6 +130,13 @@ fn read(path: &Path) -> Result<String, Problem> {
         place: None,
         hint: Some(hint.to_owned()),
     };
+    let is_file = std::fs::metadata(path).map(|metadata| metadata.is_file());
+    if matches!(is_file, Ok(false)) {
+        return Err(problem(
+            "not a regular file".to_owned(),
+            "a suite is a file, or a folder with one",
+        ));
+    }
     let bytes = std::fs::read(path).map_err(|error| {
         problem(
             format!("cannot read the suite: {error}"),
