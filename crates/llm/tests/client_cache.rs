@@ -187,13 +187,3 @@ async fn an_error_is_not_kept() {
     let call = shelf.client("run", &counting()).call(&model(), ask("hello"), &trial(1)).await;
     assert!(!call.unwrap().cached);
 }
-
-#[tokio::test]
-async fn without_a_cache_every_call_is_made() {
-    let fake = counting();
-    let (client, context) = (support::client(&fake), trial(1));
-    for number in 0..2 {
-        let call = client.call(&model(), ask("hello"), &context).await.unwrap();
-        assert_eq!(call.response.text(), format!("answer {number}"));
-    }
-}
