@@ -227,12 +227,12 @@ async fn streamed(reply: Reply, stream: bool) -> (String, Vec<Delta>) {
     (call.response.text(), deltas.into_inner().unwrap())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_whole_answer_will_do_where_a_stream_was_asked_for() {
     assert_eq!(streamed(Reply::text("hello"), true).await, ("hello".to_owned(), vec![]));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stream_will_do_where_a_whole_answer_was_asked_for() {
     let pieces = ["hel", "lo"];
     let deltas = pieces.map(|piece| Delta::Text(piece.to_owned())).to_vec();
