@@ -39,15 +39,38 @@ impl Redactor {
 
     /// Whether the text holds a secret.
     pub fn finds_in(&self, text: &str) -> bool {
-        self.secrets.iter().any(|secret| text.contains(secret.as_str()))
+        self.secrets.iter().any(|secret| text.contains(telling(secret)))
     }
 
     /// The text without any secret.
     pub fn scrub(&self, text: String) -> String {
         self.secrets.iter().fold(text, |text, secret| {
-            if text.contains(secret.as_str()) { text.replace(secret.as_str(), MARK) } else { text }
+            if text.contains(telling(secret)) { without(&text, secret) } else { text }
         })
     }
+}
+
+/// The part of a secret that gives it away: texts are cut for display, and half a key is bad enough.
+fn telling(secret: &str) -> &str {
+    const TELLING: usize = 12;
+    // Of a short secret this would be most of it, or a prefix that all keys share.
+    if secret.len() < 2 * TELLING { secret } else { secret.get(..TELLING).unwrap_or(secret) }
+}
+
+/// The text without as much of the secret as it holds.
+fn without(text: &str, secret: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(telling(secret)) {
+        let same =
+            rest[start..].chars().zip(secret.chars()).take_while(|(one, other)| one == other);
+        let length: usize = same.map(|(character, _)| character.len_utf8()).sum();
+        clean.push_str(&rest[..start]);
+        clean.push_str(MARK);
+        rest = &rest[start + length..];
+    }
+    clean.push_str(rest);
+    clean
 }
 
 /// Says how many, never which.
@@ -70,6 +93,16 @@ mod tests {
         let text = "key sk-12345678-long, key sk-12345678, short".to_owned();
         assert_eq!(redactor.scrub(text), "key [redacted], key [redacted], short");
         assert_eq!(format!("{redactor:?}"), "Redactor(2 secrets)");
+    }
+
+    #[test]
+    fn a_secret_that_was_cut_is_taken_out_too() {
+        let mut redactor = Redactor::default();
+        redactor.add("sk-0123456789abcdefghijklmnop");
+        let scrubbed = |text: &str| redactor.scrub(text.to_owned());
+        assert_eq!(scrubbed("key sk-0123456789abcdef"), "key [redacted]");
+        assert_eq!(scrubbed("sk-0123456789abcX sk-01234567 x"), "[redacted]X sk-01234567 x");
+        assert!(redactor.finds_in("…sk-0123456789a"));
     }
 
     #[test]

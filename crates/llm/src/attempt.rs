@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use secrecy::ExposeSecret;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use url::Url;
 
 /// Answers longer than this are refused: nothing a model says is this long, and memory is finite.
@@ -21,6 +21,9 @@ const MOST_BYTES: usize = 8 * 1024 * 1024;
 
 /// The media type of server-sent events; parameters may follow it.
 const EVENT_STREAM: &[u8] = b"text/event-stream";
+
+/// How long a stream may stay open after its last event.
+const AFTER_THE_END: Duration = Duration::from_millis(100);
 
 /// Tells the simulated provider which trial is asking; sent to nobody else.
 const TRIAL_HEADER: HeaderName = HeaderName::from_static("x-bakeoff-trial");
@@ -222,6 +225,11 @@ async fn read_stream(
         let deltas = decoder.feed(&chunk).map_err(stream_failure)?;
         if let Some(on_delta) = context.on_delta {
             deltas.iter().for_each(on_delta);
+        }
+        if decoder.is_complete() {
+            // A body that ends can be used again; one that stays open is given up.
+            let _ = tokio::time::timeout(AFTER_THE_END, body.next()).await;
+            break;
         }
     }
     decoder.finish().map_err(stream_failure)

@@ -54,7 +54,7 @@ pub struct CallContext<'a> {
     pub cancel: CancellationToken,
     /// Told before every retry.
     pub on_retry: Option<&'a (dyn Fn(&Retry<'_>) + Send + Sync)>,
-    /// Told of every piece of a streamed answer.
+    /// Told of every piece of a streamed answer. After a retry the answer begins anew.
     pub on_delta: Option<&'a (dyn Fn(&Delta) + Send + Sync)>,
 }
 

@@ -217,6 +217,9 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
+/// Headers that carry a key at one provider or another.
+const KEY_HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
+
 /// Everything sent with each request. The key's secret comes first, so that it names the account.
 fn headers(
     config: &ModelConfig,
@@ -248,8 +251,8 @@ fn headers(
                 None => headers.extend(wire.auth_headers(key).map_err(bad)?),
             }
         }
-        // A local server, and headers of the user's own, need no key.
-        None if is_loopback(base) || given("authorization") => {}
+        // A local server, and a key in a header of the user's own, need no variable.
+        None if is_loopback(base) || KEY_HEADERS.iter().any(|name| given(name)) => {}
         None => return Err(ModelError::MissingVariable(variable.to_owned())),
     }
     for (name, value) in &config.headers {

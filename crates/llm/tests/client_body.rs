@@ -256,3 +256,9 @@ async fn json_that_says_it_is_a_stream_never_begins() {
     let expected = (ErrorKind::Transient, "the stream ended before the answer did".to_owned());
     assert_eq!(failure(reply).await, expected);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_stays_open_after_its_end_is_read_all_the_same() {
+    let reply = events(&chat_events(&["hello"])).endless();
+    assert_eq!(streamed(reply, true).await.0, "hello");
+}

@@ -220,3 +220,13 @@ async fn a_retry_is_the_same_request() {
     assert_eq!(first.request.headers, second.request.headers);
     assert_eq!(first.request.body, second.request.body);
 }
+
+#[tokio::test]
+async fn an_answer_that_repeats_the_key_comes_without_it() {
+    let mut redactor = Redactor::default();
+    redactor.add("sk-a-key-that-comes-back-0123456789");
+    let fake = Fake::always(Reply::text("you sent sk-a-key-that-comes-back-0123456789!"));
+    let config = ClientConfig { transport: Some(fake), redactor, ..ClientConfig::default() };
+    let call = Client::new(config).call(&model(), ask("hello"), &CallContext::default()).await;
+    assert_eq!(call.unwrap().response.text(), "you sent [redacted]!");
+}

@@ -86,6 +86,17 @@ impl StreamDecoder {
         Ok(parsed?)
     }
 
+    /// Whether the format's last event has come: nothing that follows belongs to the answer.
+    /// Gemini has no such event; its streams end with the connection.
+    pub fn is_complete(&self) -> bool {
+        match &self.state {
+            State::OpenAiChat(stream) => stream.is_complete(),
+            State::OpenAiResponses(stream) => stream.is_complete(),
+            State::Anthropic(stream) => stream.is_complete(),
+            State::Gemini(_) => false,
+        }
+    }
+
     /// The whole answer, once the stream has ended.
     ///
     /// # Errors

@@ -171,6 +171,10 @@ impl Stream {
         }
     }
 
+    pub(in crate::wire) fn is_complete(&self) -> bool {
+        self.stopped
+    }
+
     pub(in crate::wire) fn finish(self) -> Result<Response, StreamError> {
         if !self.stopped {
             return Err(StreamError::Truncated);

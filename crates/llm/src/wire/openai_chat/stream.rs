@@ -175,6 +175,10 @@ impl Stream {
         }
     }
 
+    pub(in crate::wire) fn is_complete(&self) -> bool {
+        self.done
+    }
+
     pub(in crate::wire) fn finish(self) -> Result<Response, StreamError> {
         let reason = match self.finish_reason {
             Some(reason) => reason,

@@ -99,6 +99,10 @@ impl Stream {
         Ok(())
     }
 
+    pub(in crate::wire) fn is_complete(&self) -> bool {
+        self.answer.is_some()
+    }
+
     pub(in crate::wire) fn finish(self) -> Result<Response, StreamError> {
         self.answer.ok_or(StreamError::Truncated)
     }
