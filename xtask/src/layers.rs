@@ -51,7 +51,8 @@ fn dependencies(metadata: &Value) -> Vec<(String, String)> {
     for package in array(&metadata["packages"]) {
         let Some(user) = folder(&package["name"]) else { continue };
         for dependency in array(&package["dependencies"]) {
-            if let (Some(used), None) = (folder(&dependency["name"]), dependency["kind"].as_str()) {
+            let is_for_tests = dependency["kind"] == "dev";
+            if let (Some(used), false) = (folder(&dependency["name"]), is_for_tests) {
                 pairs.push((user.clone(), used));
             }
         }

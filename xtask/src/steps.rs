@@ -54,6 +54,7 @@ fn install_what_is_missing() -> Result<(), String> {
     step("package lists", "apt-get", &["update", "-qq"])?;
     let install: Vec<&str> = ["install", "-y", "-qq"].into_iter().chain(packages).collect();
     step("packages", "apt-get", &install)
+        .map_err(|error| format!("{error}; install these by hand: {}", install[3..].join(" ")))
 }
 
 fn has(program: &str, arguments: &[&str]) -> bool {

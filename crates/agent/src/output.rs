@@ -29,15 +29,12 @@ impl Captured {
         }
     }
 
-    /// The text; bytes that are not UTF-8 are replaced, and what was dropped is said.
-    pub(crate) fn into_text(self) -> String {
-        let mut text = match String::from_utf8(self.bytes) {
+    /// The text, with bytes that are not UTF-8 replaced, and how many bytes were not kept.
+    pub(crate) fn into_text(self) -> (String, u64) {
+        let text = match String::from_utf8(self.bytes) {
             Ok(text) => text,
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         };
-        if self.dropped > 0 {
-            text.push_str(&format!("\n[{} more bytes were not kept]", self.dropped));
-        }
-        text
+        (text, self.dropped)
     }
 }

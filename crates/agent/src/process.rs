@@ -42,6 +42,8 @@ pub struct Finished {
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
+    /// Bytes of either that were not kept.
+    pub dropped_bytes: u64,
     /// How it ended.
     pub ended: Ended,
 }
@@ -78,6 +80,20 @@ pub enum ProgramError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl ProgramError {
+    /// Whether there was not enough of the machine left to start it: processes, memory or files.
+    pub fn is_exhaustion(&self) -> bool {
+        use nix::errno::Errno;
+        const EXHAUSTED: [Errno; 4] = [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE];
+        match self {
+            ProgramError::Start { source, .. } => {
+                source.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&Errno::from_raw(code)))
+            }
+            ProgramError::Lost { .. } => false,
+        }
+    }
 }
 
 /// Runs a program in a process group of its own and ends the whole group when its time is up.
@@ -121,7 +137,8 @@ pub async fn run(program: &Program, cancel: &CancellationToken) -> Result<Finish
         ended
     };
     group.signal(Signal::SIGKILL);
-    Ok(Finished { stdout: out.into_text(), stderr: err.into_text(), ended })
+    let ((stdout, dropped_out), (stderr, dropped_err)) = (out.into_text(), err.into_text());
+    Ok(Finished { stdout, stderr, dropped_bytes: dropped_out + dropped_err, ended })
 }
 
 fn spawn(program: &Program) -> std::io::Result<Child> {

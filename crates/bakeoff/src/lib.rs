@@ -51,3 +51,6 @@
 pub use bakeoff_core as core;
 pub use bakeoff_eval as eval;
 pub use bakeoff_llm as llm;
+pub use bakeoff_pace as pace;
+pub use bakeoff_sim as sim;
+pub use bakeoff_stats as stats;

@@ -6,13 +6,15 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Find out which model, prompt or agent is best, and how sure that is.
+/// What was typed.
 #[derive(Debug, Parser)]
-#[command(name = "bakeoff", version, about, after_help = EXIT_CODES)]
+#[command(name = "bakeoff", version, about = ABOUT, after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+const ABOUT: &str = "Find out which model, prompt or agent is best, and how sure that is";
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 passed · 1 failed · 2 usage or configuration error, nothing was called · \

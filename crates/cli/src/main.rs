@@ -19,12 +19,12 @@ fn main() -> std::process::ExitCode {
     let code = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, &printer),
         Command::Check(arguments) => commands::check::run(&arguments, &printer),
-        Command::Run(arguments) => commands::run::run(arguments, &printer),
+        Command::Run(arguments) => commands::run::run(arguments),
         Command::List(arguments) => commands::list::run(&arguments, &printer),
         Command::Schema => commands::schema::run(&printer),
         Command::Sim(arguments) => commands::sim::run(&arguments, &printer),
         Command::Cache(arguments) => commands::cache::run(&arguments, &printer),
         Command::Bench(arguments) => commands::bench::run(&arguments, &printer),
     };
-    std::process::ExitCode::from(code.code())
+    std::process::ExitCode::from(printer.settle(code).code())
 }

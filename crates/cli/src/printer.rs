@@ -1,30 +1,51 @@
 //! The one place that writes to the terminal.
 
+use bakeoff_core::ExitCode;
 use serde::Serialize;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Data to standard output, talk to standard error. Colours only where somebody can see them.
-///
-/// A reader that went away is no reason to stop: exit codes still count.
 #[derive(Debug, Default)]
 pub(crate) struct Printer {
     /// Nothing but errors.
     pub(crate) quiet: bool,
+    /// Data could not be written.
+    lost: AtomicBool,
 }
 
 impl Printer {
+    pub(crate) fn new(quiet: bool) -> Printer {
+        Printer { quiet, lost: AtomicBool::new(false) }
+    }
+
     /// A line of data.
     pub(crate) fn data(&self, line: impl AsRef<str>) {
         if !self.quiet {
-            let _ = writeln!(anstream::stdout(), "{}", line.as_ref());
+            self.note(writeln!(anstream::stdout(), "{}", line.as_ref()));
         }
     }
 
     /// A line of JSON.
     pub(crate) fn json(&self, value: &impl Serialize) {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-        let _ = serde_json::to_writer(&mut out, value);
-        let _ = writeln!(out);
+        let written = serde_json::to_writer(&mut out, value).map_err(std::io::Error::from);
+        self.note(written.and_then(|()| writeln!(out)).and_then(|()| out.flush()));
+    }
+
+    /// A reader that went away has seen enough; anything else is a loss.
+    fn note(&self, written: std::io::Result<()>) {
+        if let Err(error) = written
+            && error.kind() != std::io::ErrorKind::BrokenPipe
+            && !self.lost.swap(true, Ordering::Relaxed)
+        {
+            self.error(format!("cannot write to standard output: {error}"), None);
+        }
+    }
+
+    /// The exit code, unless data was lost.
+    pub(crate) fn settle(&self, code: ExitCode) -> ExitCode {
+        if self.lost.load(Ordering::Relaxed) { ExitCode::Internal } else { code }
     }
 
     /// A line of talk.
@@ -64,4 +85,10 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// `1 case`, `2 cases`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }

@@ -1,6 +1,6 @@
 //! Problems of a file, shown with the lines they are in.
 
-use crate::printer::Printer;
+use crate::printer::{Printer, count};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 use bakeoff_eval::Problem;
@@ -10,11 +10,8 @@ pub(crate) fn show(problems: &[Problem], printer: &Printer) {
     for problem in problems {
         printer.report(&rendered(problem));
     }
-    let count = match problems.len() {
-        1 => "1 problem".to_owned(),
-        count => format!("{count} problems"),
-    };
-    printer.error(format!("{count}; nothing was called"), None);
+    let problems = count(problems.len() as u64, "problem");
+    printer.error(format!("{problems}; nothing was called"), None);
 }
 
 fn rendered(problem: &Problem) -> String {

@@ -1,5 +1,6 @@
 //! What is shown while a run goes on.
 
+use crate::printer::Printer;
 use bakeoff_core::{Event, NanoDollars, RunPlan, Status};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -83,9 +84,27 @@ impl Progress {
         })
     }
 
+    /// Something that can speak while the bar is shown.
+    pub(crate) fn voice(&self) -> Voice {
+        Voice(self.bar.clone())
+    }
+
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Speaks between the bar's lines, or plainly where there is no bar.
+pub(crate) struct Voice(ProgressBar);
+
+impl Voice {
+    pub(crate) fn say(&self, line: &str) {
+        if self.0.is_hidden() {
+            Printer::default().talk(line);
+        } else {
+            self.0.println(line);
+        }
     }
 }
 

@@ -63,6 +63,9 @@ pub struct Attempt {
     /// A program's standard error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
+    /// Bytes of a program's outputs that were not kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped_bytes: u64,
     /// A program's exit code; absent when a signal ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -80,6 +83,10 @@ pub struct Attempt {
     /// Why there is nothing to judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<TrialError>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How long a trial took and how long it waited.

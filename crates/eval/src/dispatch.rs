@@ -3,11 +3,11 @@
 //! The dispatcher alone owns the state of a run. Trials are tasks that own nothing but themselves
 //! and hand their result back.
 
+use crate::Problem;
 use crate::case::Case;
 use crate::lane::{Filter, Lane};
 use crate::suite::{Suite, TargetKind};
-use crate::trial::{Trials, failed};
-use crate::{Error, Problem};
+use crate::trial::{Made, Trials, failed};
 use bakeoff_core::{ErrorKind, Status, TrialKey, TrialResult};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct Dispatcher {
     parallel: usize,
     /// Most programs at once.
     programs: usize,
-    tasks: JoinSet<Result<TrialResult, Error>>,
+    tasks: JoinSet<Made>,
     running: HashMap<Id, (usize, TrialKey)>,
     trials: Arc<Trials>,
 }
@@ -43,7 +43,9 @@ impl Dispatcher {
     ) -> Result<Dispatcher, Problem> {
         let source = Arc::new(suite.cases.clone());
         let lane = |target: &crate::Target| {
-            let lane = Lane::new(Arc::clone(&source), Arc::clone(filter), suite.settings.trials)?;
+            let ids = Arc::clone(&suite.survey.ids);
+            let lane =
+                Lane::new(Arc::clone(&source), ids, Arc::clone(filter), suite.settings.trials)?;
             let capacity = match &target.kind {
                 TargetKind::Model(model) => model.model.limits().connections as usize + PREPARED,
                 TargetKind::Program(_) => usize::MAX,
@@ -109,7 +111,7 @@ impl Dispatcher {
 
     /// Waits for trials to end; all that have ended by then come together. None when none is under
     /// way.
-    pub(crate) async fn ended(&mut self) -> Vec<Result<TrialResult, Error>> {
+    pub(crate) async fn ended(&mut self) -> Vec<Made> {
         let mut ended = Vec::new();
         if let Some(first) = self.tasks.join_next_with_id().await {
             ended.extend(self.settle(first));
@@ -121,25 +123,22 @@ impl Dispatcher {
     }
 
     /// Frees the place of a trial. One whose task broke is an error like any other.
-    fn settle(
-        &mut self,
-        ended: Result<(Id, Result<TrialResult, Error>), JoinError>,
-    ) -> Option<Result<TrialResult, Error>> {
+    fn settle(&mut self, ended: Result<(Id, Made), JoinError>) -> Option<Made> {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let (number, key) = self.running.remove(&id)?;
         self.lanes[number].running -= 1;
-        Some(match ended {
-            Ok((_, result)) => result,
-            Err(broken) => Ok(TrialResult {
-                key,
-                status: Status::Error,
-                score: None,
-                checks: Vec::new(),
-                attempt: failed(
-                    ErrorKind::Internal,
-                    format!("the trial's task broke: {broken} [EVAL_PARALLEL_EXHAUSTION]"),
-                ),
-            }),
-        })
+        let broken = match ended {
+            Ok((_, made)) => return Some(made),
+            Err(broken) => broken,
+        };
+        let message = format!("the trial's task broke: {broken} [EVAL_PARALLEL_EXHAUSTION]");
+        let result = TrialResult {
+            key,
+            status: Status::Error,
+            score: None,
+            checks: Vec::new(),
+            attempt: failed(ErrorKind::Internal, message),
+        };
+        Some(Made { result, written: Ok(()) })
     }
 }

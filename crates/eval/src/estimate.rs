@@ -70,7 +70,17 @@ pub fn estimate(suite: &Suite) -> Estimate {
                         output: total * most.min(ANSWER_TOKENS),
                         ..Usage::default()
                     };
-                    (model.label.clone(), Some(usage), model.model.cost(&usage))
+                    // Some prices rise with the length of a call, so it is a call that is priced.
+                    let calls = total.max(1);
+                    let call = Usage {
+                        input: usage.input.div_ceil(calls),
+                        output: usage.output.div_ceil(calls),
+                        ..Usage::default()
+                    };
+                    let times = |cost: NanoDollars| {
+                        NanoDollars(cost.0.saturating_mul(i64::try_from(calls).unwrap_or(i64::MAX)))
+                    };
+                    (model.label.clone(), Some(usage), model.model.cost(&call).map(times))
                 }
             };
             TargetEstimate { name: target.name.clone(), what, trials: total, usage, cost }

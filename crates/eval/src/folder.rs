@@ -39,11 +39,11 @@ impl RunFolder {
         now: Timestamp,
         flat: bool,
     ) -> Result<RunFolder, Error> {
-        let error = |path: &Path| {
+        let create = |path: &Path| {
             let path = path.to_owned();
-            move |source| Error::Write { path, source }
+            move |source| Error::Create { path, source }
         };
-        fs::create_dir_all(parent).map_err(error(parent))?;
+        fs::create_dir_all(parent).map_err(create(parent))?;
         // Results are for people, not for version control.
         let ignore = parent.join(".gitignore");
         if !ignore.exists() {
@@ -56,7 +56,7 @@ impl RunFolder {
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(RunFolder { id, path, flat }),
                 Err(taken) if taken.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(source) => return Err(Error::Write { path, source }),
+                Err(source) => return Err(Error::Create { path, source }),
             }
         }
     }
@@ -186,7 +186,8 @@ pub(crate) fn safe_name(text: &str) -> String {
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && !text.ends_with('.')
         && !RESERVED.contains(&text)
-        && !is_device(text);
+        && !is_device(text)
+        && !looks_hashed(text);
     if safe {
         return text.to_owned();
     }
@@ -199,6 +200,12 @@ pub(crate) fn safe_name(text: &str) -> String {
     format!("{}-{}", kept.trim_start_matches(['_', '-']), &hash[..12])
         .trim_start_matches('-')
         .to_owned()
+}
+
+/// Whether a text ends like a name that has a hash: it could be that of another text.
+fn looks_hashed(text: &str) -> bool {
+    let end = text.rsplit('-').next().unwrap_or_default();
+    end.len() == 12 && end.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn four_letters() -> String {
@@ -214,6 +221,7 @@ mod tests {
     fn names_never_escape_and_never_collide() {
         let long = "x".repeat(300);
         let longer = "x".repeat(301);
+        let hashed = safe_name("a/b");
         let ids = [
             "fr",
             "FR",
@@ -235,6 +243,7 @@ mod tests {
             "trial-1",
             "-x",
             "x.",
+            &hashed,
             &long,
             &longer,
         ];

@@ -6,6 +6,7 @@
 
 use crate::case::{Case, CaseSource};
 use crate::problem::Problem;
+use bakeoff_core::CaseIds;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ impl Filter {
 /// The trials of one target that have not started.
 pub(crate) struct Lane {
     source: Arc<CaseSource>,
+    ids: Arc<CaseIds>,
     filter: Arc<Filter>,
     trials: u32,
     trial: u32,
@@ -36,13 +38,15 @@ pub(crate) struct Lane {
 type Cases = Box<dyn Iterator<Item = Result<Case, Problem>> + Send>;
 
 impl Lane {
+    /// `ids` are those of all cases in the source, as they were when the run began.
     pub(crate) fn new(
         source: Arc<CaseSource>,
+        ids: Arc<CaseIds>,
         filter: Arc<Filter>,
         trials: u32,
     ) -> Result<Lane, Problem> {
         let cases: Cases = Box::new(source.iter());
-        let mut lane = Lane { source, filter, trials, trial: 1, cases, next: None };
+        let mut lane = Lane { source, ids, filter, trials, trial: 1, cases, next: None };
         lane.advance()?;
         Ok(lane)
     }
@@ -59,10 +63,23 @@ impl Lane {
         Ok(taken)
     }
 
+    fn changed(&self, case: &Case) -> Problem {
+        Problem {
+            code: None,
+            message: format!("case number {} is no longer the one it was", case.index + 1),
+            path: self.source.path().to_owned(),
+            place: None,
+            hint: None,
+        }
+    }
+
     fn advance(&mut self) -> Result<(), Problem> {
         while self.trial <= self.trials {
             for case in self.cases.by_ref() {
                 let case = case?;
+                if self.ids.get(case.index) != Some(&case.id) {
+                    return Err(self.changed(&case));
+                }
                 if self.filter.wants(&case) {
                     self.next = Some((case, self.trial));
                     return Ok(());
@@ -89,7 +106,8 @@ mod tests {
         };
         let rows = vec![row("a", "x"), row("b", "y"), row("c", "x")];
         let source = Arc::new(CaseSource::inline(std::path::Path::new("suite"), rows));
-        let mut lane = Lane::new(source, Arc::new(filter), trials).unwrap();
+        let ids = Arc::new(["a", "b", "c"].into_iter().collect());
+        let mut lane = Lane::new(source, ids, Arc::new(filter), trials).unwrap();
         let mut order = Vec::new();
         while let Some(position) = lane.position() {
             let (case, trial) = lane.take().unwrap().unwrap();
@@ -104,6 +122,15 @@ mod tests {
         let order = order(Filter::default(), 2);
         let shown: Vec<String> = order.iter().map(|(id, trial)| format!("{id}{trial}")).collect();
         assert_eq!(shown, ["a1", "b1", "c1", "a2", "b2", "c2"]);
+    }
+
+    #[test]
+    fn cases_that_change_under_the_run_are_noticed() {
+        let rows = vec![crate::case::Row { place: None, fields: serde_json::Map::new() }];
+        let source = Arc::new(CaseSource::inline(std::path::Path::new("suite"), rows));
+        let ids = Arc::new(["another"].into_iter().collect());
+        let lane = Lane::new(source, ids, Arc::new(Filter::default()), 1);
+        assert!(lane.err().unwrap().message.contains("no longer the one"));
     }
 
     #[test]

@@ -46,6 +46,22 @@ pub enum Error {
         /// What to write instead.
         hint: Option<String>,
     },
+    /// The folder of a run cannot be made.
+    #[error("cannot create {}: {source}", path.display())]
+    Create {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The folder of all runs cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// Results cannot be written.
     #[error("cannot write {}: {source} [EVAL_TRIAL_ARTIFACTS_CORRUPT]", path.display())]
     Write {

@@ -39,8 +39,7 @@ pub fn list(parent: &Path) -> Result<Vec<StoredRun>, crate::Error> {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => {
-            let path = parent.to_owned();
-            return Err(bakeoff_journal::Error::Io { action: "read", path, source }.into());
+            return Err(crate::Error::Read { path: parent.to_owned(), source });
         }
     };
     let mut runs: Vec<StoredRun> = entries
@@ -52,9 +51,15 @@ pub fn list(parent: &Path) -> Result<Vec<StoredRun>, crate::Error> {
             Some(StoredRun { id, state: state(&path), path })
         })
         .collect();
-    // Ids begin with the time.
-    runs.sort_by(|one, other| other.id.cmp(&one.id));
+    runs.sort_by_cached_key(|run| std::cmp::Reverse((started_at(&run.path), run.id.clone())));
     Ok(runs)
+}
+
+/// When a run began; ids tell it only to the second.
+fn started_at(path: &Path) -> Option<jiff::Timestamp> {
+    let bytes = std::fs::read(path.join("run.json")).ok()?;
+    let run: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+    run["started_at"].as_str()?.parse().ok()
 }
 
 fn state(path: &Path) -> RunState {

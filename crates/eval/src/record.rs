@@ -5,7 +5,8 @@ use crate::aggregate::{Aggregate, Measure};
 use crate::folder::RunFolder;
 use crate::run::RunConfig;
 use crate::suite::{Suite, Target, TargetKind};
-use bakeoff_core::{Event, SCHEMA_VERSION, TrialResult};
+use crate::trial::Made;
+use bakeoff_core::{Event, SCHEMA_VERSION};
 use bakeoff_journal::Journal;
 use bakeoff_stats::Threshold;
 use jiff::Timestamp;
@@ -44,16 +45,17 @@ impl<'a> Record<'a> {
         Ok(())
     }
 
-    /// Trials that ended, in one write. After the first error nothing more is to be done, but what
-    /// ended with it is kept.
-    pub(crate) fn trials(&mut self, ended: Vec<Result<TrialResult, Error>>) -> Result<(), Error> {
+    /// Trials that ended, in one write.
+    ///
+    /// # Errors
+    ///
+    /// The first of them whose files could not be written; all results are kept all the same.
+    pub(crate) fn trials(&mut self, ended: Vec<Made>) -> Result<(), Error> {
         let mut events = Vec::with_capacity(ended.len());
-        let mut problem = Ok(());
-        for result in ended {
-            match result {
-                Ok(result) => events.push(Event::TrialFinished { result: Box::new(result) }),
-                Err(error) => problem = problem.and(Err(error)),
-            }
+        let mut written = Ok(());
+        for made in ended {
+            events.push(Event::TrialFinished { result: Box::new(made.result) });
+            written = written.and(made.written);
         }
         for event in &events {
             self.journal.push(event)?;
@@ -65,7 +67,7 @@ impl<'a> Record<'a> {
             }
             self.tell(event);
         }
-        problem
+        written
     }
 
     /// Forces everything to disk and hands over what was counted.
@@ -93,7 +95,7 @@ pub(crate) fn describe(
         "layout": if folder.is_flat() { "flat" } else { "by_target" },
         "suite": {
             "name": suite.name,
-            "path": suite.path,
+            "path": suite.path.display().to_string(),
             "digest": suite.digest,
             "trials": measure.trials,
             "threshold": measure.threshold.as_f64(),
@@ -101,7 +103,7 @@ pub(crate) fn describe(
             "parallel": suite.settings.parallel,
             "timeout_seconds": suite.settings.timeout.as_secs_f64(),
             "cases": {
-                "path": suite.cases.path(),
+                "path": suite.cases.path().display().to_string(),
                 "digest": suite.survey.digest,
                 "chosen": measure.cases.len(),
             },

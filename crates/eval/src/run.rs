@@ -122,7 +122,7 @@ impl Run {
         suite.settings.threshold = config.threshold.unwrap_or(suite.settings.threshold);
         suite.settings.parallel = config.parallel.or(suite.settings.parallel);
         for name in &config.targets {
-            let names = suite.targets.iter().map(|target| target.name.as_str());
+            let names = suite.target_names.iter().map(String::as_str);
             if !names.clone().any(|known| known == name) {
                 let hint = suggest(name, names);
                 return Err(usage(None, format!("there is no target `{name}`"), hint));
@@ -200,22 +200,25 @@ impl Run {
             client,
             redactor,
             folder: folder.clone(),
+            stop: stopper.stop.clone(),
             abort: stopper.abort.clone(),
             retries,
         });
         let mut dispatcher =
             Dispatcher::new(&self.suite, &self.filter, trials).map_err(Error::Cases)?;
+        // After the first problem nothing starts, but what is under way is paid for and kept.
+        let mut problem = Ok(());
         loop {
-            if !stopper.stop.is_cancelled() {
+            if problem.is_ok() && !stopper.stop.is_cancelled() {
                 let started =
                     |key: &TrialKey| record.tell(&Event::TrialStarted { key: key.clone() });
-                dispatcher.start_what_fits(started).map_err(Error::Cases)?;
+                problem = dispatcher.start_what_fits(started).map_err(Error::Cases);
             }
             if dispatcher.is_idle() {
                 break;
             }
             tokio::select! {
-                ended = dispatcher.ended() => record.trials(ended)?,
+                ended = dispatcher.ended() => problem = problem.and(record.trials(ended)),
                 Some(retry) = told_retries.recv() => record.tell(&retry),
             }
         }
@@ -225,9 +228,12 @@ impl Run {
         let interrupted = !dispatcher.has_started_all() || stopper.abort.is_cancelled();
         // Connections and buffers go first: the summary of a large suite needs their room.
         drop(dispatcher);
-        let aggregate = record.finish()?;
+        let aggregate = record.finish();
         // An empty folder is all that is ever left of it.
         let _ = std::fs::remove_dir_all(folder.work());
+        // Without all its results a run has no verdict, and so no summary.
+        problem?;
+        let aggregate = aggregate?;
         let stats = RunStats {
             started_at: now.to_string(),
             elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -306,26 +312,45 @@ fn chosen(suite: &Suite, filter: &Filter) -> Result<Arc<CaseIds>, Error> {
     if filter.ids.is_empty() && filter.tags.is_empty() {
         return Ok(Arc::clone(&suite.survey.ids));
     }
-    let mut missing: HashSet<&String> = filter.ids.iter().collect();
+    let mut unseen: BTreeSet<&str> =
+        filter.ids.iter().chain(&filter.tags).map(String::as_str).collect();
     let mut tags: BTreeSet<String> = BTreeSet::new();
     let mut chosen = Vec::new();
     for case in suite.cases.iter() {
         let case = case.map_err(Error::Cases)?;
-        missing.remove(&case.id);
+        if filter.ids.contains(&case.id) {
+            unseen.remove(case.id.as_str());
+        }
+        for tag in &case.tags {
+            if filter.tags.contains(tag) {
+                unseen.remove(tag.as_str());
+            }
+        }
         if filter.wants(&case) {
             chosen.push(case.id);
         }
         tags.extend(case.tags);
     }
-    let nothing = |message, hint| Err(Error::Usage { code: None, message, hint });
-    if let Some(id) = missing.into_iter().min() {
-        let hint = suggest(id, suite.survey.ids.iter().take(1000));
-        return nothing(format!("there is no case `{id}`"), hint.filter(|hint| hint.len() < 200));
+    let usage = |message, hint| Err(Error::Usage { code: None, message, hint });
+    let missing = |wanted: &HashSet<String>| {
+        let mut missing: Vec<String> =
+            wanted.iter().filter(|word| unseen.contains(word.as_str())).cloned().collect();
+        missing.sort();
+        missing
+    };
+    let (ids, absent) = (missing(&filter.ids), missing(&filter.tags));
+    if let Some(first) = ids.first() {
+        // A list of a thousand ids is no hint.
+        let hint =
+            suggest(first, suite.survey.ids.iter().take(1000)).filter(|hint| hint.len() < 200);
+        return usage(format!("there is no case `{}`", ids.join("`, no case `")), hint);
+    }
+    if let Some(first) = absent.first() {
+        let hint = suggest(first, tags.iter().map(String::as_str));
+        return usage(format!("no case has the tag `{}`", absent.join("`, none the tag `")), hint);
     }
     if chosen.is_empty() {
-        let wanted: Vec<&str> = filter.tags.iter().map(String::as_str).collect();
-        let hint = suggest(wanted.first().unwrap_or(&""), tags.iter().map(String::as_str));
-        return nothing(format!("no case has the tag `{}`", wanted.join("` or `")), hint);
+        return usage("no case has both the id and the tag".to_owned(), None);
     }
     Ok(Arc::new(chosen.into_iter().collect()))
 }

@@ -2,7 +2,7 @@
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
+use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,6 +33,14 @@ pub(crate) struct TemplateError {
     pub(crate) span: Option<Range<usize>>,
 }
 
+/// A template cannot be filled in.
+#[derive(Debug)]
+pub(crate) struct RenderError {
+    pub(crate) message: String,
+    /// A field is missing, which another case may have.
+    pub(crate) is_undefined: bool,
+}
+
 impl Template {
     pub(crate) fn compile(source: &str) -> Result<Template, TemplateError> {
         let error = |error: minijinja::Error| TemplateError {
@@ -47,11 +55,13 @@ impl Template {
         environment.set_fuel(Some(FUEL));
         environment.set_debug(true);
         environment.add_template_owned(NAME, source.to_owned()).map_err(error)?;
+        let globals: BTreeSet<&str> = environment.globals().map(|(name, _)| name).collect();
         let variables = environment
             .get_template(NAME)
             .map_err(error)?
             .undeclared_variables(false)
             .into_iter()
+            .filter(|name| !globals.contains(name.as_str()))
             .collect();
         Ok(Template { source: source.into(), environment: Arc::new(environment), variables })
     }
@@ -68,11 +78,17 @@ impl Template {
 
     /// Fills it in; the error is for people.
     pub fn render(&self, fields: &Value) -> Result<String, String> {
-        // Most expected values are plain text or a single field, but none are worth a special case.
+        self.try_render(fields).map_err(|error| error.message)
+    }
+
+    pub(crate) fn try_render(&self, fields: &Value) -> Result<String, RenderError> {
         self.environment
             .get_template(NAME)
             .and_then(|template| template.render(fields.clone()))
-            .map_err(|error| describe(&error))
+            .map_err(|error| RenderError {
+                message: describe(&error),
+                is_undefined: error.kind() == ErrorKind::UndefinedError,
+            })
     }
 }
 

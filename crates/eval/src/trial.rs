@@ -1,9 +1,10 @@
 //! One trial: ask the target, judge what it produced.
 
+use crate::Error;
 use crate::case::Case;
 use crate::folder::RunFolder;
-use crate::suite::{ModelTarget, ProgramTarget, Suite, Target, TargetKind};
-use bakeoff_agent::{Ended, Program, ProgramError};
+use crate::suite::{Artifacts, ModelTarget, ProgramTarget, Suite, Target, TargetKind};
+use bakeoff_agent::{Ended, Program};
 use bakeoff_check::judge;
 use bakeoff_core::{
     Attempt, CheckResult, ErrorKind, Event, Message, Redactor, Request, Response, Status, Timing,
@@ -28,20 +29,24 @@ pub(crate) struct Trials {
     pub(crate) client: Client,
     pub(crate) redactor: Redactor,
     pub(crate) folder: RunFolder,
+    /// Ends what a trial is waiting for.
+    pub(crate) stop: CancellationToken,
     /// Ends the trials that are under way.
     pub(crate) abort: CancellationToken,
     /// Retries, for whoever watches. Bounded: when it is full, nobody needs one more line.
     pub(crate) retries: mpsc::Sender<Event>,
 }
 
+/// A trial that was made. Its result stands even when its files could not be written.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) result: TrialResult,
+    pub(crate) written: Result<(), Error>,
+}
+
 impl Trials {
     /// Makes one trial and writes its files.
-    pub(crate) async fn make(
-        self: Arc<Self>,
-        target: usize,
-        case: Case,
-        trial: u32,
-    ) -> Result<TrialResult, crate::Error> {
+    pub(crate) async fn make(self: Arc<Self>, target: usize, case: Case, trial: u32) -> Made {
         let target = &self.suite.targets[target];
         let key = TrialKey { target: target.name.clone(), case: case.id.clone(), trial };
         let started = Instant::now();
@@ -51,14 +56,17 @@ impl Trials {
         attempt.timing.elapsed_ms = milliseconds(started.elapsed());
         let result = self.judge(target, &case, key, attempt);
         let wanted = self.suite.settings.artifacts;
-        if wanted == crate::Artifacts::None {
-            return Ok(result);
+        if wanted == Artifacts::None {
+            return Made { result, written: Ok(()) };
         }
         let trace = trace.to_lines(&result);
         let trials = Arc::clone(&self);
-        let write = move || trials.folder.write_trial(wanted, &result, &trace).map(|()| result);
+        let write = move || {
+            let written = trials.folder.write_trial(wanted, &result, &trace);
+            Made { result, written }
+        };
         match tokio::task::spawn_blocking(write).await {
-            Ok(written) => written,
+            Ok(made) => made,
             Err(broken) => std::panic::resume_unwind(broken.into_panic()),
         }
     }
@@ -102,13 +110,16 @@ impl Trials {
         }
         messages.push(Message::user(prompt));
         let request = Request { messages, ..target.request.clone() };
-        let wants_trace = self.suite.settings.artifacts != crate::Artifacts::None;
+        let wants_trace = self.suite.settings.artifacts != Artifacts::None;
         let mut trace = Trace { request: wants_trace.then(|| request.clone()), response: None };
         let on_retry = |retry: &Retry<'_>| self.tell_retry(key, retry);
+        let sample = format!("{}\0{}", key.target, key.case);
         let context = CallContext {
+            sample: &sample,
             trial: key.trial,
             ordinals: Ordinals::default(),
             cancel: self.abort.clone(),
+            stop: self.stop.clone(),
             on_retry: Some(&on_retry),
             on_delta: None,
         };
@@ -173,10 +184,10 @@ impl Trials {
         let finished = bakeoff_agent::run(&program, &self.abort).await;
         let latency_ms = milliseconds(started.elapsed());
         // What cannot be removed now is removed with the folder of all of them.
-        let _ = fs::remove_dir_all(&folder);
+        let _ = tokio::task::spawn_blocking(move || fs::remove_dir_all(folder)).await;
         let finished = match finished {
             Ok(finished) => finished,
-            Err(error @ ProgramError::Start { .. }) => {
+            Err(error) if error.is_exhaustion() => {
                 return failed(ErrorKind::Process, format!("{error} [EVAL_PARALLEL_EXHAUSTION]"));
             }
             Err(error) => return failed(ErrorKind::Process, error.to_string()),
@@ -195,6 +206,7 @@ impl Trials {
         Attempt {
             output: self.redactor.scrub(finished.stdout),
             stderr: self.redactor.scrub(finished.stderr),
+            dropped_bytes: finished.dropped_bytes,
             exit_code,
             error: error.map(|(kind, message)| TrialError { kind, message }),
             timing: Timing { latency_ms, ..Timing::default() },

@@ -22,7 +22,6 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Lines<T>, Error> {
         reader: BufReader::with_capacity(1 << 16, file),
         buffer: Vec::new(),
         line: 0,
-        complete_bytes: 0,
         entries: PhantomData,
     })
 }
@@ -34,15 +33,7 @@ pub struct Lines<T> {
     reader: BufReader<File>,
     buffer: Vec<u8>,
     line: u64,
-    complete_bytes: u64,
     entries: PhantomData<T>,
-}
-
-impl<T> Lines<T> {
-    /// Bytes of the lines read so far: after the last one, where the next entry belongs.
-    pub fn complete_bytes(&self) -> u64 {
-        self.complete_bytes
-    }
 }
 
 impl<T: DeserializeOwned> Iterator for Lines<T> {
@@ -55,14 +46,11 @@ impl<T: DeserializeOwned> Iterator for Lines<T> {
             Err(source) => Some(Err(Error::Io { action: "read", path: self.path.clone(), source })),
             // Either the end, or a line that was being written when the process died.
             Ok(_) if self.buffer.last() != Some(&b'\n') => None,
-            Ok(bytes) => {
-                self.complete_bytes += bytes as u64;
-                Some(serde_json::from_slice(&self.buffer).map_err(|error| Error::Damaged {
-                    path: self.path.clone(),
-                    line: self.line,
-                    reason: error.to_string(),
-                }))
-            }
+            Ok(_) => Some(serde_json::from_slice(&self.buffer).map_err(|error| Error::Damaged {
+                path: self.path.clone(),
+                line: self.line,
+                reason: error.to_string(),
+            })),
         }
     }
 }

@@ -10,7 +10,7 @@ use bakeoff_core::{ErrorKind, Request, Response};
 use bakeoff_sim::{Ask, Fault, Outcome};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use http::{HeaderMap, StatusCode};
 use secrecy::ExposeSecret;
 use std::time::{Duration, SystemTime};
@@ -92,6 +92,9 @@ impl Client {
         let request = HttpRequest { url, headers, body: prepared.body.clone() };
         let response = self.transport.send(request).await.map_err(lost)?;
         let headers = response.headers;
+        if let (true, Some(to)) = (response.status.is_redirection(), headers.get(LOCATION)) {
+            return Err(redirected(response.status, to));
+        }
         if response.status != StatusCode::OK {
             let body = self.scrub(&read_error(response.body).await);
             let status = response.status.as_u16();
@@ -244,19 +247,27 @@ fn stream_failure(error: StreamError) -> Failure {
 }
 
 fn lost(error: TransportError) -> Failure {
-    failure(ErrorKind::Transient, error.0)
+    Failure::local(ErrorKind::Transient, error.0)
 }
 
 fn malformed(message: String) -> Failure {
-    failure(ErrorKind::MalformedResponse, message)
+    Failure::local(ErrorKind::MalformedResponse, message)
 }
 
 fn too_long() -> Failure {
     malformed(format!("the answer is longer than {} MiB", MOST_BYTES / (1024 * 1024)))
 }
 
-fn failure(kind: ErrorKind, message: String) -> Failure {
-    Failure { kind, message, status: None, code: None, retry_after: None }
+/// Providers do not send their callers elsewhere: the address is wrong.
+fn redirected(status: StatusCode, to: &HeaderValue) -> Failure {
+    let to = String::from_utf8_lossy(to.as_bytes());
+    Failure {
+        status: Some(status.as_u16()),
+        ..Failure::local(
+            ErrorKind::InvalidRequest,
+            format!("redirected to {to}; is the base_url right?"),
+        )
+    }
 }
 
 #[cfg(test)]

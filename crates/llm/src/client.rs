@@ -46,12 +46,16 @@ pub struct ClientConfig {
 /// On whose behalf calls are made, and who listens.
 #[derive(Default)]
 pub struct CallContext<'a> {
+    /// What the answer is a sample of; answers are never shared between samples.
+    pub sample: &'a str,
     /// Which trial.
     pub trial: u32,
     /// Counts identical requests within the trial, so that each stays a sample of its own.
     pub ordinals: Ordinals,
-    /// Stops the call, wherever it is.
+    /// Ends the call, wherever it is.
     pub cancel: CancellationToken,
+    /// Lets an attempt that is under way finish, and makes no other.
+    pub stop: CancellationToken,
     /// Told before every retry.
     pub on_retry: Option<&'a (dyn Fn(&Retry<'_>) + Send + Sync)>,
     /// Told of every piece of a streamed answer. After a retry the answer begins anew.
@@ -144,7 +148,8 @@ impl Client {
         let ordinal = identity.map_or(0, |identity| context.ordinals.next(identity));
         let key = self.cache.as_ref().zip(identity).map(|(cache, identity)| {
             let (endpoint, request) = (&model.pool.endpoint, identity.as_bytes());
-            CacheKey::new(cache.scope(), endpoint, request, context.trial, ordinal)
+            let scope = format!("{}\0{}", cache.scope(), context.sample);
+            CacheKey::new(&scope, endpoint, request, context.trial, ordinal)
         });
         if let (Some(cache), Some(key)) = (&self.cache, &key)
             && let Some(response) = cache.get(key)
@@ -182,7 +187,11 @@ impl Client {
     ) -> Result<Call, CallError> {
         let pool = self.pools.get(&model.pool, model.limits);
         loop {
-            let permit = pool.acquire().await;
+            let permit = tokio::select! {
+                biased;
+                () = context.stop.cancelled() => return Err(cancelled(waited.retries)),
+                permit = pool.acquire() => permit,
+            };
             let sent = Instant::now();
             let result = self.attempt_in_time(model, prepared, ordinal, context, *waited).await;
             let latency = sent.elapsed();
@@ -207,7 +216,12 @@ impl Client {
             if let Some(on_retry) = context.on_retry {
                 on_retry(&Retry { model: &model.name, pause, failure: &failure });
             }
-            tokio::time::sleep(pause).await;
+            tokio::select! {
+                () = context.stop.cancelled() => {
+                    return Err(CallError { failure, retries: waited.retries });
+                }
+                () = tokio::time::sleep(pause) => {}
+            }
             waited.spent += pause;
             waited.retries += 1;
             if failure.kind != ErrorKind::RateLimit {
@@ -248,26 +262,17 @@ impl Client {
         let limit = self.retry.attempt_timeout.map_or(left, |limit| limit.min(left));
         let attempt = self.attempt(model, prepared, ordinal, context);
         tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| {
-            Err(Failure {
-                kind: ErrorKind::Timeout,
-                message: format!("no complete answer within {} s", limit.as_secs_f64()),
-                status: None,
-                code: None,
-                retry_after: None,
-            })
+            let seconds = limit.as_secs_f64();
+            Err(Failure::local(
+                ErrorKind::Timeout,
+                format!("no complete answer within {seconds} s"),
+            ))
         })
     }
 }
 
 fn cancelled(retries: u32) -> CallError {
-    let failure = Failure {
-        kind: ErrorKind::Cancelled,
-        message: "cancelled".to_owned(),
-        status: None,
-        code: None,
-        retry_after: None,
-    };
-    CallError { failure, retries }
+    CallError { failure: Failure::local(ErrorKind::Cancelled, "cancelled"), retries }
 }
 
 /// Uniform between 0 and 1. Pauses need not be reproducible, answers must be.

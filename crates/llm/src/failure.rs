@@ -28,9 +28,23 @@ pub struct Failure {
     pub code: Option<String>,
     /// How long the provider asks to wait; only where waiting can help.
     pub retry_after: Option<Duration>,
+    /// The answer's headers: limits can be learned from refusals too. Empty when there was none.
+    pub headers: Box<HeaderMap>,
 }
 
 impl Failure {
+    /// A failure that is not the provider's own.
+    pub(crate) fn local(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Failure {
+            kind,
+            message: message.into(),
+            status: None,
+            code: None,
+            retry_after: None,
+            headers: Box::default(),
+        }
+    }
+
     /// The failure that an error object inside an answer or a stream describes.
     pub(crate) fn inside(wire: Wire, error: &Value) -> Self {
         let report = Report::from_value(error);
@@ -66,6 +80,7 @@ impl Failure {
             status,
             code,
             retry_after,
+            headers: Box::new(headers.cloned().unwrap_or_default()),
         }
     }
 }

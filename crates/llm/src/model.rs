@@ -47,7 +47,10 @@ pub enum ModelError {
         /// Why not.
         reason: String,
     },
-    /// An environment variable is missing or empty.
+    /// The environment variable of the key is missing or empty.
+    #[error("environment variable {0} is not set")]
+    MissingKey(String),
+    /// A header or query names an environment variable that is missing.
     #[error("environment variable {0} is not set")]
     MissingVariable(String),
     /// A header cannot be sent.
@@ -128,7 +131,7 @@ impl Model {
                 let headers = headers(config, provider, wire, &base, environment, &mut secrets)?;
                 let mut query = Vec::new();
                 for (name, value) in &config.query {
-                    query.push((name.clone(), expand(value, environment, &mut secrets)?));
+                    query.push((name.clone(), expand(name, value, environment, &mut secrets)?));
                 }
                 let additions = additions_of(config);
                 let server = Server { wire, base, query, headers, additions };
@@ -138,7 +141,7 @@ impl Model {
         let account = secrets.first().map_or(0, account_of);
         Ok(Model {
             pool: PoolKey { endpoint, model: name.clone(), account },
-            prices: prices(config, provider, &name),
+            prices: prices(config, provider, &name, &route),
             name,
             limits: config.limits,
             stream: config.stream,
@@ -186,11 +189,14 @@ impl Model {
     }
 }
 
-/// The simulated models are free unless the user gives a price; everything else is looked up.
-fn prices(config: &ModelConfig, provider: &Provider, name: &str) -> PriceSource {
+/// The simulated models are free unless the user gives a price, and what a server on this machine
+/// costs only the user can know; everything else is looked up.
+fn prices(config: &ModelConfig, provider: &Provider, name: &str, route: &Route) -> PriceSource {
+    let is_local = matches!(route, Route::Http(server) if is_loopback(&server.base));
     match config.prices {
         Some(prices) => PriceSource::Given(prices),
         None if name.starts_with("sim/") => PriceSource::Given(Prices::default()),
+        None if is_local => PriceSource::Unknown,
         None => PriceSource::look_up(provider.catalogue_id, name),
     }
 }
@@ -253,11 +259,11 @@ fn headers(
         }
         // A local server, and a key in a header of the user's own, need no variable.
         None if is_loopback(base) || KEY_HEADERS.iter().any(|name| given(name)) => {}
-        None => return Err(ModelError::MissingVariable(variable.to_owned())),
+        None => return Err(ModelError::MissingKey(variable.to_owned())),
     }
     for (name, value) in &config.headers {
         let bad = || ModelError::BadHeader(name.clone());
-        let value = expand(value, environment, secrets)?;
+        let value = expand(name, value, environment, secrets)?;
         let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| bad())?;
         value.set_sensitive(true);
         headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?, value);
@@ -265,17 +271,54 @@ fn headers(
     Ok(headers)
 }
 
-/// Takes `$NAME` from the environment; what comes from there is a secret.
+/// Puts environment variables in for `$NAME` and `${NAME}`; `$$` is a dollar sign.
+///
+/// What comes from the environment is a secret, and so is what a name such as `authorization` or
+/// `api_token` carries. Other values are not: taking `application/json` out of answers would change
+/// them.
 fn expand(
+    name: &str,
     value: &str,
     environment: Environment<'_>,
     secrets: &mut Vec<SecretString>,
 ) -> Result<SecretString, ModelError> {
-    let Some(name) = value.strip_prefix('$') else { return Ok(value.to_owned().into()) };
-    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
-    let found = environment(name).ok_or_else(|| ModelError::MissingVariable(name.to_owned()))?;
-    secrets.push(found.clone().into());
-    Ok(found.into())
+    let mut expanded = String::new();
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once('$') {
+        expanded.push_str(before);
+        if let Some(after) = after.strip_prefix('$') {
+            expanded.push('$');
+            rest = after;
+            continue;
+        }
+        let (variable, after) =
+            match after.strip_prefix('{').and_then(|after| after.split_once('}')) {
+                Some(braced) => braced,
+                None => {
+                    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                    after.split_at(after.find(|c| !is_name(c)).unwrap_or(after.len()))
+                }
+            };
+        let found = environment(variable)
+            .ok_or_else(|| ModelError::MissingVariable(variable.to_owned()))?;
+        expanded.push_str(&found);
+        secrets.push(found.into());
+        rest = after;
+    }
+    expanded.push_str(rest);
+    if names_a_secret(name) {
+        // In `Bearer …` only the last word is one.
+        let secret = expanded.rsplit(' ').next().unwrap_or(&expanded);
+        secrets.push(secret.to_owned().into());
+    }
+    Ok(expanded.into())
+}
+
+fn names_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["auth", "cookie", "key", "pass", "secret", "sig", "token"]
+        .iter()
+        .any(|part| name.contains(part))
 }
 
 /// Tells apart what users add to requests: answers may depend on it. Variables count by name, so
@@ -314,7 +357,7 @@ mod tests {
         assert_eq!(error.to_string(), "environment variable ANTHROPIC_API_KEY is not set");
         let own = ModelConfig { api_key_env: Some("MY_KEY".to_owned()), ..config };
         let error = Model::resolve(&own, &|_| Some("  ".to_owned())).unwrap_err();
-        assert_eq!(error, ModelError::MissingVariable("MY_KEY".to_owned()));
+        assert_eq!(error, ModelError::MissingKey("MY_KEY".to_owned()));
     }
 
     #[test]
@@ -326,6 +369,27 @@ mod tests {
             };
             assert!(Model::resolve(&config, &no_environment).is_ok(), "{base_url}");
         }
+    }
+
+    #[test]
+    fn variables_are_put_in_wherever_they_stand() {
+        let environment = |name: &str| (name == "TOKEN").then(|| "token-value".to_owned());
+        let expanded = |name: &str, value: &str| {
+            let mut secrets = Vec::new();
+            let value = expand(name, value, &environment, &mut secrets)?;
+            let secrets = secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect();
+            Ok::<(String, Vec<String>), ModelError>((value.expose_secret().to_owned(), secrets))
+        };
+        let found = |value: &str, secrets: &[&str]| {
+            Ok((value.to_owned(), secrets.iter().map(|&secret| secret.to_owned()).collect()))
+        };
+        assert_eq!(expanded("x", "$TOKEN"), found("token-value", &["token-value"]));
+        assert_eq!(expanded("x", "a ${TOKEN}b"), found("a token-valueb", &["token-value"]));
+        assert_eq!(expanded("x", "costs $$5"), found("costs $5", &[]));
+        assert_eq!(expanded("Authorization", "Bearer abc"), found("Bearer abc", &["abc"]));
+        assert_eq!(expanded("accept", "application/json"), found("application/json", &[]));
+        let missing = ModelError::MissingVariable("GONE".to_owned());
+        assert_eq!(expanded("x", "Bearer $GONE"), Err(missing));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use support::{Fake, Reply, ask, client, client_with, model, model_with, outline, resolve};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -328,4 +329,26 @@ async fn cost_comes_from_usage_and_prices() {
         let call = client(&fake).call(&model, ask("hello"), &CallContext::default()).await;
         assert_eq!(call.unwrap().cost, cost, "{name}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_call_makes_no_other_attempt() {
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    let on_retry = move |_: &Retry<'_>| stopping.cancel();
+    let fake = Fake::always(Reply::throttled("60"));
+    let context =
+        CallContext { stop: stop.clone(), on_retry: Some(&on_retry), ..CallContext::default() };
+    let error = client(&fake).call(&model(), ask("hello"), &context).await.unwrap_err();
+    assert_eq!((error.failure.kind, fake.count()), (ErrorKind::RateLimit, 1));
+    let error = client(&fake).call(&model(), ask("hello"), &context).await.unwrap_err();
+    assert_eq!((error.failure.kind, fake.count()), (ErrorKind::Cancelled, 1));
+}
+
+#[tokio::test]
+async fn a_refusal_keeps_its_headers() {
+    let fake = Fake::always(Reply::error(400, "x", "y").header("x-ratelimit-limit-requests", "5"));
+    let error =
+        client(&fake).call(&model(), ask("hello"), &CallContext::default()).await.unwrap_err();
+    assert_eq!(error.failure.headers["x-ratelimit-limit-requests"], "5");
 }

@@ -262,3 +262,11 @@ async fn a_stream_that_stays_open_after_its_end_is_read_all_the_same() {
     let reply = events(&chat_events(&["hello"])).endless();
     assert_eq!(streamed(reply, true).await.0, "hello");
 }
+
+#[tokio::test]
+async fn a_redirection_names_the_place_and_the_remedy() {
+    let reply = Reply::status(302, "").header("location", "https://elsewhere.example/v1");
+    let (kind, message) = failure(reply).await;
+    assert_eq!(kind, ErrorKind::InvalidRequest);
+    assert_eq!(message, "redirected to https://elsewhere.example/v1; is the base_url right?");
+}

@@ -187,3 +187,16 @@ async fn an_error_is_not_kept() {
     let call = shelf.client("run", &counting()).call(&model(), ask("hello"), &trial(1)).await;
     assert!(!call.unwrap().cached);
 }
+
+#[tokio::test]
+async fn samples_do_not_share_answers() {
+    let shelf = Shelf::new();
+    let client = shelf.client("run", &counting());
+    let mut texts = Vec::new();
+    for sample in ["one case", "another case"] {
+        let context = CallContext { sample, ..trial(1) };
+        let call = client.call(&model(), ask("hello"), &context).await.unwrap();
+        texts.push(call.response.text());
+    }
+    assert_ne!(texts[0], texts[1]);
+}

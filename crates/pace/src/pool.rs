@@ -75,11 +75,6 @@ impl Pool {
     pub fn in_flight(&self) -> u32 {
         self.limits.connections.saturating_sub(self.window.available_permits() as u32)
     }
-
-    /// How many permits may be out.
-    pub fn limit(&self) -> u32 {
-        self.limits.connections.max(1)
-    }
 }
 
 /// The right to have one request in flight; dropping it gives it back.

@@ -1,51 +1,48 @@
 //! What went wrong, in a few lines.
 
-use bakeoff_core::{Status, TrialResult};
+use bakeoff_core::{Status, TrialKey, TrialResult};
 use std::collections::BTreeMap;
 
 /// Collects failures as trials end, without holding all of them.
+///
+/// What is shown does not depend on the order in which they ended.
 #[derive(Debug)]
 pub struct Failures {
     most: usize,
-    shown: Vec<Failure>,
-    left_out: u64,
+    /// The first of all failures, in the order of target, case and trial.
+    first: BTreeMap<TrialKey, String>,
+    failed: usize,
     /// Errors with the same message are one line, however many trials had them.
     errors: BTreeMap<(String, String), u64>,
-}
-
-/// A trial that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// Target, case and trial.
-    pub name: String,
-    /// Which check found what.
-    pub reason: String,
 }
 
 impl Failures {
     /// Keeps at most so many.
     pub fn new(most: usize) -> Failures {
-        Failures { most, shown: Vec::new(), left_out: 0, errors: BTreeMap::new() }
+        Failures { most, first: BTreeMap::new(), failed: 0, errors: BTreeMap::new() }
     }
 
     /// Looks at a trial that ended.
     pub fn add(&mut self, result: &TrialResult) {
         match (result.status, &result.attempt.error) {
-            (Status::Failed, _) if self.shown.len() < self.most => {
-                self.shown.push(Failure { name: name(result), reason: reason(result) });
-            }
-            (Status::Failed, _) => self.left_out += 1,
-            (Status::Error, Some(error)) => {
-                let key = (result.key.target.clone(), error.message.clone());
-                // A message that is different every time must not fill the memory.
-                if self.errors.len() < self.most || self.errors.contains_key(&key) {
-                    *self.errors.entry(key).or_default() += 1;
-                } else {
-                    *self
-                        .errors
-                        .entry((result.key.target.clone(), "other errors".to_owned()))
-                        .or_default() += 1;
+            (Status::Failed, _) => {
+                self.failed += 1;
+                let is_first =
+                    self.first.last_key_value().is_none_or(|(last, _)| result.key < *last);
+                if is_first || self.first.len() < self.most {
+                    self.first.insert(result.key.clone(), reason(result));
                 }
+                if self.first.len() > self.most {
+                    self.first.pop_last();
+                }
+            }
+            (Status::Error, Some(error)) => {
+                let mut key = (result.key.target.clone(), plain(&error.message));
+                // A message that is different every time must not fill the memory.
+                if self.errors.len() >= self.most && !self.errors.contains_key(&key) {
+                    key.1 = "other errors".to_owned();
+                }
+                *self.errors.entry(key).or_default() += 1;
             }
             _ => {}
         }
@@ -53,11 +50,11 @@ impl Failures {
 
     /// The lines to show; none when nothing went wrong.
     pub fn lines(&self) -> Vec<String> {
-        let failed = self
-            .shown
-            .iter()
-            .map(|failure| format!("failed  {}: {}", failure.name, failure.reason));
-        let more = (self.left_out > 0).then(|| format!("… and {} more that failed", self.left_out));
+        let failed = self.first.iter().map(|(key, reason)| {
+            format!("failed  {} / {} #{}: {reason}", key.target, key.case, key.trial)
+        });
+        let left_out = self.failed - self.first.len();
+        let more = (left_out > 0).then(|| format!("… and {left_out} more that failed"));
         let errors = self.errors.iter().map(|((target, message), count)| {
             let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
             format!("error   {target}: {message} ({times})")
@@ -66,8 +63,9 @@ impl Failures {
     }
 }
 
-fn name(result: &TrialResult) -> String {
-    format!("{} / {} #{}", result.key.target, result.key.case, result.key.trial)
+/// On one line, without what would confuse a terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn reason(result: &TrialResult) -> String {
@@ -82,7 +80,10 @@ fn reason(result: &TrialResult) -> String {
     let last_words = attempt.stderr.lines().rfind(|line| !line.trim().is_empty());
     if let (Some(1..), Some(words)) = (attempt.exit_code, last_words) {
         const MOST: usize = 120;
-        reason.push_str(&format!("; it said: {}", words.chars().take(MOST).collect::<String>()));
+        reason.push_str(&format!(
+            "; it said: {}",
+            plain(words).chars().take(MOST).collect::<String>()
+        ));
     }
     reason
 }
@@ -90,7 +91,7 @@ fn reason(result: &TrialResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bakeoff_core::{Attempt, CheckResult, ErrorKind, TrialError, TrialKey};
+    use bakeoff_core::{Attempt, CheckResult, ErrorKind, TrialError};
 
     fn result(case: &str, status: Status, message: &str) -> TrialResult {
         let check = CheckResult {
@@ -114,10 +115,10 @@ mod tests {
     #[test]
     fn failures_are_cut_and_equal_errors_are_one_line() {
         let mut failures = Failures::new(1);
-        failures.add(&result("a", Status::Failed, "got Rome"));
         failures.add(&result("b", Status::Failed, "got Oslo"));
+        failures.add(&result("a", Status::Failed, "got Rome"));
         failures.add(&result("c", Status::Passed, ""));
-        for message in ["503: busy", "503: busy", "reset 1", "reset 2"] {
+        for message in ["503:\nbusy", "503: busy", "reset 1", "reset 2"] {
             failures.add(&result("d", Status::Error, message));
         }
         let mut program = result("e", Status::Failed, "");

@@ -5,5 +5,5 @@
 mod failures;
 mod table;
 
-pub use failures::{Failure, Failures};
+pub use failures::Failures;
 pub use table::summary_table;

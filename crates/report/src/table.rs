@@ -3,7 +3,7 @@
 use bakeoff_core::{Summary, TargetSummary, Verdict};
 use comfy_table::{CellAlignment, Table, presets};
 
-/// One line per target, best pass rate first in what it says and the suite's order in rows.
+/// One line per target, in the suite's order.
 pub fn summary_table(summary: &Summary) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -26,7 +26,9 @@ pub fn summary_table(summary: &Summary) -> String {
         table.add_row([
             target.target.clone(),
             verdict(target),
-            target.mean_pass_rate.map_or_else(|| "–".to_owned(), percent),
+            target
+                .mean_pass_rate
+                .map_or_else(|| "–".to_owned(), |rate| percent(rate, digits(target))),
             interval(target),
             format!("{}/{}", target.passed, target.total_cases),
             target.errors.to_string(),
@@ -56,15 +58,34 @@ fn verdict(target: &TargetSummary) -> String {
 }
 
 fn interval(target: &TargetSummary) -> String {
+    let digits = digits(target);
     target.interval.map_or_else(
         || "–".to_owned(),
-        |interval| format!("{} – {}", percent(interval.low), percent(interval.high)),
+        |interval| {
+            format!("{} – {}", percent(interval.low, digits), percent(interval.high, digits))
+        },
     )
 }
 
-/// Whole percents: no interval here is narrow enough for more.
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
+/// No more digits than the interval allows, and enough to see it.
+fn digits(target: &TargetSummary) -> usize {
+    let width = target.interval.map_or(1.0, |interval| interval.high - interval.low);
+    match width {
+        0.03.. => 0,
+        0.003.. => 1,
+        _ => 2,
+    }
+}
+
+/// 0 % and 100 % are said only of what is exactly that.
+fn percent(share: f64, digits: usize) -> String {
+    let unit = 10_f64.powi(-(digits as i32));
+    let shown = match share * 100.0 {
+        percent if share > 0.0 && percent < unit / 2.0 => unit,
+        percent if share < 1.0 && percent > 100.0 - unit / 2.0 => 100.0 - unit,
+        percent => percent,
+    };
+    format!("{shown:.digits$} %")
 }
 
 fn cost(target: &TargetSummary) -> String {
@@ -153,6 +174,18 @@ mod tests {
         small   FAILED               50 %    15 % – 85 %    2/4       0  812 ms  2.0 s    12 k  $0.0012
         broken  (inconclusive)          –              –    2/4       0       –      –       –        –
         "#);
+    }
+
+    #[test]
+    fn rounding_hides_nothing() {
+        assert_eq!(
+            [percent(1.0, 0), percent(0.9997, 0), percent(0.9997, 2)],
+            ["100 %", "99 %", "99.97 %"]
+        );
+        assert_eq!(
+            [percent(0.0, 0), percent(0.0003, 0), percent(0.5, 1)],
+            ["0 %", "1 %", "50.0 %"]
+        );
     }
 
     #[test]

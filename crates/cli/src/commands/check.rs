@@ -1,7 +1,7 @@
 //! `bakeoff check`: everything that can be known without a call.
 
 use crate::arguments::CheckArguments;
-use crate::printer::Printer;
+use crate::printer::{Printer, count};
 use crate::{problems, settings};
 use bakeoff_core::ExitCode;
 use bakeoff_eval::{Suite, estimate};
@@ -17,11 +17,11 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
     let plan = estimate(&suite);
     printer.data(format!("{}: nothing is wrong with {}", suite.name, suite.path.display()));
     printer.data(format!(
-        "{} cases × {} targets × {} trials = {} trials",
-        plan.cases,
-        plan.targets.len(),
-        plan.trials,
-        plan.total_trials()
+        "{} × {} × {} = {}",
+        count(plan.cases, "case"),
+        count(plan.targets.len() as u64, "target"),
+        count(plan.trials.into(), "trial"),
+        count(plan.total_trials(), "trial"),
     ));
     for target in &plan.targets {
         let tokens = target
@@ -33,13 +33,20 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
             (None, _) => String::new(),
         };
         printer.data(format!(
-            "  {} ({}): {} trials{}{cost}",
+            "  {} ({}): {}{}{cost}",
             target.name,
             target.what,
-            target.trials,
+            count(target.trials, "trial"),
             tokens.unwrap_or_default()
         ));
     }
-    printer.data(format!("estimated cost: {}", plan.total_cost()));
+    let models = || plan.targets.iter().filter(|target| target.usage.is_some());
+    let priced = models().filter(|target| target.cost.is_some()).count();
+    let cost = match (priced, models().count()) {
+        (0, 1..) => "unknown".to_owned(),
+        (priced, models) if priced < models => format!("at least {}", plan.total_cost()),
+        _ => plan.total_cost().to_string(),
+    };
+    printer.data(format!("estimated cost: {cost}"));
     ExitCode::Passed
 }

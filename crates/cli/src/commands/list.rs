@@ -49,7 +49,7 @@ fn as_json(run: &StoredRun) -> serde_json::Value {
     match &run.state {
         RunState::Finished { suite, verdict, targets } => json!({
             "run_id": run.id,
-            "run_dir": run.path,
+            "run_dir": run.path.display().to_string(),
             "suite": suite,
             "verdict": verdict,
             "targets": targets
@@ -58,7 +58,7 @@ fn as_json(run: &StoredRun) -> serde_json::Value {
                 .collect::<Vec<_>>(),
         }),
         RunState::Unfinished { trials } => {
-            json!({"run_id": run.id, "run_dir": run.path, "verdict": null, "trials": trials})
+            json!({"run_id": run.id, "run_dir": run.path.display().to_string(), "verdict": null, "trials": trials})
         }
     }
 }

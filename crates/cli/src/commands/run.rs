@@ -1,22 +1,21 @@
 //! `bakeoff run`.
 
 use crate::arguments::RunArguments;
-use crate::printer::{Printer, chain};
-use crate::progress::Progress;
+use crate::printer::{Printer, chain, count};
+use crate::progress::{Progress, Voice};
 use crate::{problems, settings};
 use bakeoff_core::{Event, ExitCode, Verdict};
 use bakeoff_eval::{Error, Finished, Run, RunConfig, Stopper, Suite};
 use bakeoff_report::{Failures, summary_table};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Failures shown at the end; the rest is in the run's folder.
 const FAILURES_SHOWN: usize = 10;
 
-pub(crate) fn run(arguments: RunArguments, printer: &Printer) -> ExitCode {
-    let printer = Printer { quiet: printer.quiet || arguments.quiet };
+pub(crate) fn run(arguments: RunArguments) -> ExitCode {
+    let printer = Printer::new(arguments.quiet);
     settings::raise_file_limit();
-    let suite = match Suite::load(&arguments.suite, &settings::variable) {
+    let suite = match Suite::load_targets(&arguments.suite, &arguments.targets, &settings::variable)
+    {
         Ok(suite) => suite,
         Err(found) => {
             problems::show(&found, &printer);
@@ -51,7 +50,7 @@ pub(crate) fn run(arguments: RunArguments, printer: &Printer) -> ExitCode {
             summary: Box::new(finished.summary),
         });
     }
-    code
+    printer.settle(code)
 }
 
 /// How a run is shown.
@@ -78,7 +77,7 @@ fn config(arguments: RunArguments) -> RunConfig {
         max_retries: arguments.max_retries,
         attempt_timeout: arguments.attempt_timeout,
         transport: None,
-        arguments: std::env::args().collect(),
+        arguments: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     }
 }
 
@@ -86,17 +85,18 @@ async fn execute(run: Run, show: &Show, printer: &Printer) -> Result<(Finished, 
     let plan = run.plan();
     if !show.json {
         printer.talk(format!(
-            "{}: {} cases × {} targets × {} trials = {} trials",
+            "{}: {} × {} × {} = {}",
             plan.suite,
-            plan.cases,
-            plan.targets.len(),
-            plan.trials,
-            plan.total
+            count(plan.cases, "case"),
+            count(plan.targets.len() as u64, "target"),
+            count(plan.trials.into(), "trial"),
+            count(plan.total, "trial"),
         ));
     }
     let stopper = Stopper::default();
-    let listening = tokio::spawn(stop_on_signal(stopper.clone()));
     let mut progress = Progress::new(&plan, show.hidden, show.plain);
+    let voice = (!printer.quiet).then(|| progress.voice());
+    let listening = tokio::spawn(stop_on_signal(stopper.clone(), voice));
     let mut failures = Failures::new(FAILURES_SHOWN);
     let mut listen = |event: &Event| {
         if show.json {
@@ -119,22 +119,28 @@ async fn execute(run: Run, show: &Show, printer: &Printer) -> Result<(Finished, 
     Ok((finished?, failures))
 }
 
-/// The first Ctrl-C lets trials finish, the second ends them, a third ends this process.
-async fn stop_on_signal(stopper: Stopper) {
-    let stopping = Arc::new(AtomicBool::new(false));
-    loop {
-        if tokio::signal::ctrl_c().await.is_err() {
-            return;
+/// The first Ctrl-C (or a pipeline's wish to end) lets trials finish, the second ends them.
+async fn stop_on_signal(stopper: Stopper, voice: Option<Voice>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let say = |line: &str| {
+        if let Some(voice) = &voice {
+            voice.say(line);
         }
-        let printer = Printer::default();
-        if stopping.swap(true, Ordering::Relaxed) {
-            printer.talk("ending the trials that are under way");
-            stopper.abort();
-        } else {
-            printer.talk(
-                "stopping: waiting for the trials that are under way; Ctrl-C again ends them",
-            );
+    };
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else { return };
+    for first in [true, false] {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+        if first {
+            say("stopping: waiting for the trials that are under way; Ctrl-C again ends them");
             stopper.stop();
+        } else {
+            say("ending the trials that are under way");
+            stopper.abort();
         }
     }
 }
@@ -152,13 +158,15 @@ fn conclude(finished: &Finished, failures: &Failures, printer: &Printer) {
         Verdict::Failed => "failed",
         Verdict::Inconclusive => "inconclusive",
     };
+    let interrupted =
+        if finished.exit_code == ExitCode::Interrupted { " (interrupted)" } else { "" };
     printer.data("");
-    printer.data(format!("verdict: {verdict}"));
+    printer.data(format!("verdict: {verdict}{interrupted}"));
     printer.talk(format!("results: {}", finished.folder.path.display()));
     let missing: u64 = summary.targets.iter().map(|target| target.errors + target.skipped).sum();
     if summary.verdict == Verdict::Inconclusive && missing > 0 {
-        printer
-            .talk(format!("  hint: {missing} trials have no result; the verdict depends on them"));
+        let missing = count(missing, "trial");
+        printer.talk(format!("  hint: {missing} without a result; the verdict depends on them"));
     }
 }
 
@@ -168,6 +176,10 @@ fn failed(error: &Error, printer: &Printer) -> ExitCode {
             let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
             printer.error(format!("{message}{code}"), hint.as_deref());
             ExitCode::Usage
+        }
+        error @ Error::Create { .. } => {
+            printer.error(chain(error), Some("`--out` names the folder of all runs"));
+            ExitCode::Internal
         }
         error => {
             printer.error(chain(error), None);

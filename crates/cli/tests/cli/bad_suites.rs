@@ -421,3 +421,74 @@ fn an_empty_suite() {
     error: 2 problems; nothing was called
     "#);
 }
+
+#[test]
+fn programs_that_are_not_there() {
+    insta::assert_snapshot!(shown(&target("command = [\"no-such-program\", \"x\"]")), @r#"
+    error: cannot run `no-such-program`: there is no such program
+     --> bakeoff.toml:4:12
+      |
+    4 | command = ["no-such-program", "x"]
+      |            ^^^^^^^^^^^^^^^^^
+      |
+      = help: name a program on the PATH, or an executable file beside the suite
+    error: 1 problem; nothing was called
+    "#);
+    let place =
+        Workplace::with_suite(&target("command = [\"./cases.jsonl\"]")).write("cases.jsonl", CASES);
+    assert!(place.run(&["check"]).stderr.contains("it is not executable"));
+}
+
+#[test]
+fn templates_that_fail_for_every_case() {
+    insta::assert_snapshot!(shown(&target("model = \"sim/echo\"\nsystem = \"{{ country | nofilter }} {{ 1 / 0 }}\"")), @r#"
+    error: the template fails: unknown filter: filter nofilter is unknown
+     --> bakeoff.toml:5:10
+      |
+    5 | system = "{{ country | nofilter }} {{ 1 / 0 }}"
+      |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn missing_variables_of_headers() {
+    insta::assert_snapshot!(shown(&format!(
+        "[models.a]\nprovider = \"openai\"\nmodel = \"x\"\nbase_url = \"http://127.0.0.1:1/v1\"\nheaders = {{ authorization = \"Bearer $TOKEN\" }}\n{}",
+        target("model = \"a\"")
+    )), @r#"
+    error: environment variable TOKEN is not set
+     --> bakeoff.toml:5:11
+      |
+    5 | headers = { authorization = "Bearer $TOKEN" }
+      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: `export TOKEN=…`; a dollar sign itself is written `$$`
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn many_problems_of_a_file_are_counted_and_few_are_shown() {
+    let cases = "{\"id\": \"a\", \"country\": \"x\", \"expected\": \"y\"}\n".repeat(20_000);
+    let place = Workplace::with_suite(&target("model = \"sim/echo\"")).write("cases.jsonl", cases);
+    let ran = place.run(&["check"]);
+    assert_eq!((ran.code, ran.stderr.matches("is used twice").count()), (2, 20));
+    assert!(ran.stderr.contains("and 19979 more problems in this file"), "{}", ran.stderr);
+}
+
+#[test]
+fn places_in_json_and_toml_cases() {
+    for (name, cases, place) in [
+        ("cases.json", "[\n  {\"country\": 1, \"expected\": 2},\n  [3]\n]", "cases.json:3:3"),
+        ("cases.json", "[\n{\"id\": \"a\"},\n{\"id\": \"a\"}\n]", "cases.json:3:1"),
+        ("cases.toml", "\n[case]\nid = \"a\"\n", "cases.toml:2:1"),
+        ("cases.toml", "case = \"x\"\n", "cases.toml:1:8"),
+        ("cases.jsonl", "\n   {\"id\": \"a\",}\n", "cases.jsonl:2:15"),
+    ] {
+        let suite = target("model = \"sim/echo\"").replace("cases.jsonl", name);
+        let ran = Workplace::with_suite(&suite).write(name, cases).run(&["check"]);
+        assert_eq!(ran.code, 2);
+        assert!(ran.stderr.contains(place), "{place}:\n{}", ran.stderr);
+    }
+}

@@ -15,9 +15,9 @@ fn python() -> Result<PathBuf, String> {
         return Ok(python);
     }
     succeeded(Command::new("python3").args(["-m", "venv"]).arg(&folder).output())?;
-    let install =
-        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "openai", "anthropic"];
-    succeeded(Command::new(&python).args(install).output())?;
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    let versions = include_str!("clients.txt").split_whitespace();
+    succeeded(Command::new(&python).args(install).args(versions).output())?;
     has_clients(&python).map(|()| python)
 }
 

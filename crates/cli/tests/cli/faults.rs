@@ -126,13 +126,14 @@ fn a_program_that_runs_too_long_is_an_error_and_its_output_is_kept() {
     assert_eq!(place.trials()[0]["attempt"]["output"], "begun\n");
 }
 
-#[test]
-fn ctrl_c_lets_trials_finish_and_keeps_what_is_done() {
-    // The program interrupts the run it is part of, and goes on until the run has taken notice.
+/// A run that its own program interrupts with this signal; the program goes on until the run has
+/// taken notice.
+fn interrupted_by(signal: &str) {
     let place = Workplace::new();
     let there = place.path().display().to_string();
-    let program =
-        format!("kill -INT $(cat {there}/pid); until grep -q stopping {there}/talk; do :; done");
+    let program = format!(
+        "kill -{signal} $(cat {there}/pid); until grep -q stopping {there}/talk; do :; done"
+    );
     let place = place.write(
         "bakeoff.toml",
         format!(
@@ -144,9 +145,38 @@ fn ctrl_c_lets_trials_finish_and_keeps_what_is_done() {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &run]).current_dir(place.path()).env("BAKEOFF_CACHE_DIR", place.path());
     let output = shell.output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stdout));
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{shown}");
+    assert!(shown.contains("verdict: inconclusive (interrupted)"), "{shown}");
     assert_eq!(outcomes(&place), ["p: passed"]);
     let summary = place.summary();
     assert_eq!(summary["verdict"], "inconclusive");
     assert_eq!(summary["targets"][0]["skipped"], 2);
+    assert!(!place.run_folder().join("work").exists());
+}
+
+#[test]
+fn ctrl_c_lets_trials_finish_and_keeps_what_is_done() {
+    interrupted_by("INT");
+}
+
+#[test]
+fn a_pipeline_that_ends_the_run_is_heard() {
+    interrupted_by("TERM");
+}
+
+#[test]
+fn cases_that_change_under_a_run_end_it_and_what_was_done_is_kept() {
+    // The program replaces the cases after the first trial.
+    let suite = "[suite]\nparallel = 1\ntrials = 3\n[[target]]\nname = \"p\"\ncommand = [\"sh\", \"-c\", \"echo '{\\\"id\\\": \\\"z\\\"}' > HERE/cases.jsonl\"]\nprompt = \"\"\n[cases]\nfile = \"cases.jsonl\"\n";
+    let place = Workplace::new();
+    let here = place.path().display().to_string();
+    let place = place
+        .write("bakeoff.toml", suite.replace("HERE", &here))
+        .write("cases.jsonl", "{\"id\": \"a\"}\n");
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 4, "{}", ran.shown());
+    assert!(ran.stderr.contains("case number 1 is no longer the one it was"), "{}", ran.stderr);
+    assert_eq!(outcomes(&place), ["p: passed"]);
+    assert!(!place.run_folder().join("summary.json").exists());
 }

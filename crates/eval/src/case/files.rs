@@ -1,6 +1,7 @@
 //! The formats of case files.
 
 use crate::problem::{Place, Problem};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -92,11 +93,11 @@ fn json_problem(path: &Path, line: usize, text: &str, error: &serde_json::Error)
     let message = message.split(" at line ").next().unwrap_or_default();
     let mut problem = line_problem(path, line, text, format!("not JSON: {message}"));
     if let Some(place) = &mut problem.place {
-        let end = place.excerpt.len();
-        let start = error.column().saturating_sub(1).min(end);
-        if place.excerpt.is_char_boundary(start) {
-            place.column = place.excerpt[..start].chars().count() + 1;
-            place.span = start..end;
+        let start = error.column().saturating_sub(1);
+        // Of a long line only the beginning is shown.
+        if let Some(before) = text.get(..start) {
+            place.column = before.chars().count() + 1;
+            place.span = start.min(place.excerpt.len())..place.excerpt.len();
         }
     }
     problem
@@ -134,13 +135,13 @@ fn json_lines(path: PathBuf) -> Rows {
             Err(error) => return Some(Err(io_problem(&path, &error))),
         };
         let text = match std::str::from_utf8(&bytes) {
-            Ok(text) => text.trim_start_matches('\u{feff}').trim(),
+            Ok(text) => text.trim_start_matches('\u{feff}').trim_end(),
             Err(_) => {
                 let text = String::from_utf8_lossy(&bytes);
                 return Some(Err(line_problem(&path, number, &text, "not UTF-8".to_owned())));
             }
         };
-        if text.is_empty() {
+        if text.trim().is_empty() {
             return None;
         }
         Some(match serde_json::from_str::<Value>(text) {
@@ -188,21 +189,27 @@ fn read_text(path: &Path) -> Result<String, Problem> {
 
 fn json_rows(path: &Path) -> Result<Vec<Row>, Problem> {
     let text = read_text(path)?;
-    let problem = |line: usize, message: String| {
-        line_problem(
-            path,
-            line,
-            text.lines().nth(line.saturating_sub(1)).unwrap_or_default(),
-            message,
-        )
-    };
-    let rows: Vec<Value> = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-        .map_err(|error| problem(error.line(), format!("not a JSON array of cases: {error}")))?;
+    let rows: Vec<&RawValue> =
+        serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
+            let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
+            let message = format!("not a JSON array of cases: {error}");
+            line_problem(path, error.line(), line, message)
+        })?;
     rows.into_iter()
-        .enumerate()
-        .map(|(index, row)| match row {
-            Value::Object(fields) => Ok(Row { place: None, fields }),
-            _ => Err(problem(1, format!("case number {} must be a JSON object", index + 1))),
+        .map(|row| {
+            // Each row is a part of the text, so its address tells where.
+            let start = (row.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+            let place = Some(Box::new(Place::of(&text, start..start + row.get().len())));
+            match serde_json::from_str(row.get()) {
+                Ok(Value::Object(fields)) => Ok(Row { place, fields }),
+                _ => Err(Problem {
+                    code: None,
+                    message: "a case must be a JSON object".to_owned(),
+                    path: path.to_owned(),
+                    place,
+                    hint: None,
+                }),
+            }
         })
         .collect()
 }
@@ -218,8 +225,16 @@ fn toml_rows(path: &Path) -> Result<Vec<Row>, Problem> {
     };
     let table = toml::de::DeTable::parse(&text)
         .map_err(|error| problem(error.span().unwrap_or(0..0), error.message().to_owned()))?;
-    if let Some((key, _)) = table.get_ref().iter().find(|(key, _)| key.get_ref() != "case") {
-        return Err(problem(key.span(), format!("unknown key `{}`", key.get_ref())));
+    for (key, value) in table.get_ref() {
+        if key.get_ref() != "case" {
+            return Err(problem(key.span(), format!("unknown key `{}`", key.get_ref())));
+        }
+        let is_list = |value: &toml::de::DeValue<'_>| {
+            value.as_array().is_some_and(|items| items.iter().all(|item| item.get_ref().is_table()))
+        };
+        if !is_list(value.get_ref()) {
+            return Err(problem(value.span(), "`case` must be a list of tables".to_owned()));
+        }
     }
     let node = crate::suite::tree::Node::new(table.get_ref(), table.span());
     Ok(node

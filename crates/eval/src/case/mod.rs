@@ -41,6 +41,8 @@ pub struct Survey {
     pub ids: Arc<CaseIds>,
     /// Every field that at least one case has.
     pub fields: BTreeSet<String>,
+    /// The fields of the first case.
+    pub(crate) first: Option<Fields>,
     /// Changes when any case changes.
     pub digest: String,
     /// What is wrong.
@@ -85,13 +87,14 @@ impl CaseSource {
     pub(crate) fn survey(&self) -> Survey {
         let mut survey = Survey::default();
         let mut digest = blake3::Hasher::new();
-        let mut found = Vec::new();
+        let mut found = FewProblems::default();
         let ids: CaseIds = self
             .iter()
             .map(|case| match case {
                 Ok(case) => {
                     digest.update(case.fields.to_string().as_bytes()).update(b"\n");
                     note_fields(&case.fields, &mut survey.fields);
+                    survey.first.get_or_insert(case.fields);
                     case.id
                 }
                 Err(problem) => {
@@ -101,30 +104,68 @@ impl CaseSource {
                 }
             })
             .collect();
-        let repeated = ids.repeated().filter(|(first, _)| ids.get(*first) != Some(""));
-        found.extend(repeated.map(|(first, again)| self.repeated(&ids, first, again)));
-        found.sort_by_key(|problem| problem.place.as_ref().map(|place| place.line));
-        let more = found.len().saturating_sub(MOST_PROBLEMS);
-        found.truncate(MOST_PROBLEMS);
-        if let (1.., Some(last)) = (more, found.last_mut()) {
-            last.hint = Some(format!("{more} more problems in this file"));
-        }
-        Survey {
-            ids: Arc::new(ids),
-            digest: digest.finalize().to_hex().to_string(),
-            problems: found,
-            ..survey
-        }
+        self.note_repeated(&ids, &mut found);
+        survey.problems = found.finish();
+        survey.digest = digest.finalize().to_hex().to_string();
+        Survey { ids: Arc::new(ids), ..survey }
     }
 
-    fn repeated(&self, ids: &CaseIds, first: usize, again: usize) -> Problem {
-        Problem {
-            code: None,
-            message: format!("the case id `{}` is used twice", ids.get(again).unwrap_or_default()),
-            path: self.path().to_owned(),
-            place: self.format.rows(&self.path).nth(again).and_then(|row| row.ok()?.place),
-            hint: Some(format!("case number {} has it too; ids must be unique", first + 1)),
+    fn note_repeated(&self, ids: &CaseIds, found: &mut FewProblems) {
+        let repeated = ids.repeated().filter(|(first, _)| ids.get(*first) != Some(""));
+        let mut pairs: Vec<(usize, usize)> =
+            repeated.map(|(first, again)| (again, first)).collect();
+        if pairs.is_empty() {
+            return;
         }
+        // In the order of the file, which is read once more for their places.
+        pairs.sort_unstable();
+        let mut rows = self.format.rows(&self.path).enumerate();
+        for (again, first) in pairs {
+            if found.is_full() {
+                found.push_unseen();
+                continue;
+            }
+            let row = rows.find(|(index, _)| *index == again);
+            found.push(Problem {
+                code: None,
+                message: format!(
+                    "the case id `{}` is used twice",
+                    ids.get(again).unwrap_or_default()
+                ),
+                path: self.path.clone(),
+                place: row.and_then(|(_, row)| row.ok()?.place),
+                hint: Some(format!("case number {} has it too; ids must be unique", first + 1)),
+            });
+        }
+    }
+}
+
+/// The first problems of a file, and how many more there are.
+#[derive(Debug, Default)]
+struct FewProblems {
+    first: Vec<Problem>,
+    more: usize,
+}
+
+impl FewProblems {
+    fn is_full(&self) -> bool {
+        self.first.len() >= MOST_PROBLEMS
+    }
+
+    fn push(&mut self, problem: Problem) {
+        if self.is_full() { self.push_unseen() } else { self.first.push(problem) }
+    }
+
+    fn push_unseen(&mut self) {
+        self.more += 1;
+    }
+
+    fn finish(mut self) -> Vec<Problem> {
+        self.first.sort_by_key(|problem| problem.place.as_ref().map(|place| place.line));
+        if let (1.., Some(last)) = (self.more, self.first.last_mut()) {
+            last.hint = Some(format!("and {} more problems in this file", self.more));
+        }
+        self.first
     }
 }
 
@@ -144,6 +185,7 @@ impl Case {
             None => (index + 1).to_string(),
             Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
             Some(Value::Number(id)) => id.to_string(),
+            Some(Value::String(_)) => return Err("a case's `id` must not be empty".to_owned()),
             Some(other) => {
                 return Err(format!("a case's `id` must be text or a number, not {other}"));
             }

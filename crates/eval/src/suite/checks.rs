@@ -41,6 +41,10 @@ enum Word {
 impl Word {
     fn kind(self, value: String, ignore_case: bool) -> Result<Kind, String> {
         match self {
+            // It would be in every answer.
+            Word::Contains | Word::Regex if value.is_empty() => {
+                Err("the value is empty".to_owned())
+            }
             Word::Contains => Ok(Kind::Contains { value, ignore_case }),
             Word::Equals => Ok(Kind::Equals { value, ignore_case }),
             Word::Regex => Kind::regex(&value, ignore_case).map_err(|error| error.to_string()),
@@ -81,6 +85,8 @@ pub(super) fn read(
 ) -> Vec<CheckSpec> {
     let mut ids = BTreeSet::new();
     let nodes = root.tables("check");
+    let all = root.tables("target");
+    let known: Vec<&str> = all.iter().filter_map(|node| Some(node.text("name")?.value)).collect();
     let checks: Vec<CheckSpec> = nodes
         .iter()
         .filter_map(|node| {
@@ -95,7 +101,7 @@ pub(super) fn read(
             };
             let check = CheckSpec {
                 id,
-                targets: limited_to(node, targets, problems),
+                targets: limited_to(node, &known, problems),
                 negate: node.boolean("negate").unwrap_or(false),
                 required: node.boolean("required").unwrap_or(true),
                 weight: node.number("weight").unwrap_or(1.0),
@@ -108,7 +114,10 @@ pub(super) fn read(
         })
         .collect();
     let complete = checks.len() == nodes.len();
-    for (target, node) in targets.iter().zip(root.tables("target")) {
+    for target in targets {
+        let named =
+            |node: &Node<'_, '_>| node.text("name").is_some_and(|name| name.value == target.name);
+        let Some(node) = root.tables("target").into_iter().find(named) else { continue };
         if complete
             && !target.is_program()
             && !checks.iter().any(|check| check.applies_to(&target.name))
@@ -134,13 +143,12 @@ fn free_id(kind: &str, ids: &mut BTreeSet<String>) -> String {
     id
 }
 
-fn limited_to(node: &Node<'_, '_>, targets: &[Target], problems: &mut Problems<'_>) -> Vec<String> {
+fn limited_to(node: &Node<'_, '_>, known: &[&str], problems: &mut Problems<'_>) -> Vec<String> {
     let names = node.texts("targets").unwrap_or_default();
     for name in &names {
-        // A target with a problem of its own is not in the list.
-        if !targets.is_empty() && !targets.iter().any(|target| target.name == name.value) {
+        if !known.contains(&name.value) {
             problems.at(name.span.clone(), format!("there is no target `{}`", name.value)).hint =
-                suggest(name.value, targets.iter().map(|target| target.name.as_str()));
+                suggest(name.value, known.iter().copied());
         }
     }
     names.into_iter().map(|name| name.value.to_owned()).collect()

@@ -39,6 +39,8 @@ pub struct Suite {
     pub settings: Settings,
     /// What is under test.
     pub targets: Vec<Target>,
+    /// Names of all targets in the file, wanted or not.
+    pub target_names: Vec<String>,
     /// What it is asked.
     pub cases: CaseSource,
     /// What is known of all cases.
@@ -97,6 +99,16 @@ impl Suite {
     ///
     /// All problems of the file and of its cases.
     pub fn load(path: &Path, environment: Environment<'_>) -> Result<Suite, Vec<Problem>> {
+        Suite::load_targets(path, &[], environment)
+    }
+
+    /// [`Suite::load`], with these targets alone; all when there are none. Keys of the others are
+    /// not needed.
+    pub fn load_targets(
+        path: &Path,
+        only: &[String],
+        environment: Environment<'_>,
+    ) -> Result<Suite, Vec<Problem>> {
         let path = match path.is_dir() {
             true if path == Path::new(".") => PathBuf::from(SUITE_FILE_NAME),
             true => path.join(SUITE_FILE_NAME),
@@ -114,7 +126,8 @@ impl Suite {
         }
         tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
         let root = Node::new(tree.get_ref(), 0..0);
-        let suite = Refining { path: &path, text: &text, environment }.refine(&root, &mut problems);
+        let suite =
+            Refining { path: &path, text: &text, only, environment }.refine(&root, &mut problems);
         match suite {
             Some(suite) if problems.is_empty() => Ok(suite),
             _ => Err(problems.into_sorted()),
@@ -154,6 +167,8 @@ fn read(path: &Path) -> Result<String, Problem> {
 struct Refining<'a> {
     path: &'a Path,
     text: &'a str,
+    /// Names of the targets that are wanted; all when empty.
+    only: &'a [String],
     environment: Environment<'a>,
 }
 
@@ -180,7 +195,27 @@ impl Refining<'_> {
             .to_hex()
             .to_string();
         let path = self.path.to_owned();
-        Some(Suite { name, path, settings, targets, cases, survey, checks, simulated, digest })
+        let name_of = |node: &Node<'_, '_>| Some(node.text("name")?.value.to_owned());
+        let target_names = root.tables("target").iter().filter_map(name_of).collect();
+        Some(Suite {
+            name,
+            path,
+            settings,
+            targets,
+            target_names,
+            cases,
+            survey,
+            checks,
+            simulated,
+            digest,
+        })
+    }
+
+    fn wants(&self, target: &Node<'_, '_>) -> bool {
+        let name = target.text("name").map(|name| name.value);
+        // A name that nobody has is for the caller to complain about.
+        let known = self.only.is_empty() || name.is_none();
+        known || self.only.iter().any(|wanted| Some(wanted.as_str()) == name)
     }
 
     /// Where the files lie that the suite names.
@@ -312,18 +347,25 @@ fn compile(
     }
 }
 
+/// Fills every template in with the first case: what fails there for another reason than a field
+/// that only other cases have would fail for all of them.
 fn check_variables(templates: &[Placed], survey: &Survey, problems: &mut Problems<'_>) {
-    // Fields of cases that could not be read are not known.
-    if survey.fields.is_empty() {
-        return;
-    }
+    let Some(first) = &survey.first else { return };
     for placed in templates {
-        for variable in placed.template.variables() {
-            if !survey.fields.contains(variable) {
-                let problem =
-                    problems.at(placed.span.clone(), format!("no case has the field `{variable}`"));
-                problem.hint = suggest(variable, survey.fields.iter().map(String::as_str));
-            }
+        let Err(error) = placed.template.try_render(first) else { continue };
+        let unknown: Vec<&String> = placed
+            .template
+            .variables()
+            .iter()
+            .filter(|variable| !survey.fields.contains(*variable))
+            .collect();
+        for variable in &unknown {
+            let problem =
+                problems.at(placed.span.clone(), format!("no case has the field `{variable}`"));
+            problem.hint = suggest(variable, survey.fields.iter().map(String::as_str));
+        }
+        if unknown.is_empty() && !error.is_undefined {
+            problems.at(placed.span.clone(), format!("the template fails: {}", error.message));
         }
     }
 }

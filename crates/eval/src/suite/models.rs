@@ -21,12 +21,19 @@ pub(super) struct Spans {
     pub(super) name: Range<usize>,
     pub(super) base_url: Range<usize>,
     pub(super) api_key_env: Range<usize>,
+    /// Headers, or the query.
+    pub(super) additions: Range<usize>,
 }
 
 impl Spans {
     /// All parts in one place.
     pub(super) fn all(span: Range<usize>) -> Spans {
-        Spans { name: span.clone(), base_url: span.clone(), api_key_env: span }
+        Spans {
+            name: span.clone(),
+            base_url: span.clone(),
+            api_key_env: span.clone(),
+            additions: span,
+        }
     }
 }
 
@@ -61,6 +68,10 @@ pub(super) fn named(
                 name: name.span.clone(),
                 base_url: span("base_url"),
                 api_key_env: span("api_key_env"),
+                additions: node
+                    .get("headers")
+                    .or(node.get("query"))
+                    .map_or(name.span.clone(), |v| v.span()),
             };
             Some((name.value.to_owned(), NamedModel { config, spans }))
         })

@@ -6,9 +6,10 @@ use super::{Placed, Refining, compile};
 use crate::problem::{Problems, suggest};
 use crate::template::Template;
 use bakeoff_core::{OutputFormat, Request, Thinking};
-use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS, Provider};
+use bakeoff_llm::{Environment, Model, ModelConfig, ModelError, PROVIDERS, Provider};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// What is under test.
@@ -69,12 +70,15 @@ pub(super) fn read(
     problems: &mut Problems<'_>,
 ) -> Vec<Target> {
     let nodes = root.tables("target");
-    if let (true, Some(empty)) = (nodes.is_empty(), root.get("target")) {
+    if let Some(empty) = root.get("target")
+        && empty.get_ref().as_array().is_some_and(|targets| targets.is_empty())
+    {
         problems.at(empty.span(), "there are no targets").with_hint("add a [[target]]");
     }
     let mut names = BTreeSet::new();
     nodes
         .iter()
+        .filter(|node| refining.wants(node))
         .filter_map(|node| {
             let name = node.text("name")?;
             if name.value.trim().is_empty() {
@@ -122,6 +126,16 @@ fn kind(
         }
         (None, Some(command)) => {
             only_for_models(node, problems);
+            let program = command.first().map(|word| (beside(refining.folder(), word.value), word));
+            if let Some((path, word)) = program
+                && let Err(reason) = find_program(&path, refining.environment)
+            {
+                problems
+                    .at(word.span.clone(), format!("cannot run `{}`: {reason}", word.value))
+                    .with_hint(
+                        "name a program on the PATH, or an executable file beside the suite",
+                    );
+            }
             let argument = |word: &At<&str>| beside(refining.folder(), word.value);
             Some(TargetKind::Program(ProgramTarget {
                 command: command.iter().map(argument).collect(),
@@ -154,6 +168,24 @@ fn beside(folder: &Path, word: &str) -> OsString {
         Ok(absolute) if !word.is_empty() && path.is_file() => absolute.into_os_string(),
         _ => word.into(),
     }
+}
+
+/// Whether the system would find the program; the error says why not.
+fn find_program(program: &OsStr, environment: Environment<'_>) -> Result<(), &'static str> {
+    use std::os::unix::fs::PermissionsExt;
+    let runnable = |path: &Path| match path.metadata() {
+        Ok(metadata) if !metadata.is_file() => Err("it is no file"),
+        Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => Err("it is not executable"),
+        Ok(_) => Ok(()),
+        Err(_) => Err("there is no such program"),
+    };
+    if program.as_bytes().contains(&b'/') {
+        return runnable(Path::new(program));
+    }
+    let folders = environment("PATH").unwrap_or_default();
+    let found =
+        std::env::split_paths(&folders).any(|folder| runnable(&folder.join(program)).is_ok());
+    if found { Ok(()) } else { Err("there is no such program") }
 }
 
 fn only_for_models(node: &Node<'_, '_>, problems: &mut Problems<'_>) {
@@ -254,7 +286,10 @@ fn explain(error: ModelError, spans: &Spans, problems: &mut Problems<'_>) {
         ModelError::UnknownProvider(name) => {
             suggest(name, PROVIDERS.iter().map(|provider: &Provider| provider.name))
         }
-        ModelError::MissingVariable(name) => Some(format!(
+        ModelError::MissingVariable(name) => {
+            Some(format!("`export {name}=…`; a dollar sign itself is written `$$`"))
+        }
+        ModelError::MissingKey(name) => Some(format!(
             "`export {name}=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key"
         )),
         ModelError::NoAddress(_) => Some("define it under [models] with a `base_url`".to_owned()),
@@ -265,7 +300,8 @@ fn explain(error: ModelError, spans: &Spans, problems: &mut Problems<'_>) {
     };
     let span = match &error {
         ModelError::BadAddress { .. } => &spans.base_url,
-        ModelError::MissingVariable(_) => &spans.api_key_env,
+        ModelError::MissingKey(_) => &spans.api_key_env,
+        ModelError::MissingVariable(_) => &spans.additions,
         _ => &spans.name,
     };
     problems.at(span.clone(), error.to_string()).hint = hint;

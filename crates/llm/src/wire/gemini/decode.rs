@@ -56,13 +56,8 @@ impl Answer<'_> {
         let feedback = self.prompt_feedback.as_ref()?;
         let reason = feedback.block_reason.clone()?;
         let why = feedback.block_reason_message.as_ref().unwrap_or(&reason);
-        Some(Failure {
-            kind: ErrorKind::ContentFilter,
-            message: format!("the prompt was blocked: {why}"),
-            status: None,
-            code: Some(reason),
-            retry_after: None,
-        })
+        let message = format!("the prompt was blocked: {why}");
+        Some(Failure { code: Some(reason), ..Failure::local(ErrorKind::ContentFilter, message) })
     }
 }
 
