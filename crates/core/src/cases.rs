@@ -3,7 +3,7 @@
 //! A suite may have very many of them, so what is held is small and [`CaseSummary`], the form in
 //! which people and files see a case, is made when it is needed.
 
-use crate::{CaseIds, Status};
+use crate::{CaseId, CaseIds, Status};
 use serde::de::{SeqAccess, Visitor};
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseSummary {
     /// The case's id.
-    pub id: String,
+    pub id: CaseId,
     /// Its verdict as a status; `error` when it depends on missing trials.
     pub status: Status,
     /// Trials that passed.
@@ -101,7 +101,7 @@ impl CaseList {
             let counted = counts.counted();
             let mean = || counts.score_millionths as f64 / 1e6 / f64::from(counted);
             CaseSummary {
-                id: id.to_owned(),
+                id: id.into(),
                 status: counts.shown_status(),
                 pass_count: counts.passed,
                 total_trials: self.trials,

@@ -3,7 +3,7 @@
 //! The engine makes it; journal, terminal and JSON output are consumers, and a recorded stream
 //! replays through them.
 
-use crate::{Summary, TrialKey, TrialResult, Verdict};
+use crate::{RunId, Summary, TargetName, TrialKey, TrialResult, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// Something that happened.
@@ -16,7 +16,7 @@ pub enum Event {
         /// [`crate::SCHEMA_VERSION`] of the writer.
         schema_version: u32,
         /// The run's id.
-        run_id: String,
+        run_id: RunId,
         /// What will be done.
         plan: RunPlan,
     },
@@ -65,7 +65,7 @@ pub struct RunPlan {
     /// The suite's name.
     pub suite: String,
     /// Names of the targets.
-    pub targets: Vec<String>,
+    pub targets: Vec<TargetName>,
     /// How many cases.
     pub cases: u64,
     /// Trials of each case.

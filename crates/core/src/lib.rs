@@ -6,6 +6,7 @@
 mod cases;
 mod event;
 mod exit;
+mod id;
 mod ids;
 mod message;
 mod money;
@@ -19,6 +20,7 @@ mod usage;
 pub use cases::{CaseCounts, CaseList, CaseSummary};
 pub use event::{Event, RunPlan};
 pub use exit::ExitCode;
+pub use id::{CaseId, RunId, TargetName};
 pub use ids::CaseIds;
 pub use message::{Content, ImageSource, Message, ToolCall};
 pub use money::{NanoDollars, ParseMoneyError, Prices};

@@ -1,6 +1,6 @@
 //! What is said of a run when it is over; the contents of `summary.json`.
 
-use crate::{CaseList, NanoDollars, Usage, Verdict};
+use crate::{CaseList, NanoDollars, RunId, TargetName, Usage, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub struct Summary {
     /// [`crate::SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
     /// The run's id, which is also its folder's name.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The suite's name.
     pub suite: String,
     /// The worst over the targets that gate.
@@ -25,7 +25,7 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetSummary {
     /// The target's name.
-    pub target: String,
+    pub target: TargetName,
     /// Whether its verdict counts for the run.
     pub gate: bool,
     /// Passed iff every case passed, or, with a suite threshold, iff enough did.
@@ -97,8 +97,8 @@ pub struct RunStats {
     pub cached: u64,
     /// Median latency by target, cached answers left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub latency_p50_ms: BTreeMap<String, u64>,
+    pub latency_p50_ms: BTreeMap<TargetName, u64>,
     /// 95th percentile of latency by target, cached answers left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub latency_p95_ms: BTreeMap<String, u64>,
+    pub latency_p95_ms: BTreeMap<TargetName, u64>,
 }

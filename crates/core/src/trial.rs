@@ -1,15 +1,15 @@
 //! One attempt of one target at one case: its name, what it produced and how it was judged.
 
-use crate::{FinishReason, NanoDollars, Usage};
+use crate::{CaseId, FinishReason, NanoDollars, TargetName, Usage};
 use serde::{Deserialize, Serialize};
 
 /// The name of a trial. Nothing in it belongs to one process, so results merge by it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TrialKey {
     /// Name of the target.
-    pub target: String,
+    pub target: TargetName,
     /// Id of the case.
-    pub case: String,
+    pub case: CaseId,
     /// Which attempt, from 1.
     pub trial: u32,
 }

@@ -1,8 +1,8 @@
 //! From trial results to a summary. Reads [`TrialResult`]s and nothing else, in any order.
 
 use bakeoff_core::{
-    CaseCounts, CaseIds, CaseList, Interval, NanoDollars, RunStats, SCHEMA_VERSION, Status,
-    Summary, TargetSummary, TrialResult, Usage, Verdict,
+    CaseCounts, CaseIds, CaseList, Interval, NanoDollars, RunId, RunStats, SCHEMA_VERSION, Status,
+    Summary, TargetName, TargetSummary, TrialResult, Usage, Verdict,
 };
 use bakeoff_stats::{CaseRate, Decision, Threshold, mean_pass_rate};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Measure {
     /// Name and gate of each target.
-    pub targets: Vec<(String, bool)>,
+    pub targets: Vec<(TargetName, bool)>,
     /// Ids of the cases, in the suite's order.
     pub cases: Arc<CaseIds>,
     /// Planned trials of each case.
@@ -63,7 +63,7 @@ impl Aggregate {
     /// Counts a result. One that belongs to no planned trial is left out.
     pub fn add(&mut self, result: &TrialResult) {
         let target = self.measure.targets.iter().position(|(name, _)| *name == result.key.target);
-        let case = self.measure.cases.position(&result.key.case);
+        let case = self.measure.cases.position(result.key.case.as_str());
         let (Some(target), Some(case)) = (target, case) else { return };
         let tally = &mut self.targets[target];
         let case = &mut tally.cases[case];
@@ -101,7 +101,7 @@ impl Aggregate {
     }
 
     /// What can be said now. `stats` brings the times; the rest of it is filled in.
-    pub fn summary(mut self, run_id: &str, suite: &str, stats: RunStats) -> Summary {
+    pub fn summary(mut self, run_id: &RunId, suite: &str, stats: RunStats) -> Summary {
         let mut stats = RunStats { retries: self.retries, cached: self.cached, ..stats };
         for ((name, _), tally) in self.measure.targets.iter().zip(&mut self.targets) {
             tally.latencies_ms.sort_unstable();
@@ -125,7 +125,7 @@ impl Aggregate {
             .fold(Verdict::Passed, |worst, target| worst.worst(target.verdict));
         Summary {
             schema_version: SCHEMA_VERSION,
-            run_id: run_id.to_owned(),
+            run_id: run_id.clone(),
             suite: suite.to_owned(),
             verdict,
             targets,
@@ -135,7 +135,7 @@ impl Aggregate {
 }
 
 impl Measure {
-    fn target(&self, name: &str, gate: bool, mut tally: TargetTally) -> TargetSummary {
+    fn target(&self, name: &TargetName, gate: bool, mut tally: TargetTally) -> TargetSummary {
         let planned = u64::from(self.trials);
         for case in &mut tally.cases {
             case.status =
@@ -164,7 +164,7 @@ impl Measure {
             }));
         let total_trials = total_cases * planned;
         TargetSummary {
-            target: name.to_owned(),
+            target: name.clone(),
             gate,
             verdict,
             suite_pass: verdict == Verdict::Passed,
@@ -202,7 +202,7 @@ mod tests {
 
     fn measure(trials: u32, threshold: &str, suite_threshold: Option<&str>) -> Measure {
         Measure {
-            targets: vec![("one".to_owned(), true), ("other".to_owned(), false)],
+            targets: vec![("one".into(), true), ("other".into(), false)],
             cases: Arc::new(["a", "b"].into_iter().collect()),
             trials,
             threshold: threshold.parse().unwrap(),
@@ -213,7 +213,7 @@ mod tests {
     fn result(target: &str, case: &str, trial: u32, status: Status) -> TrialResult {
         let error = (status == Status::Error)
             .then(|| TrialError { kind: ErrorKind::Transient, message: "gone".to_owned() });
-        let key = TrialKey { target: target.to_owned(), case: case.to_owned(), trial };
+        let key = TrialKey { target: target.into(), case: case.into(), trial };
         let attempt = Attempt { error, ..Attempt::default() };
         TrialResult { key, status, score: None, checks: Vec::new(), attempt }
     }
@@ -223,7 +223,7 @@ mod tests {
         for (case, trial, status) in statuses {
             aggregate.add(&result("one", case, *trial, *status));
         }
-        aggregate.summary("run", "suite", RunStats::default()).targets.remove(0)
+        aggregate.summary(&"run".into(), "suite", RunStats::default()).targets.remove(0)
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
         }
         aggregate.add(&result("other", "a", 1, Status::Failed));
         aggregate.add(&result("nobody", "a", 1, Status::Failed));
-        let summary = aggregate.summary("run", "suite", RunStats::default());
+        let summary = aggregate.summary(&"run".into(), "suite", RunStats::default());
         assert_eq!(summary.verdict, Verdict::Passed);
         assert_eq!(summary.targets[1].skipped, 1);
         assert_eq!(summary.targets[1].cases.iter().nth(1).unwrap().status, Status::Skipped);
@@ -288,11 +288,11 @@ mod tests {
         let summary = |results: &[TrialResult]| {
             let mut aggregate = Aggregate::new(measure(2, "0.5", None));
             results.iter().for_each(|result| aggregate.add(result));
-            aggregate.summary("run", "suite", RunStats::default())
+            aggregate.summary(&"run".into(), "suite", RunStats::default())
         };
         let forward = summary(&results);
         results.reverse();
         assert_eq!(forward, summary(&results));
-        assert_eq!(forward.stats.latency_p50_ms["one"], 2);
+        assert_eq!(forward.stats.latency_p50_ms[&"one".into()], 2);
     }
 }

@@ -1,7 +1,7 @@
 //! What a run would take, without making a call.
 
 use crate::suite::{Suite, TargetKind};
-use bakeoff_core::{NanoDollars, Usage};
+use bakeoff_core::{NanoDollars, TargetName, Usage};
 
 /// What is assumed of answers whose length nobody bounds.
 const ANSWER_TOKENS: u64 = 200;
@@ -21,7 +21,7 @@ pub struct Estimate {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetEstimate {
     /// The target's name.
-    pub name: String,
+    pub name: TargetName,
     /// `provider/model`, or the program.
     pub what: String,
     /// Trials over all cases.

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::suite::Artifacts;
-use bakeoff_core::{CaseList, Status, Summary, TrialResult, Verdict};
+use bakeoff_core::{CaseList, RunId, Status, Summary, TrialKey, TrialResult, Verdict};
 use bakeoff_journal::{write_atomic, write_atomic_with};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct RunFolder {
     /// Its name, which is the run's id.
-    pub id: String,
+    pub id: RunId,
     /// Where it is.
     pub path: PathBuf,
     /// With one target, cases lie directly in the folder.
@@ -54,7 +54,7 @@ impl RunFolder {
             let id = format!("{time}-{}-{}", safe_name(suite), four_letters());
             let path = parent.join(&id);
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(RunFolder { id, path, flat }),
+                Ok(()) => return Ok(RunFolder { id: id.into(), path, flat }),
                 Err(taken) if taken.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(source) => return Err(Error::Create { path, source }),
             }
@@ -82,10 +82,13 @@ impl RunFolder {
     }
 
     /// The folder of one trial.
-    pub fn trial(&self, result: &bakeoff_core::TrialKey) -> PathBuf {
-        let parent =
-            if self.flat { self.path.clone() } else { self.path.join(safe_name(&result.target)) };
-        parent.join(safe_name(&result.case)).join(format!("trial-{}", result.trial))
+    pub fn trial(&self, key: &TrialKey) -> PathBuf {
+        let parent = if self.flat {
+            self.path.clone()
+        } else {
+            self.path.join(safe_name(key.target.as_str()))
+        };
+        parent.join(safe_name(key.case.as_str())).join(format!("trial-{}", key.trial))
     }
 
     /// Where programs run; removed at the end.
@@ -151,7 +154,7 @@ impl<'a> SummaryFile<'a> {
     fn new(summary: &'a Summary) -> SummaryFile<'a> {
         let only = match summary.targets.as_slice() {
             [target] => Some(OnlyTarget {
-                target: &target.target,
+                target: target.target.as_str(),
                 suite_pass: target.verdict == Verdict::Passed,
                 suite_pass_rate: target.suite_pass_rate,
                 total_cases: target.total_cases,

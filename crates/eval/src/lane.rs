@@ -19,7 +19,7 @@ pub(crate) struct Filter {
 
 impl Filter {
     pub(crate) fn wants(&self, case: &Case) -> bool {
-        (self.ids.is_empty() || self.ids.contains(&case.id))
+        (self.ids.is_empty() || self.ids.contains(case.id.as_str()))
             && (self.tags.is_empty() || case.tags.iter().any(|tag| self.tags.contains(tag)))
     }
 }
@@ -77,7 +77,7 @@ impl Lane {
         while self.trial <= self.trials {
             for case in self.cases.by_ref() {
                 let case = case?;
-                if self.ids.get(case.index) != Some(&case.id) {
+                if self.ids.get(case.index) != Some(case.id.as_str()) {
                     return Err(self.changed(&case));
                 }
                 if self.filter.wants(&case) {
@@ -112,7 +112,7 @@ mod tests {
         while let Some(position) = lane.position() {
             let (case, trial) = lane.take().unwrap().unwrap();
             assert_eq!(position, (trial, case.index));
-            order.push((case.id, trial));
+            order.push((case.id.to_string(), trial));
         }
         order
     }

@@ -1,13 +1,13 @@
 //! The runs in a folder.
 
-use bakeoff_core::{Summary, Verdict};
+use bakeoff_core::{RunId, Summary, TargetName, Verdict};
 use std::path::{Path, PathBuf};
 
 /// A run on disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRun {
     /// Its id.
-    pub id: String,
+    pub id: RunId,
     /// Where it is.
     pub path: PathBuf,
     /// How far it came.
@@ -24,7 +24,7 @@ pub enum RunState {
         /// Its verdict.
         verdict: Verdict,
         /// Per target: name, passed cases, cases.
-        targets: Vec<(String, u64, u64)>,
+        targets: Vec<(TargetName, u64, u64)>,
     },
     /// It has no summary: it is running, or was killed.
     Unfinished {
@@ -48,7 +48,7 @@ pub fn list(parent: &Path) -> Result<Vec<StoredRun>, crate::Error> {
         .filter(|path| path.join("journal.jsonl").is_file())
         .filter_map(|path| {
             let id = path.file_name()?.to_str()?.to_owned();
-            Some(StoredRun { id, state: state(&path), path })
+            Some(StoredRun { id: id.into(), state: state(&path), path })
         })
         .collect();
     runs.sort_by_cached_key(|run| std::cmp::Reverse((started_at(&run.path), run.id.clone())));

@@ -10,8 +10,8 @@ use crate::record::{Record, describe};
 use crate::suite::{CacheScope, MOST_TRIALS, Suite, Target, TargetKind};
 use crate::trial::Trials;
 use bakeoff_core::{
-    CaseIds, Event, ExitCode, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Summary, TrialKey,
-    Verdict,
+    CaseIds, Event, ExitCode, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Summary, TargetName,
+    TrialKey, Verdict,
 };
 use bakeoff_llm::{Cache, Client, ClientConfig, PROVIDERS, Transport};
 use bakeoff_pace::{Limits, RetryPolicy};
@@ -129,7 +129,9 @@ impl Run {
             }
         }
         if !config.targets.is_empty() {
-            suite.targets.retain(|target| config.targets.contains(&target.name));
+            suite
+                .targets
+                .retain(|target| config.targets.iter().any(|name| target.name == *name.as_str()));
         }
         if let Some(connections) = config.max_connections {
             suite.targets = suite.targets.into_iter().map(|t| limited(t, connections)).collect();
@@ -157,7 +159,7 @@ impl Run {
     /// What will be done.
     pub fn plan(&self) -> RunPlan {
         let cases = self.measure.cases.len() as u64;
-        let targets: Vec<String> =
+        let targets: Vec<TargetName> =
             self.measure.targets.iter().map(|(name, _)| name.clone()).collect();
         RunPlan {
             suite: self.suite.name.clone(),
@@ -318,7 +320,7 @@ fn chosen(suite: &Suite, filter: &Filter) -> Result<Arc<CaseIds>, Error> {
     let mut chosen = Vec::new();
     for case in suite.cases.iter() {
         let case = case.map_err(Error::Cases)?;
-        if filter.ids.contains(&case.id) {
+        if filter.ids.contains(case.id.as_str()) {
             unseen.remove(case.id.as_str());
         }
         for tag in &case.tags {

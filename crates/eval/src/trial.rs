@@ -174,7 +174,7 @@ impl Trials {
             input: prompt,
             folder: folder.clone(),
             environment: BTreeMap::from([
-                ("BAKEOFF_RUN_ID".to_owned(), self.folder.id.clone().into()),
+                ("BAKEOFF_RUN_ID".to_owned(), self.folder.id.as_str().into()),
                 ("BAKEOFF_TRIAL_ID".to_owned(), trial_id(key).into()),
             ]),
             timeout: self.suite.settings.timeout,

@@ -1,6 +1,6 @@
 //! What went wrong, in a few lines.
 
-use bakeoff_core::{Status, TrialKey, TrialResult};
+use bakeoff_core::{Status, TargetName, TrialKey, TrialResult};
 use std::collections::BTreeMap;
 
 /// Collects failures as trials end, without holding all of them.
@@ -13,7 +13,7 @@ pub struct Failures {
     first: BTreeMap<TrialKey, String>,
     failed: usize,
     /// Errors with the same message are one line, however many trials had them.
-    errors: BTreeMap<(String, String), u64>,
+    errors: BTreeMap<(TargetName, String), u64>,
 }
 
 impl Failures {
@@ -104,7 +104,7 @@ mod tests {
         let error = (status == Status::Error)
             .then(|| TrialError { kind: ErrorKind::Transient, message: message.to_owned() });
         TrialResult {
-            key: TrialKey { target: "small".to_owned(), case: case.to_owned(), trial: 1 },
+            key: TrialKey { target: "small".into(), case: case.into(), trial: 1 },
             status,
             score: None,
             checks: vec![check],

@@ -1,6 +1,6 @@
 //! The table at the end of a run.
 
-use bakeoff_core::{Summary, TargetSummary, Verdict};
+use bakeoff_core::{Summary, TargetName, TargetSummary, Verdict};
 use comfy_table::{CellAlignment, Table, presets};
 
 /// One line per target, in the suite's order.
@@ -20,11 +20,11 @@ pub fn summary_table(summary: &Summary) -> String {
         "cost",
     ]);
     for target in &summary.targets {
-        let latency = |map: &std::collections::BTreeMap<String, u64>| {
+        let latency = |map: &std::collections::BTreeMap<TargetName, u64>| {
             map.get(&target.target).map_or_else(|| "–".to_owned(), |ms| duration(*ms))
         };
         table.add_row([
-            target.target.clone(),
+            target.target.to_string(),
             verdict(target),
             target
                 .mean_pass_rate
@@ -124,7 +124,7 @@ mod tests {
 
     fn target(name: &str, verdict: Verdict) -> TargetSummary {
         TargetSummary {
-            target: name.to_owned(),
+            target: name.into(),
             gate: true,
             verdict,
             suite_pass: verdict == Verdict::Passed,
@@ -159,13 +159,13 @@ mod tests {
         broken.usage = Usage::default();
         let summary = Summary {
             schema_version: 1,
-            run_id: "run".to_owned(),
+            run_id: "run".into(),
             suite: "suite".to_owned(),
             verdict: Verdict::Failed,
             targets: vec![target("small", Verdict::Failed), broken],
             stats: RunStats {
-                latency_p50_ms: BTreeMap::from([("small".to_owned(), 812)]),
-                latency_p95_ms: BTreeMap::from([("small".to_owned(), 2_040)]),
+                latency_p50_ms: BTreeMap::from([("small".into(), 812)]),
+                latency_p95_ms: BTreeMap::from([("small".into(), 2_040)]),
                 ..RunStats::default()
             },
         };

@@ -6,7 +6,7 @@ pub(crate) use files::Row;
 
 use crate::problem::Problem;
 use crate::template::fields;
-use bakeoff_core::CaseIds;
+use bakeoff_core::{CaseId, CaseIds};
 use files::Format;
 use minijinja::Value as Fields;
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ pub struct Case {
     /// Its place among all cases, from 0.
     pub index: usize,
     /// Its id; its number when it has none of its own.
-    pub id: String,
+    pub id: CaseId,
     /// Words to choose it by.
     pub tags: Vec<String>,
     /// All its fields, for templates.
@@ -100,7 +100,7 @@ impl CaseSource {
                 Err(problem) => {
                     found.push(problem);
                     // Keeps the numbers of the others right; no case has an empty id.
-                    String::new()
+                    CaseId::from("")
                 }
             })
             .collect();
@@ -208,7 +208,7 @@ impl Case {
             }
         };
         row.insert("id".to_owned(), id.clone().into());
-        Ok(Case { index, id, tags, fields: fields(&row) })
+        Ok(Case { index, id: id.into(), tags, fields: fields(&row) })
     }
 }
 

@@ -5,6 +5,7 @@ use super::{Placed, Target, compile};
 use crate::problem::{Problems, suggest};
 use crate::template::{Template, fields};
 use bakeoff_check::{Check, Kind};
+use bakeoff_core::TargetName;
 use minijinja::Value as Fields;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,7 +16,7 @@ pub struct CheckSpec {
     /// Its name in results.
     pub id: String,
     /// Only for these targets; all when empty.
-    pub targets: Vec<String>,
+    pub targets: Vec<TargetName>,
     negate: bool,
     required: bool,
     weight: f64,
@@ -54,8 +55,8 @@ impl Word {
 
 impl CheckSpec {
     /// Whether it judges that target.
-    pub fn applies_to(&self, target: &str) -> bool {
-        self.targets.is_empty() || self.targets.iter().any(|name| name == target)
+    pub fn applies_to(&self, target: &TargetName) -> bool {
+        self.targets.is_empty() || self.targets.contains(target)
     }
 
     /// The check for one case; the error is for people.
@@ -116,7 +117,7 @@ pub(super) fn read(
     let complete = checks.len() == nodes.len();
     for target in targets {
         let named =
-            |node: &Node<'_, '_>| node.text("name").is_some_and(|name| name.value == target.name);
+            |node: &Node<'_, '_>| node.text("name").is_some_and(|name| target.name == name.value);
         let Some(node) = root.tables("target").into_iter().find(named) else { continue };
         if complete
             && !target.is_program()
@@ -143,7 +144,7 @@ fn free_id(kind: &str, ids: &mut BTreeSet<String>) -> String {
     id
 }
 
-fn limited_to(node: &Node<'_, '_>, known: &[&str], problems: &mut Problems<'_>) -> Vec<String> {
+fn limited_to(node: &Node<'_, '_>, known: &[&str], problems: &mut Problems<'_>) -> Vec<TargetName> {
     let names = node.texts("targets").unwrap_or_default();
     for name in &names {
         if !known.contains(&name.value) {
@@ -151,7 +152,7 @@ fn limited_to(node: &Node<'_, '_>, known: &[&str], problems: &mut Problems<'_>) 
                 suggest(name.value, known.iter().copied());
         }
     }
-    names.into_iter().map(|name| name.value.to_owned()).collect()
+    names.into_iter().map(|name| name.value.into()).collect()
 }
 
 fn rule(

@@ -5,7 +5,7 @@ use super::tree::{At, Node};
 use super::{Placed, Refining, compile};
 use crate::problem::{Problems, suggest};
 use crate::template::Template;
-use bakeoff_core::{OutputFormat, Request, Thinking};
+use bakeoff_core::{OutputFormat, Request, TargetName, Thinking};
 use bakeoff_llm::{Environment, Model, ModelConfig, ModelError, PROVIDERS, Provider};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Target {
     /// Its name in results.
-    pub name: String,
+    pub name: TargetName,
     /// Whether it counts for the run's verdict.
     pub gate: bool,
     /// What it is asked.
@@ -92,7 +92,7 @@ pub(super) fn read(
             let prompt = node.text("prompt").and_then(|text| compile(text, templates, problems));
             let kind = kind(node, models, refining, templates, problems);
             Some(Target {
-                name: name.value.to_owned(),
+                name: name.value.into(),
                 gate: node.boolean("gate").unwrap_or(true),
                 prompt: prompt?,
                 kind: kind?,
