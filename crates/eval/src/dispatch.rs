@@ -69,11 +69,6 @@ impl Dispatcher {
         self.tasks.is_empty()
     }
 
-    /// Whether every trial has been started.
-    pub(crate) fn has_started_all(&self) -> bool {
-        self.lanes.iter().all(|lane| lane.lane.position().is_none())
-    }
-
     /// Starts trials, those that come first in the order first, until nothing more fits.
     pub(crate) fn start_what_fits(
         &mut self,

@@ -129,9 +129,8 @@ impl Run {
             }
         }
         if !config.targets.is_empty() {
-            suite
-                .targets
-                .retain(|target| config.targets.iter().any(|name| target.name == *name.as_str()));
+            let wanted = |name: &TargetName| config.targets.iter().any(|one| name == one.as_str());
+            suite.targets.retain(|target| wanted(&target.name));
         }
         if let Some(connections) = config.max_connections {
             suite.targets = suite.targets.into_iter().map(|t| limited(t, connections)).collect();
@@ -227,7 +226,6 @@ impl Run {
         while let Ok(retry) = told_retries.try_recv() {
             record.tell(&retry);
         }
-        let interrupted = !dispatcher.has_started_all() || stopper.abort.is_cancelled();
         // Connections and buffers go first: the summary of a large suite needs their room.
         drop(dispatcher);
         let aggregate = record.finish();
@@ -243,8 +241,9 @@ impl Run {
         };
         let summary = aggregate.summary(&folder.id, &self.suite.name, stats);
         folder.write_summary(&summary)?;
+        let incomplete = summary.targets.iter().any(|target| target.counted < target.total_trials);
         let exit_code = match summary.verdict {
-            _ if interrupted => ExitCode::Interrupted,
+            _ if incomplete && stopper.stop.is_cancelled() => ExitCode::Interrupted,
             Verdict::Passed => ExitCode::Passed,
             Verdict::Failed => ExitCode::Failed,
             Verdict::Inconclusive => ExitCode::Inconclusive,

@@ -83,7 +83,6 @@ impl Client {
             url.query_pairs_mut().append_pair(name, value.expose_secret());
         }
         let mut headers = server.headers.clone();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if model.is_simulated()
             && let Ok(trial) = HeaderValue::try_from(format!("{}/{ordinal}", context.trial))
         {
