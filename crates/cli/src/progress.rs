@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// How often a line is written where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
+/// How often the bar is drawn when nothing happens.
+const TICK: Duration = Duration::from_millis(500);
+
 /// Counts what happens and shows it: a bar on a terminal, now and then a line elsewhere.
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -43,6 +46,10 @@ impl Progress {
         {
             bar.set_style(style.progress_chars("=> "));
         }
+        if terminal && !hidden {
+            // While nothing happens, the clock still runs.
+            bar.enable_steady_tick(TICK);
+        }
         Progress {
             bar,
             lines: !terminal && !hidden,
@@ -65,7 +72,6 @@ impl Progress {
                 }
                 counts.cost += result.attempt.cost.unwrap_or_default();
                 counts.last_retry = None;
-                self.bar.inc(1);
             }
             Event::Retry { delay_ms, reason, .. } => {
                 counts.retries += 1;
@@ -76,6 +82,9 @@ impl Progress {
         }
         if !self.bar.is_hidden() {
             self.bar.set_message(counts.describe());
+        }
+        if matches!(event, Event::TrialFinished { .. }) {
+            self.bar.inc(1);
         }
         let due = self.lines && self.last_line.elapsed() >= LINE_INTERVAL;
         due.then(|| {
