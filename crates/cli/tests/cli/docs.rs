@@ -72,6 +72,16 @@ fn the_examples_run() {
 }
 
 #[test]
+fn the_first_example_is_what_init_writes() {
+    let place = Workplace::new();
+    assert_eq!(place.run(&["init"]).code, 0);
+    for name in ["bakeoff.toml", "cases.jsonl"] {
+        let example = std::fs::read(root().join("examples/capitals").join(name)).unwrap();
+        assert_eq!(std::fs::read(place.path().join(name)).unwrap(), example, "{name}");
+    }
+}
+
+#[test]
 fn the_table_of_commands_is_complete() {
     let help = Workplace::new().run(&["--help"]).stdout;
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();

@@ -151,10 +151,11 @@ fn read(path: &Path) -> Result<String, Problem> {
         ));
     }
     let bytes = std::fs::read(path).map_err(|error| {
-        problem(
-            format!("cannot read the suite: {error}"),
-            "`bakeoff init` writes a suite to start from",
-        )
+        let hint = match error.kind() {
+            std::io::ErrorKind::NotFound => "`bakeoff init` writes a suite to start from",
+            _ => "it must be a file that you may read",
+        };
+        problem(format!("cannot read the suite: {error}"), hint)
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
