@@ -3,10 +3,22 @@
 //! Pools and permits, the retry policy, and the reading of what providers say about waiting. No
 //! HTTP here, and no clock: how long something took is passed in.
 
+mod cost;
 mod hint;
+mod history;
+mod policy;
 mod pool;
+mod queue;
+mod quota;
 mod retry;
+mod scheduler;
 
+pub use cost::{Cost, Dimension};
 pub use hint::retry_after;
+pub use history::{ChangeReason, LimitChange};
+pub use policy::{Comeback, Ending, Fixed, Flight, Gate, Policy, View};
 pub use pool::{Limits, Permit, Pool, PoolKey, Pools};
+pub use queue::{RunTag, Ticket};
+pub use quota::{Quota, Reading};
 pub use retry::{RetryPolicy, Waited};
+pub use scheduler::{Ask, Scheduler};
