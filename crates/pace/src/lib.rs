@@ -4,6 +4,7 @@
 //! HTTP here, and no clock: how long something took is passed in.
 
 mod cost;
+mod headers;
 mod hint;
 mod history;
 mod policy;
@@ -14,6 +15,7 @@ mod retry;
 mod scheduler;
 
 pub use cost::{Cost, Dimension};
+pub use headers::read_quota;
 pub use hint::retry_after;
 pub use history::{ChangeReason, LimitChange};
 pub use policy::{Comeback, Ending, Fixed, Flight, Gate, Policy, View};

@@ -1,0 +1,182 @@
+//! What a response's headers say about limits.
+//!
+//! Providers differ in names and formats, and no two agree on what a reset is. Here is only what
+//! they say; what it means for the next request is the strategy's business. Gemini and Bedrock
+//! send no such headers: what they say about waiting is in the body of the error.
+
+mod draft;
+mod reset;
+#[cfg(test)]
+mod tests;
+
+use crate::{Dimension, Quota, Reading, retry_after};
+use reset::reset;
+use std::time::{Duration, SystemTime};
+
+/// Where one limit is described.
+struct Names {
+    dimension: Dimension,
+    limit: &'static str,
+    remaining: &'static str,
+    reset: &'static str,
+}
+
+const fn names(
+    dimension: Dimension,
+    limit: &'static str,
+    remaining: &'static str,
+    reset: &'static str,
+) -> Names {
+    Names { dimension, limit, remaining, reset }
+}
+
+/// The first that is valid for a dimension counts, so exact names come before vague ones.
+const NAMES: [Names; 15] = [
+    // OpenAI, Azure and Groq, where the requests are those of a day, and who is compatible with
+    // them.
+    names(
+        Dimension::Requests,
+        "x-ratelimit-limit-requests",
+        "x-ratelimit-remaining-requests",
+        "x-ratelimit-reset-requests",
+    ),
+    names(
+        Dimension::Tokens,
+        "x-ratelimit-limit-tokens",
+        "x-ratelimit-remaining-tokens",
+        "x-ratelimit-reset-tokens",
+    ),
+    // Anthropic.
+    names(
+        Dimension::Requests,
+        "anthropic-ratelimit-requests-limit",
+        "anthropic-ratelimit-requests-remaining",
+        "anthropic-ratelimit-requests-reset",
+    ),
+    names(
+        Dimension::Tokens,
+        "anthropic-ratelimit-tokens-limit",
+        "anthropic-ratelimit-tokens-remaining",
+        "anthropic-ratelimit-tokens-reset",
+    ),
+    names(
+        Dimension::InputTokens,
+        "anthropic-ratelimit-input-tokens-limit",
+        "anthropic-ratelimit-input-tokens-remaining",
+        "anthropic-ratelimit-input-tokens-reset",
+    ),
+    names(
+        Dimension::OutputTokens,
+        "anthropic-ratelimit-output-tokens-limit",
+        "anthropic-ratelimit-output-tokens-remaining",
+        "anthropic-ratelimit-output-tokens-reset",
+    ),
+    // Cerebras. Mistral has taken over the names for tokens, without a reset.
+    names(
+        Dimension::Tokens,
+        "x-ratelimit-limit-tokens-minute",
+        "x-ratelimit-remaining-tokens-minute",
+        "x-ratelimit-reset-tokens-minute",
+    ),
+    names(
+        Dimension::Requests,
+        "x-ratelimit-limit-requests-day",
+        "x-ratelimit-remaining-requests-day",
+        "x-ratelimit-reset-requests-day",
+    ),
+    // Mistral, new and old. The limit of the old ones has two names, and not both are always
+    // there.
+    names(
+        Dimension::Requests,
+        "x-ratelimit-limit-req-minute",
+        "x-ratelimit-remaining-req-minute",
+        "x-ratelimit-reset-req-minute",
+    ),
+    names(
+        Dimension::Tokens,
+        "x-ratelimitbysize-limit-minute",
+        "x-ratelimitbysize-remaining-minute",
+        "ratelimitbysize-reset",
+    ),
+    names(
+        Dimension::Tokens,
+        "ratelimitbysize-limit",
+        "x-ratelimitbysize-remaining-minute",
+        "ratelimitbysize-reset",
+    ),
+    names(
+        Dimension::Tokens,
+        "ratelimitbysize-limit",
+        "ratelimitbysize-remaining",
+        "ratelimitbysize-reset",
+    ),
+    // OpenRouter and Together. Together has one reset for requests and tokens.
+    names(Dimension::Requests, "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"),
+    names(Dimension::Tokens, "x-tokenlimit-limit", "x-tokenlimit-remaining", "x-ratelimit-reset"),
+    // Early drafts of the IETF.
+    names(Dimension::Requests, "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"),
+];
+
+/// Reads what the headers of a response say about limits.
+///
+/// `get` returns the value of the header with that lower-case name; `now` turns dates into waiting
+/// times. What is impossible (a limit of zero, less than nothing left, no number) is left out, and
+/// so is a reset that is not in the future.
+pub fn read_quota<'a>(get: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> Quota {
+    let mut readings: Vec<Reading> = Vec::new();
+    for names in &NAMES {
+        if has(&readings, names.dimension) {
+            continue;
+        }
+        // Most names are absent from most responses, so the others are asked for only when the
+        // first is there: this runs for each response.
+        let Some(limit) = get(names.limit) else { continue };
+        let Some(remaining) = get(names.remaining) else { continue };
+        let (Some(limit), Some(remaining)) = (number(limit), number(remaining)) else { continue };
+        let reset = get(names.reset).and_then(|text| reset(text, now));
+        readings.extend(reading(names.dimension, limit, remaining, reset));
+    }
+    if let Some(limits) = get("ratelimit") {
+        let policies = get("ratelimit-policy").unwrap_or_default();
+        for reading in draft::readings(limits, policies) {
+            if !has(&readings, reading.dimension) {
+                readings.push(reading);
+            }
+        }
+    }
+    Quota { readings, retry_after: wait(get, now) }
+}
+
+fn wait<'a>(get: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> Option<Duration> {
+    let positive = |wait: &Duration| !wait.is_zero();
+    get("retry-after-ms")
+        .and_then(number)
+        .and_then(|millis| Duration::try_from_secs_f64(millis / 1e3).ok())
+        .filter(positive)
+        .or_else(|| retry_after(get("retry-after")?, now).filter(positive))
+}
+
+fn has(readings: &[Reading], dimension: Dimension) -> bool {
+    readings.iter().any(|reading| reading.dimension == dimension)
+}
+
+/// A reset, and whether it is given in whole seconds.
+type Reset = (Duration, bool);
+
+fn reading(
+    dimension: Dimension,
+    limit: f64,
+    remaining: f64,
+    reset: Option<Reset>,
+) -> Option<Reading> {
+    let possible = limit > 0.0 && remaining >= 0.0;
+    let coarse = reset.is_some_and(|(_, coarse)| coarse);
+    let reset = reset.map(|(reset, _)| reset);
+    possible.then_some(Reading { dimension, limit, remaining, reset, coarse })
+}
+
+/// A number, before whatever early drafts of the IETF let follow: `100, 100;w=60`.
+fn number(text: &str) -> Option<f64> {
+    let text = text.split([',', ';']).next()?;
+    text.trim().parse::<f64>().ok().filter(|number| number.is_finite())
+}
