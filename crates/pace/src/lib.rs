@@ -3,6 +3,7 @@
 //! Pools and permits, the retry policy, and the reading of what providers say about waiting. No
 //! HTTP here, and no clock: how long something took is passed in.
 
+mod connections;
 mod cost;
 mod headers;
 mod hint;
@@ -14,6 +15,7 @@ mod quota;
 mod retry;
 mod scheduler;
 
+pub use connections::{AdaptiveBounds, AdaptiveConnections, ConnectionsError};
 pub use cost::{Cost, Dimension};
 pub use headers::read_quota;
 pub use hint::retry_after;
