@@ -20,7 +20,10 @@ pub use cost::{Cost, Dimension};
 pub use headers::read_quota;
 pub use hint::retry_after;
 pub use history::{ChangeReason, LimitChange};
-pub use policy::{Comeback, Ending, Fixed, Flight, Gate, Policy, View};
+pub use policy::{
+    Adaptive, AdaptiveConfig, AdaptiveConfigError, Comeback, Ending, Fixed, Flight, Gate, Policy,
+    View,
+};
 pub use pool::{Limits, Permit, Pool, PoolKey, Pools};
 pub use queue::{RunTag, Ticket};
 pub use quota::{Quota, Reading};

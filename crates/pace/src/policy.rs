@@ -1,7 +1,9 @@
 //! What a strategy is: it is told what happens, and says whether the next request may go out.
 
+mod adaptive;
 mod fixed;
 
+pub use adaptive::{Adaptive, AdaptiveConfig, AdaptiveConfigError};
 pub use fixed::Fixed;
 
 use crate::{Cost, LimitChange, Quota};
