@@ -22,7 +22,7 @@ pub use hint::retry_after;
 pub use history::{ChangeReason, LimitChange};
 pub use policy::{
     Adaptive, AdaptiveConfig, AdaptiveConfigError, Comeback, Ending, Fixed, Flight, Gate, Policy,
-    View,
+    Proactive, ProactiveConfig, ProactiveConfigError, Reactive, Unpaced, View,
 };
 pub use pool::{Limits, Permit, Pool, PoolKey, Pools};
 pub use queue::{RunTag, Ticket};

@@ -2,9 +2,15 @@
 
 mod adaptive;
 mod fixed;
+mod none;
+mod proactive;
+mod reactive;
 
 pub use adaptive::{Adaptive, AdaptiveConfig, AdaptiveConfigError};
 pub use fixed::Fixed;
+pub use none::Unpaced;
+pub use proactive::{Proactive, ProactiveConfig, ProactiveConfigError};
+pub use reactive::Reactive;
 
 use crate::{Cost, LimitChange, Quota};
 use std::time::Duration;

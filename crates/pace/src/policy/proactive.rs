@@ -1,0 +1,77 @@
+//! `proactive`: never more in a minute than the limits that were given.
+//!
+//! Nothing goes out that would put more into any 60 seconds than a limit allows, so that there is
+//! nothing to reject. Requests count from when they are sent. Tokens are reserved by the estimate
+//! and corrected when the request ends, which may open the gate or keep it shut for longer.
+
+mod config;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use config::{ProactiveConfig, ProactiveConfigError};
+
+use crate::{Cost, Dimension, Ending, Flight, Gate, Policy, View};
+use std::time::Duration;
+use window::Window;
+
+/// The strategy.
+#[derive(Debug, Clone)]
+pub struct Proactive {
+    /// What a minute may hold.
+    limits: Vec<(Dimension, u64)>,
+    connections: u32,
+    window: Window,
+}
+
+impl Proactive {
+    /// With nothing sent so far. [`ProactiveConfig::check`] tells what is wrong with a
+    /// configuration; here a limit of zero lets one request through per minute, as every limit
+    /// that is smaller than a request does, and without limits there is no pacing.
+    pub fn new(config: ProactiveConfig) -> Proactive {
+        Proactive {
+            limits: config.limits().map(|(dimension, _, limit)| (dimension, limit)).collect(),
+            connections: config.connections.map_or(u32::MAX, |connections| connections.max(1)),
+            window: Window::default(),
+        }
+    }
+
+    /// The tokens of the last minute: what was used, or the estimate where that is not known.
+    pub fn used(&mut self, now: Duration) -> Cost {
+        self.window.advance(now);
+        self.window.used()
+    }
+}
+
+impl Policy for Proactive {
+    fn gate(&mut self, view: View, cost: Cost) -> Gate {
+        if view.in_flight >= self.connections {
+            return Gate::Shut;
+        }
+        self.window.advance(view.now);
+        self.limits.iter().fold(Gate::Open, |gate, (dimension, limit)| {
+            gate.and(self.window.gate(*dimension, *limit, cost))
+        })
+    }
+
+    fn sent(&mut self, view: View, flight: Flight, cost: Cost) {
+        self.window.push(view.now, flight, cost);
+    }
+
+    fn ended(&mut self, _view: View, flight: Flight, _cost: Cost, ending: &Ending) {
+        match ending {
+            Ending::Answered { usage: Some(usage), .. } => self.window.settle(flight, *usage),
+            // The provider has not worked on it. It still counts as a request: at some providers it
+            // does there too.
+            Ending::Rejected { .. } | Ending::Refused => {
+                self.window.settle(flight, Cost::default());
+            }
+            // It may have been worked on, and nobody knows how much.
+            Ending::Answered { usage: None, .. } | Ending::Failed | Ending::Dropped => {}
+        }
+    }
+
+    fn limit(&self) -> u32 {
+        self.connections
+    }
+}

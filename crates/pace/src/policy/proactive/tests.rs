@@ -1,0 +1,278 @@
+use super::*;
+use crate::{Ask, Comeback, Quota, RunTag, Scheduler, Ticket};
+use proptest::prelude::*;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn tokens(input: u64, output: u64) -> Cost {
+    Cost { input, output }
+}
+
+fn answered(usage: Option<Cost>) -> Ending {
+    Ending::Answered { quota: Quota::default(), usage, clean: true }
+}
+
+/// A strategy to which things happen one after the other.
+struct Trial {
+    proactive: Proactive,
+    in_flight: u32,
+}
+
+fn trial(config: ProactiveConfig) -> Trial {
+    Trial { proactive: Proactive::new(config), in_flight: 0 }
+}
+
+impl Trial {
+    fn view(&self, now: Duration) -> View {
+        View { now, in_flight: self.in_flight, waiting: 0 }
+    }
+
+    fn gate(&mut self, now: Duration, cost: Cost) -> Gate {
+        self.proactive.gate(self.view(now), cost)
+    }
+
+    fn send(&mut self, now: Duration, flight: u64, cost: Cost) {
+        self.in_flight += 1;
+        self.proactive.sent(self.view(now), Flight(flight), cost);
+    }
+
+    fn end(&mut self, now: Duration, flight: u64, ending: &Ending) {
+        self.in_flight -= 1;
+        self.proactive.ended(self.view(now), Flight(flight), Cost::default(), ending);
+    }
+}
+
+#[test]
+fn a_minute_holds_as_many_requests_as_were_given() {
+    let mut trial = trial(ProactiveConfig { rpm: Some(2), ..Default::default() });
+    trial.send(secs(10), 0, Cost::default());
+    trial.end(secs(10), 0, &answered(None));
+    assert_eq!(trial.gate(secs(30), Cost::default()), Gate::Open);
+    trial.send(secs(30), 1, Cost::default());
+    assert_eq!(trial.gate(secs(30), Cost::default()), Gate::Until(secs(70)));
+    let almost = secs(70) - Duration::from_nanos(1);
+    assert_eq!(trial.gate(almost, Cost::default()), Gate::Until(secs(70)));
+    assert_eq!(trial.gate(secs(70), Cost::default()), Gate::Open);
+}
+
+#[test]
+fn a_rejected_request_was_a_request_without_tokens() {
+    let config = ProactiveConfig { rpm: Some(2), tpm: Some(100), ..Default::default() };
+    let rejected = Ending::Rejected { quota: Quota::default() };
+    for ending in [rejected, Ending::Refused] {
+        let mut trial = trial(config);
+        trial.send(secs(0), 0, tokens(60, 20));
+        trial.end(secs(0), 0, &ending);
+        assert_eq!(trial.proactive.used(secs(0)), Cost::default());
+        assert_eq!(trial.gate(secs(0), tokens(100, 0)), Gate::Open);
+        trial.send(secs(1), 1, Cost::default());
+        assert_eq!(trial.gate(secs(1), Cost::default()), Gate::Until(secs(60)));
+        assert_eq!(trial.proactive.comeback(secs(1)), Comeback::Backoff);
+    }
+}
+
+#[test]
+fn tokens_are_reserved_by_the_estimate() {
+    for (config, costs) in [
+        (
+            ProactiveConfig { tpm: Some(100), ..Default::default() },
+            [tokens(50, 30), tokens(10, 11)],
+        ),
+        (ProactiveConfig { itpm: Some(80), ..Default::default() }, [tokens(50, 99), tokens(31, 0)]),
+        (ProactiveConfig { otpm: Some(80), ..Default::default() }, [tokens(99, 50), tokens(0, 31)]),
+    ] {
+        let mut trial = trial(config);
+        trial.send(secs(5), 0, costs[0]);
+        assert_eq!(trial.gate(secs(6), costs[1]), Gate::Until(secs(65)), "{config:?}");
+        let less = tokens(costs[1].input.saturating_sub(1), costs[1].output.saturating_sub(1));
+        assert_eq!(trial.gate(secs(6), less), Gate::Open, "{config:?}");
+    }
+}
+
+#[test]
+fn the_wait_is_for_as_many_old_requests_as_make_room() {
+    let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
+    for second in 0..10 {
+        trial.send(secs(second), second, tokens(10, 0));
+    }
+    assert_eq!(trial.gate(secs(20), tokens(1, 0)), Gate::Until(secs(60)));
+    assert_eq!(trial.gate(secs(20), tokens(10, 0)), Gate::Until(secs(60)));
+    assert_eq!(trial.gate(secs(20), tokens(11, 0)), Gate::Until(secs(61)));
+    assert_eq!(trial.gate(secs(20), tokens(100, 0)), Gate::Until(secs(69)));
+}
+
+#[test]
+fn the_end_of_a_request_settles_its_tokens() {
+    let table = [
+        (answered(Some(tokens(20, 10))), tokens(20, 10)),
+        (answered(Some(tokens(200, 10))), tokens(200, 10)),
+        (answered(None), tokens(60, 20)),
+        (Ending::Failed, tokens(60, 20)),
+        (Ending::Dropped, tokens(60, 20)),
+    ];
+    for (ending, used) in table {
+        let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
+        trial.send(secs(0), 0, tokens(1, 1));
+        trial.send(secs(0), 1, tokens(60, 20));
+        trial.end(secs(9), 0, &answered(Some(Cost::default())));
+        trial.end(secs(10), 1, &ending);
+        assert_eq!(trial.proactive.used(secs(10)), used, "{ending:?}");
+        let left = 100_u64.saturating_sub(used.total());
+        let fits = if used.total() <= 100 { Gate::Open } else { Gate::Until(secs(60)) };
+        assert_eq!(trial.gate(secs(10), tokens(left, 0)), fits, "{ending:?}");
+        assert_eq!(trial.proactive.used(MINUTE), Cost::default(), "{ending:?}");
+    }
+}
+
+#[test]
+fn what_ends_after_its_minute_changes_nothing() {
+    let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
+    trial.send(secs(0), 0, tokens(90, 0));
+    trial.send(secs(50), 1, tokens(5, 0));
+    assert_eq!(trial.proactive.used(secs(61)), tokens(5, 0));
+    trial.end(secs(61), 0, &answered(Some(tokens(90, 90))));
+    assert_eq!(trial.proactive.used(secs(61)), tokens(5, 0));
+    trial.end(secs(61), 1, &answered(Some(tokens(7, 0))));
+    assert_eq!(trial.proactive.used(secs(61)), tokens(7, 0));
+}
+
+#[test]
+fn a_request_larger_than_the_limit_goes_alone() {
+    let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
+    let large = tokens(150, 0);
+    assert_eq!(trial.gate(secs(0), large), Gate::Open);
+    trial.send(secs(0), 0, tokens(1, 0));
+    trial.send(secs(7), 1, tokens(1, 0));
+    assert_eq!(trial.gate(secs(8), large), Gate::Until(secs(67)));
+    assert_eq!(trial.gate(secs(67), large), Gate::Open);
+    trial.send(secs(67), 2, large);
+    assert_eq!(trial.gate(secs(68), tokens(1, 0)), Gate::Until(secs(127)));
+    assert_eq!(trial.gate(secs(68), large), Gate::Until(secs(127)));
+}
+
+#[test]
+fn every_limit_must_have_room() {
+    let config = ProactiveConfig {
+        rpm: Some(1),
+        tpm: Some(100),
+        connections: Some(2),
+        ..Default::default()
+    };
+    let mut trial = trial(config);
+    trial.send(secs(0), 0, tokens(90, 0));
+    assert_eq!(trial.gate(secs(0), tokens(1, 0)), Gate::Until(secs(60)));
+    trial.send(secs(60), 1, tokens(90, 0));
+    assert_eq!(trial.gate(secs(120), tokens(1, 0)), Gate::Shut);
+    trial.end(secs(120), 0, &Ending::Failed);
+    assert_eq!(trial.gate(secs(120), tokens(1, 0)), Gate::Open);
+    assert_eq!(trial.proactive.limit(), 2);
+}
+
+#[test]
+fn says_what_is_missing_or_impossible() {
+    let table = [
+        (
+            ProactiveConfig::default(),
+            Err("the strategy proactive needs rpm or tpm (or itpm, otpm)"),
+        ),
+        (ProactiveConfig { rpm: Some(1), ..Default::default() }, Ok(())),
+        (ProactiveConfig { otpm: Some(1), ..Default::default() }, Ok(())),
+        (ProactiveConfig { rpm: Some(0), ..Default::default() }, Err("rpm must be at least 1")),
+        (
+            ProactiveConfig { rpm: Some(1), itpm: Some(0), ..Default::default() },
+            Err("itpm must be at least 1"),
+        ),
+        (
+            ProactiveConfig { rpm: Some(1), connections: Some(0), ..Default::default() },
+            Err("connections must be at least 1"),
+        ),
+    ];
+    for (config, expected) in table {
+        let found = config.check().map_err(|error| error.to_string());
+        assert_eq!(found, expected.map_err(str::to_owned), "{config:?}");
+    }
+}
+
+#[test]
+fn a_limit_of_zero_lets_one_through_per_minute() {
+    let config = ProactiveConfig { rpm: Some(0), connections: Some(0), ..Default::default() };
+    let mut trial = trial(config);
+    assert_eq!(trial.gate(secs(0), Cost::default()), Gate::Open);
+    trial.send(secs(0), 0, Cost::default());
+    trial.end(secs(0), 0, &Ending::Failed);
+    assert_eq!(trial.gate(secs(0), Cost::default()), Gate::Until(secs(60)));
+}
+
+proptest! {
+    #[test]
+    fn no_minute_holds_more_than_the_limit_however_many_wait(
+        arrivals in prop::collection::vec(0_u64..90_000, 200),
+        latencies in prop::collection::vec(0_u64..150_000, 200),
+        patience in prop::collection::vec(prop::option::weighted(0.3, 0_u64..400_000), 200),
+        connections in prop::option::of(1_u32..20),
+    ) {
+        const RPM: usize = 10;
+        let config = ProactiveConfig { rpm: Some(RPM as u64), connections, ..Default::default() };
+        let (sent, left) = run(config, &arrivals, &latencies, &patience);
+        prop_assert!(sent.iter().all(|(_, ticket)| !left.contains(ticket)));
+        prop_assert_eq!(sent.len() + left.len(), 200);
+        for some in sent.windows(RPM + 1) {
+            let (first, last) = (some[0].0, some[RPM].0);
+            prop_assert!(last - first >= MINUTE, "{first:?} and {last:?}");
+        }
+        if connections.is_none() {
+            // Nor is a minute wasted: who waits goes out as soon as it is possible.
+            let last = sent.last().map_or(Duration::ZERO, |(at, _)| *at);
+            let most = secs(90) + MINUTE * ((sent.len() / RPM) as u32);
+            prop_assert!(last <= most, "{last:?}");
+        }
+    }
+}
+
+/// Requests that come, wait and are answered in virtual time; some lose their patience and leave.
+/// Says what was sent when, and who has left.
+fn run(
+    config: ProactiveConfig,
+    arrivals: &[u64],
+    latencies: &[u64],
+    patience: &[Option<u64>],
+) -> (Vec<(Duration, Ticket)>, Vec<Ticket>) {
+    let mut pool = Scheduler::new(Box::new(Proactive::new(config)));
+    let mut arrivals: Vec<Duration> = arrivals.iter().copied().map(Duration::from_millis).collect();
+    arrivals.sort_unstable();
+    let mut arrivals = arrivals.into_iter().peekable();
+    let mut ends: Vec<(Duration, Flight)> = Vec::new();
+    let mut leaves: Vec<(Duration, Ticket)> = Vec::new();
+    let (mut sent, mut left) = (Vec::new(), Vec::new());
+    loop {
+        let next = [
+            arrivals.peek().copied(),
+            ends.iter().map(|(at, _)| *at).min(),
+            leaves.iter().map(|(at, _)| *at).min(),
+            pool.wake_at(),
+        ];
+        let Some(now) = next.into_iter().flatten().min() else { return (sent, left) };
+        while arrivals.next_if(|at| *at <= now).is_some() {
+            let run = RunTag(now.as_millis() as u64 % 3);
+            let ticket = pool.on_ask(Ask { run, ..Ask::default() });
+            let patience = patience[ticket.0 as usize].map(Duration::from_millis);
+            leaves.extend(patience.map(|patience| (now + patience, ticket)));
+        }
+        for (_, ticket) in leaves.extract_if(.., |(at, _)| *at <= now) {
+            pool.on_cancel(ticket);
+            left.push(ticket);
+        }
+        for (_, flight) in ends.extract_if(.., |(at, _)| *at <= now) {
+            pool.on_end(now, flight, &answered(None));
+        }
+        pool.on_tick(now, |ticket, flight| {
+            sent.push((now, ticket));
+            ends.push((now + Duration::from_millis(latencies[ticket.0 as usize]), flight));
+            leaves.retain(|(_, other)| *other != ticket);
+        });
+    }
+}
