@@ -5,6 +5,7 @@
 
 mod bare;
 mod engine;
+pub mod pace;
 mod usage;
 
 pub use engine::{EngineConfig, EngineReport, Figures, engine};

@@ -21,8 +21,9 @@ pub use headers::read_quota;
 pub use hint::retry_after;
 pub use history::{ChangeReason, LimitChange};
 pub use policy::{
-    Adaptive, AdaptiveConfig, AdaptiveConfigError, Comeback, Ending, Fixed, Flight, Gate, Policy,
-    Proactive, ProactiveConfig, ProactiveConfigError, Reactive, Unpaced, View,
+    Adaptive, AdaptiveConfig, AdaptiveConfigError, Auto, AutoConfig, Comeback, Ending, Fixed,
+    Flight, Gate, Learned, Policy, Proactive, ProactiveConfig, ProactiveConfigError, Rates,
+    Reactive, RetryAfter, Unpaced, View,
 };
 pub use pool::{Limits, Permit, Pool, PoolKey, Pools};
 pub use queue::{RunTag, Ticket};

@@ -1,12 +1,14 @@
 //! What a strategy is: it is told what happens, and says whether the next request may go out.
 
 mod adaptive;
+mod auto;
 mod fixed;
 mod none;
 mod proactive;
 mod reactive;
 
 pub use adaptive::{Adaptive, AdaptiveConfig, AdaptiveConfigError};
+pub use auto::{Auto, AutoConfig, Learned, Rates, RetryAfter};
 pub use fixed::Fixed;
 pub use none::Unpaced;
 pub use proactive::{Proactive, ProactiveConfig, ProactiveConfigError};

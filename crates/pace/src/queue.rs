@@ -33,12 +33,7 @@ struct Line {
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        Queue {
-            waiting: HashMap::new(),
-            lines: HashMap::new(),
-            turns: VecDeque::new(),
-            gone: 0,
-        }
+        Queue { waiting: HashMap::new(), lines: HashMap::new(), turns: VecDeque::new(), gone: 0 }
     }
 }
 

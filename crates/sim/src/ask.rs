@@ -27,6 +27,17 @@ pub struct Reply {
     pub outcome: Outcome,
 }
 
+/// What an answer takes and costs, before anything slows or limits it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// How long it takes.
+    pub latency: Duration,
+    /// Tokens of the prompt.
+    pub input: u64,
+    /// Tokens of the answer.
+    pub output: u64,
+}
+
 /// What comes back.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {

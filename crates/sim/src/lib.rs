@@ -43,7 +43,7 @@ mod tokens;
 #[cfg(feature = "server")]
 pub mod server;
 
-pub use ask::{Ask, Fault, Outcome, Reply};
+pub use ask::{Ask, Estimate, Fault, Outcome, Reply};
 pub use engine::{Config, Engine};
 pub use error::Error;
 pub use latency::Latency;

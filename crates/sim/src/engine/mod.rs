@@ -5,7 +5,8 @@ use crate::key::Key;
 use crate::latency::seconds;
 use crate::limit::{Cost, Denial, Limits, slowdown};
 use crate::model::{Draft, Model, Scene, draft, error_words};
-use crate::{Ask, Latency, Outcome, Persona, Profile, Reply, Stats};
+use crate::{Ask, Estimate, Latency, Outcome, Persona, Profile, Reply, Stats};
+use bakeoff_core::Request;
 use rand::RngExt;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -87,7 +88,7 @@ impl Engine {
             state.stats.requests += 1;
             if let Model::Status(status) = model {
                 let (code, message) = error_words(status);
-                return state.refuse(status, code, message.into(), Vec::new());
+                return self.refuse(&mut state, status, code, message.into(), Vec::new());
             }
             if let Err(denial) = state.limits.check(state.now, None) {
                 return self.deny(&mut state, denial, name);
@@ -95,24 +96,8 @@ impl Engine {
         }
 
         let key = Key::new(self.config.seed, name, request, ask.trial, ask.ordinal);
+        let (draft, cost) = self.draft(model, name, request, key);
         let profile = &self.profile;
-        let draft = draft(
-            model,
-            &Scene {
-                name,
-                persona,
-                request,
-                key,
-                input_tokens: persona.and_then(|p| p.input_tokens).or(profile.input_tokens),
-                output_tokens: persona.and_then(|p| p.output_tokens).or(profile.output_tokens),
-            },
-        );
-        let cost = match &draft {
-            Draft::Answer(response) => {
-                Cost { input: response.usage.prompt(), output: response.usage.output }
-            }
-            Draft::Broken(_) => Cost { input: 1, output: 1 },
-        };
 
         let mut state = self.arrive(ask.now);
         if let Err(denial) = state.limits.check(state.now, Some(cost)) {
@@ -123,7 +108,7 @@ impl Engine {
                 state.limits.charge_failure();
             }
             let (code, message) = error_words(status);
-            return state.refuse(status, code, message.into(), Vec::new());
+            return self.refuse(&mut state, status, code, message.into(), Vec::new());
         }
         state.limits.admit(cost);
         let delay = self.delay(&state, model, persona, key);
@@ -145,6 +130,40 @@ impl Engine {
             }
         };
         Reply { delay, headers, outcome }
+    }
+
+    /// What the answer to a request takes and costs when nobody else asks and nothing is limited:
+    /// for working out the best that anybody could do.
+    pub fn estimate(&self, request: &Request, trial: u32, ordinal: u32) -> Estimate {
+        let name = request.model.strip_prefix("sim/").unwrap_or(&request.model);
+        let persona = self.config.models.get(name);
+        let model = Model::named(name, persona);
+        let key = Key::new(self.config.seed, name, request, trial, ordinal);
+        let (_, Cost { input, output }) = self.draft(model, name, request, key);
+        Estimate { latency: self.latency(model, persona, key), input, output }
+    }
+
+    fn draft(&self, model: Model, name: &str, request: &Request, key: Key) -> (Draft, Cost) {
+        let persona = self.config.models.get(name);
+        let (input, output) = (self.profile.input_tokens, self.profile.output_tokens);
+        let draft = draft(
+            model,
+            &Scene {
+                name,
+                persona,
+                request,
+                key,
+                input_tokens: persona.and_then(|p| p.input_tokens).or(input),
+                output_tokens: persona.and_then(|p| p.output_tokens).or(output),
+            },
+        );
+        let cost = match &draft {
+            Draft::Answer(response) => {
+                Cost { input: response.usage.prompt(), output: response.usage.output }
+            }
+            Draft::Broken(_) => Cost { input: 1, output: 1 },
+        };
+        (draft, cost)
     }
 
     /// What was done so far; in flight is what was when somebody last asked.
@@ -200,7 +219,20 @@ impl Engine {
                 (429, "rate_limit_exceeded", format!("Rate limit reached for {name} on {what}."))
             }
         };
-        state.refuse(status, code, message, headers)
+        self.refuse(state, status, code, message, headers)
+    }
+
+    fn refuse(
+        &self,
+        state: &mut State,
+        status: u16,
+        code: &'static str,
+        message: String,
+        headers: Vec<(String, String)>,
+    ) -> Reply {
+        *state.stats.refused.entry(status).or_default() += 1;
+        let outcome = Outcome::Refused { status, code, message };
+        Reply { delay: seconds(self.profile.reject_ms / 1e3), headers, outcome }
     }
 
     /// The status of a transient failure, if there is one.
@@ -226,14 +258,7 @@ impl Engine {
 
     /// How long this answer takes, given what is in flight before it.
     fn delay(&self, state: &State, model: Model, persona: Option<&Persona>, key: Key) -> Duration {
-        let own = persona.and_then(|persona| persona.latency).or(self.config.latency);
-        let latency = match (own, model) {
-            (Some(latency), _) => Some(latency),
-            (None, Model::Slow) => Some(SLOW),
-            (None, _) => self.profile.latency,
-        };
-        let Some(latency) = latency else { return Duration::ZERO };
-        let delay = latency.sample(&mut key.rng("latency"));
+        let delay = self.latency(model, persona, key);
         match self.profile.knee {
             Some(knee) => {
                 seconds(delay.as_secs_f64() * slowdown(knee, state.limits.flight.count() + 1))
@@ -242,24 +267,23 @@ impl Engine {
         }
     }
 
+    /// How long this answer takes when nobody else asks.
+    fn latency(&self, model: Model, persona: Option<&Persona>, key: Key) -> Duration {
+        let own = persona.and_then(|persona| persona.latency).or(self.config.latency);
+        let latency = match (own, model) {
+            (Some(latency), _) => Some(latency),
+            (None, Model::Slow) => Some(SLOW),
+            (None, _) => self.profile.latency,
+        };
+        latency.map_or(Duration::ZERO, |latency| latency.sample(&mut key.rng("latency")))
+    }
+
     fn since_1970(&self, now: Duration) -> Duration {
         self.epoch.get().copied().unwrap_or_default().saturating_add(now)
     }
 }
 
 impl State {
-    fn refuse(
-        &mut self,
-        status: u16,
-        code: &'static str,
-        message: String,
-        headers: Vec<(String, String)>,
-    ) -> Reply {
-        *self.stats.refused.entry(status).or_default() += 1;
-        let outcome = Outcome::Refused { status, code, message };
-        Reply { delay: Duration::ZERO, headers, outcome }
-    }
-
     /// Puts an admitted request in flight.
     fn depart(&mut self, delay: Duration) {
         if !delay.is_zero() {

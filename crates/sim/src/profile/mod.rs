@@ -59,6 +59,9 @@ pub struct Profile {
     /// Share of requests that fail with a transient 500.
     #[serde(deserialize_with = "share")]
     pub error_rate: f64,
+    /// Milliseconds until a rejection or a failure is back; at once when absent.
+    #[serde(deserialize_with = "not_negative")]
+    pub reject_ms: f64,
 }
 
 /// A bucket that starts full and refills continuously.

@@ -61,6 +61,9 @@ async fn respond<W: Wire>(
     let created = since_1970().as_secs();
     let mut response = match outcome {
         Outcome::Refused { status, code, message } => {
+            if !delay.is_zero() {
+                sleep_until(start + delay).await;
+            }
             refuse::<W>(status, code, &message, request_id)
         }
         Outcome::Broken(fault) => {

@@ -1,0 +1,110 @@
+//! A send-rate limiter with CUBIC, as the AWS SDKs' "adaptive" retry mode has it: for comparison.
+
+use bakeoff_pace::{Cost, Ending, Flight, Gate, Policy, View};
+use std::time::Duration;
+
+const BETA: f64 = 0.7;
+const SCALE: f64 = 0.4;
+/// The measured rate is smoothed over slots of this length, by this share of the newest.
+const SLOT_S: f64 = 0.5;
+const SMOOTH: f64 = 0.8;
+const LEAST_RATE: f64 = 0.5;
+
+/// No limit before the first rejection; then a rate that falls to 0.7 with each, and grows back
+/// along a cubic.
+#[derive(Debug)]
+pub(crate) struct Cubic {
+    ceiling: u32,
+    rate: Option<f64>,
+    balance: f64,
+    refilled_at: f64,
+    measured: f64,
+    slot: f64,
+    sent_in_slot: f64,
+    most: f64,
+    throttled_at: f64,
+}
+
+impl Cubic {
+    pub(crate) fn new(ceiling: u32) -> Cubic {
+        Cubic {
+            ceiling,
+            rate: None,
+            balance: 0.0,
+            refilled_at: 0.0,
+            measured: 0.0,
+            slot: 0.0,
+            sent_in_slot: 0.0,
+            most: 0.0,
+            throttled_at: 0.0,
+        }
+    }
+
+    fn refill(&mut self, now: f64) {
+        if let Some(rate) = self.rate {
+            let gained = (now - self.refilled_at) * rate;
+            self.balance = (self.balance + gained).min(rate.max(1.0));
+        }
+        self.refilled_at = now;
+    }
+
+    fn measure(&mut self, now: f64) {
+        self.sent_in_slot += 1.0;
+        let slot = (now / SLOT_S).floor() * SLOT_S;
+        if slot > self.slot {
+            let rate = self.sent_in_slot / (slot - self.slot);
+            self.measured = rate * SMOOTH + self.measured * (1.0 - SMOOTH);
+            self.sent_in_slot = 0.0;
+            self.slot = slot;
+        }
+    }
+}
+
+impl Policy for Cubic {
+    fn gate(&mut self, view: View, _cost: Cost) -> Gate {
+        if view.in_flight >= self.ceiling {
+            return Gate::Shut;
+        }
+        self.refill(view.now.as_secs_f64());
+        match self.rate {
+            Some(rate) if self.balance < 1.0 - 1e-9 => {
+                Gate::Until(view.now + Duration::from_secs_f64((1.0 - self.balance) / rate))
+            }
+            _ => Gate::Open,
+        }
+    }
+
+    fn sent(&mut self, _view: View, _flight: Flight, _cost: Cost) {
+        self.balance -= 1.0;
+    }
+
+    fn ended(&mut self, view: View, _flight: Flight, _cost: Cost, ending: &Ending) {
+        let now = view.now.as_secs_f64();
+        match ending {
+            Ending::Answered { .. } => {
+                self.measure(now);
+                if let Some(rate) = &mut self.rate {
+                    let flat = (self.most * (1.0 - BETA) / SCALE).cbrt();
+                    let elapsed = now - self.throttled_at;
+                    let grown = SCALE * (elapsed - flat).powi(3) + self.most;
+                    *rate = grown.min(2.0 * self.measured).max(LEAST_RATE);
+                }
+            }
+            Ending::Rejected { .. } => {
+                self.measure(now);
+                self.refill(now);
+                let rate = self.rate.map_or(self.measured, |rate| rate.min(self.measured));
+                self.most = rate;
+                self.throttled_at = now;
+                let rate = (rate * BETA).min(2.0 * self.measured).max(LEAST_RATE);
+                self.rate = Some(rate);
+                self.balance = self.balance.min(rate.max(1.0));
+            }
+            _ => {}
+        }
+    }
+
+    fn limit(&self) -> u32 {
+        self.ceiling
+    }
+}

@@ -1,0 +1,202 @@
+//! The least time in which anybody could do it, knowing everything.
+
+use super::world;
+use bakeoff_sim::{FixedWindow, Outage, Profile, Rate};
+
+/// What the answers of all items take and cost together.
+#[derive(Debug, Clone, Copy, Default)]
+struct Work {
+    items: f64,
+    latency: f64,
+    latency_squared: f64,
+    shortest: f64,
+    longest: f64,
+    input: f64,
+    output: f64,
+}
+
+/// Seconds for so many items, with so many in flight at most.
+pub(crate) fn seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) -> f64 {
+    let work = measure(profile, seed, done(profile, items));
+    let outages = &profile.outages;
+    // Where failures are charged, each error takes from the limit as a success does.
+    let charged = if profile.failures_charge {
+        work.items / (1.0 - profile.error_rate).max(0.01)
+    } else {
+        work.items
+    };
+    let mut seconds = work.longest;
+    if let Some(rate) = profile.requests {
+        let foreign = profile.foreign.map_or(0.0, |foreign| foreign.requests_per_s);
+        let mut rates = vec![(0.0, rate.rate_per_s - foreign)];
+        rates.extend(profile.steps.iter().map(|step| (step.at_s, step.requests_per_s - foreign)));
+        seconds = seconds.max(drain(charged, rate.burst, &rates, outages) + work.shortest);
+    }
+    for (limit, amount) in [
+        (profile.tokens, work.input + work.output),
+        (profile.input_tokens_limit, work.input),
+        (profile.output_tokens_limit, work.output),
+    ] {
+        if let Some(Rate { rate_per_s, burst }) = limit {
+            let time = drain(amount, burst, &[(0.0, rate_per_s)], outages);
+            seconds = seconds.max(time + work.shortest);
+        }
+    }
+    if let Some(window) = profile.window {
+        seconds = seconds.max(windows(charged, window, profile) + work.shortest);
+    }
+    let places = [Some(u64::from(ceiling)), profile.concurrency, profile.knee.map(|knee| knee.k)];
+    let places = places.into_iter().flatten().min().unwrap_or(1) as f64;
+    seconds.max(occupy(&work, places, outages))
+}
+
+/// How many can be done at all.
+pub(crate) fn done(profile: &Profile, items: u32) -> u32 {
+    profile.daily_quota.map_or(items, |quota| items.min(u32::try_from(quota).unwrap_or(u32::MAX)))
+}
+
+fn measure(profile: &Profile, seed: u64, items: u32) -> Work {
+    let engine = world::engine(profile, seed);
+    let request = world::request();
+    let mut work = Work { shortest: f64::INFINITY, ..Work::default() };
+    for item in 0..items {
+        let estimate = engine.estimate(&request, item, 0);
+        let latency = estimate.latency.as_secs_f64();
+        work.items += 1.0;
+        work.latency += latency;
+        work.latency_squared += latency * latency;
+        work.shortest = work.shortest.min(latency);
+        work.longest = work.longest.max(latency);
+        work.input += estimate.input as f64;
+        work.output += estimate.output as f64;
+    }
+    if items == 0 { Work::default() } else { work }
+}
+
+/// When a full bucket has given so much. During an outage it refills and gives nothing.
+fn drain(amount: f64, burst: f64, rates: &[(f64, f64)], outages: &[Outage]) -> f64 {
+    let mut times: Vec<f64> = rates.iter().map(|(at, _)| *at).collect();
+    times.extend(outages.iter().flat_map(|outage| [outage.from_s, outage.to_s]));
+    times.push(f64::INFINITY);
+    times.sort_by(f64::total_cmp);
+    let (mut now, mut missing, mut balance) = (0.0, amount, burst);
+    for end in times {
+        if end < now {
+            continue;
+        }
+        let rate = rates.iter().rev().find(|(at, _)| *at <= now).map_or(0.0, |(_, rate)| *rate);
+        let is_out = outages.iter().any(|outage| (outage.from_s..outage.to_s).contains(&now));
+        if !is_out {
+            let given = balance.min(missing);
+            missing -= given;
+            balance -= given;
+            if missing <= rate * (end - now) {
+                return now + missing / rate;
+            }
+            missing -= rate.max(0.0) * (end - now);
+        } else {
+            balance = (balance + rate.max(0.0) * (end - now)).min(burst);
+        }
+        now = end;
+    }
+    f64::INFINITY
+}
+
+/// When so many windows have been used. Who comes first in a window gets all of it, also before
+/// another tenant.
+fn windows(items: f64, window: FixedWindow, profile: &Profile) -> f64 {
+    let foreign = profile.foreign.map_or(0.0, |foreign| foreign.requests_per_s);
+    let elapsed = window.phase_s % window.seconds;
+    let mut missing = items - (window.requests as f64 - foreign * elapsed).floor().max(0.0);
+    let mut now = 0.0;
+    let mut next = window.seconds - elapsed;
+    while missing > 0.0 {
+        let out = profile.outages.iter().find(|out| (out.from_s..out.to_s).contains(&next));
+        let opens = out.map_or(next, |outage| outage.to_s);
+        if opens < next + window.seconds {
+            missing -= window.requests as f64;
+            now = opens;
+        }
+        next += window.seconds;
+    }
+    now
+}
+
+/// When all of it has been done in so many places. What is under way when an outage begins goes on
+/// to its end, but its place then stays empty.
+fn occupy(work: &Work, places: f64, outages: &[Outage]) -> f64 {
+    let residual = work.latency_squared / (2.0 * work.latency).max(f64::MIN_POSITIVE);
+    let mut seconds = work.latency / places;
+    for outage in outages {
+        if outage.from_s < seconds {
+            seconds += (outage.to_s - outage.from_s - residual).max(0.0);
+        }
+    }
+    seconds.max(work.longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bakeoff_sim::Latency;
+
+    fn profile(text: &str) -> Profile {
+        let file = format!("[[profile]]\nlatency = {{ kind = \"fixed\", ms = 1000 }}\n{text}");
+        Profile::parse_file_text(&file).unwrap().remove(0)
+    }
+
+    fn best(text: &str, items: u32) -> f64 {
+        let seconds = seconds(&profile(text), 1, items, 400);
+        (seconds * 1e6).round() / 1e6
+    }
+
+    #[test]
+    fn each_row_of_the_table_has_its_formula() {
+        assert_eq!(best("requests = { rate_per_s = 5, burst = 5 }", 1500), 1495.0 / 5.0 + 1.0);
+        assert_eq!(
+            best(
+                "input_tokens = 400\noutput_tokens = 100\n\
+                 tokens = { rate_per_s = 5000, burst = 20000 }",
+                1000
+            ),
+            480_000.0 / 5000.0 + 1.0
+        );
+        assert_eq!(best("concurrency = 30", 300), 10.0);
+        assert_eq!(best("knee = { k = 24 }", 240), 10.0);
+        assert_eq!(
+            best("window = { requests = 100, seconds = 10, phase_s = 3 }", 450),
+            4.0 * 10.0 - 3.0 + 1.0
+        );
+        assert_eq!(
+            best("requests = { rate_per_s = 5, burst = 5 }\nforeign = { requests_per_s = 2 }", 305),
+            101.0
+        );
+        // 60 s at 5, then 20 per second.
+        assert_eq!(
+            best(
+                "requests = { rate_per_s = 5, burst = 5 }\n\
+                 steps = [{ at_s = 60, requests_per_s = 20 }]",
+                705
+            ),
+            60.0 + 20.0 + 1.0
+        );
+        // Frozen for 30 s, then 5 of the burst at once.
+        assert_eq!(
+            best(
+                "requests = { rate_per_s = 5, burst = 5 }\n\
+                 outages = [{ from_s = 60, to_s = 90 }]",
+                5 + 300 + 5 + 100
+            ),
+            90.0 + 20.0 + 1.0
+        );
+    }
+
+    #[test]
+    fn the_tightest_limit_counts_and_a_quota_bounds_the_work() {
+        assert_eq!(best("concurrency = 30\nrequests = { rate_per_s = 5, burst = 5 }", 305), 61.0);
+        assert_eq!(best("concurrency = 1\nrequests = { rate_per_s = 5, burst = 5 }", 305), 305.0);
+        assert_eq!(best("daily_quota = 100\nconcurrency = 1", 305), 100.0);
+        let free = Profile { latency: Some(Latency::Fixed { ms: 1000.0 }), ..Profile::default() };
+        assert_eq!(seconds(&free, 1, 800, 400), 2.0);
+    }
+}

@@ -1,0 +1,229 @@
+//! Providers drawn at random over the whole profile format.
+//!
+//! The work is long enough to judge a scheduler by: at least 300 items, a hundred latencies and
+//! twenty windows, since the optimum leaves out how the last requests trickle in.
+
+use bakeoff_sim::{
+    FixedWindow, Foreign, HeaderStyle, Knee, Latency, Outage, Profile, Rate, RetryHint, Step,
+    TokenCount,
+};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use std::time::Duration;
+
+/// So many profiles; the same seed gives the same ones.
+pub(crate) fn profiles(count: u32, seed: u64) -> Vec<Profile> {
+    let mut draw = Draw(ChaCha8Rng::seed_from_u64(seed));
+    (0..count).map(|number| draw.profile(number)).collect()
+}
+
+struct Draw(ChaCha8Rng);
+
+impl Draw {
+    fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.0.random::<f64>()
+    }
+
+    /// As likely between 1 and 10 as between 10 and 100.
+    fn magnitude(&mut self, low: f64, high: f64) -> f64 {
+        self.between(low.ln(), high.ln()).exp()
+    }
+
+    fn chance(&mut self, share: f64) -> bool {
+        self.0.random::<f64>() < share
+    }
+
+    fn one_of<T: Copy, const N: usize>(&mut self, choices: [T; N]) -> T {
+        choices[self.0.random_range(0..N)]
+    }
+
+    fn profile(&mut self, number: u32) -> Profile {
+        let median_ms = self.magnitude(300.0, 3000.0).round();
+        let latency = if self.chance(0.2) {
+            Latency::Fixed { ms: median_ms }
+        } else {
+            Latency::Lognormal { median_ms, sigma: self.between(0.1, 0.6) }
+        };
+        let seconds = median_ms / 1e3;
+        let mut profile = Profile {
+            latency: Some(latency),
+            reject_ms: self.between(20.0, 150.0).round(),
+            ..Profile::default()
+        };
+        let kind = self.limit(&mut profile, seconds);
+        profile.name = format!("{number:03}-{kind}");
+        self.say(&mut profile);
+        // What one second gives, and how long the work should take.
+        let per_second = throughput(&profile, seconds);
+        let mut duration = self.magnitude(100.0, 400.0).max(100.0 * seconds);
+        if let Some(window) = profile.window {
+            duration = duration.max(20.0 * window.seconds);
+        }
+        self.change(&mut profile, duration, per_second);
+        let per_second = per_second - profile.foreign.map_or(0.0, |other| other.requests_per_s);
+        let at_start = profile.requests.map_or(0.0, |rate| rate.burst);
+        let items = (per_second * duration + at_start).clamp(300.0, 30_000.0).round() as u64;
+        profile.items = Some(items);
+        if self.chance(0.02) {
+            profile.daily_quota = Some(items * 2 / 3);
+        }
+        profile
+    }
+
+    /// What is limited.
+    fn limit(&mut self, profile: &mut Profile, seconds: f64) -> &'static str {
+        match self.0.random_range(0..100) {
+            0..40 => {
+                profile.requests = Some(self.bucket());
+                "bucket"
+            }
+            40..52 => {
+                self.tokens(profile);
+                "tokens"
+            }
+            52..58 => {
+                self.tokens(profile);
+                profile.requests = Some(self.bucket());
+                "bucket-tokens"
+            }
+            58..74 => {
+                profile.concurrency = Some(self.magnitude(1.0, 300.0).round() as u64);
+                "cap"
+            }
+            74..79 => {
+                let cap = self.magnitude(2.0, 100.0).round();
+                profile.concurrency = Some(cap as u64);
+                let mut bucket = self.bucket();
+                bucket.rate_per_s = cap / seconds * self.magnitude(0.5, 2.0);
+                profile.requests = Some(bucket);
+                "cap-bucket"
+            }
+            79..91 => {
+                let length = self.one_of([1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0]);
+                let requests = (self.magnitude(0.2, 60.0) * length).round().max(5.0) as u64;
+                let phase_s = self.between(0.0, length);
+                profile.window = Some(FixedWindow { requests, seconds: length, phase_s });
+                "window"
+            }
+            _ => {
+                let k = self.magnitude(4.0, 200.0).round();
+                let thrash = self.chance(0.6).then(|| (k * self.between(1.5, 6.0)).round() as u64);
+                profile.knee = Some(Knee { k: k as u64, thrash_at: thrash });
+                "knee"
+            }
+        }
+    }
+
+    /// A bucket of one request up to a minute's worth.
+    fn bucket(&mut self) -> Rate {
+        let rate_per_s = self.magnitude(0.3, 60.0);
+        let burst = self.magnitude(1.0, (60.0 * rate_per_s).max(2.0)).floor();
+        Rate { rate_per_s, burst }
+    }
+
+    fn tokens(&mut self, profile: &mut Profile) {
+        let input = self.magnitude(100.0, 2000.0).round();
+        let output = self.magnitude(50.0, 500.0).round();
+        profile.input_tokens = Some(if self.chance(0.5) {
+            TokenCount::Fixed(input as u64)
+        } else {
+            TokenCount::Lognormal { median: input, sigma: self.between(0.1, 0.8) }
+        });
+        profile.output_tokens =
+            Some(TokenCount::Lognormal { median: output, sigma: self.between(0.1, 0.8) });
+        let limit = |draw: &mut Draw, tokens: f64| {
+            let Rate { rate_per_s, burst } = draw.bucket();
+            // At least three requests fit into the bucket.
+            Rate { rate_per_s: rate_per_s * tokens, burst: (burst * tokens).max(tokens * 3.0) }
+        };
+        if self.chance(0.6) {
+            profile.tokens = Some(limit(self, input + output));
+        } else {
+            profile.input_tokens_limit = Some(limit(self, input));
+            if self.chance(0.6) {
+                profile.output_tokens_limit = Some(limit(self, output));
+            }
+        }
+    }
+
+    /// What the provider says about its limits.
+    fn say(&mut self, profile: &mut Profile) {
+        let tokens = profile.input_tokens_limit.is_some();
+        if profile.knee.is_none() && self.chance(0.3) {
+            profile.headers = match self.0.random_range(0..10) {
+                0..4 if !tokens => HeaderStyle::OpenAi,
+                0..7 => HeaderStyle::Anthropic,
+                7 => HeaderStyle::Groq,
+                8 => HeaderStyle::Wrong,
+                _ => HeaderStyle::RetryAfterOnly,
+            };
+        }
+        if self.chance(0.3) {
+            profile.retry_after = self.one_of([
+                RetryHint::Exact,
+                RetryHint::Ceil,
+                RetryHint::Full,
+                RetryHint::Fixed(Duration::from_secs(60)),
+                RetryHint::HttpDate,
+                RetryHint::Ms,
+                RetryHint::Zero,
+                RetryHint::Garbage,
+            ]);
+        }
+        profile.failures_charge = self.chance(0.06);
+        if self.chance(0.1) {
+            profile.error_rate = self.magnitude(0.002, 0.03);
+        }
+    }
+
+    /// What does not stay as it is.
+    fn change(&mut self, profile: &mut Profile, duration: f64, per_second: f64) {
+        if self.chance(0.08) {
+            let from_s = duration * self.between(0.1, 0.7);
+            let status = self.one_of([500, 502, 503, 529]);
+            let to_s = from_s + self.magnitude(5.0, 40.0);
+            profile.outages = vec![Outage { from_s, to_s, status }];
+        }
+        let binding = profile.requests.is_some() || profile.window.is_some();
+        if binding && self.chance(0.1) {
+            let limit = profile.requests.map_or(per_second, |rate| rate.rate_per_s);
+            let requests_per_s = limit * self.between(0.1, 0.5);
+            profile.foreign = Some(Foreign { requests_per_s });
+        }
+        if let Some(rate) = profile.requests
+            && profile.foreign.is_none()
+            && self.chance(0.2)
+        {
+            let mut at_s = 0.0;
+            for _ in 0..self.0.random_range(1..4) {
+                at_s += duration * self.between(0.15, 0.35);
+                let requests_per_s = rate.rate_per_s * self.magnitude(0.2, 5.0);
+                profile.steps.push(Step { at_s, requests_per_s });
+            }
+        }
+    }
+}
+
+/// About how many requests per second a provider answers.
+fn throughput(profile: &Profile, seconds: f64) -> f64 {
+    let mean = |count: Option<TokenCount>| match count {
+        None => 1.0,
+        Some(TokenCount::Fixed(tokens)) => tokens as f64,
+        Some(TokenCount::Lognormal { median, sigma }) => median * (sigma * sigma / 2.0).exp(),
+    };
+    let (input, output) = (mean(profile.input_tokens), mean(profile.output_tokens));
+    let rate = |limit: Option<Rate>, cost: f64| limit.map(|rate| rate.rate_per_s / cost);
+    let places = |count: u64| count as f64 / seconds;
+    [
+        rate(profile.requests, 1.0),
+        rate(profile.tokens, input + output),
+        rate(profile.input_tokens_limit, input),
+        rate(profile.output_tokens_limit, output),
+        profile.window.map(|window| window.requests as f64 / window.seconds),
+        profile.concurrency.map(places),
+        profile.knee.map(|knee| places(knee.k)),
+    ]
+    .into_iter()
+    .flatten()
+    .fold(f64::INFINITY, f64::min)
+}

@@ -1,0 +1,90 @@
+//! The hypothesis that the provider is out of order.
+//!
+//! Failures teach nothing about limits. While it is out of order single requests find out when
+//! it is back.
+
+use std::collections::VecDeque;
+
+const WINDOW_S: f64 = 10.0;
+const LEAST_FAILURES: usize = 5;
+
+#[derive(Debug, Default)]
+pub(super) struct Breaker {
+    /// Times of recent endings, and whether they were failures.
+    recent: VecDeque<(f64, bool)>,
+    open: Option<Open>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    since: f64,
+    next_probe: f64,
+    pause: f64,
+    is_probing: bool,
+}
+
+impl Breaker {
+    /// When the next request may go out; `None` when something has to happen first.
+    pub(super) fn next_at(&self, now: f64) -> Option<f64> {
+        match self.open {
+            None => Some(now),
+            Some(open) if open.is_probing => None,
+            Some(open) => Some(open.next_probe),
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    pub(super) fn sent(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.is_probing = true;
+        }
+    }
+
+    /// The provider responded, whatever it said. Returns how long it was out of order.
+    pub(super) fn responded(&mut self, now: f64, sent_at: f64) -> Option<f64> {
+        self.note(now, false);
+        // An answer to a request from before says nothing about now.
+        if self.open.is_some_and(|open| sent_at >= open.since) {
+            self.recent.clear();
+            return self.open.take().map(|open| now - open.since);
+        }
+        None
+    }
+
+    /// A request failed. Returns whether the provider is out of order from now on.
+    pub(super) fn failed(&mut self, now: f64) -> bool {
+        self.note(now, true);
+        if let Some(open) = &mut self.open {
+            open.is_probing = false;
+            open.pause = (open.pause * 1.3).min(3.0);
+            open.next_probe = now + open.pause;
+            return false;
+        }
+        let failures = self.recent.iter().filter(|(_, failed)| *failed).count();
+        let in_a_row = self.recent.iter().rev().take(LEAST_FAILURES).all(|(_, failed)| *failed);
+        let most = 2 * failures > self.recent.len();
+        if failures < LEAST_FAILURES || !(most || in_a_row) {
+            return false;
+        }
+        let open = Open { since: now, next_probe: now + 0.5, pause: 0.5, is_probing: false };
+        self.open = Some(open);
+        true
+    }
+
+    /// The probe came to nothing.
+    pub(super) fn dropped(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.is_probing = false;
+        }
+    }
+
+    fn note(&mut self, now: f64, failed: bool) {
+        self.recent.push_back((now, failed));
+        while self.recent.front().is_some_and(|(at, _)| now - at > WINDOW_S) {
+            self.recent.pop_front();
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The hypothesis that so many may be in flight and no more.
+//!
+//! Under a cap a request is let in exactly when a place is free. Two cheap experiments contradict
+//! it: one that bounces although a place is free, and one that is let in although none is. Until
+//! enough of them have agreed with the cap, every request is such an experiment.
+
+use super::ledger::{Purpose, Sent};
+
+/// Contradictions that refute the cap. Two: an answer on its way back can fake one.
+const REFUTED: f64 = 1.9;
+/// Experiments that confirm it.
+const CONFIRMED: u32 = 7;
+/// Successes between two looks for more room, at first and at most.
+const FIRST_INTERVAL: f64 = 40.0;
+const LAST_INTERVAL: f64 = 200.0;
+
+#[derive(Debug)]
+pub(super) struct Cap {
+    width: u32,
+    contradictions: f64,
+    confirmations: u32,
+    /// Experiments under way.
+    tests: u32,
+    next_timed: f64,
+    timed_delay: f64,
+    /// Clean successes since the last look for more room.
+    clean: f64,
+    interval: f64,
+    step: u32,
+    probing: u32,
+    raised: Option<(f64, u32)>,
+    last_sent: f64,
+}
+
+/// What a rejection means under this hypothesis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is a cap, as far as is known.
+    Holds,
+    /// It is not a cap.
+    Refuted,
+}
+
+impl Cap {
+    /// A request bounced with so many in flight.
+    pub(super) fn new(level: u32, now: f64, contradictions: f64) -> Cap {
+        Cap {
+            width: level.max(1),
+            contradictions,
+            confirmations: 0,
+            tests: 0,
+            next_timed: now + 0.1,
+            timed_delay: 0.1,
+            clean: 0.0,
+            interval: FIRST_INTERVAL,
+            step: 1,
+            probing: 0,
+            raised: None,
+            last_sent: now,
+        }
+    }
+
+    pub(super) fn width(&self) -> u32 {
+        self.width
+    }
+
+    fn is_confirmed(&self) -> bool {
+        self.confirmations >= CONFIRMED
+    }
+
+    fn batch(&self) -> u32 {
+        match self.confirmations {
+            0 => 1,
+            1..3 => 2,
+            _ => 4,
+        }
+    }
+
+    /// Why the next request may go out, or when it may; `None` when something has to happen
+    /// first.
+    pub(super) fn next(&self, now: f64, level: u32, latency: f64) -> Result<Purpose, Option<f64>> {
+        if self.is_confirmed() {
+            if level < self.width {
+                return Ok(Purpose::Work);
+            }
+            let due = self.clean >= self.interval && self.probing < self.step;
+            if due && level < self.width + self.step {
+                // Right behind another one it would fail on any bucket of one.
+                let at = self.last_sent + 0.6 * latency / f64::from(self.width);
+                return if now >= at { Ok(Purpose::Probe) } else { Err(Some(at)) };
+            }
+            return Err(None);
+        }
+        if self.tests >= self.batch() {
+            return Err(None);
+        }
+        if level < self.width {
+            return Ok(Purpose::Clocked);
+        }
+        if self.tests > 0 {
+            return Err(None);
+        }
+        if now >= self.next_timed { Ok(Purpose::Timed) } else { Err(Some(self.next_timed)) }
+    }
+
+    pub(super) fn sent(&mut self, now: f64, purpose: Purpose) {
+        self.last_sent = now;
+        match purpose {
+            Purpose::Work => {}
+            Purpose::Clocked | Purpose::Timed => self.tests += 1,
+            Purpose::Probe => self.probing += 1,
+        }
+        if purpose == Purpose::Timed {
+            self.timed_delay *= 2.0;
+            self.next_timed = now + self.timed_delay;
+        }
+    }
+
+    pub(super) fn admitted(&mut self, now: f64, sent: Sent) -> Verdict {
+        self.contradictions *= 0.98;
+        match sent.purpose {
+            Purpose::Work => {}
+            Purpose::Clocked => {
+                self.tests = self.tests.saturating_sub(1);
+                self.confirmations += 1;
+            }
+            Purpose::Timed => {
+                self.tests = self.tests.saturating_sub(1);
+                self.contradictions += 1.0;
+                self.width = self.width.max(sent.level + 1);
+                self.timed_delay = 0.1;
+                self.next_timed = now + self.timed_delay;
+            }
+            Purpose::Probe => {
+                self.probing = self.probing.saturating_sub(1);
+                if self.probing == 0 {
+                    self.raised = Some((now, self.width));
+                    self.width += self.step;
+                    self.step = (self.step * 2).min((self.width / 4).max(1));
+                    self.clean = self.interval - 8.0;
+                }
+            }
+        }
+        self.verdict()
+    }
+
+    pub(super) fn answered(&mut self, is_clean: bool) {
+        if is_clean {
+            self.clean += 1.0;
+        }
+    }
+
+    /// A request ended that was neither let in nor rejected.
+    pub(super) fn voided(&mut self, purpose: Purpose) {
+        match purpose {
+            Purpose::Work => {}
+            Purpose::Clocked | Purpose::Timed => self.tests = self.tests.saturating_sub(1),
+            Purpose::Probe => self.probing = self.probing.saturating_sub(1),
+        }
+    }
+
+    /// A request bounced; `is_news` when it went out after the last reaction.
+    pub(super) fn bounced(&mut self, now: f64, sent: Sent, is_news: bool) -> Verdict {
+        match sent.purpose {
+            Purpose::Probe => {
+                self.probing = self.probing.saturating_sub(1);
+                self.step = 1;
+                self.clean = 0.0;
+                self.interval = (self.interval * 1.4).min(LAST_INTERVAL);
+                return Verdict::Holds;
+            }
+            Purpose::Timed => {
+                self.tests = self.tests.saturating_sub(1);
+                return Verdict::Holds;
+            }
+            Purpose::Clocked => self.tests = self.tests.saturating_sub(1),
+            Purpose::Work => {}
+        }
+        if let Some((at, before)) = self.raised.take()
+            && now - at < 3.0
+        {
+            self.width = before;
+            self.step = 1;
+            self.clean = 0.0;
+            return Verdict::Holds;
+        }
+        if !is_news {
+            self.width = self.width.min(sent.level.max(1));
+            return Verdict::Holds;
+        }
+        if sent.level >= self.width {
+            return Verdict::Holds;
+        }
+        self.contradictions += 1.0;
+        self.confirmations = 0;
+        self.timed_delay = 0.1;
+        self.next_timed = now + self.timed_delay;
+        self.verdict()
+    }
+
+    fn verdict(&self) -> Verdict {
+        if self.contradictions >= REFUTED { Verdict::Refuted } else { Verdict::Holds }
+    }
+}

@@ -1,0 +1,445 @@
+//! `auto`: finds out what the limits are and keeps just below them.
+
+mod breaker;
+mod bucket;
+mod cap;
+mod knee;
+mod ledger;
+mod marks;
+mod mirror;
+mod ramp;
+mod window;
+
+use crate::{Comeback, Cost, Dimension, Ending, Flight, Gate, Policy, Quota, View};
+use breaker::Breaker;
+use bucket::{Bucket, Start};
+use cap::{Cap, Verdict};
+use knee::Knee;
+use ledger::{Ledger, Purpose, Sent};
+use marks::Marks;
+use mirror::Mirror;
+use ramp::Ramp;
+use std::time::Duration;
+use window::{Search, Window};
+
+/// Most requests in flight when nobody says otherwise.
+const CONNECTIONS: u32 = 400;
+
+/// What is known before the first request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AutoConfig {
+    /// Most requests in flight.
+    pub connections: u32,
+    /// What a positive Retry-After means.
+    pub retry_after: RetryAfter,
+    /// Limits that the user knows.
+    pub rates: Rates,
+    /// What an earlier run found out.
+    pub learned: Option<Learned>,
+}
+
+impl Default for AutoConfig {
+    fn default() -> Self {
+        AutoConfig {
+            connections: CONNECTIONS,
+            retry_after: RetryAfter::Strict,
+            rates: Rates::default(),
+            learned: None,
+        }
+    }
+}
+
+/// What a positive Retry-After means.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RetryAfter {
+    /// Nothing goes out before.
+    #[default]
+    Strict,
+    /// A single request may find out whether it is longer than need be.
+    Test,
+}
+
+/// Limits per minute.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Rates {
+    /// Requests.
+    pub rpm: Option<f64>,
+    /// Tokens of prompts and answers.
+    pub tpm: Option<f64>,
+    /// Tokens of prompts.
+    pub itpm: Option<f64>,
+    /// Tokens of answers.
+    pub otpm: Option<f64>,
+}
+
+/// What a run found out about a pool, for the next one to begin with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Learned {
+    /// So many in flight.
+    Cap(u32),
+    /// So many requests per second.
+    Rate(f64),
+}
+
+#[derive(Debug)]
+enum Mode {
+    Ramp(Ramp),
+    Cap(Cap),
+    Bucket(Bucket),
+    Window(Window),
+}
+
+/// The default strategy.
+#[derive(Debug)]
+pub struct Auto {
+    ceiling: u32,
+    ledger: Ledger,
+    marks: Marks,
+    breaker: Breaker,
+    mode: Mode,
+    /// A rejection of a request that went out before says nothing new.
+    cut: f64,
+    blocked_until: f64,
+    block_length: f64,
+    start: Option<Start>,
+    first_sent: Option<f64>,
+    purpose: Purpose,
+    latency: f64,
+    knee: Knee,
+    search: Search,
+    mirrors: [Mirror; 4],
+    explained: u32,
+    paused_until: f64,
+}
+
+impl Auto {
+    /// A pool about which nothing is known but what the settings say.
+    pub fn new(config: AutoConfig) -> Auto {
+        Auto {
+            ceiling: config.connections.max(1),
+            ledger: Ledger::new(),
+            marks: Marks::default(),
+            breaker: Breaker::default(),
+            mode: Mode::Ramp(Ramp::new()),
+            cut: 0.0,
+            blocked_until: 0.0,
+            block_length: 0.0,
+            start: None,
+            first_sent: None,
+            purpose: Purpose::Work,
+            latency: 0.0,
+            knee: Knee::new(),
+            search: Search::new(),
+            mirrors: Dimension::ALL.map(Mirror::new),
+            explained: 0,
+            paused_until: 0.0,
+        }
+    }
+
+    /// Counts as admitted what has not bounced.
+    fn settle(&mut self, now: f64) {
+        while let Some(sent) = self.ledger.admit_next(now) {
+            self.admitted(now, sent);
+        }
+    }
+
+    fn admitted(&mut self, now: f64, sent: Sent) {
+        match &mut self.mode {
+            Mode::Ramp(_) => {}
+            Mode::Cap(cap) => {
+                if cap.admitted(now, sent) == Verdict::Refuted {
+                    self.mode = Mode::Bucket(Bucket::new(now, &mut self.marks));
+                }
+            }
+            Mode::Bucket(bucket) => {
+                let patience = self.ledger.patience();
+                let rate = bucket.known_rate();
+                if let Some(found) = self.search.admitted(sent, now, rate, patience) {
+                    if found.length > window::SHORTEST {
+                        self.mode = Mode::Window(Window::new(found));
+                    } else {
+                        *bucket = Bucket::with_rate(now, found.count / found.length, true);
+                    }
+                    return;
+                }
+                bucket.admitted(now, patience);
+            }
+            Mode::Window(window) => {
+                if window.admitted(now, sent) {
+                    self.mode = Mode::Bucket(Bucket::with_rate(now, window.rate(), false));
+                }
+            }
+        }
+    }
+
+    fn bounced(&mut self, now: f64, sent: Sent, hint: Option<f64>) {
+        self.ledger.bounce(now - sent.at);
+        self.marks.add(sent.at, sent.number);
+        let accepted = sent.number as f64 - self.ledger.bounces() as f64 + 1.0;
+        let seconds = sent.at - self.first_sent.unwrap_or(sent.at);
+        let start = *self.start.get_or_insert(Start { accepted, seconds });
+        if let Some(hint) = hint {
+            let until = now + hint;
+            if until > self.blocked_until {
+                self.block_length = hint;
+                self.blocked_until = until;
+            }
+        }
+        let is_news = sent.at >= self.cut;
+        if is_news {
+            self.cut = now;
+        }
+        match &mut self.mode {
+            Mode::Ramp(_) => {
+                let nothing_else = sent.level == 0;
+                let evidence = if nothing_else {
+                    2.0
+                } else if hint.is_some() {
+                    0.9
+                } else {
+                    0.0
+                };
+                self.mode = Mode::Cap(Cap::new(sent.level, now, evidence));
+            }
+            Mode::Cap(cap) => {
+                if cap.bounced(now, sent, is_news) == Verdict::Refuted {
+                    self.mode = Mode::Bucket(Bucket::new(now, &mut self.marks));
+                }
+            }
+            Mode::Bucket(bucket) if is_news => {
+                self.search.bounced(sent);
+                bucket.bounced(now, &mut self.marks, start);
+            }
+            Mode::Window(window) => {
+                if window.bounced(sent) {
+                    self.mode = Mode::Bucket(Bucket::with_rate(now, window.rate(), false));
+                }
+            }
+            Mode::Bucket(_) => {}
+        }
+    }
+
+    fn next(&mut self, now: f64, level: u32, cost: Cost) -> Result<Purpose, Option<f64>> {
+        if level >= self.ceiling {
+            return Err(None);
+        }
+        let mut at = self.paused_until;
+        for mirror in &mut self.mirrors {
+            at = at.max(mirror.next_at(now, mirror.dimension().of(cost)));
+        }
+        if at > now {
+            return Err(Some(at));
+        }
+        match self.breaker.next_at(now) {
+            None => return Err(None),
+            Some(at) if at > now => return Err(Some(at)),
+            Some(_) => {}
+        }
+        if now < self.blocked_until {
+            return Err(Some(self.blocked_until));
+        }
+        if self.block_length > 0.0 {
+            let length = std::mem::take(&mut self.block_length);
+            if let Mode::Bucket(bucket) = &mut self.mode {
+                bucket.rested(length, self.start.map_or(0.0, |start| start.accepted));
+            }
+        }
+        match &mut self.mode {
+            Mode::Ramp(ramp) => {
+                if f64::from(level) >= ramp.limit().min(self.knee.limit().unwrap_or(f64::INFINITY))
+                {
+                    return Err(None);
+                }
+                if ramp.next_at() > now {
+                    return Err(Some(ramp.next_at()));
+                }
+                Ok(Purpose::Work)
+            }
+            Mode::Cap(cap) => match cap.next(now, level, self.latency) {
+                // What is under way may count as admitted without another event.
+                Err(None) => Err(Some(now + self.ledger.patience())),
+                other => other,
+            },
+            Mode::Bucket(bucket) => {
+                let at = self.search.next_at().unwrap_or_else(|| bucket.next_at(now));
+                let at = if at.is_finite() { at } else { now + self.ledger.patience() };
+                if at > now { Err(Some(at)) } else { Ok(Purpose::Work) }
+            }
+            Mode::Window(window) => match window.next(now) {
+                Err(None) => Err(Some(now + self.ledger.patience())),
+                other => other,
+            },
+        }
+    }
+}
+
+impl Policy for Auto {
+    fn gate(&mut self, view: View, cost: Cost) -> Gate {
+        let now = view.now.as_secs_f64();
+        self.settle(now);
+        match self.next(now, view.in_flight, cost) {
+            Ok(purpose) => {
+                self.purpose = purpose;
+                Gate::Open
+            }
+            Err(Some(at)) => Gate::Until(
+                Duration::from_secs_f64(at.max(now)).max(view.now + Duration::from_nanos(1)),
+            ),
+            Err(None) => Gate::Shut,
+        }
+    }
+
+    fn sent(&mut self, view: View, flight: Flight, cost: Cost) {
+        let now = view.now.as_secs_f64();
+        let stamps = self.mirrors.each_mut().map(|mirror| {
+            let cost = mirror.dimension().of(cost);
+            mirror.sent(now, cost)
+        });
+        self.ledger.send(flight, now, view.in_flight - 1, self.purpose, stamps);
+        self.breaker.sent();
+        self.first_sent.get_or_insert(now);
+        match &mut self.mode {
+            Mode::Ramp(ramp) => {
+                ramp.sent(now);
+                self.knee.sent(now, self.ledger.sends() - 1, view.in_flight - 1);
+            }
+            Mode::Cap(cap) => cap.sent(now, self.purpose),
+            Mode::Bucket(bucket) => {
+                bucket.sent(now);
+                self.search.sent(now, self.ledger.patience());
+            }
+            Mode::Window(window) => window.sent(now, self.purpose),
+        }
+    }
+
+    fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending) {
+        let now = view.now.as_secs_f64();
+        self.settle(now);
+        let Some(sent) = self.ledger.remove(flight) else { return };
+        match ending {
+            Ending::Answered { clean, quota, usage } => {
+                self.explained = 0;
+                self.observe(now, &sent, quota);
+                if let Some(usage) = usage {
+                    for mirror in &mut self.mirrors {
+                        let dimension = mirror.dimension();
+                        mirror.refund(dimension.of(cost) - dimension.of(*usage));
+                    }
+                }
+                if !sent.is_admitted {
+                    self.admitted(now, sent);
+                }
+                let latency = now - sent.at;
+                self.latency = if self.latency == 0.0 {
+                    latency
+                } else {
+                    self.latency + 0.05 * (latency - self.latency)
+                };
+                if let Some(seconds) = self.breaker.responded(now, sent.at)
+                    && let Mode::Bucket(bucket) = &mut self.mode
+                {
+                    bucket.rested(seconds, self.start.map_or(0.0, |start| start.accepted));
+                }
+                match &mut self.mode {
+                    Mode::Ramp(ramp) => {
+                        if self.knee.is_usual(latency) {
+                            ramp.answered();
+                        }
+                        self.knee.answered(now, sent.number, latency);
+                    }
+                    Mode::Cap(cap) => cap.answered(*clean),
+                    Mode::Bucket(_) | Mode::Window(_) => {}
+                }
+            }
+            Ending::Rejected { quota } => {
+                self.breaker.responded(now, sent.at);
+                self.observe(now, &sent, quota);
+                self.refund(cost);
+                if self.explain(now, &sent, quota) {
+                    return;
+                }
+                self.bounced(now, sent, quota.retry_after.map(|hint| hint.as_secs_f64()));
+            }
+            Ending::Failed => {
+                self.breaker.failed(now);
+                self.refund(cost);
+                self.void(sent);
+            }
+            Ending::Refused => {
+                self.breaker.responded(now, sent.at);
+                self.void(sent);
+            }
+            Ending::Dropped => {
+                self.breaker.dropped();
+                self.void(sent);
+            }
+        }
+    }
+
+    fn comeback(&self, _now: Duration) -> Comeback {
+        Comeback::Queue
+    }
+
+    fn limit(&self) -> u32 {
+        match &self.mode {
+            Mode::Ramp(ramp) => {
+                let limit = ramp.limit().min(self.knee.limit().unwrap_or(f64::INFINITY));
+                (limit as u32).min(self.ceiling)
+            }
+            Mode::Cap(cap) => cap.width().min(self.ceiling),
+            Mode::Bucket(_) | Mode::Window(_) => self.ceiling,
+        }
+    }
+}
+
+impl Auto {
+    fn observe(&mut self, now: f64, sent: &Sent, quota: &Quota) {
+        for reading in &quota.readings {
+            for (mirror, stamp) in self.mirrors.iter_mut().zip(sent.stamps) {
+                if mirror.dimension() == reading.dimension {
+                    mirror.observe(now, sent.at, stamp, reading);
+                }
+            }
+        }
+    }
+
+    fn refund(&mut self, cost: Cost) {
+        for mirror in &mut self.mirrors {
+            let dimension = mirror.dimension();
+            mirror.refund(dimension.of(cost));
+        }
+    }
+
+    /// Whether the rejection is explained by its own headers.
+    fn explain(&mut self, now: f64, sent: &Sent, quota: &Quota) -> bool {
+        let mut is_explained = false;
+        for reading in &quota.readings {
+            for (mirror, stamp) in self.mirrors.iter_mut().zip(sent.stamps) {
+                if mirror.dimension() == reading.dimension && mirror.is_trusted() {
+                    is_explained |= mirror.explains(stamp, reading);
+                }
+            }
+        }
+        if is_explained {
+            self.ledger.bounce(now - sent.at);
+            self.void(*sent);
+            self.explained += 1;
+            if self.explained > 3 {
+                let pause = 0.05 * 1.6_f64.powi(self.explained.min(20) as i32 - 3);
+                self.paused_until = now + pause.min(5.0);
+            }
+        }
+        is_explained
+    }
+
+    fn void(&mut self, sent: Sent) {
+        if sent.is_admitted {
+            return;
+        }
+        match &mut self.mode {
+            Mode::Cap(cap) => cap.voided(sent.purpose),
+            Mode::Window(window) => window.voided(),
+            _ => {}
+        }
+    }
+}
