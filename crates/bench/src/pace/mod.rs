@@ -14,6 +14,8 @@ use std::time::Duration;
 pub enum Contender {
     /// Ours.
     Auto,
+    /// Ours, with leave to test whether announced waits are needed.
+    AutoTest,
     /// A window of ten.
     Fixed10,
     /// A window of a hundred.
@@ -50,6 +52,11 @@ pub fn trial(profile: &Profile, contender: Contender, seed: u64, ceiling: u32) -
     let items = u32::try_from(profile.items.unwrap_or(1000)).unwrap_or(u32::MAX);
     let best = optimum::seconds(profile, seed, items, ceiling);
     let policy: Box<dyn Policy> = match contender {
+        Contender::AutoTest => Box::new(bakeoff_pace::Auto::new(bakeoff_pace::AutoConfig {
+            connections: ceiling,
+            retry_after: bakeoff_pace::RetryAfter::Test,
+            ..Default::default()
+        })),
         Contender::Auto => Box::new(bakeoff_pace::Auto::new(bakeoff_pace::AutoConfig {
             connections: ceiling,
             ..Default::default()
@@ -64,7 +71,8 @@ pub fn trial(profile: &Profile, contender: Contender, seed: u64, ceiling: u32) -
     let done = f64::from(optimum::done(profile, items));
     let seconds = if outcomes.lost > 0 { most } else { outcomes.seconds };
     Trial {
-        efficiency: best / seconds * (outcomes.answered as f64 / done).min(1.0),
+        // Who is first in a window gets more than is left beside the other tenant.
+        efficiency: (best / seconds).min(1.0) * (outcomes.answered as f64 / done).min(1.0),
         rejections: outcomes.rejected as f64 / (outcomes.answered as f64).max(1.0),
         lost: outcomes.lost,
         seconds,

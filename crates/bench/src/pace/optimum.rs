@@ -102,8 +102,7 @@ fn drain(amount: f64, burst: f64, rates: &[(f64, f64)], outages: &[Outage]) -> f
     f64::INFINITY
 }
 
-/// When so many windows have been used. Who comes first in a window gets all of it, also before
-/// another tenant.
+/// When so many windows have been used, with what another tenant leaves of each.
 fn windows(items: f64, window: FixedWindow, profile: &Profile) -> f64 {
     let foreign = profile.foreign.map_or(0.0, |foreign| foreign.requests_per_s);
     let elapsed = window.phase_s % window.seconds;
@@ -114,7 +113,7 @@ fn windows(items: f64, window: FixedWindow, profile: &Profile) -> f64 {
         let out = profile.outages.iter().find(|out| (out.from_s..out.to_s).contains(&next));
         let opens = out.map_or(next, |outage| outage.to_s);
         if opens < next + window.seconds {
-            missing -= window.requests as f64;
+            missing -= (window.requests as f64 - foreign * window.seconds).floor().max(1.0);
             now = opens;
         }
         next += window.seconds;

@@ -133,9 +133,10 @@ impl Draw {
             Some(TokenCount::Lognormal { median: output, sigma: self.between(0.1, 0.8) });
         let limit = |draw: &mut Draw, tokens: f64| {
             let Rate { rate_per_s, burst } = draw.bucket();
-            // At least three requests fit into the bucket.
-            Rate { rate_per_s: rate_per_s * tokens, burst: (burst * tokens).max(tokens * 3.0) }
+            // At least five requests fit into the bucket.
+            Rate { rate_per_s: rate_per_s * tokens, burst: (burst * tokens).max(tokens * 5.0) }
         };
+        let (input, output) = (mean(profile.input_tokens), mean(profile.output_tokens));
         if self.chance(0.6) {
             profile.tokens = Some(limit(self, input + output));
         } else {
@@ -206,11 +207,6 @@ impl Draw {
 
 /// About how many requests per second a provider answers.
 fn throughput(profile: &Profile, seconds: f64) -> f64 {
-    let mean = |count: Option<TokenCount>| match count {
-        None => 1.0,
-        Some(TokenCount::Fixed(tokens)) => tokens as f64,
-        Some(TokenCount::Lognormal { median, sigma }) => median * (sigma * sigma / 2.0).exp(),
-    };
     let (input, output) = (mean(profile.input_tokens), mean(profile.output_tokens));
     let rate = |limit: Option<Rate>, cost: f64| limit.map(|rate| rate.rate_per_s / cost);
     let places = |count: u64| count as f64 / seconds;
@@ -226,4 +222,12 @@ fn throughput(profile: &Profile, seconds: f64) -> f64 {
     .into_iter()
     .flatten()
     .fold(f64::INFINITY, f64::min)
+}
+
+fn mean(count: Option<TokenCount>) -> f64 {
+    match count {
+        None => 1.0,
+        Some(TokenCount::Fixed(tokens)) => tokens as f64,
+        Some(TokenCount::Lognormal { median, sigma }) => median * (sigma * sigma / 2.0).exp(),
+    }
 }

@@ -33,16 +33,16 @@ pub(crate) struct Outcomes {
 /// How long a rejection takes where the profile does not say.
 pub(crate) const REJECT_MS: f64 = 50.0;
 
-/// What the client makes of the prompt's length; the answer's is learned from those before it.
+/// What the client expects of answers: what those before had.
+#[derive(Default)]
 struct Sizes {
-    input: u64,
     outputs: u64,
     answers: u64,
 }
 
 impl Sizes {
-    fn estimate(&self) -> Cost {
-        Cost { input: self.input, output: self.outputs.checked_div(self.answers).unwrap_or(0) }
+    fn estimate(&self, input: u64) -> Cost {
+        Cost { input, output: self.outputs.checked_div(self.answers).unwrap_or(0) }
     }
 }
 
@@ -68,6 +68,8 @@ pub(crate) struct World {
     waiting: HashMap<Ticket, u32>,
     flying: HashMap<Flight, (u32, Reply, Duration)>,
     items: Vec<Waited>,
+    /// Tokens of each item's prompt, which a client can count.
+    inputs: Vec<u64>,
     request: Request,
     sizes: Sizes,
     rng: ChaCha8Rng,
@@ -98,7 +100,7 @@ impl World {
     pub(crate) fn new(profile: &Profile, seed: u64, items: u32, policy: Box<dyn Policy>) -> World {
         let request = request();
         let engine = engine(profile, seed);
-        let input = engine.estimate(&request, 0, 0).input;
+        let inputs = (0..items).map(|item| engine.estimate(&request, item, 0).input).collect();
         World {
             engine,
             scheduler: Scheduler::new(policy),
@@ -110,8 +112,9 @@ impl World {
             waiting: HashMap::new(),
             flying: HashMap::new(),
             items: vec![Waited::default(); items as usize],
+            inputs,
             request,
-            sizes: Sizes { input, outputs: 0, answers: 0 },
+            sizes: Sizes::default(),
             rng: ChaCha8Rng::seed_from_u64(seed),
             outcomes: Outcomes { seconds: 0.0, answered: 0, rejected: 0, after_quota: 0, lost: 0 },
             stopped: false,
@@ -132,7 +135,9 @@ impl World {
             match event {
                 Event::Response(flight) => self.respond(flight),
                 Event::Retry(item) => self.ask(item),
-                Event::Wake => self.woken_at = None,
+                Event::Wake if self.woken_at == Some(time) => self.woken_at = None,
+                // An earlier time was asked for meanwhile, and has passed.
+                Event::Wake => continue,
             }
             self.tick();
         }
@@ -149,7 +154,7 @@ impl World {
 
     fn ask(&mut self, item: u32) {
         let is_retry = self.items[item as usize].retries > 0;
-        let cost = self.sizes.estimate();
+        let cost = self.sizes.estimate(self.inputs[item as usize]);
         let ticket = self.scheduler.on_ask(Ask { cost, is_retry, ..Ask::default() });
         self.waiting.insert(ticket, item);
     }

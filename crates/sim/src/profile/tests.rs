@@ -25,6 +25,7 @@ foreign = { requests_per_s = 2.0 }
 daily_quota = 500
 failures_charge = false
 error_rate = 0.01
+reject_ms = 40
 
 [[profile]]
 "#;
@@ -58,6 +59,7 @@ fn reads_every_key() {
             daily_quota: Some(500),
             failures_charge: false,
             error_rate: 0.01,
+            reject_ms: 40.0,
         }
     );
     assert_eq!(profiles[1], Profile { name: "profile-2".into(), ..Profile::default() });

@@ -33,10 +33,6 @@ impl Breaker {
         }
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.open.is_some()
-    }
-
     pub(super) fn sent(&mut self) {
         if let Some(open) = &mut self.open {
             open.is_probing = true;

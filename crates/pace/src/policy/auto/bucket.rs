@@ -5,16 +5,16 @@
 //! bucket that holds several requests evens this out; of one that holds a single request it
 //! wastes little.
 
-use super::marks::Marks;
+use super::marks::{Estimate, Marks};
 
 /// Admissions until the pace is at the rate, when that is hardly known and when it is well known.
 const PLATEAU: (f64, f64) = (5.0, 20.0);
 /// How far below the rate the pace starts, times the plateau's length.
 const DEPTH: f64 = 0.3;
 /// Plateaus without a rejection after which the rate must have risen.
-const HEADROOM: f64 = 3.0;
+const HEADROOM: f64 = 2.5;
 /// How the pace grows then, step by step.
-const GROWTH: [f64; 4] = [1.1, 1.25, 1.5, 2.0];
+const GROWTH: [f64; 6] = [1.1, 1.15, 1.2, 1.3, 1.5, 2.0];
 /// Longest silence after rejections without an admission between them.
 const LONGEST_WAIT: f64 = 5.0;
 
@@ -30,14 +30,35 @@ pub(super) struct Bucket {
     grown_at: f64,
     balance: f64,
     refilled_at: f64,
+    /// What the next request takes.
+    wanted: f64,
     /// More than the usual may go out at once: what a silence has left over.
     credit: f64,
     not_before: f64,
     last_admitted: f64,
     first_dry: Option<f64>,
-    is_small: bool,
+    shape: Shape,
+    /// The rate rests on more than the last few requests.
+    is_confident: bool,
+    bounces: u32,
     /// The rate before the present silence.
     known_rate: f64,
+}
+
+/// Rejections between two trials.
+const TRIAL_EVERY: u32 = 8;
+
+/// What the bucket does with capacity that is not used at once.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    /// It keeps it, so what was accepted between two rejections is what was refilled.
+    Deep { next_trial: u32 },
+    /// Finding out, by going as fast as at the last rejection.
+    Trial { rate: f64, since: f64 },
+    /// It is lost, so only the pace at which requests bounce tells the rate.
+    Sharp { misses: u32 },
+    /// It is lost when the short window ends; this is its rate.
+    Short { rate: f64, misses: u32 },
 }
 
 /// What went through before the first rejection.
@@ -48,9 +69,18 @@ pub(super) struct Start {
 }
 
 impl Bucket {
-    pub(super) fn new(now: f64, marks: &mut Marks) -> Bucket {
-        let rate = marks.estimate().map_or(1.0, |estimate| estimate.rate);
+    /// `accepted` is how many have been let in so far, for when there is no other measure.
+    pub(super) fn new(now: f64, marks: &mut Marks, accepted: f64) -> Bucket {
+        let since_first = marks.since_first(now, accepted);
+        let rate = marks.estimate().map_or(since_first, |estimate| estimate.rate);
         Bucket::with_rate(now, rate, false)
+    }
+
+    /// Windows too short to be used one by one: so many requests in each of that length.
+    pub(super) fn of_windows(now: f64, count: f64, length: f64) -> Bucket {
+        let rate = 0.98 * count / length;
+        let shape = Shape::Short { rate, misses: 0 };
+        Bucket { plateau: PLATEAU.1.max(2.0 * count), shape, ..Bucket::with_rate(now, rate, false) }
     }
 
     pub(super) fn with_rate(now: f64, rate: f64, is_small: bool) -> Bucket {
@@ -63,11 +93,18 @@ impl Bucket {
             grown_at: now,
             balance: 0.0,
             refilled_at: now,
+            wanted: 1.0,
             credit: 0.0,
             not_before: now,
             last_admitted: now,
             first_dry: None,
-            is_small,
+            shape: if is_small {
+                Shape::Sharp { misses: 0 }
+            } else {
+                Shape::Deep { next_trial: 3 }
+            },
+            bounces: 0,
+            is_confident: false,
             known_rate: rate,
         }
     }
@@ -78,7 +115,11 @@ impl Bucket {
 
     pub(super) fn pace(&self) -> f64 {
         let along = (self.admissions / self.plateau).min(HEADROOM) - 1.0;
-        self.rate * (1.0 + DEPTH / self.plateau * along.powi(3)) * self.growth
+        let slope = match self.shape {
+            Shape::Deep { .. } | Shape::Trial { .. } if along > 0.0 => 1.0,
+            _ => DEPTH,
+        };
+        self.rate * (1.0 + slope / self.plateau * along.powi(3)) * self.growth
     }
 
     pub(super) fn known_rate(&self) -> f64 {
@@ -87,24 +128,34 @@ impl Bucket {
 
     fn refill(&mut self, now: f64) {
         let gained = (now - self.refilled_at) * self.pace();
-        let depth = (0.05 * self.rate).max(1.2) + self.credit;
+        // What holds one request takes no two in a row, however long the wait before.
+        let usual = match self.shape {
+            Shape::Sharp { .. } => 1.0,
+            _ => (0.05 * self.rate).max(1.2),
+        };
+        let depth = usual.max(self.wanted) + self.credit;
         self.balance = (self.balance + gained).min(depth);
         self.refilled_at = now;
     }
 
     /// When the next request may go out.
-    pub(super) fn next_at(&mut self, now: f64) -> f64 {
+    pub(super) fn next_at(&mut self, now: f64, weight: f64) -> f64 {
+        self.wanted = weight;
         self.refill(now);
         if now < self.not_before {
             return self.not_before;
         }
-        if self.balance >= 1.0 - 1e-9 { now } else { now + (1.0 - self.balance) / self.pace() }
+        if self.balance >= weight - 1e-9 {
+            now
+        } else {
+            now + (weight - self.balance) / self.pace()
+        }
     }
 
-    pub(super) fn sent(&mut self, now: f64) {
+    pub(super) fn sent(&mut self, now: f64, weight: f64) {
         self.refill(now);
-        self.balance -= 1.0;
-        self.credit = (self.credit - 1.0).max(0.0);
+        self.balance -= weight;
+        self.credit = (self.credit - weight).max(0.0);
     }
 
     pub(super) fn admitted(&mut self, now: f64, patience: f64) {
@@ -112,7 +163,7 @@ impl Bucket {
         self.admissions += 1.0;
         self.last_admitted = now;
         self.first_dry = None;
-        let doubling = (2.0 * patience).max(1.5 / self.rate).max(0.6);
+        let doubling = (2.0 * patience).max(1.5 / self.pace()).max(0.6);
         if self.admissions > HEADROOM * self.plateau && now - self.grown_at > doubling {
             self.growth *= GROWTH[self.growth_steps.min(GROWTH.len() - 1)];
             self.growth_steps += 1;
@@ -122,37 +173,142 @@ impl Bucket {
 
     /// What a silence of so many seconds has left in the bucket, at most `most`.
     pub(super) fn rested(&mut self, seconds: f64, most: f64) {
-        self.credit = (0.97 * self.rate * seconds).min(most);
+        self.credit = (0.97 * self.rate * seconds).min(0.9 * most - 1.0).max(0.0);
         self.balance = self.balance.max(self.credit);
     }
 
+    /// Draws conclusions from a rejection at that pace.
+    fn learn(
+        &mut self,
+        now: f64,
+        pace: f64,
+        estimate: Estimate,
+        marks: &mut Marks,
+        is_small: bool,
+    ) {
+        if self.growth_steps > 1 {
+            let step = GROWTH[(self.growth_steps - 1).min(GROWTH.len() - 1)];
+            if let Shape::Short { .. } = self.shape {
+                self.shape = Shape::Deep { next_trial: self.bounces + TRIAL_EVERY };
+            }
+            self.rate = match self.shape {
+                Shape::Sharp { .. } => pace / step.sqrt(),
+                _ => estimate.rate.max(pace / step.max(1.5)),
+            };
+            marks.forget();
+            self.is_confident = true;
+            return;
+        }
+        // Too few to measure by: only that it was too fast is sure.
+        let measured = if estimate.count >= 3.0 {
+            estimate.rate
+        } else if self.is_confident {
+            estimate.rate.clamp(0.8 * self.rate, self.rate)
+        } else {
+            estimate.rate
+        };
+        self.is_confident = estimate.count >= 10.0 || (self.is_confident && estimate.count < 3.0);
+        match &mut self.shape {
+            Shape::Short { rate, misses } => {
+                *misses = if self.admissions >= 4.0 { 0 } else { *misses + 1 };
+                self.rate = if *misses == 0 { (0.994 * pace).max(*rate) } else { *rate };
+                self.plateau = PLATEAU.1.max(2.0 * self.plateau.min(PLATEAU.1));
+                if *misses > 12 {
+                    self.rate = measured;
+                    self.shape = Shape::Deep { next_trial: self.bounces + TRIAL_EVERY };
+                }
+            }
+            Shape::Sharp { misses } => {
+                if self.admissions >= 12.0 {
+                    *misses = 0;
+                    self.rate = 0.994 * pace;
+                } else if self.admissions >= 4.0 {
+                    self.rate = 0.98 * pace;
+                } else if estimate.has_changed || self.admissions == 0.0 {
+                    *misses += 1;
+                    self.rate = measured;
+                } else {
+                    *misses += 1;
+                    self.rate *= 0.95;
+                }
+                if *misses > 3 && is_small {
+                    *misses = 0;
+                    self.rate = measured;
+                } else if *misses > 3 {
+                    self.rate = measured;
+                    self.shape = Shape::Deep { next_trial: self.bounces + TRIAL_EVERY };
+                }
+            }
+            Shape::Trial { rate, since } => {
+                // More went through than a bucket of that rate could have refilled.
+                let excess = self.admissions - *rate * (now - *since);
+                if excess > 2.0 && self.growth_steps == 0 {
+                    self.shape = Shape::Sharp { misses: 0 };
+                    self.rate = 0.994 * pace;
+                } else {
+                    self.shape = Shape::Deep { next_trial: self.bounces + TRIAL_EVERY };
+                    self.rate = measured;
+                }
+            }
+            Shape::Deep { next_trial } => {
+                self.rate = measured;
+                let is_near = pace > 1.03 * measured && pace < 1.4 * measured;
+                if is_near && self.bounces >= *next_trial {
+                    self.rate = 0.99 * pace / self.growth;
+                    self.shape = Shape::Trial { rate: measured, since: now };
+                }
+            }
+        }
+    }
+
+    /// Far too much was sent: back to what was accepted.
+    pub(super) fn brake(&mut self, now: f64, rate: f64) {
+        if rate > 0.0 && rate < self.rate {
+            self.rate = rate.max(0.35 * self.rate);
+            self.shape = Shape::Deep { next_trial: self.bounces + TRIAL_EVERY };
+            self.growth = 1.0;
+            self.growth_steps = 0;
+            self.grown_at = now;
+        }
+    }
+
+    /// Nothing for the time in which so much is refilled.
+    pub(super) fn pause(&mut self, now: f64, amount: f64) {
+        self.not_before = self.not_before.max(now + (amount / self.rate).min(LONGEST_WAIT));
+    }
+
     /// A request bounced; it is in the marks already.
-    pub(super) fn bounced(&mut self, now: f64, marks: &mut Marks, start: Start) {
-        let pace = self.pace();
+    pub(super) fn bounced(
+        &mut self,
+        now: f64,
+        marks: &mut Marks,
+        start: Start,
+        cost: f64,
+        is_last: bool,
+        gap: f64,
+    ) {
+        // The time since the one before is what counts, not what it was meant to be.
+        let pace = (1.0 / gap.max(1e-6)).clamp(self.pace(), 1.5 * self.pace());
         let is_dry = self.admissions == 0.0;
         if !is_dry {
             self.known_rate = self.rate;
         }
+        // What a block costs beyond what the bucket holds is lost.
+        let lost = (cost * self.rate - start.accepted).max(0.0);
+        let is_known = self.growth == 1.0 && self.admissions >= 10.0;
+        let is_small = start.accepted - self.rate * start.seconds < 2.5;
+        let is_deep = matches!(self.shape, Shape::Deep { .. } | Shape::Trial { .. });
+        if is_deep && (is_small || lost > 1.0) {
+            self.shape = Shape::Sharp { misses: 0 };
+        }
+        self.bounces += 1;
         if let Some(estimate) = marks.estimate() {
-            let grew = self.growth > 1.0;
-            let is_small = start.accepted - estimate.rate.max(self.rate) * start.seconds < 2.5;
-            if !is_small {
-                self.rate = estimate.rate;
-            } else if grew {
-                self.rate = pace / GROWTH[(self.growth_steps - 1).min(GROWTH.len() - 1)].sqrt();
-            } else if self.admissions >= 4.0 {
-                self.rate = 0.994 * pace;
-            } else if estimate.has_changed || self.admissions == 0.0 {
-                self.rate = estimate.rate;
-            } else {
-                self.rate *= 0.95;
-            }
-            self.is_small = is_small;
             self.plateau = estimate.count.clamp(PLATEAU.0, PLATEAU.1);
-            if !is_small && grew && estimate.has_changed {
-                self.rate = self.rate.max(pace / 2.0);
-                marks.forget();
-            }
+            self.learn(now, pace, estimate, marks, is_small);
+        }
+        if lost > 1.0 {
+            self.plateau = if is_known { (10.0 * lost).clamp(20.0, 2000.0) } else { 5.0 };
+            marks.forget();
         }
         if is_dry {
             let first = *self.first_dry.get_or_insert(now);
@@ -164,8 +320,12 @@ impl Bucket {
         self.growth_steps = 0;
         self.grown_at = now;
         self.credit = 0.0;
-        self.refilled_at = now;
-        self.balance = if self.is_small { 0.6 } else { 0.0 };
+        self.refill(now);
+        self.balance = match self.shape {
+            Shape::Sharp { .. } if is_last => 0.6,
+            Shape::Sharp { .. } => self.balance.min(0.6),
+            _ => 0.0,
+        };
         if is_dry {
             self.balance = 1.0;
         }

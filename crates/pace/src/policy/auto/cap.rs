@@ -30,6 +30,9 @@ pub(super) struct Cap {
     probing: u32,
     raised: Option<(f64, u32)>,
     last_sent: f64,
+    /// Successes per second.
+    rate: f64,
+    answered_at: f64,
 }
 
 /// What a rejection means under this hypothesis.
@@ -57,6 +60,8 @@ impl Cap {
             probing: 0,
             raised: None,
             last_sent: now,
+            rate: 0.0,
+            answered_at: now,
         }
     }
 
@@ -86,7 +91,7 @@ impl Cap {
             let due = self.clean >= self.interval && self.probing < self.step;
             if due && level < self.width + self.step {
                 // Right behind another one it would fail on any bucket of one.
-                let at = self.last_sent + 0.6 * latency / f64::from(self.width);
+                let at = self.last_sent + 0.85 * latency / f64::from(self.width);
                 return if now >= at { Ok(Purpose::Probe) } else { Err(Some(at)) };
             }
             return Err(None);
@@ -117,7 +122,7 @@ impl Cap {
     }
 
     pub(super) fn admitted(&mut self, now: f64, sent: Sent) -> Verdict {
-        self.contradictions *= 0.98;
+        self.contradictions *= 0.99;
         match sent.purpose {
             Purpose::Work => {}
             Purpose::Clocked => {
@@ -144,7 +149,11 @@ impl Cap {
         self.verdict()
     }
 
-    pub(super) fn answered(&mut self, is_clean: bool) {
+    pub(super) fn answered(&mut self, now: f64, is_clean: bool) {
+        let gap = (now - self.answered_at).max(1e-6);
+        self.answered_at = now;
+        let share = (gap / 3.0).min(1.0);
+        self.rate += share * (1.0 / gap - self.rate);
         if is_clean {
             self.clean += 1.0;
         }
@@ -160,13 +169,27 @@ impl Cap {
     }
 
     /// A request bounced; `is_news` when it went out after the last reaction.
-    pub(super) fn bounced(&mut self, now: f64, sent: Sent, is_news: bool) -> Verdict {
+    pub(super) fn bounced(
+        &mut self,
+        now: f64,
+        sent: Sent,
+        is_news: bool,
+        cost: f64,
+        was_open: bool,
+    ) -> Verdict {
+        if was_open && is_news {
+            self.contradictions += 1.0;
+            if self.verdict() == Verdict::Refuted {
+                return Verdict::Refuted;
+            }
+        }
         match sent.purpose {
             Purpose::Probe => {
                 self.probing = self.probing.saturating_sub(1);
                 self.step = 1;
                 self.clean = 0.0;
                 self.interval = (self.interval * 1.4).min(LAST_INTERVAL);
+                self.interval = self.interval.max(50.0 * cost * self.rate);
                 return Verdict::Holds;
             }
             Purpose::Timed => {
@@ -179,10 +202,12 @@ impl Cap {
         if let Some((at, before)) = self.raised.take()
             && now - at < 3.0
         {
+            // It was let in with more in flight a moment ago: a cap would not do both.
             self.width = before;
             self.step = 1;
-            self.clean = 0.0;
-            return Verdict::Holds;
+            self.clean = self.interval - 10.0;
+            self.contradictions += 1.0;
+            return self.verdict();
         }
         if !is_news {
             self.width = self.width.min(sent.level.max(1));

@@ -9,9 +9,7 @@
 const FIRST_COHORT: u64 = 8;
 const COHORT: u64 = 30;
 /// Latency has risen when it is so many times the least.
-const RISEN: f64 = 1.8;
-/// How far above the knee we stay.
-const HEADROOM: f64 = 1.5;
+const RISEN: f64 = 1.4;
 
 #[derive(Debug)]
 pub(super) struct Knee {
@@ -64,7 +62,7 @@ impl Knee {
             Stage::Descend { width, .. } => Some(width),
             Stage::Hold { rate, latency, before, .. } => {
                 let probe = if before.is_some() { 1.35 } else { 1.0 };
-                Some((HEADROOM * rate * latency * probe).max(1.0).ceil())
+                Some((rate * latency * probe).max(1.0).ceil())
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Providers reject quickly and answer slowly. So a request that has not bounced within a short
 //! patience counts as admitted, long before its answer is there.
 
+use super::marks::Amount;
 use super::mirror::Stamp;
 use crate::Flight;
 use std::collections::{HashMap, VecDeque};
@@ -29,9 +30,14 @@ pub(super) struct Sent {
     pub(super) number: u64,
     /// How many were in flight when it went out, itself not counted.
     pub(super) level: u32,
+    /// Seconds since the one before it went out.
+    pub(super) gap: f64,
     pub(super) purpose: Purpose,
     pub(super) is_admitted: bool,
     pub(super) stamps: [Stamp; 4],
+    /// What it probably costs in tokens, and what had been accepted before it.
+    pub(super) tokens: f64,
+    pub(super) accepted: Amount,
 }
 
 #[derive(Debug)]
@@ -40,7 +46,9 @@ pub(super) struct Ledger {
     /// Not yet known to be admitted, oldest first; those that have ended are skipped.
     undecided: VecDeque<(f64, Flight)>,
     sends: u64,
-    bounces: u64,
+    /// Everything sent and not rejected.
+    accepted: Amount,
+    last_sent: f64,
     /// How long a rejection may take.
     patience: f64,
     has_bounced: bool,
@@ -52,7 +60,8 @@ impl Ledger {
             flights: HashMap::new(),
             undecided: VecDeque::new(),
             sends: 0,
-            bounces: 0,
+            accepted: Amount::default(),
+            last_sent: 0.0,
             patience: 0.25,
             has_bounced: false,
         }
@@ -65,9 +74,23 @@ impl Ledger {
         level: u32,
         purpose: Purpose,
         stamps: [Stamp; 4],
+        tokens: f64,
     ) {
         let number = self.sends;
-        let sent = Sent { at, number, level, purpose, is_admitted: false, stamps };
+        let sent = Sent {
+            at,
+            number,
+            level,
+            gap: at - self.last_sent,
+            purpose,
+            is_admitted: false,
+            stamps,
+            tokens,
+            accepted: self.accepted,
+        };
+        self.last_sent = at;
+        self.accepted.requests += 1.0;
+        self.accepted.tokens += tokens;
         self.sends += 1;
         self.flights.insert(flight, sent);
         self.undecided.push_back((at, flight));
@@ -95,22 +118,42 @@ impl Ledger {
     }
 
     /// A request was rejected after so long. Bounces take about as long as each other.
-    pub(super) fn bounce(&mut self, after: f64) {
-        self.bounces += 1;
+    pub(super) fn bounce(&mut self, sent: &Sent, after: f64) {
+        self.accepted.subtract(sent.tokens);
+        // Those that went out meanwhile found one less in flight than we believed.
+        for (_, flight) in self.undecided.iter().rev() {
+            match self.flights.get_mut(flight) {
+                Some(later) if later.number > sent.number => {
+                    later.level = later.level.saturating_sub(1);
+                    later.accepted.subtract(sent.tokens);
+                }
+                Some(_) => break,
+                None => {}
+            }
+        }
         let patience =
             if self.has_bounced { (1.6 * after).max(self.patience) } else { 2.0 * after };
         self.has_bounced = true;
         self.patience = patience.clamp(0.08, 1.0);
     }
 
+    /// Requests sent and not rejected.
+    pub(super) fn accepted(&self) -> f64 {
+        self.accepted.requests
+    }
+
+    /// How many times the usual size a request has, in tokens.
+    pub(super) fn size(&self, tokens: f64) -> f64 {
+        if self.accepted.tokens > 0.0 {
+            tokens * self.accepted.requests / self.accepted.tokens
+        } else {
+            1.0
+        }
+    }
+
     /// Requests sent, rejected ones too.
     pub(super) fn sends(&self) -> u64 {
         self.sends
-    }
-
-    /// Requests rejected.
-    pub(super) fn bounces(&self) -> u64 {
-        self.bounces
     }
 
     pub(super) fn patience(&self) -> f64 {

@@ -8,15 +8,57 @@ use std::collections::VecDeque;
 /// Most marks, and how long they are kept.
 const MOST: usize = 60;
 const SECONDS: f64 = 180.0;
+/// Marks closer together say nothing about a rate.
+const SHORTEST_SPAN: f64 = 0.02;
+/// Cycles from mark to mark before the unit is judged.
+const CYCLES: f64 = 5.0;
+
+/// How much was accepted, in both units that limits have.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Amount {
+    pub(super) requests: f64,
+    pub(super) tokens: f64,
+}
+
+impl Amount {
+    fn of(self, unit: Unit) -> f64 {
+        match unit {
+            Unit::Requests => self.requests,
+            Unit::Tokens { mean } => self.tokens / mean,
+        }
+    }
+
+    pub(super) fn subtract(&mut self, tokens: f64) {
+        self.requests -= 1.0;
+        self.tokens -= tokens;
+    }
+}
+
+/// What the bucket counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Unit {
+    Requests,
+    /// Tokens, in requests of mean size.
+    Tokens {
+        mean: f64,
+    },
+}
+
+impl Unit {
+    /// How much a request of so many tokens takes.
+    pub(super) fn weight(self, tokens: f64) -> f64 {
+        match self {
+            Unit::Requests => 1.0,
+            Unit::Tokens { mean } => tokens / mean,
+        }
+    }
+}
 
 /// A moment when the bucket was empty.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     at: f64,
-    /// The number of the request that found it empty.
-    number: u64,
-    /// Requests accepted before.
-    accepted: f64,
+    accepted: Amount,
 }
 
 /// What the marks say.
@@ -30,31 +72,75 @@ pub(super) struct Estimate {
     pub(super) has_changed: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Marks {
     marks: VecDeque<Mark>,
-    bounces: u64,
+    unit: Unit,
 }
 
 impl Marks {
-    /// A request was rejected: the one with that number, sent at that time.
-    pub(super) fn add(&mut self, at: f64, number: u64) {
+    pub(super) fn new() -> Marks {
+        Marks { marks: VecDeque::new(), unit: Unit::Requests }
+    }
+
+    pub(super) fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// A request of so many tokens was rejected; so much had been accepted before it was sent.
+    pub(super) fn add(&mut self, at: f64, accepted: Amount, tokens: f64) {
         // A rejection that comes late was counted as accepted by the newer marks.
-        for mark in self.marks.iter_mut().filter(|mark| mark.number > number) {
-            mark.accepted -= 1.0;
+        for mark in self.marks.iter_mut().filter(|mark| mark.at > at) {
+            mark.accepted.subtract(tokens);
         }
-        let before = self.marks.iter().filter(|mark| mark.number < number).count();
-        let _ = before;
-        let later = self.marks.iter().filter(|mark| mark.number > number).count() as u64;
-        let accepted = number as f64 - (self.bounces - later) as f64;
-        self.bounces += 1;
-        let place = self.marks.partition_point(|mark| mark.number < number);
-        self.marks.insert(place, Mark { at, number, accepted });
+        let place = self.marks.partition_point(|mark| mark.at < at);
+        self.marks.insert(place, Mark { at, accepted });
         while self.marks.len() > MOST
             || self.marks.front().is_some_and(|mark| at - mark.at > SECONDS)
         {
             self.marks.pop_front();
         }
+        self.choose_unit();
+    }
+
+    /// The unit in which what is accepted per time varies less from one mark to the next.
+    fn choose_unit(&mut self) {
+        let Some((first, last)) = self.marks.front().zip(self.marks.back()) else { return };
+        let requests = last.accepted.requests - first.accepted.requests;
+        let mean = (last.accepted.tokens - first.accepted.tokens) / requests.max(1.0);
+        let mut logs = [(0.0, 0.0); 2];
+        let mut cycles = 0.0;
+        for (one, two) in self.marks.iter().zip(self.marks.iter().skip(1)) {
+            let amount = two.accepted.requests - one.accepted.requests;
+            let tokens = (two.accepted.tokens - one.accepted.tokens) / mean;
+            let span = two.at - one.at;
+            if amount >= 2.0 && tokens > 0.0 && span > 0.0 {
+                cycles += 1.0;
+                for (sums, amount) in logs.iter_mut().zip([amount, tokens]) {
+                    let log = (amount / span).ln();
+                    sums.0 += log;
+                    sums.1 += log * log;
+                }
+            }
+        }
+        if cycles < CYCLES {
+            return;
+        }
+        let [by_requests, by_tokens] =
+            logs.map(|(sum, squares)| (squares / cycles - (sum / cycles).powi(2)).max(0.0));
+        self.unit = match self.unit {
+            // Where requests explain it well enough, nothing else is needed.
+            Unit::Requests if by_requests > 0.01 && by_tokens < 0.6 * by_requests => {
+                Unit::Tokens { mean }
+            }
+            Unit::Tokens { .. } if by_tokens < by_requests => Unit::Tokens { mean },
+            _ => Unit::Requests,
+        };
+    }
+
+    /// Forgets all marks.
+    pub(super) fn clear(&mut self) {
+        self.marks.clear();
     }
 
     /// Forgets all marks but the newest.
@@ -64,6 +150,13 @@ impl Marks {
         self.marks.extend(newest);
     }
 
+    /// Requests accepted per second since the oldest mark.
+    pub(super) fn since_first(&self, now: f64, accepted: f64) -> f64 {
+        self.marks.front().map_or(1.0, |mark| {
+            (accepted - mark.accepted.requests).max(1.0) / (now - mark.at).max(1e-3)
+        })
+    }
+
     /// The rate; `None` before there are two marks.
     pub(super) fn estimate(&mut self) -> Option<Estimate> {
         let newest = *self.marks.back()?;
@@ -71,8 +164,9 @@ impl Marks {
         let mut best = None;
         let mut keep_from = 0;
         for (index, mark) in self.marks.iter().enumerate().rev().skip(1) {
-            let (count, span) = (newest.accepted - mark.accepted, newest.at - mark.at);
-            if span <= 0.0 {
+            let count = newest.accepted.of(self.unit) - mark.accepted.of(self.unit);
+            let span = newest.at - mark.at;
+            if span < SHORTEST_SPAN {
                 continue;
             }
             // One is exact for a bucket of requests; the root covers what tokens and other

@@ -4,13 +4,17 @@
 //! the difference from what the copy held at that moment corrects it, so neither latency nor other
 //! users of the same quota lead it astray.
 
+use super::window::LENGTHS;
 use crate::{Dimension, Reading};
 
 /// How much of a difference is believed at once: a rounded number is off by half a unit.
 const GAIN: f64 = 0.4;
-/// The rate is measured over at least so many seconds and costs.
-const SLOPE_S: f64 = 2.0;
-const SLOPE_COSTS: f64 = 12.0;
+/// How much of it is put down to a wrong rate.
+const RATE_GAIN: f64 = 0.3;
+/// A window has surely ended so long after its end.
+const AFTER_END: f64 = 0.01;
+/// Longer waits are cut short by a request that sees for itself.
+const PATIENCE_S: f64 = 30.0;
 /// Above this a count in round thousands is taken to be rounded.
 const ROUNDED: f64 = 1000.0;
 
@@ -21,6 +25,8 @@ pub(super) struct Stamp {
     correction: f64,
     spent: f64,
     cost: f64,
+    /// There was a copy already.
+    is_valid: bool,
 }
 
 #[derive(Debug)]
@@ -40,9 +46,11 @@ struct State {
     at: f64,
     correction: f64,
     is_rounded: bool,
-    /// Where the slope is measured from: time, remaining, spent.
-    anchor: Option<(f64, f64, f64)>,
+    /// What the provider says the rate is, where it can be trusted to know.
+    told: Option<f64>,
     typical_cost: f64,
+    /// When it was last empty, and what was spent until then.
+    empty_at: Option<(f64, f64)>,
     /// Rejections that the headers explained.
     short: f64,
     window: Boundary,
@@ -57,10 +65,12 @@ enum Boundary {
         used: f64,
     },
     Bucket,
-    /// The present window ends then; windows are so long, once that is known.
+    /// The present window ends then; windows are so long, once that is known. Until then single
+    /// requests find out whether the next has begun.
     Window {
         end: f64,
         length: f64,
+        next_probe: f64,
     },
 }
 
@@ -81,13 +91,22 @@ impl Mirror {
     pub(super) fn next_at(&mut self, now: f64, cost: f64) -> f64 {
         let Some(state) = &mut self.state else { return now };
         state.advance(now);
-        let need = (cost + state.margin()).min(0.98 * state.limit).max(cost.min(state.limit));
+        let least = cost.min(state.limit) - 1e-6;
+        let need = (cost + state.margin()).min(0.98 * state.limit).max(least);
         if state.balance >= need {
             return now;
         }
         match state.window {
-            Boundary::Window { end, .. } => end.max(now + 1e-3),
-            _ => now + ((need - state.balance) / state.rate).max(1e-4),
+            Boundary::Window { end, next_probe, .. } => {
+                (end + AFTER_END).max(next_probe).max(now + 1e-3)
+            }
+            _ => {
+                let wait = (need - state.balance) / state.rate;
+                // The last of a day's quota is not held back: using it up is how to know.
+                let wait =
+                    if wait > PATIENCE_S { (least - state.balance) / state.rate } else { wait };
+                if wait <= 0.0 { now } else { now + wait.clamp(1e-4, PATIENCE_S) }
+            }
         }
     }
 
@@ -99,7 +118,13 @@ impl Mirror {
         state.advance(now);
         state.balance -= cost;
         state.typical_cost += 0.05 * (cost - state.typical_cost);
-        Stamp { balance: state.balance, correction: state.correction, spent: self.spent, cost }
+        Stamp {
+            balance: state.balance,
+            correction: state.correction,
+            spent: self.spent,
+            cost,
+            is_valid: true,
+        }
     }
 
     /// What was charged was too much by this.
@@ -118,12 +143,17 @@ impl Mirror {
             // A date means the same whenever it is read; a duration counts from the sending.
             if reading.coarse { reset + now - sent_at } else { reset }
         });
+        // Counts in thousands say too little about a bucket of a few thousands.
+        if reading.coarse && stamp.cost > 1.0 && reading.limit < 8.0 * ROUNDED {
+            return;
+        }
         let used = reading.limit - reading.remaining;
         let is_telling = reading.remaining > 0.0 && used > 1.0;
         let is_full = reading.remaining >= reading.limit - 1.0;
         let Some(state) = &mut self.state else {
             let Some(reset) = reset.filter(|reset| *reset > 0.0 && used > 0.0) else { return };
-            if !is_telling && is_full {
+            // What is full, or nearly so, may be a header that never changes.
+            if reading.coarse && is_full && !is_telling {
                 return;
             }
             let rate = used / if reading.coarse { (reset - 0.5).max(0.25) } else { reset };
@@ -135,8 +165,9 @@ impl Mirror {
                 at: now,
                 correction: 0.0,
                 is_rounded: false,
-                anchor: None,
+                told: None,
                 typical_cost: stamp.cost.max(1.0),
+                empty_at: None,
                 short: 0.0,
                 window: Boundary::Unknown { end: sent_at + reset, used },
             };
@@ -159,50 +190,85 @@ impl Mirror {
             }
             return;
         }
+        if !stamp.is_valid {
+            return;
+        }
         let expected = stamp.balance + state.correction - stamp.correction;
-        let error = reading.remaining + 0.5_f64.min(stamp.cost / 2.0) - expected;
+        // Counts are rounded down, and so half a unit short on average.
+        let rounding = if reading.limit < 5.0 { 0.0 } else { 0.5_f64.min(stamp.cost / 2.0) };
+        let error = reading.remaining + rounding - expected;
         let is_noise = state.is_rounded && error.abs() < 0.45 * ROUNDED;
-        // A stamp from before there was a copy says nothing.
-        if !is_noise && stamp.balance != 0.0 {
+        if !is_noise {
             state.balance = (state.balance + GAIN * error).min(state.limit);
             state.correction += GAIN * error;
         }
-        state.measure(sent_at, reading.remaining, stamp, is_full);
-        if !reading.coarse
-            && let Some(reset) = reset
-            && used > 1.0
-            && reset > 0.0
-        {
+        if let Some(told) = state.told {
+            state.rate += 0.005 * (told - state.rate);
+        }
+        // The rest of a tiny bucket says nothing.
+        if !is_noise && reading.limit >= 5.0 {
+            state.adapt_rate(error, now - sent_at);
+        }
+        // Nearly full, while we held back because it seemed half empty.
+        if reading.remaining > 0.6 * reading.limit && expected < 0.5 * reading.limit {
+            let tellers = (state.rate * (now - sent_at) / state.typical_cost).max(1.0);
+            state.rate *= 1.0 + 0.6 / tellers;
+        }
+        if let Some(reset) = reset.filter(|reset| *reset > 0.0 && used >= 1.0 && !reading.coarse) {
             let told = used / reset;
-            // Told at once when the limit changes; other users show only in the slope.
-            if state.rate > 1.3 * told || (state.rate < 0.3 * told) {
+            // Other users of the quota do not show in what is told, so only changes count.
+            if let Some(before) = state.told {
+                state.rate *= (told / before).clamp(0.1, 10.0);
+            } else {
                 state.rate = told;
-                state.anchor = None;
             }
+            state.told = Some(told);
         }
     }
 
     /// Whether a rejection is explained by what was left; then the copy knows better from now on.
-    pub(super) fn explains(&mut self, stamp: Stamp, reading: &Reading) -> bool {
-        if reading.remaining >= stamp.cost.max(1.0) {
+    pub(super) fn explains(
+        &mut self,
+        now: f64,
+        sent_at: f64,
+        stamp: Stamp,
+        reading: &Reading,
+    ) -> bool {
+        let Some(state) = &mut self.state else { return false };
+        let rounding = if state.is_rounded { 0.5 * ROUNDED } else { 0.0 };
+        if reading.remaining >= stamp.cost.max(1.0) + rounding {
             return false;
         }
-        if let Some(state) = &mut self.state {
-            state.short += 1.0;
+        state.short += 1.0;
+        // Empty twice: what was spent between is what was refilled.
+        if let Some((at, spent)) = state.empty_at {
+            let (elapsed, refilled) = (sent_at - at, stamp.spent - stamp.cost - spent);
+            if elapsed > 0.2 && elapsed < 10.0 && refilled >= 0.0 {
+                let measured = (refilled + stamp.cost) / elapsed;
+                state.rate = state.rate.min(0.5 * (state.rate + measured));
+            }
+            if reading.limit < 5.0 {
+                state.rate *= 0.97;
+            }
         }
+        state.empty_at = Some((sent_at, stamp.spent - stamp.cost));
+        let since = self.spent - stamp.spent;
+        let left = reading.remaining - since + state.rate * (now - sent_at);
+        state.balance = state.balance.min(left);
         true
     }
 }
 
 impl State {
     fn advance(&mut self, now: f64) {
-        if let Boundary::Window { end, length } = &mut self.window {
-            while *end <= now && *length > 0.0 {
+        if let Boundary::Window { end, length, next_probe } = &mut self.window {
+            while *end + AFTER_END <= now && *length > 0.0 {
                 *end += *length;
                 self.balance = self.limit;
             }
-            if *end <= now {
-                self.balance = self.balance.max(1.0);
+            if *end + AFTER_END <= now && *next_probe <= now {
+                self.balance = self.balance.max(self.typical_cost);
+                *next_probe = now + 0.25;
             }
         } else {
             self.balance = (self.balance + self.rate * (now - self.at)).min(self.limit);
@@ -219,27 +285,14 @@ impl State {
         (costs * self.typical_cost).min(0.25 * self.limit) + rounding.min(0.25 * self.limit)
     }
 
-    /// The rate from two responses: what came back plus what was spent, over the time between.
-    fn measure(&mut self, sent_at: f64, remaining: f64, stamp: Stamp, is_full: bool) {
-        if is_full {
-            self.anchor = None;
-            return;
-        }
-        let Some((at, before, spent)) = self.anchor else {
-            self.anchor = Some((sent_at, remaining, stamp.spent));
-            return;
-        };
-        let (elapsed, used) = (sent_at - at, stamp.spent - spent);
-        if elapsed < SLOPE_S || used < SLOPE_COSTS * self.typical_cost {
-            return;
-        }
-        let rate = (remaining - before + used) / elapsed;
-        if rate > 0.0 {
-            self.rate += 0.25 * (rate - self.rate);
-        }
-        if elapsed > 15.0 {
-            self.anchor = Some((sent_at, remaining, stamp.spent));
-        }
+    /// A copy that keeps being wrong has a wrong rate. What is learned now was spoiled one latency
+    /// ago, so no faster than that.
+    fn adapt_rate(&mut self, error: f64, latency: f64) {
+        let latency = latency.max(0.5);
+        // All that are in flight tell the same.
+        let tellers = (self.rate * latency / self.typical_cost).max(1.0);
+        let change = RATE_GAIN * error / latency / tellers;
+        self.rate += change.clamp(-0.1 * self.rate, 0.1 * self.rate);
     }
 
     fn look_for_window(&mut self, end: f64, used: f64, is_coarse: bool) {
@@ -250,7 +303,7 @@ impl State {
                 let grown = (used - *first_used) / self.rate.max(1e-9);
                 if used > 2.0 * *first_used && grown > 2.0 * tolerance {
                     self.window = if (end - *first_end).abs() < tolerance {
-                        Boundary::Window { end, length: 0.0 }
+                        Boundary::Window { end, length: 0.0, next_probe: end }
                     } else {
                         Boundary::Bucket
                     };
@@ -258,14 +311,20 @@ impl State {
                     self.window = Boundary::Unknown { end, used };
                 }
             }
-            Boundary::Window { end: known, length } => {
+            Boundary::Window { end: known, length, .. } => {
                 if end > *known + tolerance {
                     let distance = end - *known;
+                    let distance = LENGTHS
+                        .into_iter()
+                        .find(|length| (distance / length - 1.0).abs() < 0.02)
+                        .unwrap_or(distance);
                     *length = if *length == 0.0 { distance } else { length.min(distance) };
                     *known = end;
                     self.balance = self.limit;
                 } else if is_coarse {
                     *known = known.min(end);
+                } else if (end - *known).abs() < tolerance {
+                    *known = end;
                 }
             }
             Boundary::Bucket => {}

@@ -1,29 +1,38 @@
 //! `auto`: finds out what the limits are and keeps just below them.
 
+mod block;
+mod brake;
 mod breaker;
 mod bucket;
 mod cap;
 mod knee;
 mod ledger;
+mod levels;
 mod marks;
 mod mirror;
 mod ramp;
 mod window;
 
 use crate::{Comeback, Cost, Dimension, Ending, Flight, Gate, Policy, Quota, View};
+use block::Block;
+use brake::Brake;
 use breaker::Breaker;
 use bucket::{Bucket, Start};
 use cap::{Cap, Verdict};
 use knee::Knee;
 use ledger::{Ledger, Purpose, Sent};
-use marks::Marks;
+use levels::Levels;
+use marks::{Marks, Unit};
 use mirror::Mirror;
 use ramp::Ramp;
 use std::time::Duration;
-use window::{Search, Window};
+use window::{Finding, Search, Window};
 
 /// Most requests in flight when nobody says otherwise.
 const CONNECTIONS: u32 = 400;
+
+/// A request of so many times the usual size is a giant.
+const LARGE: f64 = 2.5;
 
 /// What is known before the first request.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,19 +105,21 @@ pub struct Auto {
     ledger: Ledger,
     marks: Marks,
     breaker: Breaker,
+    brake: Brake,
     mode: Mode,
     /// A rejection of a request that went out before says nothing new.
     cut: f64,
-    blocked_until: f64,
-    block_length: f64,
+    block: Block,
     start: Option<Start>,
     first_sent: Option<f64>,
     purpose: Purpose,
     latency: f64,
     knee: Knee,
     search: Search,
+    levels: Levels,
     mirrors: [Mirror; 4],
     explained: u32,
+    was_giant: bool,
     paused_until: f64,
 }
 
@@ -118,22 +129,30 @@ impl Auto {
         Auto {
             ceiling: config.connections.max(1),
             ledger: Ledger::new(),
-            marks: Marks::default(),
+            marks: Marks::new(),
             breaker: Breaker::default(),
+            brake: Brake::default(),
             mode: Mode::Ramp(Ramp::new()),
             cut: 0.0,
-            blocked_until: 0.0,
-            block_length: 0.0,
+            block: Block::new(config.retry_after),
             start: None,
             first_sent: None,
             purpose: Purpose::Work,
             latency: 0.0,
             knee: Knee::new(),
             search: Search::new(),
+            levels: Levels::default(),
             mirrors: Dimension::ALL.map(Mirror::new),
             explained: 0,
+            was_giant: false,
             paused_until: 0.0,
         }
+    }
+
+    /// How much the provider let in at once, as far as this is known.
+    fn burst(&self) -> f64 {
+        let rate = if let Mode::Bucket(bucket) = &self.mode { bucket.rate() } else { 0.0 };
+        self.start.map_or(0.0, |start| (start.accepted - rate * start.seconds).max(0.0))
     }
 
     /// Counts as admitted what has not bounced.
@@ -144,25 +163,39 @@ impl Auto {
     }
 
     fn admitted(&mut self, now: f64, sent: Sent) {
+        self.block.admitted(now, sent.number);
+        self.brake.admitted(now);
         match &mut self.mode {
             Mode::Ramp(_) => {}
             Mode::Cap(cap) => {
+                self.levels.admitted(sent.level);
                 if cap.admitted(now, sent) == Verdict::Refuted {
-                    self.mode = Mode::Bucket(Bucket::new(now, &mut self.marks));
+                    self.mode =
+                        Mode::Bucket(Bucket::new(now, &mut self.marks, self.ledger.accepted()));
                 }
             }
             Mode::Bucket(bucket) => {
+                self.levels.admitted(sent.level);
                 let patience = self.ledger.patience();
                 let rate = bucket.known_rate();
-                if let Some(found) = self.search.admitted(sent, now, rate, patience) {
-                    if found.length > window::SHORTEST {
+                match self.search.admitted(sent, now, rate, patience) {
+                    Some(Finding::Window(found)) if found.length > window::SHORTEST => {
                         self.mode = Mode::Window(Window::new(found));
-                    } else {
-                        *bucket = Bucket::with_rate(now, found.count / found.length, true);
+                        return;
                     }
-                    return;
+                    Some(Finding::Window(found)) => {
+                        *bucket = Bucket::of_windows(now, found.count, found.length);
+                        return;
+                    }
+                    Some(Finding::Rate(rate)) => {
+                        *bucket = Bucket::with_rate(now, rate.max(bucket.rate()), false);
+                    }
+                    None => {}
                 }
-                bucket.admitted(now, patience);
+                // One from before the last rejection says nothing about the pace since.
+                if sent.at >= self.cut {
+                    bucket.admitted(now, patience);
+                }
             }
             Mode::Window(window) => {
                 if window.admitted(now, sent) {
@@ -173,17 +206,33 @@ impl Auto {
     }
 
     fn bounced(&mut self, now: f64, sent: Sent, hint: Option<f64>) {
-        self.ledger.bounce(now - sent.at);
-        self.marks.add(sent.at, sent.number);
-        let accepted = sent.number as f64 - self.ledger.bounces() as f64 + 1.0;
+        self.ledger.bounce(&sent, now - sent.at);
+        let size = self.ledger.size(sent.tokens);
+        // Twice in a row and it is not its size.
+        let is_first = !std::mem::replace(&mut self.was_giant, size > LARGE);
+        if size > LARGE
+            && is_first
+            && self.marks.unit() == Unit::Requests
+            && let Mode::Bucket(bucket) = &mut self.mode
+        {
+            // That there was no room for a giant says little about the others.
+            bucket.pause(now, 0.3 * size);
+            return;
+        }
+        self.marks.add(sent.at, sent.accepted, sent.tokens);
+        let accepted = sent.accepted.requests;
         let seconds = sent.at - self.first_sent.unwrap_or(sent.at);
         let start = *self.start.get_or_insert(Start { accepted, seconds });
-        if let Some(hint) = hint {
-            let until = now + hint;
-            if until > self.blocked_until {
-                self.block_length = hint;
-                self.blocked_until = until;
-            }
+        let was_canary = self.block.bounced(now, sent.number);
+        let cost = hint.map_or(0.0, |hint| self.block.announced(now, hint));
+        if was_canary {
+            self.void(sent);
+            return;
+        }
+        if let Some(rate) = self.brake.bounced(now, sent.at)
+            && let Mode::Bucket(bucket) = &mut self.mode
+        {
+            bucket.brake(now, rate);
         }
         let is_news = sent.at >= self.cut;
         if is_news {
@@ -202,13 +251,17 @@ impl Auto {
                 self.mode = Mode::Cap(Cap::new(sent.level, now, evidence));
             }
             Mode::Cap(cap) => {
-                if cap.bounced(now, sent, is_news) == Verdict::Refuted {
-                    self.mode = Mode::Bucket(Bucket::new(now, &mut self.marks));
+                let was_open = self.levels.was_open(sent.level);
+                if cap.bounced(now, sent, is_news, cost, was_open) == Verdict::Refuted {
+                    self.mode =
+                        Mode::Bucket(Bucket::new(now, &mut self.marks, self.ledger.accepted()));
                 }
             }
             Mode::Bucket(bucket) if is_news => {
                 self.search.bounced(sent);
-                bucket.bounced(now, &mut self.marks, start);
+                let is_last = sent.number + 1 == self.ledger.sends();
+                bucket.bounced(now, &mut self.marks, start, cost, is_last, sent.gap);
+                self.levels.bounced(sent.level);
             }
             Mode::Window(window) => {
                 if window.bounced(sent) {
@@ -235,14 +288,15 @@ impl Auto {
             Some(at) if at > now => return Err(Some(at)),
             Some(_) => {}
         }
-        if now < self.blocked_until {
-            return Err(Some(self.blocked_until));
+        let at = self.block.next_at(now);
+        if at > now {
+            return Err(Some(at));
         }
-        if self.block_length > 0.0 {
-            let length = std::mem::take(&mut self.block_length);
-            if let Mode::Bucket(bucket) = &mut self.mode {
-                bucket.rested(length, self.start.map_or(0.0, |start| start.accepted));
-            }
+        let burst = self.burst();
+        if let Some(length) = self.block.take_ended(now)
+            && let Mode::Bucket(bucket) = &mut self.mode
+        {
+            bucket.rested(length, burst);
         }
         match &mut self.mode {
             Mode::Ramp(ramp) => {
@@ -260,8 +314,11 @@ impl Auto {
                 Err(None) => Err(Some(now + self.ledger.patience())),
                 other => other,
             },
+            Mode::Bucket(_) if !self.levels.allows(level) => Err(None),
             Mode::Bucket(bucket) => {
-                let at = self.search.next_at().unwrap_or_else(|| bucket.next_at(now));
+                let at = self.search.next_at().unwrap_or_else(|| {
+                    bucket.next_at(now, self.marks.unit().weight(cost.total() as f64))
+                });
                 let at = if at.is_finite() { at } else { now + self.ledger.patience() };
                 if at > now { Err(Some(at)) } else { Ok(Purpose::Work) }
             }
@@ -295,8 +352,16 @@ impl Policy for Auto {
             let cost = mirror.dimension().of(cost);
             mirror.sent(now, cost)
         });
-        self.ledger.send(flight, now, view.in_flight - 1, self.purpose, stamps);
+        self.ledger.send(
+            flight,
+            now,
+            view.in_flight - 1,
+            self.purpose,
+            stamps,
+            cost.total() as f64,
+        );
         self.breaker.sent();
+        self.block.sent(now, self.ledger.sends() - 1);
         self.first_sent.get_or_insert(now);
         match &mut self.mode {
             Mode::Ramp(ramp) => {
@@ -305,7 +370,7 @@ impl Policy for Auto {
             }
             Mode::Cap(cap) => cap.sent(now, self.purpose),
             Mode::Bucket(bucket) => {
-                bucket.sent(now);
+                bucket.sent(now, self.marks.unit().weight(cost.total() as f64));
                 self.search.sent(now, self.ledger.patience());
             }
             Mode::Window(window) => window.sent(now, self.purpose),
@@ -319,13 +384,13 @@ impl Policy for Auto {
         match ending {
             Ending::Answered { clean, quota, usage } => {
                 self.explained = 0;
-                self.observe(now, &sent, quota);
                 if let Some(usage) = usage {
                     for mirror in &mut self.mirrors {
                         let dimension = mirror.dimension();
                         mirror.refund(dimension.of(cost) - dimension.of(*usage));
                     }
                 }
+                self.observe(now, &sent, quota);
                 if !sent.is_admitted {
                     self.admitted(now, sent);
                 }
@@ -335,10 +400,11 @@ impl Policy for Auto {
                 } else {
                     self.latency + 0.05 * (latency - self.latency)
                 };
+                let burst = self.burst();
                 if let Some(seconds) = self.breaker.responded(now, sent.at)
                     && let Mode::Bucket(bucket) = &mut self.mode
                 {
-                    bucket.rested(seconds, self.start.map_or(0.0, |start| start.accepted));
+                    bucket.rested(seconds, burst);
                 }
                 match &mut self.mode {
                     Mode::Ramp(ramp) => {
@@ -347,21 +413,25 @@ impl Policy for Auto {
                         }
                         self.knee.answered(now, sent.number, latency);
                     }
-                    Mode::Cap(cap) => cap.answered(*clean),
+                    Mode::Cap(cap) => cap.answered(now, *clean),
                     Mode::Bucket(_) | Mode::Window(_) => {}
                 }
             }
             Ending::Rejected { quota } => {
                 self.breaker.responded(now, sent.at);
-                self.observe(now, &sent, quota);
                 self.refund(cost);
+                self.observe(now, &sent, quota);
                 if self.explain(now, &sent, quota) {
                     return;
                 }
                 self.bounced(now, sent, quota.retry_after.map(|hint| hint.as_secs_f64()));
             }
             Ending::Failed => {
-                self.breaker.failed(now);
+                if self.breaker.failed(now) {
+                    // Nothing is learned from an outage, and what spans it says nothing.
+                    self.marks.clear();
+                    self.search = Search::new();
+                }
                 self.refund(cost);
                 self.void(sent);
             }
@@ -416,12 +486,12 @@ impl Auto {
         for reading in &quota.readings {
             for (mirror, stamp) in self.mirrors.iter_mut().zip(sent.stamps) {
                 if mirror.dimension() == reading.dimension && mirror.is_trusted() {
-                    is_explained |= mirror.explains(stamp, reading);
+                    is_explained |= mirror.explains(now, sent.at, stamp, reading);
                 }
             }
         }
         if is_explained {
-            self.ledger.bounce(now - sent.at);
+            self.ledger.bounce(sent, now - sent.at);
             self.void(*sent);
             self.explained += 1;
             if self.explained > 3 {
@@ -438,7 +508,7 @@ impl Auto {
         }
         match &mut self.mode {
             Mode::Cap(cap) => cap.voided(sent.purpose),
-            Mode::Window(window) => window.voided(),
+            Mode::Window(window) => window.voided(sent),
             _ => {}
         }
     }

@@ -7,12 +7,14 @@
 use super::ledger::{Purpose, Sent};
 
 /// Lengths that people give to windows, in seconds.
-const LENGTHS: [f64; 16] =
+pub(super) const LENGTHS: [f64; 16] =
     [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 3600.0];
 /// Shorter windows are paced like buckets.
 pub(super) const SHORTEST: f64 = 3.5;
 /// Fewest requests of a burst that count as a window.
 const LEAST_BURST: f64 = 5.0;
+/// A burst that is not over by then is no burst.
+const LONGEST_BURST: f64 = 3.0;
 /// A little later than exactly a window later.
 const MARGIN: f64 = 0.02;
 
@@ -22,12 +24,20 @@ pub(super) enum Search {
     /// Rejections since the last admission.
     Idle { rejections: u32, since: f64, last: f64 },
     /// Something was let in after a long silence: how much more?
-    Burst { after: f64, opened: f64, silence: f64, first: u64, next: f64, interval: f64 },
+    Burst { after: f64, opened: f64, silence: f64, first: u64, sent: f64, next: f64, interval: f64 },
     /// A burst went through: when does the next one?
     Seek { after: f64, opened: f64, count: f64, candidate: usize, is_out: bool },
 }
 
-/// What the search has found.
+/// What the search ends with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Finding {
+    Window(Found),
+    /// No window, but so many requests per second went through.
+    Rate(f64),
+}
+
+/// A window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Found {
     pub(super) length: f64,
@@ -58,8 +68,11 @@ impl Search {
 
     pub(super) fn sent(&mut self, now: f64, patience: f64) {
         match self {
-            Search::Burst { next, interval, .. } => {
-                *interval = (*interval / (*interval / patience).exp2()).max(patience / 8.0);
+            Search::Burst { next, interval, sent, .. } => {
+                // Twice as fast each round trip; overshooting costs a small share of the burst.
+                *sent += 1.0;
+                let fastest = patience / (*sent / 8.0).max(8.0);
+                *interval = (*interval / (*interval / patience).exp2()).max(fastest);
                 *next = now + *interval;
             }
             Search::Seek { is_out, .. } => *is_out = true,
@@ -74,7 +87,7 @@ impl Search {
         now: f64,
         rate: f64,
         patience: f64,
-    ) -> Option<Found> {
+    ) -> Option<Finding> {
         match *self {
             Search::Idle { rejections, since, last } => {
                 let silence = sent.at - since;
@@ -85,6 +98,7 @@ impl Search {
                         opened: sent.at,
                         silence,
                         first: sent.number,
+                        sent: 1.0,
                         next: now,
                         interval: patience,
                     }
@@ -93,20 +107,29 @@ impl Search {
                 };
                 None
             }
-            Search::Burst { .. } => None,
+            Search::Burst { opened, silence, first, .. } => {
+                let duration = sent.at - opened;
+                if duration < LONGEST_BURST.max(2.0 * silence) {
+                    return None;
+                }
+                // No window lets in for so long.
+                *self = Search::new();
+                let count = sent.number.saturating_sub(first) as f64;
+                Some(Finding::Rate(count / duration))
+            }
             Search::Seek { after, opened, count, candidate, .. } => {
                 let length = LENGTHS.get(candidate).copied().unwrap_or(1.0);
                 if sent.at < opened + length {
                     return None;
                 }
                 *self = Search::new();
-                Some(Found {
+                Some(Finding::Window(Found {
                     length,
                     count,
                     after: after + length,
                     opened: opened + length + MARGIN,
                     number: sent.number,
-                })
+                }))
             }
         }
     }
@@ -162,6 +185,12 @@ pub(super) struct Window {
     state: State,
     windows: u32,
     late: u32,
+    /// Windows in a row that seemed to be much smaller.
+    short: u32,
+    /// Requests let in when it should have been full.
+    leaks: u32,
+    /// When the one before opened.
+    previous: (f64, f64),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -185,6 +214,9 @@ impl Window {
             state,
             windows: 0,
             late: 0,
+            short: 0,
+            leaks: 0,
+            previous: (found.after, found.opened),
         }
     }
 
@@ -194,7 +226,7 @@ impl Window {
     }
 
     fn checks(&self) -> u8 {
-        if self.windows % 12 == 0 { 2 } else { 0 }
+        if self.windows.is_multiple_of(12) { 2 } else { 0 }
     }
 
     /// Go on until a rejection, to see whether there is more room now.
@@ -212,7 +244,8 @@ impl Window {
                     return if now >= at { Ok(Purpose::Probe) } else { Err(Some(at)) };
                 }
                 State::Open { sent, next, checks, .. } => {
-                    if sent < self.count || (self.is_open_ended() && sent.is_finite()) {
+                    let is_early = now < self.opened + 0.5 * self.length;
+                    if sent < self.count || (self.is_open_ended() && is_early && sent.is_finite()) {
                         return if now >= next { Ok(Purpose::Work) } else { Err(Some(next)) };
                     }
                     let silence = self.after + self.length - self.opened;
@@ -228,6 +261,8 @@ impl Window {
     }
 
     fn close(&mut self) {
+        self.leaks = 0;
+        self.previous = (self.after, self.opened);
         self.after += self.length;
         self.opened += self.length;
         self.windows += 1;
@@ -256,7 +291,12 @@ impl Window {
                 self.state = State::Open { first: sent.number, sent: 1.0, next: now, checks: 0 };
             }
             State::Open { .. } if sent.purpose == Purpose::Work => {}
-            _ => return sent.purpose == Purpose::Timed,
+            _ if sent.purpose == Purpose::Timed => {
+                // One may have taken a place that a failure left.
+                self.leaks += 1;
+                return self.leaks > 1;
+            }
+            _ => {}
         }
         false
     }
@@ -267,12 +307,25 @@ impl Window {
             (State::Canary, Purpose::Probe) => {
                 self.state = State::Wait;
                 self.after = self.after.max(sent.at);
-                if self.opened <= self.after + 1e-6 {
-                    self.late += 1;
-                    let push = 0.02 * self.length * 1.6_f64.powi(self.late as i32);
-                    self.opened = self.after + push;
-                    return push > 0.4 * self.length;
+                if self.opened > self.after + 1e-6 {
+                    return false;
                 }
+                // It should be open by now: a little later, or the next longer window.
+                self.late += 1;
+                if self.late <= 2 {
+                    self.opened = self.after + 0.02 * self.length;
+                    return false;
+                }
+                let (after, opened) = self.previous;
+                let longer = LENGTHS.iter().find(|length| opened + **length > sent.at);
+                let Some(length) = longer.filter(|length| **length < 2.5 * self.length) else {
+                    return true;
+                };
+                // It is checked soon whether that is right.
+                self.windows = 0;
+                self.length = *length;
+                self.after = (after + length).max(sent.at);
+                self.opened = (opened + length).max(self.after + 0.02 * length);
                 false
             }
             (State::Open { first, sent: out, .. }, Purpose::Work) => {
@@ -280,6 +333,15 @@ impl Window {
                     return false;
                 }
                 let admitted = (sent.number - *first) as f64;
+                if admitted < 0.6 * self.count && self.short < 2 {
+                    // What was let in was a rest of the window before.
+                    self.short += 1;
+                    self.state = State::Wait;
+                    self.after = self.after.max(sent.at);
+                    self.opened = self.opened.max(sent.at + 0.02 * self.length);
+                    return false;
+                }
+                self.short = 0;
                 if admitted > self.count || admitted < self.count - 1.5 {
                     self.count = admitted.max(1.0);
                 }
@@ -291,9 +353,15 @@ impl Window {
         }
     }
 
-    pub(super) fn voided(&mut self) {
-        if let State::Canary = self.state {
-            self.state = State::Wait;
+    /// A request came to nothing: another one may go out in its place.
+    pub(super) fn voided(&mut self, sent: Sent) {
+        match &mut self.state {
+            State::Canary => self.state = State::Wait,
+            State::Open { first, sent: out, .. } if sent.number > *first => {
+                *first += 1;
+                *out -= 1.0;
+            }
+            _ => {}
         }
     }
 }
