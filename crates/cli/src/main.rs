@@ -4,6 +4,7 @@
 
 mod arguments;
 mod commands;
+mod limits;
 mod printer;
 mod problems;
 mod progress;
@@ -21,6 +22,7 @@ fn main() -> std::process::ExitCode {
         Command::Check(arguments) => commands::check::run(&arguments, &printer),
         Command::Run(arguments) => commands::run::run(arguments),
         Command::List(arguments) => commands::list::run(&arguments, &printer),
+        Command::Trace(arguments) => commands::trace::run(&arguments, &printer),
         Command::Schema => commands::schema::run(&printer),
         Command::Sim(arguments) => commands::sim::run(&arguments, &printer),
         Command::Cache(arguments) => commands::cache::run(&arguments, &printer),

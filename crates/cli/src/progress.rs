@@ -1,8 +1,10 @@
 //! What is shown while a run goes on.
 
 use crate::printer::Printer;
-use bakeoff_core::{Event, NanoDollars, RunPlan, Status};
+use bakeoff_core::{Event, NanoDollars, PoolState, RunPlan, Status};
+use bakeoff_report::pool_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,8 @@ pub(crate) struct Progress {
     last_line: Instant,
     total: u64,
     counts: Counts,
+    /// How the calls to each model are doing.
+    pools: BTreeMap<String, PoolState>,
 }
 
 #[derive(Default)]
@@ -41,9 +45,9 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(plan.total), target);
-        if let Ok(style) =
-            ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}  {elapsed} (left: {eta})")
-        {
+        if let Ok(style) = ProgressStyle::with_template(
+            "{bar:24} {pos}/{len}  {msg}  {elapsed} (left: {eta}){prefix}",
+        ) {
             bar.set_style(style.progress_chars("=> "));
         }
         if terminal && !hidden {
@@ -56,6 +60,7 @@ impl Progress {
             last_line: Instant::now(),
             total: plan.total,
             counts: Counts::default(),
+            pools: BTreeMap::new(),
         }
     }
 
@@ -78,10 +83,16 @@ impl Progress {
                 counts.last_retry =
                     Some(format!("retrying in {:.1} s: {reason}", *delay_ms as f64 / 1e3));
             }
+            Event::Pool { pool } => {
+                self.pools.insert(pool.model.clone(), pool.clone());
+            }
             _ => return None,
         }
         if !self.bar.is_hidden() {
             self.bar.set_message(counts.describe());
+            if matches!(event, Event::Pool { .. }) {
+                self.bar.set_prefix(self.pool_lines());
+            }
         }
         if matches!(event, Event::TrialFinished { .. }) {
             self.bar.inc(1);
@@ -89,8 +100,14 @@ impl Progress {
         let due = self.lines && self.last_line.elapsed() >= LINE_INTERVAL;
         due.then(|| {
             self.last_line = Instant::now();
-            format!("{}/{}  {}", self.bar.position(), self.total, self.counts.describe())
+            let (position, counts) = (self.bar.position(), self.counts.describe());
+            format!("{position}/{}  {counts}{}", self.total, self.pool_lines())
         })
+    }
+
+    /// A line for each pool, below the first.
+    fn pool_lines(&self) -> String {
+        self.pools.values().map(|pool| format!("\n  {}", pool_line(pool))).collect()
     }
 
     /// Something that can speak while the bar is shown.
