@@ -141,8 +141,16 @@ async fn tokens_are_estimated_by_the_text_and_by_earlier_answers() {
     // 400 characters are 100 tokens, and an answer is expected to have 200; then it turns out that
     // prompts have 10 and answers 5.
     let fake = Fake::always(Reply::text("fine").after(SECOND));
-    let (client, model) = (client(&fake), model_of(Limits::new(Strategy::Proactive).tpm(320)));
+    let model = model_of(Limits::new(Strategy::Proactive).tpm(320));
     let (context, text) = (CallContext::default(), "abcd".repeat(100));
+    let bounded = Request { max_tokens: Some(6), ..ask(&text) };
+    let start = Instant::now();
+    let other = client(&fake);
+    join_all([0; 3].map(|_| other.call(&model, bounded.clone(), &context))).await;
+    assert_eq!(start.elapsed().as_secs(), 1, "3 × 106 fit at once");
+
+    let fake = Fake::always(Reply::text("fine").after(SECOND));
+    let client = client(&fake);
     let call = |max_tokens| {
         let request = Request { max_tokens, ..ask(&text) };
         client.call(&model, request, &context)
