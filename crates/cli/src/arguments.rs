@@ -28,7 +28,7 @@ pub(crate) enum Command {
     #[command(visible_alias = "validate")]
     Check(CheckArguments),
     /// Run a suite: cases × targets × trials, checked and gated
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// List the runs on disk
     List(ListArguments),
     /// Look at how the calls of a run went out
@@ -93,8 +93,6 @@ pub(crate) struct RunArguments {
     /// Only cases with this tag; may be given several times
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
-    #[command(flatten)]
-    pub(crate) limits: LimitArguments,
     /// Seed of the simulated provider
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
@@ -116,6 +114,9 @@ pub(crate) struct RunArguments {
     /// Nothing but errors
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
+    // Last, because its heading holds for everything after it.
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
 }
 
 /// What is put in place of the suite's limits, for every model.

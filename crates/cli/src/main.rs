@@ -20,7 +20,7 @@ fn main() -> std::process::ExitCode {
     let code = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, &printer),
         Command::Check(arguments) => commands::check::run(&arguments, &printer),
-        Command::Run(arguments) => commands::run::run(arguments),
+        Command::Run(arguments) => commands::run::run(*arguments),
         Command::List(arguments) => commands::list::run(&arguments, &printer),
         Command::Trace(arguments) => commands::trace::run(&arguments, &printer),
         Command::Schema => commands::schema::run(&printer),
