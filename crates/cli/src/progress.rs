@@ -80,8 +80,10 @@ impl Progress {
             }
             Event::Retry { delay_ms, reason, .. } => {
                 counts.retries += 1;
-                counts.last_retry =
-                    Some(format!("retrying in {:.1} s: {reason}", *delay_ms as f64 / 1e3));
+                counts.last_retry = Some(match delay_ms {
+                    0 => format!("waiting for another turn: {reason}"),
+                    ms => format!("retrying in {:.1} s: {reason}", *ms as f64 / 1e3),
+                });
             }
             Event::Pool { pool } => {
                 self.pools.insert(pool.model.clone(), pool.clone());
@@ -148,5 +150,49 @@ impl Counts {
             text.push_str(&format!(", {retry}"));
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_there_is_no_terminal_a_line_tells_how_pools_are_doing() {
+        let plan = RunPlan {
+            suite: "s".to_owned(),
+            targets: Vec::new(),
+            cases: 5,
+            trials: 1,
+            total: 5,
+            seed: 0,
+        };
+        let pool = |model: &str| PoolState {
+            model: model.to_owned(),
+            in_flight: 2,
+            limit: Some(8),
+            waiting: 3,
+            resting: 0,
+            answers_per_second: 1.5,
+            answered: 7,
+            rejected: 1,
+            failed: 0,
+            blocked_ms: Some(30_000),
+            next_ms: None,
+            stopped: None,
+        };
+        let mut progress = Progress::new(&plan, false, true);
+        assert_eq!(progress.note(&Event::Pool { pool: pool("b") }), None, "it is not due");
+        progress.last_line -= LINE_INTERVAL;
+        let line = progress.note(&Event::Pool { pool: pool("a") }).unwrap();
+        insta::assert_snapshot!(line, @r"
+        0/5  0 passed, 0 failed, 0 errors
+          a  2/8 in flight · 1.5/s · 1 throttled · 3 waiting · blocked for 30 s
+          b  2/8 in flight · 1.5/s · 1 throttled · 3 waiting · blocked for 30 s
+        ");
+        assert_eq!(progress.note(&Event::Pool { pool: pool("a") }), None, "there was one just now");
+        let mut hidden = Progress::new(&plan, true, true);
+        hidden.last_line -= LINE_INTERVAL;
+        assert_eq!(hidden.note(&Event::Pool { pool: pool("a") }), None);
     }
 }
