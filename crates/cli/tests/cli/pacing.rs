@@ -166,19 +166,13 @@ fn options_that_disagree_are_both_named() {
         refused(&place, &arguments)
     };
     let two = shown(&["--max-connections", "5", "--adaptive-connections", "true"]);
-    insta::assert_snapshot!(two, @r#"
-    error: --max-connections 5 and --adaptive-connections true disagree: one is fixed, the other is adaptive
-    "#);
+    insta::assert_snapshot!(two, @"error: --max-connections 5 and --adaptive-connections true disagree: one is fixed, the other is adaptive");
     insta::assert_snapshot!(shown(&["--rate-strategy", "proactive"]), @r#"
     error: limits of the target `one`: the strategy proactive needs rpm or tpm (or itpm, otpm): there is no built-in table of limits
       hint: what the command line says is put in place of the suite's
     "#);
-    insta::assert_snapshot!(shown(&["--rate-strategy", "quick"]), @r#"
-    error: --rate-strategy: "quick" is no strategy; there are auto, fixed, adaptive, reactive, proactive and none
-    "#);
-    insta::assert_snapshot!(shown(&["--adaptive-connections", "9-5"]), @r#"
-    error: --adaptive-connections 9-5: max 5 is below min 9
-    "#);
+    insta::assert_snapshot!(shown(&["--rate-strategy", "quick"]), @r#"error: --rate-strategy: "quick" is no strategy; there are auto, fixed, adaptive, reactive, proactive and none"#);
+    insta::assert_snapshot!(shown(&["--adaptive-connections", "9-5"]), @"error: --adaptive-connections 9-5: max 5 is below min 9");
 }
 
 #[test]
