@@ -14,8 +14,8 @@ use bakeoff_core::{
     CaseIds, Event, ExitCode, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Summary, TargetName,
     TrialKey, Verdict,
 };
-use bakeoff_llm::{Cache, Client, ClientConfig, Memory, PROVIDERS, Transport};
-use bakeoff_pace::{LimitOverrides, RetryPolicy, RunTag};
+use bakeoff_llm::{Cache, Client, ClientConfig, Memory, Model, PROVIDERS, Transport};
+use bakeoff_pace::{LimitOverrides, Pools, RetryPolicy, RunTag};
 use bakeoff_stats::Threshold;
 use jiff::Timestamp;
 use std::collections::{BTreeSet, HashSet};
@@ -63,6 +63,8 @@ pub struct RunConfig {
     pub cache: Option<PathBuf>,
     /// Instead of what the suite says about every model's limits.
     pub limits: LimitOverrides,
+    /// Pools that other runs of this process use too; own ones when absent.
+    pub pools: Option<Arc<Pools>>,
     /// The file of what runs have learned about limits; nothing is learned when absent.
     pub memory: Option<PathBuf>,
     /// Told of every attempt of a call.
@@ -204,6 +206,9 @@ impl Run {
         if let Some(message) = cache_problem {
             record.event(&Event::Warning { code: "CACHE_UNAVAILABLE".to_owned(), message })?;
         }
+        for message in different_limits(&self.suite.targets) {
+            record.event(&Event::Warning { code: "PACE_LIMITS_DIFFER".to_owned(), message })?;
+        }
         let (retries, mut told_retries) = mpsc::channel(RETRIES_SHOWN);
         let trials = Arc::new(Trials {
             suite: Arc::clone(&self.suite),
@@ -310,6 +315,7 @@ impl Run {
             retry: RetryPolicy { timeout: self.suite.settings.timeout, ..RetryPolicy::default() },
             redactor: redactor.clone(),
             on_http: Some(traffic.observer(self.config.on_http.clone())),
+            pools: self.config.pools.clone(),
             memory: self
                 .config
                 .memory
@@ -344,6 +350,28 @@ fn limited(target: Target, overrides: &LimitOverrides) -> Result<Target, Error> 
         program => program,
     };
     Ok(Target { kind, ..target })
+}
+
+/// Targets on one pool whose limits are not the same: only the first can hold.
+fn different_limits(targets: &[Target]) -> Vec<String> {
+    let models = || {
+        targets.iter().filter_map(|target| match &target.kind {
+            TargetKind::Model(model) => Some((&target.name, &model.model)),
+            TargetKind::Program(_) => None,
+        })
+    };
+    let first = |model: &Model| models().find(|(_, other)| other.shares_pool_with(model));
+    models()
+        .filter_map(|(name, model)| {
+            let (other, holds) = first(model)?;
+            (holds.limits() != model.limits()).then(|| {
+                format!(
+                    "the targets `{other}` and `{name}` use one model with one key, and so one \
+                     pool; the limits of `{other}` hold for both"
+                )
+            })
+        })
+        .collect()
 }
 
 /// Ids of the cases that are wanted.

@@ -61,6 +61,25 @@ impl Transport for Server {
 
 /// What a run came to, most trials at once, and when requests were sent.
 async fn run(suite: &str, failures: usize) -> (Finished, usize, Vec<Duration>) {
+    let (mut now, mut most) = (0_usize, 0);
+    let mut listen = |event: &Event| {
+        match event {
+            Event::TrialStarted { .. } => now += 1,
+            Event::TrialFinished { .. } => now -= 1,
+            _ => {}
+        }
+        most = most.max(now);
+    };
+    let (finished, times) = run_told(suite, failures, &mut listen).await;
+    (finished, most, times)
+}
+
+/// What a run came to, and when requests were sent.
+async fn run_told(
+    suite: &str,
+    failures: usize,
+    listen: &mut (dyn FnMut(&Event) + Send),
+) -> (Finished, Vec<Duration>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bakeoff.toml");
     std::fs::write(&path, suite).unwrap();
@@ -71,20 +90,11 @@ async fn run(suite: &str, failures: usize) -> (Finished, usize, Vec<Duration>) {
         transport: Some(server.clone()),
         ..RunConfig::default()
     };
-    let (mut now, mut most) = (0_usize, 0);
-    let mut listen = |event: &Event| {
-        match event {
-            Event::TrialStarted { .. } => now += 1,
-            Event::TrialFinished { .. } => now -= 1,
-            _ => {}
-        }
-        most = most.max(now);
-    };
     let run = Run::new(suite, config).unwrap();
-    let finished = run.execute(&Stopper::default(), &mut listen).await.unwrap();
+    let finished = run.execute(&Stopper::default(), listen).await.unwrap();
     let sent = server.sent.lock().unwrap();
     let times = sent.iter().map(|time| *time - sent[0]).collect();
-    (finished, most, times)
+    (finished, times)
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,6 +113,30 @@ async fn trials_in_preparation_follow_the_window() {
     let history = finished.summary.stats.connection_limit_history;
     let limits: Vec<u32> = history.iter().map(|change| change.new_limit).collect();
     assert_eq!(limits, [4, 8, 16]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_that_cannot_all_hold_are_told() {
+    let two = suite("strategy = \"fixed\", connections = 3", 2, 5).replacen(
+        "[cases]",
+        "[models.n]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\n[cases]",
+        1,
+    );
+    let told = async |suite: &str| {
+        let mut warnings = Vec::new();
+        run_told(suite, 0, &mut |event| {
+            if let Event::Warning { code, message } = event {
+                warnings.push(format!("{code}: {message}"));
+            }
+        })
+        .await;
+        warnings
+    };
+    assert_eq!(told(&two).await, Vec::<String>::new());
+    let different = two.replacen("name = \"t1\"\nmodel = \"m\"", "name = \"t1\"\nmodel = \"n\"", 1);
+    let message = "PACE_LIMITS_DIFFER: the targets `t0` and `t1` use one model with one key, and so \
+                   one pool; the limits of `t0` hold for both";
+    assert_eq!(told(&different).await, [message]);
 }
 
 #[tokio::test(start_paused = true)]

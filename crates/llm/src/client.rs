@@ -24,7 +24,7 @@ pub struct Client {
     pub(crate) simulator: bakeoff_sim::Engine,
     /// The simulator's time zero.
     pub(crate) started: Instant,
-    pub(crate) pools: Pools,
+    pub(crate) pools: Arc<Pools>,
     cache: Option<Cache>,
     pub(crate) retry: RetryPolicy,
     pub(crate) redactor: Redactor,
@@ -46,7 +46,9 @@ pub struct ClientConfig {
     pub redactor: Redactor,
     /// Told of every attempt.
     pub on_http: Option<HttpObserver>,
-    /// What earlier runs have found out about pools.
+    /// Pools that other clients use too; own ones when absent.
+    pub pools: Option<Arc<Pools>>,
+    /// What earlier runs have found out about pools, for own ones.
     pub memory: Memory,
 }
 
@@ -136,7 +138,9 @@ impl Client {
             transport: config.transport.unwrap_or_else(|| Arc::new(Network::default())),
             simulator: bakeoff_sim::Engine::new(config.simulator),
             started: Instant::now(),
-            pools: Pools::remembering(move |key| config.memory.recall(key)),
+            pools: config.pools.unwrap_or_else(|| {
+                Arc::new(Pools::remembering(move |key| config.memory.recall(key)))
+            }),
             cache: config.cache,
             retry: config.retry,
             redactor: config.redactor,

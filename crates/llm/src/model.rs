@@ -164,6 +164,11 @@ impl Model {
         self.limits
     }
 
+    /// Whether calls of both go through one pool: the same account, endpoint and model.
+    pub fn shares_pool_with(&self, other: &Model) -> bool {
+        self.pool == other.pool
+    }
+
     /// The same model with other limits.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Model {

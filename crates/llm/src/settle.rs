@@ -144,12 +144,8 @@ fn end_failed(
         _ => Comeback::Backoff,
     };
     match comeback {
-        // The pool waits, and only as long as it must; a wait that the call's time does not allow
-        // is not begun, here as little as elsewhere.
-        Comeback::Queue => {
-            let asked = failure.retry_after.unwrap_or_default();
-            retry.allows(kind, waited, asked).then_some(Duration::ZERO)
-        }
+        // The pool knows when it may go out, and waiting there is not the call's time.
+        Comeback::Queue => retry.allows(kind, waited, Duration::ZERO).then_some(Duration::ZERO),
         Comeback::After(pause) => retry.allows(kind, waited, pause).then_some(pause),
         Comeback::Backoff => retry.pause(kind, waited, failure.retry_after, rand::random()),
     }

@@ -5,8 +5,10 @@
 mod support;
 
 use bakeoff_core::{ErrorKind, Request};
-use bakeoff_llm::{CallContext, Client, ClientConfig, HttpObserver, Model, ModelConfig, Retry};
-use bakeoff_pace::{AdaptiveBounds, Limits, RunTag, Strategy};
+use bakeoff_llm::{
+    CallContext, Client, ClientConfig, HttpObserver, Model, ModelConfig, Retry, Transport,
+};
+use bakeoff_pace::{AdaptiveBounds, Limits, Pools, RunTag, Strategy};
 use futures_util::future::join_all;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -95,6 +97,36 @@ async fn a_rejected_call_of_auto_waits_in_the_queue_and_that_is_not_its_time() {
     let sent = fake.sent();
     let gap = sent[1].at - sent[0].at;
     assert!(gap >= 2 * SECOND, "the announced wait was not kept: {gap:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_block_loses_no_call_of_auto() {
+    let fake = Fake::new(|number| match number {
+        0..5 => Reply::throttled("3600"),
+        _ => Reply::text("fine"),
+    });
+    let (client, model) = (client(&fake), model_of(Limits::auto()));
+    let (context, start) = (CallContext::default(), Instant::now());
+    let calls = join_all((0..20).map(|_| client.call(&model, ask("hello"), &context))).await;
+    assert!(calls.iter().all(Result::is_ok), "{calls:?}");
+    assert!(start.elapsed() >= 3600 * SECOND, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_can_share_pools() {
+    let fake = Fake::always(Reply::text("fine").after(SECOND));
+    let pools = Arc::new(Pools::default());
+    let make = || {
+        let transport: Option<Arc<dyn Transport>> = Some(fake.clone());
+        Client::new(ClientConfig {
+            transport,
+            pools: Some(Arc::clone(&pools)),
+            ..ClientConfig::default()
+        })
+    };
+    let (clients, model, context) = ([make(), make()], model_with(1), CallContext::default());
+    join_all(clients.iter().map(|client| client.call(&model, ask("hello"), &context))).await;
+    assert_eq!(fake.most_in_flight(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -97,6 +97,7 @@ fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunCo
         seed: arguments.seed,
         cache: if arguments.no_cache { None } else { settings::cache_file() },
         limits,
+        pools: None,
         memory: if arguments.no_memory { None } else { settings::memory_file() },
         on_http: is_live.then_some(on_http),
         transport: None,
