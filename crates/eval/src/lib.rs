@@ -10,6 +10,7 @@ mod dispatch;
 mod estimate;
 mod folder;
 mod lane;
+mod limited;
 mod list;
 mod problem;
 mod record;

@@ -5,16 +5,17 @@ use crate::aggregate::Measure;
 use crate::dispatch::Dispatcher;
 use crate::folder::RunFolder;
 use crate::lane::Filter;
+use crate::limited::{different_limits, limited};
 use crate::problem::suggest;
 use crate::record::{Record, describe};
-use crate::suite::{CacheScope, MOST_TRIALS, Suite, Target, TargetKind};
+use crate::suite::{CacheScope, MOST_TRIALS, Suite, TargetKind};
 use crate::traffic::{LiveHttp, Traffic};
 use crate::trial::Trials;
 use bakeoff_core::{
     CaseIds, Event, ExitCode, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Summary, TargetName,
     TrialKey, Verdict,
 };
-use bakeoff_llm::{Cache, Client, ClientConfig, Memory, Model, PROVIDERS, Transport};
+use bakeoff_llm::{Cache, Client, ClientConfig, Memory, PROVIDERS, Transport};
 use bakeoff_pace::{LimitOverrides, Pools, RetryPolicy, RunTag};
 use bakeoff_stats::Threshold;
 use jiff::Timestamp;
@@ -332,46 +333,6 @@ impl Run {
         let code = "MEMORY_UNAVAILABLE".to_owned();
         Some(Event::Warning { code, message: error.to_string() })
     }
-}
-
-/// The target with limits that the command line has the last word on.
-fn limited(target: Target, overrides: &LimitOverrides) -> Result<Target, Error> {
-    let kind = match target.kind {
-        TargetKind::Model(mut model) => {
-            let limits = overrides.apply(model.model.limits());
-            limits.check().map_err(|error| Error::Usage {
-                code: None,
-                message: format!("limits of the target `{}`: {error}", target.name),
-                hint: Some("what the command line says is put in place of the suite's".to_owned()),
-            })?;
-            model.model = model.model.with_limits(limits);
-            TargetKind::Model(model)
-        }
-        program => program,
-    };
-    Ok(Target { kind, ..target })
-}
-
-/// Targets on one pool whose limits are not the same: only the first can hold.
-fn different_limits(targets: &[Target]) -> Vec<String> {
-    let models = || {
-        targets.iter().filter_map(|target| match &target.kind {
-            TargetKind::Model(model) => Some((&target.name, &model.model)),
-            TargetKind::Program(_) => None,
-        })
-    };
-    let first = |model: &Model| models().find(|(_, other)| other.shares_pool_with(model));
-    models()
-        .filter_map(|(name, model)| {
-            let (other, holds) = first(model)?;
-            (holds.limits() != model.limits()).then(|| {
-                format!(
-                    "the targets `{other}` and `{name}` use one model with one key, and so one \
-                     pool; the limits of `{other}` hold for both"
-                )
-            })
-        })
-        .collect()
 }
 
 /// Ids of the cases that are wanted.

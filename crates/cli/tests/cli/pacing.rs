@@ -159,6 +159,19 @@ fn limits_that_do_not_go_together_are_shown_where_they_stand() {
 }
 
 #[test]
+fn the_schema_knows_every_limit() {
+    let schema = Workplace::new().run(&["schema"]).stdout;
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let limits = &schema["properties"]["models"]["additionalProperties"]["properties"]["limits"];
+    let keys: Vec<&str> =
+        limits["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    insta::assert_snapshot!(keys.join(" "), @"attempt_timeout connections cooldown_seconds decrease_factor itpm max_retries otpm retry_after rpm scale_up_percent strategy timeout tpm");
+    let connections = limits["properties"]["connections"]["anyOf"].to_string();
+    insta::assert_snapshot!(connections, @r#"[{"maximum":100000,"minimum":1,"type":"integer"},{"pattern":"^[0-9]+(-[0-9]+){0,2}$","type":"string"}]"#);
+    assert_eq!(limits["additionalProperties"], false);
+}
+
+#[test]
 fn options_that_disagree_are_both_named() {
     let place = workplace("http://127.0.0.1:1/v1", "", 1);
     let shown = |arguments: &[&str]| {
