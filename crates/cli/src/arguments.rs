@@ -1,7 +1,7 @@
 //! What can be typed.
 
 use bakeoff_stats::Threshold;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,9 +28,11 @@ pub(crate) enum Command {
     #[command(visible_alias = "validate")]
     Check(CheckArguments),
     /// Run a suite: cases × targets × trials, checked and gated
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// List the runs on disk
     List(ListArguments),
+    /// Look at how the calls of a run went out
+    Trace(TraceArguments),
     /// Print the JSON Schema of bakeoff.toml
     Schema,
     /// Serve the simulated provider over HTTP, in OpenAI's and Anthropic's formats
@@ -91,21 +93,18 @@ pub(crate) struct RunArguments {
     /// Only cases with this tag; may be given several times
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
-    /// Most requests in flight, for every model
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) max_connections: Option<u32>,
-    /// Most retries of a call; throttled calls are otherwise retried until their time is up
-    #[arg(long, value_name = "N")]
-    pub(crate) max_retries: Option<u32>,
-    /// Most seconds for one attempt of a call
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) attempt_timeout: Option<Duration>,
     /// Seed of the simulated provider
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
     /// Make every call, whatever is cached, and cache nothing
     #[arg(long)]
     pub(crate) no_cache: bool,
+    /// Use nothing that earlier runs learned about limits, and keep nothing for the next
+    #[arg(long)]
+    pub(crate) no_memory: bool,
+    /// How much is told on standard error while the run goes on
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = LogLevel::Info)]
+    pub(crate) log_level: LogLevel,
     /// Exit with 0 even when the verdict is failed or inconclusive
     #[arg(long)]
     pub(crate) no_fail: bool,
@@ -115,6 +114,85 @@ pub(crate) struct RunArguments {
     /// Nothing but errors
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
+    // Last, because its heading holds for everything after it.
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+}
+
+/// What is put in place of the suite's limits, for every model.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Limits of every model, instead of the suite's")]
+pub(crate) struct LimitArguments {
+    /// So many requests in flight, whatever happens (the strategy `fixed`)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) max_connections: Option<u32>,
+    /// A number of requests in flight that adapts: true, MAX, MIN-MAX or MIN-START-MAX (the
+    /// strategy `adaptive`); false is `fixed`
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) adaptive_connections: Option<String>,
+    /// By what it is decided when a request goes out: auto, fixed, adaptive, reactive, proactive or
+    /// none
+    #[arg(long, value_name = "STRATEGY")]
+    pub(crate) rate_strategy: Option<String>,
+    /// Requests per minute, for `auto` and `proactive`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) rpm: Option<u64>,
+    /// Tokens of prompts and answers per minute, for `auto` and `proactive`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) tpm: Option<u64>,
+    /// Most retries of a call; throttled calls are otherwise retried until their time is up
+    #[arg(long, value_name = "N")]
+    pub(crate) max_retries: Option<u32>,
+    /// Most seconds for a whole trial, a call with its retries or a program
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Most seconds for one attempt of a call
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) attempt_timeout: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    /// Progress and warnings
+    Info,
+    /// Every request, too
+    Http,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceArguments {
+    #[command(subcommand)]
+    pub(crate) what: Trace,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Trace {
+    /// Every attempt of every call: status, latency, sizes, retries
+    Http(TraceHttpArguments),
+    /// How the number of requests in flight was changed, and why
+    Limits(StoredRunArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceHttpArguments {
+    #[command(flatten)]
+    pub(crate) run: StoredRunArguments,
+    /// Only what did not go well
+    #[arg(long)]
+    pub(crate) failed: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StoredRunArguments {
+    /// A run: its folder, the beginning of its name, or `last`
+    #[arg(value_name = "RUN", default_value = "last")]
+    pub(crate) run: String,
+    /// The folder of all runs
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// One JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

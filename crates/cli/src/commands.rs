@@ -8,6 +8,7 @@ pub(crate) mod list;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod sim;
+pub(crate) mod trace;
 
 use crate::printer::Printer;
 use bakeoff_core::ExitCode;

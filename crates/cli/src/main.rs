@@ -4,6 +4,7 @@
 
 mod arguments;
 mod commands;
+mod limits;
 mod printer;
 mod problems;
 mod progress;
@@ -19,8 +20,9 @@ fn main() -> std::process::ExitCode {
     let code = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, &printer),
         Command::Check(arguments) => commands::check::run(&arguments, &printer),
-        Command::Run(arguments) => commands::run::run(arguments),
+        Command::Run(arguments) => commands::run::run(*arguments),
         Command::List(arguments) => commands::list::run(&arguments, &printer),
+        Command::Trace(arguments) => commands::trace::run(&arguments, &printer),
         Command::Schema => commands::schema::run(&printer),
         Command::Sim(arguments) => commands::sim::run(&arguments, &printer),
         Command::Cache(arguments) => commands::cache::run(&arguments, &printer),

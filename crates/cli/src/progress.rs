@@ -1,8 +1,10 @@
 //! What is shown while a run goes on.
 
 use crate::printer::Printer;
-use bakeoff_core::{Event, NanoDollars, RunPlan, Status};
+use bakeoff_core::{Event, NanoDollars, PoolState, RunPlan, Status};
+use bakeoff_report::pool_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,8 @@ pub(crate) struct Progress {
     last_line: Instant,
     total: u64,
     counts: Counts,
+    /// How the calls to each model are doing.
+    pools: BTreeMap<String, PoolState>,
 }
 
 #[derive(Default)]
@@ -41,9 +45,9 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(plan.total), target);
-        if let Ok(style) =
-            ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}  {elapsed} (left: {eta})")
-        {
+        if let Ok(style) = ProgressStyle::with_template(
+            "{bar:24} {pos}/{len}  {msg}  {elapsed} (left: {eta}){prefix}",
+        ) {
             bar.set_style(style.progress_chars("=> "));
         }
         if terminal && !hidden {
@@ -56,6 +60,7 @@ impl Progress {
             last_line: Instant::now(),
             total: plan.total,
             counts: Counts::default(),
+            pools: BTreeMap::new(),
         }
     }
 
@@ -75,13 +80,21 @@ impl Progress {
             }
             Event::Retry { delay_ms, reason, .. } => {
                 counts.retries += 1;
-                counts.last_retry =
-                    Some(format!("retrying in {:.1} s: {reason}", *delay_ms as f64 / 1e3));
+                counts.last_retry = Some(match delay_ms {
+                    0 => format!("waiting for another turn: {reason}"),
+                    ms => format!("retrying in {:.1} s: {reason}", *ms as f64 / 1e3),
+                });
+            }
+            Event::Pool { pool } => {
+                self.pools.insert(pool.model.clone(), pool.clone());
             }
             _ => return None,
         }
         if !self.bar.is_hidden() {
             self.bar.set_message(counts.describe());
+            if matches!(event, Event::Pool { .. }) {
+                self.bar.set_prefix(self.pool_lines());
+            }
         }
         if matches!(event, Event::TrialFinished { .. }) {
             self.bar.inc(1);
@@ -89,8 +102,14 @@ impl Progress {
         let due = self.lines && self.last_line.elapsed() >= LINE_INTERVAL;
         due.then(|| {
             self.last_line = Instant::now();
-            format!("{}/{}  {}", self.bar.position(), self.total, self.counts.describe())
+            let (position, counts) = (self.bar.position(), self.counts.describe());
+            format!("{position}/{}  {counts}{}", self.total, self.pool_lines())
         })
+    }
+
+    /// A line for each pool, below the first.
+    fn pool_lines(&self) -> String {
+        self.pools.values().map(|pool| format!("\n  {}", pool_line(pool))).collect()
     }
 
     /// Something that can speak while the bar is shown.
@@ -131,5 +150,49 @@ impl Counts {
             text.push_str(&format!(", {retry}"));
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_there_is_no_terminal_a_line_tells_how_pools_are_doing() {
+        let plan = RunPlan {
+            suite: "s".to_owned(),
+            targets: Vec::new(),
+            cases: 5,
+            trials: 1,
+            total: 5,
+            seed: 0,
+        };
+        let pool = |model: &str| PoolState {
+            model: model.to_owned(),
+            in_flight: 2,
+            limit: Some(8),
+            waiting: 3,
+            resting: 0,
+            answers_per_second: 1.5,
+            answered: 7,
+            rejected: 1,
+            failed: 0,
+            blocked_ms: Some(30_000),
+            next_ms: None,
+            stopped: None,
+        };
+        let mut progress = Progress::new(&plan, false, true);
+        assert_eq!(progress.note(&Event::Pool { pool: pool("b") }), None, "it is not due");
+        progress.last_line -= LINE_INTERVAL;
+        let line = progress.note(&Event::Pool { pool: pool("a") }).unwrap();
+        insta::assert_snapshot!(line, @r"
+        0/5  0 passed, 0 failed, 0 errors
+          a  2/8 in flight · 1.5/s · 1 throttled · 3 waiting · blocked for 30 s
+          b  2/8 in flight · 1.5/s · 1 throttled · 3 waiting · blocked for 30 s
+        ");
+        assert_eq!(progress.note(&Event::Pool { pool: pool("a") }), None, "there was one just now");
+        let mut hidden = Progress::new(&plan, true, true);
+        hidden.last_line -= LINE_INTERVAL;
+        assert_eq!(hidden.note(&Event::Pool { pool: pool("a") }), None);
     }
 }

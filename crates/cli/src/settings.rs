@@ -8,11 +8,19 @@ const CACHE_DIR: &str = "BAKEOFF_CACHE_DIR";
 
 /// Where answers are cached; `None` when this user has no folder for such things.
 pub(crate) fn cache_file() -> Option<PathBuf> {
+    Some(cache_folder()?.join("responses.sqlite"))
+}
+
+/// Where what runs have learned about limits is kept.
+pub(crate) fn memory_file() -> Option<PathBuf> {
+    Some(cache_folder()?.join("limits.json"))
+}
+
+fn cache_folder() -> Option<PathBuf> {
     let own = std::env::var_os(CACHE_DIR).filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let folder = own.or_else(|| {
+    own.or_else(|| {
         etcetera::choose_base_strategy().ok().map(|folders| folders.cache_dir().join("bakeoff"))
-    })?;
-    Some(folder.join("responses.sqlite"))
+    })
 }
 
 /// Keys come from the environment and from nowhere else.

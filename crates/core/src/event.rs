@@ -3,7 +3,7 @@
 //! The engine makes it; journal, terminal and JSON output are consumers, and a recorded stream
 //! replays through them.
 
-use crate::{RunId, Summary, TargetName, TrialKey, TrialResult, Verdict};
+use crate::{LimitRecord, PoolState, RunId, Summary, TargetName, TrialKey, TrialResult, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// Something that happened.
@@ -29,7 +29,7 @@ pub enum Event {
     Retry {
         /// Which trial.
         key: TrialKey,
-        /// How long it waits.
+        /// How long it waits; 0 when it goes to the front of its pool's queue.
         delay_ms: u64,
         /// Why.
         reason: String,
@@ -38,6 +38,16 @@ pub enum Event {
     TrialFinished {
         /// How.
         result: Box<TrialResult>,
+    },
+    /// The number of requests that may be in flight to a model has changed.
+    Limit {
+        /// From what to what, and why.
+        change: LimitRecord,
+    },
+    /// How the calls to a model are doing; every second while the run goes on.
+    Pool {
+        /// The figures.
+        pool: PoolState,
     },
     /// Something that people should know and that does not stop the run.
     Warning {

@@ -14,6 +14,7 @@ mod request;
 mod response;
 mod secret;
 mod summary;
+mod traffic;
 mod trial;
 mod usage;
 
@@ -28,6 +29,7 @@ pub use request::{OutputFormat, Request, Thinking, Tool, ToolChoice};
 pub use response::{FinishReason, Response};
 pub use secret::Redactor;
 pub use summary::{Interval, RunStats, Summary, TargetSummary};
+pub use traffic::{HttpEntry, LimitRecord, PoolState};
 pub use trial::{
     Attempt, CheckResult, ErrorKind, Status, Timing, TrialError, TrialKey, TrialResult, Verdict,
 };

@@ -1,6 +1,6 @@
 //! What is said of a run when it is over; the contents of `summary.json`.
 
-use crate::{CaseList, NanoDollars, RunId, TargetName, Usage, Verdict};
+use crate::{CaseList, LimitRecord, NanoDollars, RunId, TargetName, Usage, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -101,4 +101,8 @@ pub struct RunStats {
     /// 95th percentile of latency by target, cached answers left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub latency_p95_ms: BTreeMap<TargetName, u64>,
+    /// How the number of requests in flight was changed, the last changes of each model. All of
+    /// them are in `limits.jsonl`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connection_limit_history: Vec<LimitRecord>,
 }

@@ -9,6 +9,7 @@ use crate::lane::{Filter, Lane};
 use crate::suite::{Suite, TargetKind};
 use crate::trial::{Made, Trials, failed};
 use bakeoff_core::{ErrorKind, Status, TrialKey, TrialResult};
+use bakeoff_pace::Pool;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -16,8 +17,12 @@ use tokio::task::{Id, JoinError, JoinSet};
 /// Trials that may be in preparation while their model's window is full.
 const PREPARED: usize = 4;
 
+/// Trials at once of a model whose window has no bound: memory and open files have one.
+const MOST_AT_ONCE: u32 = 10_000;
+
 pub(crate) struct Dispatcher {
     lanes: Vec<TargetLane>,
+    pools: Vec<SharedPool>,
     /// Most trials at once.
     parallel: usize,
     /// Most programs at once.
@@ -31,8 +36,29 @@ pub(crate) struct Dispatcher {
 struct TargetLane {
     lane: Lane,
     is_program: bool,
-    capacity: usize,
+    /// Index of the pool that its calls go through.
+    pool: Option<usize>,
     running: usize,
+}
+
+/// A pool, and the trials of all targets that use it.
+struct SharedPool {
+    pool: Pool,
+    running: usize,
+}
+
+impl SharedPool {
+    /// Room follows the pool's window. A call that waits for its next attempt leaves the window to
+    /// others, so its trial does not count, up to a window's width: when everything fails, not
+    /// every trial needs to begin in order to find that out.
+    fn has_room(&self) -> bool {
+        let limit = match self.pool.limit() {
+            u32::MAX => MOST_AT_ONCE,
+            limit => limit,
+        };
+        let resting = self.pool.resting().min(limit);
+        self.running < limit as usize + resting as usize + PREPARED
+    }
 }
 
 impl Dispatcher {
@@ -42,20 +68,30 @@ impl Dispatcher {
         trials: Arc<Trials>,
     ) -> Result<Dispatcher, Problem> {
         let source = Arc::new(suite.cases.clone());
+        let mut pools: Vec<SharedPool> = Vec::new();
         let lane = |target: &crate::Target| {
             let ids = Arc::clone(&suite.survey.ids);
             let lane =
                 Lane::new(Arc::clone(&source), ids, Arc::clone(filter), suite.settings.trials)?;
-            let capacity = match &target.kind {
-                TargetKind::Model(model) => model.model.limits().connections as usize + PREPARED,
-                TargetKind::Program(_) => usize::MAX,
+            let pool = match &target.kind {
+                // Limits that make no pool fail each call, and so need no room.
+                TargetKind::Model(model) => trials.client.pool(&model.model).ok(),
+                TargetKind::Program(_) => None,
             };
-            Ok(TargetLane { lane, is_program: target.is_program(), capacity, running: 0 })
+            let pool = pool.map(|pool| {
+                pools.iter().position(|known| known.pool.is(&pool)).unwrap_or_else(|| {
+                    pools.push(SharedPool { pool, running: 0 });
+                    pools.len() - 1
+                })
+            });
+            Ok(TargetLane { lane, is_program: target.is_program(), pool, running: 0 })
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let parallel = suite.settings.parallel.map(|most| most as usize);
+        let lanes = suite.targets.iter().map(lane).collect::<Result<_, Problem>>()?;
         Ok(Dispatcher {
-            lanes: suite.targets.iter().map(lane).collect::<Result<_, Problem>>()?,
+            lanes,
+            pools,
             parallel: parallel.unwrap_or(usize::MAX),
             programs: parallel.unwrap_or(cores),
             tasks: JoinSet::new(),
@@ -88,7 +124,8 @@ impl Dispatcher {
         let programs: usize =
             self.lanes.iter().filter(|lane| lane.is_program).map(|lane| lane.running).sum();
         let has_room = |lane: &TargetLane| {
-            lane.running < lane.capacity && (!lane.is_program || programs < self.programs)
+            let pool = lane.pool.and_then(|pool| self.pools.get(pool));
+            pool.is_none_or(SharedPool::has_room) && (!lane.is_program || programs < self.programs)
         };
         let free = self.lanes.iter().enumerate().filter(|(_, lane)| has_room(lane));
         let next = free.filter_map(|(number, lane)| Some((lane.lane.position()?, number))).min();
@@ -101,7 +138,15 @@ impl Dispatcher {
         let task = self.tasks.spawn(Arc::clone(&self.trials).make(number, case, trial));
         self.running.insert(task.id(), (number, key.clone()));
         self.lanes[number].running += 1;
+        if let Some(pool) = self.pool_of(number) {
+            pool.running += 1;
+        }
         key
+    }
+
+    fn pool_of(&mut self, lane: usize) -> Option<&mut SharedPool> {
+        let pool = self.lanes[lane].pool?;
+        self.pools.get_mut(pool)
     }
 
     /// Waits for trials to end; all that have ended by then come together. None when none is under
@@ -122,6 +167,9 @@ impl Dispatcher {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let (number, key) = self.running.remove(&id)?;
         self.lanes[number].running -= 1;
+        if let Some(pool) = self.pool_of(number) {
+            pool.running -= 1;
+        }
         let broken = match ended {
             Ok((_, made)) => return Some(made),
             Err(broken) => broken,

@@ -20,16 +20,15 @@ pub struct RunFolder {
     flat: bool,
 }
 
+/// One line per attempt of a call.
+pub(crate) const HTTP_FILE: &str = "http.jsonl";
+
+/// One line per change of a pool's limit.
+pub(crate) const LIMITS_FILE: &str = "limits.jsonl";
+
 /// Names that a case or target cannot take.
-const RESERVED: [&str; 7] = [
-    "run.json",
-    "journal.jsonl",
-    "limits.jsonl",
-    "http.jsonl",
-    "summary.json",
-    "selection.json",
-    "work",
-];
+const RESERVED: [&str; 7] =
+    ["run.json", "journal.jsonl", LIMITS_FILE, HTTP_FILE, "summary.json", "selection.json", "work"];
 
 impl RunFolder {
     /// Makes a new folder in `parent`; one that exists is never used again.
@@ -69,6 +68,16 @@ impl RunFolder {
     /// The journal's path.
     pub fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")
+    }
+
+    /// The path of the log of HTTP requests.
+    pub fn http(&self) -> PathBuf {
+        self.path.join(HTTP_FILE)
+    }
+
+    /// The path of the history of limits.
+    pub fn limits(&self) -> PathBuf {
+        self.path.join(LIMITS_FILE)
     }
 
     /// Writes `run.json`.

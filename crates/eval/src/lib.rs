@@ -10,12 +10,15 @@ mod dispatch;
 mod estimate;
 mod folder;
 mod lane;
+mod limited;
 mod list;
 mod problem;
 mod record;
 mod run;
+mod stored;
 mod suite;
 mod template;
+mod traffic;
 mod trial;
 
 pub use aggregate::{Aggregate, Measure};
@@ -25,11 +28,13 @@ pub use folder::RunFolder;
 pub use list::{RunState, StoredRun, list};
 pub use problem::{Place, Problem};
 pub use run::{Finished, Run, RunConfig, Stopper};
+pub use stored::{Entries, Traced, find_run, http_log, limit_log};
 pub use suite::{
     Artifacts, CacheScope, CheckSpec, ModelTarget, ProgramTarget, SUITE_FILE_NAME, Settings, Suite,
     Target, TargetKind, schema,
 };
 pub use template::Template;
+pub use traffic::LiveHttp;
 
 use std::path::PathBuf;
 
@@ -73,6 +78,9 @@ pub enum Error {
     /// Results cannot be written or read back.
     #[error("{0} [EVAL_TRIAL_ARTIFACTS_CORRUPT]")]
     Journal(#[from] bakeoff_journal::Error),
+    /// A log of a run cannot be read.
+    #[error(transparent)]
+    Log(bakeoff_journal::Error),
     /// The cases changed under the run.
     #[error("the cases can no longer be read: {0}")]
     Cases(Problem),

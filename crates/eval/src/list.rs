@@ -1,5 +1,6 @@
 //! The runs in a folder.
 
+use crate::stored::is_run;
 use bakeoff_core::{RunId, Summary, TargetName, Verdict};
 use std::path::{Path, PathBuf};
 
@@ -35,6 +36,15 @@ pub enum RunState {
 
 /// The runs in a folder, newest first. Folders that are no runs are passed over.
 pub fn list(parent: &Path) -> Result<Vec<StoredRun>, crate::Error> {
+    let run = |path: PathBuf| {
+        let id = path.file_name()?.to_str()?.to_owned();
+        Some(StoredRun { id: id.into(), state: state(&path), path })
+    };
+    Ok(paths(parent)?.into_iter().filter_map(run).collect())
+}
+
+/// The folders of the runs, newest first.
+pub(crate) fn paths(parent: &Path) -> Result<Vec<PathBuf>, crate::Error> {
     let entries = match std::fs::read_dir(parent) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -42,16 +52,9 @@ pub fn list(parent: &Path) -> Result<Vec<StoredRun>, crate::Error> {
             return Err(crate::Error::Read { path: parent.to_owned(), source });
         }
     };
-    let mut runs: Vec<StoredRun> = entries
-        .filter_map(Result::ok)
-        .map(|entry| entry.path())
-        .filter(|path| path.join("journal.jsonl").is_file())
-        .filter_map(|path| {
-            let id = path.file_name()?.to_str()?.to_owned();
-            Some(StoredRun { id: id.into(), state: state(&path), path })
-        })
-        .collect();
-    runs.sort_by_cached_key(|run| std::cmp::Reverse((started_at(&run.path), run.id.clone())));
+    let entries = entries.filter_map(Result::ok).map(|entry| entry.path());
+    let mut runs: Vec<PathBuf> = entries.filter(|path| is_run(path)).collect();
+    runs.sort_by_cached_key(|path| std::cmp::Reverse((started_at(path), path.clone())));
     Ok(runs)
 }
 

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::aggregate::{Aggregate, Measure};
 use crate::folder::RunFolder;
 use crate::run::RunConfig;
-use crate::suite::{Suite, Target, TargetKind};
+use crate::suite::{Suite, Target, TargetKind, describe_limits};
 use crate::trial::Made;
 use bakeoff_core::{Event, SCHEMA_VERSION};
 use bakeoff_journal::Journal;
@@ -123,7 +123,7 @@ fn describe_target(target: &Target) -> serde_json::Value {
         TargetKind::Model(model) => {
             value["model"] = json!(model.label);
             value["system"] = json!(model.system.as_ref().map(|system| system.source()));
-            value["connections"] = json!(model.model.limits().connections);
+            value["limits"] = describe_limits(&model.model.limits());
         }
         TargetKind::Program(program) => {
             let words: Vec<_> = program.command.iter().map(|word| word.to_string_lossy()).collect();

@@ -5,25 +5,34 @@ use crate::aggregate::Measure;
 use crate::dispatch::Dispatcher;
 use crate::folder::RunFolder;
 use crate::lane::Filter;
+use crate::limited::{different_limits, limited};
 use crate::problem::suggest;
 use crate::record::{Record, describe};
-use crate::suite::{CacheScope, MOST_TRIALS, Suite, Target, TargetKind};
+use crate::suite::{CacheScope, MOST_TRIALS, Suite, TargetKind};
+use crate::traffic::{LiveHttp, Traffic};
 use crate::trial::Trials;
 use bakeoff_core::{
     CaseIds, Event, ExitCode, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Summary, TargetName,
     TrialKey, Verdict,
 };
-use bakeoff_llm::{Cache, Client, ClientConfig, PROVIDERS, Transport};
-use bakeoff_pace::{Limits, RetryPolicy};
+use bakeoff_llm::{Cache, Client, ClientConfig, Memory, PROVIDERS, Transport};
+use bakeoff_pace::{LimitOverrides, Pools, RetryPolicy, RunTag};
 use bakeoff_stats::Threshold;
 use jiff::Timestamp;
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
+
+/// Runs of this process so far: those that share a pool take turns.
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
+/// How often pools are looked at.
+const WATCH: Duration = Duration::from_secs(1);
 
 /// Retries that may wait to be shown.
 const RETRIES_SHOWN: usize = 256;
@@ -53,12 +62,14 @@ pub struct RunConfig {
     pub seed: u64,
     /// The cache's file; nothing is cached when absent.
     pub cache: Option<PathBuf>,
-    /// Most requests in flight, for every model.
-    pub max_connections: Option<u32>,
-    /// Most retries of a call.
-    pub max_retries: Option<u32>,
-    /// Most time for one attempt of a call.
-    pub attempt_timeout: Option<Duration>,
+    /// Instead of what the suite says about every model's limits.
+    pub limits: LimitOverrides,
+    /// Pools that other runs of this process use too; own ones when absent.
+    pub pools: Option<Arc<Pools>>,
+    /// The file of what runs have learned about limits; nothing is learned when absent.
+    pub memory: Option<PathBuf>,
+    /// Told of every attempt of a call.
+    pub on_http: Option<LiveHttp>,
     /// How requests travel; the real network when absent.
     pub transport: Option<Arc<dyn Transport>>,
     /// The command line, for the record.
@@ -132,9 +143,9 @@ impl Run {
             let wanted = |name: &TargetName| config.targets.iter().any(|one| name == one.as_str());
             suite.targets.retain(|target| wanted(&target.name));
         }
-        if let Some(connections) = config.max_connections {
-            suite.targets = suite.targets.into_iter().map(|t| limited(t, connections)).collect();
-        }
+        suite.settings.timeout = config.limits.timeout.unwrap_or(suite.settings.timeout);
+        let limited = |target| limited(target, &config.limits);
+        suite.targets = suite.targets.into_iter().map(limited).collect::<Result<_, Error>>()?;
         let filter = Filter {
             ids: config.cases.iter().cloned().collect(),
             tags: config.tags.iter().cloned().collect(),
@@ -191,13 +202,18 @@ impl Run {
             run_id: folder.id.clone(),
             plan: self.plan(),
         })?;
-        let (client, redactor, cache_problem) = self.client(&folder);
+        let mut traffic = Traffic::create(&folder)?;
+        let (client, redactor, cache_problem) = self.client(&folder, &traffic);
         if let Some(message) = cache_problem {
             record.event(&Event::Warning { code: "CACHE_UNAVAILABLE".to_owned(), message })?;
+        }
+        for message in different_limits(&self.suite.targets) {
+            record.event(&Event::Warning { code: "PACE_LIMITS_DIFFER".to_owned(), message })?;
         }
         let (retries, mut told_retries) = mpsc::channel(RETRIES_SHOWN);
         let trials = Arc::new(Trials {
             suite: Arc::clone(&self.suite),
+            run: RunTag(RUNS.fetch_add(1, Ordering::Relaxed)),
             client,
             redactor,
             folder: folder.clone(),
@@ -205,8 +221,11 @@ impl Run {
             abort: stopper.abort.clone(),
             retries,
         });
-        let mut dispatcher =
-            Dispatcher::new(&self.suite, &self.filter, trials).map_err(Error::Cases)?;
+        let mut dispatcher = Dispatcher::new(&self.suite, &self.filter, Arc::clone(&trials))
+            .map_err(Error::Cases)?;
+        let client = &trials.client;
+        let mut watch = tokio::time::interval_at(started + WATCH, WATCH);
+        watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // After the first problem nothing starts, but what is under way is paid for and kept.
         let mut problem = Ok(());
         loop {
@@ -221,13 +240,21 @@ impl Run {
             tokio::select! {
                 ended = dispatcher.ended() => problem = problem.and(record.trials(ended)),
                 Some(retry) = told_retries.recv() => record.tell(&retry),
+                _ = watch.tick() => {
+                    traffic.changes(client).iter().for_each(|event| record.tell(event));
+                    Traffic::pools(client).iter().for_each(|event| record.tell(event));
+                    traffic.flush();
+                }
             }
         }
         while let Ok(retry) = told_retries.try_recv() {
             record.tell(&retry);
         }
+        traffic.changes(client).iter().for_each(|event| record.tell(event));
+        let (connection_limit_history, warnings) = traffic.finish();
+        warnings.iter().chain(&self.remember(client)).for_each(|event| record.tell(event));
         // Connections and buffers go first: the summary of a large suite needs their room.
-        drop(dispatcher);
+        drop((dispatcher, trials));
         let aggregate = record.finish();
         // An empty folder is all that is ever left of it.
         let _ = std::fs::remove_dir_all(folder.work());
@@ -237,6 +264,7 @@ impl Run {
         let stats = RunStats {
             started_at: now.to_string(),
             elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            connection_limit_history,
             ..RunStats::default()
         };
         let summary = aggregate.summary(&folder.id, &self.suite.name, stats);
@@ -252,7 +280,7 @@ impl Run {
     }
 
     /// The client, and why it has no cache although it should.
-    fn client(&self, folder: &RunFolder) -> (Client, Redactor, Option<String>) {
+    fn client(&self, folder: &RunFolder, traffic: &Traffic) -> (Client, Redactor, Option<String>) {
         let mut redactor = Redactor::default();
         for target in &self.suite.targets {
             if let TargetKind::Model(model) = &target.kind {
@@ -285,27 +313,26 @@ impl Run {
                 ..bakeoff_sim::Config::default()
             },
             cache,
-            retry: RetryPolicy {
-                max_retries: self.config.max_retries,
-                timeout: self.suite.settings.timeout,
-                attempt_timeout: self.config.attempt_timeout,
-                ..RetryPolicy::default()
-            },
+            retry: RetryPolicy { timeout: self.suite.settings.timeout, ..RetryPolicy::default() },
             redactor: redactor.clone(),
+            on_http: Some(traffic.observer(self.config.on_http.clone())),
+            pools: self.config.pools.clone(),
+            memory: self
+                .config
+                .memory
+                .as_ref()
+                .map_or_else(Memory::default, |path| Memory::read(path, SystemTime::now())),
         });
         (client, redactor, problem)
     }
-}
 
-fn limited(target: Target, connections: u32) -> Target {
-    let kind = match target.kind {
-        TargetKind::Model(mut model) => {
-            model.model = model.model.with_limits(Limits { connections });
-            TargetKind::Model(model)
-        }
-        program => program,
-    };
-    Target { kind, ..target }
+    /// Keeps what was learned for the next run; a warning when that cannot be.
+    fn remember(&self, client: &Client) -> Option<Event> {
+        let path = self.config.memory.as_ref()?;
+        let error = Memory::save(path, &client.learned(), SystemTime::now()).err()?;
+        let code = "MEMORY_UNAVAILABLE".to_owned();
+        Some(Event::Warning { code, message: error.to_string() })
+    }
 }
 
 /// Ids of the cases that are wanted.

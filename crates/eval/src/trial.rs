@@ -11,6 +11,7 @@ use bakeoff_core::{
     TrialError, TrialKey, TrialResult,
 };
 use bakeoff_llm::{CallContext, Client, Ordinals, Retry};
+use bakeoff_pace::RunTag;
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ const MOST_OUTPUT: usize = 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Trials {
     pub(crate) suite: Arc<Suite>,
+    /// The run, among others that share its pools.
+    pub(crate) run: RunTag,
     pub(crate) client: Client,
     pub(crate) redactor: Redactor,
     pub(crate) folder: RunFolder,
@@ -115,6 +118,7 @@ impl Trials {
         let on_retry = |retry: &Retry<'_>| self.tell_retry(key, retry);
         let sample = format!("{}\0{}", key.target, key.case);
         let context = CallContext {
+            run: self.run,
             sample: &sample,
             trial: key.trial,
             ordinals: Ordinals::default(),

@@ -3,10 +3,11 @@
 use crate::client::{CallContext, Client};
 use crate::failure::classify;
 use crate::model::{Model, Route};
+use crate::record::Traffic;
 use crate::transport::{Body, HttpRequest, TransportError};
 use crate::wire::{DecodeError, StreamDecoder, StreamError};
 use crate::{Failure, Wire};
-use bakeoff_core::{ErrorKind, Request, Response};
+use bakeoff_core::{Content, ErrorKind, Request, Response};
 use bakeoff_sim::{Ask, Fault, Outcome};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -14,7 +15,7 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use http::{HeaderMap, StatusCode};
 use secrecy::ExposeSecret;
 use std::time::{Duration, SystemTime};
-use url::Url;
+use url::{Position, Url};
 
 /// Answers longer than this are refused: nothing a model says is this long, and memory is finite.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
@@ -27,6 +28,9 @@ const AFTER_THE_END: Duration = Duration::from_millis(100);
 
 /// Tells the simulated provider which trial is asking; sent to nobody else.
 const TRIAL_HEADER: HeaderName = HeaderName::from_static("x-bakeoff-trial");
+
+/// Stands for an address where there is none.
+const SIMULATED: &str = "sim:";
 
 /// A request in the words of its provider.
 #[derive(Debug)]
@@ -45,6 +49,26 @@ impl Prepared {
             Route::Simulated => serde_json::to_vec(&request).unwrap_or_default().into(),
         };
         Prepared { request, body }
+    }
+
+    /// Tokens of the prompt, at four characters each.
+    pub(crate) fn input_tokens(&self) -> u64 {
+        let texts = self.request.messages.iter().flat_map(|message| message.content());
+        let characters: usize = texts
+            .map(|part| match part {
+                Content::Text { text } | Content::Thinking { text, .. } => text.chars().count(),
+                _ => 0,
+            })
+            .sum();
+        (characters as u64).div_ceil(4)
+    }
+
+    pub(crate) fn max_tokens(&self) -> Option<u64> {
+        self.request.max_tokens
+    }
+
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.body.len()
     }
 
     /// Everything that the answer depends on, hashed; not the key.
@@ -73,14 +97,18 @@ impl Client {
         prepared: &Prepared,
         ordinal: u32,
         context: &CallContext<'_>,
+        traffic: &mut Traffic,
     ) -> Result<Answer, Failure> {
         let Route::Http(server) = &model.route else {
-            return self.ask_simulator(prepared, ordinal, context).await;
+            return self.ask_simulator(prepared, ordinal, context, traffic).await;
         };
         let wire = server.wire;
         let mut url = address(&server.base, &wire.path(&prepared.request));
         for (name, value) in &server.query {
             url.query_pairs_mut().append_pair(name, value.expose_secret());
+        }
+        if self.on_http.is_some() {
+            traffic.url.push_str(&url[..Position::AfterPath]);
         }
         let mut headers = server.headers.clone();
         if model.is_simulated()
@@ -91,11 +119,13 @@ impl Client {
         let request = HttpRequest { url, headers, body: prepared.body.clone() };
         let response = self.transport.send(request).await.map_err(lost)?;
         let headers = response.headers;
+        traffic.status = Some(response.status.as_u16());
+        let bytes = &mut traffic.response_bytes;
         if let (true, Some(to)) = (response.status.is_redirection(), headers.get(LOCATION)) {
             return Err(redirected(response.status, to));
         }
         if response.status != StatusCode::OK {
-            let body = self.scrub(&read_error(response.body).await);
+            let body = self.scrub(&read_error(response.body, bytes).await);
             let status = response.status.as_u16();
             return Err(classify(wire, status, &headers, body.as_bytes(), SystemTime::now()));
         }
@@ -104,10 +134,10 @@ impl Client {
             .and_then(|kind| kind.as_bytes().get(..EVENT_STREAM.len()))
             .is_some_and(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM));
         let response = if is_stream {
-            read_stream(wire, response.body, context).await?
+            read_stream(wire, response.body, context, bytes).await?
         } else {
             // Some servers answer in one piece although they were asked to stream.
-            self.decode(wire, &read_whole(response.body).await?)?
+            self.decode(wire, &read_whole(response.body, bytes).await?)?
         };
         Ok(Answer { response, headers })
     }
@@ -133,9 +163,11 @@ impl Client {
         prepared: &Prepared,
         ordinal: u32,
         context: &CallContext<'_>,
+        traffic: &mut Traffic,
     ) -> Result<Answer, Failure> {
         let now = self.started.elapsed();
         let request = &prepared.request;
+        traffic.url.push_str(SIMULATED);
         let reply = self.simulator.ask(&Ask { request, trial: context.trial, ordinal, now });
         if !reply.delay.is_zero() {
             tokio::time::sleep(reply.delay).await;
@@ -149,8 +181,12 @@ impl Client {
             }
         }
         match reply.outcome {
-            Outcome::Answer(response) => Ok(Answer { response, headers }),
+            Outcome::Answer(response) => {
+                traffic.status = Some(200);
+                Ok(Answer { response, headers })
+            }
             Outcome::Refused { status, code, message } => {
+                traffic.status = Some(status);
                 let error = serde_json::json!({"error": {"code": code, "message": message}});
                 let body = error.to_string();
                 let now = SystemTime::now();
@@ -178,14 +214,17 @@ fn address(base: &Url, path: &str) -> Url {
     url
 }
 
-async fn read_whole(mut body: Body) -> Result<Bytes, Failure> {
+/// What a body holds; `bytes` counts what has come of it.
+async fn read_whole(mut body: Body, bytes: &mut u64) -> Result<Bytes, Failure> {
     let Some(first) = body.next().await else { return Ok(Bytes::new()) };
     let first = first.map_err(lost)?;
+    *bytes += first.len() as u64;
     let Some(second) = body.next().await else { return within(first) };
     let mut whole = BytesMut::from(&first[..]);
     let mut next = Some(second);
     while let Some(chunk) = next {
         whole.extend_from_slice(&chunk.map_err(lost)?);
+        *bytes = whole.len() as u64;
         if whole.len() > MOST_BYTES {
             return Err(too_long());
         }
@@ -199,11 +238,12 @@ fn within(body: Bytes) -> Result<Bytes, Failure> {
 }
 
 /// As much of an error's body as is needed to say what happened.
-async fn read_error(mut body: Body) -> BytesMut {
+async fn read_error(mut body: Body, bytes: &mut u64) -> BytesMut {
     const ENOUGH: usize = 64 * 1024;
     let mut start = BytesMut::new();
     while let Some(Ok(chunk)) = body.next().await {
         start.extend_from_slice(&chunk);
+        *bytes = start.len() as u64;
         if start.len() >= ENOUGH {
             break;
         }
@@ -215,13 +255,13 @@ async fn read_stream(
     wire: Wire,
     mut body: Body,
     context: &CallContext<'_>,
+    bytes: &mut u64,
 ) -> Result<Response, Failure> {
     let mut decoder: StreamDecoder = wire.stream();
-    let mut bytes = 0;
     while let Some(chunk) = body.next().await {
         let chunk = chunk.map_err(lost)?;
-        bytes += chunk.len();
-        if bytes > MOST_BYTES {
+        *bytes += chunk.len() as u64;
+        if *bytes > MOST_BYTES as u64 {
             return Err(too_long());
         }
         let deltas = decoder.feed(&chunk).map_err(stream_failure)?;

@@ -1,13 +1,15 @@
 //! One call: a permit, an attempt, perhaps another, and what it all came to.
 
-use crate::attempt::{Answer, Prepared};
+use crate::attempt::Prepared;
 use crate::cache::{Cache, CacheKey};
+use crate::memory::Memory;
 use crate::model::Model;
 use crate::network::Network;
+use crate::record::HttpObserver;
 use crate::transport::Transport;
 use crate::{Delta, Failure};
 use bakeoff_core::{Content, ErrorKind, NanoDollars, Redactor, Request, Response};
-use bakeoff_pace::{Pools, RetryPolicy, Waited};
+use bakeoff_pace::{Learned, LimitsError, Pool, PoolKey, Pools, RetryPolicy, RunTag, Waited};
 use http::HeaderMap;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,10 +24,11 @@ pub struct Client {
     pub(crate) simulator: bakeoff_sim::Engine,
     /// The simulator's time zero.
     pub(crate) started: Instant,
-    pools: Pools,
+    pub(crate) pools: Arc<Pools>,
     cache: Option<Cache>,
-    retry: RetryPolicy,
+    pub(crate) retry: RetryPolicy,
     pub(crate) redactor: Redactor,
+    pub(crate) on_http: Option<HttpObserver>,
 }
 
 /// What a [`Client`] is made of; everything has a default.
@@ -37,15 +40,23 @@ pub struct ClientConfig {
     pub simulator: bakeoff_sim::Config,
     /// Where answers are kept; nowhere when absent.
     pub cache: Option<Cache>,
-    /// When calls are made again.
+    /// When calls are made again, where a model's limits do not say otherwise.
     pub retry: RetryPolicy,
     /// What must not show in error messages.
     pub redactor: Redactor,
+    /// Told of every attempt.
+    pub on_http: Option<HttpObserver>,
+    /// Pools that other clients use too; own ones when absent.
+    pub pools: Option<Arc<Pools>>,
+    /// What earlier runs have found out about pools, for own ones.
+    pub memory: Memory,
 }
 
 /// On whose behalf calls are made, and who listens.
 #[derive(Default)]
 pub struct CallContext<'a> {
+    /// Which run; runs on one pool take turns.
+    pub run: RunTag,
     /// What the answer is a sample of; answers are never shared between samples.
     pub sample: &'a str,
     /// Which trial.
@@ -87,7 +98,7 @@ impl Ordinals {
 pub struct Retry<'a> {
     /// Which model.
     pub model: &'a str,
-    /// After which pause.
+    /// After which pause; none when it waits in the queue of its pool.
     pub pause: Duration,
     /// Why.
     pub failure: &'a Failure,
@@ -127,10 +138,13 @@ impl Client {
             transport: config.transport.unwrap_or_else(|| Arc::new(Network::default())),
             simulator: bakeoff_sim::Engine::new(config.simulator),
             started: Instant::now(),
-            pools: Pools::default(),
+            pools: config.pools.unwrap_or_else(|| {
+                Arc::new(Pools::remembering(move |key| config.memory.recall(key)))
+            }),
             cache: config.cache,
             retry: config.retry,
             redactor: config.redactor,
+            on_http: config.on_http,
         }
     }
 
@@ -177,61 +191,24 @@ impl Client {
         Ok(call)
     }
 
-    async fn call_until_settled(
-        &self,
-        model: &Model,
-        prepared: &Prepared,
-        ordinal: u32,
-        context: &CallContext<'_>,
-        waited: &mut Waited,
-    ) -> Result<Call, CallError> {
-        let pool = self.pools.get(&model.pool, model.limits);
-        loop {
-            let permit = tokio::select! {
-                biased;
-                () = context.stop.cancelled() => return Err(cancelled(waited.retries)),
-                permit = pool.acquire() => permit,
-            };
-            let sent = Instant::now();
-            let result = self.attempt_in_time(model, prepared, ordinal, context, *waited).await;
-            let latency = sent.elapsed();
-            // A request that waits for a retry holds no permit.
-            drop(permit);
-            let mut failure = match result {
-                Ok(Answer { response, headers }) => {
-                    let cost = model.prices.cost(&response.usage);
-                    let response = self.without_secrets(response);
-                    let retries = waited.retries;
-                    return Ok(Call { response, cost, latency, cached: false, retries, headers });
-                }
-                Err(failure) => failure,
-            };
-            failure.message = self.redactor.scrub(failure.message);
-            failure.code = failure.code.map(|code| self.redactor.scrub(code));
-            waited.spent += latency;
-            let pause = self.retry.pause(failure.kind, *waited, failure.retry_after, chance());
-            let Some(pause) = pause else {
-                return Err(CallError { failure, retries: waited.retries });
-            };
-            if let Some(on_retry) = context.on_retry {
-                on_retry(&Retry { model: &model.name, pause, failure: &failure });
-            }
-            tokio::select! {
-                () = context.stop.cancelled() => {
-                    return Err(CallError { failure, retries: waited.retries });
-                }
-                () = tokio::time::sleep(pause) => {}
-            }
-            waited.spent += pause;
-            waited.retries += 1;
-            if failure.kind != ErrorKind::RateLimit {
-                waited.transient += 1;
-            }
-        }
+    /// The pool that calls of a model go through.
+    pub fn pool(&self, model: &Model) -> Result<Pool, LimitsError> {
+        self.pools.get(&model.pool, model.limits)
+    }
+
+    /// All pools that there are.
+    pub fn pools(&self) -> Vec<Pool> {
+        self.pools.all().into_iter().map(|(_, pool)| pool).collect()
+    }
+
+    /// What is worth remembering of the pools.
+    pub fn learned(&self) -> Vec<(PoolKey, Learned)> {
+        let all = self.pools.all().into_iter();
+        all.filter_map(|(key, pool)| Some((key, pool.learned()?))).collect()
     }
 
     /// The answer without secrets: a server may repeat what it was sent, and answers are stored.
-    fn without_secrets(&self, response: Response) -> Response {
+    pub(crate) fn without_secrets(&self, response: Response) -> Response {
         if self.redactor.is_empty() {
             return response;
         }
@@ -249,33 +226,8 @@ impl Client {
             _ => response,
         }
     }
-
-    async fn attempt_in_time(
-        &self,
-        model: &Model,
-        prepared: &Prepared,
-        ordinal: u32,
-        context: &CallContext<'_>,
-        waited: Waited,
-    ) -> Result<Answer, Failure> {
-        let left = self.retry.timeout.saturating_sub(waited.spent);
-        let limit = self.retry.attempt_timeout.map_or(left, |limit| limit.min(left));
-        let attempt = self.attempt(model, prepared, ordinal, context);
-        tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| {
-            let seconds = limit.as_secs_f64();
-            Err(Failure::local(
-                ErrorKind::Timeout,
-                format!("no complete answer within {seconds} s"),
-            ))
-        })
-    }
 }
 
-fn cancelled(retries: u32) -> CallError {
+pub(crate) fn cancelled(retries: u32) -> CallError {
     CallError { failure: Failure::local(ErrorKind::Cancelled, "cancelled"), retries }
-}
-
-/// Uniform between 0 and 1. Pauses need not be reproducible, answers must be.
-fn chance() -> f64 {
-    rand::random()
 }

@@ -2,7 +2,7 @@
 
 use crate::{PriceSource, Provider, Wire};
 use bakeoff_core::{Prices, Redactor};
-use bakeoff_pace::{Limits, PoolKey};
+use bakeoff_pace::{Limits, LimitsError, PoolKey};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
@@ -31,7 +31,7 @@ pub struct ModelConfig {
 }
 
 /// Why a model cannot be called.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ModelError {
     /// No such provider.
     #[error("unknown provider `{0}`")]
@@ -56,6 +56,9 @@ pub enum ModelError {
     /// A header cannot be sent.
     #[error("header `{0}` has a name or a value that HTTP does not allow")]
     BadHeader(String),
+    /// The limits are impossible, or do not go together.
+    #[error("limits: {0}")]
+    Limits(#[from] LimitsError),
 }
 
 /// Looks up an environment variable.
@@ -113,6 +116,7 @@ impl Model {
     ) -> Result<Model, ModelError> {
         let provider = Provider::find(&config.provider)
             .ok_or_else(|| ModelError::UnknownProvider(config.provider.clone()))?;
+        config.limits.check()?;
         // However it is reached, a simulated model is known by its full name.
         let name = match config.model.strip_prefix("sim/") {
             None if provider.name == "sim" => format!("sim/{}", config.model),
@@ -160,6 +164,11 @@ impl Model {
         self.limits
     }
 
+    /// Whether calls of both go through one pool: the same account, endpoint and model.
+    pub fn shares_pool_with(&self, other: &Model) -> bool {
+        self.pool == other.pool
+    }
+
     /// The same model with other limits.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Model {
@@ -181,6 +190,11 @@ impl Model {
         for secret in &self.secrets {
             redactor.add(secret.expose_secret());
         }
+    }
+
+    /// Whether the simulated provider in this process answers.
+    pub(crate) fn is_in_process(&self) -> bool {
+        matches!(self.route, Route::Simulated)
     }
 
     /// Whether a simulated model answers, here or behind HTTP.

@@ -102,6 +102,11 @@ pub trait Policy: std::fmt::Debug + Send {
     /// A request has ended; it does not count in `view.in_flight` any more.
     fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending);
 
+    /// A request that was granted did not go out after all.
+    fn withdrawn(&mut self, view: View, flight: Flight, cost: Cost) {
+        self.ended(view, flight, cost, &Ending::Dropped);
+    }
+
     /// How a request that was rejected now comes back.
     fn comeback(&self, now: Duration) -> Comeback {
         let _ = now;
@@ -110,6 +115,16 @@ pub trait Policy: std::fmt::Debug + Send {
 
     /// How many requests may be in flight, as far as this is known.
     fn limit(&self) -> u32;
+
+    /// Until when nothing goes out because the provider said so, where it did.
+    fn blocked_until(&self) -> Option<Duration> {
+        None
+    }
+
+    /// What the next run on this pool should begin with.
+    fn learned(&self) -> Option<Learned> {
+        None
+    }
 
     /// The changes of the limit since the last call.
     fn take_changes(&mut self) -> Vec<LimitChange> {

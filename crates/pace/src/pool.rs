@@ -1,134 +1,145 @@
-//! Pools and permits.
+//! Pools and permits: the [`Scheduler`] with a clock, tasks that wait, and a timer.
+//!
+//! Everything that is decided is decided by the scheduler, behind a lock that is never held while
+//! anything waits. A permit travels to its waiter through a channel, after the lock is free; one
+//! that nobody takes out of it goes back by being dropped.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+mod meter;
+mod permit;
+mod pools;
+mod shared;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod timer;
 
-/// What shares one quota: an account at an endpoint, and a model there.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct PoolKey {
-    /// Base URL, or `sim` for the simulated provider in this process.
-    pub endpoint: String,
-    /// The provider's name of the model.
-    pub model: String,
-    /// A hash of the API key; never the key.
-    pub account: u64,
-}
+pub use permit::Permit;
+pub use pools::{PoolKey, Pools};
+pub use snapshot::{PoolChange, Resting, Snapshot};
 
-/// How much of a provider may be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Most requests in flight.
-    pub connections: u32,
-}
+use crate::{Ask, Comeback, Cost, Learned, Limits, LimitsError, Policy};
+use shared::{Asked, Shared};
+use std::sync::Arc;
 
-impl Default for Limits {
-    fn default() -> Self {
-        Limits { connections: 10 }
-    }
-}
-
-/// All pools of a process.
-#[derive(Debug, Default)]
-pub struct Pools {
-    pools: Mutex<HashMap<PoolKey, Arc<Pool>>>,
-}
-
-impl Pools {
-    /// The pool of that key; who asks first sets its limits.
-    pub fn get(&self, key: &PoolKey, limits: Limits) -> Arc<Pool> {
-        // A panic elsewhere cannot leave a map of finished pools in a bad state.
-        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        match pools.get(key) {
-            Some(pool) => Arc::clone(pool),
-            None => {
-                let pool = Arc::new(Pool::new(limits));
-                pools.insert(key.clone(), Arc::clone(&pool));
-                pool
-            }
-        }
-    }
-}
-
-/// Grants permits in the order they are asked for, as many at a time as its window is wide.
-#[derive(Debug)]
+/// Grants permits as its strategy allows. Clones share one pool.
+///
+/// ```
+/// use bakeoff_pace::{Ask, Ending, Limits, Pool};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let pool = Pool::new("some-model", Limits::fixed(10))?;
+/// let permit = pool.acquire(Ask::default()).await?;
+/// assert_eq!(pool.snapshot().in_flight, 1);
+/// permit.end(Ending::Failed);
+/// assert_eq!(pool.snapshot().in_flight, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug, Clone)]
 pub struct Pool {
-    window: Arc<Semaphore>,
-    limits: Limits,
+    shared: Arc<Shared>,
 }
 
 impl Pool {
-    /// A pool with a fixed window.
-    pub fn new(limits: Limits) -> Pool {
-        let width = (limits.connections.max(1) as usize).min(Semaphore::MAX_PERMITS);
-        Pool { window: Arc::new(Semaphore::new(width)), limits }
+    /// A pool for that model.
+    pub fn new(model: &str, limits: Limits) -> Result<Pool, LimitsError> {
+        Pool::remembering(model, limits, None)
     }
 
-    /// Waits for its turn. Dropping the future leaves the queue without a trace.
-    pub async fn acquire(&self) -> Permit {
-        let slot = Arc::clone(&self.window).acquire_owned().await;
-        // The semaphore is never closed, so there always is a slot.
-        Permit { _slot: slot.ok() }
+    /// A pool about which an earlier run has found something out.
+    pub fn remembering(
+        model: &str,
+        limits: Limits,
+        learned: Option<Learned>,
+    ) -> Result<Pool, LimitsError> {
+        Ok(Pool::with_policy(model, limits.policy(learned)?))
     }
 
-    /// How many permits are out.
-    pub fn in_flight(&self) -> u32 {
-        self.limits.connections.saturating_sub(self.window.available_permits() as u32)
+    /// A pool with a strategy of one's own.
+    pub fn with_policy(model: &str, policy: Box<dyn Policy>) -> Pool {
+        Pool { shared: Arc::new(Shared::new(model, policy)) }
+    }
+
+    /// Whether both are the same pool.
+    pub fn is(&self, other: &Pool) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Which model it is for.
+    pub fn model(&self) -> &str {
+        self.shared.model()
+    }
+
+    /// Waits for its turn. Dropping the future leaves no trace.
+    ///
+    /// # Errors
+    ///
+    /// When the pool has been stopped, before or while it waits.
+    pub async fn acquire(&self, ask: Ask) -> Result<Permit, Stopped> {
+        match self.shared.ask(ask)? {
+            Asked::Granted(permit) => Ok(permit),
+            Asked::Waits(waiting) => waiting.granted().await,
+        }
+    }
+
+    /// How a request that was rejected now comes back.
+    pub fn comeback(&self) -> Comeback {
+        self.shared.comeback()
+    }
+
+    /// Ends everything: who waits is answered at once, and nothing is ever granted again. The first
+    /// reason counts.
+    pub fn stop(&self, reason: impl Into<Arc<str>>) {
+        self.shared.stop(reason.into());
+    }
+
+    /// Why nothing is granted any more.
+    pub fn stopped(&self) -> Option<Stopped> {
+        self.shared.stopped()
+    }
+
+    /// How the pool is doing.
+    pub fn snapshot(&self) -> Snapshot {
+        self.shared.snapshot()
+    }
+
+    /// How many requests may be in flight, as far as this is known.
+    pub fn limit(&self) -> u32 {
+        self.shared.limit()
+    }
+
+    /// The changes of the limit since the last call.
+    pub fn take_changes(&self) -> Vec<PoolChange> {
+        self.shared.take_changes()
+    }
+
+    /// What the next run on this pool should begin with.
+    pub fn learned(&self) -> Option<Learned> {
+        self.shared.learned()
+    }
+
+    /// What a request with a prompt of so many tokens will probably cost: its answer is as long as
+    /// the others were, if it may be.
+    pub fn estimate(&self, input: u64, most_output: Option<u64>) -> Cost {
+        let usual = self.shared.usual_output();
+        Cost { input, output: most_output.map_or(usual, |most| most.min(usual)) }
+    }
+
+    /// A call waits for its next attempt, outside of the queue, until this is dropped.
+    pub fn rest(&self) -> Resting {
+        Resting::new(Arc::clone(&self.shared))
+    }
+
+    /// Calls that wait for their next attempt outside of the queue.
+    pub fn resting(&self) -> u32 {
+        self.shared.resting()
     }
 }
 
-/// The right to have one request in flight; dropping it gives it back.
-#[derive(Debug)]
-pub struct Permit {
-    _slot: Option<OwnedSemaphorePermit>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::future::Future;
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
-
-    fn poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Poll<T> {
-        future.poll(&mut Context::from_waker(Waker::noop()))
-    }
-
-    #[test]
-    fn grants_in_order_and_never_more_than_the_window() {
-        let pool = Pool::new(Limits { connections: 2 });
-        let (mut first, mut second) = (pin!(pool.acquire()), pin!(pool.acquire()));
-        let (mut third, mut fourth) = (pin!(pool.acquire()), pin!(pool.acquire()));
-        let Poll::Ready(permit) = poll(first.as_mut()) else { panic!("the window is free") };
-        let Poll::Ready(_kept) = poll(second.as_mut()) else { panic!("the window is free") };
-        assert!(poll(third.as_mut()).is_pending());
-        assert!(poll(fourth.as_mut()).is_pending());
-        assert_eq!(pool.in_flight(), 2);
-        drop(permit);
-        assert!(poll(fourth.as_mut()).is_pending());
-        assert!(poll(third.as_mut()).is_ready());
-    }
-
-    #[test]
-    fn a_waiter_that_gives_up_leaves_no_trace() {
-        let pool = Pool::new(Limits { connections: 1 });
-        let Poll::Ready(permit) = poll(pin!(pool.acquire())) else { panic!("the window is free") };
-        assert!(poll(pin!(pool.acquire())).is_pending());
-        drop(permit);
-        assert!(poll(pin!(pool.acquire())).is_ready());
-        assert_eq!(pool.in_flight(), 0);
-    }
-
-    #[test]
-    fn one_key_has_one_pool() {
-        let pools = Pools::default();
-        let key = |model: &str| PoolKey {
-            endpoint: "https://api.example".to_owned(),
-            model: model.to_owned(),
-            account: 1,
-        };
-        let limits = Limits::default();
-        assert!(Arc::ptr_eq(&pools.get(&key("a"), limits), &pools.get(&key("a"), limits)));
-        assert!(!Arc::ptr_eq(&pools.get(&key("a"), limits), &pools.get(&key("b"), limits)));
-    }
+/// The pool was stopped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Stopped {
+    /// Why.
+    pub reason: Arc<str>,
 }

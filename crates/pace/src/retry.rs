@@ -56,21 +56,25 @@ impl RetryPolicy {
         asked: Option<Duration>,
         chance: f64,
     ) -> Option<Duration> {
-        let within = match kind {
-            ErrorKind::RateLimit => true,
-            ErrorKind::Transient | ErrorKind::Timeout => waited.transient < self.max_transient,
-            _ => false,
-        };
-        if !within || self.max_retries.is_some_and(|most| waited.retries >= most) {
-            return None;
-        }
         let doubled = 2_u32.saturating_pow(waited.retries.min(30));
         let longest = self.base.saturating_mul(doubled).min(self.cap);
         let pause = match asked {
             Some(asked) => asked.saturating_add(self.base.mul_f64(chance)),
             None => longest.mul_f64(chance),
         };
-        (waited.spent.saturating_add(pause) <= self.timeout).then_some(pause)
+        self.allows(kind, waited, pause).then_some(pause)
+    }
+
+    /// Whether there should be another attempt after that pause.
+    pub fn allows(&self, kind: ErrorKind, waited: Waited, pause: Duration) -> bool {
+        let within = match kind {
+            ErrorKind::RateLimit => true,
+            ErrorKind::Transient | ErrorKind::Timeout => waited.transient < self.max_transient,
+            _ => false,
+        };
+        within
+            && self.max_retries.is_none_or(|most| waited.retries < most)
+            && waited.spent.saturating_add(pause) <= self.timeout
     }
 }
 

@@ -5,7 +5,7 @@
 //! benchmark's virtual time, and under property tests.
 
 use crate::queue::{Queue, RunTag, Ticket};
-use crate::{Comeback, Cost, Ending, Flight, Gate, LimitChange, Policy, View};
+use crate::{Comeback, Cost, Ending, Flight, Gate, Learned, LimitChange, Policy, View};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -96,6 +96,13 @@ impl Scheduler {
         }
     }
 
+    /// A request that was granted did not go out after all.
+    pub fn on_withdraw(&mut self, now: Duration, flight: Flight) {
+        if let Some(cost) = self.flights.remove(&flight) {
+            self.policy.withdrawn(self.view(now), flight, cost);
+        }
+    }
+
     /// Nothing will ever be granted again. Returns who was waiting.
     pub fn stop(&mut self, reason: String) -> Vec<Ticket> {
         self.stopped.get_or_insert(reason);
@@ -120,6 +127,16 @@ impl Scheduler {
     /// How many requests may be in flight, as far as this is known.
     pub fn limit(&self) -> u32 {
         self.policy.limit()
+    }
+
+    /// Until when nothing goes out because the provider said so, where it did.
+    pub fn blocked_until(&self) -> Option<Duration> {
+        self.policy.blocked_until()
+    }
+
+    /// What the next run on this pool should begin with.
+    pub fn learned(&self) -> Option<Learned> {
+        self.policy.learned()
     }
 
     /// Requests on their way.

@@ -1,12 +1,14 @@
 //! `bakeoff run`.
 
-use crate::arguments::RunArguments;
+use crate::arguments::{LogLevel, RunArguments};
 use crate::printer::{Printer, chain, count};
 use crate::progress::{Progress, Voice};
-use crate::{problems, settings};
+use crate::{limits, problems, settings};
 use bakeoff_core::{Event, ExitCode, Verdict};
-use bakeoff_eval::{Error, Finished, Run, RunConfig, Stopper, Suite};
-use bakeoff_report::{Failures, summary_table};
+use bakeoff_eval::{Error, Finished, LiveHttp, Run, RunConfig, Stopper, Suite};
+use bakeoff_pace::LimitOverrides;
+use bakeoff_report::{Failures, http_line, summary_table};
+use std::sync::{Arc, OnceLock};
 
 /// Failures shown at the end; the rest is in the run's folder.
 const FAILURES_SHOWN: usize = 10;
@@ -22,9 +24,21 @@ pub(crate) fn run(arguments: RunArguments) -> ExitCode {
             return ExitCode::Usage;
         }
     };
+    let limits = match limits::overrides(&arguments.limits) {
+        Ok(limits) => limits,
+        Err(message) => {
+            printer.error(message, None);
+            return ExitCode::Usage;
+        }
+    };
     let (json, no_fail) = (arguments.json, arguments.no_fail);
-    let show = Show { json, plain: arguments.ci || json, hidden: json || printer.quiet };
-    let run = match Run::new(suite, config(arguments)) {
+    let show = Show {
+        json,
+        plain: arguments.ci || json,
+        hidden: json || printer.quiet,
+        voice: Arc::default(),
+    };
+    let run = match Run::new(suite, config(arguments, limits, &show)) {
         Ok(run) => run,
         Err(error) => return failed(&error, &printer),
     };
@@ -58,9 +72,18 @@ struct Show {
     json: bool,
     plain: bool,
     hidden: bool,
+    /// Speaks while the run is shown.
+    voice: Arc<OnceLock<Voice>>,
 }
 
-fn config(arguments: RunArguments) -> RunConfig {
+fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunConfig {
+    let voice = Arc::clone(&show.voice);
+    let on_http = LiveHttp::new(move |entry| {
+        if let Some(voice) = voice.get() {
+            voice.say(&http_line(entry));
+        }
+    });
+    let is_live = arguments.log_level == LogLevel::Http && !arguments.quiet;
     RunConfig {
         out: arguments.out,
         trials: arguments.trials,
@@ -73,9 +96,10 @@ fn config(arguments: RunArguments) -> RunConfig {
         tags: arguments.tags,
         seed: arguments.seed,
         cache: if arguments.no_cache { None } else { settings::cache_file() },
-        max_connections: arguments.max_connections,
-        max_retries: arguments.max_retries,
-        attempt_timeout: arguments.attempt_timeout,
+        limits,
+        pools: None,
+        memory: if arguments.no_memory { None } else { settings::memory_file() },
+        on_http: is_live.then_some(on_http),
         transport: None,
         arguments: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     }
@@ -96,6 +120,8 @@ async fn execute(run: Run, show: &Show, printer: &Printer) -> Result<(Finished, 
     let stopper = Stopper::default();
     let mut progress = Progress::new(&plan, show.hidden, show.plain);
     let voice = (!printer.quiet).then(|| progress.voice());
+    // Nobody has set it before: a run is executed once.
+    let _ = show.voice.set(progress.voice());
     let listening = tokio::spawn(stop_on_signal(stopper.clone(), voice));
     let mut failures = Failures::new(FAILURES_SHOWN);
     let mut listen = |event: &Event| {

@@ -6,6 +6,7 @@ mod bad_suites;
 mod clients;
 mod docs;
 mod faults;
+mod pacing;
 mod runs;
 mod secrets;
 mod support;

@@ -1,6 +1,7 @@
 //! The suite file: from text to something that can be run, or to a list of what is wrong with it.
 
 mod checks;
+mod limits;
 mod models;
 mod schema;
 mod spec;
@@ -8,6 +9,7 @@ mod targets;
 pub(crate) mod tree;
 
 pub use checks::CheckSpec;
+pub(crate) use limits::describe as describe_limits;
 pub use schema::schema;
 pub(crate) use spec::MOST_TRIALS;
 pub use targets::{ModelTarget, ProgramTarget, Target, TargetKind};

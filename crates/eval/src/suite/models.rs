@@ -1,10 +1,10 @@
 //! `[models.*]` and `[sim.*]`.
 
+use super::limits;
 use super::tree::Node;
 use crate::problem::{Problems, suggest};
 use bakeoff_core::{NanoDollars, Prices};
 use bakeoff_llm::{ModelConfig, PROVIDERS, Provider};
-use bakeoff_pace::Limits;
 use bakeoff_sim::{Canned, Latency, Persona, TokenCount};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -59,7 +59,7 @@ pub(super) fn named(
                 api_key_env: node.text("api_key_env").map(|name| name.value.to_owned()),
                 headers: node.text_map("headers"),
                 query: node.text_map("query"),
-                limits: limits(&node),
+                limits: limits::read(&node, problems),
                 prices: prices(&node, problems),
                 stream: node.boolean("stream").unwrap_or(false),
             };
@@ -76,14 +76,6 @@ pub(super) fn named(
             Some((name.value.to_owned(), NamedModel { config, spans }))
         })
         .collect()
-}
-
-fn limits(node: &Node<'_, '_>) -> Limits {
-    let connections = node.table("limits").and_then(|limits| limits.integer("connections"));
-    match connections.and_then(|number| u32::try_from(number).ok()) {
-        Some(connections) => Limits { connections },
-        None => Limits::default(),
-    }
 }
 
 fn prices(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Prices> {

@@ -48,6 +48,10 @@ fn shape(shape: &Shape) -> Value {
         Shape::Number { least, most } => {
             json!({"type": "number", "minimum": least, "maximum": most})
         }
+        Shape::Connections { most } => json!({"anyOf": [
+            {"type": "integer", "minimum": 1, "maximum": most},
+            {"type": "string", "pattern": "^[0-9]+(-[0-9]+){0,2}$"},
+        ]}),
         Shape::Choice(words) => json!({"enum": words}),
         Shape::Texts { some } => {
             json!({"type": "array", "items": {"type": "string"}, "minItems": i32::from(*some)})

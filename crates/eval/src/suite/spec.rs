@@ -36,6 +36,8 @@ pub(crate) enum Shape {
     Integer { least: i64, most: i64 },
     /// Any number in a range.
     Number { least: f64, most: f64 },
+    /// Requests in flight: a whole number in a range, or `"min-start-max"`.
+    Connections { most: u32 },
     /// One of these words.
     Choice(&'static [&'static str]),
     /// A list of texts; when `some` is true it must not be empty.
@@ -162,13 +164,66 @@ const MODEL: Section = Section {
     ],
 };
 
+/// Most requests in flight that can be asked for.
+pub(crate) const MOST_CONNECTIONS: u32 = 100_000;
+
+const PER_MINUTE: Shape = Shape::Integer { least: 1, most: 1_000_000_000_000 };
+
+const SECONDS: Shape = Shape::Number { least: 0.001, most: 1e9 };
+
 const LIMITS: Section = Section {
-    about: "How much of a model may be used.",
-    fields: &[optional(
-        "connections",
-        Shape::Integer { least: 1, most: 100_000 },
-        "Most requests in flight; 10 when absent.",
-    )],
+    about: "How much of a model may be used, and how hard a call is tried.",
+    fields: &[
+        optional(
+            "strategy",
+            Shape::Choice(&["auto", "fixed", "adaptive", "reactive", "proactive", "none"]),
+            "By what it is decided when a request goes out; `auto` when absent, which finds the limits out.",
+        ),
+        optional(
+            "connections",
+            Shape::Connections { most: MOST_CONNECTIONS },
+            "Most requests in flight; when absent, 10 for `fixed`, 400 for `auto`, \"4-20-200\" for `adaptive`, else no bound.",
+        ),
+        optional("rpm", PER_MINUTE, "Requests per minute, for `auto` and `proactive`."),
+        optional(
+            "tpm",
+            PER_MINUTE,
+            "Tokens of prompts and answers per minute, for `auto` and `proactive`.",
+        ),
+        optional("itpm", PER_MINUTE, "Tokens of prompts per minute, for `auto` and `proactive`."),
+        optional("otpm", PER_MINUTE, "Tokens of answers per minute, for `auto` and `proactive`."),
+        optional(
+            "cooldown_seconds",
+            Shape::Number { least: 0.0, most: 1e9 },
+            "Of `adaptive`: least time between two cuts; 15 when absent.",
+        ),
+        optional(
+            "decrease_factor",
+            Shape::Number { least: 0.0, most: 1.0 },
+            "Of `adaptive`: what is left of the window after a cut; 0.8 when absent.",
+        ),
+        optional(
+            "scale_up_percent",
+            Shape::Number { least: 0.0, most: 1.0 },
+            "Of `adaptive`: growth per round after the first rejection, as a share; 0.05 when absent.",
+        ),
+        optional(
+            "retry_after",
+            Shape::Choice(&["strict", "test"]),
+            "Of `auto`: whether an announced wait is kept in full, or single requests may test it; `strict` when absent.",
+        ),
+        optional(
+            "max_retries",
+            Shape::Integer { least: 0, most: 1_000_000 },
+            "Most retries of a call; when absent, 8 after errors, and after throttling until the time is up.",
+        ),
+        optional(
+            "timeout",
+            SECONDS,
+            "Seconds for a whole call, waiting for its turn left out; the suite's `timeout_seconds` when absent.",
+        ),
+        optional("attempt_timeout", SECONDS, "Seconds for one attempt of a call."),
+    ],
 };
 
 const PRICES: Section = Section {

@@ -296,7 +296,7 @@ fn explain(error: ModelError, spans: &Spans, problems: &mut Problems<'_>) {
         ModelError::BadAddress { .. } => {
             Some("such as `base_url = \"http://127.0.0.1:8080/v1\"`".to_owned())
         }
-        ModelError::BadHeader(_) => None,
+        ModelError::BadHeader(_) | ModelError::Limits(_) => None,
     };
     let span = match &error {
         ModelError::BadAddress { .. } => &spans.base_url,

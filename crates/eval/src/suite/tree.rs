@@ -3,6 +3,7 @@
 use super::spec::{CHECK_COMMON, Field, Section, Shape};
 use crate::problem::{Problems, suggest};
 use bakeoff_check::{KINDS, ParameterType};
+use bakeoff_pace::{AdaptiveBounds, Connections, ConnectionsError};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -69,6 +70,14 @@ fn validate_value(value: &Value<'_>, field: &Field, problems: &mut Problems<'_>)
         {
             return;
         }
+        (Shape::Connections { most }, DeValue::Integer(_))
+            if integer(value).is_some_and(|number| (1..=i64::from(*most)).contains(&number)) =>
+        {
+            return;
+        }
+        (Shape::Connections { most }, DeValue::String(text)) => {
+            return validate_connections(text, *most, value.span(), field, problems);
+        }
         (Shape::Choice(words), DeValue::String(word)) if words.contains(&word.as_ref()) => return,
         (Shape::Choice(words), DeValue::String(word)) => {
             let problem = problems.at(value.span(), format!("`{}` cannot be {word:?}", field.name));
@@ -120,6 +129,29 @@ fn validate_value(value: &Value<'_>, field: &Field, problems: &mut Problems<'_>)
         problems.at(value.span(), format!("`{}` must be {expected}, not {found}", field.name));
     problem.code = field.code;
     problem.hint = Some(format!("`{}`: {}", field.name, lower_first(field.about)));
+}
+
+fn validate_connections(
+    text: &str,
+    most: u32,
+    span: Range<usize>,
+    field: &Field,
+    problems: &mut Problems<'_>,
+) {
+    let wrong = match text.parse() {
+        Ok(
+            Connections::Most(number) | Connections::Between(AdaptiveBounds { max: number, .. }),
+        ) if number > most => {
+            format!("{number} is too large, at most {most} is possible")
+        }
+        Ok(_) => return,
+        Err(ConnectionsError::NoSuchWord { text }) => format!("{text:?} is no number"),
+        Err(error) => error.to_string(),
+    };
+    let problem = problems.at(span, format!("`{}`: {wrong}", field.name));
+    problem.code = field.code;
+    problem.hint =
+        Some("a number, or \"min-max\" or \"min-start-max\" with `strategy = \"adaptive\"`".into());
 }
 
 /// A check's keys depend on its kind.
@@ -175,6 +207,9 @@ fn expectation(shape: &Shape) -> String {
         Shape::Text | Shape::Template => "text in quotes".to_owned(),
         Shape::Boolean => "true or false".to_owned(),
         Shape::Integer { least, most } => format!("a whole number from {least} to {most}"),
+        Shape::Connections { most } => {
+            format!("a whole number from 1 to {most}, or text such as \"4-20-80\"")
+        }
         Shape::Number { least, most: f64::MAX } => format!("a number of at least {least}"),
         Shape::Number { least, most } => format!("a number from {least} to {most}"),
         Shape::Choice(words) => {

@@ -262,13 +262,13 @@ pub(crate) fn resolve(config: ModelConfig) -> Model {
     Model::resolve(&config, &environment).unwrap()
 }
 
-/// A model behind the Chat Completions format.
+/// A model behind the Chat Completions format, with a window that never changes.
 pub(crate) fn model() -> Model {
-    resolve(ModelConfig::named("openai", "the-model"))
+    resolve(ModelConfig::named("openai", "the-model")).with_limits(Limits::fixed(10))
 }
 
 pub(crate) fn model_with(connections: u32) -> Model {
-    model().with_limits(Limits { connections })
+    model().with_limits(Limits::fixed(connections))
 }
 
 pub(crate) fn client(fake: &Arc<Fake>) -> Client {

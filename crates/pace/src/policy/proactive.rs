@@ -71,6 +71,10 @@ impl Policy for Proactive {
         }
     }
 
+    fn withdrawn(&mut self, _view: View, flight: Flight, _cost: Cost) {
+        self.window.withdraw(flight);
+    }
+
     fn limit(&self) -> u32 {
         self.connections
     }

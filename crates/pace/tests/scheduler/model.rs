@@ -87,13 +87,17 @@ impl Model {
         self.tick();
     }
 
-    /// Some ask and do not want it any more. They are of a run of their own: one that others wait
-    /// in may keep its turn after the last of them, which is harmless but can be seen.
+    /// Some of every run, and of one that nobody else is of, ask and do not want it any more: one
+    /// after the other, and several at once.
     pub(crate) fn come_and_go(&mut self) {
-        const RUN: u64 = 99;
-        for is_retry in [false, true, false] {
-            let ticket = self.ask(RUN, is_retry, Cost { input: 1000, output: 1000 }, None);
+        const COST: Cost = Cost { input: 1000, output: 1000 };
+        for run in [0, 1, 2, 3, 99] {
+            let ticket = self.ask(run, false, COST, None);
             self.cancel(ticket);
+            let tickets = [true, false, true].map(|retry| self.ask(run, retry, COST, None));
+            for ticket in tickets {
+                self.cancel(ticket);
+            }
         }
     }
 

@@ -15,6 +15,8 @@ pub(super) struct Window {
     /// How many have left, which is the number of the first one.
     left: u64,
     numbers: HashMap<Flight, u64>,
+    /// Those of them that did not go out after all.
+    withdrawn: u64,
     used: Cost,
 }
 
@@ -23,6 +25,13 @@ struct Send {
     at: Duration,
     flight: Flight,
     cost: Cost,
+    is_withdrawn: bool,
+}
+
+impl Send {
+    fn amount(&self, dimension: Dimension) -> u64 {
+        if self.is_withdrawn { 0 } else { amount(dimension, self.cost) }
+    }
 }
 
 impl Window {
@@ -36,20 +45,34 @@ impl Window {
             self.left += 1;
             self.numbers.remove(&send.flight);
             self.take(send.cost);
+            self.withdrawn -= u64::from(send.is_withdrawn);
         }
     }
 
     pub(super) fn push(&mut self, at: Duration, flight: Flight, cost: Cost) {
         self.numbers.insert(flight, self.left + self.sends.len() as u64);
-        self.sends.push_back(Send { at, flight, cost });
+        self.sends.push_back(Send { at, flight, cost, is_withdrawn: false });
         self.used += cost;
+    }
+
+    /// A request did not go out: its place stays, and counts for nothing.
+    pub(super) fn withdraw(&mut self, flight: Flight) {
+        self.settle(flight, Cost::default());
+        if let Some(send) = self.sent(flight) {
+            send.is_withdrawn = true;
+            self.withdrawn += 1;
+            self.numbers.remove(&flight);
+        }
+    }
+
+    fn sent(&mut self, flight: Flight) -> Option<&mut Send> {
+        let index = self.numbers.get(&flight)? - self.left;
+        self.sends.get_mut(index as usize)
     }
 
     /// A request that is still in the window has cost this and not the estimate.
     pub(super) fn settle(&mut self, flight: Flight, actual: Cost) {
-        let Some(number) = self.numbers.get(&flight) else { return };
-        let index = (number - self.left) as usize;
-        let Some(send) = self.sends.get_mut(index) else { return };
+        let Some(send) = self.sent(flight) else { return };
         let estimate = std::mem::replace(&mut send.cost, actual);
         self.take(estimate);
         self.used += actual;
@@ -65,10 +88,11 @@ impl Window {
         let needed = amount(dimension, cost);
         if needed > limit {
             // It never fits, so it goes alone.
-            return self.sends.back().map_or(Gate::Open, |last| Gate::Until(last.at + LENGTH));
+            let last = self.sends.iter().rev().find(|send| !send.is_withdrawn);
+            return last.map_or(Gate::Open, |last| Gate::Until(last.at + LENGTH));
         }
         let used = match dimension {
-            Dimension::Requests => self.sends.len() as u64,
+            Dimension::Requests => self.sends.len() as u64 - self.withdrawn,
             _ => amount(dimension, self.used),
         };
         let mut too_much = used.saturating_add(needed).saturating_sub(limit);
@@ -76,7 +100,7 @@ impl Window {
             return Gate::Open;
         }
         for send in &self.sends {
-            too_much = too_much.saturating_sub(amount(dimension, send.cost));
+            too_much = too_much.saturating_sub(send.amount(dimension));
             if too_much == 0 {
                 return Gate::Until(send.at + LENGTH);
             }

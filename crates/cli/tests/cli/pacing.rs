@@ -1,0 +1,402 @@
+//! Limits: what can be set, what happens with them, and what can be seen of it.
+
+use crate::support::{Provider, Ran, Workplace};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A suite with one target over HTTP.
+fn suite(base_url: &str, limits: &str) -> String {
+    format!(
+        r#"
+[suite]
+artifacts = "none"
+cache = "none"
+[models.m]
+provider = "openai"
+model = "sim/echo"
+base_url = "{base_url}"
+limits = {{ {limits} }}
+[[target]]
+name = "one"
+model = "m"
+prompt = "Say {{{{ word }}}}."
+[cases]
+file = "cases.jsonl"
+[[check]]
+kind = "contains"
+value = "{{{{ word }}}}"
+"#
+    )
+}
+
+fn workplace(base_url: &str, limits: &str, cases: usize) -> Workplace {
+    let case = |n: usize| format!("{{\"id\": \"c{n}\", \"word\": \"w{n}\"}}\n");
+    Workplace::with_suite(&suite(base_url, limits))
+        .write("cases.jsonl", (0..cases).map(case).collect::<String>())
+}
+
+/// `bakeoff sim` with this profile.
+fn provider(place: &Path, profile: &str) -> Provider {
+    let path = place.join("profile.toml");
+    std::fs::write(&path, format!("[[profile]]\nname = \"p\"\n{profile}\n")).unwrap();
+    Provider::start(&["--profile", path.to_str().unwrap()])
+}
+
+/// What the simulated provider has counted.
+fn stats(provider: &Provider) -> Value {
+    let address = provider.base_url.trim_start_matches("http://").trim_end_matches("/v1");
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /stats HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let body = answer.split_once("\r\n\r\n").unwrap().1;
+    // The body may come in chunks, whose sizes stand on lines of their own.
+    let json = body.lines().find(|line| line.starts_with('{')).unwrap();
+    serde_json::from_str(json).unwrap()
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A usage error: nothing was run.
+fn refused(place: &Workplace, arguments: &[&str]) -> String {
+    let ran = place.run(arguments);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
+    assert!(!place.path().join("runs").exists());
+    ran.stderr
+}
+
+#[test]
+fn limits_that_do_not_go_together_are_shown_where_they_stand() {
+    let shown = |limits| refused(&workplace("http://127.0.0.1:1/v1", limits, 1), &["check"]);
+    insta::assert_snapshot!(shown("strategy = \"proactive\""), @r#"
+    error: the strategy proactive needs rpm or tpm (or itpm, otpm): there is no built-in table of limits
+     --> bakeoff.toml:9:23
+      |
+    9 | limits = { strategy = "proactive" }
+      |                       ^^^^^^^^^^^
+      |
+      = help: add the limit of your account, such as `rpm = 500`, or let `auto` find it out
+    error: 1 problem; nothing was called
+    "#);
+    insta::assert_snapshot!(shown("strategy = \"fixed\", rpm = 60"), @r#"
+    error: rpm is for the strategies auto and proactive, not for fixed
+     --> bakeoff.toml:9:38
+      |
+    9 | limits = { strategy = "fixed", rpm = 60 }
+      |                                      ^^
+      |
+      = help: leave it out, or `strategy = "proactive"` keeps to it
+    error: 1 problem; nothing was called
+    "#);
+    insta::assert_snapshot!(shown("connections = \"4-20-80\""), @r#"
+    error: connections from min to max are for the strategy adaptive; auto takes one number
+     --> bakeoff.toml:9:26
+      |
+    9 | limits = { connections = "4-20-80" }
+      |                          ^^^^^^^^^
+      |
+      = help: `strategy = "adaptive"` uses it
+    error: 1 problem; nothing was called
+    "#);
+    insta::assert_snapshot!(shown("strategy = \"adaptive\", connections = \"100-50\""), @r#"
+    error: `connections`: max 50 is below min 100
+     --> bakeoff.toml:9:49
+      |
+    9 | limits = { strategy = "adaptive", connections = "100-50" }
+      |                                                 ^^^^^^^^
+      |
+      = help: a number, or "min-max" or "min-start-max" with `strategy = "adaptive"`
+    error: 1 problem; nothing was called
+    "#);
+    insta::assert_snapshot!(shown("strategy = \"quick\", conections = 3, rpm = 0"), @r#"
+    error: `strategy` cannot be "quick"
+     --> bakeoff.toml:9:23
+      |
+    9 | limits = { strategy = "quick", conections = 3, rpm = 0 }
+      |                       ^^^^^^^
+      |
+      = help: known here: `auto`, `fixed`, `adaptive`, `reactive`, `proactive`, `none`
+    error: unknown key `conections` in [limits]
+     --> bakeoff.toml:9:32
+      |
+    9 | limits = { strategy = "quick", conections = 3, rpm = 0 }
+      |                                ^^^^^^^^^^
+      |
+      = help: did you mean `connections`?
+    error: `rpm` must be a whole number from 1 to 1000000000000, not 0
+     --> bakeoff.toml:9:54
+      |
+    9 | limits = { strategy = "quick", conections = 3, rpm = 0 }
+      |                                                      ^
+      |
+      = help: `rpm`: requests per minute, for `auto` and `proactive`.
+    error: 3 problems; nothing was called
+    "#);
+    insta::assert_snapshot!(shown("strategy = \"adaptive\", decrease_factor = 1"), @r#"
+    error: decrease_factor 1 is not between 0 and 1
+     --> bakeoff.toml:9:53
+      |
+    9 | limits = { strategy = "adaptive", decrease_factor = 1 }
+      |                                                     ^
+    error: 1 problem; nothing was called
+    "#);
+    insta::assert_snapshot!(shown("connections = true"), @r#"
+    error: `connections` must be a whole number from 1 to 100000, or text such as "4-20-80", not true
+     --> bakeoff.toml:9:26
+      |
+    9 | limits = { connections = true }
+      |                          ^^^^
+      |
+      = help: `connections`: most requests in flight; when absent, 10 for `fixed`, 400 for `auto`, "4-20-200" for `adaptive`, else no bound.
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn the_schema_knows_every_limit() {
+    let schema = Workplace::new().run(&["schema"]).stdout;
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let limits = &schema["properties"]["models"]["additionalProperties"]["properties"]["limits"];
+    let keys: Vec<&str> =
+        limits["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    insta::assert_snapshot!(keys.join(" "), @"attempt_timeout connections cooldown_seconds decrease_factor itpm max_retries otpm retry_after rpm scale_up_percent strategy timeout tpm");
+    let connections = limits["properties"]["connections"]["anyOf"].to_string();
+    insta::assert_snapshot!(connections, @r#"[{"maximum":100000,"minimum":1,"type":"integer"},{"pattern":"^[0-9]+(-[0-9]+){0,2}$","type":"string"}]"#);
+    assert_eq!(limits["additionalProperties"], false);
+}
+
+#[test]
+fn options_that_disagree_are_both_named() {
+    let place = workplace("http://127.0.0.1:1/v1", "", 1);
+    let shown = |arguments: &[&str]| {
+        let arguments: Vec<&str> = ["run"].iter().chain(arguments).copied().collect();
+        refused(&place, &arguments)
+    };
+    let two = shown(&["--max-connections", "5", "--adaptive-connections", "true"]);
+    insta::assert_snapshot!(two, @"error: --max-connections 5 and --adaptive-connections true disagree: one is fixed, the other is adaptive");
+    insta::assert_snapshot!(shown(&["--rate-strategy", "proactive"]), @r#"
+    error: limits of the target `one`: the strategy proactive needs rpm or tpm (or itpm, otpm): there is no built-in table of limits
+      hint: what the command line says is put in place of the suite's
+    "#);
+    insta::assert_snapshot!(shown(&["--rate-strategy", "quick"]), @r#"error: --rate-strategy: "quick" is no strategy; there are auto, fixed, adaptive, reactive, proactive and none"#);
+    insta::assert_snapshot!(shown(&["--adaptive-connections", "9-5"]), @"error: --adaptive-connections 9-5: max 5 is below min 9");
+}
+
+#[test]
+fn the_command_line_has_the_last_word_on_limits() {
+    let server = Provider::start(&[]);
+    let limits =
+        "strategy = \"adaptive\", connections = \"2-4-8\", cooldown_seconds = 1, timeout = 30";
+    let table: [(&[&str], Value); 4] = [
+        (
+            &[],
+            serde_json::json!({"strategy": "adaptive", "connections": "2-4-8",
+                "cooldown_seconds": 1.0, "timeout": 30.0}),
+        ),
+        (
+            &["--max-connections", "3", "--max-retries", "2"],
+            serde_json::json!({"strategy": "fixed", "connections": 3, "timeout": 30.0,
+                "max_retries": 2}),
+        ),
+        (
+            &["--rate-strategy", "proactive", "--rpm", "600", "--tpm", "90000", "--timeout", "5"],
+            serde_json::json!({"strategy": "proactive", "rpm": 600, "tpm": 90000, "timeout": 5.0}),
+        ),
+        (
+            &["--adaptive-connections", "5", "--attempt-timeout", "2"],
+            serde_json::json!({"strategy": "adaptive", "connections": "4-5-5",
+                "cooldown_seconds": 1.0, "timeout": 30.0, "attempt_timeout": 2.0}),
+        ),
+    ];
+    for (arguments, expected) in table {
+        let place = workplace(&server.base_url, limits, 3);
+        let arguments: Vec<&str> = ["run"].iter().chain(arguments).copied().collect();
+        let ran = place.run(&arguments);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        let run = std::fs::read(place.run_folder().join("run.json")).unwrap();
+        let run: Value = serde_json::from_slice(&run).unwrap();
+        assert_eq!(run["suite"]["targets"][0]["limits"], expected, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_used_up_quota_ends_the_run_at_once_and_says_what_to_do() {
+    const QUOTA: u64 = 50;
+    const CONNECTIONS: u64 = 20;
+    let place = Workplace::new();
+    let profile = "latency = { kind = \"fixed\", ms = 20 }\ndaily_quota = 50";
+    let server = provider(place.path(), profile);
+    let place = workplace(&server.base_url, "", 4000);
+    let start = Instant::now();
+    let ran = place.run(&["run", "--max-connections", &CONNECTIONS.to_string()]);
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert_eq!(ran.code, 3, "{}", ran.shown());
+    let summary = place.summary();
+    let target = &summary["targets"][0];
+    assert_eq!((&target["pass_count"], &target["errors"]), (&50.into(), &3950.into()));
+    assert_eq!(target["errors_by_kind"]["quota"], 3950);
+    // Those that were in flight when it was found out, and not one more.
+    let stats = stats(&server);
+    assert_eq!(stats["answered"], QUOTA);
+    let requests = stats["requests"].as_u64().unwrap();
+    assert!(requests <= QUOTA + CONNECTIONS, "{stats}");
+    let log = lines(&place.run_folder().join("http.jsonl"));
+    assert_eq!(log.len() as u64, requests);
+    let message = "the quota of sim/echo is used up (You exceeded your current quota, please check \
+                   your plan); no more calls are made to it in this run: check plan, billing and \
+                   limits at the provider, or wait until the quota is renewed, and run again";
+    assert!(
+        ran.stderr.contains(&format!("warning: {message} [PACE_QUOTA_USED_UP]")),
+        "{}",
+        ran.stderr
+    );
+    for trial in place.trials().iter().filter(|trial| trial["status"] == "error") {
+        let text = trial["attempt"]["error"]["message"].as_str().unwrap();
+        assert!(text.ends_with(message), "{text}");
+    }
+}
+
+#[test]
+fn changes_of_the_limit_are_written_told_and_summed_up() {
+    let place = Workplace::new();
+    let profile = "latency = { kind = \"fixed\", ms = 5 }\nconcurrency = 6";
+    let server = provider(place.path(), profile);
+    let place = workplace(&server.base_url, "", 60);
+    let ran = place.run(&["run", "--adaptive-connections", "1-4-50", "--json"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let written = lines(&place.run_folder().join("limits.jsonl"));
+    assert!(written.len() >= 2, "{written:?}");
+    let summed = place.summary()["stats"]["connection_limit_history"].clone();
+    assert_eq!(summed, Value::from(written.clone()));
+    let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let told: Vec<Value> =
+        events.filter(|event| event["event"] == "limit").map(|e| e["change"].clone()).collect();
+    assert_eq!(told, written);
+    assert_eq!((&written[0]["old_limit"], &written[0]["new_limit"]), (&4.into(), &8.into()));
+    assert_eq!(
+        (&written[0]["model"], &written[0]["reason"]),
+        (&"sim/echo".into(), &"slow_start".into())
+    );
+    assert!(written.iter().any(|change| change["reason"] == "rate_limit"), "{written:?}");
+
+    let shown = place.run(&["trace", "limits"]);
+    assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
+    let shown: Vec<&str> = shown.stdout.lines().collect();
+    assert!(shown[0].starts_with("time           from     to  reason"), "{shown:?}");
+    assert!(shown[1].ends_with("    4      8  slow_start       sim/echo"), "{shown:?}");
+    assert_eq!(shown.len(), written.len() + 1);
+    let json = place.run(&["trace", "limits", "--json", "last"]).stdout;
+    assert_eq!(json, std::fs::read_to_string(place.run_folder().join("limits.jsonl")).unwrap());
+}
+
+#[test]
+fn every_request_can_be_seen_afterwards() {
+    let place = Workplace::new();
+    let profile = "latency = { kind = \"fixed\", ms = 50 }\nconcurrency = 3";
+    let server = provider(place.path(), profile);
+    let place = workplace(&server.base_url, "", 12);
+    let ran = place.run(&["run", "--rate-strategy", "none", "--log-level", "http"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let requests = stats(&server)["requests"].as_u64().unwrap() as usize;
+    assert!(requests > 12, "nothing was throttled");
+    let shown = place.run(&["trace", "http"]);
+    assert_eq!(shown.code, 0, "{}", shown.shown());
+    assert_eq!(shown.stdout.lines().count(), requests + 1);
+    // What was told while it happened is what is told afterwards.
+    let mut live: Vec<&str> =
+        ran.stderr.lines().filter(|line| line.contains("POST http")).collect();
+    let mut after: Vec<&str> = shown.stdout.lines().skip(1).collect();
+    live.sort_unstable();
+    after.sort_unstable();
+    assert_eq!(live, after);
+
+    let failed = place.run(&["trace", "http", "--failed"]).stdout;
+    assert_eq!(failed.lines().count(), requests - 12 + 1);
+    let is_throttled = |line: &str| {
+        line.contains("  429     rate_limit ")
+            && line.contains(" retry in ")
+            && line.contains("sim/echo POST ")
+    };
+    assert!(failed.lines().skip(1).all(is_throttled), "{failed}");
+    let json = place.run(&["trace", "http", "--failed", "--json"]).stdout;
+    let first: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["status"], &first["error"]), (&429.into(), &"rate_limit".into()));
+    assert_eq!((&first["method"], &first["model"]), (&"POST".into(), &"sim/echo".into()));
+    assert_eq!(first["url"], format!("{}/chat/completions", server.base_url));
+    let log = lines(&place.run_folder().join("http.jsonl"));
+    let most = log.iter().filter_map(|entry| entry["in_flight"].as_u64()).max();
+    assert!(most > Some(3), "{log:?}");
+    assert!(
+        first["request_bytes"].as_u64() > Some(50) && first["response_bytes"].as_u64() > Some(50)
+    );
+}
+
+#[test]
+fn a_run_is_found_by_path_prefix_and_last() {
+    let place = workplace("http://127.0.0.1:1/v1", "", 1);
+    let nothing = |arguments: &[&str]| {
+        let ran: Ran = place.run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
+        ran.stderr
+    };
+    insta::assert_snapshot!(nothing(&["trace", "http"]), @r#"
+    error: there is no run in runs
+      hint: `bakeoff run` makes one; `--out` names the folder of all runs
+    "#);
+    assert_eq!(place.run(&["run", "--max-retries", "0"]).code, 3);
+    assert_eq!(place.run(&["run", "--max-retries", "0"]).code, 3);
+    let mut runs: Vec<_> = std::fs::read_dir(place.path().join("runs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    runs.sort();
+    let name = runs[0].file_name().unwrap().to_str().unwrap().to_owned();
+    let found = |run: &str| place.run(&["trace", "http", run]);
+    assert_eq!(found(&name).stdout.lines().count(), 2);
+    assert_eq!(found(&name[..name.len() - 2]).stdout.lines().count(), 2);
+    assert_eq!(found(runs[0].to_str().unwrap()).stdout.lines().count(), 2);
+    assert_eq!(
+        place.run(&["trace", "limits", &name]).stderr,
+        format!("no changes in runs/{name}\n")
+    );
+    assert!(nothing(&["trace", "http", "2"]).contains("2 runs begin with `2`"));
+    assert!(nothing(&["trace", "http", "zzz"]).contains("no run in runs begins with `zzz`"));
+    assert!(nothing(&["trace", "http", "--out", "other"]).contains("there is no run in other"));
+
+    // A line that was being written, one that is damaged, and no file at all.
+    let log = runs[0].join("http.jsonl");
+    let good = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, format!("{good}{}", &good[..40])).unwrap();
+    let torn = found(&name);
+    assert_eq!((torn.code, torn.stdout.lines().count()), (0, 2));
+    assert!(
+        torn.stderr.contains("the last line is not complete and was left out"),
+        "{}",
+        torn.stderr
+    );
+    std::fs::write(&log, format!("{}\n{good}", &good[..40])).unwrap();
+    let damaged = found(&name);
+    assert_eq!(damaged.code, 4);
+    assert!(damaged.stderr.contains("http.jsonl:1: damaged line"), "{}", damaged.stderr);
+    std::fs::remove_file(&log).unwrap();
+    assert!(nothing(&["trace", "http", &name]).contains("has no http.jsonl"));
+}
+
+#[test]
+fn nothing_is_remembered_where_nobody_may() {
+    let server = Provider::start(&[]);
+    let place = workplace(&server.base_url, "", 30);
+    let memory = place.path().join("cache/limits.json");
+    std::fs::create_dir_all(memory.parent().unwrap()).unwrap();
+    let old = "{\"version\": 1, \"pools\": {}}";
+    std::fs::write(&memory, old).unwrap();
+    assert_eq!(place.run(&["run", "--no-memory"]).code, 0);
+    assert_eq!(std::fs::read_to_string(&memory).unwrap(), old);
+}

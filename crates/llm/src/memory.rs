@@ -1,0 +1,170 @@
+//! What runs have found out about pools, for the next one to begin with.
+//!
+//! One small JSON file. A pool is known by a hash of its key, so that nothing in the file tells
+//! which provider, model or account it is about.
+
+use bakeoff_journal::write_atomic;
+use bakeoff_pace::{Learned, PoolKey};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Limits change; what is older is not believed.
+const OLDEST: Duration = Duration::from_secs(7 * 86_400);
+
+/// Version of the file. Another one is as good as no file.
+const VERSION: u32 = 1;
+
+/// What earlier runs have found out.
+#[derive(Debug, Default)]
+pub struct Memory {
+    entries: BTreeMap<String, Entry>,
+}
+
+/// What cannot be remembered, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("what was learned about limits cannot be saved in {}", path.display())]
+pub struct MemoryError {
+    path: PathBuf,
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct File {
+    version: u32,
+    pools: BTreeMap<String, Entry>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Entry {
+    /// Seconds since 1970.
+    learned_at: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    connections: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    requests_per_second: Option<f64>,
+}
+
+impl Memory {
+    /// Reads the file. One that is not there or not readable holds nothing: it is only a help.
+    pub fn read(path: &Path, now: SystemTime) -> Memory {
+        let file = std::fs::read(path).ok();
+        let file: Option<File> = file.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let mut entries =
+            file.filter(|file| file.version == VERSION).map(|file| file.pools).unwrap_or_default();
+        let (now, oldest) = (seconds(now), OLDEST.as_secs());
+        // A time to come is that of a clock that was wrong.
+        entries.retain(|_, entry| (entry.learned_at..=entry.learned_at + oldest).contains(&now));
+        Memory { entries }
+    }
+
+    /// What is known of a pool.
+    pub fn recall(&self, key: &PoolKey) -> Option<Learned> {
+        let entry = self.entries.get(&name(key))?;
+        let cap = entry.connections.filter(|cap| *cap > 0).map(Learned::Cap);
+        let rate = entry.requests_per_second.filter(|rate| rate.is_finite() && *rate > 0.0);
+        cap.or(rate.map(Learned::Rate))
+    }
+
+    /// Adds what was learned to the file. It is read again before, because other runs write it
+    /// too; of two that write at the same moment one may be lost, which costs nothing but time.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn save(
+        path: &Path,
+        learned: &[(PoolKey, Learned)],
+        now: SystemTime,
+    ) -> Result<(), MemoryError> {
+        if learned.is_empty() {
+            return Ok(());
+        }
+        let mut pools = Memory::read(path, now).entries;
+        for (key, learned) in learned {
+            let mut entry =
+                Entry { learned_at: seconds(now), connections: None, requests_per_second: None };
+            match learned {
+                Learned::Cap(connections) => entry.connections = Some(*connections),
+                Learned::Rate(rate) => entry.requests_per_second = Some(*rate),
+            }
+            pools.insert(name(key), entry);
+        }
+        let error = |source| MemoryError { path: path.to_owned(), source };
+        let json = serde_json::to_vec_pretty(&File { version: VERSION, pools })
+            .map_err(|source| error(source.into()))?;
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|source| error(source.into()))?;
+        }
+        write_atomic(path, &json).map_err(|source| error(source.into()))
+    }
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A hash of a pool's key. Each part with its length, so that no two keys look the same.
+fn name(key: &PoolKey) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in [key.endpoint.as_bytes(), key.model.as_bytes(), &key.account.to_le_bytes()] {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+    }
+    hasher.finalize().to_hex()[..32].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(model: &str) -> PoolKey {
+        PoolKey {
+            endpoint: "https://api.example/v1".to_owned(),
+            model: model.to_owned(),
+            account: 7,
+        }
+    }
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    #[test]
+    fn what_was_learned_is_known_for_a_week() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("not/there/yet/limits.json");
+        let now = SystemTime::UNIX_EPOCH + 20_000 * DAY;
+        assert_eq!(Memory::read(&path, now).recall(&key("a")), None);
+        Memory::save(&path, &[(key("a"), Learned::Cap(30))], now).unwrap();
+        Memory::save(&path, &[(key("b"), Learned::Rate(2.5))], now + DAY).unwrap();
+        let recall = |model, days| Memory::read(&path, now + days * DAY).recall(&key(model));
+        assert_eq!(recall("a", 2), Some(Learned::Cap(30)));
+        assert_eq!(recall("b", 2), Some(Learned::Rate(2.5)));
+        assert_eq!(recall("c", 2), None);
+        assert_eq!((recall("a", 8), recall("b", 8)), (None, Some(Learned::Rate(2.5))));
+        assert_eq!(Memory::read(&path, now - DAY).recall(&key("a")), None);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("api.example"), "{text}");
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_not_ours_holds_nothing_and_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("limits.json");
+        let now = SystemTime::UNIX_EPOCH + 20_000 * DAY;
+        for contents in ["", "{", "[]", r#"{"version": 2, "pools": {}}"#, "\u{0}"] {
+            std::fs::write(&path, contents).unwrap();
+            assert_eq!(Memory::read(&path, now).recall(&key("a")), None, "{contents:?}");
+        }
+        Memory::save(&path, &[(key("a"), Learned::Cap(30))], now).unwrap();
+        assert_eq!(Memory::read(&path, now).recall(&key("a")), Some(Learned::Cap(30)));
+    }
+
+    #[test]
+    fn nothing_learned_writes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("limits.json");
+        Memory::save(&path, &[], SystemTime::now()).unwrap();
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,131 @@
+//! Counts what happens in a pool.
+
+use crate::Ending;
+use std::time::Duration;
+
+/// Seconds over which the rate is taken.
+const SECONDS: u64 = 10;
+
+/// Tokens of an answer, before there was one.
+const FIRST_OUTPUT: f64 = 200.0;
+
+/// Share of the newest answer in the mean length.
+const NEWEST: f64 = 1.0 / 16.0;
+
+#[derive(Debug)]
+pub(super) struct Meter {
+    pub(super) answered: u64,
+    pub(super) rejected: u64,
+    pub(super) failed: u64,
+    /// Answers in each of the last seconds; a second's place is its number modulo their count.
+    buckets: [u32; SECONDS as usize],
+    /// The newest second in the buckets.
+    second: u64,
+    mean_output: f64,
+    has_output: bool,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Meter {
+            answered: 0,
+            rejected: 0,
+            failed: 0,
+            buckets: [0; SECONDS as usize],
+            second: 0,
+            mean_output: FIRST_OUTPUT,
+            has_output: false,
+        }
+    }
+}
+
+impl Meter {
+    pub(super) fn count(&mut self, now: Duration, ending: &Ending) {
+        match ending {
+            Ending::Answered { usage, .. } => {
+                self.answered += 1;
+                self.advance(now);
+                if let Some(bucket) = self.buckets.get_mut((self.second % SECONDS) as usize) {
+                    *bucket = bucket.saturating_add(1);
+                }
+                if let Some(usage) = usage {
+                    let share = if self.has_output { NEWEST } else { 1.0 };
+                    self.mean_output += (usage.output as f64 - self.mean_output) * share;
+                    self.has_output = true;
+                }
+            }
+            Ending::Rejected { .. } => self.rejected += 1,
+            Ending::Failed => self.failed += 1,
+            Ending::Refused | Ending::Dropped => {}
+        }
+    }
+
+    fn advance(&mut self, now: Duration) {
+        let second = now.as_secs();
+        if second.saturating_sub(self.second) >= SECONDS {
+            self.buckets = [0; SECONDS as usize];
+        } else {
+            for passed in self.second + 1..=second {
+                if let Some(bucket) = self.buckets.get_mut((passed % SECONDS) as usize) {
+                    *bucket = 0;
+                }
+            }
+        }
+        self.second = self.second.max(second);
+    }
+
+    /// Answers per second lately.
+    pub(super) fn answers_per_second(&self, now: Duration) -> f64 {
+        let oldest = now.as_secs().saturating_sub(SECONDS - 1);
+        let counted: u32 = (oldest..=self.second)
+            .filter_map(|second| self.buckets.get((second % SECONDS) as usize))
+            .sum();
+        // The newest second has only begun.
+        let seconds = now.as_secs_f64() - oldest as f64;
+        f64::from(counted) / seconds.max(1.0)
+    }
+
+    /// Tokens of an answer, as far as one can tell.
+    pub(super) fn usual_output(&self) -> u64 {
+        self.mean_output.round() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cost, Quota};
+
+    fn answer(output: u64) -> Ending {
+        let usage = Some(Cost { input: 1, output });
+        Ending::Answered { quota: Quota::default(), usage, clean: true }
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_last_seconds() {
+        let mut meter = Meter::default();
+        let at = |seconds: f64| Duration::from_secs_f64(seconds);
+        assert_eq!(meter.answers_per_second(at(0.0)), 0.0);
+        for tenth in 0..1000 {
+            meter.count(at(f64::from(tenth) / 10.0), &answer(1));
+        }
+        let rate = meter.answers_per_second(at(99.95));
+        assert!((9.9..10.2).contains(&rate), "{rate}");
+        assert_eq!(meter.answers_per_second(at(109.5)), 0.0);
+        assert_eq!(meter.answers_per_second(at(5000.0)), 0.0);
+        meter.count(at(5000.0), &answer(1));
+        assert!((meter.answers_per_second(at(5000.0)) - 1.0 / 9.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_usual_length_follows_the_answers() {
+        let mut meter = Meter::default();
+        assert_eq!(meter.usual_output(), 200);
+        meter.count(Duration::ZERO, &answer(40));
+        assert_eq!(meter.usual_output(), 40);
+        for _ in 0..100 {
+            meter.count(Duration::ZERO, &answer(1000));
+        }
+        assert!((990..=1000).contains(&meter.usual_output()));
+    }
+}

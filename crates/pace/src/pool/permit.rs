@@ -1,0 +1,91 @@
+//! The right to send, and waiting for it.
+
+use super::Stopped;
+use super::shared::Shared;
+use crate::{Ending, Flight, Ticket};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// The right to have one request in flight. Dropping it says that nobody waits for the answer any
+/// more.
+#[derive(Debug)]
+pub struct Permit {
+    shared: Arc<Shared>,
+    /// Absent when the end has been told.
+    flight: Option<Flight>,
+    in_flight: u32,
+    /// Somebody has it, so that a request may have gone out.
+    is_held: bool,
+}
+
+impl Permit {
+    pub(super) fn new(shared: Arc<Shared>, flight: Flight, in_flight: u32) -> Permit {
+        Permit { shared, flight: Some(flight), in_flight, is_held: false }
+    }
+
+    pub(super) fn held(mut self) -> Permit {
+        self.is_held = true;
+        self
+    }
+
+    /// Requests in flight when it was granted, this one among them.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// The request has ended.
+    pub fn end(mut self, ending: Ending) {
+        if let Some(flight) = self.flight.take() {
+            self.shared.end(flight, &ending);
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        match self.flight.take() {
+            Some(flight) if self.is_held => self.shared.end(flight, &Ending::Dropped),
+            Some(flight) => self.shared.withdraw(flight),
+            None => {}
+        }
+    }
+}
+
+/// A place in the queue; given up on drop.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    shared: Arc<Shared>,
+    /// Absent when it was called.
+    ticket: Option<Ticket>,
+    receiver: oneshot::Receiver<Permit>,
+}
+
+impl Waiting {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        ticket: Ticket,
+        receiver: oneshot::Receiver<Permit>,
+    ) -> Waiting {
+        Waiting { shared, ticket: Some(ticket), receiver }
+    }
+
+    pub(super) async fn granted(mut self) -> Result<Permit, Stopped> {
+        let granted = (&mut self.receiver).await;
+        self.ticket = None;
+        // A permit that was under way when the pool was stopped is not used any more.
+        match (self.shared.stopped(), granted) {
+            (None, Ok(permit)) => Ok(permit.held()),
+            (Some(stopped), _) => Err(stopped),
+            (None, Err(_)) => Err(Stopped { reason: "the pool is gone".into() }),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // A permit that is already in the channel goes back with the channel.
+        if let Some(ticket) = self.ticket.take() {
+            self.shared.cancel(ticket);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! All pools of a process.
+
+use super::Pool;
+use crate::{Learned, Limits, LimitsError};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// What shares one quota: an account at an endpoint, and a model there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PoolKey {
+    /// Base URL, or `sim` for the simulated provider in this process.
+    pub endpoint: String,
+    /// The provider's name of the model.
+    pub model: String,
+    /// A hash of the API key; never the key.
+    pub account: u64,
+}
+
+/// All pools of a process.
+#[derive(Default)]
+pub struct Pools {
+    pools: Mutex<HashMap<PoolKey, Pool>>,
+    recall: Option<Recall>,
+}
+
+/// What an earlier run has found out about a pool.
+type Recall = Box<dyn Fn(&PoolKey) -> Option<Learned> + Send + Sync>;
+
+impl Pools {
+    /// With what earlier runs have found out.
+    pub fn remembering(
+        recall: impl Fn(&PoolKey) -> Option<Learned> + Send + Sync + 'static,
+    ) -> Pools {
+        Pools { pools: Mutex::default(), recall: Some(Box::new(recall)) }
+    }
+
+    /// The pool of that key; who asks first sets its limits.
+    pub fn get(&self, key: &PoolKey, limits: Limits) -> Result<Pool, LimitsError> {
+        // A panic elsewhere cannot leave a map of finished pools in a bad state.
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = pools.get(key) {
+            return Ok(pool.clone());
+        }
+        let learned = self.recall.as_ref().and_then(|recall| recall(key));
+        let pool = Pool::remembering(&key.model, limits, learned)?;
+        pools.insert(key.clone(), pool.clone());
+        Ok(pool)
+    }
+
+    /// Every pool, by the names of their models.
+    pub fn all(&self) -> Vec<(PoolKey, Pool)> {
+        let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> = pools.iter().map(|(key, pool)| (key.clone(), pool.clone())).collect();
+        drop(pools);
+        let name = |key: &PoolKey| (key.model.clone(), key.endpoint.clone(), key.account);
+        all.sort_by_cached_key(|(key, _)| name(key));
+        all
+    }
+}
+
+impl fmt::Debug for Pools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pools").field("pools", &self.pools).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,242 @@
+//! What all clones of a pool, its permits and its waiters share.
+
+use super::meter::Meter;
+use super::permit::{Permit, Waiting};
+use super::timer::Timer;
+use super::{PoolChange, Snapshot, Stopped};
+use crate::{Ask, Comeback, Ending, Flight, Learned, Policy, Scheduler, Ticket};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    model: Arc<str>,
+    /// The scheduler's time zero, on both clocks.
+    started: Instant,
+    started_at: SystemTime,
+    stopped: OnceLock<Arc<str>>,
+    /// Calls that wait for their next attempt outside of the queue.
+    pub(super) resting: AtomicU32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) scheduler: Scheduler,
+    waiters: HashMap<Ticket, oneshot::Sender<Permit>>,
+    meter: Meter,
+    pub(super) timer: Timer,
+}
+
+pub(super) enum Asked {
+    Granted(Permit),
+    Waits(Waiting),
+}
+
+/// Permits on the way to their waiters; they are handed over when the lock is free, because one
+/// that nobody takes comes back at once.
+type Grants = Vec<(Option<oneshot::Sender<Permit>>, Permit)>;
+
+fn deliver(grants: Grants) {
+    for (waiter, permit) in grants {
+        // A waiter that has gone away sends the permit back by dropping it.
+        if let Some(waiter) = waiter {
+            drop(waiter.send(permit));
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(model: &str, policy: Box<dyn Policy>) -> Shared {
+        Shared {
+            model: model.into(),
+            started: Instant::now(),
+            started_at: SystemTime::now(),
+            stopped: OnceLock::new(),
+            resting: AtomicU32::new(0),
+            state: Mutex::new(State {
+                scheduler: Scheduler::new(policy),
+                waiters: HashMap::new(),
+                meter: Meter::default(),
+                timer: Timer::default(),
+            }),
+        }
+    }
+
+    /// A panic elsewhere cannot leave the state half changed: nothing that can panic runs in it
+    /// but the strategy, and one that has is asked no worse a question the next time.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time, read with the lock held so that the scheduler never sees it run backwards.
+    fn now(&self, _state: &MutexGuard<'_, State>) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// When that time of the scheduler is.
+    pub(super) fn instant(&self, time: Duration) -> Option<Instant> {
+        self.started.checked_add(time)
+    }
+
+    pub(super) fn ask(self: &Arc<Self>, ask: Ask) -> Result<Asked, Stopped> {
+        let mut state = self.lock();
+        if let Some(stopped) = self.stopped() {
+            return Err(stopped);
+        }
+        let now = self.now(&state);
+        let ticket = state.scheduler.on_ask(ask);
+        let (own, grants) = self.tick(&mut state, now, Some(ticket));
+        let asked = match own {
+            Some(permit) => Asked::Granted(permit.held()),
+            None => {
+                let (sender, receiver) = oneshot::channel();
+                state.waiters.insert(ticket, sender);
+                Asked::Waits(Waiting::new(Arc::clone(self), ticket, receiver))
+            }
+        };
+        drop(state);
+        deliver(grants);
+        Ok(asked)
+    }
+
+    /// Does something to the scheduler, and then grants what may go out.
+    fn change(self: &Arc<Self>, act: impl FnOnce(&mut State, Duration)) {
+        let mut state = self.lock();
+        let now = self.now(&state);
+        act(&mut state, now);
+        let (_, grants) = self.tick(&mut state, now, None);
+        drop(state);
+        deliver(grants);
+    }
+
+    /// Grants what may go out. The permit of `own`, who has no channel yet, comes back apart.
+    fn tick(
+        self: &Arc<Self>,
+        state: &mut State,
+        now: Duration,
+        own: Option<Ticket>,
+    ) -> (Option<Permit>, Grants) {
+        let State { scheduler, waiters, timer, .. } = state;
+        let (mut mine, mut grants) = (None, Grants::new());
+        let mut in_flight = scheduler.in_flight();
+        scheduler.on_tick(now, |ticket, flight| {
+            in_flight += 1;
+            let permit = Permit::new(Arc::clone(self), flight, in_flight);
+            if own == Some(ticket) {
+                mine = Some(permit);
+            } else {
+                grants.push((waiters.remove(&ticket), permit));
+            }
+        });
+        if let Some(at) = scheduler.wake_at() {
+            timer.wake_at(at, self);
+        }
+        (mine, grants)
+    }
+
+    /// The timer has run out.
+    pub(super) fn woken(self: &Arc<Self>) {
+        self.change(|_, _| {});
+    }
+
+    /// Looks at the state, and changes nothing that anybody waits for.
+    pub(super) fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.lock())
+    }
+
+    pub(super) fn cancel(self: &Arc<Self>, ticket: Ticket) {
+        self.change(|state, _| {
+            state.waiters.remove(&ticket);
+            state.scheduler.on_cancel(ticket);
+        });
+    }
+
+    pub(super) fn end(self: &Arc<Self>, flight: Flight, ending: &Ending) {
+        self.change(|state, now| {
+            state.meter.count(now, ending);
+            state.scheduler.on_end(now, flight, ending);
+        });
+    }
+
+    pub(super) fn withdraw(self: &Arc<Self>, flight: Flight) {
+        self.change(|state, now| state.scheduler.on_withdraw(now, flight));
+    }
+
+    pub(super) fn stop(&self, reason: Arc<str>) {
+        let waiters = {
+            let mut state = self.lock();
+            let reason = self.stopped.get_or_init(|| reason);
+            state.scheduler.stop(reason.to_string());
+            std::mem::take(&mut state.waiters)
+        };
+        // Each wakes the task that waits for it.
+        drop(waiters);
+    }
+
+    pub(super) fn stopped(&self) -> Option<Stopped> {
+        self.stopped.get().map(|reason| Stopped { reason: Arc::clone(reason) })
+    }
+
+    pub(super) fn comeback(&self) -> Comeback {
+        let state = self.lock();
+        state.scheduler.comeback(self.now(&state))
+    }
+
+    pub(super) fn model(&self) -> &str {
+        &self.model
+    }
+
+    pub(super) fn limit(&self) -> u32 {
+        self.lock().scheduler.limit()
+    }
+
+    pub(super) fn learned(&self) -> Option<Learned> {
+        self.lock().scheduler.learned()
+    }
+
+    pub(super) fn usual_output(&self) -> u64 {
+        self.lock().meter.usual_output()
+    }
+
+    pub(super) fn resting(&self) -> u32 {
+        self.resting.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let state = self.lock();
+        let now = self.now(&state);
+        let scheduler = &state.scheduler;
+        let left = |time: Duration| time.checked_sub(now).filter(|left| !left.is_zero());
+        Snapshot {
+            model: Arc::clone(&self.model),
+            in_flight: scheduler.in_flight(),
+            limit: scheduler.limit(),
+            waiting: scheduler.waiting(),
+            resting: self.resting(),
+            answers_per_second: state.meter.answers_per_second(now),
+            answered: state.meter.answered,
+            rejected: state.meter.rejected,
+            failed: state.meter.failed,
+            blocked_for: scheduler.blocked_until().and_then(left),
+            next_in: scheduler.wake_at().and_then(left),
+            stopped: self.stopped.get().map(Arc::clone),
+        }
+    }
+
+    pub(super) fn take_changes(&self) -> Vec<PoolChange> {
+        let changes = self.lock().scheduler.take_changes();
+        changes
+            .into_iter()
+            .map(|change| PoolChange {
+                model: Arc::clone(&self.model),
+                time: self.started_at + change.at,
+                change,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,73 @@
+//! Who wakes a pool when nothing happens: one task, which sleeps until the scheduler's next time.
+
+use super::shared::Shared;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+/// The timer of a pool, behind the pool's lock.
+#[derive(Debug, Default)]
+pub(super) struct Timer {
+    /// When the task will wake; it may wake too early, never too late.
+    set_for: Option<Duration>,
+    /// Rings when that must be earlier, and when the pool is gone.
+    bell: Arc<Notify>,
+    task: Option<AbortHandle>,
+}
+
+impl Timer {
+    /// Makes sure that the pool is woken at that time.
+    pub(super) fn wake_at(&mut self, at: Duration, pool: &Arc<Shared>) {
+        // A task ends with its runtime, and a pool may outlive one.
+        if self.task.as_ref().is_some_and(|task| !task.is_finished()) {
+            if self.set_for.is_none_or(|set_for| at < set_for) {
+                self.set_for = Some(at);
+                self.bell.notify_one();
+            }
+        } else if let Ok(runtime) = Handle::try_current() {
+            let keeper = keep_time(Arc::downgrade(pool), Arc::clone(&self.bell));
+            self.set_for = Some(at);
+            self.task = Some(runtime.spawn(keeper).abort_handle());
+        }
+    }
+
+    /// The task asks until when it should sleep.
+    fn set(&mut self, at: Option<Duration>) -> Option<Duration> {
+        self.set_for = at;
+        at
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.bell.notify_one();
+    }
+}
+
+/// Does not keep the pool alive, and ends with it.
+async fn keep_time(pool: Weak<Shared>, bell: Arc<Notify>) {
+    loop {
+        let until = {
+            let Some(pool) = pool.upgrade() else { return };
+            let at = pool.with(|state| {
+                let wake_at = state.scheduler.wake_at();
+                state.timer.set(wake_at)
+            });
+            at.and_then(|at| pool.instant(at))
+        };
+        match until {
+            Some(until) => tokio::select! {
+                () = bell.notified() => continue,
+                () = tokio::time::sleep_until(until) => {}
+            },
+            None => {
+                bell.notified().await;
+                continue;
+            }
+        }
+        let Some(pool) = pool.upgrade() else { return };
+        pool.woken();
+    }
+}
