@@ -66,6 +66,11 @@ impl Block {
         hint
     }
 
+    /// Until when nothing goes out.
+    pub(super) fn until(&self) -> f64 {
+        self.until
+    }
+
     /// When the next request may go out, as far as blocks are concerned.
     pub(super) fn next_at(&self, now: f64) -> f64 {
         match self.canary {

@@ -109,6 +109,11 @@ impl Bucket {
         }
     }
 
+    /// Whether the rate rests on more than a few requests.
+    pub(super) fn is_confident(&self) -> bool {
+        self.is_confident
+    }
+
     pub(super) fn rate(&self) -> f64 {
         self.rate
     }

@@ -65,11 +65,16 @@ impl Cap {
         }
     }
 
+    /// A cap that an earlier run has found.
+    pub(super) fn known(width: u32) -> Cap {
+        Cap { confirmations: CONFIRMED, ..Cap::new(width, 0.0, 0.0) }
+    }
+
     pub(super) fn width(&self) -> u32 {
         self.width
     }
 
-    fn is_confirmed(&self) -> bool {
+    pub(super) fn is_confirmed(&self) -> bool {
         self.confirmations >= CONFIRMED
     }
 

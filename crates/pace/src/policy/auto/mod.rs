@@ -5,6 +5,8 @@ mod brake;
 mod breaker;
 mod bucket;
 mod cap;
+mod config;
+mod given;
 mod knee;
 mod ledger;
 mod levels;
@@ -13,12 +15,16 @@ mod mirror;
 mod ramp;
 mod window;
 
-use crate::{Comeback, Cost, Dimension, Ending, Flight, Gate, Policy, Quota, View};
+use crate::{
+    ChangeReason, Comeback, Cost, Dimension, Ending, Flight, Gate, LimitChange, Policy, Quota, View,
+};
 use block::Block;
 use brake::Brake;
 use breaker::Breaker;
 use bucket::{Bucket, Start};
 use cap::{Cap, Verdict};
+pub use config::{AutoConfig, Learned, Rates, RetryAfter};
+use given::Given;
 use knee::Knee;
 use ledger::{Ledger, Purpose, Sent};
 use levels::Levels;
@@ -28,67 +34,13 @@ use ramp::Ramp;
 use std::time::Duration;
 use window::{Finding, Search, Window};
 
-/// Most requests in flight when nobody says otherwise.
-const CONNECTIONS: u32 = 400;
-
+/// A limit that changes by less than this factor is not told as a change.
+const WORTH_TELLING: f64 = 1.25;
+/// How many more may be in flight than a pace needs on average.
+const SLACK: f64 = 2.0;
+const SPARE: f64 = 4.0;
 /// A request of so many times the usual size is a giant.
 const LARGE: f64 = 2.5;
-
-/// What is known before the first request.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AutoConfig {
-    /// Most requests in flight.
-    pub connections: u32,
-    /// What a positive Retry-After means.
-    pub retry_after: RetryAfter,
-    /// Limits that the user knows.
-    pub rates: Rates,
-    /// What an earlier run found out.
-    pub learned: Option<Learned>,
-}
-
-impl Default for AutoConfig {
-    fn default() -> Self {
-        AutoConfig {
-            connections: CONNECTIONS,
-            retry_after: RetryAfter::Strict,
-            rates: Rates::default(),
-            learned: None,
-        }
-    }
-}
-
-/// What a positive Retry-After means.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum RetryAfter {
-    /// Nothing goes out before.
-    #[default]
-    Strict,
-    /// A single request may find out whether it is longer than need be.
-    Test,
-}
-
-/// Limits per minute.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Rates {
-    /// Requests.
-    pub rpm: Option<f64>,
-    /// Tokens of prompts and answers.
-    pub tpm: Option<f64>,
-    /// Tokens of prompts.
-    pub itpm: Option<f64>,
-    /// Tokens of answers.
-    pub otpm: Option<f64>,
-}
-
-/// What a run found out about a pool, for the next one to begin with.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Learned {
-    /// So many in flight.
-    Cap(u32),
-    /// So many requests per second.
-    Rate(f64),
-}
 
 #[derive(Debug)]
 enum Mode {
@@ -121,18 +73,27 @@ pub struct Auto {
     explained: u32,
     was_giant: bool,
     paused_until: f64,
+    given: Given,
+    /// The limit as it was last told, and what was not told yet.
+    told: u32,
+    changes: Vec<LimitChange>,
 }
 
 impl Auto {
     /// A pool about which nothing is known but what the settings say.
     pub fn new(config: AutoConfig) -> Auto {
-        Auto {
+        let mode = match config.learned {
+            None => Mode::Ramp(Ramp::new()),
+            Some(Learned::Cap(width)) => Mode::Cap(Cap::known(width)),
+            Some(Learned::Rate(rate)) => Mode::Bucket(Bucket::with_rate(0.0, rate, false)),
+        };
+        let mut auto = Auto {
             ceiling: config.connections.max(1),
             ledger: Ledger::new(),
             marks: Marks::new(),
             breaker: Breaker::default(),
             brake: Brake::default(),
-            mode: Mode::Ramp(Ramp::new()),
+            mode,
             cut: 0.0,
             block: Block::new(config.retry_after),
             start: None,
@@ -146,7 +107,12 @@ impl Auto {
             explained: 0,
             was_giant: false,
             paused_until: 0.0,
-        }
+            given: Given::new(config.rates),
+            told: 0,
+            changes: Vec::new(),
+        };
+        auto.told = auto.limit();
+        auto
     }
 
     /// How much the provider let in at once, as far as this is known.
@@ -276,7 +242,7 @@ impl Auto {
         if level >= self.ceiling {
             return Err(None);
         }
-        let mut at = self.paused_until;
+        let mut at = self.paused_until.max(self.given.next_at(now, cost));
         for mirror in &mut self.mirrors {
             at = at.max(mirror.next_at(now, mirror.dimension().of(cost)));
         }
@@ -360,6 +326,7 @@ impl Policy for Auto {
             stamps,
             cost.total() as f64,
         );
+        self.given.sent(now, cost);
         self.breaker.sent();
         self.block.sent(now, self.ledger.sends() - 1);
         self.first_sent.get_or_insert(now);
@@ -380,11 +347,53 @@ impl Policy for Auto {
     fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending) {
         let now = view.now.as_secs_f64();
         self.settle(now);
-        let Some(sent) = self.ledger.remove(flight) else { return };
+        if let Some(sent) = self.ledger.remove(flight) {
+            self.end(now, sent, cost, ending);
+            self.tell(view.now);
+        }
+    }
+
+    fn comeback(&self, _now: Duration) -> Comeback {
+        Comeback::Queue
+    }
+
+    fn limit(&self) -> u32 {
+        let limit = match &self.mode {
+            Mode::Ramp(ramp) => ramp.limit().min(self.knee.limit().unwrap_or(f64::INFINITY)),
+            Mode::Cap(cap) => f64::from(cap.width()),
+            // What keeps the pace going, by Little's law, with room for slow answers.
+            Mode::Bucket(bucket) => SLACK * bucket.pace() * self.latency + SPARE,
+            Mode::Window(window) => window.count() + SPARE,
+        };
+        // A cast from float to integer stays within the integer's bounds.
+        (limit.ceil() as u32).clamp(1, self.ceiling)
+    }
+
+    fn blocked_until(&self) -> Option<Duration> {
+        Duration::try_from_secs_f64(self.block.until()).ok()
+    }
+
+    fn learned(&self) -> Option<Learned> {
+        match &self.mode {
+            Mode::Cap(cap) if cap.is_confirmed() => Some(Learned::Cap(cap.width())),
+            Mode::Bucket(bucket) if bucket.is_confident() => Some(Learned::Rate(bucket.rate())),
+            Mode::Window(window) => Some(Learned::Rate(window.rate())),
+            _ => None,
+        }
+    }
+
+    fn take_changes(&mut self) -> Vec<LimitChange> {
+        std::mem::take(&mut self.changes)
+    }
+}
+
+impl Auto {
+    fn end(&mut self, now: f64, sent: Sent, cost: Cost, ending: &Ending) {
         match ending {
             Ending::Answered { clean, quota, usage } => {
                 self.explained = 0;
                 if let Some(usage) = usage {
+                    self.given.settle(cost, *usage);
                     for mirror in &mut self.mirrors {
                         let dimension = mirror.dimension();
                         mirror.refund(dimension.of(cost) - dimension.of(*usage));
@@ -409,7 +418,7 @@ impl Policy for Auto {
                 match &mut self.mode {
                     Mode::Ramp(ramp) => {
                         if self.knee.is_usual(latency) {
-                            ramp.answered();
+                            ramp.answered(now);
                         }
                         self.knee.answered(now, sent.number, latency);
                     }
@@ -446,23 +455,6 @@ impl Policy for Auto {
         }
     }
 
-    fn comeback(&self, _now: Duration) -> Comeback {
-        Comeback::Queue
-    }
-
-    fn limit(&self) -> u32 {
-        match &self.mode {
-            Mode::Ramp(ramp) => {
-                let limit = ramp.limit().min(self.knee.limit().unwrap_or(f64::INFINITY));
-                (limit as u32).min(self.ceiling)
-            }
-            Mode::Cap(cap) => cap.width().min(self.ceiling),
-            Mode::Bucket(_) | Mode::Window(_) => self.ceiling,
-        }
-    }
-}
-
-impl Auto {
     fn observe(&mut self, now: f64, sent: &Sent, quota: &Quota) {
         for reading in &quota.readings {
             for (mirror, stamp) in self.mirrors.iter_mut().zip(sent.stamps) {
@@ -473,7 +465,9 @@ impl Auto {
         }
     }
 
+    /// A request has cost nothing; that it was made still counts where the user gave a limit.
     fn refund(&mut self, cost: Cost) {
+        self.given.settle(cost, Cost::default());
         for mirror in &mut self.mirrors {
             let dimension = mirror.dimension();
             mirror.refund(dimension.of(cost));
@@ -500,6 +494,22 @@ impl Auto {
             }
         }
         is_explained
+    }
+
+    /// Notes a change of the limit that is worth telling.
+    fn tell(&mut self, now: Duration) {
+        let (old_limit, new_limit) = (self.told, self.limit());
+        let ratio = f64::from(new_limit) / f64::from(old_limit.max(1));
+        if (1.0 / WORTH_TELLING..WORTH_TELLING).contains(&ratio) {
+            return;
+        }
+        let reason = match self.mode {
+            _ if new_limit < old_limit => ChangeReason::RateLimit,
+            Mode::Ramp(_) => ChangeReason::SlowStart,
+            _ => ChangeReason::SteadyStateUp,
+        };
+        self.told = new_limit;
+        self.changes.push(LimitChange { at: now, old_limit, new_limit, reason });
     }
 
     fn void(&mut self, sent: Sent) {

@@ -1,24 +1,39 @@
 //! The start, when nothing is known: faster and faster until something gives.
 
+use std::collections::VecDeque;
+
 /// In flight from the first moment on.
 const FIRST: f64 = 20.0;
+/// The rate of answers is that of so many.
+const ANSWERS: usize = 32;
+/// How many times that rate may be sent.
+const AHEAD: f64 = 3.0;
 
 #[derive(Debug)]
 pub(super) struct Ramp {
     started: Option<f64>,
     next: f64,
     completions: f64,
+    /// Times of the latest answers.
+    answers: VecDeque<f64>,
 }
 
 impl Ramp {
     pub(super) fn new() -> Ramp {
-        Ramp { started: None, next: 0.0, completions: 0.0 }
+        Ramp { started: None, next: 0.0, completions: 0.0, answers: VecDeque::new() }
     }
 
     /// Requests per second, so long after the start: what goes out before the first rejection is
-    /// back is what overshoots.
-    fn speed(elapsed: f64) -> f64 {
-        (40.0 * (elapsed / 0.4).exp2()).min(150.0 + 200.0 * elapsed)
+    /// back is what overshoots. What is answered each second can be sent for sure.
+    fn speed(&self, elapsed: f64) -> f64 {
+        let by_time = (40.0 * (elapsed / 0.4).exp2()).min(150.0 + 200.0 * elapsed);
+        let answered = match (self.answers.front(), self.answers.back()) {
+            (Some(first), Some(last)) if self.answers.len() >= ANSWERS => {
+                self.answers.len() as f64 / (last - first).max(1e-3)
+            }
+            _ => 0.0,
+        };
+        by_time.max(AHEAD * answered)
     }
 
     pub(super) fn next_at(&self) -> f64 {
@@ -32,10 +47,14 @@ impl Ramp {
 
     pub(super) fn sent(&mut self, now: f64) {
         let started = *self.started.get_or_insert(now);
-        self.next = self.next.max(now - 0.1) + 1.0 / Ramp::speed(now - started);
+        self.next = self.next.max(now - 0.1) + 1.0 / self.speed(now - started);
     }
 
-    pub(super) fn answered(&mut self) {
+    pub(super) fn answered(&mut self, now: f64) {
         self.completions += 1.0;
+        self.answers.push_back(now);
+        if self.answers.len() > ANSWERS {
+            self.answers.pop_front();
+        }
     }
 }

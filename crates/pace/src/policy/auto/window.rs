@@ -220,6 +220,11 @@ impl Window {
         }
     }
 
+    /// Requests in one window.
+    pub(super) fn count(&self) -> f64 {
+        self.count
+    }
+
     /// Requests per second.
     pub(super) fn rate(&self) -> f64 {
         self.count / self.length
