@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use bakeoff_bench::pace::Contender;
 use bakeoff_stats::Threshold;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::IpAddr;
@@ -248,6 +249,34 @@ pub(crate) struct BenchArguments {
 pub(crate) enum Bench {
     /// A run over loopback HTTP beside a bare loop that makes the same calls
     Engine(EngineArguments),
+    /// Schedulers side by side on simulated providers, in virtual time
+    Pace(PaceArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PaceArguments {
+    /// Providers from this file, instead of the built-in table; may be given several times
+    #[arg(long = "profile", value_name = "FILE")]
+    pub(crate) profiles: Vec<PathBuf>,
+    /// So many providers drawn at random, instead of the built-in table
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) random: Option<u32>,
+    /// Seed of the random providers
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "random")]
+    pub(crate) seed: u64,
+    /// Only this scheduler: auto, auto-test, adaptive, reactive, proactive, fixed-N or cubic; may
+    /// be given several times
+    #[arg(long = "policy", value_name = "NAME")]
+    pub(crate) policies: Vec<Contender>,
+    /// How often each is run on each provider
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) seeds: u32,
+    /// Most requests in flight, for all schedulers
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) ceiling: u32,
+    /// One JSON object per provider and scheduler
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use std::time::Duration;
 
 /// So many profiles; the same seed gives the same ones.
-pub(crate) fn profiles(count: u32, seed: u64) -> Vec<Profile> {
+pub fn profiles(count: u32, seed: u64) -> Vec<Profile> {
     let mut draw = Draw(ChaCha8Rng::seed_from_u64(seed));
     (0..count).map(|number| draw.profile(number)).collect()
 }

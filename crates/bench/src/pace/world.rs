@@ -15,7 +15,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::time::{Duration, SystemTime};
 
 /// What happened.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Outcomes {
     /// Until the last item was done.
     pub(crate) seconds: f64,
@@ -23,11 +23,11 @@ pub(crate) struct Outcomes {
     pub(crate) answered: u64,
     /// Requests rejected.
     pub(crate) rejected: u64,
-    /// Requests sent after the provider had said that its quota is used up.
-    pub(crate) after_quota: u64,
     /// Items given up, and items not done when time was up. What a used up quota left over does
     /// not count.
     pub(crate) lost: u64,
+    /// When requests went out that were answered, where the profile changes over time.
+    pub(crate) accepted_at: Vec<f64>,
 }
 
 /// How long a rejection takes where the profile does not say.
@@ -75,6 +75,7 @@ pub(crate) struct World {
     rng: ChaCha8Rng,
     outcomes: Outcomes,
     stopped: bool,
+    has_steps: bool,
 }
 
 /// What every item asks; which item it is shows in the trial's number.
@@ -116,8 +117,15 @@ impl World {
             request,
             sizes: Sizes::default(),
             rng: ChaCha8Rng::seed_from_u64(seed),
-            outcomes: Outcomes { seconds: 0.0, answered: 0, rejected: 0, after_quota: 0, lost: 0 },
+            outcomes: Outcomes {
+                seconds: 0.0,
+                answered: 0,
+                rejected: 0,
+                lost: 0,
+                accepted_at: Vec::new(),
+            },
             stopped: false,
+            has_steps: !profile.steps.is_empty(),
         }
     }
 
@@ -144,6 +152,7 @@ impl World {
         if !self.stopped {
             self.outcomes.lost = self.items.len() as u64 - self.outcomes.answered;
         }
+        self.outcomes.accepted_at.sort_by(f64::total_cmp);
         self.outcomes
     }
 
@@ -176,9 +185,6 @@ impl World {
     }
 
     fn send(&mut self, item: u32, flight: Flight) {
-        if self.stopped {
-            self.outcomes.after_quota += 1;
-        }
         let ask =
             bakeoff_sim::Ask { request: &self.request, trial: item, ordinal: 0, now: self.now };
         let reply = self.engine.ask(&ask);
@@ -218,6 +224,9 @@ impl World {
         self.scheduler.on_end(self.now, flight, &ending);
         let Some(kind) = kind else {
             self.outcomes.answered += 1;
+            if self.has_steps {
+                self.outcomes.accepted_at.push(sent.as_secs_f64());
+            }
             self.outcomes.seconds = self.now.as_secs_f64();
             return;
         };

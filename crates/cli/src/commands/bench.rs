@@ -1,5 +1,7 @@
 //! `bakeoff bench`.
 
+mod pace;
+
 use crate::arguments::{Bench, BenchArguments, EngineArguments};
 use crate::printer::{Printer, chain};
 use bakeoff_bench::{EngineConfig, EngineReport, engine};
@@ -9,6 +11,7 @@ use serde_json::json;
 pub(crate) fn run(arguments: &BenchArguments, printer: &Printer) -> ExitCode {
     match &arguments.bench {
         Bench::Engine(arguments) => run_engine(arguments, printer),
+        Bench::Pace(arguments) => pace::run(arguments, printer),
     }
 }
 

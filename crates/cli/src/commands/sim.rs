@@ -54,12 +54,16 @@ async fn serve(engine: Arc<Engine>, address: SocketAddr, printer: &Printer) -> s
 }
 
 fn first_profile(path: &Path) -> Result<Profile, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("cannot read the profile {}: {error}", path.display()))?;
-    let profiles = Profile::parse_file_text(&text)
-        .map_err(|error| format!("{}: {}", path.display(), chain(&error)))?;
-    profiles
+    read_profiles(path)?
         .into_iter()
         .next()
         .ok_or_else(|| format!("{}: there is no [[profile]]", path.display()))
+}
+
+/// All profiles of a file, or what is wrong with it.
+pub(in crate::commands) fn read_profiles(path: &Path) -> Result<Vec<Profile>, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read the profile {}: {error}", path.display()))?;
+    Profile::parse_file_text(&text)
+        .map_err(|error| format!("{}: {}", path.display(), chain(&error)))
 }
