@@ -15,6 +15,11 @@ const DEPTH: f64 = 0.3;
 const HEADROOM: f64 = 2.5;
 /// How the pace grows then, step by step.
 const GROWTH: [f64; 6] = [1.1, 1.15, 1.2, 1.3, 1.5, 2.0];
+/// Where a rejection costs a long block: how fast to begin, as a multiple of what one block's time
+/// would allow for, and for how many times the first burst each pace is held until the rate is
+/// found.
+const CAREFUL_START: f64 = 6.0;
+const CAREFUL_HOLD: f64 = 2.0;
 /// Longest silence after rejections without an admission between them.
 const LONGEST_WAIT: f64 = 5.0;
 
@@ -37,12 +42,40 @@ pub(super) struct Bucket {
     not_before: f64,
     last_admitted: f64,
     first_dry: Option<f64>,
+    /// What had been accepted before the last rejected request.
+    accepted: f64,
     shape: Shape,
     /// The rate rests on more than the last few requests.
     is_confident: bool,
     bounces: u32,
     /// The rate before the present silence.
     known_rate: f64,
+}
+
+/// A rejection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounce {
+    /// Seconds for which nothing may go out because of it.
+    pub(super) block: f64,
+    /// Nothing was sent after the rejected request.
+    pub(super) is_last: bool,
+    /// Seconds between the rejected request and the one before.
+    pub(super) gap: f64,
+    /// What had been accepted before it was sent.
+    pub(super) accepted: f64,
+    /// Seconds since the last block, and what was accepted in them.
+    pub(super) after_rest: Option<(f64, f64)>,
+}
+
+impl Bounce {
+    /// What the block costs: refill beyond what the bucket holds. Without a known rate it is what
+    /// went through after the last block in addition to a full bucket.
+    fn lost(self, start: Start, rate: Option<f64>) -> f64 {
+        let seen = self.after_rest.map_or(0.0, |(seconds, accepted)| {
+            (accepted - start.accepted - 1.0) / seconds.max(0.1)
+        });
+        (self.block * rate.unwrap_or(seen) - start.accepted).max(0.0)
+    }
 }
 
 /// Rejections between two trials.
@@ -57,6 +90,8 @@ enum Shape {
     Trial { rate: f64, since: f64 },
     /// It is lost, so only the pace at which requests bounce tells the rate.
     Sharp { misses: u32 },
+    /// Whatever it does, a rejection costs more: the rate is looked for from below.
+    Careful { is_found: bool },
     /// It is lost when the short window ends; this is its rate.
     Short { rate: f64, misses: u32 },
 }
@@ -103,6 +138,7 @@ impl Bucket {
             } else {
                 Shape::Deep { next_trial: 3 }
             },
+            accepted: -1.0,
             bounces: 0,
             is_confident: false,
             known_rate: rate,
@@ -170,9 +206,15 @@ impl Bucket {
         self.first_dry = None;
         let doubling = (2.0 * patience).max(1.5 / self.pace()).max(0.6);
         if self.admissions > HEADROOM * self.plateau && now - self.grown_at > doubling {
-            self.growth *= GROWTH[self.growth_steps.min(GROWTH.len() - 1)];
+            self.growth *= match self.shape {
+                Shape::Careful { is_found: false } => 2.0,
+                _ => GROWTH[self.growth_steps.min(GROWTH.len() - 1)],
+            };
             self.growth_steps += 1;
             self.grown_at = now;
+            if let Shape::Careful { is_found: false } = self.shape {
+                self.admissions = 0.5 * self.plateau;
+            }
         }
     }
 
@@ -189,8 +231,24 @@ impl Bucket {
         pace: f64,
         estimate: Estimate,
         marks: &mut Marks,
+        start: Start,
         is_small: bool,
     ) {
+        if let Shape::Careful { is_found } = &mut self.shape {
+            // Where each rejection costs a long block, one is enough to know.
+            if self.admissions > 0.0 {
+                // A bucket of that depth hides for so long that the pace is too fast.
+                let is_close = self.admissions > 3.0 * start.accepted;
+                self.rate = pace
+                    * match *is_found {
+                        true if is_close => 0.95,
+                        true => 0.7,
+                        false => 0.6,
+                    };
+                *is_found = true;
+            }
+            return;
+        }
         if self.growth_steps > 1 {
             let step = GROWTH[(self.growth_steps - 1).min(GROWTH.len() - 1)];
             if let Shape::Short { .. } = self.shape {
@@ -214,6 +272,8 @@ impl Bucket {
         };
         self.is_confident = estimate.count >= 10.0 || (self.is_confident && estimate.count < 3.0);
         match &mut self.shape {
+            // Done above.
+            Shape::Careful { .. } => {}
             Shape::Short { rate, misses } => {
                 *misses = if self.admissions >= 4.0 { 0 } else { *misses + 1 };
                 self.rate = if *misses == 0 { (0.994 * pace).max(*rate) } else { *rate };
@@ -283,37 +343,40 @@ impl Bucket {
     }
 
     /// A request bounced; it is in the marks already.
-    pub(super) fn bounced(
-        &mut self,
-        now: f64,
-        marks: &mut Marks,
-        start: Start,
-        cost: f64,
-        is_last: bool,
-        gap: f64,
-    ) {
+    pub(super) fn bounced(&mut self, now: f64, marks: &mut Marks, start: Start, bounce: Bounce) {
         // The time since the one before is what counts, not what it was meant to be.
-        let pace = (1.0 / gap.max(1e-6)).clamp(self.pace(), 1.5 * self.pace());
-        let is_dry = self.admissions == 0.0;
+        let pace = (1.0 / bounce.gap.max(1e-6)).clamp(self.pace(), 1.5 * self.pace());
+        let is_dry = bounce.accepted < self.accepted + 0.5;
+        self.accepted = bounce.accepted;
+        if !is_dry {
+            self.first_dry = None;
+        }
         if !is_dry {
             self.known_rate = self.rate;
         }
-        // What a block costs beyond what the bucket holds is lost.
-        let lost = (cost * self.rate - start.accepted).max(0.0);
-        let is_known = self.growth == 1.0 && self.admissions >= 10.0;
+        let is_careful = matches!(self.shape, Shape::Careful { .. });
+        let lost = bounce.lost(start, is_careful.then_some(self.rate));
         let is_small = start.accepted - self.rate * start.seconds < 2.5;
         let is_deep = matches!(self.shape, Shape::Deep { .. } | Shape::Trial { .. });
-        if is_deep && (is_small || lost > 1.0) {
+        if lost > 1.0 && !is_careful {
+            // The block is longer than a bucket needs that was emptied at once.
+            self.shape = Shape::Careful { is_found: false };
+            self.rate = self.rate.min(CAREFUL_START * start.accepted.max(1.0) / bounce.block);
+            self.admissions = 0.0;
+        } else if is_deep && is_small {
             self.shape = Shape::Sharp { misses: 0 };
         }
         self.bounces += 1;
         if let Some(estimate) = marks.estimate() {
             self.plateau = estimate.count.clamp(PLATEAU.0, PLATEAU.1);
-            self.learn(now, pace, estimate, marks, is_small);
+            self.learn(now, pace, estimate, marks, start, is_small);
         }
-        if lost > 1.0 {
-            self.plateau = if is_known { (10.0 * lost).clamp(20.0, 2000.0) } else { 5.0 };
-            marks.forget();
+        if let Shape::Careful { is_found } = self.shape {
+            self.plateau = if is_found {
+                (10.0 * lost).clamp(20.0, 2000.0)
+            } else {
+                (CAREFUL_HOLD * start.accepted / HEADROOM).max(1.0)
+            };
         }
         if is_dry {
             let first = *self.first_dry.get_or_insert(now);
@@ -327,7 +390,7 @@ impl Bucket {
         self.credit = 0.0;
         self.refill(now);
         self.balance = match self.shape {
-            Shape::Sharp { .. } if is_last => 0.6,
+            Shape::Sharp { .. } if bounce.is_last => 0.6,
             Shape::Sharp { .. } => self.balance.min(0.6),
             _ => 0.0,
         };

@@ -21,7 +21,7 @@ use crate::{
 use block::Block;
 use brake::Brake;
 use breaker::Breaker;
-use bucket::{Bucket, Start};
+use bucket::{Bounce, Bucket, Start};
 use cap::{Cap, Verdict};
 pub use config::{AutoConfig, Learned, Rates, RetryAfter};
 use given::Given;
@@ -63,6 +63,8 @@ pub struct Auto {
     cut: f64,
     block: Block,
     start: Option<Start>,
+    /// When the last announced block ended, and what had been accepted until then.
+    rested: Option<(f64, f64)>,
     first_sent: Option<f64>,
     purpose: Purpose,
     latency: f64,
@@ -97,6 +99,7 @@ impl Auto {
             cut: 0.0,
             block: Block::new(config.retry_after),
             start: None,
+            rested: None,
             first_sent: None,
             purpose: Purpose::Work,
             latency: 0.0,
@@ -225,8 +228,14 @@ impl Auto {
             }
             Mode::Bucket(bucket) if is_news => {
                 self.search.bounced(sent);
-                let is_last = sent.number + 1 == self.ledger.sends();
-                bucket.bounced(now, &mut self.marks, start, cost, is_last, sent.gap);
+                let bounce = Bounce {
+                    block: cost,
+                    is_last: sent.number + 1 == self.ledger.sends(),
+                    gap: sent.gap,
+                    accepted,
+                    after_rest: self.rested.map(|(at, before)| (sent.at - at, accepted - before)),
+                };
+                bucket.bounced(now, &mut self.marks, start, bounce);
                 self.levels.bounced(sent.level);
             }
             Mode::Window(window) => {
@@ -259,10 +268,11 @@ impl Auto {
             return Err(Some(at));
         }
         let burst = self.burst();
-        if let Some(length) = self.block.take_ended(now)
-            && let Mode::Bucket(bucket) = &mut self.mode
-        {
-            bucket.rested(length, burst);
+        if let Some(length) = self.block.take_ended(now) {
+            self.rested = Some((now, self.ledger.accepted()));
+            if let Mode::Bucket(bucket) = &mut self.mode {
+                bucket.rested(length, burst);
+            }
         }
         match &mut self.mode {
             Mode::Ramp(ramp) => {
@@ -519,7 +529,8 @@ impl Auto {
         match &mut self.mode {
             Mode::Cap(cap) => cap.voided(sent.purpose),
             Mode::Window(window) => window.voided(sent),
-            _ => {}
+            Mode::Bucket(_) => self.search.voided(),
+            Mode::Ramp(_) => {}
         }
     }
 }

@@ -134,6 +134,13 @@ impl Search {
         }
     }
 
+    /// A request came to nothing.
+    pub(super) fn voided(&mut self) {
+        if let Search::Seek { is_out, .. } = self {
+            *is_out = false;
+        }
+    }
+
     /// A request bounced that was news.
     pub(super) fn bounced(&mut self, sent: Sent) {
         match self {
