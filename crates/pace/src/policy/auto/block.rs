@@ -125,3 +125,60 @@ impl Block {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strictly_nothing_goes_out_before_the_end() {
+        let mut block = Block::new(RetryAfter::Strict);
+        assert_eq!(block.announced(10.0, 60.0), 60.0);
+        assert_eq!(block.next_at(11.0), 70.0);
+        assert_eq!(block.take_ended(69.0), None);
+        assert_eq!(block.next_at(70.0), 70.0);
+        assert_eq!(block.take_ended(70.0), Some(60.0));
+        assert_eq!(block.take_ended(71.0), None, "told once");
+    }
+
+    #[test]
+    fn the_longest_of_several_announcements_counts() {
+        let mut block = Block::new(RetryAfter::Strict);
+        block.announced(0.0, 10.0);
+        block.announced(1.0, 2.0);
+        assert_eq!(block.next_at(1.0), 10.0);
+        block.announced(2.0, 20.0);
+        assert_eq!(block.next_at(2.0), 22.0);
+    }
+
+    #[test]
+    fn a_canary_that_is_let_in_ends_the_trust() {
+        let mut block = Block::new(RetryAfter::Test);
+        block.announced(0.0, 60.0);
+        let at = block.next_at(0.0);
+        assert!((0.3..12.0).contains(&at), "{at}");
+        block.sent(at, 7);
+        assert_eq!(block.next_at(at), 60.0, "one at a time");
+        block.admitted(at + 0.1, 7);
+        assert_eq!(block.next_at(at + 0.1), at + 0.1);
+        assert_eq!(block.announced(20.0, 60.0), 0.0);
+        assert_eq!(block.next_at(20.0), 20.0);
+    }
+
+    #[test]
+    fn two_canaries_that_bounce_make_it_strict() {
+        let mut block = Block::new(RetryAfter::Test);
+        block.announced(0.0, 60.0);
+        let first = block.next_at(0.0);
+        block.sent(first, 1);
+        assert!(block.bounced(first + 0.1, 1));
+        let second = block.next_at(first + 0.1);
+        assert!(second > first && second < 60.0, "{second}");
+        block.sent(second, 2);
+        assert!(block.bounced(second + 0.1, 2));
+        assert!(!block.bounced(second + 0.2, 3), "not a canary");
+        assert_eq!(block.next_at(second + 0.2), 60.0);
+        block.announced(61.0, 60.0);
+        assert_eq!(block.next_at(61.0), 121.0);
+    }
+}

@@ -46,3 +46,25 @@ impl Brake {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_third_of_rejections_is_too_much_and_a_few_are_not() {
+        let mut brake = Brake::default();
+        for number in 0..300 {
+            let now = f64::from(number) / 10.0;
+            brake.admitted(now);
+            if number % 20 == 0 {
+                assert_eq!(brake.bounced(now, now), None);
+            }
+        }
+        let braked: Vec<f64> = (0..20).filter_map(|_| brake.bounced(30.0, 29.9)).collect();
+        // Ten a second were let in during the last three seconds; told once, as what went out
+        // before says nothing about the brake.
+        assert_eq!(braked.len(), 1);
+        assert!((braked[0] - 10.0).abs() < 0.5, "{braked:?}");
+    }
+}

@@ -84,3 +84,51 @@ impl Breaker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_failures_of_ten_open_it_and_one_answer_closes_it() {
+        let mut breaker = Breaker::default();
+        for second in 0..4 {
+            assert!(!breaker.failed(f64::from(second)));
+            assert_eq!(breaker.next_at(4.0), Some(4.0));
+        }
+        assert!(breaker.failed(4.0));
+        assert_eq!(breaker.next_at(4.1), Some(4.5));
+        breaker.sent();
+        assert_eq!(breaker.next_at(9.0), None, "one probe at a time");
+        assert!(!breaker.failed(9.0));
+        assert_eq!(breaker.next_at(9.0), Some(9.65), "the next one comes a little later");
+        breaker.sent();
+        assert_eq!(breaker.responded(10.0, 3.0), None, "an answer from before says nothing");
+        assert_eq!(breaker.responded(10.0, 9.7), Some(6.0));
+        assert_eq!(breaker.next_at(10.0), Some(10.0));
+    }
+
+    #[test]
+    fn failures_among_many_answers_are_no_outage() {
+        let mut breaker = Breaker::default();
+        for number in 0..200 {
+            let now = f64::from(number) / 20.0;
+            assert_eq!(breaker.responded(now, now), None);
+            if number % 10 == 0 {
+                assert!(!breaker.failed(now));
+            }
+        }
+    }
+
+    #[test]
+    fn a_probe_that_nobody_waits_for_makes_room_for_another() {
+        let mut breaker = Breaker::default();
+        (0..5).for_each(|_| {
+            breaker.failed(0.0);
+        });
+        breaker.sent();
+        assert_eq!(breaker.next_at(1.0), None);
+        breaker.dropped();
+        assert_eq!(breaker.next_at(1.0), Some(0.5));
+    }
+}

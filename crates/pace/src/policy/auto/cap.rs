@@ -232,3 +232,84 @@ impl Cap {
         if self.contradictions >= REFUTED { Verdict::Refuted } else { Verdict::Holds }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(at: f64, level: u32, purpose: Purpose) -> Sent {
+        Sent {
+            at,
+            number: 0,
+            level,
+            gap: 0.1,
+            purpose,
+            is_admitted: false,
+            stamps: Default::default(),
+            tokens: 1.0,
+            accepted: Default::default(),
+        }
+    }
+
+    #[test]
+    fn places_that_became_free_and_can_be_used_confirm_it() {
+        let mut cap = Cap::new(12, 0.0, 0.0);
+        for number in 0..CONFIRMED {
+            let now = 1.0 + f64::from(number);
+            assert_eq!(cap.next(now, 11, 1.0), Ok(Purpose::Clocked));
+            cap.sent(now, Purpose::Clocked);
+            let verdict = cap.admitted(now + 0.1, sent(now, 11, Purpose::Clocked));
+            assert_eq!(verdict, Verdict::Holds);
+        }
+        assert!(cap.is_confirmed());
+        assert_eq!(cap.next(20.0, 11, 1.0), Ok(Purpose::Work));
+        assert_eq!(cap.next(20.0, 12, 1.0), Err(None));
+    }
+
+    #[test]
+    fn a_free_place_that_cannot_be_used_contradicts_it_and_two_refute_it() {
+        let mut cap = Cap::new(12, 0.0, 0.0);
+        let bounced = |cap: &mut Cap, now: f64| {
+            cap.sent(now, Purpose::Clocked);
+            cap.bounced(now + 0.1, sent(now, 10, Purpose::Clocked), true, 0.0, false)
+        };
+        assert_eq!(bounced(&mut cap, 1.0), Verdict::Holds);
+        assert_eq!(bounced(&mut cap, 2.0), Verdict::Refuted);
+    }
+
+    #[test]
+    fn time_alone_makes_no_room_under_a_cap() {
+        let mut cap = Cap::new(12, 0.0, 0.0);
+        assert_eq!(cap.next(0.0, 12, 1.0), Err(Some(0.1)));
+        let mut now = 0.1;
+        for _ in 0..5 {
+            cap.sent(now, Purpose::Timed);
+            let bounce = sent(now, 12, Purpose::Timed);
+            assert_eq!(cap.bounced(now, bounce, true, 0.0, false), Verdict::Holds);
+            let Err(Some(next)) = cap.next(now, 12, 1.0) else { panic!("a later time") };
+            assert!(next > now, "each one later");
+            now = next;
+        }
+        let admitted = |cap: &mut Cap| cap.admitted(now, sent(now, 12, Purpose::Timed));
+        assert_eq!(admitted(&mut cap), Verdict::Holds);
+        assert_eq!(admitted(&mut cap), Verdict::Refuted);
+    }
+
+    #[test]
+    fn after_a_while_it_looks_for_more_room() {
+        let mut cap = Cap::known(10);
+        (0..40).for_each(|second| cap.answered(f64::from(second), true));
+        assert_eq!(cap.next(100.0, 10, 1.0), Ok(Purpose::Probe));
+        cap.sent(100.0, Purpose::Probe);
+        cap.admitted(100.1, sent(100.0, 10, Purpose::Probe));
+        assert_eq!(cap.width(), 11);
+        // The next one bounces, and the one after that has to wait longer.
+        (0..10).for_each(|second| cap.answered(101.0 + f64::from(second), true));
+        assert_eq!(cap.next(120.0, 11, 1.0), Ok(Purpose::Probe));
+        cap.sent(120.0, Purpose::Probe);
+        let bounce = sent(120.0, 11, Purpose::Probe);
+        assert_eq!(cap.bounced(120.1, bounce, true, 0.0, false), Verdict::Holds);
+        assert_eq!(cap.width(), 11);
+        assert_eq!(cap.next(121.0, 11, 1.0), Err(None));
+    }
+}

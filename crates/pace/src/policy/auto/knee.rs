@@ -163,3 +163,47 @@ impl Knee {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One cohort at that level, each answer taking that long.
+    fn run(knee: &mut Knee, number: &mut u64, now: &mut f64, level: u32, latency: f64) {
+        for _ in 0..knee.size {
+            knee.sent(*now, *number, level);
+            *now += latency / f64::from(level + 1);
+            knee.answered(*now, *number, latency);
+            *number += 1;
+        }
+    }
+
+    #[test]
+    fn answers_that_become_slower_with_more_in_flight_are_a_knee() {
+        let (mut knee, mut number, mut now) = (Knee::new(), 0, 0.0);
+        run(&mut knee, &mut number, &mut now, 9, 1.0);
+        assert_eq!(knee.limit(), None);
+        // A server with ten places: everything above waits.
+        run(&mut knee, &mut number, &mut now, 39, 4.0);
+        let first = knee.limit().unwrap();
+        assert!(first < 20.0, "{first}");
+        for _ in 0..6 {
+            let level = knee.limit().unwrap();
+            let latency = (level / 10.0).max(1.0);
+            run(&mut knee, &mut number, &mut now, level as u32 - 1, latency);
+        }
+        let limit = knee.limit().unwrap();
+        assert!((7.0..=14.0).contains(&limit), "{limit}");
+    }
+
+    #[test]
+    fn steady_answers_are_no_knee() {
+        let (mut knee, mut number, mut now) = (Knee::new(), 0, 0.0);
+        for level in [9, 19, 39, 79, 159] {
+            run(&mut knee, &mut number, &mut now, level, 1.0);
+        }
+        assert_eq!(knee.limit(), None);
+        assert!(knee.is_usual(2.0));
+        assert!(!knee.is_usual(3.0));
+    }
+}

@@ -160,3 +160,51 @@ impl Ledger {
         self.patience
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(ledger: &mut Ledger, number: u64, at: f64, level: u32) {
+        ledger.send(Flight(number), at, level, Purpose::Work, Default::default(), 10.0);
+    }
+
+    #[test]
+    fn what_has_not_bounced_for_a_while_counts_as_admitted() {
+        let mut ledger = Ledger::new();
+        send(&mut ledger, 0, 0.0, 0);
+        send(&mut ledger, 1, 0.1, 1);
+        assert!(ledger.admit_next(0.2).is_none());
+        assert_eq!(ledger.admit_next(0.3).map(|sent| sent.number), Some(0));
+        assert!(ledger.admit_next(0.3).is_none());
+        let ended = ledger.remove(Flight(1)).unwrap();
+        assert!(!ended.is_admitted);
+        assert!(ledger.admit_next(9.0).is_none(), "it has ended");
+    }
+
+    #[test]
+    fn a_rejection_corrects_what_was_believed_of_those_after_it() {
+        let mut ledger = Ledger::new();
+        (0..3).for_each(|number| send(&mut ledger, number, number as f64 / 100.0, number as u32));
+        let rejected = ledger.remove(Flight(1)).unwrap();
+        ledger.bounce(&rejected, 0.05);
+        let later = ledger.remove(Flight(2)).unwrap();
+        assert_eq!((later.level, later.accepted.requests, later.accepted.tokens), (1, 1.0, 10.0));
+        let earlier = ledger.remove(Flight(0)).unwrap();
+        assert_eq!((earlier.level, earlier.accepted.requests), (0, 0.0));
+        assert_eq!(ledger.accepted(), 2.0);
+    }
+
+    #[test]
+    fn the_patience_follows_how_long_rejections_take() {
+        let mut ledger = Ledger::new();
+        send(&mut ledger, 0, 0.0, 0);
+        let sent = ledger.remove(Flight(0)).unwrap();
+        ledger.bounce(&sent, 0.1);
+        assert_eq!(ledger.patience(), 0.2);
+        ledger.bounce(&sent, 0.3);
+        assert!((ledger.patience() - 0.48).abs() < 1e-9);
+        ledger.bounce(&sent, 9.0);
+        assert_eq!(ledger.patience(), 1.0);
+    }
+}

@@ -89,3 +89,34 @@ impl Levels {
         (above.count() as f64 <= TOLERANCE * recent as f64).then_some(least)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejections_at_one_level_and_never_above_are_a_cap() {
+        let mut levels = Levels::default();
+        assert!(levels.allows(1000));
+        for _ in 0..REJECTIONS {
+            (0..10).for_each(|level| levels.admitted(20 + level));
+            levels.bounced(30);
+        }
+        assert!(levels.allows(29));
+        assert!(!levels.allows(30));
+        (0..=LIFT_AFTER).for_each(|_| levels.admitted(29));
+        assert!(levels.allows(30), "lifted a little after a while");
+    }
+
+    #[test]
+    fn rejections_at_levels_that_were_open_are_no_cap() {
+        let mut levels = Levels::default();
+        for round in 0..20 {
+            (0..10).for_each(|level| levels.admitted(20 + level));
+            levels.bounced(22 + round % 5);
+        }
+        assert!(levels.allows(1000));
+        assert!(levels.was_open(25));
+        assert!(!levels.was_open(40));
+    }
+}

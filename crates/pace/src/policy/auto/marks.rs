@@ -187,3 +187,72 @@ impl Marks {
         Some(Estimate { rate, count, has_changed: keep_from > 0 })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Marks of a bucket with that rate, found empty after each of these numbers of requests.
+    fn marks(rate: f64, counts: &[u32]) -> Marks {
+        let mut marks = Marks::new();
+        let (mut accepted, mut at) = (Amount::default(), 10.0);
+        marks.add(at, accepted, 1.0);
+        for count in counts {
+            accepted.requests += f64::from(*count);
+            accepted.tokens += f64::from(*count);
+            at += f64::from(*count) / rate;
+            marks.add(at, accepted, 1.0);
+        }
+        marks
+    }
+
+    #[test]
+    fn what_is_accepted_between_two_marks_is_the_rate() {
+        assert_eq!(Marks::new().estimate(), None);
+        assert_eq!(marks(5.0, &[]).estimate(), None);
+        let estimate = marks(5.0, &[20, 30, 25]).estimate().unwrap();
+        assert!((estimate.rate / 5.0 - 1.0).abs() < 0.01, "{estimate:?}");
+        assert_eq!((estimate.count, estimate.has_changed), (75.0, false));
+    }
+
+    #[test]
+    fn a_changed_rate_makes_older_marks_forgotten() {
+        let mut marks = marks(5.0, &[30, 30, 30]);
+        let (mut accepted, mut at) = (Amount { requests: 90.0, tokens: 90.0 }, 10.0 + 18.0);
+        for _ in 0..3 {
+            accepted.requests += 40.0;
+            at += 2.0;
+            marks.add(at, accepted, 1.0);
+            marks.estimate();
+        }
+        let estimate = marks.estimate().unwrap();
+        assert!((estimate.rate / 20.0 - 1.0).abs() < 0.1, "{estimate:?}");
+    }
+
+    #[test]
+    fn a_late_rejection_was_not_accepted_after_all() {
+        let mut marks = Marks::new();
+        marks.add(1.0, Amount::default(), 1.0);
+        marks.add(11.0, Amount { requests: 51.0, tokens: 51.0 }, 1.0);
+        marks.add(10.0, Amount { requests: 45.0, tokens: 45.0 }, 1.0);
+        let estimate = marks.estimate().unwrap();
+        assert_eq!(estimate.count, 50.0);
+    }
+
+    #[test]
+    fn tokens_are_the_unit_where_they_explain_more() {
+        let mut marks = Marks::new();
+        let (mut accepted, mut at) = (Amount::default(), 0.0);
+        assert_eq!(marks.unit(), Unit::Requests);
+        // A thousand tokens a second, in requests of very different sizes.
+        for size in [100.0, 900.0, 300.0, 2000.0, 150.0, 700.0, 1200.0, 90.0] {
+            marks.add(at, accepted, size);
+            accepted.requests += 10.0;
+            accepted.tokens += 10.0 * size;
+            at += 10.0 * size / 1000.0;
+        }
+        assert!(matches!(marks.unit(), Unit::Tokens { .. }));
+        let unit = marks.unit();
+        assert!((unit.weight(2000.0) / unit.weight(1000.0) - 2.0).abs() < 1e-9);
+    }
+}

@@ -58,3 +58,32 @@ impl Ramp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_grows_with_time_and_with_answers() {
+        let mut ramp = Ramp::new();
+        assert_eq!(ramp.limit(), FIRST);
+        let mut sends = 0;
+        while ramp.next_at() <= 0.1 {
+            let now = ramp.next_at();
+            ramp.sent(now);
+            sends += 1;
+        }
+        assert!((4..=6).contains(&sends), "{sends} in the first tenth of a second");
+        (0..10).for_each(|_| ramp.answered(0.1));
+        assert_eq!(ramp.limit(), FIRST + 10.0);
+    }
+
+    #[test]
+    fn what_is_answered_each_second_can_be_sent() {
+        let mut ramp = Ramp::new();
+        ramp.sent(0.0);
+        assert!(ramp.speed(1.0) < 400.0);
+        (0..ANSWERS).for_each(|number| ramp.answered(number as f64 / 1000.0));
+        assert!(ramp.speed(1.0) > 2500.0);
+    }
+}
