@@ -1,8 +1,8 @@
 //! What can happen in a pool, at random.
 
 use bakeoff_pace::{
-    Adaptive, AdaptiveBounds, AdaptiveConfig, Cost, Ending, Fixed, Policy, Proactive,
-    ProactiveConfig, Quota, Reactive, Unpaced,
+    Adaptive, AdaptiveBounds, AdaptiveConfig, Auto, AutoConfig, Comeback, Cost, Ending, Fixed,
+    Flight, Gate, Policy, Proactive, ProactiveConfig, Quota, Reactive, Unpaced, View,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -37,6 +37,7 @@ pub(crate) enum Kind {
     Reactive(Option<u32>),
     Proactive(ProactiveConfig),
     Unpaced(Option<u32>),
+    Auto(u32),
 }
 
 impl Kind {
@@ -47,7 +48,40 @@ impl Kind {
             Kind::Reactive(connections) => Box::new(Reactive::new(connections)),
             Kind::Proactive(config) => Box::new(Proactive::new(config)),
             Kind::Unpaced(connections) => Box::new(Unpaced::new(connections)),
+            Kind::Auto(connections) => {
+                let config = AutoConfig { connections, ..AutoConfig::default() };
+                Box::new(Ceiling { auto: Auto::new(config), connections })
+            }
         }
+    }
+}
+
+/// `auto` with its ceiling as its limit: what it tells in between is an estimate.
+#[derive(Debug)]
+struct Ceiling {
+    auto: Auto,
+    connections: u32,
+}
+
+impl Policy for Ceiling {
+    fn gate(&mut self, view: View, cost: Cost) -> Gate {
+        self.auto.gate(view, cost)
+    }
+
+    fn sent(&mut self, view: View, flight: Flight, cost: Cost) {
+        self.auto.sent(view, flight, cost);
+    }
+
+    fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending) {
+        self.auto.ended(view, flight, cost, ending);
+    }
+
+    fn comeback(&self, now: Duration) -> Comeback {
+        self.auto.comeback(now)
+    }
+
+    fn limit(&self) -> u32 {
+        self.connections
     }
 }
 
@@ -75,6 +109,7 @@ pub(crate) fn policy() -> impl Strategy<Value = Kind> {
         connections().prop_map(Kind::Reactive),
         proactive.prop_map(Kind::Proactive),
         connections().prop_map(Kind::Unpaced),
+        (1_u32..6).prop_map(Kind::Auto),
     ]
 }
 

@@ -111,6 +111,11 @@ impl Bucket {
         Bucket::with_rate(now, rate, false)
     }
 
+    /// A rate that an earlier run has found.
+    pub(super) fn known(rate: f64) -> Bucket {
+        Bucket { plateau: PLATEAU.1, is_confident: true, ..Bucket::with_rate(0.0, rate, false) }
+    }
+
     /// Windows too short to be used one by one: so many requests in each of that length.
     pub(super) fn of_windows(now: f64, count: f64, length: f64) -> Bucket {
         let rate = 0.98 * count / length;

@@ -87,7 +87,7 @@ impl Auto {
         let mode = match config.learned {
             None => Mode::Ramp(Ramp::new()),
             Some(Learned::Cap(width)) => Mode::Cap(Cap::known(width)),
-            Some(Learned::Rate(rate)) => Mode::Bucket(Bucket::with_rate(0.0, rate, false)),
+            Some(Learned::Rate(rate)) => Mode::Bucket(Bucket::known(rate)),
         };
         let mut auto = Auto {
             ceiling: config.connections.max(1),
