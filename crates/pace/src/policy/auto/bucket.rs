@@ -20,6 +20,8 @@ const GROWTH: [f64; 6] = [1.1, 1.15, 1.2, 1.3, 1.5, 2.0];
 /// found.
 const CAREFUL_START: f64 = 6.0;
 const CAREFUL_HOLD: f64 = 2.0;
+/// How many requests are refilled before the next one after two rejections in a row.
+const DRY_WAIT: f64 = 1.5;
 /// Longest silence after rejections without an admission between them.
 const LONGEST_WAIT: f64 = 5.0;
 
@@ -61,6 +63,8 @@ pub(super) struct Bounce {
     pub(super) is_last: bool,
     /// Seconds between the rejected request and the one before.
     pub(super) gap: f64,
+    /// How long a rejection may take.
+    pub(super) patience: f64,
     /// What had been accepted before it was sent.
     pub(super) accepted: f64,
     /// Seconds since the last block, and what was accepted in them.
@@ -237,6 +241,7 @@ impl Bucket {
         estimate: Estimate,
         marks: &mut Marks,
         start: Start,
+        bounce: Bounce,
         is_small: bool,
     ) {
         if let Shape::Careful { is_found } = &mut self.shape {
@@ -291,7 +296,11 @@ impl Bucket {
             Shape::Sharp { misses } => {
                 if self.admissions >= 12.0 {
                     *misses = 0;
-                    self.rate = 0.994 * pace;
+                    // What goes out before a rejection is known bounces too: the more that is, the
+                    // more room is left and the longer until the next one.
+                    let ahead = 1.0 + 0.25 * self.rate * bounce.patience;
+                    self.rate = (1.0 - 0.006 * ahead.sqrt().min(3.0)) * pace;
+                    self.plateau *= ahead.min(5.0);
                 } else if self.admissions >= 4.0 {
                     self.rate = 0.98 * pace;
                 } else if estimate.has_changed || self.admissions == 0.0 {
@@ -350,7 +359,7 @@ impl Bucket {
     /// A request bounced; it is in the marks already.
     pub(super) fn bounced(&mut self, now: f64, marks: &mut Marks, start: Start, bounce: Bounce) {
         // The time since the one before is what counts, not what it was meant to be.
-        let pace = (1.0 / bounce.gap.max(1e-6)).clamp(self.pace(), 1.5 * self.pace());
+        let pace = (1.0 / bounce.gap.max(1e-6)).clamp(0.9 * self.pace(), 1.5 * self.pace());
         let is_dry = bounce.accepted < self.accepted + 0.5;
         self.accepted = bounce.accepted;
         if !is_dry {
@@ -374,7 +383,7 @@ impl Bucket {
         self.bounces += 1;
         if let Some(estimate) = marks.estimate() {
             self.plateau = estimate.count.clamp(PLATEAU.0, PLATEAU.1);
-            self.learn(now, pace, estimate, marks, start, is_small);
+            self.learn(now, pace, estimate, marks, start, bounce, is_small);
         }
         if let Shape::Careful { is_found } = self.shape {
             self.plateau = if is_found {
@@ -385,7 +394,7 @@ impl Bucket {
         }
         if is_dry {
             let first = *self.first_dry.get_or_insert(now);
-            let wait = (0.9 * (now - first)).max(1.0 / self.rate).min(LONGEST_WAIT);
+            let wait = (0.9 * (now - first)).max(DRY_WAIT / self.rate).min(LONGEST_WAIT);
             self.not_before = now + wait;
         }
         self.admissions = 0.0;

@@ -194,20 +194,23 @@ impl Mirror {
             return;
         }
         let expected = stamp.balance + state.correction - stamp.correction;
-        // Counts are rounded down, and so half a unit short on average.
-        let rounding = if reading.limit < 5.0 { 0.0 } else { 0.5_f64.min(stamp.cost / 2.0) };
-        let error = reading.remaining + rounding - expected;
-        let is_noise = state.is_rounded && error.abs() < 0.45 * ROUNDED;
-        if !is_noise {
-            state.balance = (state.balance + GAIN * error).min(state.limit);
-            state.correction += GAIN * error;
-        }
+        let error = if state.is_rounded {
+            // Any balance that is rounded to the same is as likely as another.
+            let error = reading.remaining - expected;
+            error - error.clamp(-0.5 * ROUNDED, 0.5 * ROUNDED)
+        } else {
+            // Counts are rounded down, and so half a unit short on average.
+            let half = if reading.limit < 5.0 { 0.0 } else { 0.5_f64.min(stamp.cost / 2.0) };
+            GAIN * (reading.remaining + half - expected)
+        };
+        state.balance = (state.balance + error).min(state.limit);
+        state.correction += error;
         if let Some(told) = state.told {
             state.rate += 0.005 * (told - state.rate);
         }
         // The rest of a tiny bucket says nothing.
-        if !is_noise && reading.limit >= 5.0 {
-            state.adapt_rate(error, now - sent_at);
+        if reading.limit >= 5.0 {
+            state.adapt_rate(error / GAIN, now - sent_at);
         }
         // Nearly full, while we held back because it seemed half empty.
         if reading.remaining > 0.6 * reading.limit && expected < 0.5 * reading.limit {
@@ -236,7 +239,9 @@ impl Mirror {
     ) -> bool {
         let Some(state) = &mut self.state else { return false };
         let rounding = if state.is_rounded { 0.5 * ROUNDED } else { 0.0 };
-        if reading.remaining >= stamp.cost.max(1.0) + rounding {
+        // What an answer costs is only estimated, and can be more than was left.
+        let most = if self.dimension == Dimension::Requests { 1.0 } else { 3.0 * stamp.cost };
+        if reading.remaining >= most + rounding {
             return false;
         }
         state.short += 1.0;
@@ -280,7 +285,7 @@ impl State {
         if let Boundary::Window { .. } = self.window {
             return 0.0;
         }
-        let rounding = if self.is_rounded { 0.5 * ROUNDED } else { 0.0 };
+        let rounding = if self.is_rounded { 0.9 * ROUNDED } else { 0.0 };
         let costs = 1.0 + 0.5 * self.short;
         (costs * self.typical_cost).min(0.25 * self.limit) + rounding.min(0.25 * self.limit)
     }

@@ -232,6 +232,7 @@ impl Auto {
                     block: cost,
                     is_last: sent.number + 1 == self.ledger.sends(),
                     gap: sent.gap,
+                    patience: self.ledger.patience(),
                     accepted,
                     after_rest: self.rested.map(|(at, before)| (sent.at - at, accepted - before)),
                 };

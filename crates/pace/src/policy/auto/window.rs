@@ -196,6 +196,7 @@ pub(super) struct Window {
     short: u32,
     /// Requests let in when it should have been full.
     leaks: u32,
+    was_lengthened: bool,
     /// When the one before opened.
     previous: (f64, f64),
 }
@@ -223,6 +224,7 @@ impl Window {
             late: 0,
             short: 0,
             leaks: 0,
+            was_lengthened: false,
             previous: (found.after, found.opened),
         }
     }
@@ -238,7 +240,10 @@ impl Window {
     }
 
     fn checks(&self) -> u8 {
-        if self.windows.is_multiple_of(12) { 2 } else { 0 }
+        match self.windows {
+            0 => 2,
+            windows => u8::from(windows.is_multiple_of(6)),
+        }
     }
 
     /// Go on until a rejection, to see whether there is more room now.
@@ -273,7 +278,6 @@ impl Window {
     }
 
     fn close(&mut self) {
-        self.leaks = 0;
         self.previous = (self.after, self.opened);
         self.after += self.length;
         self.opened += self.length;
@@ -330,7 +334,9 @@ impl Window {
                 }
                 let (after, opened) = self.previous;
                 let longer = LENGTHS.iter().find(|length| opened + **length > sent.at);
-                let Some(length) = longer.filter(|length| **length < 2.5 * self.length) else {
+                let is_first = !std::mem::replace(&mut self.was_lengthened, true);
+                let is_near = |length: &&f64| is_first && **length < 2.5 * self.length;
+                let Some(length) = longer.filter(is_near) else {
                     return true;
                 };
                 // It is checked soon whether that is right.
@@ -354,11 +360,19 @@ impl Window {
                     return false;
                 }
                 self.short = 0;
+                if admitted < 0.6 * self.count {
+                    // Windows do not shrink; something else is at work.
+                    return true;
+                }
                 if admitted > self.count || admitted < self.count - 1.5 {
                     self.count = admitted.max(1.0);
                 }
                 // Nothing more goes out in this one.
                 *out = f64::INFINITY;
+                false
+            }
+            (_, Purpose::Timed) => {
+                self.leaks = 0;
                 false
             }
             _ => false,
