@@ -57,6 +57,7 @@ pub(super) struct Bucket {
 /// A rejection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounce {
+    pub(super) start: Start,
     /// Seconds for which nothing may go out because of it.
     pub(super) block: f64,
     /// Nothing was sent after the rejected request.
@@ -74,7 +75,8 @@ pub(super) struct Bounce {
 impl Bounce {
     /// What the block costs: refill beyond what the bucket holds. Without a known rate it is what
     /// went through after the last block in addition to a full bucket.
-    fn lost(self, start: Start, rate: Option<f64>) -> f64 {
+    fn lost(self, rate: Option<f64>) -> f64 {
+        let start = self.start;
         let seen = self.after_rest.map_or(0.0, |(seconds, accepted)| {
             (accepted - start.accepted - 1.0) / seconds.max(0.1)
         });
@@ -233,6 +235,11 @@ impl Bucket {
         self.balance = self.balance.max(self.credit);
     }
 
+    /// Whether what went through at the start leaves no more than a request or two at once.
+    fn is_small(&self, start: Start) -> bool {
+        start.accepted - self.rate * start.seconds < 2.5
+    }
+
     /// Draws conclusions from a rejection at that pace.
     fn learn(
         &mut self,
@@ -240,10 +247,10 @@ impl Bucket {
         pace: f64,
         estimate: Estimate,
         marks: &mut Marks,
-        start: Start,
         bounce: Bounce,
-        is_small: bool,
     ) {
+        let start = bounce.start;
+        let is_small = self.is_small(start);
         if let Shape::Careful { is_found } = &mut self.shape {
             // Where each rejection costs a long block, one is enough to know.
             if self.admissions > 0.0 {
@@ -357,7 +364,8 @@ impl Bucket {
     }
 
     /// A request bounced; it is in the marks already.
-    pub(super) fn bounced(&mut self, now: f64, marks: &mut Marks, start: Start, bounce: Bounce) {
+    pub(super) fn bounced(&mut self, now: f64, marks: &mut Marks, bounce: Bounce) {
+        let start = bounce.start;
         // The time since the one before is what counts, not what it was meant to be.
         let pace = (1.0 / bounce.gap.max(1e-6)).clamp(0.9 * self.pace(), 1.5 * self.pace());
         let is_dry = bounce.accepted < self.accepted + 0.5;
@@ -369,8 +377,8 @@ impl Bucket {
             self.known_rate = self.rate;
         }
         let is_careful = matches!(self.shape, Shape::Careful { .. });
-        let lost = bounce.lost(start, is_careful.then_some(self.rate));
-        let is_small = start.accepted - self.rate * start.seconds < 2.5;
+        let lost = bounce.lost(is_careful.then_some(self.rate));
+        let is_small = self.is_small(start);
         let is_deep = matches!(self.shape, Shape::Deep { .. } | Shape::Trial { .. });
         if lost > 1.0 && !is_careful {
             // The block is longer than a bucket needs that was emptied at once.
@@ -383,7 +391,7 @@ impl Bucket {
         self.bounces += 1;
         if let Some(estimate) = marks.estimate() {
             self.plateau = estimate.count.clamp(PLATEAU.0, PLATEAU.1);
-            self.learn(now, pace, estimate, marks, start, bounce, is_small);
+            self.learn(now, pace, estimate, marks, bounce);
         }
         if let Shape::Careful { is_found } = self.shape {
             self.plateau = if is_found {

@@ -95,8 +95,10 @@ impl Marks {
         }
         let place = self.marks.partition_point(|mark| mark.at < at);
         self.marks.insert(place, Mark { at, accepted });
+        // Two make an estimate, however old.
+        let is_old = |mark: &Mark| at - mark.at > SECONDS;
         while self.marks.len() > MOST
-            || self.marks.front().is_some_and(|mark| at - mark.at > SECONDS)
+            || (self.marks.len() > 2 && self.marks.front().is_some_and(is_old))
         {
             self.marks.pop_front();
         }

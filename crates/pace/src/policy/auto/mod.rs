@@ -229,6 +229,7 @@ impl Auto {
             Mode::Bucket(bucket) if is_news => {
                 self.search.bounced(sent);
                 let bounce = Bounce {
+                    start,
                     block: cost,
                     is_last: sent.number + 1 == self.ledger.sends(),
                     gap: sent.gap,
@@ -236,7 +237,7 @@ impl Auto {
                     accepted,
                     after_rest: self.rested.map(|(at, before)| (sent.at - at, accepted - before)),
                 };
-                bucket.bounced(now, &mut self.marks, start, bounce);
+                bucket.bounced(now, &mut self.marks, bounce);
                 self.levels.bounced(sent.level);
             }
             Mode::Window(window) => {
