@@ -1,6 +1,7 @@
 //! A send-rate limiter with CUBIC, as the AWS SDKs' "adaptive" retry mode has it: for comparison.
 
-use bakeoff_pace::{Cost, Ending, Flight, Gate, Policy, View};
+use bakeoff_pace::{Comeback, Cost, Ending, Flight, Gate, Policy, View};
+use std::collections::HashMap;
 use std::time::Duration;
 
 const BETA: f64 = 0.7;
@@ -23,6 +24,7 @@ pub(crate) struct Cubic {
     sent_in_slot: f64,
     most: f64,
     throttled_at: f64,
+    sent_at: HashMap<Flight, f64>,
 }
 
 impl Cubic {
@@ -37,6 +39,7 @@ impl Cubic {
             sent_in_slot: 0.0,
             most: 0.0,
             throttled_at: 0.0,
+            sent_at: HashMap::new(),
         }
     }
 
@@ -74,12 +77,16 @@ impl Policy for Cubic {
         }
     }
 
-    fn sent(&mut self, _view: View, _flight: Flight, _cost: Cost) {
-        self.balance -= 1.0;
+    fn sent(&mut self, view: View, flight: Flight, _cost: Cost) {
+        self.sent_at.insert(flight, view.now.as_secs_f64());
+        if self.rate.is_some() {
+            self.balance -= 1.0;
+        }
     }
 
-    fn ended(&mut self, view: View, _flight: Flight, _cost: Cost, ending: &Ending) {
+    fn ended(&mut self, view: View, flight: Flight, _cost: Cost, ending: &Ending) {
         let now = view.now.as_secs_f64();
+        let sent_at = self.sent_at.remove(&flight).unwrap_or(now);
         match ending {
             Ending::Answered { .. } => {
                 self.measure(now);
@@ -89,6 +96,10 @@ impl Policy for Cubic {
                     let grown = SCALE * (elapsed - flat).powi(3) + self.most;
                     *rate = grown.min(2.0 * self.measured).max(LEAST_RATE);
                 }
+            }
+            // One cut for one burst: the others went out before anybody knew.
+            Ending::Rejected { .. } if self.rate.is_some() && sent_at < self.throttled_at => {
+                self.measure(now);
             }
             Ending::Rejected { .. } => {
                 self.measure(now);
@@ -102,6 +113,11 @@ impl Policy for Cubic {
             }
             _ => {}
         }
+    }
+
+    /// The limiter decides when; waiting out a pause as well would only make it slower.
+    fn comeback(&self, _now: Duration) -> Comeback {
+        Comeback::Queue
     }
 
     fn limit(&self) -> u32 {
