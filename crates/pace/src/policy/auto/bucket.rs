@@ -22,6 +22,8 @@ const CAREFUL_START: f64 = 6.0;
 const CAREFUL_HOLD: f64 = 2.0;
 /// How many requests are refilled before the next one after two rejections in a row.
 const DRY_WAIT: f64 = 1.5;
+/// A block of so many seconds costs more than a rejection is worth.
+const LONG_BLOCK: f64 = 5.0;
 /// Longest silence after rejections without an admission between them.
 const LONGEST_WAIT: f64 = 5.0;
 
@@ -41,6 +43,8 @@ pub(super) struct Bucket {
     wanted: f64,
     /// More than the usual may go out at once: what a silence has left over.
     credit: f64,
+    /// How much of what a silence should have left over there really was.
+    credit_share: f64,
     not_before: f64,
     last_admitted: f64,
     first_dry: Option<f64>,
@@ -141,6 +145,7 @@ impl Bucket {
             refilled_at: now,
             wanted: 1.0,
             credit: 0.0,
+            credit_share: 1.0,
             not_before: now,
             last_admitted: now,
             first_dry: None,
@@ -182,7 +187,7 @@ impl Bucket {
         let gained = (now - self.refilled_at) * self.pace();
         // What holds one request takes no two in a row, however long the wait before.
         let usual = match self.shape {
-            Shape::Sharp { .. } => 1.0,
+            Shape::Sharp { .. } | Shape::Careful { .. } => 1.0,
             _ => (0.05 * self.rate).max(1.2),
         };
         let depth = usual.max(self.wanted) + self.credit;
@@ -231,7 +236,8 @@ impl Bucket {
 
     /// What a silence of so many seconds has left in the bucket, at most `most`.
     pub(super) fn rested(&mut self, seconds: f64, most: f64) {
-        self.credit = (0.97 * self.rate * seconds).min(0.9 * most - 1.0).max(0.0);
+        self.credit =
+            self.credit_share * (0.97 * self.rate * seconds).min(0.9 * most - 1.0).max(0.0);
         self.balance = self.balance.max(self.credit);
     }
 
@@ -306,7 +312,12 @@ impl Bucket {
                     // What goes out before a rejection is known bounces too: the more that is, the
                     // more room is left and the longer until the next one.
                     let ahead = 1.0 + 0.25 * self.rate * bounce.patience;
-                    self.rate = (1.0 - 0.006 * ahead.sqrt().min(3.0)) * pace;
+                    let room = if bounce.block > LONG_BLOCK {
+                        0.15
+                    } else {
+                        0.006 * ahead.sqrt().min(3.0)
+                    };
+                    self.rate = (1.0 - room) * pace;
                     self.plateau *= ahead.min(5.0);
                 } else if self.admissions >= 4.0 {
                     self.rate = 0.98 * pace;
@@ -380,10 +391,16 @@ impl Bucket {
         let lost = bounce.lost(is_careful.then_some(self.rate));
         let is_small = self.is_small(start);
         let is_deep = matches!(self.shape, Shape::Deep { .. } | Shape::Trial { .. });
-        if lost > 1.0 && !is_careful {
+        // Right after a long block there was room for next to nothing.
+        let after_rest = bounce.after_rest.map_or(f64::INFINITY, |(_, accepted)| accepted);
+        let is_at_once = bounce.block > LONG_BLOCK && after_rest < 3.0;
+        if is_at_once {
+            self.credit_share = 0.0;
+        }
+        if (lost > 1.0 || is_at_once) && !is_careful {
             // The block is longer than a bucket needs that was emptied at once.
             self.shape = Shape::Careful { is_found: false };
-            self.rate = self.rate.min(CAREFUL_START * start.accepted.max(1.0) / bounce.block);
+            self.rate = CAREFUL_START * start.accepted.max(1.0) / bounce.block;
             self.admissions = 0.0;
         } else if is_deep && is_small {
             self.shape = Shape::Sharp { misses: 0 };

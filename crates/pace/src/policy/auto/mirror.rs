@@ -13,6 +13,11 @@ const GAIN: f64 = 0.4;
 const RATE_GAIN: f64 = 0.3;
 /// A window has surely ended so long after its end.
 const AFTER_END: f64 = 0.01;
+/// A bucket of fewer requests is tiny: what is left in it is nearly always nothing.
+const TINY: f64 = 5.0;
+/// How much one response counts towards the share of surprises, and which share ends the trust.
+const SURPRISE: f64 = 0.03;
+const TOO_SURPRISING: f64 = 0.35;
 /// Longer waits are cut short by a request that sees for itself.
 const PATIENCE_S: f64 = 30.0;
 /// Above this a count in round thousands is taken to be rounded.
@@ -29,6 +34,13 @@ pub(super) struct Stamp {
     is_valid: bool,
 }
 
+impl Stamp {
+    /// The same for a request that was rejected, and so has not spent anything.
+    pub(super) fn unspent(self) -> Stamp {
+        Stamp { spent: self.spent - self.cost, ..self }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Mirror {
     dimension: Dimension,
@@ -36,6 +48,8 @@ pub(super) struct Mirror {
     state: Option<State>,
     /// Everything ever charged.
     spent: f64,
+    /// The share of late responses that were rejections which the copy should have prevented.
+    surprises: f64,
 }
 
 #[derive(Debug)]
@@ -76,7 +90,7 @@ enum Boundary {
 
 impl Mirror {
     pub(super) fn new(dimension: Dimension) -> Mirror {
-        Mirror { dimension, state: None, spent: 0.0 }
+        Mirror { dimension, state: None, spent: 0.0, surprises: 0.0 }
     }
 
     pub(super) fn dimension(&self) -> Dimension {
@@ -127,6 +141,13 @@ impl Mirror {
         }
     }
 
+    /// A request was answered.
+    pub(super) fn answered(&mut self) {
+        if self.surprises <= TOO_SURPRISING {
+            self.surprises *= 1.0 - SURPRISE;
+        }
+    }
+
     /// What was charged was too much by this.
     pub(super) fn refund(&mut self, amount: f64) {
         self.spent -= amount;
@@ -138,13 +159,18 @@ impl Mirror {
 
     /// A response to a request that went out at `sent_at` says something.
     pub(super) fn observe(&mut self, now: f64, sent_at: f64, stamp: Stamp, reading: &Reading) {
+        if self.surprises > TOO_SURPRISING {
+            return;
+        }
         let reset = reading.reset.map(|reset| {
             let reset = reset.as_secs_f64();
             // A date means the same whenever it is read; a duration counts from the sending.
             if reading.coarse { reset + now - sent_at } else { reset }
         });
-        // Counts in thousands say too little about a bucket of a few thousands.
-        if reading.coarse && stamp.cost > 1.0 && reading.limit < 8.0 * ROUNDED {
+        // Counts in thousands say too little about a bucket of a few thousands, and whole seconds
+        // too little about one of a few requests.
+        let too_small = if stamp.cost > 1.0 { 8.0 * ROUNDED } else { TINY };
+        if reading.coarse && reading.limit < too_small {
             return;
         }
         let used = reading.limit - reading.remaining;
@@ -200,7 +226,7 @@ impl Mirror {
             error - error.clamp(-0.5 * ROUNDED, 0.5 * ROUNDED)
         } else {
             // Counts are rounded down, and so half a unit short on average.
-            let half = if reading.limit < 5.0 { 0.0 } else { 0.5_f64.min(stamp.cost / 2.0) };
+            let half = if reading.limit < TINY { 0.0 } else { 0.5_f64.min(stamp.cost / 2.0) };
             GAIN * (reading.remaining + half - expected)
         };
         state.balance = (state.balance + error).min(state.limit);
@@ -209,7 +235,7 @@ impl Mirror {
             state.rate += 0.005 * (told - state.rate);
         }
         // The rest of a tiny bucket says nothing.
-        if reading.limit >= 5.0 {
+        if reading.limit >= TINY {
             state.adapt_rate(error / GAIN, now - sent_at);
         }
         // Nearly full, while we held back because it seemed half empty.
@@ -237,6 +263,13 @@ impl Mirror {
         stamp: Stamp,
         reading: &Reading,
     ) -> bool {
+        if self.state.is_some() {
+            self.surprises += SURPRISE * (1.0 - self.surprises);
+            if self.surprises > TOO_SURPRISING {
+                // Whatever these headers mean, it is not this.
+                self.state = None;
+            }
+        }
         let Some(state) = &mut self.state else { return false };
         let rounding = if state.is_rounded { 0.5 * ROUNDED } else { 0.0 };
         // What an answer costs is only estimated, and can be more than was left.
@@ -252,13 +285,17 @@ impl Mirror {
                 let measured = (refilled + stamp.cost) / elapsed;
                 state.rate = state.rate.min(0.5 * (state.rate + measured));
             }
-            if reading.limit < 5.0 {
+            if reading.limit < TINY {
                 state.rate *= 0.97;
             }
         }
         state.empty_at = Some((sent_at, stamp.spent - stamp.cost));
         let since = self.spent - stamp.spent;
-        let left = reading.remaining - since + state.rate * (now - sent_at);
+        let refilled = match state.window {
+            Boundary::Window { .. } => 0.0,
+            _ => state.rate * (now - sent_at),
+        };
+        let left = reading.remaining - since + refilled;
         state.balance = state.balance.min(left);
         true
     }
@@ -306,7 +343,8 @@ impl State {
             Boundary::Unknown { end: first_end, used: first_used } => {
                 // A bucket's reset grows with what was used.
                 let grown = (used - *first_used) / self.rate.max(1e-9);
-                if used > 2.0 * *first_used && grown > 2.0 * tolerance {
+                let is_telling = grown > if is_coarse { 4.0 } else { 2.0 } * tolerance;
+                if used > 2.0 * *first_used && is_telling {
                     self.window = if (end - *first_end).abs() < tolerance {
                         Boundary::Window { end, length: 0.0, next_probe: end }
                     } else {

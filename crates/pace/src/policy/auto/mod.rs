@@ -29,7 +29,7 @@ use knee::Knee;
 use ledger::{Ledger, Purpose, Sent};
 use levels::Levels;
 use marks::{Marks, Unit};
-use mirror::Mirror;
+use mirror::{Mirror, Stamp};
 use ramp::Ramp;
 use std::time::Duration;
 use window::{Finding, Search, Window};
@@ -404,6 +404,7 @@ impl Auto {
         match ending {
             Ending::Answered { clean, quota, usage } => {
                 self.explained = 0;
+                self.mirrors.iter_mut().for_each(Mirror::answered);
                 if let Some(usage) = usage {
                     self.given.settle(cost, *usage);
                     for mirror in &mut self.mirrors {
@@ -440,6 +441,7 @@ impl Auto {
             }
             Ending::Rejected { quota } => {
                 self.breaker.responded(now, sent.at);
+                let sent = Sent { stamps: sent.stamps.map(Stamp::unspent), ..sent };
                 self.refund(cost);
                 self.observe(now, &sent, quota);
                 if self.explain(now, &sent, quota) {
