@@ -1,0 +1,96 @@
+//! The whole probe against the simulated provider, in virtual time.
+
+use super::*;
+use crate::{ClientConfig, ModelConfig};
+use bakeoff_sim::Profile;
+
+/// A client whose simulated models have that profile.
+fn client(profile: &str) -> Client {
+    let text = format!("[[profile]]\n{profile}\n");
+    let profile = Profile::parse_file_text(&text).unwrap().remove(0);
+    let simulator = bakeoff_sim::Config { profile: Some(profile), ..Default::default() };
+    Client::new(ClientConfig { simulator, ..ClientConfig::default() })
+}
+
+fn model() -> Model {
+    Model::resolve(&ModelConfig::named("sim", "echo"), &|_| None).unwrap()
+}
+
+async fn probed_with(profile: &str, config: ProbeConfig) -> ProbeReport {
+    probe(&client(profile), &model(), &config, &mut |_| {}).await.unwrap()
+}
+
+async fn probed(profile: &str) -> ProbeReport {
+    probed_with(profile, ProbeConfig::default()).await
+}
+
+fn is_near(found: f64, truth: f64) -> bool {
+    (found / truth - 1.0).abs() <= 0.1
+}
+
+/// How many of these calls are rejected with the settings that were recommended.
+async fn rejections(profile: &str, advice: Advice, calls: u64) -> u64 {
+    let client = client(profile);
+    let model = model().with_limits(advice.limits());
+    let config = ProbeConfig::default();
+    let contexts: Vec<CallContext<'_>> = (0..calls).map(|_| CallContext::default()).collect();
+    let mut all: FuturesUnordered<_> = (0..calls)
+        .zip(&contexts)
+        .map(|(number, context)| client.call(&model, config.request(number), context))
+        .collect();
+    while let Some(call) = all.next().await {
+        call.unwrap();
+    }
+    client.simulator.stats().refused.get(&429).copied().unwrap_or(0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn caps_are_found_and_kept_below() {
+    let latencies = [
+        "latency = { kind = \"fixed\", ms = 300 }",
+        "latency = { kind = \"fixed\", ms = 20 }",
+        "latency = { kind = \"lognormal\", median_ms = 800, sigma = 0.5 }",
+    ];
+    for latency in latencies {
+        for cap in [1, 2, 3, 5, 12, 20, 40] {
+            for reject in [0, 10] {
+                let profile = format!("{latency}\nconcurrency = {cap}\nreject_ms = {reject}");
+                let report = probed(&profile).await;
+                let Limit::Cap { connections } = report.limit else {
+                    panic!("{profile}: {report:#?}")
+                };
+                assert!(is_near(connections, f64::from(cap)), "{profile}: {report:#?}");
+                assert!(report.requests <= 300);
+                let advice = report.advice.unwrap();
+                assert_eq!(rejections(&profile, advice, 300).await, 0, "{profile}: {advice}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rates_are_found_and_kept_below() {
+    let limits = [
+        (5.0, "requests = { rate_per_s = 5, burst = 5 }"),
+        (2.0, "requests = { rate_per_s = 2, burst = 1 }"),
+        (20.0, "requests = { rate_per_s = 20, burst = 20 }"),
+        (20.0, "requests = { rate_per_s = 20, burst = 20 }\nheaders = \"openai\""),
+        (20.0, "requests = { rate_per_s = 20, burst = 20 }\nheaders = \"anthropic\"\nretry_after = \"ceil\""),
+        (5.0, "requests = { rate_per_s = 5, burst = 5 }\nretry_after = \"exact\""),
+        (50.0, "requests = { rate_per_s = 50, burst = 5 }"),
+        (5.0, "window = { requests = 50, seconds = 10 }"),
+        (5.0, "window = { requests = 50, seconds = 10, phase_s = 6 }\nretry_after = \"ceil\""),
+        (10.0, "window = { requests = 10, seconds = 1 }"),
+    ];
+    for latency in [300, 100, 30] {
+        for (rate, limit) in limits {
+            let profile =
+                format!("latency = {{ kind = \"fixed\", ms = {latency} }}\nreject_ms = 2\n{limit}");
+            let report = probed(&profile).await;
+            let Limit::Rate { per_second } = report.limit else { panic!("{profile}: {report:#?}") };
+            assert!(is_near(per_second, rate), "{profile}: {report:#?}");
+            let advice = report.advice.unwrap();
+            assert_eq!(rejections(&profile, advice, 120).await, 0, "{profile}: {advice}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What do the rejections depend on: how many are in flight, or how many per time?
+//!
+//! A cap rejects when, and only when, so many are in flight: every rejection falls into a moment
+//! as crowded as the most crowded one ever accepted. A rate rejects at other times too, as soon as
+//! the first burst is over. How often it accepts while it is asked too often is the rate itself,
+//! however hard it is asked.
+
+use super::sample::{Sample, quantile, usual_latency};
+
+/// Accepted requests that a rate is measured over: one more or less is then 4 %.
+const ENOUGH: usize = 24;
+
+/// What is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Verdict {
+    /// Not enough to say.
+    Unclear,
+    /// So many may be in flight.
+    Cap(f64),
+    /// So many per second, in batches that lie at most so many seconds apart.
+    Rate { per_second: f64, stretch: f64 },
+}
+
+/// Looks at samples in the order of their sending. Only what was over before `horizon`, when the
+/// oldest request still in flight was sent, can be judged: later moments are not counted fully yet.
+pub(super) fn judge(samples: &[Sample], horizon: f64, is_final: bool) -> Verdict {
+    let seen: Vec<Sample> = samples.iter().copied().filter(|s| s.sent < horizon).collect();
+    let answered: Vec<Sample> = seen.iter().copied().filter(Sample::is_answered).collect();
+    let rejected: Vec<Sample> =
+        seen.iter().copied().filter(|s| s.is_rejected() && s.ended < horizon).collect();
+    let (Some(latency), Some(first)) = (usual_latency(&answered), rejected.first()) else {
+        return Verdict::Unclear;
+    };
+    let crowds: Vec<f64> = rejected.iter().map(|r| crowd(&answered, r)).collect();
+    let most = most_at_once(&answered);
+    // Before the first answers are back, a burst and a cap look the same.
+    let turned = first.sent + 0.9 * latency;
+    let late: Vec<f64> = (rejected.iter().zip(&crowds))
+        .filter(|(r, _)| r.sent > turned)
+        .map(|(_, crowd)| *crowd)
+        .collect();
+    let slack = (0.06 * most).max(1.0);
+    let lonely = late.iter().filter(|crowd| **crowd < most - slack).count();
+    let since_first = answered.iter().filter(|s| s.sent > first.sent).count() as f64;
+    if late.len() >= 3 && lonely as f64 > 0.3 * late.len() as f64 {
+        return rate(&seen, if is_final { 3 } else { ENOUGH });
+    }
+    if late.len() >= 3 && since_first >= most + 3.0 || is_final && late.is_empty() {
+        let usual = quantile(crowds.into_iter(), 0.5).unwrap_or(most);
+        return Verdict::Cap(usual.min(most).max(1.0));
+    }
+    if is_final { rate(&seen, 3) } else { Verdict::Unclear }
+}
+
+/// Accepted requests that were in flight while this one was.
+fn crowd(answered: &[Sample], rejected: &Sample) -> f64 {
+    let overlaps = |s: &&Sample| s.sent <= rejected.ended && s.ended > rejected.sent;
+    answered.iter().filter(overlaps).count() as f64
+}
+
+/// The most accepted requests that were in flight together.
+pub(super) fn most_at_once(answered: &[Sample]) -> f64 {
+    let mut edges: Vec<(f64, i32)> =
+        answered.iter().flat_map(|s| [(s.sent, 1), (s.ended, -1)]).collect();
+    // Ends before beginnings: one that begins when another ends takes its place.
+    edges.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+    let mut now = 0;
+    let most = edges.iter().map(|(_, step)| {
+        now += step;
+        now
+    });
+    f64::from(most.max().unwrap_or(0))
+}
+
+/// Accepted requests over time, from the beginning of one batch to the beginning of another. A
+/// batch begins with the first accepted request after a rejection, when a bucket has just enough
+/// for one, and a window has just opened.
+fn rate(seen: &[Sample], enough: usize) -> Verdict {
+    let mut starts: Vec<(f64, usize)> = Vec::new();
+    let (mut accepted, mut was_rejected, mut shut_since) = (0, false, None);
+    let mut stretch: f64 = 0.0;
+    for sample in seen {
+        if sample.is_rejected() {
+            was_rejected = true;
+            shut_since.get_or_insert(sample.sent);
+        } else if sample.is_answered() {
+            if was_rejected {
+                starts.push((sample.sent, accepted));
+                was_rejected = false;
+                let shut = shut_since.take().map_or(0.0, |since| sample.sent - since);
+                stretch = stretch.max(shut);
+            }
+            accepted += 1;
+        }
+    }
+    let Some((end, last)) = starts.last().copied() else { return Verdict::Unclear };
+    // The latest stretch that is long enough: at the beginning the asking may have been too slow.
+    let start = starts.iter().rev().find(|(_, before)| last - before >= enough);
+    match start {
+        Some((start, before)) if end > *start => {
+            let per_second = (last - before) as f64 / (end - start);
+            Verdict::Rate { per_second, stretch }
+        }
+        _ => Verdict::Unclear,
+    }
+}
