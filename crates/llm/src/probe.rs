@@ -237,6 +237,9 @@ impl Books {
                         self.longest_wait = self.longest_wait.max(quota.retry_after);
                         let wait = quota.retry_after.map(|wait| wait.as_secs_f64());
                         let reset = until_full(&quota);
+                        if quota.readings.iter().any(|reading| reading.remaining < 1.0) {
+                            search.told_of_a_rate();
+                        }
                         search.ended(now, number, Outcome::Rejected, wait, reset);
                     }
                     ErrorKind::Transient | ErrorKind::Timeout | ErrorKind::MalformedResponse => {

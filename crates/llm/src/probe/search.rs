@@ -137,6 +137,8 @@ pub(super) struct Search {
     /// The longest time for which everything was rejected.
     stretch: f64,
     confirmations: u32,
+    /// The provider has said so, or a cap has been refuted.
+    is_rate: bool,
     pub(super) levels: Vec<Level>,
     pub(super) limit: Limit,
     pub(super) is_confirmed: bool,
@@ -159,6 +161,7 @@ impl Search {
             full_at: 0.0,
             stretch: 0.0,
             confirmations: 0,
+            is_rate: false,
             levels: Vec::new(),
             limit: Limit::Unknown,
             is_confirmed: false,
@@ -235,6 +238,11 @@ impl Search {
         }
     }
 
+    /// The provider says that what was rejected is limited per time.
+    pub(super) fn told_of_a_rate(&mut self) {
+        self.is_rate = true;
+    }
+
     /// Ends the probe, with what is known.
     pub(super) fn end(&mut self, stop: Stop) {
         self.stop.get_or_insert(stop);
@@ -303,7 +311,7 @@ impl Search {
         let mut all: Vec<Sample> = self.evidence.iter().chain(&self.samples).copied().collect();
         all.sort_by(|one, other| one.sent.total_cmp(&other.sent));
         let horizon = self.flying.values().copied().fold(f64::INFINITY, f64::min);
-        judge(&all, horizon, is_final)
+        judge(&all, horizon, self.is_rate, is_final)
     }
 
     fn close_level(&mut self, now: f64) {
@@ -394,7 +402,14 @@ impl Search {
             self.is_confirmed = level.accepted > 0 && self.stop.is_none();
             return Stage::Over;
         }
+        self.evidence.append(&mut self.samples.clone());
         match &mut self.limit {
+            // Rejected again although fewer were in flight: it never was a cap.
+            Limit::Cap { connections } if self.confirmations > 0 || *connections < 2.0 => {
+                self.is_rate = true;
+                let most = *connections as u32;
+                return Stage::Measure(Round::new(now, most + 2, self.latency() / 4.0));
+            }
             Limit::Cap { connections } => *connections = (*connections * 0.9).max(1.0),
             Limit::Rate { per_second } => *per_second *= 0.9,
             _ => {}
@@ -473,6 +488,11 @@ impl Round {
             }
             self.accepted += self.sent;
             self.shut_since = None;
+            // Nothing is rejected any more: these are not enough to find the limit.
+            if self.accepted > 2 * self.most {
+                self.most += self.most / 2;
+                self.accepted = self.accepted.min(self.most);
+            }
             self.size = (self.size * 2).min(self.most);
             self.sent = 0;
         }

@@ -23,7 +23,8 @@ pub(super) enum Verdict {
 
 /// Looks at samples in the order of their sending. Only what was over before `horizon`, when the
 /// oldest request still in flight was sent, can be judged: later moments are not counted fully yet.
-pub(super) fn judge(samples: &[Sample], horizon: f64, is_final: bool) -> Verdict {
+/// `is_rate` when it is known to be one.
+pub(super) fn judge(samples: &[Sample], horizon: f64, is_rate: bool, is_final: bool) -> Verdict {
     let seen: Vec<Sample> = samples.iter().copied().filter(|s| s.sent < horizon).collect();
     let answered: Vec<Sample> = seen.iter().copied().filter(Sample::is_answered).collect();
     let rejected: Vec<Sample> =
@@ -39,10 +40,10 @@ pub(super) fn judge(samples: &[Sample], horizon: f64, is_final: bool) -> Verdict
         .filter(|(r, _)| r.sent > turned)
         .map(|(_, crowd)| *crowd)
         .collect();
-    let slack = (0.06 * most).max(1.0);
+    let slack = if most < 5.0 { 0.5 } else { (0.06 * most).max(1.0) };
     let lonely = late.iter().filter(|crowd| **crowd < most - slack).count();
     let since_first = answered.iter().filter(|s| s.sent > first.sent).count() as f64;
-    if late.len() >= 3 && lonely as f64 > 0.3 * late.len() as f64 {
+    if is_rate || late.len() >= 3 && lonely as f64 > 0.3 * late.len() as f64 {
         return rate(&seen, if is_final { 3 } else { ENOUGH });
     }
     if late.len() >= 3 && since_first >= most + 3.0 || is_final && late.is_empty() {
@@ -77,20 +78,19 @@ pub(super) fn most_at_once(answered: &[Sample]) -> f64 {
 /// for one, and a window has just opened.
 fn rate(seen: &[Sample], enough: usize) -> Verdict {
     let mut starts: Vec<(f64, usize)> = Vec::new();
-    let (mut accepted, mut was_rejected, mut shut_since) = (0, false, None);
+    let mut bounces: Vec<f64> = seen.iter().filter(|s| s.is_rejected()).map(|s| s.ended).collect();
+    bounces.sort_by(f64::total_cmp);
+    let mut bounces = bounces.into_iter().peekable();
     let mut stretch: f64 = 0.0;
-    for sample in seen {
-        if sample.is_rejected() {
-            was_rejected = true;
-            shut_since.get_or_insert(sample.sent);
-        } else if sample.is_answered() {
-            if was_rejected {
-                starts.push((sample.sent, accepted));
-                was_rejected = false;
-                let shut = shut_since.take().map_or(0.0, |since| sample.sent - since);
-                stretch = stretch.max(shut);
-            }
-            accepted += 1;
+    for (before, sample) in seen.iter().filter(|s| s.is_answered()).enumerate() {
+        // Those that went out before the rejection was back belong to the old batch.
+        let mut shut_since = None;
+        while let Some(bounce) = bounces.next_if(|bounce| *bounce <= sample.sent) {
+            shut_since.get_or_insert(bounce);
+        }
+        if let Some(since) = shut_since {
+            starts.push((sample.sent, before));
+            stretch = stretch.max(sample.sent - since);
         }
     }
     let Some((end, last)) = starts.last().copied() else { return Verdict::Unclear };
