@@ -7,8 +7,8 @@
 
 use super::sample::{Sample, quantile, usual_latency};
 
-/// Accepted requests that a rate is measured over: one more or less is then 4 %.
-const ENOUGH: usize = 24;
+/// Accepted requests that a rate is measured over: one more or less is then 3 %.
+const ENOUGH: usize = 30;
 
 /// What is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
