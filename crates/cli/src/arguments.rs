@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use bakeoff_core::NanoDollars;
 use bakeoff_stats::Threshold;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::IpAddr;
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     List(ListArguments),
     /// Look at how the calls of a run went out
     Trace(TraceArguments),
+    /// Find out how much of a model can be used, by calling it until it rejects calls
+    Probe(ProbeArguments),
     /// Print the JSON Schema of bakeoff.toml
     Schema,
     /// Serve the simulated provider over HTTP, in OpenAI's and Anthropic's formats
@@ -194,6 +197,49 @@ pub(crate) struct StoredRunArguments {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = PROBE_EXAMPLES)]
+pub(crate) struct ProbeArguments {
+    /// `provider/model`, or with --suite the name of a table under [models]
+    pub(crate) model: String,
+    /// The suite that names the model: a file, or a folder with a bakeoff.toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suite: Option<PathBuf>,
+    /// Another address than the provider's
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Most requests
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_requests: u32,
+    /// Most dollars; needs a model whose price is known
+    #[arg(long, value_name = "DOLLARS")]
+    pub(crate) max_cost: Option<NanoDollars>,
+    /// Most seconds, apart from the last answers
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
+    pub(crate) max_seconds: Duration,
+    /// Most requests in flight
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) max_connections: u32,
+    /// What is sent, followed by a number; make it as long as what you are going to send
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
+    /// Most tokens of an answer
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: u64,
+    /// Spend without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// One JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const PROBE_EXAMPLES: &str = "\
+Examples:
+  bakeoff probe openai/gpt-4o-mini --max-cost 0.05
+  bakeoff probe quick --suite bakeoff.toml
+  bakeoff probe openai/my-model --base-url http://localhost:8000/v1 --yes";
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
