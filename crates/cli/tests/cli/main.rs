@@ -7,6 +7,7 @@ mod clients;
 mod docs;
 mod faults;
 mod pacing;
+mod probe;
 mod runs;
 mod secrets;
 mod support;

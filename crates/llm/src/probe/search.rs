@@ -182,7 +182,12 @@ impl Search {
                 self.close_level(now);
                 continue;
             }
-            if self.sent >= self.bounds.max_requests {
+            if let Stage::Confirm { requests, .. } = self.stage
+                && self.sent_here >= requests.max(1)
+            {
+                // It was made as long as it could be, so that its end is no early one.
+                self.is_closing = true;
+            } else if self.sent >= self.bounds.max_requests {
                 self.end(Stop::Requests);
             } else if self.not_before.max(now) >= self.bounds.max_seconds {
                 self.end(Stop::Time);

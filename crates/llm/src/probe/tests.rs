@@ -116,3 +116,79 @@ fn summary(report: &ProbeReport, rejected: u64) -> String {
         report.seconds
     )
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_reached_is_said_and_headers_help() {
+    let latency = "latency = { kind = \"fixed\", ms = 100 }";
+    let config = ProbeConfig { max_connections: 16, ..ProbeConfig::default() };
+    let report = probed_with(latency, config.clone()).await;
+    assert_eq!(report.limit, Limit::NotReached { connections: 16 });
+    let line = report.advice.unwrap().to_string();
+    assert_eq!(line, "limits = { strategy = \"fixed\", connections = 16 }");
+
+    let minute = "requests = { rate_per_s = 10, burst = 600 }\nheaders = \"openai\"";
+    let report = probed_with(&format!("{latency}\n{minute}"), config).await;
+    let limits = report.advice.unwrap().limits();
+    assert!((560..=580).contains(&limits.rpm.unwrap()), "{limits:?}");
+    assert!(is_near(report.told[0].per_minute().unwrap(), 600.0), "{:?}", report.told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_only_gets_slower_has_a_knee() {
+    let profile = "latency = { kind = \"fixed\", ms = 100 }\nknee = { k = 10 }";
+    let report = probed(profile).await;
+    let Limit::Knee { connections } = report.limit else { panic!("{report:#?}") };
+    assert!((7.0..=18.0).contains(&connections), "{connections}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bounds_are_kept_and_named() {
+    let latency = "latency = { kind = \"fixed\", ms = 100 }";
+    let usual = ProbeConfig::default;
+    let few = probed_with(latency, ProbeConfig { max_requests: 20, ..usual() }).await;
+    assert_eq!((few.requests, few.stop), (20, Some(Stop::Requests)));
+    assert_eq!(few.limit, Limit::NotReached { connections: 4 });
+
+    let time = Duration::from_millis(450);
+    let short = probed_with(latency, ProbeConfig { max_time: time, ..usual() }).await;
+    assert_eq!(short.stop, Some(Stop::Time));
+    assert!(short.seconds < 0.7, "{}", short.seconds);
+
+    let prices = bakeoff_core::Prices {
+        input: NanoDollars(1_000_000_000),
+        output: NanoDollars(1_000_000_000),
+        ..bakeoff_core::Prices::default()
+    };
+    let config = ModelConfig { prices: Some(prices), ..ModelConfig::named("sim", "echo") };
+    let priced = Model::resolve(&config, &|_| None).unwrap();
+    let most = NanoDollars(1_000_000);
+    let config = ProbeConfig { max_cost: Some(most), ..usual() };
+    let report = probe(&client(latency), &priced, &config, &mut |_| {}).await.unwrap();
+    assert_eq!(report.stop, Some(Stop::Cost));
+    assert!(report.cost.unwrap().0 > 0 && report.cost.unwrap().0 <= most.0, "{report:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_work_at_all_ends_the_probe() {
+    let latency = "latency = { kind = \"fixed\", ms = 100 }";
+    let quota = probed(&format!("{latency}\ndaily_quota = 9")).await;
+    assert_eq!(quota.stop, Some(Stop::Quota));
+    let down = probed(&format!("{latency}\noutages = [{{ from_s = 1, to_s = 9000 }}]")).await;
+    assert_eq!(down.stop, Some(Stop::Failures), "{down:#?}");
+    let client = client(latency);
+    let wrong = Model::resolve(&ModelConfig::named("sim", "fault-401"), &|_| None).unwrap();
+    let error = probe(&client, &wrong, &ProbeConfig::default(), &mut |_| {}).await.unwrap_err();
+    assert_eq!(error.failure.kind, ErrorKind::Auth);
+    assert_eq!(client.simulator.stats().requests, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_while_the_provider_asks_for_silence() {
+    // A minute each time: three rejections at once are two minutes of silence.
+    let profile = "latency = { kind = \"fixed\", ms = 100 }\nretry_after = \"60s\"\n\
+                   requests = { rate_per_s = 1, burst = 5 }";
+    let report = probed(profile).await;
+    assert_eq!(report.longest_wait, Some(Duration::from_secs(60)));
+    let rejected: u32 = report.levels.iter().map(|level| level.rejected).sum();
+    assert!(rejected <= 12, "{}", summary(&report, 0));
+}
