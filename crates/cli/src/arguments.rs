@@ -294,6 +294,36 @@ pub(crate) struct BenchArguments {
 pub(crate) enum Bench {
     /// A run over loopback HTTP beside a bare loop that makes the same calls
     Engine(EngineArguments),
+    /// What a permit costs while many wait, beside tokio's semaphore
+    Permits(PermitsArguments),
+    /// Very many requests in flight at once, over loopback HTTP
+    Flight(FlightArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PermitsArguments {
+    /// How many always wait
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) waiting: u32,
+    /// Permits that are granted, for each strategy
+    #[arg(long, value_name = "N", default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) permits: u64,
+    /// The figures as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FlightArguments {
+    /// Requests, all in flight at once
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) requests: u32,
+    /// Milliseconds that every answer takes
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    pub(crate) latency_ms: u32,
+    /// The figures as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
