@@ -1,8 +1,6 @@
 //! `bakeoff bench`.
 
-use crate::arguments::{
-    Bench, BenchArguments, EngineArguments, FlightArguments, PermitsArguments,
-};
+use crate::arguments::{Bench, BenchArguments, EngineArguments, FlightArguments, PermitsArguments};
 use crate::printer::{Printer, chain};
 use bakeoff_bench::{
     EngineConfig, EngineReport, FlightConfig, FlightReport, PermitConfig, PermitsReport, engine,
@@ -47,10 +45,7 @@ fn permits_lines(report: &PermitsReport, config: &PermitConfig) -> Vec<String> {
     let semaphore = report.semaphore_micros;
     let mut lines = vec![
         format!("{} waiting, {} permits: microseconds of CPU each", config.waiting, config.permits),
-        format!(
-            "{:<16} {:>10} {:>8} {:>17}",
-            "strategy", "scheduler", "pool", "pool / semaphore"
-        ),
+        format!("{:<16} {:>10} {:>8} {:>17}", "strategy", "scheduler", "pool", "pool / semaphore"),
     ];
     lines.extend(report.rows.iter().map(|row| {
         let (scheduler, pool) = (row.scheduler_micros, row.pool_micros);

@@ -75,9 +75,7 @@ fn model(arguments: &ProbeArguments, printer: &Printer) -> Result<Model, ExitCod
     };
     let config = match (named, arguments.model.split_once('/')) {
         (Some(config), _) => config,
-        (None, Some((provider, model))) if !model.is_empty() => {
-            ModelConfig::named(provider, model)
-        }
+        (None, Some((provider, model))) if !model.is_empty() => ModelConfig::named(provider, model),
         (None, _) => {
             let hint = "write provider/model such as `openai/gpt-4o-mini`, or `--suite FILE` for a \
                         table under its [models]";

@@ -1,6 +1,8 @@
 //! Limits: what can be set, what happens with them, and what can be seen of it.
 
-use crate::support::{Provider, Ran, Workplace, profiled as provider, stats, suite_of as workplace};
+use crate::support::{
+    Provider, Ran, Workplace, profiled as provider, stats, suite_of as workplace,
+};
 use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};

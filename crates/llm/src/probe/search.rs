@@ -87,15 +87,9 @@ pub enum Stop {
 
 #[derive(Debug, Clone, Copy)]
 enum Stage {
-    Ramp {
-        connections: u32,
-    },
+    Ramp { connections: u32 },
     Measure(Round),
-    Confirm {
-        connections: u32,
-        spacing: Option<f64>,
-        requests: u32,
-    },
+    Confirm { connections: u32, spacing: Option<f64>, requests: u32 },
     Over,
 }
 

@@ -75,7 +75,10 @@ async fn rates_are_found_and_kept_below() {
         (2.0, "requests = { rate_per_s = 2, burst = 1 }"),
         (20.0, "requests = { rate_per_s = 20, burst = 20 }"),
         (20.0, "requests = { rate_per_s = 20, burst = 20 }\nheaders = \"openai\""),
-        (20.0, "requests = { rate_per_s = 20, burst = 20 }\nheaders = \"anthropic\"\nretry_after = \"ceil\""),
+        (
+            20.0,
+            "requests = { rate_per_s = 20, burst = 20 }\nheaders = \"anthropic\"\nretry_after = \"ceil\"",
+        ),
         (5.0, "requests = { rate_per_s = 5, burst = 5 }\nretry_after = \"exact\""),
         (50.0, "requests = { rate_per_s = 50, burst = 5 }"),
         (5.0, "window = { requests = 50, seconds = 10 }"),
@@ -92,7 +95,8 @@ async fn rates_are_found_and_kept_below() {
                 Some(advice) => rejections(&profile, advice, 120).await,
                 None => 0,
             };
-            let is_right = matches!(report.limit, Limit::Rate { per_second } if is_near(per_second, rate));
+            let is_right =
+                matches!(report.limit, Limit::Rate { per_second } if is_near(per_second, rate));
             if !is_right || rejected > 0 {
                 wrong.push(format!("{profile}: {}", summary(&report, rejected)));
             }
