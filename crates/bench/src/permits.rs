@@ -6,7 +6,8 @@
 
 use crate::{Error, usage};
 use bakeoff_pace::{
-    AdaptiveBounds, Ask, Cost, Ending, Flight, Limits, Pool, Quota, Scheduler, Strategy,
+    AdaptiveBounds, Ask, Cost, Ending, Flight, Gate, Limits, Policy, Pool, Quota, Scheduler,
+    Strategy, View,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,9 +17,11 @@ use tokio::sync::Semaphore;
 
 /// Requests in flight where a strategy does not choose itself.
 const IN_FLIGHT: u32 = 100;
-/// A strategy that begins slowly, as `auto` does, is measured over what it grants in this time; its
-/// figure then holds the waking of its timer.
+/// No strategy is measured for longer.
 const LONGEST: Duration = Duration::from_secs(5);
+/// Virtual time that a strategy has worked before it is measured, and how long answers took then.
+const EXPERIENCE: Duration = Duration::from_secs(60);
+const LATENCY: Duration = Duration::from_millis(200);
 /// Virtual time between two answers.
 const BETWEEN_ANSWERS: Duration = Duration::from_micros(100);
 
@@ -72,6 +75,74 @@ pub fn permits(config: &PermitConfig) -> Result<PermitsReport, Error> {
     Ok(PermitsReport { rows: rows?, semaphore_micros })
 }
 
+/// The strategy after a while with a provider that allows so many in flight: how it begins is not
+/// what is measured.
+fn experienced(limits: Limits) -> Result<Box<dyn Policy>, Error> {
+    let mut policy = limits.policy(None)?;
+    let (mut now, mut number) = (Duration::ZERO, 0);
+    let mut flying: VecDeque<(Duration, Flight, bool)> = VecDeque::new();
+    let cost = Cost { input: 100, output: 50 };
+    while now < EXPERIENCE {
+        while let Some((_, flight, is_rejected)) = flying.pop_front_if(|(end, ..)| *end <= now) {
+            let rejected = Ending::Rejected { quota: Quota::default() };
+            let ending = if is_rejected { rejected } else { answered() };
+            policy.ended(view(now, flying.len()), flight, cost, &ending);
+        }
+        while flying.len() < 1000 && policy.gate(view(now, flying.len()), cost) == Gate::Open {
+            let is_rejected = flying.len() >= IN_FLIGHT as usize;
+            let flight = Flight(u64::MAX - number);
+            number += 1;
+            // Rejections take as long as answers, so that the order of ends is that of sends.
+            flying.push_back((now + LATENCY, flight, is_rejected));
+            policy.sent(view(now, flying.len()), flight, cost);
+        }
+        now += Duration::from_millis(1);
+    }
+    let left: Vec<Flight> = flying.drain(..).map(|(_, flight, _)| flight).collect();
+    for flight in left {
+        policy.ended(view(now, 0), flight, cost, &Ending::Dropped);
+    }
+    Ok(Box::new(Later { policy, by: now }))
+}
+
+fn view(now: Duration, in_flight: usize) -> View {
+    View { now, in_flight: u32::try_from(in_flight).unwrap_or(u32::MAX), waiting: 10_000 }
+}
+
+/// A strategy whose time began before the pool's.
+#[derive(Debug)]
+struct Later {
+    policy: Box<dyn Policy>,
+    by: Duration,
+}
+
+impl Later {
+    fn view(&self, view: View) -> View {
+        View { now: view.now + self.by, ..view }
+    }
+}
+
+impl Policy for Later {
+    fn gate(&mut self, view: View, cost: Cost) -> Gate {
+        match self.policy.gate(self.view(view), cost) {
+            Gate::Until(time) => Gate::Until(time.saturating_sub(self.by)),
+            gate => gate,
+        }
+    }
+
+    fn sent(&mut self, view: View, flight: Flight, cost: Cost) {
+        self.policy.sent(self.view(view), flight, cost);
+    }
+
+    fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending) {
+        self.policy.ended(self.view(view), flight, cost, ending);
+    }
+
+    fn limit(&self) -> u32 {
+        self.policy.limit()
+    }
+}
+
 fn micros_per_permit(permits: u64, before: Duration) -> f64 {
     usage::of_self().cpu.saturating_sub(before).as_secs_f64() * 1e6 / permits.max(1) as f64
 }
@@ -83,7 +154,7 @@ fn answered() -> Ending {
 
 /// Ask, tick, end, in a loop; as many wait at the end as at the start.
 fn scheduler(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
-    let mut scheduler = Scheduler::new(limits.policy(None)?);
+    let mut scheduler = Scheduler::new(experienced(limits)?);
     let ask = Ask { cost: Cost { input: 100, output: 50 }, ..Ask::default() };
     let ending = answered();
     let mut flying: VecDeque<Flight> = VecDeque::new();
@@ -136,7 +207,7 @@ where
 }
 
 fn pool(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
-    let pool = Pool::new("bench", limits)?;
+    let pool = Pool::with_policy("bench", experienced(limits)?);
     let most = config.permits;
     let started = Instant::now();
     on_one_thread(config, move |granted| {

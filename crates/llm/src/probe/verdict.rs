@@ -59,18 +59,29 @@ fn crowd(answered: &[Sample], rejected: &Sample) -> f64 {
     answered.iter().filter(overlaps).count() as f64
 }
 
-/// The most accepted requests that were in flight together.
+/// The most accepted requests that were in flight together for a noticeable time. When many answers
+/// come at once, some are in flight for the client when they are over for the provider; this lasts
+/// for moments only.
 pub(super) fn most_at_once(answered: &[Sample]) -> f64 {
+    let noticeable = 0.1 * usual_latency(answered).unwrap_or(0.0);
     let mut edges: Vec<(f64, i32)> =
         answered.iter().flat_map(|s| [(s.sent, 1), (s.ended, -1)]).collect();
     // Ends before beginnings: one that begins when another ends takes its place.
     edges.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
-    let mut now = 0;
-    let most = edges.iter().map(|(_, step)| {
-        now += step;
-        now
+    let mut seconds_at = vec![0.0; answered.len() + 1];
+    let mut now = 0_i32;
+    for pair in edges.windows(2) {
+        now += pair[0].1;
+        if let Some(seconds) = seconds_at.get_mut(now.unsigned_abs() as usize) {
+            *seconds += pair[1].0 - pair[0].0;
+        }
+    }
+    let mut above = 0.0;
+    let most = seconds_at.iter().rposition(|seconds| {
+        above += seconds;
+        above > noticeable
     });
-    f64::from(most.max().unwrap_or(0))
+    most.unwrap_or(0) as f64
 }
 
 /// Accepted requests over time, from the beginning of one batch to the beginning of another. A
