@@ -1,11 +1,11 @@
 //! A whole run over loopback HTTP, beside a bare loop that makes the same calls.
 
+use crate::provider::Provider;
+use crate::scratch::Scratch;
 use crate::{Error, bare, usage};
 use serde_json::json;
-use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// What to measure.
@@ -54,10 +54,13 @@ pub struct EngineReport {
 /// Measures.
 pub fn engine(config: &EngineConfig) -> Result<EngineReport, Error> {
     let folder = Scratch::new()?;
-    let provider = Provider::start(config)?;
+    let latency = config.latency_ms.to_string();
+    let provider = Provider::start(&config.program, &["--latency-ms", &latency])?;
+    // What is measured is the engine, not how it finds out how much it may do.
+    let limits = format!("strategy = \"fixed\", connections = {}", config.connections);
     let few_cases = (config.cases / 10).max(1);
-    let few = folder.write_suite("few", few_cases, &provider.base_url, config.connections)?;
-    let many = folder.write_suite("many", config.cases, &provider.base_url, config.connections)?;
+    let few = folder.write_suite("few", few_cases, &provider.base_url, &limits)?;
+    let many = folder.write_suite("many", config.cases, &provider.base_url, &limits)?;
     // Memory first: a child inherits the peak of this process, which the bare loop would raise.
     let run = |suite: &Path| run_suite(&config.program, suite);
     run(&few)?;
@@ -121,105 +124,4 @@ fn median(mut figures: Vec<Figures>) -> Figures {
 pub(crate) fn request_body(number: u32) -> String {
     let prompt = format!("Say the word w{number} and nothing else.");
     json!({"model": "sim/echo", "messages": [{"role": "user", "content": prompt}]}).to_string()
-}
-
-/// A folder that is gone afterwards.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Scratch, Error> {
-        let path = std::env::temp_dir().join(format!("bakeoff-bench-{}", std::process::id()));
-        fs::create_dir_all(&path).map_err(|source| Error::Io {
-            action: "create",
-            path: path.clone(),
-            source,
-        })?;
-        Ok(Scratch(path))
-    }
-
-    fn write_suite(
-        &self,
-        name: &str,
-        cases: u32,
-        base_url: &str,
-        connections: u32,
-    ) -> Result<PathBuf, Error> {
-        let folder = self.0.join(name);
-        let suite = format!(
-            r#"
-            [suite]
-            name = "{name}"
-            artifacts = "none"
-            cache = "none"
-            [models.echo]
-            provider = "openai"
-            model = "sim/echo"
-            base_url = "{base_url}"
-            limits = {{ connections = {connections} }}
-            [[target]]
-            name = "echo"
-            model = "echo"
-            prompt = "Say the word {{{{ word }}}} and nothing else."
-            [cases]
-            file = "cases.jsonl"
-            [[check]]
-            kind = "contains"
-            value = "{{{{ word }}}}"
-            "#
-        );
-        let write = || {
-            fs::create_dir_all(&folder)?;
-            fs::write(folder.join("bakeoff.toml"), &suite)?;
-            let mut file = std::io::BufWriter::new(fs::File::create(folder.join("cases.jsonl"))?);
-            for number in 0..cases {
-                writeln!(
-                    file,
-                    "{}",
-                    json!({"id": format!("case-{number}"), "word": format!("w{number}")})
-                )?;
-            }
-            file.flush()
-        };
-        write().map_err(|source| Error::Io { action: "write", path: folder.clone(), source })?;
-        Ok(folder)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What the system keeps in its folder for scratch is the system's business.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The simulated provider, a process of its own.
-struct Provider {
-    child: Child,
-    base_url: String,
-}
-
-impl Provider {
-    fn start(config: &EngineConfig) -> Result<Provider, Error> {
-        let error = |source| Error::Io { action: "run", path: config.program.clone(), source };
-        let mut child = Command::new(&config.program)
-            .args(["sim", "--port", "0", "--latency-ms", &config.latency_ms.to_string()])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(error)?;
-        let mut base_url = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut base_url).map_err(error)?;
-        }
-        let base_url = base_url.trim().to_owned();
-        let provider = Provider { child, base_url };
-        if provider.base_url.is_empty() { Err(Error::NoProvider) } else { Ok(provider) }
-    }
-}
-
-impl Drop for Provider {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

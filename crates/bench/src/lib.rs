@@ -5,10 +5,18 @@
 
 mod bare;
 mod engine;
+mod flight;
 pub mod pace;
+mod pace_http;
+mod permits;
+mod provider;
+mod scratch;
 mod usage;
 
 pub use engine::{EngineConfig, EngineReport, Figures, engine};
+pub use flight::{FlightConfig, FlightReport, flight};
+pub use pace_http::{HttpConfig, HttpRow, over_http};
+pub use permits::{PermitConfig, PermitRow, PermitsReport, permits};
 
 use std::path::PathBuf;
 
@@ -31,6 +39,15 @@ pub enum Error {
     /// The run under measurement failed.
     #[error("the measured run ended with {0}")]
     Run(std::process::ExitStatus),
+    /// The simulated provider did not say what it has counted.
+    #[error("the simulated provider cannot be asked what it has counted: {0}")]
+    Stats(String),
+    /// The measured run did not say how it ended.
+    #[error("the measured run did not say how it ended: {0}")]
+    Summary(String),
+    /// Limits that cannot be.
+    #[error(transparent)]
+    Limits(#[from] bakeoff_pace::LimitsError),
     /// The bare loop failed.
     #[error("the bare loop failed: {0}")]
     Bare(String),

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use bakeoff_bench::pace::Contender;
+use bakeoff_core::NanoDollars;
 use bakeoff_stats::Threshold;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::IpAddr;
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     List(ListArguments),
     /// Look at how the calls of a run went out
     Trace(TraceArguments),
+    /// Find out how much of a model can be used, by calling it until it rejects calls
+    Probe(ProbeArguments),
     /// Print the JSON Schema of bakeoff.toml
     Schema,
     /// Serve the simulated provider over HTTP, in OpenAI's and Anthropic's formats
@@ -197,6 +200,49 @@ pub(crate) struct StoredRunArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = PROBE_EXAMPLES)]
+pub(crate) struct ProbeArguments {
+    /// `provider/model`, or with --suite the name of a table under [models]
+    pub(crate) model: String,
+    /// The suite that names the model: a file, or a folder with a bakeoff.toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suite: Option<PathBuf>,
+    /// Another address than the provider's
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Most requests
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_requests: u32,
+    /// Most dollars; needs a model whose price is known
+    #[arg(long, value_name = "DOLLARS")]
+    pub(crate) max_cost: Option<NanoDollars>,
+    /// Most seconds, apart from the last answers
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
+    pub(crate) max_seconds: Duration,
+    /// Most requests in flight
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) max_connections: u32,
+    /// What is sent, followed by a number; make it as long as what you are going to send
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
+    /// Most tokens of an answer
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: u64,
+    /// Spend without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// One JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const PROBE_EXAMPLES: &str = "\
+Examples:
+  bakeoff probe openai/gpt-4o-mini --max-cost 0.05
+  bakeoff probe quick --suite bakeoff.toml
+  bakeoff probe openai/my-model --base-url http://localhost:8000/v1 --yes";
+
+#[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// The folder of all runs
     #[arg(long, value_name = "DIR", default_value = "runs")]
@@ -251,6 +297,10 @@ pub(crate) enum Bench {
     Engine(EngineArguments),
     /// Schedulers side by side on simulated providers, in virtual time
     Pace(PaceArguments),
+    /// What a permit costs while many wait, beside tokio's semaphore
+    Permits(PermitsArguments),
+    /// Very many requests in flight at once, over loopback HTTP
+    Flight(FlightArguments),
 }
 
 #[derive(Debug, Args)]
@@ -274,7 +324,39 @@ pub(crate) struct PaceArguments {
     /// Most requests in flight, for all schedulers
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) ceiling: u32,
+    /// The default strategy over loopback HTTP instead, on three providers, in real time
+    #[arg(long, conflicts_with_all = ["profiles", "random", "policies"])]
+    pub(crate) http: bool,
+    /// Calls to each provider over HTTP
+    #[arg(long, value_name = "N", default_value_t = 2000, requires = "http", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) calls: u32,
     /// One JSON object per provider and scheduler
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PermitsArguments {
+    /// How many always wait
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) waiting: u32,
+    /// Permits that are granted, for each strategy
+    #[arg(long, value_name = "N", default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) permits: u64,
+    /// The figures as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FlightArguments {
+    /// Requests, all in flight at once
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) requests: u32,
+    /// Milliseconds that every answer takes
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    pub(crate) latency_ms: u32,
+    /// The figures as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

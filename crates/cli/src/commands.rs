@@ -5,6 +5,7 @@ pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod init;
 pub(crate) mod list;
+pub(crate) mod probe;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod sim;

@@ -23,6 +23,7 @@ fn main() -> std::process::ExitCode {
         Command::Run(arguments) => commands::run::run(*arguments),
         Command::List(arguments) => commands::list::run(&arguments, &printer),
         Command::Trace(arguments) => commands::trace::run(&arguments, &printer),
+        Command::Probe(arguments) => commands::probe::run(&arguments, &printer),
         Command::Schema => commands::schema::run(&printer),
         Command::Sim(arguments) => commands::sim::run(&arguments, &printer),
         Command::Cache(arguments) => commands::cache::run(&arguments, &printer),

@@ -31,7 +31,7 @@ pub use run::{Finished, Run, RunConfig, Stopper};
 pub use stored::{Entries, Traced, find_run, http_log, limit_log};
 pub use suite::{
     Artifacts, CacheScope, CheckSpec, ModelTarget, ProgramTarget, SUITE_FILE_NAME, Settings, Suite,
-    Target, TargetKind, schema,
+    Target, TargetKind, schema, suite_models,
 };
 pub use template::Template;
 pub use traffic::LiveHttp;

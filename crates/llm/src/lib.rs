@@ -28,6 +28,7 @@ mod memory;
 mod model;
 mod network;
 mod price;
+pub mod probe;
 mod provider;
 mod quota;
 mod record;

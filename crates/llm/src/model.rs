@@ -198,7 +198,7 @@ impl Model {
     }
 
     /// Whether a simulated model answers, here or behind HTTP.
-    pub(crate) fn is_simulated(&self) -> bool {
+    pub fn is_simulated(&self) -> bool {
         self.name.starts_with("sim/")
     }
 }

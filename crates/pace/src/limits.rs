@@ -45,6 +45,8 @@ pub struct Limits {
     pub itpm: Option<u64>,
     /// Tokens of answers per minute.
     pub otpm: Option<u64>,
+    /// Of `proactive`: requests that may go out at once; a whole minute's when absent.
+    pub burst: Option<u32>,
     /// Of `adaptive`: least time between two cuts.
     pub cooldown_seconds: Option<f64>,
     /// Of `adaptive`: what is left of the window after a cut.
@@ -151,6 +153,12 @@ impl Limits {
         Limits { otpm: Some(otpm), ..self }
     }
 
+    /// Requests that may go out at once, for `proactive`.
+    #[must_use]
+    pub fn burst(self, burst: u32) -> Limits {
+        Limits { burst: Some(burst), ..self }
+    }
+
     /// What a positive Retry-After means to `auto`.
     #[must_use]
     pub fn retry_after(self, retry_after: RetryAfter) -> Limits {
@@ -249,6 +257,7 @@ impl Limits {
             itpm: self.itpm,
             otpm: self.otpm,
             connections: self.most_connections(),
+            burst: self.burst,
         }
     }
 }

@@ -81,6 +81,7 @@ fn truth(profile: &Profile, ceiling: u32) -> ProactiveConfig {
         itpm: limit(profile.input_tokens_limit),
         otpm: limit(profile.output_tokens_limit),
         connections: Some(places.unwrap_or(ceiling).min(ceiling)),
+        ..ProactiveConfig::default()
     }
 }
 

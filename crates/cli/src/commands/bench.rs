@@ -2,26 +2,127 @@
 
 mod pace;
 
-use crate::arguments::{Bench, BenchArguments, EngineArguments};
+use crate::arguments::{Bench, BenchArguments, EngineArguments, FlightArguments, PermitsArguments};
 use crate::printer::{Printer, chain};
-use bakeoff_bench::{EngineConfig, EngineReport, engine};
+use bakeoff_bench::{
+    EngineConfig, EngineReport, FlightConfig, FlightReport, PermitConfig, PermitsReport, engine,
+    flight, permits,
+};
 use bakeoff_core::ExitCode;
 use serde_json::json;
+use std::path::PathBuf;
 
 pub(crate) fn run(arguments: &BenchArguments, printer: &Printer) -> ExitCode {
     match &arguments.bench {
         Bench::Engine(arguments) => run_engine(arguments, printer),
         Bench::Pace(arguments) => pace::run(arguments, printer),
+        Bench::Permits(arguments) => run_permits(arguments, printer),
+        Bench::Flight(arguments) => run_flight(arguments, printer),
     }
 }
 
-fn run_engine(arguments: &EngineArguments, printer: &Printer) -> ExitCode {
-    let program = match std::env::current_exe() {
-        Ok(program) => program,
+/// The program itself, which the measured processes run.
+fn program(printer: &Printer) -> Result<PathBuf, ExitCode> {
+    std::env::current_exe().map_err(|error| {
+        printer.error(format!("cannot find this program: {error}"), None);
+        ExitCode::Internal
+    })
+}
+
+fn run_permits(arguments: &PermitsArguments, printer: &Printer) -> ExitCode {
+    let config = PermitConfig { waiting: arguments.waiting, permits: arguments.permits };
+    match permits(&config) {
+        Ok(report) if arguments.json => printer.json(&permits_json(&report, &config)),
+        Ok(report) => {
+            permits_lines(&report, &config).iter().for_each(|line| printer.data(line));
+        }
         Err(error) => {
-            printer.error(format!("cannot find this program: {error}"), None);
+            printer.error(chain(&error), None);
             return ExitCode::Internal;
         }
+    }
+    ExitCode::Passed
+}
+
+fn permits_lines(report: &PermitsReport, config: &PermitConfig) -> Vec<String> {
+    let semaphore = report.semaphore_micros;
+    let mut lines = vec![
+        format!("{} waiting, {} permits: microseconds of CPU each", config.waiting, config.permits),
+        format!("{:<16} {:>10} {:>8} {:>17}", "strategy", "scheduler", "pool", "pool / semaphore"),
+    ];
+    lines.extend(report.rows.iter().map(|row| {
+        let (scheduler, pool) = (row.scheduler_micros, row.pool_micros);
+        let name = row.strategy.as_str();
+        format!("{name:<16} {scheduler:>10.2} {pool:>8.2} {:>17.1}", pool / semaphore)
+    }));
+    lines.push(format!("{:<16} {:>10} {semaphore:>8.2} {:>17.1}", "tokio semaphore", "", 1.0));
+    lines
+}
+
+fn permits_json(report: &PermitsReport, config: &PermitConfig) -> serde_json::Value {
+    let rows: Vec<_> = (report.rows.iter())
+        .map(|row| {
+            json!({
+                "strategy": row.strategy.as_str(),
+                "scheduler_micros": row.scheduler_micros,
+                "pool_micros": row.pool_micros,
+                "pool_to_semaphore": row.pool_micros / report.semaphore_micros,
+            })
+        })
+        .collect();
+    json!({
+        "waiting": config.waiting,
+        "permits": config.permits,
+        "semaphore_micros": report.semaphore_micros,
+        "strategies": rows,
+    })
+}
+
+fn run_flight(arguments: &FlightArguments, printer: &Printer) -> ExitCode {
+    let program = match program(printer) {
+        Ok(program) => program,
+        Err(code) => return code,
+    };
+    let (requests, latency_ms) = (arguments.requests, arguments.latency_ms);
+    match flight(&FlightConfig { program, requests, latency_ms }) {
+        Ok(report) if arguments.json => printer.json(&flight_json(&report, latency_ms)),
+        Ok(report) => {
+            flight_lines(&report, latency_ms).iter().for_each(|line| printer.data(line));
+        }
+        Err(error) => {
+            printer.error(chain(&error), None);
+            return ExitCode::Internal;
+        }
+    }
+    ExitCode::Passed
+}
+
+fn flight_lines(report: &FlightReport, latency_ms: u32) -> Vec<String> {
+    vec![
+        format!("{} requests at once, {latency_ms} ms each", report.requests),
+        format!("most in flight at the provider: {}", report.most_in_flight),
+        format!("answered: {} of {} that it saw", report.answered, report.seen),
+        format!("peak memory of the run: {:.0} MB", report.peak_bytes as f64 / MEGABYTE),
+        format!("wall time: {:.1} s", report.wall_ms as f64 / 1e3),
+    ]
+}
+
+fn flight_json(report: &FlightReport, latency_ms: u32) -> serde_json::Value {
+    json!({
+        "requests": report.requests,
+        "latency_ms": latency_ms,
+        "most_in_flight": report.most_in_flight,
+        "answered": report.answered,
+        "seen": report.seen,
+        "peak_bytes": report.peak_bytes,
+        "wall_seconds": report.wall_ms as f64 / 1e3,
+    })
+}
+
+fn run_engine(arguments: &EngineArguments, printer: &Printer) -> ExitCode {
+    let program = match program(printer) {
+        Ok(program) => program,
+        Err(code) => return code,
     };
     let config = EngineConfig {
         program,

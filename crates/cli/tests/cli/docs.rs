@@ -32,7 +32,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
 #[test]
 fn suites_in_the_docs_are_right() {
     let mut count = 0;
-    for page in ["README.md", "docs/suite.md"] {
+    for page in ["README.md", "docs/suite.md", "docs/probe.md"] {
         for suite in blocks(page, "toml") {
             let place = Workplace::with_suite(&suite)
                 .write(
@@ -54,6 +54,17 @@ fn suites_in_the_docs_are_right() {
         }
     }
     assert!(count >= 3, "{count} suites");
+}
+
+#[test]
+fn the_commands_of_the_page_on_probes_run() {
+    for command in blocks("docs/probe.md", "sh") {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        assert_eq!(words[0], "bakeoff");
+        let ran = Workplace::new().run(&words[1..]);
+        assert_eq!(ran.code, 0, "{command}\n{}", ran.shown());
+        assert!(ran.stdout.contains("limits = {"), "{}", ran.stdout);
+    }
 }
 
 #[test]

@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 mod bad_suites;
+mod bench;
 mod clients;
 mod docs;
 mod faults;
 mod pacing;
+mod probe;
 mod runs;
 mod secrets;
 mod support;

@@ -1,62 +1,11 @@
 //! Limits: what can be set, what happens with them, and what can be seen of it.
 
-use crate::support::{Provider, Ran, Workplace};
+use crate::support::{
+    Provider, Ran, Workplace, profiled as provider, stats, suite_of as workplace,
+};
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// A suite with one target over HTTP.
-fn suite(base_url: &str, limits: &str) -> String {
-    format!(
-        r#"
-[suite]
-artifacts = "none"
-cache = "none"
-[models.m]
-provider = "openai"
-model = "sim/echo"
-base_url = "{base_url}"
-limits = {{ {limits} }}
-[[target]]
-name = "one"
-model = "m"
-prompt = "Say {{{{ word }}}}."
-[cases]
-file = "cases.jsonl"
-[[check]]
-kind = "contains"
-value = "{{{{ word }}}}"
-"#
-    )
-}
-
-fn workplace(base_url: &str, limits: &str, cases: usize) -> Workplace {
-    let case = |n: usize| format!("{{\"id\": \"c{n}\", \"word\": \"w{n}\"}}\n");
-    Workplace::with_suite(&suite(base_url, limits))
-        .write("cases.jsonl", (0..cases).map(case).collect::<String>())
-}
-
-/// `bakeoff sim` with this profile.
-fn provider(place: &Path, profile: &str) -> Provider {
-    let path = place.join("profile.toml");
-    std::fs::write(&path, format!("[[profile]]\nname = \"p\"\n{profile}\n")).unwrap();
-    Provider::start(&["--profile", path.to_str().unwrap()])
-}
-
-/// What the simulated provider has counted.
-fn stats(provider: &Provider) -> Value {
-    let address = provider.base_url.trim_start_matches("http://").trim_end_matches("/v1");
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET /stats HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let body = answer.split_once("\r\n\r\n").unwrap().1;
-    // The body may come in chunks, whose sizes stand on lines of their own.
-    let json = body.lines().find(|line| line.starts_with('{')).unwrap();
-    serde_json::from_str(json).unwrap()
-}
 
 fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
@@ -165,7 +114,7 @@ fn the_schema_knows_every_limit() {
     let limits = &schema["properties"]["models"]["additionalProperties"]["properties"]["limits"];
     let keys: Vec<&str> =
         limits["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-    insta::assert_snapshot!(keys.join(" "), @"attempt_timeout connections cooldown_seconds decrease_factor itpm max_retries otpm retry_after rpm scale_up_percent strategy timeout tpm");
+    insta::assert_snapshot!(keys.join(" "), @"attempt_timeout burst connections cooldown_seconds decrease_factor itpm max_retries otpm retry_after rpm scale_up_percent strategy timeout tpm");
     let connections = limits["properties"]["connections"]["anyOf"].to_string();
     insta::assert_snapshot!(connections, @r#"[{"maximum":100000,"minimum":1,"type":"integer"},{"pattern":"^[0-9]+(-[0-9]+){0,2}$","type":"string"}]"#);
     assert_eq!(limits["additionalProperties"], false);

@@ -1,7 +1,8 @@
 //! A folder to work in, the program to run there, and a simulated provider.
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -127,4 +128,56 @@ impl Drop for Provider {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A suite with one target over HTTP.
+fn suite(base_url: &str, limits: &str) -> String {
+    format!(
+        r#"
+[suite]
+artifacts = "none"
+cache = "none"
+[models.m]
+provider = "openai"
+model = "sim/echo"
+base_url = "{base_url}"
+limits = {{ {limits} }}
+[[target]]
+name = "one"
+model = "m"
+prompt = "Say {{{{ word }}}}."
+[cases]
+file = "cases.jsonl"
+[[check]]
+kind = "contains"
+value = "{{{{ word }}}}"
+"#
+    )
+}
+
+/// A folder with that suite and so many cases.
+pub(crate) fn suite_of(base_url: &str, limits: &str, cases: usize) -> Workplace {
+    let case = |n: usize| format!("{{\"id\": \"c{n}\", \"word\": \"w{n}\"}}\n");
+    Workplace::with_suite(&suite(base_url, limits))
+        .write("cases.jsonl", (0..cases).map(case).collect::<String>())
+}
+
+/// `bakeoff sim` with this profile.
+pub(crate) fn profiled(place: &Path, profile: &str) -> Provider {
+    let path = place.join("profile.toml");
+    std::fs::write(&path, format!("[[profile]]\nname = \"p\"\n{profile}\n")).unwrap();
+    Provider::start(&["--profile", path.to_str().unwrap()])
+}
+
+/// What the simulated provider has counted.
+pub(crate) fn stats(provider: &Provider) -> Value {
+    let address = provider.base_url.trim_start_matches("http://").trim_end_matches("/v1");
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /stats HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let body = answer.split_once("\r\n\r\n").unwrap().1;
+    // The body may come in chunks, whose sizes stand on lines of their own.
+    let json = body.lines().find(|line| line.starts_with('{')).unwrap();
+    serde_json::from_str(json).unwrap()
 }

@@ -37,6 +37,7 @@ fn as_written(table: &Node<'_, '_>) -> Limits {
     limits.tpm = rate("tpm");
     limits.itpm = rate("itpm");
     limits.otpm = rate("otpm");
+    limits.burst = rate("burst").and_then(|number| u32::try_from(number).ok());
     limits.cooldown_seconds = table.number("cooldown_seconds").filter(|seconds| *seconds >= 0.0);
     limits.decrease_factor = share("decrease_factor");
     limits.scale_up_percent = share("scale_up_percent");
@@ -58,6 +59,9 @@ fn hint(error: &LimitsError) -> Option<String> {
         }
         LimitsError::NotAdaptive { .. } | LimitsError::Range(_) => {
             "`strategy = \"adaptive\"` uses it".to_owned()
+        }
+        LimitsError::BurstUnused => {
+            "leave it out, or use `strategy = \"proactive\"` with `rpm`".to_owned()
         }
         LimitsError::RetryAfterUnused(_) => "`strategy = \"auto\"` uses it".to_owned(),
         LimitsError::NoRate => {
@@ -87,6 +91,7 @@ pub(crate) fn describe(limits: &Limits) -> serde_json::Value {
         "tpm": limits.tpm,
         "itpm": limits.itpm,
         "otpm": limits.otpm,
+        "burst": limits.burst,
         "cooldown_seconds": limits.cooldown_seconds,
         "decrease_factor": limits.decrease_factor,
         "scale_up_percent": limits.scale_up_percent,

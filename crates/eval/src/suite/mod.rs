@@ -17,7 +17,7 @@ pub use targets::{ModelTarget, ProgramTarget, Target, TargetKind};
 use crate::case::{CaseSource, Row, Survey};
 use crate::problem::{Place, Problem, Problems, suggest};
 use crate::template::{Template, TemplateError};
-use bakeoff_llm::Environment;
+use bakeoff_llm::{Environment, ModelConfig};
 use bakeoff_sim::Persona;
 use bakeoff_stats::Threshold;
 use std::collections::BTreeMap;
@@ -111,11 +111,7 @@ impl Suite {
         only: &[String],
         environment: Environment<'_>,
     ) -> Result<Suite, Vec<Problem>> {
-        let path = match path.is_dir() {
-            true if path == Path::new(".") => PathBuf::from(SUITE_FILE_NAME),
-            true => path.join(SUITE_FILE_NAME),
-            false => path.to_owned(),
-        };
+        let path = file_of(path);
         let text = read(&path).map_err(|problem| vec![problem])?;
         let mut problems = Problems::new(&path, &text);
         let (tree, errors) = DeTable::parse_recoverable(&text);
@@ -134,6 +130,40 @@ impl Suite {
             Some(suite) if problems.is_empty() => Ok(suite),
             _ => Err(problems.into_sorted()),
         }
+    }
+}
+
+/// The models under `[models]` of a suite file, by name; nothing else of it need be right but its
+/// form.
+///
+/// # Errors
+///
+/// All problems of the file's form and of its models.
+pub fn suite_models(path: &Path) -> Result<BTreeMap<String, ModelConfig>, Vec<Problem>> {
+    let path = file_of(path);
+    let text = read(&path).map_err(|problem| vec![problem])?;
+    let mut problems = Problems::new(&path, &text);
+    let (tree, errors) = DeTable::parse_recoverable(&text);
+    for error in &errors {
+        problems.at(error.span().unwrap_or(0..0), format!("not TOML: {}", error.message()));
+    }
+    if !errors.is_empty() {
+        return Err(problems.into_sorted());
+    }
+    tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
+    let models = models::named(&Node::new(tree.get_ref(), 0..0), &mut problems);
+    if !problems.is_empty() {
+        return Err(problems.into_sorted());
+    }
+    Ok(models.into_iter().map(|(name, model)| (name, model.config)).collect())
+}
+
+/// The suite file that a path means.
+fn file_of(path: &Path) -> PathBuf {
+    match path.is_dir() {
+        true if path == Path::new(".") => PathBuf::from(SUITE_FILE_NAME),
+        true => path.join(SUITE_FILE_NAME),
+        false => path.to_owned(),
     }
 }
 

@@ -193,6 +193,11 @@ const LIMITS: Section = Section {
         optional("itpm", PER_MINUTE, "Tokens of prompts per minute, for `auto` and `proactive`."),
         optional("otpm", PER_MINUTE, "Tokens of answers per minute, for `auto` and `proactive`."),
         optional(
+            "burst",
+            Shape::Integer { least: 1, most: 1_000_000 },
+            "Of `proactive`: requests that may go out at once, the others spread evenly by `rpm`; a whole minute's when absent.",
+        ),
+        optional(
             "cooldown_seconds",
             Shape::Number { least: 0.0, most: 1e9 },
             "Of `adaptive`: least time between two cuts; 15 when absent.",

@@ -34,6 +34,9 @@ pub enum LimitsError {
     /// A setting of `auto` with another strategy.
     #[error("retry_after is for the strategy auto, not for {0}")]
     RetryAfterUnused(Strategy),
+    /// A burst without requests per minute, or with a strategy that knows of none.
+    #[error("burst is for the strategy proactive with rpm")]
+    BurstUnused,
     /// `proactive` with nothing to go by.
     #[error(
         "the strategy proactive needs rpm or tpm (or itpm, otpm): \
@@ -58,6 +61,7 @@ impl LimitsError {
             | LimitsError::NotAdaptive { key, .. } => key,
             LimitsError::Range(_) | LimitsError::Bounds(_) => "connections",
             LimitsError::RetryAfterUnused(_) => "retry_after",
+            LimitsError::BurstUnused => "burst",
             LimitsError::NoRate => "strategy",
             LimitsError::Adaptive(error) => match error {
                 AdaptiveConfigError::Bounds(_) => "connections",
@@ -82,6 +86,13 @@ pub(super) fn check(limits: &Limits) -> Result<(), LimitsError> {
             }
             _ => {}
         }
+    }
+    match limits.burst {
+        Some(0) => return Err(LimitsError::Zero("burst")),
+        Some(_) if strategy != Strategy::Proactive || limits.rpm.is_none() => {
+            return Err(LimitsError::BurstUnused);
+        }
+        _ => {}
     }
     match limits.connections {
         Some(Connections::Most(0)) => return Err(LimitsError::Zero("connections")),

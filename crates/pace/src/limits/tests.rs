@@ -81,6 +81,12 @@ fn every_bad_combination_has_its_own_message_and_names_its_key() {
             "retry_after",
             "retry_after is for the strategy auto, not for fixed",
         ),
+        (Limits::auto().rpm(5).burst(1), "burst", "burst is for the strategy proactive with rpm"),
+        (
+            Limits::new(Strategy::Proactive).tpm(5).burst(1),
+            "burst",
+            "burst is for the strategy proactive with rpm",
+        ),
         (
             Limits::new(Strategy::Proactive),
             "strategy",

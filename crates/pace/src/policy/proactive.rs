@@ -1,7 +1,8 @@
 //! `proactive`: never more in a minute than the limits that were given.
 //!
 //! Nothing goes out that would put more into any 60 seconds than a limit allows, so that there is
-//! nothing to reject. Requests count from when they are sent. Tokens are reserved by the estimate
+//! nothing to reject. With a `burst` requests are spread over the minute as well: so many may go out
+//! at once, and then one for each that has become old enough. Requests count from when they are sent. Tokens are reserved by the estimate
 //! and corrected when the request ends, which may open the gate or keep it shut for longer.
 
 mod config;
@@ -21,6 +22,8 @@ pub struct Proactive {
     /// What a minute may hold.
     limits: Vec<(Dimension, u64)>,
     connections: u32,
+    /// So many requests in so much time, at the rate of the minute.
+    burst: Option<(u32, Duration)>,
     window: Window,
 }
 
@@ -32,6 +35,11 @@ impl Proactive {
         Proactive {
             limits: config.limits().map(|(dimension, _, limit)| (dimension, limit)).collect(),
             connections: config.connections.map_or(u32::MAX, |connections| connections.max(1)),
+            burst: config.burst.zip(config.rpm).map(|(burst, rpm)| {
+                let seconds = 60.0 * f64::from(burst.max(1)) / rpm.max(1) as f64;
+                // A minute's window knows nothing older.
+                (burst.max(1), Duration::from_secs_f64(seconds.min(60.0)))
+            }),
             window: Window::default(),
         }
     }
@@ -49,7 +57,14 @@ impl Policy for Proactive {
             return Gate::Shut;
         }
         self.window.advance(view.now);
-        self.limits.iter().fold(Gate::Open, |gate, (dimension, limit)| {
+        let spaced = match self.burst {
+            Some((burst, length)) => match self.window.spaced(burst, length) {
+                Gate::Until(time) if time <= view.now => Gate::Open,
+                gate => gate,
+            },
+            None => Gate::Open,
+        };
+        self.limits.iter().fold(spaced, |gate, (dimension, limit)| {
             gate.and(self.window.gate(*dimension, *limit, cost))
         })
     }

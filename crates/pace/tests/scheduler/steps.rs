@@ -95,14 +95,17 @@ pub(crate) fn policy() -> impl Strategy<Value = Kind> {
         },
     );
     let limit = || prop::option::of(1_u64..200);
-    let proactive = (prop::option::of(1_u64..10), limit(), limit(), limit(), connections())
-        .prop_map(|(rpm, tpm, itpm, otpm, connections)| ProactiveConfig {
+    let rates = (prop::option::of(1_u64..10), limit(), limit(), limit());
+    let proactive = (rates, connections(), connections()).prop_map(
+        |((rpm, tpm, itpm, otpm), connections, burst)| ProactiveConfig {
             rpm,
             tpm,
             itpm,
             otpm,
             connections,
-        });
+            burst,
+        },
+    );
     prop_oneof![
         (1_u32..6).prop_map(Kind::Fixed),
         adaptive.prop_map(Kind::Adaptive),

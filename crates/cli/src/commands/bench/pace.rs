@@ -2,15 +2,19 @@
 
 use crate::arguments::PaceArguments;
 use crate::commands::sim::read_profiles;
-use crate::printer::Printer;
+use crate::printer::{Printer, chain};
 use bakeoff_bench::pace::{
     Contender, Group, PaceConfig, PaceRow, Summary, compare, random_profiles, summarise, table,
 };
+use bakeoff_bench::{HttpConfig, HttpRow, over_http};
 use bakeoff_core::ExitCode;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 pub(super) fn run(arguments: &PaceArguments, printer: &Printer) -> ExitCode {
+    if arguments.http {
+        return run_http(arguments, printer);
+    }
     let mut profiles = Vec::new();
     for path in &arguments.profiles {
         match read_profiles(path) {
@@ -42,6 +46,38 @@ pub(super) fn run(arguments: &PaceArguments, printer: &Printer) -> ExitCode {
         as_lines(&rows, &config).iter().for_each(|line| printer.data(line));
     }
     ExitCode::Passed
+}
+
+fn run_http(arguments: &PaceArguments, printer: &Printer) -> ExitCode {
+    let program = match super::program(printer) {
+        Ok(program) => program,
+        Err(code) => return code,
+    };
+    printer.talk("measuring; this takes a few minutes");
+    match over_http(&HttpConfig { program, calls: arguments.calls }) {
+        Ok(rows) if arguments.json => {
+            for row in &rows {
+                printer.json(&json!({
+                    "profile": row.profile,
+                    "policy": "auto",
+                    "efficiency": row.efficiency(),
+                    "rejections_per_success": row.rejections_per_success,
+                    "lost": row.lost,
+                    "seconds": row.seconds,
+                }));
+            }
+            ExitCode::Passed
+        }
+        Ok(rows) => {
+            printer.data(HttpRow::header());
+            rows.iter().for_each(|row| printer.data(row.to_string()));
+            ExitCode::Passed
+        }
+        Err(error) => {
+            printer.error(chain(&error), None);
+            ExitCode::Internal
+        }
+    }
 }
 
 fn progress_bar(config: &PaceConfig) -> ProgressBar {

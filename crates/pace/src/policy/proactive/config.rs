@@ -15,6 +15,8 @@ pub struct ProactiveConfig {
     pub otpm: Option<u64>,
     /// Most requests in flight.
     pub connections: Option<u32>,
+    /// Requests that may go out at once; a whole minute's when absent.
+    pub burst: Option<u32>,
 }
 
 impl ProactiveConfig {
@@ -22,6 +24,9 @@ impl ProactiveConfig {
     pub fn check(&self) -> Result<(), ProactiveConfigError> {
         if self.connections == Some(0) {
             return Err(ProactiveConfigError::Zero("connections"));
+        }
+        if self.burst == Some(0) {
+            return Err(ProactiveConfigError::Zero("burst"));
         }
         if let Some((_, name, _)) = self.limits().find(|(_, _, limit)| *limit == 0) {
             return Err(ProactiveConfigError::Zero(name));

@@ -276,3 +276,25 @@ fn run(
         });
     }
 }
+
+#[test]
+fn a_burst_spreads_requests_over_the_minute() {
+    let config = ProactiveConfig { rpm: Some(60), burst: Some(2), ..Default::default() };
+    let mut policy = Proactive::new(config);
+    let mut now = Duration::ZERO;
+    let mut sent = Vec::new();
+    for number in 0..5 {
+        loop {
+            let view = View { now, in_flight: 0, waiting: 1 };
+            match policy.gate(view, Cost::default()) {
+                Gate::Open => break,
+                Gate::Until(time) => now = time,
+                Gate::Shut => panic!("nothing is in flight"),
+            }
+        }
+        policy.sent(View { now, in_flight: 1, waiting: 0 }, Flight(number), Cost::default());
+        sent.push(now.as_secs());
+    }
+    // Never more than two in two seconds.
+    assert_eq!(sent, [0, 0, 2, 2, 4]);
+}

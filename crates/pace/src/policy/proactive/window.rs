@@ -109,6 +109,13 @@ impl Window {
         Gate::Open
     }
 
+    /// When the last `burst` requests are so long ago that another may follow them.
+    pub(super) fn spaced(&self, burst: u32, length: Duration) -> Gate {
+        let mut sends = self.sends.iter().rev().filter(|send| !send.is_withdrawn);
+        let first = sends.nth(burst.saturating_sub(1) as usize);
+        first.map_or(Gate::Open, |first| Gate::Until(first.at + length))
+    }
+
     fn take(&mut self, cost: Cost) {
         self.used.input = self.used.input.saturating_sub(cost.input);
         self.used.output = self.used.output.saturating_sub(cost.output);

@@ -1,0 +1,84 @@
+//! `bakeoff bench`, with little to do: figures are not for tests, what they count is.
+
+use crate::support::{Workplace, profiled, stats, suite_of};
+use serde_json::Value;
+use std::time::Duration;
+
+fn measured(arguments: &[&str]) -> Value {
+    let ran = Workplace::new().run(arguments);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn every_strategy_has_its_price_per_permit() {
+    let report = measured(&["bench", "permits", "--waiting", "50", "--permits", "200", "--json"]);
+    let strategies: Vec<&str> = (report["strategies"].as_array().unwrap().iter())
+        .map(|row| row["strategy"].as_str().unwrap())
+        .collect();
+    assert_eq!(strategies, ["fixed", "adaptive", "proactive", "auto"]);
+}
+
+#[test]
+fn all_requests_are_in_flight_at_once() {
+    let report =
+        measured(&["bench", "flight", "--requests", "150", "--latency-ms", "1500", "--json"]);
+    assert_eq!((&report["answered"], &report["seen"]), (&150.into(), &150.into()), "{report}");
+    assert!(report["peak_bytes"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn nothing_is_lost_and_rejections_are_few_over_http() {
+    let profiles = [
+        "latency = { kind = \"fixed\", ms = 30 }\nconcurrency = 30",
+        "latency = { kind = \"fixed\", ms = 20 }\nrequests = { rate_per_s = 50, burst = 5 }",
+        "latency = { kind = \"fixed\", ms = 30 }\nconcurrency = 30\n\
+         outages = [{ from_s = 0.2, to_s = 0.7 }]",
+    ];
+    for profile in profiles {
+        let place = Workplace::new();
+        let server = profiled(place.path(), profile);
+        let place = suite_of(&server.base_url, "strategy = \"auto\"", 100);
+        let ran = place.run(&["run", "--no-memory"]);
+        assert_eq!(ran.code, 0, "{profile}\n{}", ran.shown());
+        let counted = stats(&server);
+        assert_eq!(counted["answered"], 100, "{profile}");
+        let rejected = counted["refused"]["429"].as_u64().unwrap_or(0);
+        assert!(rejected <= 50, "{profile}: {rejected} rejections");
+    }
+}
+
+#[test]
+fn nothing_goes_out_during_an_announced_block() {
+    const BLOCK: Duration = Duration::from_secs(1);
+    /// A request may be on its way to the network when a rejection comes back.
+    const ON_ITS_WAY: Duration = Duration::from_millis(100);
+    let place = Workplace::new();
+    let profile = "latency = { kind = \"fixed\", ms = 10 }\nretry_after = \"1s\"\n\
+                   requests = { rate_per_s = 20, burst = 10 }";
+    let server = profiled(place.path(), profile);
+    let place = suite_of(&server.base_url, "strategy = \"auto\"", 16);
+    let ran = place.run(&["run", "--no-memory"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let text = std::fs::read_to_string(place.run_folder().join("http.jsonl")).unwrap();
+    let entries: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let sent = |entry: &Value| millis(entry["timestamp"].as_str().unwrap());
+    let rejected: Vec<&Value> = entries.iter().filter(|entry| entry["status"] == 429).collect();
+    assert!(!rejected.is_empty(), "nothing was rejected: {text}");
+    for rejection in rejected {
+        let back = sent(rejection) + rejection["latency_ms"].as_f64().unwrap();
+        let start = back + ON_ITS_WAY.as_secs_f64() * 1e3;
+        let end = back + BLOCK.as_secs_f64() * 1e3 - 1.0;
+        let early: Vec<&Value> =
+            entries.iter().filter(|entry| (start..end).contains(&sent(entry))).collect();
+        assert!(early.is_empty(), "after {rejection}: {early:?}");
+    }
+}
+
+/// Milliseconds since midnight of `2026-11-15T04:23:59.123Z`.
+fn millis(time: &str) -> f64 {
+    let clock = time.split_once('T').unwrap().1.trim_end_matches('Z');
+    let parts: Vec<f64> = clock.split(':').map(|part| part.parse().unwrap()).collect();
+    ((parts[0] * 60.0 + parts[1]) * 60.0 + parts[2]) * 1e3
+}
