@@ -207,11 +207,12 @@ impl Cap {
         if let Some((at, before)) = self.raised.take()
             && now - at < 3.0
         {
-            // It was let in with more in flight a moment ago: a cap would not do both.
+            // It was let in with more in flight a moment ago, which a cap would not do, unless an
+            // answer on its way back made room for it.
             self.width = before;
             self.step = 1;
-            self.clean = self.interval - 10.0;
-            self.contradictions += 1.0;
+            self.clean = 0.5 * self.interval;
+            self.contradictions += 0.6;
             return self.verdict();
         }
         if !is_news {
