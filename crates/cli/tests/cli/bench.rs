@@ -55,9 +55,9 @@ fn nothing_goes_out_during_an_announced_block() {
     const ON_ITS_WAY: Duration = Duration::from_millis(100);
     let place = Workplace::new();
     let profile = "latency = { kind = \"fixed\", ms = 10 }\nretry_after = \"1s\"\n\
-                   requests = { rate_per_s = 20, burst = 10 }";
+                   requests = { rate_per_s = 5, burst = 5 }";
     let server = profiled(place.path(), profile);
-    let place = suite_of(&server.base_url, "strategy = \"auto\"", 16);
+    let place = suite_of(&server.base_url, "strategy = \"auto\"", 12);
     let ran = place.run(&["run", "--no-memory"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     let text = std::fs::read_to_string(place.run_folder().join("http.jsonl")).unwrap();
