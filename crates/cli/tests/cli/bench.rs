@@ -82,3 +82,53 @@ fn millis(time: &str) -> f64 {
     let parts: Vec<f64> = clock.split(':').map(|part| part.parse().unwrap()).collect();
     ((parts[0] * 60.0 + parts[1]) * 60.0 + parts[2]) * 1e3
 }
+
+#[test]
+fn schedulers_are_compared_on_the_providers_of_a_file() {
+    let place = Workplace::new();
+    std::fs::write(
+        place.path().join("providers.toml"),
+        "[[profile]]\nname = \"slow\"\nitems = 40\nlatency = { kind = \"fixed\", ms = 500 }\n\
+         requests = { rate_per_s = 2, burst = 4 }\n\
+         [[profile]]\nname = \"narrow\"\nitems = 40\nlatency = { kind = \"fixed\", ms = 500 }\n\
+         concurrency = 4\n",
+    )
+    .unwrap();
+    let args = ["bench", "pace", "--profile", "providers.toml", "--policy", "auto"];
+    let args = [&args[..], &["--policy", "fixed-10", "--seeds", "2"]].concat();
+    let shown = place.run(&args);
+    assert_eq!(shown.code, 0, "{}", shown.shown());
+    assert!(shown.stdout.contains("narrow"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("not told (2)"), "{}", shown.stdout);
+    let json = place.run(&[&args[..], &["--json"]].concat());
+    let rows: Vec<Value> =
+        json.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<_> = rows.iter().map(|row| (&row["profile"], &row["policy"])).collect();
+    let pair = |profile: &str, policy: &str| (Value::from(profile), Value::from(policy));
+    let expected = [
+        pair("slow", "auto"),
+        pair("slow", "fixed-10"),
+        pair("narrow", "auto"),
+        pair("narrow", "fixed-10"),
+    ];
+    assert_eq!(names, expected.iter().map(|(one, two)| (one, two)).collect::<Vec<_>>());
+    for row in rows {
+        assert_eq!(row["lost"], 0, "{row}");
+        let part = |name: &str| row[name].as_f64().unwrap();
+        assert!(part("efficiency") > 0.3 && part("efficiency") <= 1.0, "{row}");
+        assert!(part("worst") <= part("efficiency"), "{row}");
+        assert!(part("seconds") > 1.0, "{row}");
+    }
+}
+
+#[test]
+fn providers_that_cannot_be_read_are_usage_errors() {
+    let place = Workplace::new();
+    let missing = place.run(&["bench", "pace", "--profile", "none.toml"]);
+    assert_eq!(missing.code, 2, "{}", missing.shown());
+    std::fs::write(place.path().join("bad.toml"), "[[profile]]\nlatencies = 3\n").unwrap();
+    let bad = place.run(&["bench", "pace", "--profile", "bad.toml"]);
+    assert_eq!(bad.code, 2, "{}", bad.shown());
+    assert!(bad.stderr.contains("latencies"), "{}", bad.stderr);
+    assert_eq!(place.run(&["bench", "pace", "--seed", "3"]).code, 2);
+}
