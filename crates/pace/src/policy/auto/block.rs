@@ -63,7 +63,7 @@ impl Block {
                 at.filter(|at| *at < 0.7 * hint).map_or(Canary::None, |at| Canary::Due(now + at));
         }
         self.until = self.until.max(now + hint);
-        hint
+        self.next_at(now) - now
     }
 
     /// Until when nothing goes out.

@@ -10,9 +10,15 @@ use super::ledger::{Purpose, Sent};
 const REFUTED: f64 = 1.9;
 /// Experiments that confirm it.
 const CONFIRMED: u32 = 7;
-/// Successes between two looks for more room, at first and at most.
-const FIRST_INTERVAL: f64 = 40.0;
-const LAST_INTERVAL: f64 = 200.0;
+/// Seconds until the first experiment with time alone; each next one waits twice as long.
+const FIRST_TIMED: f64 = 0.1;
+/// A rejection that blocks for longer is no cheap experiment.
+const LONG_BLOCK: f64 = 5.0;
+/// Clean answers between two looks for more room, at first and at most, and after one was found.
+const INTERVAL: (f64, f64) = (40.0, 200.0);
+const NEXT_ROOM: f64 = 8.0;
+/// A look for more room is worth so many times what its rejection costs.
+const WORTH: f64 = 50.0;
 
 #[derive(Debug)]
 pub(super) struct Cap {
@@ -23,16 +29,13 @@ pub(super) struct Cap {
     tests: u32,
     next_timed: f64,
     timed_delay: f64,
-    /// Clean successes since the last look for more room.
-    clean: f64,
+    /// Seconds that a rejection blocks.
+    block: f64,
+    /// Clean answers until the next look for more room, and between two of them.
+    until_probe: f64,
     interval: f64,
-    step: u32,
-    probing: u32,
-    raised: Option<(f64, u32)>,
+    is_probing: bool,
     last_sent: f64,
-    /// Successes per second.
-    rate: f64,
-    answered_at: f64,
 }
 
 /// What a rejection means under this hypothesis.
@@ -45,23 +48,20 @@ pub(super) enum Verdict {
 }
 
 impl Cap {
-    /// A request bounced with so many in flight.
-    pub(super) fn new(level: u32, now: f64, contradictions: f64) -> Cap {
+    /// A request bounced with so many in flight, and blocks for so long.
+    pub(super) fn new(level: u32, now: f64, block: f64) -> Cap {
         Cap {
             width: level.max(1),
-            contradictions,
+            contradictions: 0.0,
             confirmations: 0,
             tests: 0,
-            next_timed: now + 0.1,
-            timed_delay: 0.1,
-            clean: 0.0,
-            interval: FIRST_INTERVAL,
-            step: 1,
-            probing: 0,
-            raised: None,
+            next_timed: now + FIRST_TIMED,
+            timed_delay: FIRST_TIMED,
+            block,
+            until_probe: INTERVAL.0,
+            interval: INTERVAL.0,
+            is_probing: false,
             last_sent: now,
-            rate: 0.0,
-            answered_at: now,
         }
     }
 
@@ -78,155 +78,114 @@ impl Cap {
         self.confirmations >= CONFIRMED
     }
 
-    fn batch(&self) -> u32 {
-        match self.confirmations {
-            0 => 1,
-            1..3 => 2,
-            _ => 4,
-        }
-    }
-
     /// Why the next request may go out, or when it may; `None` when something has to happen
     /// first.
     pub(super) fn next(&self, now: f64, level: u32, latency: f64) -> Result<Purpose, Option<f64>> {
+        let has_room = level < self.width;
+        let wait_until = |at: f64, purpose| if now >= at { Ok(purpose) } else { Err(Some(at)) };
         if self.is_confirmed() {
-            if level < self.width {
+            if has_room {
                 return Ok(Purpose::Work);
             }
-            let due = self.clean >= self.interval && self.probing < self.step;
-            if due && level < self.width + self.step {
-                // Right behind another one it would fail on any bucket of one.
-                let at = self.last_sent + 0.85 * latency / f64::from(self.width);
-                return if now >= at { Ok(Purpose::Probe) } else { Err(Some(at)) };
+            if self.until_probe > 0.0 || self.is_probing || level > self.width {
+                return Err(None);
             }
-            return Err(None);
+            // Right behind another one it would fail on any bucket of one.
+            let at = self.last_sent + 0.85 * latency / f64::from(self.width);
+            return wait_until(at, Purpose::Probe);
         }
-        if self.tests >= self.batch() {
-            return Err(None);
+        let batch = [1, 2, 2].get(self.confirmations as usize).copied().unwrap_or(4);
+        match self.tests {
+            tests if tests >= batch => Err(None),
+            _ if has_room => Ok(Purpose::Clocked),
+            0 if self.block < LONG_BLOCK => wait_until(self.next_timed, Purpose::Timed),
+            _ => Err(None),
         }
-        if level < self.width {
-            return Ok(Purpose::Clocked);
-        }
-        if self.tests > 0 {
-            return Err(None);
-        }
-        if now >= self.next_timed { Ok(Purpose::Timed) } else { Err(Some(self.next_timed)) }
     }
 
     pub(super) fn sent(&mut self, now: f64, purpose: Purpose) {
         self.last_sent = now;
         match purpose {
             Purpose::Work => {}
-            Purpose::Clocked | Purpose::Timed => self.tests += 1,
-            Purpose::Probe => self.probing += 1,
-        }
-        if purpose == Purpose::Timed {
-            self.timed_delay *= 2.0;
-            self.next_timed = now + self.timed_delay;
+            Purpose::Clocked => self.tests += 1,
+            Purpose::Timed => {
+                self.tests += 1;
+                self.timed_delay *= 2.0;
+                self.next_timed = now + self.timed_delay;
+            }
+            Purpose::Probe => self.is_probing = true,
         }
     }
 
     pub(super) fn admitted(&mut self, now: f64, sent: Sent) -> Verdict {
         self.contradictions *= 0.99;
+        self.ended(sent.purpose);
         match sent.purpose {
             Purpose::Work => {}
-            Purpose::Clocked => {
-                self.tests = self.tests.saturating_sub(1);
-                self.confirmations += 1;
-            }
+            Purpose::Clocked => self.confirmations += 1,
             Purpose::Timed => {
-                self.tests = self.tests.saturating_sub(1);
                 self.contradictions += 1.0;
                 self.width = self.width.max(sent.level + 1);
-                self.timed_delay = 0.1;
-                self.next_timed = now + self.timed_delay;
+                self.test_again(now);
             }
             Purpose::Probe => {
-                self.probing = self.probing.saturating_sub(1);
-                if self.probing == 0 {
-                    self.raised = Some((now, self.width));
-                    self.width += self.step;
-                    self.step = (self.step * 2).min((self.width / 4).max(1));
-                    self.clean = self.interval - 8.0;
-                }
+                self.width += 1;
+                self.until_probe = NEXT_ROOM;
             }
         }
         self.verdict()
     }
 
-    pub(super) fn answered(&mut self, now: f64, is_clean: bool) {
-        let gap = (now - self.answered_at).max(1e-6);
-        self.answered_at = now;
-        let share = (gap / 3.0).min(1.0);
-        self.rate += share * (1.0 / gap - self.rate);
-        if is_clean {
-            self.clean += 1.0;
-        }
+    /// A request was answered at the first attempt.
+    pub(super) fn answered(&mut self) {
+        self.until_probe -= 1.0;
     }
 
-    /// A request ended that was neither let in nor rejected.
-    pub(super) fn voided(&mut self, purpose: Purpose) {
+    /// A request is no experiment any more.
+    pub(super) fn ended(&mut self, purpose: Purpose) {
         match purpose {
             Purpose::Work => {}
             Purpose::Clocked | Purpose::Timed => self.tests = self.tests.saturating_sub(1),
-            Purpose::Probe => self.probing = self.probing.saturating_sub(1),
+            Purpose::Probe => self.is_probing = false,
         }
     }
 
-    /// A request bounced; `is_news` when it went out after the last reaction.
+    /// A request bounced; `is_news` when it went out after the last reaction, `was_open` when
+    /// others were let in at the same level, `latency` is that of answers.
     pub(super) fn bounced(
         &mut self,
         now: f64,
         sent: Sent,
         is_news: bool,
-        cost: f64,
         was_open: bool,
+        latency: f64,
     ) -> Verdict {
+        self.ended(sent.purpose);
         if was_open && is_news {
             self.contradictions += 1.0;
-            if self.verdict() == Verdict::Refuted {
-                return Verdict::Refuted;
-            }
         }
         match sent.purpose {
             Purpose::Probe => {
-                self.probing = self.probing.saturating_sub(1);
-                self.step = 1;
-                self.clean = 0.0;
-                self.interval = (self.interval * 1.4).min(LAST_INTERVAL);
-                self.interval = self.interval.max(50.0 * cost * self.rate);
-                return Verdict::Holds;
+                let lost = self.block * f64::from(self.width) / latency.max(1e-3);
+                self.interval = (1.4 * self.interval).min(INTERVAL.1).max(WORTH * lost);
+                self.until_probe = self.interval;
             }
-            Purpose::Timed => {
-                self.tests = self.tests.saturating_sub(1);
-                return Verdict::Holds;
+            Purpose::Work | Purpose::Clocked if !is_news => {
+                self.width = self.width.min(sent.level.max(1));
             }
-            Purpose::Clocked => self.tests = self.tests.saturating_sub(1),
-            Purpose::Work => {}
+            Purpose::Work | Purpose::Clocked if sent.level < self.width => {
+                self.contradictions += 1.0;
+                self.confirmations = 0;
+                self.test_again(now);
+            }
+            _ => {}
         }
-        if let Some((at, before)) = self.raised.take()
-            && now - at < 3.0
-        {
-            // It was let in with more in flight a moment ago, which a cap would not do, unless an
-            // answer on its way back made room for it.
-            self.width = before;
-            self.step = 1;
-            self.clean = 0.5 * self.interval;
-            self.contradictions += 0.6;
-            return self.verdict();
-        }
-        if !is_news {
-            self.width = self.width.min(sent.level.max(1));
-            return Verdict::Holds;
-        }
-        if sent.level >= self.width {
-            return Verdict::Holds;
-        }
-        self.contradictions += 1.0;
-        self.confirmations = 0;
-        self.timed_delay = 0.1;
-        self.next_timed = now + self.timed_delay;
         self.verdict()
+    }
+
+    fn test_again(&mut self, now: f64) {
+        self.timed_delay = FIRST_TIMED;
+        self.next_timed = now + FIRST_TIMED;
     }
 
     fn verdict(&self) -> Verdict {
@@ -247,7 +206,6 @@ mod tests {
             purpose,
             is_admitted: false,
             stamps: Default::default(),
-            tokens: 1.0,
             accepted: Default::default(),
         }
     }
@@ -272,7 +230,7 @@ mod tests {
         let mut cap = Cap::new(12, 0.0, 0.0);
         let bounced = |cap: &mut Cap, now: f64| {
             cap.sent(now, Purpose::Clocked);
-            cap.bounced(now + 0.1, sent(now, 10, Purpose::Clocked), true, 0.0, false)
+            cap.bounced(now + 0.1, sent(now, 10, Purpose::Clocked), true, false, 1.0)
         };
         assert_eq!(bounced(&mut cap, 1.0), Verdict::Holds);
         assert_eq!(bounced(&mut cap, 2.0), Verdict::Refuted);
@@ -286,7 +244,7 @@ mod tests {
         for _ in 0..5 {
             cap.sent(now, Purpose::Timed);
             let bounce = sent(now, 12, Purpose::Timed);
-            assert_eq!(cap.bounced(now, bounce, true, 0.0, false), Verdict::Holds);
+            assert_eq!(cap.bounced(now, bounce, true, false, 1.0), Verdict::Holds);
             let Err(Some(next)) = cap.next(now, 12, 1.0) else { panic!("a later time") };
             assert!(next > now, "each one later");
             now = next;
@@ -299,17 +257,17 @@ mod tests {
     #[test]
     fn after_a_while_it_looks_for_more_room() {
         let mut cap = Cap::known(10);
-        (0..40).for_each(|second| cap.answered(f64::from(second), true));
+        (0..40).for_each(|_| cap.answered());
         assert_eq!(cap.next(100.0, 10, 1.0), Ok(Purpose::Probe));
         cap.sent(100.0, Purpose::Probe);
         cap.admitted(100.1, sent(100.0, 10, Purpose::Probe));
         assert_eq!(cap.width(), 11);
         // The next one bounces, and the one after that has to wait longer.
-        (0..10).for_each(|second| cap.answered(101.0 + f64::from(second), true));
+        (0..10).for_each(|_| cap.answered());
         assert_eq!(cap.next(120.0, 11, 1.0), Ok(Purpose::Probe));
         cap.sent(120.0, Purpose::Probe);
         let bounce = sent(120.0, 11, Purpose::Probe);
-        assert_eq!(cap.bounced(120.1, bounce, true, 0.0, false), Verdict::Holds);
+        assert_eq!(cap.bounced(120.1, bounce, true, false, 1.0), Verdict::Holds);
         assert_eq!(cap.width(), 11);
         assert_eq!(cap.next(121.0, 11, 1.0), Err(None));
     }

@@ -44,9 +44,9 @@ struct Shown {
 enum Stage {
     /// Nothing unusual so far.
     Watch,
-    /// Going down as long as it makes answers faster.
-    Descend { width: f64, last: Shown },
-    /// Staying.
+    /// One cohort with about as many as keep it busy.
+    Settle { width: f64, last: Shown },
+    /// Staying, but for a cohort now and then with more.
     Hold { rate: f64, latency: f64, cohorts: u32, before: Option<f64> },
 }
 
@@ -59,7 +59,7 @@ impl Knee {
     pub(super) fn limit(&self) -> Option<f64> {
         match self.stage {
             Stage::Watch => None,
-            Stage::Descend { width, .. } => Some(width),
+            Stage::Settle { width, .. } => Some(width),
             Stage::Hold { rate, latency, before, .. } => {
                 let probe = if before.is_some() { 1.35 } else { 1.0 };
                 Some((rate * latency * probe).max(1.0).ceil())
@@ -122,23 +122,16 @@ impl Knee {
             Stage::Watch => {
                 if shown.median > RISEN * least && shown.level > 1.3 * level {
                     let width = (1.3 * shown.level * least / shown.median).max(1.0);
-                    self.stage = Stage::Descend { width, last: shown };
+                    self.stage = Stage::Settle { width, last: shown };
                 }
             }
-            Stage::Descend { width, last } => {
-                let is_faster = shown.median < 0.86 * last.median;
-                let is_slower_overall = shown.rate < 0.8 * last.rate;
-                if is_faster && !is_slower_overall && *width > 1.0 {
-                    *width = (*width * 0.7).max(1.0);
-                    *last = shown;
-                } else {
-                    self.stage = Stage::Hold {
-                        rate: shown.rate.max(last.rate),
-                        latency: shown.median.min(last.median),
-                        cohorts: 0,
-                        before: None,
-                    };
-                }
+            Stage::Settle { last, .. } => {
+                self.stage = Stage::Hold {
+                    rate: shown.rate.max(last.rate),
+                    latency: shown.median.min(last.median),
+                    cohorts: 0,
+                    before: None,
+                };
             }
             Stage::Hold { rate, latency, cohorts, before } => {
                 let share = if shown.rate > *rate { 0.35 } else { 0.05 };
@@ -156,8 +149,6 @@ impl Knee {
                 *rate += share * (shown.rate - *rate);
                 if shown.median < *latency {
                     *latency += 0.15 * (shown.median - *latency);
-                } else if shown.median > 2.3 * *latency {
-                    *rate *= 0.9;
                 }
             }
         }

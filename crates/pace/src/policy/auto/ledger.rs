@@ -3,7 +3,6 @@
 //! Providers reject quickly and answer slowly. So a request that has not bounced within a short
 //! patience counts as admitted, long before its answer is there.
 
-use super::marks::Amount;
 use super::mirror::Stamp;
 use crate::Flight;
 use std::collections::{HashMap, VecDeque};
@@ -35,9 +34,8 @@ pub(super) struct Sent {
     pub(super) purpose: Purpose,
     pub(super) is_admitted: bool,
     pub(super) stamps: [Stamp; 4],
-    /// What it probably costs in tokens, and what had been accepted before it.
-    pub(super) tokens: f64,
-    pub(super) accepted: Amount,
+    /// What had been accepted before it.
+    pub(super) accepted: f64,
 }
 
 #[derive(Debug)]
@@ -47,7 +45,7 @@ pub(super) struct Ledger {
     undecided: VecDeque<(f64, Flight)>,
     sends: u64,
     /// Everything sent and not rejected.
-    accepted: Amount,
+    accepted: f64,
     last_sent: f64,
     /// How long a rejection may take.
     patience: f64,
@@ -60,7 +58,7 @@ impl Ledger {
             flights: HashMap::new(),
             undecided: VecDeque::new(),
             sends: 0,
-            accepted: Amount::default(),
+            accepted: 0.0,
             last_sent: 0.0,
             patience: 0.25,
             has_bounced: false,
@@ -74,7 +72,6 @@ impl Ledger {
         level: u32,
         purpose: Purpose,
         stamps: [Stamp; 4],
-        tokens: f64,
     ) {
         let number = self.sends;
         let sent = Sent {
@@ -85,12 +82,10 @@ impl Ledger {
             purpose,
             is_admitted: false,
             stamps,
-            tokens,
             accepted: self.accepted,
         };
         self.last_sent = at;
-        self.accepted.requests += 1.0;
-        self.accepted.tokens += tokens;
+        self.accepted += 1.0;
         self.sends += 1;
         self.flights.insert(flight, sent);
         self.undecided.push_back((at, flight));
@@ -119,13 +114,13 @@ impl Ledger {
 
     /// A request was rejected after so long. Bounces take about as long as each other.
     pub(super) fn bounce(&mut self, sent: &Sent, after: f64) {
-        self.accepted.subtract(sent.tokens);
+        self.accepted -= 1.0;
         // Those that went out meanwhile found one less in flight than we believed.
         for (_, flight) in self.undecided.iter().rev() {
             match self.flights.get_mut(flight) {
                 Some(later) if later.number > sent.number => {
                     later.level = later.level.saturating_sub(1);
-                    later.accepted.subtract(sent.tokens);
+                    later.accepted -= 1.0;
                 }
                 Some(_) => break,
                 None => {}
@@ -139,16 +134,7 @@ impl Ledger {
 
     /// Requests sent and not rejected.
     pub(super) fn accepted(&self) -> f64 {
-        self.accepted.requests
-    }
-
-    /// How many times the usual size a request has, in tokens.
-    pub(super) fn size(&self, tokens: f64) -> f64 {
-        if self.accepted.tokens > 0.0 {
-            tokens * self.accepted.requests / self.accepted.tokens
-        } else {
-            1.0
-        }
+        self.accepted
     }
 
     /// Requests sent, rejected ones too.
@@ -166,7 +152,7 @@ mod tests {
     use super::*;
 
     fn send(ledger: &mut Ledger, number: u64, at: f64, level: u32) {
-        ledger.send(Flight(number), at, level, Purpose::Work, Default::default(), 10.0);
+        ledger.send(Flight(number), at, level, Purpose::Work, Default::default());
     }
 
     #[test]
@@ -189,9 +175,9 @@ mod tests {
         let rejected = ledger.remove(Flight(1)).unwrap();
         ledger.bounce(&rejected, 0.05);
         let later = ledger.remove(Flight(2)).unwrap();
-        assert_eq!((later.level, later.accepted.requests, later.accepted.tokens), (1, 1.0, 10.0));
+        assert_eq!((later.level, later.accepted), (1, 1.0));
         let earlier = ledger.remove(Flight(0)).unwrap();
-        assert_eq!((earlier.level, earlier.accepted.requests), (0, 0.0));
+        assert_eq!((earlier.level, earlier.accepted), (0, 0.0));
         assert_eq!(ledger.accepted(), 2.0);
     }
 

@@ -1,7 +1,7 @@
 //! `auto`: finds out what the limits are and keeps just below them.
 
 mod block;
-mod brake;
+mod boundary;
 mod breaker;
 mod bucket;
 mod cap;
@@ -13,13 +13,13 @@ mod levels;
 mod marks;
 mod mirror;
 mod ramp;
+mod search;
 mod window;
 
 use crate::{
     ChangeReason, Comeback, Cost, Dimension, Ending, Flight, Gate, LimitChange, Policy, Quota, View,
 };
 use block::Block;
-use brake::Brake;
 use breaker::Breaker;
 use bucket::{Bounce, Bucket, Start};
 use cap::{Cap, Verdict};
@@ -28,19 +28,18 @@ use given::Given;
 use knee::Knee;
 use ledger::{Ledger, Purpose, Sent};
 use levels::Levels;
-use marks::{Marks, Unit};
+use marks::Marks;
 use mirror::{Mirror, Stamp};
 use ramp::Ramp;
+use search::{Finding, Search};
 use std::time::Duration;
-use window::{Finding, Search, Window};
+use window::Window;
 
 /// A limit that changes by less than this factor is not told as a change.
 const WORTH_TELLING: f64 = 1.25;
 /// How many more may be in flight than a pace needs on average.
 const SLACK: f64 = 2.0;
 const SPARE: f64 = 4.0;
-/// A request of so many times the usual size is a giant.
-const LARGE: f64 = 2.5;
 
 #[derive(Debug)]
 enum Mode {
@@ -57,7 +56,6 @@ pub struct Auto {
     ledger: Ledger,
     marks: Marks,
     breaker: Breaker,
-    brake: Brake,
     mode: Mode,
     /// A rejection of a request that went out before says nothing new.
     cut: f64,
@@ -72,9 +70,6 @@ pub struct Auto {
     search: Search,
     levels: Levels,
     mirrors: [Mirror; 4],
-    explained: u32,
-    was_giant: bool,
-    paused_until: f64,
     given: Given,
     /// The limit as it was last told, and what was not told yet.
     told: u32,
@@ -92,9 +87,8 @@ impl Auto {
         let mut auto = Auto {
             ceiling: config.connections.max(1),
             ledger: Ledger::new(),
-            marks: Marks::new(),
+            marks: Marks::default(),
             breaker: Breaker::default(),
-            brake: Brake::default(),
             mode,
             cut: 0.0,
             block: Block::new(config.retry_after),
@@ -107,9 +101,6 @@ impl Auto {
             search: Search::new(),
             levels: Levels::default(),
             mirrors: Dimension::ALL.map(Mirror::new),
-            explained: 0,
-            was_giant: false,
-            paused_until: 0.0,
             given: Given::new(config.rates),
             told: 0,
             changes: Vec::new(),
@@ -133,14 +124,12 @@ impl Auto {
 
     fn admitted(&mut self, now: f64, sent: Sent) {
         self.block.admitted(now, sent.number);
-        self.brake.admitted(now);
         match &mut self.mode {
             Mode::Ramp(_) => {}
             Mode::Cap(cap) => {
                 self.levels.admitted(sent.level);
                 if cap.admitted(now, sent) == Verdict::Refuted {
-                    self.mode =
-                        Mode::Bucket(Bucket::new(now, &mut self.marks, self.ledger.accepted()));
+                    self.mode = Mode::Bucket(self.first_bucket(now));
                 }
             }
             Mode::Bucket(bucket) => {
@@ -148,48 +137,36 @@ impl Auto {
                 let patience = self.ledger.patience();
                 let rate = bucket.known_rate();
                 match self.search.admitted(sent, now, rate, patience) {
-                    Some(Finding::Window(found)) if found.length > window::SHORTEST => {
+                    Some(Finding::Window(found)) => {
                         self.mode = Mode::Window(Window::new(found));
                         return;
                     }
-                    Some(Finding::Window(found)) => {
-                        *bucket = Bucket::of_windows(now, found.count, found.length);
-                        return;
-                    }
                     Some(Finding::Rate(rate)) => {
-                        *bucket = Bucket::with_rate(now, rate.max(bucket.rate()), false);
+                        *bucket = Bucket::new(now, rate.max(bucket.rate()));
                     }
                     None => {}
                 }
-                // One from before the last rejection says nothing about the pace since.
-                if sent.at >= self.cut {
-                    bucket.admitted(now, patience);
-                }
+                bucket.admitted(now, patience);
             }
             Mode::Window(window) => {
                 if window.admitted(now, sent) {
-                    self.mode = Mode::Bucket(Bucket::with_rate(now, window.rate(), false));
+                    self.mode = Mode::Bucket(Bucket::new(now, window.rate()));
                 }
             }
         }
     }
 
+    /// When rejections cannot be those of a cap. With a single one there is no other measure than
+    /// what was accepted since.
+    fn first_bucket(&mut self, now: f64) -> Bucket {
+        let since_first = self.marks.since_first(now, self.ledger.accepted());
+        Bucket::new(now, self.marks.estimate().map_or(since_first, |(rate, _)| rate))
+    }
+
     fn bounced(&mut self, now: f64, sent: Sent, hint: Option<f64>) {
         self.ledger.bounce(&sent, now - sent.at);
-        let size = self.ledger.size(sent.tokens);
-        // Twice in a row and it is not its size.
-        let is_first = !std::mem::replace(&mut self.was_giant, size > LARGE);
-        if size > LARGE
-            && is_first
-            && self.marks.unit() == Unit::Requests
-            && let Mode::Bucket(bucket) = &mut self.mode
-        {
-            // That there was no room for a giant says little about the others.
-            bucket.pause(now, 0.3 * size);
-            return;
-        }
-        self.marks.add(sent.at, sent.accepted, sent.tokens);
-        let accepted = sent.accepted.requests;
+        self.marks.add(sent.at, sent.accepted);
+        let accepted = sent.accepted;
         let seconds = sent.at - self.first_sent.unwrap_or(sent.at);
         let start = *self.start.get_or_insert(Start { accepted, seconds });
         let was_canary = self.block.bounced(now, sent.number);
@@ -198,32 +175,18 @@ impl Auto {
             self.void(sent);
             return;
         }
-        if let Some(rate) = self.brake.bounced(now, sent.at)
-            && let Mode::Bucket(bucket) = &mut self.mode
-        {
-            bucket.brake(now, rate);
-        }
         let is_news = sent.at >= self.cut;
         if is_news {
             self.cut = now;
         }
         match &mut self.mode {
             Mode::Ramp(_) => {
-                let nothing_else = sent.level == 0;
-                let evidence = if nothing_else {
-                    2.0
-                } else if hint.is_some() {
-                    0.9
-                } else {
-                    0.0
-                };
-                self.mode = Mode::Cap(Cap::new(sent.level, now, evidence));
+                self.mode = Mode::Cap(Cap::new(sent.level, now, cost));
             }
             Mode::Cap(cap) => {
                 let was_open = self.levels.was_open(sent.level);
-                if cap.bounced(now, sent, is_news, cost, was_open) == Verdict::Refuted {
-                    self.mode =
-                        Mode::Bucket(Bucket::new(now, &mut self.marks, self.ledger.accepted()));
+                if cap.bounced(now, sent, is_news, was_open, self.latency) == Verdict::Refuted {
+                    self.mode = Mode::Bucket(self.first_bucket(now));
                 }
             }
             Mode::Bucket(bucket) if is_news => {
@@ -231,9 +194,7 @@ impl Auto {
                 let bounce = Bounce {
                     start,
                     block: cost,
-                    is_last: sent.number + 1 == self.ledger.sends(),
                     gap: sent.gap,
-                    patience: self.ledger.patience(),
                     accepted,
                     after_rest: self.rested.map(|(at, before)| (sent.at - at, accepted - before)),
                 };
@@ -242,7 +203,7 @@ impl Auto {
             }
             Mode::Window(window) => {
                 if window.bounced(sent) {
-                    self.mode = Mode::Bucket(Bucket::with_rate(now, window.rate(), false));
+                    self.mode = Mode::Bucket(Bucket::new(now, window.rate()));
                 }
             }
             Mode::Bucket(_) => {}
@@ -253,7 +214,7 @@ impl Auto {
         if level >= self.ceiling {
             return Err(None);
         }
-        let mut at = self.paused_until.max(self.given.next_at(now, cost));
+        let mut at = self.given.next_at(now, cost);
         for mirror in &mut self.mirrors {
             at = at.max(mirror.next_at(now, mirror.dimension().of(cost)));
         }
@@ -294,9 +255,7 @@ impl Auto {
             },
             Mode::Bucket(_) if !self.levels.allows(level) => Err(None),
             Mode::Bucket(bucket) => {
-                let at = self.search.next_at().unwrap_or_else(|| {
-                    bucket.next_at(now, self.marks.unit().weight(cost.total() as f64))
-                });
+                let at = self.search.next_at().unwrap_or_else(|| bucket.next_at(now));
                 let at = if at.is_finite() { at } else { now + self.ledger.patience() };
                 if at > now { Err(Some(at)) } else { Ok(Purpose::Work) }
             }
@@ -330,14 +289,7 @@ impl Policy for Auto {
             let cost = mirror.dimension().of(cost);
             mirror.sent(now, cost)
         });
-        self.ledger.send(
-            flight,
-            now,
-            view.in_flight - 1,
-            self.purpose,
-            stamps,
-            cost.total() as f64,
-        );
+        self.ledger.send(flight, now, view.in_flight - 1, self.purpose, stamps);
         self.given.sent(now, cost);
         self.breaker.sent();
         self.block.sent(now, self.ledger.sends() - 1);
@@ -349,10 +301,10 @@ impl Policy for Auto {
             }
             Mode::Cap(cap) => cap.sent(now, self.purpose),
             Mode::Bucket(bucket) => {
-                bucket.sent(now, self.marks.unit().weight(cost.total() as f64));
+                bucket.sent(now);
                 self.search.sent(now, self.ledger.patience());
             }
-            Mode::Window(window) => window.sent(now, self.purpose),
+            Mode::Window(window) => window.sent(now),
         }
     }
 
@@ -403,7 +355,6 @@ impl Auto {
     fn end(&mut self, now: f64, sent: Sent, cost: Cost, ending: &Ending) {
         match ending {
             Ending::Answered { clean, quota, usage } => {
-                self.explained = 0;
                 self.mirrors.iter_mut().for_each(Mirror::answered);
                 if let Some(usage) = usage {
                     self.given.settle(cost, *usage);
@@ -422,12 +373,7 @@ impl Auto {
                 } else {
                     self.latency + 0.05 * (latency - self.latency)
                 };
-                let burst = self.burst();
-                if let Some(seconds) = self.breaker.responded(now, sent.at)
-                    && let Mode::Bucket(bucket) = &mut self.mode
-                {
-                    bucket.rested(seconds, burst);
-                }
+                self.breaker.responded(now, sent.at);
                 match &mut self.mode {
                     Mode::Ramp(ramp) => {
                         if self.knee.is_usual(latency) {
@@ -435,8 +381,8 @@ impl Auto {
                         }
                         self.knee.answered(now, sent.number, latency);
                     }
-                    Mode::Cap(cap) => cap.answered(now, *clean),
-                    Mode::Bucket(_) | Mode::Window(_) => {}
+                    Mode::Cap(cap) if *clean => cap.answered(),
+                    Mode::Cap(_) | Mode::Bucket(_) | Mode::Window(_) => {}
                 }
             }
             Ending::Rejected { quota } => {
@@ -493,7 +439,7 @@ impl Auto {
         let mut is_explained = false;
         for reading in &quota.readings {
             for (mirror, stamp) in self.mirrors.iter_mut().zip(sent.stamps) {
-                if mirror.dimension() == reading.dimension && mirror.is_trusted() {
+                if mirror.dimension() == reading.dimension {
                     is_explained |= mirror.explains(now, sent.at, stamp, reading);
                 }
             }
@@ -501,11 +447,6 @@ impl Auto {
         if is_explained {
             self.ledger.bounce(sent, now - sent.at);
             self.void(*sent);
-            self.explained += 1;
-            if self.explained > 3 {
-                let pause = 0.05 * 1.6_f64.powi(self.explained.min(20) as i32 - 3);
-                self.paused_until = now + pause.min(5.0);
-            }
         }
         is_explained
     }
@@ -531,7 +472,7 @@ impl Auto {
             return;
         }
         match &mut self.mode {
-            Mode::Cap(cap) => cap.voided(sent.purpose),
+            Mode::Cap(cap) => cap.ended(sent.purpose),
             Mode::Window(window) => window.voided(sent),
             Mode::Bucket(_) => self.search.voided(),
             Mode::Ramp(_) => {}

@@ -1,185 +1,19 @@
-//! The hypothesis that so many requests are allowed in each window of fixed length.
-//!
-//! Such a window betrays itself: rejections for a long time, and then suddenly a whole burst goes
-//! through, which no bucket would allow. [`Search`] looks for that and for the window's length;
-//! [`Window`] then sends each window's requests when it opens, and is silent until the next.
+//! The hypothesis that so many requests are allowed in each window of fixed length: they go out
+//! when it opens, and then nothing until the next.
 
 use super::ledger::{Purpose, Sent};
+use super::search::Found;
 
 /// Lengths that people give to windows, in seconds.
 pub(super) const LENGTHS: [f64; 16] =
     [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 3600.0];
-/// Shorter windows are paced like buckets.
-pub(super) const SHORTEST: f64 = 3.5;
-/// Fewest requests of a burst that count as a window.
-const LEAST_BURST: f64 = 5.0;
-/// A burst that is not over by then is no burst.
-const LONGEST_BURST: f64 = 3.0;
-/// A little later than exactly a window later.
-const MARGIN: f64 = 0.02;
-
-/// Looks for a window while requests are paced.
-#[derive(Debug)]
-pub(super) enum Search {
-    /// Rejections since the last admission.
-    Idle { rejections: u32, since: f64, last: f64 },
-    /// Something was let in after a long silence: how much more?
-    Burst { after: f64, opened: f64, silence: f64, first: u64, sent: f64, next: f64, interval: f64 },
-    /// A burst went through: when does the next one?
-    Seek { after: f64, opened: f64, count: f64, candidate: usize, is_out: bool },
-}
-
-/// What the search ends with.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Finding {
-    Window(Found),
-    /// No window, but so many requests per second went through.
-    Rate(f64),
-}
-
-/// A window.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Found {
-    pub(super) length: f64,
-    pub(super) count: f64,
-    /// A window opened between these times.
-    pub(super) after: f64,
-    pub(super) opened: f64,
-    /// The number of the request that found it open.
-    pub(super) number: u64,
-}
-
-impl Search {
-    pub(super) fn new() -> Search {
-        Search::Idle { rejections: 0, since: 0.0, last: 0.0 }
-    }
-
-    /// When the next request may go out, where the search has an opinion.
-    pub(super) fn next_at(&self) -> Option<f64> {
-        match *self {
-            Search::Idle { .. } => None,
-            Search::Burst { next, .. } => Some(next),
-            Search::Seek { is_out: true, .. } => Some(f64::INFINITY),
-            Search::Seek { opened, candidate, .. } => {
-                LENGTHS.get(candidate).map(|length| opened + length + MARGIN)
-            }
-        }
-    }
-
-    pub(super) fn sent(&mut self, now: f64, patience: f64) {
-        match self {
-            Search::Burst { next, interval, sent, .. } => {
-                // Twice as fast each round trip; overshooting costs a small share of the burst.
-                *sent += 1.0;
-                let fastest = patience / (*sent / 8.0).max(8.0);
-                *interval = (*interval / (*interval / patience).exp2()).max(fastest);
-                *next = now + *interval;
-            }
-            Search::Seek { is_out, .. } => *is_out = true,
-            Search::Idle { .. } => {}
-        }
-    }
-
-    /// A request was let in; `rate` is what was known before the silence.
-    pub(super) fn admitted(
-        &mut self,
-        sent: Sent,
-        now: f64,
-        rate: f64,
-        patience: f64,
-    ) -> Option<Finding> {
-        match *self {
-            Search::Idle { rejections, since, last } => {
-                let silence = sent.at - since;
-                let is_long = rejections >= 3 && silence > 0.4 && rate * silence > 4.0;
-                *self = if is_long && sent.at > last {
-                    Search::Burst {
-                        after: last,
-                        opened: sent.at,
-                        silence,
-                        first: sent.number,
-                        sent: 1.0,
-                        next: now,
-                        interval: patience,
-                    }
-                } else {
-                    Search::new()
-                };
-                None
-            }
-            Search::Burst { opened, silence, first, .. } => {
-                let duration = sent.at - opened;
-                if duration < LONGEST_BURST.max(2.0 * silence) {
-                    return None;
-                }
-                // No window lets in for so long.
-                *self = Search::new();
-                let count = sent.number.saturating_sub(first) as f64;
-                Some(Finding::Rate(count / duration))
-            }
-            Search::Seek { after, opened, count, candidate, .. } => {
-                let length = LENGTHS.get(candidate).copied().unwrap_or(1.0);
-                if sent.at < opened + length {
-                    return None;
-                }
-                *self = Search::new();
-                Some(Finding::Window(Found {
-                    length,
-                    count,
-                    after: after + length,
-                    opened: opened + length + MARGIN,
-                    number: sent.number,
-                }))
-            }
-        }
-    }
-
-    /// A request came to nothing.
-    pub(super) fn voided(&mut self) {
-        if let Search::Seek { is_out, .. } = self {
-            *is_out = false;
-        }
-    }
-
-    /// A request bounced that was news.
-    pub(super) fn bounced(&mut self, sent: Sent) {
-        match self {
-            Search::Idle { rejections, since, last } => {
-                if *rejections == 0 {
-                    *since = sent.at;
-                }
-                *rejections += 1;
-                *last = sent.at;
-            }
-            Search::Burst { after, opened, silence, first, .. } => {
-                let admitted = sent.number.saturating_sub(*first) as f64;
-                let duration = sent.at - *opened;
-                let is_burst = admitted >= LEAST_BURST
-                    && (admitted - 2.0) / duration.max(1e-3) > 3.0 / *silence;
-                let candidate = LENGTHS
-                    .iter()
-                    .position(|length| *opened + length > sent.at && *length > 0.98 * *silence);
-                *self = match candidate {
-                    Some(candidate) if is_burst => Search::Seek {
-                        after: *after,
-                        opened: *opened,
-                        count: admitted,
-                        candidate,
-                        is_out: false,
-                    },
-                    _ => Search::Idle { rejections: 1, since: sent.at, last: sent.at },
-                };
-            }
-            Search::Seek { candidate, is_out, .. } => {
-                *is_out = false;
-                *candidate += 1;
-                if *candidate >= LENGTHS.len() {
-                    *self = Search::new();
-                }
-            }
-        }
-    }
-}
+/// Seconds in which a window's requests go out.
+const BURST_S: f64 = 0.3;
+/// A window that has not opened by then is no window, or one of another length.
+const MOST_EARLY: u32 = 2;
+/// One in so many windows is checked, and at which share of the silence after it.
+const CHECK_EVERY: u32 = 6;
+const CHECK_AT: f64 = 0.9;
 
 /// A window that is known.
 #[derive(Debug)]
@@ -189,16 +23,12 @@ pub(super) struct Window {
     /// The next one opens between these times.
     after: f64,
     opened: f64,
+    /// When the last one was open.
+    opened_last: f64,
     state: State,
+    /// Windows so far, and canaries in a row that came too early.
     windows: u32,
-    late: u32,
-    /// Windows in a row that seemed to be much smaller.
-    short: u32,
-    /// Requests let in when it should have been full.
-    leaks: u32,
-    was_lengthened: bool,
-    /// When the one before opened.
-    previous: (f64, f64),
+    early: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -207,25 +37,23 @@ enum State {
     Wait,
     /// One request finds out whether it has opened.
     Canary,
-    /// It is open.
-    Open { first: u64, sent: f64, next: f64, checks: u8 },
+    /// It is open: the number of its first request, and how many went out.
+    Open { first: u64, sent: f64, next: f64 },
+    /// It is used up, and one request finds out whether that is really so until the next.
+    Check { is_out: bool },
 }
 
 impl Window {
     pub(super) fn new(found: Found) -> Window {
-        let state = State::Open { first: found.number, sent: 1.0, next: 0.0, checks: 0 };
         Window {
             length: found.length,
             count: found.count,
             after: found.after,
             opened: found.opened,
-            state,
+            opened_last: found.opened,
+            state: State::Open { first: found.number, sent: 1.0, next: 0.0 },
             windows: 0,
-            late: 0,
-            short: 0,
-            leaks: 0,
-            was_lengthened: false,
-            previous: (found.after, found.opened),
+            early: 0,
         }
     }
 
@@ -239,82 +67,55 @@ impl Window {
         self.count / self.length
     }
 
-    fn checks(&self) -> u8 {
-        match self.windows {
-            0 => 2,
-            windows => u8::from(windows.is_multiple_of(6)),
-        }
-    }
-
-    /// Go on until a rejection, to see whether there is more room now.
-    fn is_open_ended(&self) -> bool {
-        self.windows % 6 == 5
-    }
-
     pub(super) fn next(&mut self, now: f64) -> Result<Purpose, Option<f64>> {
-        loop {
-            match self.state {
-                State::Canary => return Err(None),
-                State::Wait => {
-                    let is_exact = self.opened - self.after < (0.012 * self.length).max(0.06);
-                    let at = if is_exact { self.opened } else { (self.after + self.opened) / 2.0 };
-                    return if now >= at { Ok(Purpose::Probe) } else { Err(Some(at)) };
-                }
-                State::Open { sent, next, checks, .. } => {
-                    let is_early = now < self.opened + 0.5 * self.length;
-                    if sent < self.count || (self.is_open_ended() && is_early && sent.is_finite()) {
-                        return if now >= next { Ok(Purpose::Work) } else { Err(Some(next)) };
-                    }
-                    let silence = self.after + self.length - self.opened;
-                    let share = [0.6, 0.9].get(usize::from(checks));
-                    if let Some(share) = share.filter(|_| checks < self.checks()) {
-                        let at = self.opened + share * silence;
-                        return if now >= at { Ok(Purpose::Timed) } else { Err(Some(at)) };
-                    }
-                    self.close();
-                }
-            }
+        if let State::Open { sent, .. } = self.state
+            && sent >= self.count
+        {
+            self.state = State::Check { is_out: !self.windows.is_multiple_of(CHECK_EVERY) };
         }
-    }
-
-    fn close(&mut self) {
-        self.previous = (self.after, self.opened);
-        self.after += self.length;
-        self.opened += self.length;
-        self.windows += 1;
-        self.late = 0;
-        self.state = State::Wait;
-    }
-
-    pub(super) fn sent(&mut self, now: f64, purpose: Purpose) {
-        match (&mut self.state, purpose) {
-            (state @ State::Wait, _) => *state = State::Canary,
-            (State::Open { sent, next, .. }, Purpose::Work) => {
-                *sent += 1.0;
-                // Past the known count one at a time.
-                *next = now + if *sent < self.count { 0.3 / self.count } else { 0.15 };
+        if let State::Check { is_out: true } = self.state {
+            self.opened_last = self.opened;
+            self.after += self.length;
+            self.opened += self.length;
+            self.early = 0;
+            self.windows += 1;
+            self.state = State::Wait;
+        }
+        let (at, purpose) = match self.state {
+            State::Canary => return Err(None),
+            State::Wait => {
+                let is_exact = self.opened - self.after < (0.012 * self.length).max(0.06);
+                let middle = (self.after + self.opened) / 2.0;
+                (if is_exact { self.opened } else { middle }, Purpose::Probe)
             }
-            (State::Open { checks, .. }, _) => *checks += 1,
-            (State::Canary, _) => {}
+            State::Open { next, .. } => (next, Purpose::Work),
+            State::Check { .. } => {
+                let silence = self.after + self.length - self.opened;
+                (self.opened + CHECK_AT * silence, Purpose::Timed)
+            }
+        };
+        if now >= at { Ok(purpose) } else { Err(Some(at)) }
+    }
+
+    pub(super) fn sent(&mut self, now: f64) {
+        match &mut self.state {
+            state @ State::Wait => *state = State::Canary,
+            State::Open { sent, next, .. } => {
+                *sent += 1.0;
+                *next = now + BURST_S / self.count;
+            }
+            State::Check { is_out } => *is_out = true,
+            State::Canary => {}
         }
     }
 
     /// Returns whether the window is refuted.
     pub(super) fn admitted(&mut self, now: f64, sent: Sent) -> bool {
-        match &mut self.state {
-            State::Canary if sent.purpose == Purpose::Probe => {
-                self.opened = self.opened.min(sent.at);
-                self.state = State::Open { first: sent.number, sent: 1.0, next: now, checks: 0 };
-            }
-            State::Open { .. } if sent.purpose == Purpose::Work => {}
-            _ if sent.purpose == Purpose::Timed => {
-                // One may have taken a place that a failure left.
-                self.leaks += 1;
-                return self.leaks > 1;
-            }
-            _ => {}
+        if let (State::Canary, Purpose::Probe) = (self.state, sent.purpose) {
+            self.opened = self.opened.min(sent.at);
+            self.state = State::Open { first: sent.number, sent: 1.0, next: now };
         }
-        false
+        sent.purpose == Purpose::Timed
     }
 
     /// Returns whether the window is refuted.
@@ -323,60 +124,46 @@ impl Window {
             (State::Canary, Purpose::Probe) => {
                 self.state = State::Wait;
                 self.after = self.after.max(sent.at);
-                if self.opened > self.after + 1e-6 {
-                    return false;
-                }
-                // It should be open by now: a little later, or the next longer window.
-                self.late += 1;
-                if self.late <= 2 {
+                if self.opened <= self.after + 1e-6 {
+                    // It should be open by now.
+                    self.early += 1;
                     self.opened = self.after + 0.02 * self.length;
-                    return false;
                 }
-                let (after, opened) = self.previous;
-                let longer = LENGTHS.iter().find(|length| opened + **length > sent.at);
-                let is_first = !std::mem::replace(&mut self.was_lengthened, true);
-                let is_near = |length: &&f64| is_first && **length < 2.5 * self.length;
-                let Some(length) = longer.filter(is_near) else {
-                    return true;
-                };
-                // It is checked soon whether that is right.
-                self.windows = 0;
-                self.length = *length;
-                self.after = (after + length).max(sent.at);
-                self.opened = (opened + length).max(self.after + 0.02 * length);
-                false
+                self.early > MOST_EARLY && !self.lengthen(sent.at)
             }
-            (State::Open { first, sent: out, .. }, Purpose::Work) => {
-                if sent.number < *first || out.is_infinite() {
-                    return false;
-                }
+            (State::Open { first, sent: out, .. }, Purpose::Work) if sent.number >= *first => {
                 let admitted = (sent.number - *first) as f64;
-                if admitted < 0.6 * self.count && self.short < 2 {
-                    // What was let in was a rest of the window before.
-                    self.short += 1;
-                    self.state = State::Wait;
-                    self.after = self.after.max(sent.at);
-                    self.opened = self.opened.max(sent.at + 0.02 * self.length);
-                    return false;
-                }
-                self.short = 0;
-                if admitted < 0.6 * self.count {
-                    // Windows do not shrink; something else is at work.
-                    return true;
-                }
-                if admitted > self.count || admitted < self.count - 1.5 {
-                    self.count = admitted.max(1.0);
-                }
+                let was_full = out.is_infinite();
                 // Nothing more goes out in this one.
                 *out = f64::INFINITY;
-                false
-            }
-            (_, Purpose::Timed) => {
-                self.leaks = 0;
-                false
+                if was_full {
+                    return false;
+                }
+                // Windows do not shrink; something else is at work.
+                let is_other = admitted < 0.6 * self.count;
+                if admitted < self.count - 1.5 {
+                    self.count = admitted.max(1.0);
+                }
+                is_other
             }
             _ => false,
         }
+    }
+
+    /// Takes the next longer window that opens after `at`; returns whether there is one.
+    fn lengthen(&mut self, at: f64) -> bool {
+        let opened = self.opened_last;
+        let longer = LENGTHS.into_iter().find(|length| opened + length > at);
+        let Some(length) = longer.filter(|length| *length < 2.5 * self.length) else {
+            return false;
+        };
+        // It is checked soon whether that is right.
+        self.windows = 0;
+        self.early = 0;
+        self.length = length;
+        self.after = at;
+        self.opened = opened + length;
+        true
     }
 
     /// A request came to nothing: another one may go out in its place.

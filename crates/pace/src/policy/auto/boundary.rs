@@ -1,0 +1,96 @@
+//! Whether the limit that headers describe is one of fixed windows.
+//!
+//! The reset of a bucket grows with what was used; that of a window names its end, whatever was
+//! used.
+
+use super::window::LENGTHS;
+
+/// A window has surely ended so long after its end.
+const AFTER_END: f64 = 0.01;
+/// Seconds between two requests that find out whether the next window has begun.
+const PROBE_EVERY: f64 = 0.25;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Boundary {
+    /// End and usage of an early response in this window, or bucket.
+    Unknown { end: f64, used: f64 },
+    /// There are no windows.
+    Bucket,
+    /// The present window ends then; windows are so long, once that is known. Until then single
+    /// requests find out whether the next has begun.
+    Window { end: f64, length: f64, next_probe: f64 },
+}
+
+impl Boundary {
+    /// A response says when everything is there again. Returns whether a new window has begun.
+    pub(super) fn look(&mut self, end: f64, used: f64, rate: f64, is_coarse: bool) -> bool {
+        let tolerance = if is_coarse { 1.05 } else { 0.05 };
+        match self {
+            Boundary::Unknown { end: first_end, used: first_used } => {
+                let grown = (used - *first_used) / rate.max(1e-9);
+                let is_telling = grown > if is_coarse { 4.0 } else { 2.0 } * tolerance;
+                if used > 2.0 * *first_used && is_telling {
+                    *self = if (end - *first_end).abs() < tolerance {
+                        Boundary::Window { end, length: 0.0, next_probe: end }
+                    } else {
+                        Boundary::Bucket
+                    };
+                } else if used < *first_used {
+                    *self = Boundary::Unknown { end, used };
+                }
+            }
+            Boundary::Window { end: known, length, .. } => {
+                if end > *known + tolerance {
+                    let distance = end - *known;
+                    let distance = LENGTHS
+                        .into_iter()
+                        .find(|length| (distance / length - 1.0).abs() < 0.02)
+                        .unwrap_or(distance);
+                    *length = if *length == 0.0 { distance } else { length.min(distance) };
+                    *known = end;
+                    return true;
+                }
+                if is_coarse || (end - *known).abs() < tolerance {
+                    *known = known.min(end);
+                }
+            }
+            Boundary::Bucket => {}
+        }
+        false
+    }
+
+    /// When the next window begins, if there are windows.
+    pub(super) fn next_at(&self, now: f64) -> Option<f64> {
+        match *self {
+            Boundary::Window { end, next_probe, .. } => {
+                Some((end + AFTER_END).max(next_probe).max(now + 1e-3))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether a window has ended by now whose length is known.
+    pub(super) fn advance(&mut self, now: f64) -> bool {
+        let mut has_ended = false;
+        if let Boundary::Window { end, length, .. } = self {
+            while *end + AFTER_END <= now && *length > 0.0 {
+                *end += *length;
+                has_ended = true;
+            }
+        }
+        has_ended
+    }
+
+    /// Whether one request may find out whether the next window has begun.
+    pub(super) fn is_probe_due(&mut self, now: f64) -> bool {
+        match self {
+            Boundary::Window { end, next_probe, .. }
+                if *end + AFTER_END <= now && *next_probe <= now =>
+            {
+                *next_probe = now + PROBE_EVERY;
+                true
+            }
+            _ => false,
+        }
+    }
+}

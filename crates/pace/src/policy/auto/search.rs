@@ -1,0 +1,177 @@
+//! Looks for windows of fixed length while requests are paced.
+//!
+//! Such a window betrays itself: rejections for a long time, and then suddenly a whole burst goes
+//! through, which no bucket would allow. When the next burst goes through tells its length.
+
+use super::ledger::Sent;
+use super::window::LENGTHS;
+
+/// Fewest requests of a burst that count as a window.
+const LEAST_BURST: f64 = 5.0;
+/// A burst that is not over by then is no burst.
+const LONGEST_BURST: f64 = 3.0;
+/// A little later than exactly a window later.
+const MARGIN: f64 = 0.02;
+
+/// Looks for a window while requests are paced.
+#[derive(Debug)]
+pub(super) enum Search {
+    /// Rejections since the last admission.
+    Idle { rejections: u32, since: f64, last: f64 },
+    /// Something was let in after a long silence: how much more?
+    Burst { after: f64, opened: f64, silence: f64, first: u64, sent: f64, next: f64, interval: f64 },
+    /// A burst went through: when does the next one?
+    Seek { after: f64, opened: f64, count: f64, candidate: usize, is_out: bool },
+}
+
+/// What the search ends with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Finding {
+    Window(Found),
+    /// No window, but so many requests per second went through.
+    Rate(f64),
+}
+
+/// A window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Found {
+    pub(super) length: f64,
+    pub(super) count: f64,
+    /// A window opened between these times.
+    pub(super) after: f64,
+    pub(super) opened: f64,
+    /// The number of the request that found it open.
+    pub(super) number: u64,
+}
+
+impl Search {
+    pub(super) fn new() -> Search {
+        Search::Idle { rejections: 0, since: 0.0, last: 0.0 }
+    }
+
+    /// When the next request may go out, where the search has an opinion.
+    pub(super) fn next_at(&self) -> Option<f64> {
+        match *self {
+            Search::Idle { .. } => None,
+            Search::Burst { next, .. } => Some(next),
+            Search::Seek { is_out: true, .. } => Some(f64::INFINITY),
+            Search::Seek { opened, candidate, .. } => {
+                LENGTHS.get(candidate).map(|length| opened + length + MARGIN)
+            }
+        }
+    }
+
+    pub(super) fn sent(&mut self, now: f64, patience: f64) {
+        match self {
+            Search::Burst { next, interval, sent, .. } => {
+                // Twice as fast each round trip; overshooting costs a small share of the burst.
+                *sent += 1.0;
+                let fastest = patience / (*sent / 8.0).max(8.0);
+                *interval = (*interval / (*interval / patience).exp2()).max(fastest);
+                *next = now + *interval;
+            }
+            Search::Seek { is_out, .. } => *is_out = true,
+            Search::Idle { .. } => {}
+        }
+    }
+
+    /// A request was let in; `rate` is what was known before the silence.
+    pub(super) fn admitted(
+        &mut self,
+        sent: Sent,
+        now: f64,
+        rate: f64,
+        patience: f64,
+    ) -> Option<Finding> {
+        match *self {
+            Search::Idle { rejections, since, last } => {
+                let silence = sent.at - since;
+                let is_long = rejections >= 3 && silence > 0.4 && rate * silence > 4.0;
+                *self = if is_long && sent.at > last {
+                    Search::Burst {
+                        after: last,
+                        opened: sent.at,
+                        silence,
+                        first: sent.number,
+                        sent: 1.0,
+                        next: now,
+                        interval: patience,
+                    }
+                } else {
+                    Search::new()
+                };
+                None
+            }
+            Search::Burst { opened, silence, first, .. } => {
+                let duration = sent.at - opened;
+                if duration < LONGEST_BURST.max(2.0 * silence) {
+                    return None;
+                }
+                // No window lets in for so long.
+                *self = Search::new();
+                let count = sent.number.saturating_sub(first) as f64;
+                Some(Finding::Rate(count / duration))
+            }
+            Search::Seek { after, opened, count, candidate, .. } => {
+                let length = LENGTHS.get(candidate).copied().unwrap_or(1.0);
+                if sent.at < opened + length {
+                    return None;
+                }
+                *self = Search::new();
+                Some(Finding::Window(Found {
+                    length,
+                    count,
+                    after: after + length,
+                    opened: opened + length + MARGIN,
+                    number: sent.number,
+                }))
+            }
+        }
+    }
+
+    /// A request came to nothing.
+    pub(super) fn voided(&mut self) {
+        if let Search::Seek { is_out, .. } = self {
+            *is_out = false;
+        }
+    }
+
+    /// A request bounced that was news.
+    pub(super) fn bounced(&mut self, sent: Sent) {
+        match self {
+            Search::Idle { rejections, since, last } => {
+                if *rejections == 0 {
+                    *since = sent.at;
+                }
+                *rejections += 1;
+                *last = sent.at;
+            }
+            Search::Burst { after, opened, silence, first, .. } => {
+                let admitted = sent.number.saturating_sub(*first) as f64;
+                let duration = sent.at - *opened;
+                let is_burst = admitted >= LEAST_BURST
+                    && (admitted - 2.0) / duration.max(1e-3) > 3.0 / *silence;
+                let candidate = LENGTHS
+                    .iter()
+                    .position(|length| *opened + length > sent.at && *length > 0.98 * *silence);
+                *self = match candidate {
+                    Some(candidate) if is_burst => Search::Seek {
+                        after: *after,
+                        opened: *opened,
+                        count: admitted,
+                        candidate,
+                        is_out: false,
+                    },
+                    _ => Search::Idle { rejections: 1, since: sent.at, last: sent.at },
+                };
+            }
+            Search::Seek { candidate, is_out, .. } => {
+                *is_out = false;
+                *candidate += 1;
+                if *candidate >= LENGTHS.len() {
+                    *self = Search::new();
+                }
+            }
+        }
+    }
+}
