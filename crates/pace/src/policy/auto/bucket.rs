@@ -25,13 +25,9 @@ const MISSES: u32 = 3;
 const DRY_WAIT: f64 = 1.5;
 const DRY_SHARE: f64 = 0.9;
 const LONG_WAIT: (f64, f64) = (10.0, 0.25);
-/// Where a rejection costs a long block: how fast to begin, as a multiple of what one block's time
-/// would allow for, and for how many times the first burst each pace is held until the rate is
-/// found.
-const COSTLY_START: f64 = 6.0;
-const COSTLY_HOLD: f64 = 2.0;
-/// A block of so many seconds costs more than a rejection is worth.
-const LONG_BLOCK: f64 = 5.0;
+/// Shorter blocks cost nothing, and so do longer ones in which no more than that is lost.
+const SHORT_BLOCK: f64 = 0.5;
+const LOSS: f64 = 1.0;
 
 #[derive(Debug)]
 pub(super) struct Bucket {
@@ -67,8 +63,8 @@ enum Shape {
     Deep,
     /// It does not: only the pace at which requests bounce tells the rate.
     Sharp { misses: u32 },
-    /// Whatever it does, a rejection costs more than it tells: the rate is looked for from below.
-    Costly { is_found: bool },
+    /// Whatever it does, a rejection costs so much that we stay well below the rate.
+    Costly,
 }
 
 /// A rejection.
@@ -81,20 +77,14 @@ pub(super) struct Bounce {
     pub(super) gap: f64,
     /// What had been accepted before it was sent.
     pub(super) accepted: f64,
-    /// Seconds since the last block, and what was accepted in them.
-    pub(super) after_rest: Option<(f64, f64)>,
+    /// The least that was accepted at once after a rest.
+    pub(super) held: f64,
 }
 
 impl Bounce {
-    /// What the block costs: refill beyond what the bucket holds. Without a known rate it is what
-    /// went through after the last block in addition to a full bucket.
-    fn lost(self, rate: Option<f64>) -> f64 {
-        let burst = self.start.accepted;
-        let seen = || {
-            self.after_rest
-                .map_or(0.0, |(seconds, accepted)| (accepted - burst - 1.0) / seconds.max(0.1))
-        };
-        (self.block * rate.unwrap_or_else(seen) - burst).max(0.0)
+    /// What the block costs at that rate: refill beyond what the bucket holds.
+    fn lost(self, rate: f64) -> f64 {
+        if self.block > SHORT_BLOCK { (self.block * rate - self.held).max(0.0) } else { 0.0 }
     }
 }
 
@@ -179,12 +169,7 @@ impl Bucket {
         if self.admissions <= HEADROOM * self.plateau || now - self.grown_at <= interval {
             return;
         }
-        if self.shape == (Shape::Costly { is_found: false }) {
-            self.growth *= 2.0;
-            self.admissions = 0.5 * self.plateau;
-        } else {
-            self.growth *= GROWTH[self.growth_steps.min(GROWTH.len() - 1)];
-        }
+        self.growth *= GROWTH[self.growth_steps.min(GROWTH.len() - 1)];
         self.growth_steps += 1;
         self.grown_at = now;
     }
@@ -234,17 +219,8 @@ impl Bucket {
     }
 
     fn choose_shape(&mut self, bounce: Bounce) {
-        if let Shape::Costly { .. } = self.shape {
-            return;
-        }
-        // Right after a long block there was room for next to nothing.
-        let after_rest = bounce.after_rest.map_or(f64::INFINITY, |(_, accepted)| accepted);
-        let is_at_once = bounce.block > LONG_BLOCK && after_rest < 3.0;
-        if is_at_once || bounce.lost(None) > 1.0 {
-            self.shape = Shape::Costly { is_found: false };
-            self.rate = COSTLY_START * bounce.start.accepted.max(1.0) / bounce.block;
-            self.admissions = 0.0;
-            self.plateau = (COSTLY_HOLD * bounce.start.accepted / HEADROOM).max(1.0);
+        if bounce.lost(self.rate) > LOSS {
+            self.shape = Shape::Costly;
         } else if self.shape == Shape::Deep && self.is_small(bounce.start) {
             self.shape = Shape::Sharp { misses: 0 };
         }
@@ -252,18 +228,15 @@ impl Bucket {
 
     /// Draws conclusions from a rejection at that pace; `measured` rests on `count` requests.
     fn learn(&mut self, pace: f64, measured: f64, count: f64, marks: &mut Marks, bounce: Bounce) {
-        if let Shape::Costly { is_found } = &mut self.shape {
-            if self.growth_steps > 0 || self.admissions > 0.0 || *is_found {
-                // A bucket of that depth hides for so long that the pace is too fast.
-                let is_close = self.admissions > 3.0 * bounce.start.accepted;
-                self.rate = pace
-                    * match *is_found {
-                        true if is_close => 0.95,
-                        true => 0.7,
-                        false => 0.6,
-                    };
-                *is_found = true;
-                self.plateau = (10.0 * bounce.lost(Some(self.rate))).clamp(20.0, 2000.0);
+        if self.shape == Shape::Costly {
+            // A bucket of that depth hides for so long that the pace is too fast.
+            let hidden = (3.0 * bounce.held).max(12.0);
+            let is_close = self.growth_steps == 0 && self.admissions > hidden;
+            self.rate = if is_close { 0.95 } else { 0.65 } * pace;
+            let lost = bounce.lost(self.rate);
+            self.plateau = (10.0 * lost).clamp(20.0, 2000.0);
+            if lost <= LOSS {
+                self.shape = Shape::Deep;
             }
             return;
         }

@@ -61,8 +61,10 @@ pub struct Auto {
     cut: f64,
     block: Block,
     start: Option<Start>,
-    /// When the last announced block ended, and what had been accepted until then.
-    rested: Option<(f64, f64)>,
+    /// What had been accepted when the last announced block ended.
+    rested: Option<f64>,
+    /// The least that was accepted at once after a rest.
+    held: f64,
     first_sent: Option<f64>,
     purpose: Purpose,
     latency: f64,
@@ -94,6 +96,7 @@ impl Auto {
             block: Block::new(config.retry_after),
             start: None,
             rested: None,
+            held: f64::INFINITY,
             first_sent: None,
             purpose: Purpose::Work,
             latency: 0.0,
@@ -160,7 +163,10 @@ impl Auto {
     /// what was accepted since.
     fn first_bucket(&mut self, now: f64) -> Bucket {
         let since_first = self.marks.since_first(now, self.ledger.accepted());
-        Bucket::new(now, self.marks.estimate().map_or(since_first, |(rate, _)| rate))
+        Bucket::new(
+            now,
+            self.marks.estimate().map_or(since_first, |(rate, _)| rate.max(since_first)),
+        )
     }
 
     fn bounced(&mut self, now: f64, sent: Sent, hint: Option<f64>) {
@@ -169,6 +175,8 @@ impl Auto {
         let accepted = sent.accepted;
         let seconds = sent.at - self.first_sent.unwrap_or(sent.at);
         let start = *self.start.get_or_insert(Start { accepted, seconds });
+        let since_block = self.rested.map(|before| accepted - before);
+        self.held = self.held.min(since_block.unwrap_or(accepted));
         let was_canary = self.block.bounced(now, sent.number);
         let cost = hint.map_or(0.0, |hint| self.block.announced(now, hint));
         if was_canary {
@@ -191,13 +199,8 @@ impl Auto {
             }
             Mode::Bucket(bucket) if is_news => {
                 self.search.bounced(sent);
-                let bounce = Bounce {
-                    start,
-                    block: cost,
-                    gap: sent.gap,
-                    accepted,
-                    after_rest: self.rested.map(|(at, before)| (sent.at - at, accepted - before)),
-                };
+                let bounce =
+                    Bounce { start, block: cost, gap: sent.gap, accepted, held: self.held };
                 bucket.bounced(now, &mut self.marks, bounce);
                 self.levels.bounced(sent.level);
             }
@@ -232,7 +235,7 @@ impl Auto {
         }
         let burst = self.burst();
         if let Some(length) = self.block.take_ended(now) {
-            self.rested = Some((now, self.ledger.accepted()));
+            self.rested = Some(self.ledger.accepted());
             if let Mode::Bucket(bucket) = &mut self.mode {
                 bucket.rested(length, burst);
             }
