@@ -9,16 +9,15 @@ use super::marks::Marks;
 
 /// Admissions until the pace is at the rate, when that is hardly known and when it is well known.
 const PLATEAU: (f64, f64) = (5.0, 20.0);
+const PLATEAU_S: f64 = 2.0;
 /// How far below the rate the pace starts, times the plateau's length.
 const DEPTH: f64 = 0.3;
 /// Plateaus without a rejection after which the rate must have risen.
 const HEADROOM: f64 = 2.5;
 /// How the pace grows then, step by step.
-const GROWTH: [f64; 6] = [1.1, 1.15, 1.2, 1.3, 1.5, 2.0];
+const GROWTH: [f64; 5] = [1.15, 1.2, 1.3, 1.5, 2.0];
 /// A bucket that let in fewer at the start loses what is not used at once.
 const SMALL: f64 = 2.5;
-/// Rejections in quick succession after which a pace was no measure of the rate.
-const MISSES: u32 = 3;
 /// After rejections without an admission between them: how many requests are refilled before the
 /// next one, which share of the time since the first of them passes, and which share of it
 /// however long it is.
@@ -49,6 +48,7 @@ pub(super) struct Bucket {
     not_before: f64,
     /// Since when nothing was let in.
     dry_since: f64,
+    bounced_at: f64,
     /// What had been accepted before the last rejected request.
     accepted: f64,
     /// The rate before the present silence.
@@ -62,7 +62,7 @@ enum Shape {
     /// was refilled.
     Deep,
     /// It does not: only the pace at which requests bounce tells the rate.
-    Sharp { misses: u32 },
+    Sharp,
     /// Whatever it does, a rejection costs so much that we stay well below the rate.
     Costly,
 }
@@ -111,6 +111,7 @@ impl Bucket {
             credit: 0.0,
             not_before: now,
             dry_since: now,
+            bounced_at: now,
             accepted: -1.0,
             known_rate: rate,
         }
@@ -194,12 +195,11 @@ impl Bucket {
         }
         self.choose_shape(bounce);
         if let Some((rate, count)) = marks.estimate() {
-            self.learn(pace, rate, count, marks, bounce);
+            self.learn(now, pace, rate, count, marks, bounce);
         }
         self.refill(now);
         self.balance = match self.shape {
-            _ if is_dry => 1.0,
-            Shape::Sharp { .. } => self.balance.min(0.6),
+            Shape::Sharp => self.balance.min(0.6),
             _ => 0.0,
         };
         if is_dry {
@@ -207,6 +207,7 @@ impl Bucket {
             let wait = (DRY_WAIT / self.rate).max(DRY_SHARE * dry);
             self.not_before = now + wait.min(LONG_WAIT.0.max(LONG_WAIT.1 * dry));
         }
+        self.bounced_at = now;
         self.admissions = 0.0;
         self.growth = 1.0;
         self.growth_steps = 0;
@@ -222,12 +223,20 @@ impl Bucket {
         if bounce.lost(self.rate) > LOSS {
             self.shape = Shape::Costly;
         } else if self.shape == Shape::Deep && self.is_small(bounce.start) {
-            self.shape = Shape::Sharp { misses: 0 };
+            self.shape = Shape::Sharp;
         }
     }
 
     /// Draws conclusions from a rejection at that pace; `measured` rests on `count` requests.
-    fn learn(&mut self, pace: f64, measured: f64, count: f64, marks: &mut Marks, bounce: Bounce) {
+    fn learn(
+        &mut self,
+        now: f64,
+        pace: f64,
+        measured: f64,
+        count: f64,
+        marks: &mut Marks,
+        bounce: Bounce,
+    ) {
         if self.shape == Shape::Costly {
             // A bucket of that depth hides for so long that the pace is too fast.
             let hidden = (3.0 * bounce.held).max(12.0);
@@ -240,36 +249,35 @@ impl Bucket {
             }
             return;
         }
-        self.plateau = count.clamp(PLATEAU.0, PLATEAU.1);
+        let most = if self.shape == Shape::Deep {
+            PLATEAU.1
+        } else {
+            PLATEAU.1.max(PLATEAU_S * self.rate)
+        };
+        self.plateau = count.clamp(PLATEAU.0, most);
+        let unexplained = self.admissions
+            - (1.0 + 1.0 / self.measured_by.max(1.0)) * self.rate * (now - self.bounced_at);
+        let is_explained = self.shape == Shape::Deep
+            && unexplained
+                < (bounce.start.accepted - self.rate * bounce.start.seconds).max(1.0) + 1.0;
         self.measured_by = count;
         if self.growth_steps > 1 {
             // The rate has risen, and what was measured before says nothing.
             let step = GROWTH[(self.growth_steps - 1).min(GROWTH.len() - 1)];
             self.rate = match self.shape {
-                Shape::Sharp { .. } => pace / step.sqrt(),
+                Shape::Sharp => pace / step.sqrt(),
+                _ if is_explained => measured.max((measured * pace / step.max(1.5)).sqrt()),
                 _ => measured.max(pace / step.max(1.5)),
             };
             self.measured_by = PLATEAU.1;
             marks.forget();
             return;
         }
-        let is_small = self.is_small(bounce.start);
-        let Shape::Sharp { misses } = &mut self.shape else {
-            self.rate = measured;
-            return;
+        self.rate = match self.shape {
+            Shape::Sharp if self.admissions >= 12.0 => 0.994 * pace,
+            Shape::Sharp if self.admissions >= 4.0 => 0.98 * pace,
+            Shape::Sharp if self.admissions > 0.0 => 0.95 * self.rate,
+            _ => measured,
         };
-        if self.admissions >= 12.0 {
-            *misses = 0;
-            self.rate = 0.994 * pace;
-        } else if self.admissions >= 4.0 {
-            self.rate = 0.98 * pace;
-        } else {
-            *misses += 1;
-            self.rate = if self.admissions == 0.0 { measured } else { 0.95 * self.rate };
-        }
-        if *misses > MISSES {
-            self.rate = measured;
-            self.shape = if is_small { Shape::Sharp { misses: 0 } } else { Shape::Deep };
-        }
     }
 }

@@ -150,20 +150,10 @@ impl Cap {
         }
     }
 
-    /// A request bounced; `is_news` when it went out after the last reaction, `was_open` when
-    /// others were let in at the same level, `latency` is that of answers.
-    pub(super) fn bounced(
-        &mut self,
-        now: f64,
-        sent: Sent,
-        is_news: bool,
-        was_open: bool,
-        latency: f64,
-    ) -> Verdict {
+    /// A request bounced; `is_news` when it went out after the last reaction, `latency` is that of
+    /// answers.
+    pub(super) fn bounced(&mut self, now: f64, sent: Sent, is_news: bool, latency: f64) -> Verdict {
         self.ended(sent.purpose);
-        if was_open && is_news {
-            self.contradictions += 1.0;
-        }
         match sent.purpose {
             Purpose::Probe => {
                 let lost = self.block * f64::from(self.width) / latency.max(1e-3);
@@ -230,7 +220,7 @@ mod tests {
         let mut cap = Cap::new(12, 0.0, 0.0);
         let bounced = |cap: &mut Cap, now: f64| {
             cap.sent(now, Purpose::Clocked);
-            cap.bounced(now + 0.1, sent(now, 10, Purpose::Clocked), true, false, 1.0)
+            cap.bounced(now + 0.1, sent(now, 10, Purpose::Clocked), true, 1.0)
         };
         assert_eq!(bounced(&mut cap, 1.0), Verdict::Holds);
         assert_eq!(bounced(&mut cap, 2.0), Verdict::Refuted);
@@ -244,7 +234,7 @@ mod tests {
         for _ in 0..5 {
             cap.sent(now, Purpose::Timed);
             let bounce = sent(now, 12, Purpose::Timed);
-            assert_eq!(cap.bounced(now, bounce, true, false, 1.0), Verdict::Holds);
+            assert_eq!(cap.bounced(now, bounce, true, 1.0), Verdict::Holds);
             let Err(Some(next)) = cap.next(now, 12, 1.0) else { panic!("a later time") };
             assert!(next > now, "each one later");
             now = next;
@@ -267,7 +257,7 @@ mod tests {
         assert_eq!(cap.next(120.0, 11, 1.0), Ok(Purpose::Probe));
         cap.sent(120.0, Purpose::Probe);
         let bounce = sent(120.0, 11, Purpose::Probe);
-        assert_eq!(cap.bounced(120.1, bounce, true, false, 1.0), Verdict::Holds);
+        assert_eq!(cap.bounced(120.1, bounce, true, 1.0), Verdict::Holds);
         assert_eq!(cap.width(), 11);
         assert_eq!(cap.next(121.0, 11, 1.0), Err(None));
     }

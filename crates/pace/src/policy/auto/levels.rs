@@ -53,12 +53,6 @@ impl Levels {
         }
     }
 
-    /// Whether requests have lately been let in at this level: then it is no cap that rejects.
-    pub(super) fn was_open(&self, level: u32) -> bool {
-        let recent = self.admitted.iter().rev().take(100);
-        recent.filter(|admitted| **admitted >= level).count() >= 5
-    }
-
     pub(super) fn bounced(&mut self, level: u32) {
         if let Some(lid) = &mut self.lid
             && level + 1 >= lid.width

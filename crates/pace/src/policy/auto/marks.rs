@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 /// Most marks, and how long they are kept.
-const MOST: usize = 60;
+const MOST: usize = 30;
 const SECONDS: f64 = 180.0;
 /// Marks closer together say nothing about a rate.
 const SHORTEST_SPAN: f64 = 0.02;
@@ -60,32 +60,11 @@ impl Marks {
     }
 
     /// Requests per second, and how many of them this rests on; `None` before there are two marks.
-    pub(super) fn estimate(&mut self) -> Option<(f64, f64)> {
-        let newest = *self.marks.back()?;
-        let (mut low, mut high) = (0.0_f64, f64::INFINITY);
-        let mut best = None;
-        let mut keep_from = 0;
-        for (index, mark) in self.marks.iter().enumerate().rev().skip(1) {
-            let count = newest.accepted - mark.accepted;
-            let span = newest.at - mark.at;
-            if span < SHORTEST_SPAN {
-                continue;
-            }
-            // One is exact for a bucket of requests; the root covers what tokens and other
-            // tenants add. Older marks that contradict the newest ones are from before a change.
-            let error = 1.0 + 0.9 * count.max(0.0).sqrt();
-            low = low.max((count - error) / span);
-            high = high.min((count + error) / span);
-            if low > high {
-                keep_from = index + 1;
-                break;
-            }
-            best = Some((count, span));
-        }
-        self.marks.drain(..keep_from);
-        let (count, span) = best?;
+    pub(super) fn estimate(&self) -> Option<(f64, f64)> {
+        let (oldest, newest) = (self.marks.front()?, self.marks.back()?);
+        let (count, span) = (newest.accepted - oldest.accepted, newest.at - oldest.at);
         // High for few: what is too fast is noticed at once, what is too slow is not.
-        Some(((count + 2.0 / (1.0 + count)) / span, count))
+        (span > SHORTEST_SPAN).then(|| ((count + 2.0 / (1.0 + count)) / span, count))
     }
 }
 

@@ -15,11 +15,14 @@ const SLOPE_S: f64 = 1.0;
 const SLOPE_REQUESTS: f64 = 8.0;
 /// How much faster a bucket is filled that is full against all expectations.
 const TOO_FULL: f64 = 1.15;
+/// How much one request counts towards what they usually cost.
+const SURPLUS_GAIN: f64 = 0.1;
 /// How much one response counts towards the share of surprises, and which share ends the trust.
 const SURPRISE: f64 = 0.03;
 const TOO_SURPRISING: f64 = 0.35;
-/// What is left of fewer requests is nearly always nothing.
-const TINY: f64 = 5.0;
+/// What is left of fewer requests is nearly always nothing; with resets in whole seconds, of fewer
+/// than the second.
+const TINY: (f64, f64) = (5.0, 6.0);
 /// Longer waits are cut short by a request that sees for itself.
 const PATIENCE_S: f64 = 30.0;
 
@@ -29,12 +32,19 @@ pub(super) struct Stamp {
     balance: f64,
     correction: f64,
     spent: f64,
+    /// What it was estimated to cost, and what was charged for it.
+    estimate: f64,
     cost: f64,
     /// There was a copy already.
     is_valid: bool,
 }
 
 impl Stamp {
+    /// What was charged for the request.
+    pub(super) fn cost(self) -> f64 {
+        self.cost
+    }
+
     /// The same for a request that was rejected, and so has not spent anything.
     pub(super) fn unspent(self) -> Stamp {
         Stamp { spent: self.spent - self.cost, ..self }
@@ -48,6 +58,8 @@ pub(super) struct Mirror {
     state: Option<State>,
     /// Everything ever charged.
     spent: f64,
+    /// By how much requests have lately cost more than was estimated.
+    surplus: f64,
     /// The share of late responses that were rejections which the copy should have prevented.
     surprises: f64,
 }
@@ -78,15 +90,16 @@ struct Anchor {
 
 impl Mirror {
     pub(super) fn new(dimension: Dimension) -> Mirror {
-        Mirror { dimension, state: None, spent: 0.0, surprises: 0.0 }
+        Mirror { dimension, state: None, spent: 0.0, surplus: 0.0, surprises: 0.0 }
     }
 
     pub(super) fn dimension(&self) -> Dimension {
         self.dimension
     }
 
-    /// When there is enough for a request of that cost.
-    pub(super) fn next_at(&mut self, now: f64, cost: f64) -> f64 {
+    /// When there is enough for a request that costs about so much.
+    pub(super) fn next_at(&mut self, now: f64, estimate: f64) -> f64 {
+        let cost = estimate + self.surplus;
         let Some(state) = &mut self.state else { return now };
         state.advance(now);
         let least = cost.min(state.limit) - 1e-6;
@@ -98,17 +111,18 @@ impl Mirror {
         state.boundary.next_at(now).unwrap_or(now + wait.clamp(1e-4, PATIENCE_S))
     }
 
-    pub(super) fn sent(&mut self, now: f64, cost: f64) -> Stamp {
+    pub(super) fn sent(&mut self, now: f64, estimate: f64) -> Stamp {
+        let cost = estimate + self.surplus;
         self.spent += cost;
         let spent = self.spent;
         let Some(state) = &mut self.state else {
-            return Stamp { spent, cost, ..Stamp::default() };
+            return Stamp { spent, estimate, cost, ..Stamp::default() };
         };
         state.advance(now);
         state.balance -= cost;
         state.typical_cost += 0.05 * (cost - state.typical_cost);
         let (balance, correction) = (state.balance, state.correction);
-        Stamp { balance, correction, spent, cost, is_valid: true }
+        Stamp { balance, correction, spent, estimate, cost, is_valid: true }
     }
 
     /// A request was answered.
@@ -116,6 +130,13 @@ impl Mirror {
         if self.surprises <= TOO_SURPRISING {
             self.surprises *= 1.0 - SURPRISE;
         }
+    }
+
+    /// A request has really cost so much.
+    pub(super) fn settle(&mut self, stamp: Stamp, usage: f64) {
+        self.surplus += SURPLUS_GAIN * (usage - stamp.estimate - self.surplus);
+        self.surplus = self.surplus.max(0.0);
+        self.refund(stamp.cost - usage);
     }
 
     /// What was charged was too much by this.
@@ -129,7 +150,9 @@ impl Mirror {
 
     /// A response to a request that went out at `sent_at` says something.
     pub(super) fn observe(&mut self, now: f64, sent_at: f64, stamp: Stamp, reading: &Reading) {
-        if self.surprises > TOO_SURPRISING || reading.limit < TINY {
+        if self.surprises > TOO_SURPRISING
+            || reading.limit < if reading.coarse { TINY.1 } else { TINY.0 }
+        {
             return;
         }
         let since = self.spent - stamp.spent;

@@ -192,8 +192,7 @@ impl Auto {
                 self.mode = Mode::Cap(Cap::new(sent.level, now, cost));
             }
             Mode::Cap(cap) => {
-                let was_open = self.levels.was_open(sent.level);
-                if cap.bounced(now, sent, is_news, was_open, self.latency) == Verdict::Refuted {
+                if cap.bounced(now, sent, is_news, self.latency) == Verdict::Refuted {
                     self.mode = Mode::Bucket(self.first_bucket(now));
                 }
             }
@@ -361,9 +360,8 @@ impl Auto {
                 self.mirrors.iter_mut().for_each(Mirror::answered);
                 if let Some(usage) = usage {
                     self.given.settle(cost, *usage);
-                    for mirror in &mut self.mirrors {
-                        let dimension = mirror.dimension();
-                        mirror.refund(dimension.of(cost) - dimension.of(*usage));
+                    for (mirror, stamp) in self.mirrors.iter_mut().zip(sent.stamps) {
+                        mirror.settle(stamp, mirror.dimension().of(*usage));
                     }
                 }
                 self.observe(now, &sent, quota);
@@ -391,7 +389,7 @@ impl Auto {
             Ending::Rejected { quota } => {
                 self.breaker.responded(now, sent.at);
                 let sent = Sent { stamps: sent.stamps.map(Stamp::unspent), ..sent };
-                self.refund(cost);
+                self.refund(cost, sent.stamps);
                 self.observe(now, &sent, quota);
                 if self.explain(now, &sent, quota) {
                     return;
@@ -404,7 +402,7 @@ impl Auto {
                     self.marks.clear();
                     self.search = Search::new();
                 }
-                self.refund(cost);
+                self.refund(cost, sent.stamps);
                 self.void(sent);
             }
             Ending::Refused => {
@@ -429,11 +427,10 @@ impl Auto {
     }
 
     /// A request has cost nothing; that it was made still counts where the user gave a limit.
-    fn refund(&mut self, cost: Cost) {
+    fn refund(&mut self, cost: Cost, stamps: [Stamp; 4]) {
         self.given.settle(cost, Cost::default());
-        for mirror in &mut self.mirrors {
-            let dimension = mirror.dimension();
-            mirror.refund(dimension.of(cost));
+        for (mirror, stamp) in self.mirrors.iter_mut().zip(stamps) {
+            mirror.refund(stamp.cost());
         }
     }
 

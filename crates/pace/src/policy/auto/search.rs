@@ -86,7 +86,7 @@ impl Search {
         match *self {
             Search::Idle { rejections, since, last } => {
                 let silence = sent.at - since;
-                let is_long = rejections >= 3 && silence > 0.4 && rate * silence > 4.0;
+                let is_long = rejections >= 2 && silence > 0.4 && rate * silence > 2.0;
                 *self = if is_long && sent.at > last {
                     Search::Burst {
                         after: last,
