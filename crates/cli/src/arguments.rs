@@ -211,7 +211,7 @@ pub(crate) struct ProbeArguments {
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// Most requests
-    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_requests: u32,
     /// Most dollars; needs a model whose price is known
     #[arg(long, value_name = "DOLLARS")]

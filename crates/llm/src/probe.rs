@@ -52,7 +52,7 @@ pub struct ProbeConfig {
 impl Default for ProbeConfig {
     fn default() -> Self {
         ProbeConfig {
-            max_requests: 300,
+            max_requests: 1000,
             max_connections: 256,
             max_time: Duration::from_secs(120),
             max_cost: None,
