@@ -95,4 +95,9 @@ fn a_model_that_cannot_be_called_is_explained() {
     let ran = place.run(&["probe", "m", "--suite", "."]);
     assert_eq!(ran.code, 3, "{}", ran.shown());
     assert!(ran.stdout.contains("most requests failed"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nlast failure: cannot connect"), "{}", ran.stdout);
+    insta::assert_snapshot!(shown(&["probe", "opnai/x"]), @r#"
+    error: unknown provider `opnai`
+      hint: known here: anthropic, azure, cerebras, gemini, groq, mistral, openai, openai-responses, openrouter, sim, together
+    "#);
 }
