@@ -522,9 +522,11 @@ impl Round {
             }
             self.accepted += self.sent;
             self.shut_since = None;
-            // Asked too seldom to see when the next one is possible.
+            // Asked too seldom to see when the next one is possible, or far more often than needed.
             if self.is_rate && (1..ASKED).contains(&self.rejected) {
                 self.least_pause = (self.least_pause / 2.0).max(SHORTEST_PAUSE);
+            } else if self.rejected > 3 * ASKED {
+                self.least_pause *= 2.0;
             }
             self.batches += u32::from(self.rejected > 0);
             self.rejected = 0;
