@@ -8,6 +8,7 @@
 mod advice;
 mod headers;
 mod level;
+mod round;
 mod sample;
 mod search;
 #[cfg(test)]
