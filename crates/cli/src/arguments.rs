@@ -128,30 +128,30 @@ pub(crate) struct RunArguments {
 #[command(next_help_heading = "Limits of every model, instead of the suite's")]
 pub(crate) struct LimitArguments {
     /// So many requests in flight, whatever happens (the strategy `fixed`)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) max_connections: Option<u32>,
     /// A number of requests in flight that adapts: true, MAX, MIN-MAX or MIN-START-MAX (the
     /// strategy `adaptive`); false is `fixed`
-    #[arg(long, value_name = "SPEC")]
+    #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     pub(crate) adaptive_connections: Option<String>,
     /// By what it is decided when a request goes out: auto, fixed, adaptive, reactive, proactive or
     /// none
     #[arg(long, value_name = "STRATEGY")]
     pub(crate) rate_strategy: Option<String>,
     /// Requests per minute, for `auto` and `proactive`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rpm: Option<u64>,
     /// Tokens of prompts and answers per minute, for `auto` and `proactive`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) tpm: Option<u64>,
     /// Most retries of a call; throttled calls are otherwise retried until their time is up
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_retries: Option<u32>,
     /// Most seconds for a whole trial, a call with its retries or a program
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
     /// Most seconds for one attempt of a call
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) attempt_timeout: Option<Duration>,
 }
 
@@ -211,7 +211,7 @@ pub(crate) struct ProbeArguments {
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// Most requests
-    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_requests: u32,
     /// Most dollars; needs a model whose price is known
     #[arg(long, value_name = "DOLLARS")]
@@ -389,7 +389,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let duration = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     duration
         .filter(|duration| !duration.is_zero())
-        .ok_or_else(|| format!("`{text}` is not a number of seconds"))
+        .ok_or_else(|| format!("`{text}` is not a number of seconds above 0"))
 }
 
 #[cfg(test)]

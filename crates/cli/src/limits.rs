@@ -10,8 +10,15 @@ struct Choice {
     connections: Option<Connections>,
 }
 
+/// What is wrong with what the command line says, and what to do.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) message: String,
+    pub(crate) hint: &'static str,
+}
+
 /// What is put in place of the suite's limits.
-pub(crate) fn overrides(arguments: &LimitArguments) -> Result<LimitOverrides, String> {
+pub(crate) fn overrides(arguments: &LimitArguments) -> Result<LimitOverrides, Refused> {
     let choices = choices(arguments)?;
     for (number, one) in choices.iter().enumerate() {
         for other in &choices[number + 1..] {
@@ -38,11 +45,15 @@ pub(crate) fn overrides(arguments: &LimitArguments) -> Result<LimitOverrides, St
     })
 }
 
-fn disagree(one: &Choice, option: &str, meaning: &str) -> String {
-    format!("{} and {option} disagree: one is {}, the other {meaning}", one.option, one.strategy)
+fn disagree(one: &Choice, option: &str, meaning: &str) -> Refused {
+    let (first, strategy) = (&one.option, one.strategy);
+    Refused {
+        message: format!("{first} and {option} disagree: one is {strategy}, the other {meaning}"),
+        hint: "leave one of them out",
+    }
 }
 
-fn choices(arguments: &LimitArguments) -> Result<Vec<Choice>, String> {
+fn choices(arguments: &LimitArguments) -> Result<Vec<Choice>, Refused> {
     let mut choices = Vec::new();
     if let Some(most) = arguments.max_connections {
         choices.push(Choice {
@@ -58,13 +69,21 @@ fn choices(arguments: &LimitArguments) -> Result<Vec<Choice>, String> {
                 (Strategy::Adaptive, Some(Connections::Between(bounds)))
             }
             Ok(AdaptiveConnections::Off) => (Strategy::Fixed, None),
-            Err(error) => return Err(format!("{option}: {error}")),
+            Err(error) => {
+                return Err(Refused {
+                    message: format!("{option}: {error}"),
+                    hint: "true, false, or bounds: MAX, MIN-MAX or MIN-START-MAX, such as 4-20-80",
+                });
+            }
         };
         choices.push(Choice { option, strategy, connections });
     }
     if let Some(name) = &arguments.rate_strategy {
         let option = format!("--rate-strategy {name}");
-        let strategy = name.parse().map_err(|error| format!("--rate-strategy: {error}"))?;
+        let strategy = name.parse().map_err(|error| Refused {
+            message: format!("--rate-strategy: {error}"),
+            hint: "`auto` finds out by itself what a provider allows",
+        })?;
         choices.push(Choice { option, strategy, connections: None });
     }
     Ok(choices)
@@ -88,6 +107,7 @@ mod tests {
             rpm,
             ..LimitArguments::default()
         })
+        .map_err(|refused| refused.message)
     }
 
     #[test]

@@ -90,14 +90,15 @@ impl Progress {
             }
             _ => return None,
         }
+        // Before the words: each of them draws the bar, and the two numbers should agree.
+        if matches!(event, Event::TrialFinished { .. }) {
+            self.bar.inc(1);
+        }
         if !self.bar.is_hidden() {
             self.bar.set_message(counts.describe());
             if matches!(event, Event::Pool { .. }) {
                 self.bar.set_prefix(self.pool_lines());
             }
-        }
-        if matches!(event, Event::TrialFinished { .. }) {
-            self.bar.inc(1);
         }
         let due = self.lines && self.last_line.elapsed() >= LINE_INTERVAL;
         due.then(|| {

@@ -13,6 +13,13 @@ use std::time::{Duration, SystemTime};
 /// Limits change; what is older is not believed.
 const OLDEST: Duration = Duration::from_secs(7 * 86_400);
 
+/// Nobody has more connections than that.
+const MOST_CONNECTIONS: u32 = 100_000;
+
+/// Requests per second that are believed. With fewer, a run that believed them would not even find
+/// out that they are wrong; with more they would be no limit.
+const RATES: std::ops::RangeInclusive<f64> = 0.01..=100_000.0;
+
 /// Version of the file. Another one is as good as no file.
 const VERSION: u32 = 1;
 
@@ -55,15 +62,17 @@ impl Memory {
             file.filter(|file| file.version == VERSION).map(|file| file.pools).unwrap_or_default();
         let (now, oldest) = (seconds(now), OLDEST.as_secs());
         // A time to come is that of a clock that was wrong.
-        entries.retain(|_, entry| (entry.learned_at..=entry.learned_at + oldest).contains(&now));
+        entries
+            .retain(|_, entry| now.checked_sub(entry.learned_at).is_some_and(|age| age <= oldest));
         Memory { entries }
     }
 
     /// What is known of a pool.
     pub fn recall(&self, key: &PoolKey) -> Option<Learned> {
         let entry = self.entries.get(&name(key))?;
-        let cap = entry.connections.filter(|cap| *cap > 0).map(Learned::Cap);
-        let rate = entry.requests_per_second.filter(|rate| rate.is_finite() && *rate > 0.0);
+        let is_possible = |cap: &u32| (1..=MOST_CONNECTIONS).contains(cap);
+        let cap = entry.connections.filter(is_possible).map(Learned::Cap);
+        let rate = entry.requests_per_second.filter(|rate| RATES.contains(rate));
         cap.or(rate.map(Learned::Rate))
     }
 
@@ -158,6 +167,36 @@ mod tests {
         }
         Memory::save(&path, &[(key("a"), Learned::Cap(30))], now).unwrap();
         assert_eq!(Memory::read(&path, now).recall(&key("a")), Some(Learned::Cap(30)));
+    }
+
+    #[test]
+    fn what_cannot_be_is_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("limits.json");
+        let now = SystemTime::UNIX_EPOCH + 20_000 * DAY;
+        let recalled = |learned_at: u64, what: &str| {
+            let entry = format!("{{\"learned_at\": {learned_at}, {what}}}");
+            let pool = name(&key("a"));
+            let text = format!("{{\"version\": 1, \"pools\": {{\"{pool}\": {entry}}}}}");
+            std::fs::write(&path, text).unwrap();
+            Memory::read(&path, now).recall(&key("a"))
+        };
+        let today = seconds(now);
+        assert_eq!(recalled(today, "\"connections\": 7"), Some(Learned::Cap(7)));
+        for time in [0, today + 1, u64::MAX] {
+            assert_eq!(recalled(time, "\"connections\": 7"), None, "{time}");
+        }
+        for what in [
+            "\"connections\": 0",
+            "\"connections\": 4294967295",
+            "\"connections\": -1",
+            "\"requests_per_second\": 0",
+            "\"requests_per_second\": -2.5",
+            "\"requests_per_second\": 1e-9",
+            "\"requests_per_second\": 1e300",
+        ] {
+            assert_eq!(recalled(today, what), None, "{what}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod advice;
 mod headers;
 mod level;
+mod round;
 mod sample;
 mod search;
 #[cfg(test)]
@@ -52,7 +53,7 @@ pub struct ProbeConfig {
 impl Default for ProbeConfig {
     fn default() -> Self {
         ProbeConfig {
-            max_requests: 300,
+            max_requests: 1000,
             max_connections: 256,
             max_time: Duration::from_secs(120),
             max_cost: None,
@@ -97,6 +98,8 @@ pub struct ProbeReport {
     pub told: Vec<Told>,
     /// The longest wait that a rejection asked for.
     pub longest_wait: Option<Duration>,
+    /// Why a request failed that was not rejected for a limit; the last one.
+    pub last_failure: Option<String>,
     /// Requests sent.
     pub requests: u32,
     /// Seconds that an answer usually takes.
@@ -178,6 +181,7 @@ pub async fn probe(
 struct Books {
     headers: Headers,
     longest_wait: Option<Duration>,
+    last_failure: Option<String>,
     max_cost: Option<NanoDollars>,
     /// What one request costs at most, where prices are known.
     price: Option<NanoDollars>,
@@ -192,6 +196,7 @@ impl Books {
         Books {
             headers: Headers::default(),
             longest_wait: None,
+            last_failure: None,
             max_cost: config.max_cost,
             price,
             cost: price.map(|_| NanoDollars(0)),
@@ -243,6 +248,7 @@ impl Books {
                         search.ended(now, number, Outcome::Rejected, wait, reset);
                     }
                     ErrorKind::Transient | ErrorKind::Timeout | ErrorKind::MalformedResponse => {
+                        self.last_failure = Some(error.to_string());
                         search.ended(now, number, Outcome::Failed, None, None);
                     }
                     ErrorKind::Quota => {
@@ -265,6 +271,7 @@ impl Books {
             stop: search.stop,
             told: self.headers.0,
             longest_wait: self.longest_wait,
+            last_failure: self.last_failure,
             requests: search.requests(),
             seconds_per_request,
             tokens_per_request: match self.answers {

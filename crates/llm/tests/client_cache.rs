@@ -6,6 +6,7 @@ mod support;
 
 use bakeoff_core::{ErrorKind, Message, NanoDollars, Request};
 use bakeoff_llm::{Cache, CallContext, Client, ClientConfig, Model, ModelConfig, Transport};
+use bakeoff_pace::{AdaptiveBounds, Limits};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,24 @@ async fn the_next_client_finds_the_answer_and_asks_nobody() {
     assert!(found.cached);
     assert_eq!((found.cost, found.latency), (Some(NanoDollars(0)), Duration::ZERO));
     assert_eq!(fake.count(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_from_the_cache_moves_no_window() {
+    let shelf = Shelf::new();
+    let bounds = AdaptiveBounds { min: 1, start: 1, max: 100 };
+    let model = model().with_limits(Limits::adaptive(bounds));
+    let ask_ten = async |client: &Client| {
+        for number in 1..=10 {
+            client.call(&model, ask("hello"), &trial(number)).await.unwrap();
+        }
+        let pool = client.pool(&model).unwrap();
+        (pool.snapshot().answered, pool.limit() > 1)
+    };
+    let first = shelf.client("run", &counting());
+    assert_eq!(ask_ten(&first).await, (10, true));
+    drop(first);
+    assert_eq!(ask_ten(&shelf.client("run", &silent())).await, (0, false));
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod reset;
 #[cfg(test)]
 mod tests;
 
+use crate::hint::LONGEST_WAIT;
 use crate::{Dimension, Quota, Reading, retry_after};
 use reset::reset;
 use std::time::{Duration, SystemTime};
@@ -148,12 +149,12 @@ pub fn read_quota<'a>(get: impl Fn(&str) -> Option<&'a str>, now: SystemTime) ->
 }
 
 fn wait<'a>(get: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> Option<Duration> {
-    let positive = |wait: &Duration| !wait.is_zero();
+    let possible = |wait: &Duration| !wait.is_zero() && *wait <= LONGEST_WAIT;
     get("retry-after-ms")
         .and_then(number)
         .and_then(|millis| Duration::try_from_secs_f64(millis / 1e3).ok())
-        .filter(positive)
-        .or_else(|| retry_after(get("retry-after")?, now).filter(positive))
+        .filter(possible)
+        .or_else(|| retry_after(get("retry-after")?, now).filter(possible))
 }
 
 fn has(readings: &[Reading], dimension: Dimension) -> bool {
@@ -170,6 +171,7 @@ fn reading(
     reset: Option<Reset>,
 ) -> Option<Reading> {
     let possible = limit > 0.0 && remaining >= 0.0;
+    let reset = reset.filter(|(reset, _)| *reset <= LONGEST_WAIT);
     let coarse = reset.is_some_and(|(_, coarse)| coarse);
     let reset = reset.map(|(reset, _)| reset);
     possible.then_some(Reading { dimension, limit, remaining, reset, coarse })

@@ -2,6 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
+/// No provider asks for more than 30 years of patience: whatever comes out longer is no wait but
+/// nonsense, and could not be added to a time.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(1_000_000_000);
+
 /// Reads a waiting time as providers write it: seconds (`30`, `1.5`), durations (`6m0s`, `500ms`),
 /// HTTP dates, RFC 3339 dates, and milliseconds since 1970.
 ///
@@ -9,8 +13,12 @@ use std::time::{Duration, SystemTime};
 pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    wait(text, since_epoch).filter(|wait| *wait <= LONGEST_WAIT)
+}
+
+fn wait(text: &str, since_epoch: Duration) -> Option<Duration> {
     if let Ok(number) = text.parse::<f64>() {
-        // No provider asks for 30 years of patience: such a number is a date in milliseconds.
+        // So long a wait is a date in milliseconds.
         const EPOCH_MILLIS: f64 = 1e12;
         return if number >= EPOCH_MILLIS {
             let date = Duration::try_from_secs_f64(number / 1e3).ok()?;
@@ -62,7 +70,7 @@ mod tests {
     fn reads_every_form_that_providers_use() {
         // 2025-01-01T00:00:00Z
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_735_689_600);
-        let table: [(&str, Option<u64>); 18] = [
+        let table: [(&str, Option<u64>); 24] = [
             ("30", Some(30_000)),
             (" 1.5 ", Some(1_500)),
             ("0", Some(0)),
@@ -81,6 +89,12 @@ mod tests {
             ("NaN", None),
             ("5x", None),
             ("1e300", None),
+            ("999999999", Some(999_999_999_000)),
+            ("1000000001", None),
+            ("1e22", None),
+            ("99999999999h", None),
+            ("9999-12-31T23:59:59Z", None),
+            ("Thu, 30 Dec 9999 23:59:59 GMT", None),
         ];
         for (text, millis) in table {
             assert_eq!(retry_after(text, now), millis.map(Duration::from_millis), "{text:?}");

@@ -27,7 +27,7 @@ pub use limits::{Connections, LimitOverrides, Limits, LimitsError};
 pub use policy::{
     Adaptive, AdaptiveConfig, AdaptiveConfigError, Auto, AutoConfig, Comeback, Ending, Fixed,
     Flight, Gate, Learned, Policy, Proactive, ProactiveConfig, ProactiveConfigError, Rates,
-    Reactive, RetryAfter, Unpaced, View,
+    Reactive, RetryAfter, View,
 };
 pub use pool::{Permit, Pool, PoolChange, PoolKey, Pools, Resting, Snapshot, Stopped};
 pub use queue::{RunTag, Ticket};

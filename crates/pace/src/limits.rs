@@ -20,7 +20,7 @@ pub use overrides::LimitOverrides;
 use crate::{
     Adaptive, AdaptiveBounds, AdaptiveConfig, AdaptiveConnections, Auto, AutoConfig,
     ConnectionsError, Fixed, Learned, Policy, Proactive, ProactiveConfig, Rates, Reactive,
-    RetryAfter, RetryPolicy, Strategy, Unpaced,
+    RetryAfter, RetryPolicy, Strategy,
 };
 use std::str::FromStr;
 use std::time::Duration;
@@ -159,6 +159,24 @@ impl Limits {
         Limits { burst: Some(burst), ..self }
     }
 
+    /// Least time between two cuts, for `adaptive`.
+    #[must_use]
+    pub fn cooldown_seconds(self, cooldown_seconds: f64) -> Limits {
+        Limits { cooldown_seconds: Some(cooldown_seconds), ..self }
+    }
+
+    /// What is left of the window after a cut, for `adaptive`.
+    #[must_use]
+    pub fn decrease_factor(self, decrease_factor: f64) -> Limits {
+        Limits { decrease_factor: Some(decrease_factor), ..self }
+    }
+
+    /// Growth per round after the first rejection as a share of the window, for `adaptive`.
+    #[must_use]
+    pub fn scale_up_percent(self, scale_up_percent: f64) -> Limits {
+        Limits { scale_up_percent: Some(scale_up_percent), ..self }
+    }
+
     /// What a positive Retry-After means to `auto`.
     #[must_use]
     pub fn retry_after(self, retry_after: RetryAfter) -> Limits {
@@ -198,7 +216,7 @@ impl Limits {
             Strategy::Adaptive => Box::new(Adaptive::new(self.adaptive_config())),
             Strategy::Reactive => Box::new(Reactive::new(most)),
             Strategy::Proactive => Box::new(Proactive::new(self.proactive_config())),
-            Strategy::None => Box::new(Unpaced::new(most)),
+            Strategy::None => Box::new(most.map_or_else(Fixed::unbounded, Fixed::new)),
         })
     }
 

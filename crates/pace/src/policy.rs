@@ -3,14 +3,12 @@
 mod adaptive;
 mod auto;
 mod fixed;
-mod none;
 mod proactive;
 mod reactive;
 
 pub use adaptive::{Adaptive, AdaptiveConfig, AdaptiveConfigError};
 pub use auto::{Auto, AutoConfig, Learned, Rates, RetryAfter};
 pub use fixed::Fixed;
-pub use none::Unpaced;
 pub use proactive::{Proactive, ProactiveConfig, ProactiveConfigError};
 pub use reactive::Reactive;
 

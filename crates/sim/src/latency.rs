@@ -31,8 +31,16 @@ impl Latency {
             Latency::Fixed { ms } => ms,
             Latency::Lognormal { median_ms, sigma } => lognormal(median_ms, sigma, rng),
         };
-        seconds(ms / 1e3)
+        delay(ms / 1e3)
     }
+}
+
+/// No answer takes longer, so that times can be added without a thought.
+const LONGEST_DELAY: Duration = Duration::from_secs(1_000_000_000);
+
+/// How long an answer takes, from seconds.
+pub(crate) fn delay(seconds: f64) -> Duration {
+    self::seconds(seconds).min(LONGEST_DELAY)
 }
 
 /// A duration from seconds: what is negative or not a number is zero, what is too long is the
@@ -127,5 +135,15 @@ mod tests {
         assert_eq!(seconds(-1.0), Duration::ZERO);
         assert_eq!(seconds(f64::INFINITY), Duration::MAX);
         assert_eq!(seconds(0.25), Duration::from_millis(250));
+        let mut rng = Key::event(7, 0).rng("latency");
+        for endless in [
+            Latency::Fixed { ms: 1e300 },
+            Latency::Lognormal { median_ms: 1e300, sigma: 0.0 },
+            Latency::Lognormal { median_ms: 1.0, sigma: f64::MAX },
+        ] {
+            for _ in 0..20 {
+                assert!(endless.sample(&mut rng) <= LONGEST_DELAY, "{endless:?}");
+            }
+        }
     }
 }

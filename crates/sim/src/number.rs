@@ -45,6 +45,17 @@ pub(crate) fn some_count<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>,
     count(d).map(Some)
 }
 
+/// How many requests a benchmark makes: more than this is a slip, and would take for ever.
+pub(crate) fn some_items<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
+    const MOST: u64 = 10_000_000;
+    match count(d)? {
+        number if number > MOST => {
+            Err(D::Error::custom(format!("{number} is more than {MOST}, the most there can be")))
+        }
+        number => Ok(Some(number)),
+    }
+}
+
 /// A probability.
 pub(crate) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;

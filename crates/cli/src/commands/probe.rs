@@ -7,7 +7,7 @@ use crate::printer::{Printer, chain};
 use crate::{problems, settings};
 use bakeoff_core::{ErrorKind, ExitCode, NanoDollars, Redactor};
 use bakeoff_llm::probe::{ProbeConfig, ProbeReport, probe};
-use bakeoff_llm::{CallError, Client, ClientConfig, Model, ModelConfig, ModelError};
+use bakeoff_llm::{CallError, Client, ClientConfig, Model, ModelConfig, ModelError, PROVIDERS};
 use std::io::{BufRead, IsTerminal};
 
 pub(crate) fn run(arguments: &ProbeArguments, printer: &Printer) -> ExitCode {
@@ -86,6 +86,10 @@ fn model(arguments: &ProbeArguments, printer: &Printer) -> Result<Model, ExitCod
     Model::resolve(&ModelConfig { base_url, ..config }, &settings::variable).map_err(|error| {
         let hint = match &error {
             ModelError::MissingKey(name) => Some(format!("`export {name}=…`")),
+            ModelError::UnknownProvider(_) => {
+                let known: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
+                Some(format!("known here: {}", known.join(", ")))
+            }
             ModelError::NoAddress(_) => Some("`--base-url URL` names the server".to_owned()),
             _ => None,
         };

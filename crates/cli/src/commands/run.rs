@@ -26,8 +26,8 @@ pub(crate) fn run(arguments: RunArguments) -> ExitCode {
     };
     let limits = match limits::overrides(&arguments.limits) {
         Ok(limits) => limits,
-        Err(message) => {
-            printer.error(message, None);
+        Err(refused) => {
+            printer.error(refused.message, Some(refused.hint));
             return ExitCode::Usage;
         }
     };

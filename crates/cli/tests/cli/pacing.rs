@@ -128,13 +128,33 @@ fn options_that_disagree_are_both_named() {
         refused(&place, &arguments)
     };
     let two = shown(&["--max-connections", "5", "--adaptive-connections", "true"]);
-    insta::assert_snapshot!(two, @"error: --max-connections 5 and --adaptive-connections true disagree: one is fixed, the other is adaptive");
+    insta::assert_snapshot!(two, @r#"
+    error: --max-connections 5 and --adaptive-connections true disagree: one is fixed, the other is adaptive
+      hint: leave one of them out
+    "#);
     insta::assert_snapshot!(shown(&["--rate-strategy", "proactive"]), @r#"
     error: limits of the target `one`: the strategy proactive needs rpm or tpm (or itpm, otpm): there is no built-in table of limits
       hint: what the command line says is put in place of the suite's
     "#);
-    insta::assert_snapshot!(shown(&["--rate-strategy", "quick"]), @r#"error: --rate-strategy: "quick" is no strategy; there are auto, fixed, adaptive, reactive, proactive and none"#);
-    insta::assert_snapshot!(shown(&["--adaptive-connections", "9-5"]), @"error: --adaptive-connections 9-5: max 5 is below min 9");
+    insta::assert_snapshot!(shown(&["--rate-strategy", "quick"]), @r#"
+    error: --rate-strategy: "quick" is no strategy; there are auto, fixed, adaptive, reactive, proactive and none
+      hint: `auto` finds out by itself what a provider allows
+    "#);
+    insta::assert_snapshot!(shown(&["--adaptive-connections", "9-5"]), @r#"
+    error: --adaptive-connections 9-5: max 5 is below min 9
+      hint: true, false, or bounds: MAX, MIN-MAX or MIN-START-MAX, such as 4-20-80
+    "#);
+    insta::assert_snapshot!(shown(&["--adaptive-connections", "-5"]), @r#"
+    error: --adaptive-connections -5: "-5" has an empty part
+      hint: true, false, or bounds: MAX, MIN-MAX or MIN-START-MAX, such as 4-20-80
+    "#);
+    for (option, value) in [("--rpm", "-1"), ("--timeout", "-1"), ("--max-retries", "-1")] {
+        let message = shown(&[option, value]);
+        assert!(
+            message.starts_with(&format!("error: invalid value '-1' for '{option}")),
+            "{message}"
+        );
+    }
 }
 
 #[test]

@@ -73,3 +73,16 @@ impl fmt::Display for Advice {
         f.write_str(" }")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_in_flight_as_keep_a_rate_busy() {
+        let table = [(60, 3.0, 3), (4000, 1.5, 100), (61, 3.0, 4), (1, 0.001, 1), (0, 0.0, 1)];
+        for (rpm, seconds, connections) in table {
+            assert_eq!(rule_of_thumb(rpm, seconds), connections, "{rpm} rpm × {seconds} s");
+        }
+    }
+}

@@ -5,6 +5,7 @@
 //! is going to recommend.
 
 use super::level::{Level, Purpose};
+use super::round::Round;
 use super::sample::{Outcome, Sample, quantile, usual_latency};
 use super::verdict::{Verdict, judge, most_at_once};
 use std::collections::BTreeMap;
@@ -93,23 +94,6 @@ enum Stage {
     Over,
 }
 
-/// Asking for more than there is, without a storm: after a rejection one request at a time, and
-/// twice as many with every round that was accepted.
-#[derive(Debug, Clone, Copy)]
-struct Round {
-    most: u32,
-    size: u32,
-    sent: u32,
-    last_at: f64,
-    /// The next request after a rejection goes out then.
-    poll_at: f64,
-    /// Least pause after a rejection.
-    least_pause: f64,
-    shut_since: Option<f64>,
-    /// Accepted since the last rejection.
-    accepted: u32,
-}
-
 /// The probe's mind.
 #[derive(Debug)]
 pub(super) struct Search {
@@ -173,7 +157,11 @@ impl Search {
                 if !self.flying.is_empty() {
                     return Next::Listen;
                 }
-                self.close_level(now);
+                if self.is_premature() {
+                    self.is_closing = false;
+                } else {
+                    self.close_level(now);
+                }
                 continue;
             }
             if let Stage::Confirm { requests, .. } = self.stage
@@ -233,7 +221,11 @@ impl Search {
         if let Stage::Measure(_) = self.stage
             && !self.is_closing
         {
-            self.is_closing = self.verdict(false) != Verdict::Unclear;
+            let verdict = self.verdict(false);
+            self.is_closing = matches!(verdict, Verdict::Cap(_) | Verdict::Rate { .. });
+            if let (Verdict::SomeRate, Stage::Measure(round)) = (verdict, &mut self.stage) {
+                round.is_rate = true;
+            }
         }
     }
 
@@ -267,7 +259,7 @@ impl Search {
     fn next_of_level(&mut self, now: f64) -> Option<Next> {
         let in_flight = self.flying.len() as u32;
         let rejected = self.samples.iter().filter(|s| s.is_rejected()).count() as u32;
-        let patience = self.patience();
+        let (patience, most_measured) = (self.patience(), self.most_measured());
         match &mut self.stage {
             Stage::Ramp { connections } => {
                 let requests = *connections + (*connections).min(USED_TWICE);
@@ -277,11 +269,10 @@ impl Search {
                 Some(if in_flight < *connections { Next::Send } else { Next::Listen })
             }
             Stage::Measure(round) => {
-                // A tenth is left for trying the recommendation.
-                if self.sent >= self.bounds.max_requests - self.bounds.max_requests / 10 {
+                if self.sent >= most_measured {
                     return None;
                 }
-                Some(round.next(now, in_flight, patience))
+                Some(round.next(now, in_flight, patience, self.bounds.max_connections))
             }
             Stage::Confirm { connections, spacing, requests } => {
                 if self.sent_here >= *requests || rejected > 0 {
@@ -296,6 +287,18 @@ impl Search {
             }
             Stage::Over => None,
         }
+    }
+
+    /// Requests after which nothing more is measured: a tenth is left for trying the recommendation.
+    fn most_measured(&self) -> u32 {
+        self.bounds.max_requests - self.bounds.max_requests / 10
+    }
+
+    /// Whether the last answers have put in doubt what seemed clear before.
+    fn is_premature(&self) -> bool {
+        let may_go_on = self.stop.is_none() && self.sent < self.most_measured();
+        let is_open = || matches!(self.verdict(false), Verdict::Unclear | Verdict::SomeRate);
+        matches!(self.stage, Stage::Measure(_)) && may_go_on && is_open()
     }
 
     /// How long a request must be under way to count as accepted: rejections are back sooner.
@@ -360,10 +363,10 @@ impl Search {
         if level.accepted == 0 && self.levels.iter().all(|level| level.accepted == 0) {
             self.stop.get_or_insert(Stop::AllRejected);
         }
-        self.evidence.append(&mut self.samples.clone());
         if self.stop.is_some() {
             self.conclude(true);
         }
+        self.evidence.append(&mut self.samples.clone());
         let answered: Vec<Sample> =
             self.evidence.iter().copied().filter(Sample::is_answered).collect();
         let most = most_at_once(&answered).max(1.0) as u32;
@@ -392,7 +395,7 @@ impl Search {
                 self.limit = Limit::Rate { per_second };
                 self.stretch = stretch;
             }
-            Verdict::Unclear => self.limit = Limit::Unknown,
+            Verdict::SomeRate | Verdict::Unclear => self.limit = Limit::Unknown,
         }
     }
 
@@ -401,11 +404,12 @@ impl Search {
             self.is_confirmed = level.accepted > 0 && self.stop.is_none();
             return Stage::Over;
         }
-        self.evidence.append(&mut self.samples.clone());
         match &mut self.limit {
-            // Rejected again although fewer were in flight: it never was a cap.
+            // Rejected again although fewer were in flight: it never was a cap. A rate cannot be
+            // measured where not enough was asked for.
             Limit::Cap { connections } if self.confirmations > 0 || *connections < 2.0 => {
                 self.is_rate = true;
+                self.evidence.clear();
                 let most = *connections as u32;
                 return Stage::Measure(Round::new(now, most + 2, self.latency() / 4.0));
             }
@@ -460,51 +464,4 @@ impl Search {
 /// How many in flight are recommended where so many were found to be possible.
 pub(super) fn recommended(connections: f64) -> u32 {
     ((MARGIN * connections + 1e-9).floor() as u32).max(1)
-}
-
-impl Round {
-    fn new(now: f64, most: u32, least_pause: f64) -> Round {
-        Round {
-            most,
-            size: 1,
-            sent: 0,
-            last_at: now,
-            poll_at: now,
-            least_pause,
-            shut_since: Some(now),
-            accepted: 0,
-        }
-    }
-
-    fn next(&mut self, now: f64, in_flight: u32, patience: f64) -> Next {
-        if now < self.poll_at {
-            return Next::Until(self.poll_at);
-        }
-        if self.sent >= self.size {
-            let decided_at = self.last_at + patience;
-            if now < decided_at {
-                return Next::Until(decided_at);
-            }
-            self.accepted += self.sent;
-            self.shut_since = None;
-            // Nothing is rejected any more: these are not enough to find the limit.
-            if self.accepted > 2 * self.most {
-                self.most += self.most / 2;
-                self.accepted = self.accepted.min(self.most);
-            }
-            self.size = (self.size * 2).min(self.most);
-            self.sent = 0;
-        }
-        if in_flight < self.most { Next::Send } else { Next::Listen }
-    }
-
-    fn rejected(&mut self, now: f64) {
-        // More than a few at once: asked too seldom to see how fast they come.
-        if self.accepted >= 3 {
-            self.least_pause = (self.least_pause / 2.0).max(0.002);
-        }
-        let shut_since = *self.shut_since.get_or_insert(now);
-        (self.size, self.sent, self.accepted) = (1, 0, 0);
-        self.poll_at = now + self.least_pause.max((now - shut_since) / 12.0);
-    }
 }

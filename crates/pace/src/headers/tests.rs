@@ -258,6 +258,9 @@ fn reads_resets_in_every_form_and_leaves_out_what_says_nothing() {
         ("2024-12-31T23:59:59Z", None),
         ("1735689599000", None),
         ("1735689599", None),
+        ("999999999999", None),
+        ("1e22", None),
+        ("9999-12-31T23:59:59Z", None),
         ("soon", None),
         ("", None),
     ];
@@ -290,7 +293,7 @@ fn the_first_valid_description_of_a_dimension_counts() {
 
 #[test]
 fn reads_the_draft_as_it_is_found_in_the_wild() {
-    let table: [(&str, &str, &str, &[Row]); 12] = [
+    let table: [(&str, &str, &str, &[Row]); 13] = [
         (
             "a token as name",
             "default;r=5;t=3",
@@ -332,6 +335,7 @@ fn reads_the_draft_as_it_is_found_in_the_wild() {
         ("the policy of something else", r#""a";r=5;t=3"#, r#""b";q=9;w=6"#, &[]),
         ("a limit of nothing", r#""a";r=0;t=3"#, r#""a";q=0;w=6"#, &[]),
         ("less than nothing left", r#""a";r=-1;t=3"#, r#""a";q=9;w=6"#, &[]),
+        ("never", r#""a";r=5;t=1e18"#, r#""a";q=9;w=6"#, &[(Requests, 9.0, 5.0, None, false)]),
         ("no reset", r#""a";r=5;t=0"#, r#""a";q=9;w=6"#, &[(Requests, 9.0, 5.0, None, false)]),
     ];
     for (what, limits, policies, expected) in table {
@@ -342,7 +346,7 @@ fn reads_the_draft_as_it_is_found_in_the_wild() {
 
 #[test]
 fn reads_how_long_to_wait() {
-    let table: [(Headers, Option<u64>); 12] = [
+    let table: [(Headers, Option<u64>); 15] = [
         (&[("retry-after", "2")], Some(2000)),
         (&[("retry-after", "1.5")], Some(1500)),
         (&[("retry-after", "Wed, 01 Jan 2025 00:00:20 GMT")], Some(20_000)),
@@ -351,6 +355,9 @@ fn reads_how_long_to_wait() {
         (&[("retry-after-ms", "0"), ("retry-after", "1")], Some(1000)),
         (&[("retry-after-ms", "soon"), ("retry-after", "1")], Some(1000)),
         (&[("retry-after-ms", "-5")], None),
+        (&[("retry-after-ms", "1e22")], None),
+        (&[("retry-after-ms", "1e22"), ("retry-after", "1")], Some(1000)),
+        (&[("retry-after", "1e22")], None),
         (&[("retry-after", "0")], None),
         (&[("retry-after", "-1")], None),
         (&[("retry-after", "soon")], None),

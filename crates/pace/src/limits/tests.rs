@@ -27,12 +27,10 @@ fn what_is_known_reaches_the_strategy() {
     let rates = Rates { rpm: Some(300.0), tpm: Some(9.0), itpm: Some(8.0), otpm: Some(7.0) };
     assert_eq!((config.rates, config.retry_after), (rates, RetryAfter::Test));
     assert_eq!(config.learned, Some(Learned::Cap(12)));
-    let limits = Limits {
-        cooldown_seconds: Some(3.0),
-        decrease_factor: Some(0.5),
-        scale_up_percent: Some(0.1),
-        ..Limits::adaptive(AdaptiveBounds { min: 1, start: 2, max: 3 })
-    };
+    let limits = Limits::adaptive(AdaptiveBounds { min: 1, start: 2, max: 3 })
+        .cooldown_seconds(3.0)
+        .decrease_factor(0.5)
+        .scale_up_percent(0.1);
     let config = limits.adaptive_config();
     assert_eq!(config.bounds, AdaptiveBounds { min: 1, start: 2, max: 3 });
     assert_eq!((config.cooldown_seconds, config.decrease_factor), (3.0, 0.5));

@@ -2,8 +2,9 @@
 //!
 //! Nothing goes out that would put more into any 60 seconds than a limit allows, so that there is
 //! nothing to reject. With a `burst` requests are spread over the minute as well: so many may go out
-//! at once, and then one for each that has become old enough. Requests count from when they are sent. Tokens are reserved by the estimate
-//! and corrected when the request ends, which may open the gate or keep it shut for longer.
+//! at once, and then one for each that has become old enough. Requests count from when they are
+//! sent. Tokens are reserved by the estimate and corrected when the request ends, which may open the
+//! gate or keep it shut for longer.
 
 mod config;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use bakeoff_pace::{
     Adaptive, AdaptiveBounds, AdaptiveConfig, Auto, AutoConfig, Comeback, Cost, Ending, Fixed,
-    Flight, Gate, Policy, Proactive, ProactiveConfig, Quota, Reactive, Unpaced, View,
+    Flight, Gate, Policy, Proactive, ProactiveConfig, Quota, Reactive, View,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
     Adaptive(AdaptiveConfig),
     Reactive(Option<u32>),
     Proactive(ProactiveConfig),
-    Unpaced(Option<u32>),
+    Unbounded,
     Auto(u32),
 }
 
@@ -47,7 +47,7 @@ impl Kind {
             Kind::Adaptive(config) => Box::new(Adaptive::new(config)),
             Kind::Reactive(connections) => Box::new(Reactive::new(connections)),
             Kind::Proactive(config) => Box::new(Proactive::new(config)),
-            Kind::Unpaced(connections) => Box::new(Unpaced::new(connections)),
+            Kind::Unbounded => Box::new(Fixed::unbounded()),
             Kind::Auto(connections) => {
                 let config = AutoConfig { connections, ..AutoConfig::default() };
                 Box::new(Ceiling { auto: Auto::new(config), connections })
@@ -111,7 +111,7 @@ pub(crate) fn policy() -> impl Strategy<Value = Kind> {
         adaptive.prop_map(Kind::Adaptive),
         connections().prop_map(Kind::Reactive),
         proactive.prop_map(Kind::Proactive),
-        connections().prop_map(Kind::Unpaced),
+        Just(Kind::Unbounded),
         (1_u32..6).prop_map(Kind::Auto),
     ]
 }

@@ -2,7 +2,7 @@
 
 use crate::headers::Headers;
 use crate::key::Key;
-use crate::latency::seconds;
+use crate::latency;
 use crate::limit::{Cost, Denial, Limits, slowdown};
 use crate::model::{Draft, Model, Scene, draft, error_words};
 use crate::{Ask, Estimate, Latency, Outcome, Persona, Profile, Reply, Stats};
@@ -232,7 +232,7 @@ impl Engine {
     ) -> Reply {
         *state.stats.refused.entry(status).or_default() += 1;
         let outcome = Outcome::Refused { status, code, message };
-        Reply { delay: seconds(self.profile.reject_ms / 1e3), headers, outcome }
+        Reply { delay: latency::delay(self.profile.reject_ms / 1e3), headers, outcome }
     }
 
     /// The status of a transient failure, if there is one.
@@ -260,9 +260,9 @@ impl Engine {
     fn delay(&self, state: &State, model: Model, persona: Option<&Persona>, key: Key) -> Duration {
         let delay = self.latency(model, persona, key);
         match self.profile.knee {
-            Some(knee) => {
-                seconds(delay.as_secs_f64() * slowdown(knee, state.limits.flight.count() + 1))
-            }
+            Some(knee) => latency::delay(
+                delay.as_secs_f64() * slowdown(knee, state.limits.flight.count() + 1),
+            ),
             None => delay,
         }
     }

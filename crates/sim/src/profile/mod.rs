@@ -7,7 +7,9 @@ mod words;
 
 pub use words::{HeaderStyle, RetryHint};
 
-use crate::number::{at_least_one, count, error_status, not_negative, positive, share, some_count};
+use crate::number::{
+    at_least_one, count, error_status, not_negative, positive, share, some_count, some_items,
+};
 use crate::{Error, Latency, TokenCount};
 use serde::Deserialize;
 
@@ -18,7 +20,7 @@ pub struct Profile {
     /// Its name; `profile-<position>` when absent from a file.
     pub name: String,
     /// How many requests a benchmark makes of it.
-    #[serde(deserialize_with = "some_count")]
+    #[serde(deserialize_with = "some_items")]
     pub items: Option<u64>,
     /// How long answers take.
     pub latency: Option<Latency>,

@@ -107,6 +107,8 @@ fn a_wrong_value_is_found_at_its_place() {
         "window = { requests = 0, seconds = 1 }",
         "window = { requests = 1, seconds = 0 }",
         "concurrency = 0",
+        "items = 0",
+        "items = 10000001",
         "knee = { k = 0 }",
         "outages = [{ from_s = 1, to_s = 2, status = 200 }]",
         "error_rate = 1.5",

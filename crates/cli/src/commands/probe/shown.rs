@@ -34,6 +34,9 @@ pub(super) fn lines(model: &str, report: &ProbeReport) -> Vec<String> {
     if let Some(stop) = report.stop {
         lines.push(format!("ended early: {}", reason(stop)));
     }
+    if let Some(failure) = &report.last_failure {
+        lines.push(format!("last failure: {failure}"));
+    }
     if let Some(advice) = report.advice {
         let tried = if report.is_confirmed { "tried: nothing rejected" } else { "not tried" };
         lines.push(format!("recommended, 5 % below ({tried}):"));
@@ -169,6 +172,7 @@ pub(super) fn json(model: &str, report: &ProbeReport) -> Value {
             "window_seconds": told.window_seconds,
             "per_minute": told.per_minute(),
         })).collect::<Vec<_>>(),
+        "last_failure": report.last_failure,
         "longest_wait_seconds": report.longest_wait.map(|wait| wait.as_secs_f64()),
         "requests": report.requests,
         "seconds": report.seconds,

@@ -1,3 +1,30 @@
+//! One test for each thing that is said of adaptive connections where they come from, the
+//! documentation of Inspect AI:
+//!
+//! | what is said | test |
+//! |---|---|
+//! | starts at 20 and scales between 4 and 200; a high max is harmless | `starts_at_20_between_4_and_200` |
+//! | one controller per model | `pool::one_key_has_one_pool_and_the_first_limits_count` |
+//! | doubles in slow start until the first rate-limit episode | `doubles_per_clean_round_until_the_first_rejection`, `slow_start_ends_even_where_there_is_nothing_to_cut` |
+//! | max is the ceiling, min the floor | `never_grows_beyond_max`, `never_shrinks_below_min_nor_below_one` |
+//! | `min-max` (start 20, clamped), `min-start-max`, `true`, `false`, a number | `connections::reads_every_form` |
+//! | what is wrong with a shorthand | `connections::every_mistake_has_its_own_message` |
+//! | max is about requests per minute × seconds / 60 | `as_many_in_flight_as_keep_a_rate_busy` in `bakeoff-llm` |
+//! | 429, `ThrottlingException`, `RESOURCE_EXHAUSTED` are rate limits; other 5xx, timeouts and the network are transient; by provider | the table of failures in `bakeoff-llm` |
+//! | a rate limit shrinks by `decrease_factor` | `a_rejection_cuts_to_80_percent_rounded_down` |
+//! | a burst is one cut | `one_burst_is_one_cut`, `a_rejection_ends_the_round` |
+//! | a transient retry pauses growth and does not shrink; its success does not count | `a_transient_failure_pauses_growth_and_never_shrinks`, `what_is_refused_or_given_up_is_neutral` |
+//! | at least `cooldown_seconds` between cuts | `the_next_cut_comes_after_the_cooldown_at_the_earliest`, `nothing_counts_during_the_cooldown` |
+//! | Retry-After extends the cooldown | `retry_after_extends_the_cooldown_and_never_shortens_it`, and three about hints that are long or many |
+//! | else the reset headers of OpenAI, Groq, Azure and Anthropic do | `each_reset_header_extends_the_cooldown`, `the_longest_reset_counts_and_only_without_retry_after` |
+//! | a success after a retry is neutral | `an_answer_after_a_retry_is_neutral` |
+//! | a cache hit is neutral | `an_answer_from_the_cache_moves_no_window` in `bakeoff-llm` |
+//! | the three tunables | `the_cooldown_can_be_set`, `the_factor_of_a_cut_can_be_set_and_loses_nothing_to_arithmetic`, `the_growth_of_a_round_can_be_set` |
+//! | growth in steady state is a share of the limit | `steady_growth_is_a_share_of_the_limit_and_at_least_one` |
+//! | history: time, model, old and new limit, reason; live as well | `changes_carry_their_time_and_are_told_once`, `pool::changes_of_the_limit_carry_the_name_and_the_time`, `changes_of_the_limit_are_written_told_and_summed_up` in `bakeoff-cli` |
+//! | only `rate_limit` is a scale-down | `only_a_rejection_shrinks` |
+//! | the trials in preparation follow the limit, with a small buffer | `trials_in_preparation_follow_the_window` in `bakeoff-eval` |
+
 use super::*;
 use crate::{Ask, RunTag, Scheduler, read_quota};
 use std::collections::HashMap;

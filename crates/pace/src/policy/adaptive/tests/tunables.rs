@@ -129,6 +129,19 @@ fn a_limit_that_was_set_by_hand_begins_a_round() {
 }
 
 #[test]
+fn only_a_rejection_shrinks() {
+    for ending in [clean(), after_retry(), Ending::Failed, Ending::Refused, Ending::Dropped] {
+        let mut trial = bounded(1, 20, 200).steady();
+        for _ in 0..200 {
+            trial.burst(trial.limit(), &ending);
+            trial.wait(1.0);
+        }
+        let changes = trial.reasons();
+        assert!(changes.iter().all(|(old, new, _)| new > old), "{ending:?}: {changes:?}");
+    }
+}
+
+#[test]
 fn changes_carry_their_time_and_are_told_once() {
     let mut trial = bounded(4, 20, 200);
     trial.wait(7.0);
