@@ -24,6 +24,8 @@ use std::time::Duration;
 const ITEMS: u64 = 1000;
 /// What takes so many times the best possible time is cut off.
 const PATIENCE: f64 = 12.0;
+/// A run may take so many seconds, however short the ideal time.
+const LEAST_S: f64 = 60.0;
 
 /// What to compare.
 #[derive(Debug, Clone)]
@@ -139,7 +141,8 @@ struct Trial {
 fn trial(profile: &Profile, contender: Contender, seed: u64, ceiling: u32) -> Trial {
     let items = u32::try_from(profile.items.unwrap_or(ITEMS)).unwrap_or(u32::MAX);
     let best = optimum::seconds(profile, seed, items, ceiling);
-    let most = Duration::try_from_secs_f64(best * PATIENCE).unwrap_or(Duration::MAX);
+    let most = (best * PATIENCE).max(LEAST_S);
+    let most = Duration::try_from_secs_f64(most).unwrap_or(Duration::MAX);
     let policy = contender.policy(profile, ceiling);
     let outcomes = world::World::new(profile, seed, items, policy).run(most);
     let done = f64::from(optimum::done(profile, items)).max(1.0);

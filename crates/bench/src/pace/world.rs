@@ -30,6 +30,9 @@ pub(crate) struct Outcomes {
     pub(crate) accepted_at: Vec<f64>,
 }
 
+/// Milliseconds that a response is on its way, at least and on average in addition. Meanwhile the
+/// provider has a place free that the client does not know of.
+const TRANSIT_MS: (f64, f64) = (0.5, 1.5);
 /// How long a rejection takes where the profile does not say.
 pub(crate) const REJECT_MS: f64 = 50.0;
 
@@ -188,7 +191,8 @@ impl World {
         let ask =
             bakeoff_sim::Ask { request: &self.request, trial: item, ordinal: 0, now: self.now };
         let reply = self.engine.ask(&ask);
-        let at = self.now + reply.delay;
+        let transit = TRANSIT_MS.0 - TRANSIT_MS.1 * (1.0 - self.rng.random::<f64>()).ln();
+        let at = self.now + reply.delay + Duration::from_secs_f64(transit / 1000.0);
         self.flying.insert(flight, (item, reply, self.now));
         self.schedule(at, Event::Response(flight));
     }

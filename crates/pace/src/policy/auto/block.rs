@@ -6,11 +6,10 @@
 
 use super::RetryAfter;
 
-/// When the first canary of a pool goes out, and which share of the block the next ones wait.
-const FIRST_CANARY_S: f64 = 0.3;
-const SECOND_CANARY: f64 = 0.2;
-const LATER_CANARY: f64 = 0.35;
-/// Of the blocks of a pool that was right twice, one in so many is tested again.
+/// Which shares of a block the canaries of a pool wait, the first at least so many seconds. Once
+/// both have found blocks right, only one in so many is tested.
+const CANARIES: [f64; 2] = [0.05, 0.2];
+const FIRST_S: f64 = 0.3;
 const RETEST: u32 = 5;
 
 #[derive(Debug)]
@@ -18,9 +17,9 @@ pub(super) struct Block {
     mode: RetryAfter,
     until: f64,
     since: f64,
-    /// Blocks so far, and how often a canary has found them right.
     blocks: u32,
-    confirmed: u32,
+    /// How often a canary has found a block right.
+    confirmed: usize,
     is_ignored: bool,
     canary: Canary,
 }
@@ -50,20 +49,28 @@ impl Block {
         if self.is_ignored {
             return 0.0;
         }
-        if now >= self.until {
-            self.blocks += 1;
-            self.since = now;
-            let at = match (self.mode, self.confirmed) {
-                (RetryAfter::Strict, _) => None,
-                (_, 0) => Some(FIRST_CANARY_S.max(SECOND_CANARY * hint / 4.0)),
-                (_, 1) => Some(SECOND_CANARY * hint),
-                _ => self.blocks.is_multiple_of(RETEST).then_some(LATER_CANARY * hint),
-            };
-            self.canary =
-                at.filter(|at| *at < 0.7 * hint).map_or(Canary::None, |at| Canary::Due(now + at));
-        }
+        let is_new = now >= self.until;
         self.until = self.until.max(now + hint);
+        if is_new {
+            self.since = now;
+            self.blocks += 1;
+            if self.blocks.is_multiple_of(RETEST) {
+                self.confirmed = self.confirmed.min(1);
+            }
+            self.plan_canary(now);
+        }
         self.next_at(now) - now
+    }
+
+    fn plan_canary(&mut self, now: f64) {
+        let length = self.until - self.since;
+        let at = CANARIES.get(self.confirmed).map(|share| (share * length).max(FIRST_S));
+        self.canary = match at.map(|at| self.since + at) {
+            Some(at) if self.mode == RetryAfter::Test && at > now && at < self.until => {
+                Canary::Due(at)
+            }
+            _ => Canary::None,
+        };
     }
 
     /// Until when nothing goes out.
@@ -105,24 +112,17 @@ impl Block {
             return false;
         }
         self.confirmed += 1;
-        // Once more, a good deal later.
-        let left = self.until - self.since;
-        self.canary = if self.confirmed < 2 && now < self.since + SECOND_CANARY * left {
-            Canary::Due(self.since + SECOND_CANARY * left)
-        } else {
-            Canary::None
-        };
+        self.plan_canary(now);
         true
     }
 
-    /// How long the block was that has just ended, once.
-    pub(super) fn take_ended(&mut self, now: f64) -> Option<f64> {
-        if self.since > 0.0 && now >= self.until {
-            let length = self.until - self.since;
+    /// Whether a block has ended since the last time this was asked.
+    pub(super) fn take_ended(&mut self, now: f64) -> bool {
+        let has_ended = self.since > 0.0 && now >= self.until;
+        if has_ended {
             self.since = 0.0;
-            return (length > 0.0).then_some(length);
         }
-        None
+        has_ended
     }
 }
 

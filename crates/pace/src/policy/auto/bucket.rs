@@ -5,10 +5,10 @@
 //! bucket that holds several requests evens this out; of one that holds a single request it
 //! wastes little.
 
-use super::marks::Marks;
+use super::marks::{Estimate, Marks};
 
 /// Admissions until the pace is at the rate, when that is hardly known and when it is well known.
-const PLATEAU: (f64, f64) = (5.0, 20.0);
+const PLATEAU: (f64, f64) = (4.0, 16.0);
 const PLATEAU_S: f64 = 2.0;
 /// How far below the rate the pace starts, times the plateau's length.
 const DEPTH: f64 = 0.3;
@@ -16,8 +16,10 @@ const DEPTH: f64 = 0.3;
 const HEADROOM: f64 = 2.5;
 /// How the pace grows then, step by step.
 const GROWTH: [f64; 5] = [1.15, 1.2, 1.3, 1.5, 2.0];
+/// Whoever waits for so many times the usual is not held back by the pace.
+const IDLE: f64 = 5.0;
 /// A bucket that let in fewer at the start loses what is not used at once.
-const SMALL: f64 = 2.5;
+const SMALL: f64 = 1.8;
 /// After rejections without an admission between them: how many requests are refilled before the
 /// next one, which share of the time since the first of them passes, and which share of it
 /// however long it is.
@@ -43,12 +45,10 @@ pub(super) struct Bucket {
     grown_at: f64,
     balance: f64,
     refilled_at: f64,
-    /// More than the usual may go out at once: what a silence has left over.
-    credit: f64,
+    sent_at: f64,
     not_before: f64,
     /// Since when nothing was let in.
     dry_since: f64,
-    bounced_at: f64,
     /// What had been accepted before the last rejected request.
     accepted: f64,
     /// The rate before the present silence.
@@ -95,6 +95,13 @@ pub(super) struct Start {
     pub(super) seconds: f64,
 }
 
+impl Start {
+    /// How much the provider let in at once, if that is the rate.
+    pub(super) fn burst(self, rate: f64) -> f64 {
+        self.accepted - rate * self.seconds
+    }
+}
+
 impl Bucket {
     pub(super) fn new(now: f64, rate: f64) -> Bucket {
         Bucket {
@@ -108,10 +115,9 @@ impl Bucket {
             grown_at: now,
             balance: 0.0,
             refilled_at: now,
-            credit: 0.0,
+            sent_at: now,
             not_before: now,
             dry_since: now,
-            bounced_at: now,
             accepted: -1.0,
             known_rate: rate,
         }
@@ -141,11 +147,15 @@ impl Bucket {
         self.rate * (1.0 + slope / self.plateau * along.powi(3)) * self.growth
     }
 
-    fn refill(&mut self, now: f64) {
+    /// How many may go out at once.
+    fn depth(&self) -> f64 {
         // What holds one request takes no two in a row, however long the wait before.
-        let usual = if self.shape == Shape::Deep { (0.05 * self.rate).max(1.2) } else { 1.0 };
+        if self.shape == Shape::Deep { (0.05 * self.rate).max(1.2) } else { 1.0 }
+    }
+
+    fn refill(&mut self, now: f64) {
         let gained = (now - self.refilled_at) * self.pace();
-        self.balance = (self.balance + gained).min(usual + self.credit);
+        self.balance = (self.balance + gained).min(self.depth());
         self.refilled_at = now;
     }
 
@@ -159,8 +169,12 @@ impl Bucket {
 
     pub(super) fn sent(&mut self, now: f64) {
         self.refill(now);
+        if (now - self.sent_at) * self.pace() > IDLE {
+            // Something else held us back: that nothing bounced says nothing about the pace.
+            self.admissions = self.admissions.min(self.plateau);
+        }
+        self.sent_at = now;
         self.balance -= 1.0;
-        self.credit = (self.credit - 1.0).max(0.0);
     }
 
     pub(super) fn admitted(&mut self, now: f64, patience: f64) {
@@ -175,14 +189,6 @@ impl Bucket {
         self.grown_at = now;
     }
 
-    /// What a silence of so many seconds has left in the bucket, at most `most`.
-    pub(super) fn rested(&mut self, seconds: f64, most: f64) {
-        if self.shape == Shape::Deep {
-            self.credit = (0.97 * self.rate * seconds).min(0.9 * most - 1.0).max(0.0);
-            self.balance = self.balance.max(self.credit);
-        }
-    }
-
     /// A request bounced; it is in the marks already.
     pub(super) fn bounced(&mut self, now: f64, marks: &mut Marks, bounce: Bounce) {
         // The time since the one before is what counts, not what it was meant to be.
@@ -193,91 +199,69 @@ impl Bucket {
             self.known_rate = self.rate;
             self.dry_since = now;
         }
-        self.choose_shape(bounce);
-        if let Some((rate, count)) = marks.estimate() {
-            self.learn(now, pace, rate, count, marks, bounce);
+        if bounce.lost(self.rate) > LOSS {
+            self.shape = Shape::Costly;
+        } else if self.shape == Shape::Deep && bounce.start.burst(self.rate) < SMALL {
+            self.shape = Shape::Sharp;
+        }
+        if self.shape == Shape::Costly {
+            self.stay_below(pace, bounce);
+        } else if let Some(estimate) = marks.estimate() {
+            self.learn(pace, estimate);
+            if self.has_risen() {
+                marks.forget();
+            }
         }
         self.refill(now);
-        self.balance = match self.shape {
-            Shape::Sharp => self.balance.min(0.6),
-            _ => 0.0,
-        };
+        self.balance = 0.0;
         if is_dry {
             let dry = now - self.dry_since;
             let wait = (DRY_WAIT / self.rate).max(DRY_SHARE * dry);
             self.not_before = now + wait.min(LONG_WAIT.0.max(LONG_WAIT.1 * dry));
         }
-        self.bounced_at = now;
         self.admissions = 0.0;
         self.growth = 1.0;
         self.growth_steps = 0;
         self.grown_at = now;
-        self.credit = 0.0;
     }
 
-    fn is_small(&self, start: Start) -> bool {
-        start.accepted - self.rate * start.seconds < SMALL
+    /// Whether there was no rejection for so long that the rate must have risen.
+    fn has_risen(&self) -> bool {
+        self.growth_steps > 1
     }
 
-    fn choose_shape(&mut self, bounce: Bounce) {
-        if bounce.lost(self.rate) > LOSS {
-            self.shape = Shape::Costly;
-        } else if self.shape == Shape::Deep && self.is_small(bounce.start) {
-            self.shape = Shape::Sharp;
+    /// A rejection at that pace has cost more than one was worth.
+    fn stay_below(&mut self, pace: f64, bounce: Bounce) {
+        // A deep bucket hides for so long that the pace is too fast.
+        let hidden = (3.0 * bounce.held).max(12.0);
+        let is_close = self.growth_steps == 0 && self.admissions > hidden;
+        self.rate = if is_close { 0.95 } else { 0.65 } * pace;
+        let lost = bounce.lost(self.rate);
+        self.plateau = (10.0 * lost).clamp(20.0, 2000.0);
+        if lost <= LOSS {
+            self.shape = Shape::Deep;
         }
     }
 
-    /// Draws conclusions from a rejection at that pace; `measured` rests on `count` requests.
-    fn learn(
-        &mut self,
-        now: f64,
-        pace: f64,
-        measured: f64,
-        count: f64,
-        marks: &mut Marks,
-        bounce: Bounce,
-    ) {
-        if self.shape == Shape::Costly {
-            // A bucket of that depth hides for so long that the pace is too fast.
-            let hidden = (3.0 * bounce.held).max(12.0);
-            let is_close = self.growth_steps == 0 && self.admissions > hidden;
-            self.rate = if is_close { 0.95 } else { 0.65 } * pace;
-            let lost = bounce.lost(self.rate);
-            self.plateau = (10.0 * lost).clamp(20.0, 2000.0);
-            if lost <= LOSS {
-                self.shape = Shape::Deep;
-            }
-            return;
-        }
-        let most = if self.shape == Shape::Deep {
-            PLATEAU.1
-        } else {
-            PLATEAU.1.max(PLATEAU_S * self.rate)
+    /// Draws conclusions from a rejection at that pace.
+    fn learn(&mut self, pace: f64, estimate: Estimate) {
+        let longest = match self.shape {
+            Shape::Deep => PLATEAU.1,
+            _ => PLATEAU.1.max(PLATEAU_S * self.rate),
         };
-        self.plateau = count.clamp(PLATEAU.0, most);
-        let unexplained = self.admissions
-            - (1.0 + 1.0 / self.measured_by.max(1.0)) * self.rate * (now - self.bounced_at);
-        let is_explained = self.shape == Shape::Deep
-            && unexplained
-                < (bounce.start.accepted - self.rate * bounce.start.seconds).max(1.0) + 1.0;
-        self.measured_by = count;
-        if self.growth_steps > 1 {
-            // The rate has risen, and what was measured before says nothing.
-            let step = GROWTH[(self.growth_steps - 1).min(GROWTH.len() - 1)];
-            self.rate = match self.shape {
-                Shape::Sharp => pace / step.sqrt(),
-                _ if is_explained => measured.max((measured * pace / step.max(1.5)).sqrt()),
-                _ => measured.max(pace / step.max(1.5)),
-            };
-            self.measured_by = PLATEAU.1;
-            marks.forget();
-            return;
-        }
+        self.plateau = estimate.count.clamp(PLATEAU.0, longest);
+        self.measured_by = if self.has_risen() { PLATEAU.1 } else { estimate.count };
+        let step = GROWTH[self.growth_steps.saturating_sub(1).min(GROWTH.len() - 1)];
         self.rate = match self.shape {
+            Shape::Sharp if self.has_risen() => pace / step.sqrt(),
             Shape::Sharp if self.admissions >= 12.0 => 0.994 * pace,
             Shape::Sharp if self.admissions >= 4.0 => 0.98 * pace,
             Shape::Sharp if self.admissions > 0.0 => 0.95 * self.rate,
-            _ => measured,
+            // What was measured is partly from before, and the last pace was too fast.
+            Shape::Deep if self.has_risen() => {
+                estimate.rate.max((estimate.rate * pace / step.max(1.5)).sqrt())
+            }
+            _ => estimate.rate,
         };
     }
 }

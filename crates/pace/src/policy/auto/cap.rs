@@ -8,6 +8,8 @@ use super::ledger::{Purpose, Sent};
 
 /// Contradictions that refute the cap. Two: an answer on its way back can fake one.
 const REFUTED: f64 = 1.9;
+/// How much counts that there is no more room where some was found.
+const MISTAKEN: f64 = 0.6;
 /// Experiments that confirm it.
 const CONFIRMED: u32 = 7;
 /// Seconds until the first experiment with time alone; each next one waits twice as long.
@@ -16,6 +18,7 @@ const FIRST_TIMED: f64 = 0.1;
 const LONG_BLOCK: f64 = 5.0;
 /// Clean answers between two looks for more room, at first and at most, and after one was found.
 const INTERVAL: (f64, f64) = (40.0, 200.0);
+const PER_PLACE: f64 = 10.0;
 const NEXT_ROOM: f64 = 8.0;
 /// A look for more room is worth so many times what its rejection costs.
 const WORTH: f64 = 50.0;
@@ -35,6 +38,8 @@ pub(super) struct Cap {
     until_probe: f64,
     interval: f64,
     is_probing: bool,
+    /// The width before more room was found, as long as that may be a mistake.
+    before: Option<u32>,
     last_sent: f64,
 }
 
@@ -58,9 +63,10 @@ impl Cap {
             next_timed: now + FIRST_TIMED,
             timed_delay: FIRST_TIMED,
             block,
-            until_probe: INTERVAL.0,
-            interval: INTERVAL.0,
+            until_probe: (PER_PLACE * f64::from(level.max(1))).min(INTERVAL.0),
+            interval: (PER_PLACE * f64::from(level.max(1))).min(INTERVAL.0),
             is_probing: false,
+            before: None,
             last_sent: now,
         }
     }
@@ -129,6 +135,7 @@ impl Cap {
                 self.test_again(now);
             }
             Purpose::Probe => {
+                self.before = Some(self.width);
                 self.width += 1;
                 self.until_probe = NEXT_ROOM;
             }
@@ -154,16 +161,23 @@ impl Cap {
     /// answers.
     pub(super) fn bounced(&mut self, now: f64, sent: Sent, is_news: bool, latency: f64) -> Verdict {
         self.ended(sent.purpose);
-        match sent.purpose {
-            Purpose::Probe => {
+        let before = self.before.take_if(|before| sent.level >= *before);
+        match (sent.purpose, before) {
+            (Purpose::Work | Purpose::Clocked, Some(before)) => {
+                // An answer on its way back had made room for the one that found more.
+                self.width = before;
+                self.until_probe = self.interval;
+                self.contradictions += MISTAKEN;
+            }
+            (Purpose::Probe, _) => {
                 let lost = self.block * f64::from(self.width) / latency.max(1e-3);
                 self.interval = (1.4 * self.interval).min(INTERVAL.1).max(WORTH * lost);
                 self.until_probe = self.interval;
             }
-            Purpose::Work | Purpose::Clocked if !is_news => {
+            (Purpose::Work | Purpose::Clocked, _) if !is_news => {
                 self.width = self.width.min(sent.level.max(1));
             }
-            Purpose::Work | Purpose::Clocked if sent.level < self.width => {
+            (Purpose::Work | Purpose::Clocked, _) if sent.level + self.width / 50 < self.width => {
                 self.contradictions += 1.0;
                 self.confirmations = 0;
                 self.test_again(now);

@@ -19,6 +19,15 @@ struct Mark {
     accepted: f64,
 }
 
+/// What the marks say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Estimate {
+    /// Requests per second.
+    pub(super) rate: f64,
+    /// How many requests it rests on.
+    pub(super) count: f64,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     marks: VecDeque<Mark>,
@@ -52,19 +61,14 @@ impl Marks {
         self.marks.drain(..self.marks.len().saturating_sub(1));
     }
 
-    /// Requests accepted per second since the oldest mark.
-    pub(super) fn since_first(&self, now: f64, accepted: f64) -> f64 {
-        self.marks
-            .front()
-            .map_or(1.0, |mark| (accepted - mark.accepted).max(1.0) / (now - mark.at).max(1e-3))
-    }
-
-    /// Requests per second, and how many of them this rests on; `None` before there are two marks.
-    pub(super) fn estimate(&self) -> Option<(f64, f64)> {
+    /// The rate; `None` before there are two marks.
+    pub(super) fn estimate(&self) -> Option<Estimate> {
         let (oldest, newest) = (self.marks.front()?, self.marks.back()?);
-        let (count, span) = (newest.accepted - oldest.accepted, newest.at - oldest.at);
+        let span = newest.at - oldest.at;
+        let count = (newest.accepted - oldest.accepted).max(0.0);
         // High for few: what is too fast is noticed at once, what is too slow is not.
-        (span > SHORTEST_SPAN).then(|| ((count + 2.0 / (1.0 + count)) / span, count))
+        let rate = (count + 2.0 / (1.0 + count)) / span;
+        (span > SHORTEST_SPAN).then_some(Estimate { rate, count })
     }
 }
 
@@ -89,23 +93,32 @@ mod tests {
     fn what_is_accepted_between_two_marks_is_the_rate() {
         assert_eq!(Marks::default().estimate(), None);
         assert_eq!(marks(5.0, &[]).estimate(), None);
-        let (rate, count) = marks(5.0, &[20, 30, 25]).estimate().unwrap();
-        assert!((rate / 5.0 - 1.0).abs() < 0.01, "{rate}");
-        assert_eq!(count, 75.0);
+        let estimate = marks(5.0, &[20, 30, 25]).estimate().unwrap();
+        assert!((estimate.rate / 5.0 - 1.0).abs() < 0.01, "{estimate:?}");
+        assert_eq!(estimate.count, 75.0);
     }
 
     #[test]
-    fn a_changed_rate_makes_older_marks_forgotten() {
-        let mut marks = marks(5.0, &[30, 30, 30]);
-        let (mut accepted, mut at) = (90.0, 10.0 + 18.0);
-        for _ in 0..3 {
+    fn old_marks_are_forgotten() {
+        let mut marks = marks(5.0, &[30; MOST]);
+        let at = 10.0 + 6.0 * MOST as f64;
+        let mut accepted = 30.0 * MOST as f64;
+        for number in 1..=MOST {
             accepted += 40.0;
-            at += 2.0;
-            marks.add(at, accepted);
-            marks.estimate();
+            marks.add(at + 2.0 * number as f64, accepted);
         }
-        let (rate, _) = marks.estimate().unwrap();
-        assert!((rate / 20.0 - 1.0).abs() < 0.1, "{rate}");
+        let rate = marks.estimate().unwrap().rate;
+        assert!((rate / 20.0 - 1.0).abs() < 0.01, "{rate}");
+        marks.forget();
+        assert_eq!(marks.estimate(), None);
+    }
+
+    #[test]
+    fn rejections_out_of_order_make_no_negative_rate() {
+        let mut marks = Marks::default();
+        marks.add(1.0, 5.0);
+        marks.add(2.0, 3.0);
+        assert_eq!(marks.estimate(), Some(Estimate { rate: 2.0, count: 0.0 }));
     }
 
     #[test]
@@ -114,7 +127,6 @@ mod tests {
         marks.add(1.0, 0.0);
         marks.add(11.0, 51.0);
         marks.add(10.0, 45.0);
-        let (_, count) = marks.estimate().unwrap();
-        assert_eq!(count, 50.0);
+        assert_eq!(marks.estimate().unwrap().count, 50.0);
     }
 }

@@ -17,9 +17,6 @@ const SLOPE_REQUESTS: f64 = 8.0;
 const TOO_FULL: f64 = 1.15;
 /// How much one request counts towards what they usually cost.
 const SURPLUS_GAIN: f64 = 0.1;
-/// How much one response counts towards the share of surprises, and which share ends the trust.
-const SURPRISE: f64 = 0.03;
-const TOO_SURPRISING: f64 = 0.35;
 /// What is left of fewer requests is nearly always nothing; with resets in whole seconds, of fewer
 /// than the second.
 const TINY: (f64, f64) = (5.0, 6.0);
@@ -60,8 +57,6 @@ pub(super) struct Mirror {
     spent: f64,
     /// By how much requests have lately cost more than was estimated.
     surplus: f64,
-    /// The share of late responses that were rejections which the copy should have prevented.
-    surprises: f64,
 }
 
 #[derive(Debug)]
@@ -90,7 +85,7 @@ struct Anchor {
 
 impl Mirror {
     pub(super) fn new(dimension: Dimension) -> Mirror {
-        Mirror { dimension, state: None, spent: 0.0, surplus: 0.0, surprises: 0.0 }
+        Mirror { dimension, state: None, spent: 0.0, surplus: 0.0 }
     }
 
     pub(super) fn dimension(&self) -> Dimension {
@@ -125,13 +120,6 @@ impl Mirror {
         Stamp { balance, correction, spent, estimate, cost, is_valid: true }
     }
 
-    /// A request was answered.
-    pub(super) fn answered(&mut self) {
-        if self.surprises <= TOO_SURPRISING {
-            self.surprises *= 1.0 - SURPRISE;
-        }
-    }
-
     /// A request has really cost so much.
     pub(super) fn settle(&mut self, stamp: Stamp, usage: f64) {
         self.surplus += SURPLUS_GAIN * (usage - stamp.estimate - self.surplus);
@@ -150,9 +138,7 @@ impl Mirror {
 
     /// A response to a request that went out at `sent_at` says something.
     pub(super) fn observe(&mut self, now: f64, sent_at: f64, stamp: Stamp, reading: &Reading) {
-        if self.surprises > TOO_SURPRISING
-            || reading.limit < if reading.coarse { TINY.1 } else { TINY.0 }
-        {
+        if reading.limit < if reading.coarse { TINY.1 } else { TINY.0 } {
             return;
         }
         let since = self.spent - stamp.spent;
@@ -209,12 +195,6 @@ impl Mirror {
         reading: &Reading,
     ) -> bool {
         let Some(state) = &mut self.state else { return false };
-        self.surprises += SURPRISE * (1.0 - self.surprises);
-        if self.surprises > TOO_SURPRISING {
-            // Whatever these headers mean, it is not this.
-            self.state = None;
-            return false;
-        }
         // What an answer costs is only estimated, and can be more than was left.
         let most = if self.dimension == Dimension::Requests { 1.0 } else { 3.0 * stamp.cost };
         if reading.remaining >= most {

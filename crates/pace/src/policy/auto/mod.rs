@@ -31,7 +31,7 @@ use levels::Levels;
 use marks::Marks;
 use mirror::{Mirror, Stamp};
 use ramp::Ramp;
-use search::{Finding, Search};
+use search::Search;
 use std::time::Duration;
 use window::Window;
 
@@ -112,12 +112,6 @@ impl Auto {
         auto
     }
 
-    /// How much the provider let in at once, as far as this is known.
-    fn burst(&self) -> f64 {
-        let rate = if let Mode::Bucket(bucket) = &self.mode { bucket.rate() } else { 0.0 };
-        self.start.map_or(0.0, |start| (start.accepted - rate * start.seconds).max(0.0))
-    }
-
     /// Counts as admitted what has not bounced.
     fn settle(&mut self, now: f64) {
         while let Some(sent) = self.ledger.admit_next(now) {
@@ -139,17 +133,10 @@ impl Auto {
                 self.levels.admitted(sent.level);
                 let patience = self.ledger.patience();
                 let rate = bucket.known_rate();
-                match self.search.admitted(sent, now, rate, patience) {
-                    Some(Finding::Window(found)) => {
-                        self.mode = Mode::Window(Window::new(found));
-                        return;
-                    }
-                    Some(Finding::Rate(rate)) => {
-                        *bucket = Bucket::new(now, rate.max(bucket.rate()));
-                    }
-                    None => {}
-                }
                 bucket.admitted(now, patience);
+                if let Some(found) = self.search.admitted(sent, now, rate, patience) {
+                    self.mode = Mode::Window(Window::new(found));
+                }
             }
             Mode::Window(window) => {
                 if window.admitted(now, sent) {
@@ -159,14 +146,14 @@ impl Auto {
         }
     }
 
-    /// When rejections cannot be those of a cap. With a single one there is no other measure than
-    /// what was accepted since.
-    fn first_bucket(&mut self, now: f64) -> Bucket {
-        let since_first = self.marks.since_first(now, self.ledger.accepted());
-        Bucket::new(
-            now,
-            self.marks.estimate().map_or(since_first, |(rate, _)| rate.max(since_first)),
-        )
+    /// The rejections cannot be those of a cap: it was at least so fast since the first of them.
+    fn first_bucket(&self, now: f64) -> Bucket {
+        let since_first = self.start.map_or(1.0, |start| {
+            let seconds = now - self.first_sent.unwrap_or(now) - start.seconds;
+            (self.ledger.accepted() - start.accepted).max(1.0) / seconds.max(1e-3)
+        });
+        let measured = self.marks.estimate().map_or(0.0, |estimate| estimate.rate);
+        Bucket::new(now, measured.max(since_first))
     }
 
     fn bounced(&mut self, now: f64, sent: Sent, hint: Option<f64>) {
@@ -232,12 +219,8 @@ impl Auto {
         if at > now {
             return Err(Some(at));
         }
-        let burst = self.burst();
-        if let Some(length) = self.block.take_ended(now) {
+        if self.block.take_ended(now) {
             self.rested = Some(self.ledger.accepted());
-            if let Mode::Bucket(bucket) = &mut self.mode {
-                bucket.rested(length, burst);
-            }
         }
         match &mut self.mode {
             Mode::Ramp(ramp) => {
@@ -357,14 +340,13 @@ impl Auto {
     fn end(&mut self, now: f64, sent: Sent, cost: Cost, ending: &Ending) {
         match ending {
             Ending::Answered { clean, quota, usage } => {
-                self.mirrors.iter_mut().for_each(Mirror::answered);
                 if let Some(usage) = usage {
                     self.given.settle(cost, *usage);
                     for (mirror, stamp) in self.mirrors.iter_mut().zip(sent.stamps) {
                         mirror.settle(stamp, mirror.dimension().of(*usage));
                     }
                 }
-                self.observe(now, &sent, quota);
+                self.observe(now, &sent, quota, false);
                 if !sent.is_admitted {
                     self.admitted(now, sent);
                 }
@@ -390,11 +372,12 @@ impl Auto {
                 self.breaker.responded(now, sent.at);
                 let sent = Sent { stamps: sent.stamps.map(Stamp::unspent), ..sent };
                 self.refund(cost, sent.stamps);
-                self.observe(now, &sent, quota);
-                if self.explain(now, &sent, quota) {
-                    return;
+                if self.observe(now, &sent, quota, true) {
+                    self.ledger.bounce(&sent, now - sent.at);
+                    self.void(sent);
+                } else {
+                    self.bounced(now, sent, quota.retry_after.map(|hint| hint.as_secs_f64()));
                 }
-                self.bounced(now, sent, quota.retry_after.map(|hint| hint.as_secs_f64()));
             }
             Ending::Failed => {
                 if self.breaker.failed(now) {
@@ -416,14 +399,18 @@ impl Auto {
         }
     }
 
-    fn observe(&mut self, now: f64, sent: &Sent, quota: &Quota) {
+    /// Reads the headers. Returns whether they explain a rejection.
+    fn observe(&mut self, now: f64, sent: &Sent, quota: &Quota, is_rejected: bool) -> bool {
+        let mut is_explained = false;
         for reading in &quota.readings {
             for (mirror, stamp) in self.mirrors.iter_mut().zip(sent.stamps) {
                 if mirror.dimension() == reading.dimension {
                     mirror.observe(now, sent.at, stamp, reading);
+                    is_explained |= is_rejected && mirror.explains(now, sent.at, stamp, reading);
                 }
             }
         }
+        is_explained
     }
 
     /// A request has cost nothing; that it was made still counts where the user gave a limit.
@@ -432,23 +419,6 @@ impl Auto {
         for (mirror, stamp) in self.mirrors.iter_mut().zip(stamps) {
             mirror.refund(stamp.cost());
         }
-    }
-
-    /// Whether the rejection is explained by its own headers.
-    fn explain(&mut self, now: f64, sent: &Sent, quota: &Quota) -> bool {
-        let mut is_explained = false;
-        for reading in &quota.readings {
-            for (mirror, stamp) in self.mirrors.iter_mut().zip(sent.stamps) {
-                if mirror.dimension() == reading.dimension {
-                    is_explained |= mirror.explains(now, sent.at, stamp, reading);
-                }
-            }
-        }
-        if is_explained {
-            self.ledger.bounce(sent, now - sent.at);
-            self.void(*sent);
-        }
-        is_explained
     }
 
     /// Notes a change of the limit that is worth telling.

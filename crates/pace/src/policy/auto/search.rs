@@ -24,14 +24,6 @@ pub(super) enum Search {
     Seek { after: f64, opened: f64, count: f64, candidate: usize, is_out: bool },
 }
 
-/// What the search ends with.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Finding {
-    Window(Found),
-    /// No window, but so many requests per second went through.
-    Rate(f64),
-}
-
 /// A window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Found {
@@ -82,7 +74,7 @@ impl Search {
         now: f64,
         rate: f64,
         patience: f64,
-    ) -> Option<Finding> {
+    ) -> Option<Found> {
         match *self {
             Search::Idle { rejections, since, last } => {
                 let silence = sent.at - since;
@@ -102,15 +94,14 @@ impl Search {
                 };
                 None
             }
-            Search::Burst { opened, silence, first, .. } => {
+            Search::Burst { opened, silence, .. } => {
                 let duration = sent.at - opened;
                 if duration < LONGEST_BURST.max(2.0 * silence) {
                     return None;
                 }
                 // No window lets in for so long.
                 *self = Search::new();
-                let count = sent.number.saturating_sub(first) as f64;
-                Some(Finding::Rate(count / duration))
+                None
             }
             Search::Seek { after, opened, count, candidate, .. } => {
                 let length = LENGTHS.get(candidate).copied().unwrap_or(1.0);
@@ -118,13 +109,13 @@ impl Search {
                     return None;
                 }
                 *self = Search::new();
-                Some(Finding::Window(Found {
+                Some(Found {
                     length,
                     count,
                     after: after + length,
                     opened: opened + length + MARGIN,
                     number: sent.number,
-                }))
+                })
             }
         }
     }

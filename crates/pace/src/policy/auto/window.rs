@@ -83,11 +83,7 @@ impl Window {
         }
         let (at, purpose) = match self.state {
             State::Canary => return Err(None),
-            State::Wait => {
-                let is_exact = self.opened - self.after < (0.012 * self.length).max(0.06);
-                let middle = (self.after + self.opened) / 2.0;
-                (if is_exact { self.opened } else { middle }, Purpose::Probe)
-            }
+            State::Wait => (self.opened, Purpose::Probe),
             State::Open { next, .. } => (next, Purpose::Work),
             State::Check { .. } => {
                 let silence = self.after + self.length - self.opened;
