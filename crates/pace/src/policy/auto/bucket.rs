@@ -9,7 +9,8 @@ use super::marks::{Estimate, Marks};
 
 /// Admissions until the pace is at the rate, when that is hardly known and when it is well known.
 const PLATEAU: (f64, f64) = (4.0, 16.0);
-const PLATEAU_S: f64 = 2.0;
+/// What a small bucket has not used is lost, so there it is longer: most requests and seconds.
+const SHARP_PLATEAU: (f64, f64) = (32.0, 2.0);
 /// How far below the rate the pace starts, times the plateau's length.
 const DEPTH: f64 = 0.3;
 /// Plateaus without a rejection after which the rate must have risen.
@@ -20,12 +21,6 @@ const GROWTH: [f64; 5] = [1.15, 1.2, 1.3, 1.5, 2.0];
 const IDLE: f64 = 5.0;
 /// A bucket that let in fewer at the start loses what is not used at once.
 const SMALL: f64 = 1.8;
-/// After rejections without an admission between them: how many requests are refilled before the
-/// next one, which share of the time since the first of them passes, and which share of it
-/// however long it is.
-const DRY_WAIT: f64 = 1.5;
-const DRY_SHARE: f64 = 0.9;
-const LONG_WAIT: (f64, f64) = (10.0, 0.25);
 /// Shorter blocks cost nothing, and so do longer ones in which no more than that is lost.
 const SHORT_BLOCK: f64 = 0.5;
 const LOSS: f64 = 1.0;
@@ -46,9 +41,6 @@ pub(super) struct Bucket {
     balance: f64,
     refilled_at: f64,
     sent_at: f64,
-    not_before: f64,
-    /// Since when nothing was let in.
-    dry_since: f64,
     /// What had been accepted before the last rejected request.
     accepted: f64,
     /// The rate before the present silence.
@@ -73,8 +65,6 @@ pub(super) struct Bounce {
     pub(super) start: Start,
     /// Seconds for which nothing may go out because of it.
     pub(super) block: f64,
-    /// Seconds between the rejected request and the one before.
-    pub(super) gap: f64,
     /// What had been accepted before it was sent.
     pub(super) accepted: f64,
     /// The least that was accepted at once after a rest.
@@ -116,8 +106,6 @@ impl Bucket {
             balance: 0.0,
             refilled_at: now,
             sent_at: now,
-            not_before: now,
-            dry_since: now,
             accepted: -1.0,
             known_rate: rate,
         }
@@ -163,8 +151,7 @@ impl Bucket {
     pub(super) fn next_at(&mut self, now: f64) -> f64 {
         self.refill(now);
         let missing = 1.0 - self.balance;
-        let at = if missing > 1e-9 { now + missing / self.pace() } else { now };
-        at.max(self.not_before)
+        if missing > 1e-9 { now + missing / self.pace() } else { now }
     }
 
     pub(super) fn sent(&mut self, now: f64) {
@@ -191,13 +178,11 @@ impl Bucket {
 
     /// A request bounced; it is in the marks already.
     pub(super) fn bounced(&mut self, now: f64, marks: &mut Marks, bounce: Bounce) {
-        // The time since the one before is what counts, not what it was meant to be.
-        let pace = (1.0 / bounce.gap.max(1e-6)).clamp(0.9 * self.pace(), 1.5 * self.pace());
-        let is_dry = bounce.accepted < self.accepted + 0.5;
+        let pace = self.pace();
+        let is_silent = bounce.accepted < self.accepted + 0.5;
         self.accepted = bounce.accepted;
-        if !is_dry {
+        if !is_silent {
             self.known_rate = self.rate;
-            self.dry_since = now;
         }
         if bounce.lost(self.rate) > LOSS {
             self.shape = Shape::Costly;
@@ -214,11 +199,6 @@ impl Bucket {
         }
         self.refill(now);
         self.balance = 0.0;
-        if is_dry {
-            let dry = now - self.dry_since;
-            let wait = (DRY_WAIT / self.rate).max(DRY_SHARE * dry);
-            self.not_before = now + wait.min(LONG_WAIT.0.max(LONG_WAIT.1 * dry));
-        }
         self.admissions = 0.0;
         self.growth = 1.0;
         self.growth_steps = 0;
@@ -247,7 +227,7 @@ impl Bucket {
     fn learn(&mut self, pace: f64, estimate: Estimate) {
         let longest = match self.shape {
             Shape::Deep => PLATEAU.1,
-            _ => PLATEAU.1.max(PLATEAU_S * self.rate),
+            _ => SHARP_PLATEAU.0.max(SHARP_PLATEAU.1 * self.rate),
         };
         self.plateau = estimate.count.clamp(PLATEAU.0, longest);
         self.measured_by = if self.has_risen() { PLATEAU.1 } else { estimate.count };

@@ -29,8 +29,6 @@ pub(super) struct Sent {
     pub(super) number: u64,
     /// How many were in flight when it went out, itself not counted.
     pub(super) level: u32,
-    /// Seconds since the one before it went out.
-    pub(super) gap: f64,
     pub(super) purpose: Purpose,
     pub(super) is_admitted: bool,
     pub(super) stamps: [Stamp; 4],
@@ -46,7 +44,6 @@ pub(super) struct Ledger {
     sends: u64,
     /// Everything sent and not rejected.
     accepted: f64,
-    last_sent: f64,
     /// How long a rejection may take.
     patience: f64,
     has_bounced: bool,
@@ -59,7 +56,6 @@ impl Ledger {
             undecided: VecDeque::new(),
             sends: 0,
             accepted: 0.0,
-            last_sent: 0.0,
             patience: 0.25,
             has_bounced: false,
         }
@@ -78,13 +74,11 @@ impl Ledger {
             at,
             number,
             level,
-            gap: at - self.last_sent,
             purpose,
             is_admitted: false,
             stamps,
             accepted: self.accepted,
         };
-        self.last_sent = at;
         self.accepted += 1.0;
         self.sends += 1;
         self.flights.insert(flight, sent);

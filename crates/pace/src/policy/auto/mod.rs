@@ -185,8 +185,7 @@ impl Auto {
             }
             Mode::Bucket(bucket) if is_news => {
                 self.search.bounced(sent);
-                let bounce =
-                    Bounce { start, block: cost, gap: sent.gap, accepted, held: self.held };
+                let bounce = Bounce { start, block: cost, accepted, held: self.held };
                 bucket.bounced(now, &mut self.marks, bounce);
                 self.levels.bounced(sent.level);
             }

@@ -23,8 +23,6 @@ pub(super) struct Window {
     /// The next one opens between these times.
     after: f64,
     opened: f64,
-    /// When the last one was open.
-    opened_last: f64,
     state: State,
     /// Windows so far, and canaries in a row that came too early.
     windows: u32,
@@ -50,7 +48,6 @@ impl Window {
             count: found.count,
             after: found.after,
             opened: found.opened,
-            opened_last: found.opened,
             state: State::Open { first: found.number, sent: 1.0, next: 0.0 },
             windows: 0,
             early: 0,
@@ -74,7 +71,6 @@ impl Window {
             self.state = State::Check { is_out: !self.windows.is_multiple_of(CHECK_EVERY) };
         }
         if let State::Check { is_out: true } = self.state {
-            self.opened_last = self.opened;
             self.after += self.length;
             self.opened += self.length;
             self.early = 0;
@@ -119,13 +115,11 @@ impl Window {
         match (&mut self.state, sent.purpose) {
             (State::Canary, Purpose::Probe) => {
                 self.state = State::Wait;
-                self.after = self.after.max(sent.at);
-                if self.opened <= self.after + 1e-6 {
-                    // It should be open by now.
-                    self.early += 1;
-                    self.opened = self.after + 0.02 * self.length;
-                }
-                self.early > MOST_EARLY && !self.lengthen(sent.at)
+                // It should be open by now.
+                self.early += 1;
+                self.after = sent.at;
+                self.opened = sent.at + 0.05 * self.length;
+                self.early > MOST_EARLY
             }
             (State::Open { first, sent: out, .. }, Purpose::Work) if sent.number >= *first => {
                 let admitted = (sent.number - *first) as f64;
@@ -144,22 +138,6 @@ impl Window {
             }
             _ => false,
         }
-    }
-
-    /// Takes the next longer window that opens after `at`; returns whether there is one.
-    fn lengthen(&mut self, at: f64) -> bool {
-        let opened = self.opened_last;
-        let longer = LENGTHS.into_iter().find(|length| opened + length > at);
-        let Some(length) = longer.filter(|length| *length < 2.5 * self.length) else {
-            return false;
-        };
-        // It is checked soon whether that is right.
-        self.windows = 0;
-        self.early = 0;
-        self.length = length;
-        self.after = at;
-        self.opened = opened + length;
-        true
     }
 
     /// A request came to nothing: another one may go out in its place.
