@@ -94,3 +94,64 @@ impl Boundary {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EARLY: Boundary = Boundary::Unknown { end: 60.0, used: 10.0 };
+    const WINDOW: Boundary = Boundary::Window { end: 60.0, length: 0.0, next_probe: 60.0 };
+
+    /// What it is after a second response that tells of so much usage at one per second.
+    fn after(end: f64, used: f64, is_coarse: bool) -> Boundary {
+        let mut boundary = EARLY;
+        assert!(!boundary.look(end, used, 1.0, is_coarse));
+        boundary
+    }
+
+    #[test]
+    fn an_end_that_stays_whatever_is_used_is_that_of_a_window() {
+        assert!(matches!(after(60.0, 30.0, false), Boundary::Window { end: 60.0, .. }));
+        assert!(matches!(after(80.0, 30.0, false), Boundary::Bucket));
+        assert!(matches!(after(60.0, 15.0, false), Boundary::Unknown { .. }), "not much more");
+        let less = after(70.0, 5.0, false);
+        assert!(matches!(less, Boundary::Unknown { end: 70.0, used: 5.0 }), "{less:?}");
+    }
+
+    #[test]
+    fn an_end_in_whole_seconds_is_up_to_one_too_late() {
+        assert!(matches!(after(61.0, 30.0, false), Boundary::Bucket));
+        let mut boundary = after(61.0, 30.0, true);
+        assert!(matches!(boundary, Boundary::Window { end: 61.0, .. }), "{boundary:?}");
+        assert!(!boundary.look(60.2, 31.0, 1.0, true));
+        assert!(matches!(boundary, Boundary::Window { end: 60.2, .. }), "{boundary:?}");
+    }
+
+    #[test]
+    fn the_next_end_tells_the_length() {
+        let mut boundary = WINDOW;
+        assert!(!boundary.advance(61.0), "not known yet");
+        assert!(boundary.look(119.5, 1.0, 1.0, false));
+        // What is nearly a minute is one.
+        assert!(matches!(boundary, Boundary::Window { length: 60.0, .. }), "{boundary:?}");
+        assert!(!boundary.advance(119.5), "just about to end");
+        assert!(boundary.advance(119.6));
+        assert_eq!(boundary.next_at(119.6), Some(179.51));
+        // Nobody may have asked in some of the windows: the shortest distance counts.
+        assert!(boundary.look(209.5, 1.0, 1.0, false));
+        assert!(matches!(boundary, Boundary::Window { length: 30.0, .. }), "{boundary:?}");
+    }
+
+    #[test]
+    fn until_the_length_is_known_single_requests_look_for_the_next_window() {
+        let mut boundary = WINDOW;
+        assert_eq!(boundary.next_at(10.0), Some(60.01));
+        assert!(!boundary.is_probe_due(60.0));
+        assert!(boundary.is_probe_due(60.5));
+        assert!(!boundary.is_probe_due(60.5));
+        assert_eq!(boundary.next_at(60.5), Some(60.75));
+        assert!(boundary.is_probe_due(60.75));
+        assert_eq!(EARLY.next_at(10.0), None);
+        assert_eq!(Boundary::Bucket.next_at(10.0), None);
+    }
+}

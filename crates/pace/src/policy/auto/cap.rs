@@ -202,16 +202,7 @@ mod tests {
     use super::*;
 
     fn sent(at: f64, level: u32, purpose: Purpose) -> Sent {
-        Sent {
-            at,
-            number: 0,
-            level,
-            gap: 0.1,
-            purpose,
-            is_admitted: false,
-            stamps: Default::default(),
-            accepted: Default::default(),
-        }
+        Sent { level, ..Sent::example(at, purpose) }
     }
 
     #[test]
@@ -274,5 +265,36 @@ mod tests {
         assert_eq!(cap.bounced(120.1, bounce, true, 1.0), Verdict::Holds);
         assert_eq!(cap.width(), 11);
         assert_eq!(cap.next(121.0, 11, 1.0), Err(None));
+    }
+
+    #[test]
+    fn more_room_that_was_a_mistake_is_taken_back() {
+        let mut cap = Cap::known(10);
+        let more = |cap: &mut Cap| {
+            cap.sent(100.0, Purpose::Probe);
+            cap.admitted(100.1, sent(100.0, 10, Purpose::Probe));
+            assert_eq!(cap.width(), 11);
+            cap.bounced(101.0, sent(100.9, 10, Purpose::Work), true, 1.0)
+        };
+        assert_eq!(more(&mut cap), Verdict::Holds);
+        assert_eq!(cap.width(), 10);
+        assert!(cap.is_confirmed(), "no place that was free was refused");
+        (0..39).for_each(|_| cap.answered());
+        assert_eq!(cap.next(200.0, 10, 1.0), Err(None), "the next look is not a quick one");
+        // A cap that is mistaken again and again is none.
+        assert_eq!(more(&mut cap), Verdict::Holds);
+        assert_eq!(more(&mut cap), Verdict::Holds);
+        assert_eq!(more(&mut cap), Verdict::Refuted);
+    }
+
+    #[test]
+    fn in_a_wide_one_a_few_answers_on_their_way_back_contradict_nothing() {
+        for (width, level, is_free) in
+            [(200, 196, false), (200, 195, true), (49, 49, false), (49, 48, true)]
+        {
+            let mut cap = Cap::known(width);
+            cap.bounced(1.0, sent(0.9, level, Purpose::Work), true, 1.0);
+            assert_eq!(!cap.is_confirmed(), is_free, "{level} of {width}");
+        }
     }
 }

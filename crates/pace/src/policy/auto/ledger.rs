@@ -36,6 +36,23 @@ pub(super) struct Sent {
     pub(super) accepted: f64,
 }
 
+#[cfg(test)]
+impl Sent {
+    /// One for tests: the first ever, alone in flight.
+    pub(super) fn example(at: f64, purpose: Purpose) -> Sent {
+        Sent {
+            at,
+            number: 0,
+            level: 0,
+            gap: 0.1,
+            purpose,
+            is_admitted: false,
+            stamps: Default::default(),
+            accepted: 0.0,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Ledger {
     flights: HashMap<Flight, Sent>,

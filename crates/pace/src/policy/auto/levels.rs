@@ -110,7 +110,5 @@ mod tests {
             levels.bounced(22 + round % 5);
         }
         assert!(levels.allows(1000));
-        assert!(levels.was_open(25));
-        assert!(!levels.was_open(40));
     }
 }

@@ -264,3 +264,154 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// So many of a hundred are left, and all are there again after so many seconds.
+    fn reading(remaining: f64, reset: f64) -> Reading {
+        Reading {
+            dimension: Dimension::Requests,
+            limit: 100.0,
+            remaining,
+            reset: Some(Duration::from_secs_f64(reset)),
+            coarse: false,
+        }
+    }
+
+    /// Ten of a hundred are left at 0, and two come each second.
+    fn mirror(dimension: Dimension) -> Mirror {
+        let mut mirror = Mirror::new(dimension);
+        let stamp = mirror.sent(0.0, 1.0);
+        mirror.observe(0.0, 0.0, stamp, &reading(10.0, 45.0));
+        mirror
+    }
+
+    fn send(mirror: &mut Mirror, count: u32, now: f64) {
+        for _ in 0..count {
+            mirror.sent(now, 1.0);
+        }
+    }
+
+    #[track_caller]
+    fn assert_copy(mirror: &Mirror, balance: f64, rate: f64) {
+        let state = mirror.state.as_ref().unwrap();
+        assert!((state.balance - balance).abs() < 1e-9, "{} for {balance}", state.balance);
+        assert!((state.rate - rate).abs() < 1e-9, "{} for {rate}", state.rate);
+    }
+
+    #[test]
+    fn the_first_headers_that_tell_of_usage_make_a_copy() {
+        let mut mirror = Mirror::new(Dimension::Requests);
+        let stamp = mirror.sent(0.0, 1.0);
+        mirror.observe(0.0, 0.0, stamp, &reading(100.0, 5.0));
+        assert!(mirror.state.is_none(), "nothing was used");
+        assert_eq!(mirror.next_at(0.0, 1000.0), 0.0);
+        // Three more went out before the answer was there, and two came.
+        send(&mut mirror, 3, 0.5);
+        mirror.observe(1.0, 0.0, stamp, &reading(90.0, 5.0));
+        assert_copy(&mirror, 90.0 - 3.0 + 2.0, 2.0);
+    }
+
+    #[test]
+    fn limits_so_tiny_that_nothing_is_ever_left_are_ignored() {
+        for (limit, coarse, is_copied) in
+            [(4.0, false, false), (5.0, false, true), (5.0, true, false), (6.0, true, true)]
+        {
+            let mut mirror = Mirror::new(Dimension::Requests);
+            let stamp = mirror.sent(0.0, 1.0);
+            mirror.observe(0.0, 0.0, stamp, &Reading { limit, coarse, ..reading(1.0, 2.0) });
+            assert_eq!(mirror.state.is_some(), is_copied, "{limit} {coarse}");
+        }
+    }
+
+    #[test]
+    fn what_goes_out_is_charged_and_what_came_to_nothing_is_not() {
+        let mut mirror = mirror(Dimension::Requests);
+        assert_eq!(mirror.next_at(0.0, 1.0), 0.0);
+        send(&mut mirror, 10, 0.0);
+        assert_copy(&mirror, 0.0, 2.0);
+        // One for itself, and one is held back for what is not known exactly.
+        assert_eq!(mirror.next_at(0.0, 1.0), 1.0);
+        mirror.refund(1.0);
+        assert_eq!(mirror.next_at(0.0, 1.0), 0.5);
+        assert_eq!(mirror.next_at(0.5, 1.0), 0.5);
+    }
+
+    #[test]
+    fn a_response_corrects_it_and_another_one_that_tells_the_same_does_not_again() {
+        let mut mirror = mirror(Dimension::Requests);
+        let first = mirror.sent(0.0, 1.0);
+        let second = mirror.sent(0.0, 1.0);
+        // Nine were expected, and about four and a half were left.
+        mirror.observe(1.0, 0.0, first, &reading(4.0, 48.0));
+        assert_copy(&mirror, 8.0 + 2.0 - 0.4 * 4.5, 2.0);
+        // Of the same error the part that was not corrected is left: 8 - 1.8 and not 8.
+        mirror.observe(1.0, 0.0, second, &reading(3.0, 48.5));
+        assert_copy(&mirror, 8.2 - 0.4 * (6.2 - 3.5), 2.0);
+    }
+
+    #[test]
+    fn what_was_spent_and_what_is_left_tell_the_rate() {
+        let mut mirror = mirror(Dimension::Requests);
+        let stamps = [5.0; 10].map(|now| mirror.sent(now, 1.0));
+        mirror.observe(5.0, 5.0, stamps[6], &reading(18.0, 41.0));
+        assert_eq!(mirror.state.as_ref().unwrap().rate, 2.0, "seven requests are too few");
+        // Ten were spent, and there are five more than before: fifteen in five seconds.
+        mirror.observe(5.0, 5.0, stamps[9], &reading(15.0, 42.5));
+        assert_eq!(mirror.state.as_ref().unwrap().rate, 2.0 + 0.3 * (3.0 - 2.0));
+    }
+
+    #[test]
+    fn one_that_is_full_against_all_expectations_is_filled_faster() {
+        let mut mirror = mirror(Dimension::Requests);
+        let stamps = [0.0; 2].map(|now| mirror.sent(now, 1.0));
+        mirror.observe(0.0, 0.0, stamps[0], &reading(60.0, 20.0));
+        assert_eq!(mirror.state.as_ref().unwrap().rate, 2.0, "full is more than that");
+        // Two are in flight at two per second and a second each, and both tell the same.
+        mirror.observe(1.0, 0.0, stamps[1], &reading(61.0, 19.5));
+        assert_eq!(mirror.state.as_ref().unwrap().rate, 2.0 * 1.15_f64.sqrt());
+    }
+
+    #[test]
+    fn a_rejection_with_nothing_left_is_explained_and_more_is_held_back() {
+        let mut unknown = Mirror::new(Dimension::Requests);
+        assert!(!unknown.explains(0.0, 0.0, Stamp::default(), &reading(0.0, 50.0)));
+        let mut mirror = mirror(Dimension::Requests);
+        let stamp = mirror.sent(0.0, 1.0).unspent();
+        mirror.refund(stamp.cost());
+        assert!(!mirror.explains(0.0, 0.0, stamp, &reading(1.0, 49.5)), "one was left");
+        assert!(mirror.explains(0.0, 0.0, stamp, &reading(0.0, 50.0)));
+        assert_copy(&mirror, 0.0, 2.0);
+        assert_eq!(mirror.next_at(0.0, 1.0), (1.0 + 1.5) / 2.0);
+    }
+
+    #[test]
+    fn requests_that_cost_more_than_estimated_are_charged_more_from_then_on() {
+        let mut mirror = mirror(Dimension::Tokens);
+        let stamp = mirror.sent(0.0, 2.0);
+        mirror.settle(stamp, 7.0);
+        assert_copy(&mirror, 10.0 - 7.0, 2.0);
+        let stamp = mirror.sent(0.0, 2.0);
+        assert_eq!(stamp.cost(), 2.0 + 0.1 * 5.0);
+        // Cheaper ones bring that back to the estimate, and no further.
+        mirror.settle(stamp, 0.0);
+        mirror.settle(stamp, 0.0);
+        mirror.settle(stamp, 0.0);
+        assert_eq!(mirror.sent(0.0, 2.0).cost(), 2.0);
+    }
+
+    #[test]
+    fn in_a_window_nothing_comes_before_its_end() {
+        let mut mirror = Mirror::new(Dimension::Requests);
+        let stamp = mirror.sent(0.0, 1.0);
+        mirror.observe(0.0, 0.0, stamp, &reading(90.0, 60.0));
+        let stamp = mirror.sent(10.0, 1.0);
+        mirror.observe(10.0, 10.0, stamp, &reading(1.0, 50.0));
+        assert_eq!(mirror.next_at(10.0, 1.0), 10.0, "nothing is held back");
+        mirror.sent(10.0, 1.0);
+        assert_eq!(mirror.next_at(10.0, 1.0), 60.01);
+    }
+}

@@ -166,3 +166,105 @@ impl Search {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ledger::Purpose;
+    use super::*;
+
+    fn sent(at: f64, number: u64) -> Sent {
+        Sent { number, ..Sent::example(at, Purpose::Work) }
+    }
+
+    /// Rejections from 1 to 3.
+    fn silent() -> Search {
+        let mut search = Search::new();
+        (1..=3).for_each(|number| search.bounced(sent(number as f64, number)));
+        search
+    }
+
+    /// And then one was let in, after four seconds of silence.
+    fn burst() -> Search {
+        let mut search = silent();
+        assert_eq!(search.admitted(sent(5.0, 4), 5.2, 2.0, 0.2), None);
+        search
+    }
+
+    #[test]
+    fn silence_and_a_burst_are_a_window_and_the_next_burst_tells_its_length() {
+        let mut search = burst();
+        // Six went through within half a second.
+        search.bounced(sent(5.5, 10));
+        // A window is no shorter than its silence.
+        assert_eq!(search.next_at(), Some(9.02));
+        search.sent(9.02, 0.2);
+        assert_eq!(search.next_at(), Some(f64::INFINITY), "one at a time");
+        search.bounced(sent(9.02, 11));
+        assert_eq!(search.next_at(), Some(10.02));
+        search.sent(10.02, 0.2);
+        let found = Found { length: 5.0, count: 6.0, after: 3.0 + 5.0, opened: 10.02, number: 12 };
+        assert_eq!(search.admitted(sent(10.02, 12), 10.2, 2.0, 0.2), Some(found));
+    }
+
+    #[test]
+    fn a_burst_is_tried_faster_and_faster() {
+        let mut search = burst();
+        assert_eq!(search.next_at(), Some(5.2));
+        search.sent(5.2, 0.2);
+        let second = search.next_at().unwrap() - 5.2;
+        assert!((second - 0.1).abs() < 1e-9, "half a round trip: {second}");
+        (0..20).for_each(|_| search.sent(5.2, 0.2));
+        let later = search.next_at().unwrap() - 5.2;
+        assert!((later - 0.2 / 8.0).abs() < 1e-9, "an eighth of it: {later}");
+    }
+
+    #[test]
+    fn a_bucket_that_lets_in_few_or_slowly_is_no_window() {
+        let mut few = burst();
+        few.bounced(sent(5.5, 8));
+        assert_eq!(few.next_at(), None);
+        // One each second is no burst.
+        let mut slow = burst();
+        slow.bounced(sent(11.0, 10));
+        assert_eq!(slow.next_at(), None);
+        let mut endless = burst();
+        assert_eq!(endless.admitted(sent(12.9, 30), 13.0, 2.0, 0.2), None);
+        assert!(endless.next_at().is_some());
+        assert_eq!(endless.admitted(sent(13.0, 31), 13.1, 2.0, 0.2), None);
+        assert_eq!(endless.next_at(), None);
+    }
+
+    #[test]
+    fn only_a_silence_that_is_long_for_the_rate_counts() {
+        let mut usual = silent();
+        usual.admitted(sent(5.0, 4), 5.2, 0.5, 0.2);
+        assert_eq!(usual.next_at(), None, "one in two seconds: four are nothing");
+        let mut single = Search::new();
+        single.bounced(sent(1.0, 0));
+        single.admitted(sent(5.0, 1), 5.2, 2.0, 0.2);
+        assert_eq!(single.next_at(), None, "one rejection is no silence");
+        let mut late = silent();
+        late.admitted(sent(2.5, 2), 5.2, 2.0, 0.2);
+        assert_eq!(late.next_at(), None, "one was rejected after it");
+    }
+
+    #[test]
+    fn a_request_that_comes_to_nothing_is_followed_by_another() {
+        let mut search = burst();
+        search.bounced(sent(5.5, 10));
+        search.sent(9.02, 0.2);
+        search.voided();
+        assert_eq!(search.next_at(), Some(9.02));
+    }
+
+    #[test]
+    fn when_no_length_fits_it_gives_up() {
+        let mut search = burst();
+        search.bounced(sent(5.5, 10));
+        let longer = LENGTHS.iter().filter(|length| **length >= 4.0).count();
+        (1..longer).for_each(|_| search.bounced(sent(9.0, 11)));
+        assert_eq!(search.next_at(), Some(5.0 + 3600.0 + 0.02));
+        search.bounced(sent(4000.0, 12));
+        assert!(matches!(search, Search::Idle { .. }), "{search:?}");
+    }
+}

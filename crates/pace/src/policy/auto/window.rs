@@ -152,3 +152,124 @@ impl Window {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(at: f64, number: u64, purpose: Purpose) -> Sent {
+        Sent { number, ..Sent::example(at, purpose) }
+    }
+
+    /// Ten in each window of that length; one has just opened at 20, and number 100 found it.
+    fn open(length: f64) -> Window {
+        let (after, opened) = (19.0, 20.0);
+        Window::new(Found { length, count: 10.0, after, opened, number: 100 })
+    }
+
+    /// Sends all that may go out at about that time; returns how many.
+    fn work(window: &mut Window, mut now: f64) -> u32 {
+        let mut count = 0;
+        loop {
+            match window.next(now) {
+                Ok(Purpose::Work) => {
+                    window.sent(now);
+                    count += 1;
+                }
+                Err(Some(at)) if at < now + 0.1 => now = at,
+                _ => return count,
+            }
+        }
+    }
+
+    /// The same when that one is used up and was checked.
+    fn waiting(length: f64) -> Window {
+        let mut window = open(length);
+        work(&mut window, 20.0);
+        window.sent(21.0);
+        assert_eq!(window.next(21.0), Err(Some(20.0 + length)));
+        window
+    }
+
+    /// A canary at that time bounces; returns whether the window is refuted.
+    fn early(window: &mut Window, at: f64) -> bool {
+        assert_eq!(window.next(at), Ok(Purpose::Probe));
+        window.sent(at);
+        assert_eq!(window.next(at + 9.0), Err(None), "one at a time");
+        window.bounced(sent(at, 110, Purpose::Probe))
+    }
+
+    #[test]
+    fn its_requests_go_out_when_it_opens_and_then_nothing() {
+        let mut window = waiting(10.0);
+        assert_eq!(window.next(29.9), Err(Some(30.0)));
+        assert_eq!(window.next(30.0), Ok(Purpose::Probe));
+        window.sent(30.0);
+        assert!(!window.admitted(30.1, sent(30.0, 110, Purpose::Probe)));
+        assert_eq!(work(&mut window, 30.1), 9, "the canary was the first of ten");
+        assert_eq!(window.next(30.5), Err(Some(40.0)));
+    }
+
+    #[test]
+    fn a_canary_that_comes_too_early_is_followed_by_a_later_one() {
+        let mut window = waiting(10.0);
+        assert!(!early(&mut window, 30.0));
+        assert_eq!(window.next(30.1), Err(Some(30.2)));
+        window.sent(30.2);
+        assert!(!window.admitted(30.3, sent(30.2, 111, Purpose::Probe)));
+        assert_eq!(work(&mut window, 30.3), 9);
+        assert_eq!(window.next(30.8), Err(Some(40.2)), "the next one is as late");
+    }
+
+    #[test]
+    fn one_that_does_not_open_is_longer_or_there_is_none() {
+        let mut window = waiting(10.0);
+        assert!(!early(&mut window, 30.0));
+        assert!(!early(&mut window, 30.3));
+        assert!(!early(&mut window, 30.6));
+        // Twelve is the next length.
+        assert_eq!(window.next(31.0), Err(Some(32.0)));
+        assert_eq!(window.rate(), 10.0 / 12.0);
+        // After two minutes the next would be five.
+        let mut window = waiting(120.0);
+        assert!(!early(&mut window, 140.0));
+        assert!(!early(&mut window, 143.0));
+        assert!(early(&mut window, 146.0));
+    }
+
+    #[test]
+    fn one_that_is_let_in_between_two_windows_refutes_it() {
+        let mut window = open(10.0);
+        assert_eq!(work(&mut window, 20.0), 9);
+        // It opened between 19 and 20, and so the silence ends at 29 at the earliest.
+        let at = 20.0 + 0.9 * 9.0;
+        assert_eq!(window.next(21.0), Err(Some(at)));
+        assert_eq!(window.next(at), Ok(Purpose::Timed));
+        window.sent(at);
+        assert!(!window.bounced(sent(at, 110, Purpose::Timed)));
+        assert!(window.admitted(at + 0.1, sent(at, 110, Purpose::Timed)));
+    }
+
+    #[test]
+    fn windows_do_not_shrink_by_much() {
+        let mut window = open(10.0);
+        assert!(!window.bounced(sent(20.1, 108, Purpose::Work)));
+        assert_eq!(window.count(), 8.0);
+        assert_eq!(work(&mut window, 20.2), 0, "nothing more goes out in this one");
+        let mut window = open(10.0);
+        assert!(window.bounced(sent(20.1, 105, Purpose::Work)));
+        assert_eq!(window.rate(), 0.5);
+    }
+
+    #[test]
+    fn a_request_that_comes_to_nothing_is_followed_by_another() {
+        let mut window = open(10.0);
+        window.sent(20.0);
+        window.voided(sent(20.0, 101, Purpose::Work));
+        assert_eq!(work(&mut window, 20.0), 9);
+        let mut window = waiting(10.0);
+        window.sent(30.0);
+        window.voided(sent(30.0, 110, Purpose::Probe));
+        assert_eq!(window.next(30.0), Ok(Purpose::Probe));
+    }
+}
