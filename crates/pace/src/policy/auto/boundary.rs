@@ -50,7 +50,13 @@ impl Boundary {
                     *known = end;
                     return true;
                 }
-                if is_coarse || (end - *known).abs() < tolerance {
+                let start = *known - *length;
+                let is_earlier = end < *known - tolerance && end > start + tolerance;
+                if *length > 0.0 && is_earlier {
+                    // Windows were taken for longer, because none was seen for a while.
+                    *length = end - start;
+                    *known = end;
+                } else if is_coarse || (end - *known).abs() < tolerance {
                     *known = known.min(end);
                 }
             }
@@ -98,6 +104,18 @@ impl Boundary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_earlier_end_than_the_known_one_means_shorter_windows() {
+        let mut boundary = Boundary::Window { end: 60.0, length: 0.0, next_probe: 0.0 };
+        // Nobody asked from 60 to 90, so windows of 30 seconds look like windows of 60.
+        assert!(boundary.look(120.0, 1.0, 1.0, false));
+        assert!(boundary.advance(120.1));
+        boundary.look(150.0, 1.0, 1.0, false);
+        assert_eq!(boundary.next_at(121.0), Some(150.0 + AFTER_END));
+        assert!(boundary.advance(150.1));
+        assert_eq!(boundary.next_at(151.0), Some(180.0 + AFTER_END));
+    }
 
     const EARLY: Boundary = Boundary::Unknown { end: 60.0, used: 10.0 };
     const WINDOW: Boundary = Boundary::Window { end: 60.0, length: 0.0, next_probe: 60.0 };

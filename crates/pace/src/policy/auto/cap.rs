@@ -28,6 +28,7 @@ pub(super) struct Cap {
     width: u32,
     contradictions: f64,
     confirmations: u32,
+    is_confirmed: bool,
     /// Experiments under way.
     tests: u32,
     next_timed: f64,
@@ -59,6 +60,7 @@ impl Cap {
             width: level.max(1),
             contradictions: 0.0,
             confirmations: 0,
+            is_confirmed: false,
             tests: 0,
             next_timed: now + FIRST_TIMED,
             timed_delay: FIRST_TIMED,
@@ -73,7 +75,7 @@ impl Cap {
 
     /// A cap that an earlier run has found.
     pub(super) fn known(width: u32) -> Cap {
-        Cap { confirmations: CONFIRMED, ..Cap::new(width, 0.0, 0.0) }
+        Cap { is_confirmed: true, ..Cap::new(width, 0.0, 0.0) }
     }
 
     pub(super) fn width(&self) -> u32 {
@@ -81,7 +83,7 @@ impl Cap {
     }
 
     pub(super) fn is_confirmed(&self) -> bool {
-        self.confirmations >= CONFIRMED
+        self.is_confirmed
     }
 
     /// Why the next request may go out, or when it may; `None` when something has to happen
@@ -89,7 +91,7 @@ impl Cap {
     pub(super) fn next(&self, now: f64, level: u32, latency: f64) -> Result<Purpose, Option<f64>> {
         let has_room = level < self.width;
         let wait_until = |at: f64, purpose| if now >= at { Ok(purpose) } else { Err(Some(at)) };
-        if self.is_confirmed() {
+        if self.is_confirmed {
             if has_room {
                 return Ok(Purpose::Work);
             }
@@ -100,7 +102,8 @@ impl Cap {
             let at = self.last_sent + 0.85 * latency / f64::from(self.width);
             return wait_until(at, Purpose::Probe);
         }
-        let batch = [1, 2, 2].get(self.confirmations as usize).copied().unwrap_or(4);
+        // A house that has become empty meanwhile is not filled at once.
+        let batch = self.confirmations.max(1);
         match self.tests {
             tests if tests >= batch => Err(None),
             _ if has_room => Ok(Purpose::Clocked),
@@ -128,7 +131,11 @@ impl Cap {
         self.ended(sent.purpose);
         match sent.purpose {
             Purpose::Work => {}
-            Purpose::Clocked => self.confirmations += 1,
+            Purpose::Clocked => {
+                self.confirmations += 1;
+                let is_full = sent.level + 1 >= self.width;
+                self.is_confirmed |= is_full && self.confirmations >= CONFIRMED;
+            }
             Purpose::Timed => {
                 self.contradictions += 1.0;
                 self.width = self.width.max(sent.level + 1);
@@ -180,6 +187,7 @@ impl Cap {
             (Purpose::Work | Purpose::Clocked, _) if sent.level + self.width / 50 < self.width => {
                 self.contradictions += 1.0;
                 self.confirmations = 0;
+                self.is_confirmed = false;
                 self.test_again(now);
             }
             _ => {}

@@ -44,7 +44,6 @@ impl Sent {
             at,
             number: 0,
             level: 0,
-            gap: 0.1,
             purpose,
             is_admitted: false,
             stamps: Default::default(),

@@ -118,7 +118,7 @@ impl Window {
                 // It should be open by now.
                 self.early += 1;
                 self.after = sent.at;
-                self.opened = sent.at + 0.05 * self.length;
+                self.opened = sent.at + 0.02 * self.length;
                 self.early > MOST_EARLY
             }
             (State::Open { first, sent: out, .. }, Purpose::Work) if sent.number >= *first => {
@@ -222,19 +222,11 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_open_is_longer_or_there_is_none() {
+    fn one_that_does_not_open_is_none() {
         let mut window = waiting(10.0);
         assert!(!early(&mut window, 30.0));
-        assert!(!early(&mut window, 30.3));
-        assert!(!early(&mut window, 30.6));
-        // Twelve is the next length.
-        assert_eq!(window.next(31.0), Err(Some(32.0)));
-        assert_eq!(window.rate(), 10.0 / 12.0);
-        // After two minutes the next would be five.
-        let mut window = waiting(120.0);
-        assert!(!early(&mut window, 140.0));
-        assert!(!early(&mut window, 143.0));
-        assert!(early(&mut window, 146.0));
+        assert!(!early(&mut window, 30.5));
+        assert!(early(&mut window, 31.0));
     }
 
     #[test]
