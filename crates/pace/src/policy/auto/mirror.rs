@@ -22,6 +22,10 @@ const SURPLUS_GAIN: f64 = 0.1;
 const TINY: (f64, f64) = (5.0, 6.0);
 /// Longer waits are cut short by a request that sees for itself.
 const PATIENCE_S: f64 = 30.0;
+/// So many answers in a row that nothing is left are a lie.
+const LIES: u32 = 20;
+/// What is missing by rounding only.
+const TOLERANCE: f64 = 1e-6;
 
 /// What the copy held when a request went out.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,6 +61,8 @@ pub(super) struct Mirror {
     spent: f64,
     /// By how much requests have lately cost more than was estimated.
     surplus: f64,
+    /// Answers in a row that said there is nothing left, and yet the next was let in.
+    zeros: u32,
 }
 
 #[derive(Debug)]
@@ -66,6 +72,7 @@ struct State {
     rate: f64,
     balance: f64,
     at: f64,
+    sent_at: f64,
     /// The sum of all corrections.
     correction: f64,
     typical_cost: f64,
@@ -85,7 +92,7 @@ struct Anchor {
 
 impl Mirror {
     pub(super) fn new(dimension: Dimension) -> Mirror {
-        Mirror { dimension, state: None, spent: 0.0, surplus: 0.0 }
+        Mirror { dimension, state: None, spent: 0.0, surplus: 0.0, zeros: 0 }
     }
 
     pub(super) fn dimension(&self) -> Dimension {
@@ -97,13 +104,14 @@ impl Mirror {
         let cost = estimate + self.surplus;
         let Some(state) = &mut self.state else { return now };
         state.advance(now);
-        let least = cost.min(state.limit) - 1e-6;
+        let least = cost.min(state.limit) - TOLERANCE;
         let need = (cost + state.margin()).min(0.98 * state.limit).max(least);
         if state.balance >= need {
             return now;
         }
         let wait = (need - state.balance) / state.rate;
-        state.boundary.next_at(now).unwrap_or(now + wait.clamp(1e-4, PATIENCE_S))
+        let latest = now.max(state.sent_at + PATIENCE_S);
+        state.boundary.next_at(now).unwrap_or((now + wait.max(1e-4)).min(latest))
     }
 
     pub(super) fn sent(&mut self, now: f64, estimate: f64) -> Stamp {
@@ -115,6 +123,7 @@ impl Mirror {
         };
         state.advance(now);
         state.balance -= cost;
+        state.sent_at = now;
         state.typical_cost += 0.05 * (cost - state.typical_cost);
         let (balance, correction) = (state.balance, state.correction);
         Stamp { balance, correction, spent, estimate, cost, is_valid: true }
@@ -138,7 +147,12 @@ impl Mirror {
 
     /// A response to a request that went out at `sent_at` says something.
     pub(super) fn observe(&mut self, now: f64, sent_at: f64, stamp: Stamp, reading: &Reading) {
-        if reading.limit < if reading.coarse { TINY.1 } else { TINY.0 } {
+        self.zeros = if reading.remaining < 1.0 { self.zeros.saturating_add(1) } else { 0 };
+        if self.zeros >= LIES {
+            // Whatever these headers mean, it is not this.
+            self.state = None;
+        }
+        if self.zeros >= LIES || reading.limit < if reading.coarse { TINY.1 } else { TINY.0 } {
             return;
         }
         let since = self.spent - stamp.spent;
@@ -157,6 +171,7 @@ impl Mirror {
                 rate,
                 balance: balance.clamp(-0.2 * reading.limit, reading.limit),
                 at: now,
+                sent_at: now,
                 correction: 0.0,
                 typical_cost: stamp.cost.max(1.0),
                 explained: 0.0,
@@ -195,6 +210,7 @@ impl Mirror {
         reading: &Reading,
     ) -> bool {
         let Some(state) = &mut self.state else { return false };
+        self.zeros = 0;
         // What an answer costs is only estimated, and can be more than was left.
         let most = if self.dimension == Dimension::Requests { 1.0 } else { 3.0 * stamp.cost };
         if reading.remaining >= most {
@@ -300,6 +316,26 @@ mod tests {
         let state = mirror.state.as_ref().unwrap();
         assert!((state.balance - balance).abs() < 1e-9, "{} for {balance}", state.balance);
         assert!((state.rate - rate).abs() < 1e-9, "{} for {rate}", state.rate);
+    }
+
+    #[test]
+    fn answers_that_always_say_that_nothing_is_left_are_not_believed() {
+        let mut mirror = Mirror::new(Dimension::Requests);
+        for number in 0..LIES {
+            let at = f64::from(number);
+            let stamp = mirror.sent(at, 1.0);
+            let reading = Reading {
+                dimension: Dimension::Requests,
+                limit: 100.0,
+                remaining: 0.0,
+                reset: Some(std::time::Duration::from_secs(1000)),
+                coarse: false,
+            };
+            assert_eq!(mirror.state.is_some(), number > 0);
+            mirror.observe(at + 0.5, at, stamp, &reading);
+        }
+        assert!(mirror.state.is_none());
+        assert_eq!(mirror.next_at(30.0, 1.0), 30.0);
     }
 
     #[test]
