@@ -13,8 +13,6 @@ const GAIN: f64 = 0.4;
 const RATE_GAIN: f64 = 0.3;
 const SLOPE_S: f64 = 1.0;
 const SLOPE_REQUESTS: f64 = 8.0;
-/// How much faster a bucket is filled that is full against all expectations.
-const TOO_FULL: f64 = 1.15;
 /// How much one request counts towards what they usually cost.
 const SURPLUS_GAIN: f64 = 0.1;
 /// What is left of fewer requests is nearly always nothing; with resets in whole seconds, of fewer
@@ -197,7 +195,7 @@ impl Mirror {
         }
         state.measure(anchor);
         if stamp.is_valid {
-            state.correct(now - sent_at, stamp, reading);
+            state.correct(stamp, reading);
         }
     }
 
@@ -264,20 +262,14 @@ impl State {
         self.anchor = new;
     }
 
-    /// The response took so long to say what was left.
-    fn correct(&mut self, latency: f64, stamp: Stamp, reading: &Reading) {
+    /// A response says what was left when its request was admitted.
+    fn correct(&mut self, stamp: Stamp, reading: &Reading) {
         let expected = stamp.balance + self.correction - stamp.correction;
         // Counts are rounded down, and so half a unit short on average.
         let half = 0.5_f64.min(stamp.cost / 2.0);
         let error = GAIN * (reading.remaining + half - expected);
         self.balance = (self.balance + error).min(self.limit);
         self.correction += error;
-        // Nearly full, while we held back because it seemed half empty.
-        if reading.remaining > 0.6 * reading.limit && expected < 0.5 * reading.limit {
-            // All that are in flight tell the same.
-            let tellers = (self.rate * latency / self.typical_cost).max(1.0);
-            self.rate *= TOO_FULL.powf(1.0 / tellers);
-        }
     }
 }
 
@@ -398,17 +390,6 @@ mod tests {
         // Ten were spent, and there are five more than before: fifteen in five seconds.
         mirror.observe(5.0, 5.0, stamps[9], &reading(15.0, 42.5));
         assert_eq!(mirror.state.as_ref().unwrap().rate, 2.0 + 0.3 * (3.0 - 2.0));
-    }
-
-    #[test]
-    fn one_that_is_full_against_all_expectations_is_filled_faster() {
-        let mut mirror = mirror(Dimension::Requests);
-        let stamps = [0.0; 2].map(|now| mirror.sent(now, 1.0));
-        mirror.observe(0.0, 0.0, stamps[0], &reading(60.0, 20.0));
-        assert_eq!(mirror.state.as_ref().unwrap().rate, 2.0, "full is more than that");
-        // Two are in flight at two per second and a second each, and both tell the same.
-        mirror.observe(1.0, 0.0, stamps[1], &reading(61.0, 19.5));
-        assert_eq!(mirror.state.as_ref().unwrap().rate, 2.0 * 1.15_f64.sqrt());
     }
 
     #[test]
