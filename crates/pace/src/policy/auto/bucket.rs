@@ -67,6 +67,9 @@ pub(super) struct Bounce {
     pub(super) block: f64,
     /// What had been accepted before it was sent.
     pub(super) accepted: f64,
+    /// What was accepted since the last block, in so many seconds.
+    pub(super) since_block: f64,
+    pub(super) seconds: f64,
     /// The least that was accepted at once after a rest.
     pub(super) held: f64,
 }
@@ -212,10 +215,9 @@ impl Bucket {
 
     /// A rejection at that pace has cost more than one was worth.
     fn stay_below(&mut self, pace: f64, bounce: Bounce) {
-        // A deep bucket hides for so long that the pace is too fast.
-        let hidden = (3.0 * bounce.held).max(12.0);
-        let is_close = self.growth_steps == 0 && self.admissions > hidden;
-        self.rate = if is_close { 0.95 } else { 0.65 } * pace;
+        // What was let in since the last block, but for what the bucket held, was refilled.
+        let refilled = (bounce.since_block - bounce.held) / bounce.seconds.max(0.1);
+        self.rate = refilled.clamp(0.65 * pace, 0.95 * pace);
         let lost = bounce.lost(self.rate);
         self.plateau = (10.0 * lost).clamp(20.0, 2000.0);
         if lost <= LOSS {
@@ -253,7 +255,7 @@ mod tests {
     /// A rejection by a bucket that let in twenty at the start.
     fn bounce(accepted: f64) -> Bounce {
         let start = Start { accepted: 20.0, seconds: 0.0 };
-        Bounce { start, block: 0.0, accepted, held: 20.0 }
+        Bounce { start, block: 0.0, accepted, since_block: accepted, seconds: 1.0, held: 20.0 }
     }
 
     fn admit(bucket: &mut Bucket, count: u32) {

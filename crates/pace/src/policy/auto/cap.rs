@@ -21,7 +21,7 @@ const INTERVAL: (f64, f64) = (40.0, 200.0);
 const PER_PLACE: f64 = 10.0;
 const NEXT_ROOM: f64 = 8.0;
 /// A look for more room is worth so many times what its rejection costs.
-const WORTH: f64 = 50.0;
+const WORTH: f64 = 10.0;
 
 #[derive(Debug)]
 pub(super) struct Cap {
@@ -164,9 +164,17 @@ impl Cap {
         }
     }
 
-    /// A request bounced; `is_news` when it went out after the last reaction, `latency` is that of
-    /// answers.
-    pub(super) fn bounced(&mut self, now: f64, sent: Sent, is_news: bool, latency: f64) -> Verdict {
+    /// A request bounced; `is_news` when it went out after the last reaction, `block` is for how
+    /// long nothing goes out because of it, `latency` is that of answers.
+    pub(super) fn bounced(
+        &mut self,
+        now: f64,
+        sent: Sent,
+        is_news: bool,
+        block: f64,
+        latency: f64,
+    ) -> Verdict {
+        self.block = block;
         self.ended(sent.purpose);
         let before = self.before.take_if(|before| sent.level >= *before);
         match (sent.purpose, before) {
@@ -233,7 +241,7 @@ mod tests {
         let mut cap = Cap::new(12, 0.0, 0.0);
         let bounced = |cap: &mut Cap, now: f64| {
             cap.sent(now, Purpose::Clocked);
-            cap.bounced(now + 0.1, sent(now, 10, Purpose::Clocked), true, 1.0)
+            cap.bounced(now + 0.1, sent(now, 10, Purpose::Clocked), true, 0.0, 1.0)
         };
         assert_eq!(bounced(&mut cap, 1.0), Verdict::Holds);
         assert_eq!(bounced(&mut cap, 2.0), Verdict::Refuted);
@@ -247,7 +255,7 @@ mod tests {
         for _ in 0..5 {
             cap.sent(now, Purpose::Timed);
             let bounce = sent(now, 12, Purpose::Timed);
-            assert_eq!(cap.bounced(now, bounce, true, 1.0), Verdict::Holds);
+            assert_eq!(cap.bounced(now, bounce, true, 0.0, 1.0), Verdict::Holds);
             let Err(Some(next)) = cap.next(now, 12, 1.0) else { panic!("a later time") };
             assert!(next > now, "each one later");
             now = next;
@@ -270,7 +278,7 @@ mod tests {
         assert_eq!(cap.next(120.0, 11, 1.0), Ok(Purpose::Probe));
         cap.sent(120.0, Purpose::Probe);
         let bounce = sent(120.0, 11, Purpose::Probe);
-        assert_eq!(cap.bounced(120.1, bounce, true, 1.0), Verdict::Holds);
+        assert_eq!(cap.bounced(120.1, bounce, true, 0.0, 1.0), Verdict::Holds);
         assert_eq!(cap.width(), 11);
         assert_eq!(cap.next(121.0, 11, 1.0), Err(None));
     }
@@ -282,7 +290,7 @@ mod tests {
             cap.sent(100.0, Purpose::Probe);
             cap.admitted(100.1, sent(100.0, 10, Purpose::Probe));
             assert_eq!(cap.width(), 11);
-            cap.bounced(101.0, sent(100.9, 10, Purpose::Work), true, 1.0)
+            cap.bounced(101.0, sent(100.9, 10, Purpose::Work), true, 0.0, 1.0)
         };
         assert_eq!(more(&mut cap), Verdict::Holds);
         assert_eq!(cap.width(), 10);
@@ -301,7 +309,7 @@ mod tests {
             [(200, 196, false), (200, 195, true), (49, 49, false), (49, 48, true)]
         {
             let mut cap = Cap::known(width);
-            cap.bounced(1.0, sent(0.9, level, Purpose::Work), true, 1.0);
+            cap.bounced(1.0, sent(0.9, level, Purpose::Work), true, 0.0, 1.0);
             assert_eq!(!cap.is_confirmed(), is_free, "{level} of {width}");
         }
     }

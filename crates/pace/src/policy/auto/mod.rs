@@ -61,8 +61,8 @@ pub struct Auto {
     cut: f64,
     block: Block,
     start: Option<Start>,
-    /// What had been accepted when the last announced block ended.
-    rested: Option<f64>,
+    /// When the last announced block ended, and what had been accepted until then.
+    rested: (f64, f64),
     /// The least that was accepted at once after a rest.
     held: f64,
     first_sent: Option<f64>,
@@ -95,7 +95,7 @@ impl Auto {
             cut: 0.0,
             block: Block::new(config.retry_after),
             start: None,
-            rested: None,
+            rested: (0.0, 0.0),
             held: f64::INFINITY,
             first_sent: None,
             purpose: Purpose::Work,
@@ -162,8 +162,8 @@ impl Auto {
         let accepted = sent.accepted;
         let seconds = sent.at - self.first_sent.unwrap_or(sent.at);
         let start = *self.start.get_or_insert(Start { accepted, seconds });
-        let since_block = self.rested.map(|before| accepted - before);
-        self.held = self.held.min(since_block.unwrap_or(accepted));
+        let since_block = accepted - self.rested.1;
+        self.held = self.held.min(since_block);
         let was_canary = self.block.bounced(now, sent.number);
         let cost = hint.map_or(0.0, |hint| self.block.announced(now, hint));
         if was_canary {
@@ -179,13 +179,20 @@ impl Auto {
                 self.mode = Mode::Cap(Cap::new(sent.level, now, cost));
             }
             Mode::Cap(cap) => {
-                if cap.bounced(now, sent, is_news, self.latency) == Verdict::Refuted {
+                if cap.bounced(now, sent, is_news, cost, self.latency) == Verdict::Refuted {
                     self.mode = Mode::Bucket(self.first_bucket(now));
                 }
             }
             Mode::Bucket(bucket) if is_news => {
                 self.search.bounced(sent);
-                let bounce = Bounce { start, block: cost, accepted, held: self.held };
+                let bounce = Bounce {
+                    start,
+                    block: cost,
+                    accepted,
+                    since_block,
+                    seconds: sent.at - self.rested.0,
+                    held: self.held,
+                };
                 bucket.bounced(now, &mut self.marks, bounce);
                 self.levels.bounced(sent.level);
             }
@@ -219,7 +226,7 @@ impl Auto {
             return Err(Some(at));
         }
         if self.block.take_ended(now) {
-            self.rested = Some(self.ledger.accepted());
+            self.rested = (now, self.ledger.accepted());
         }
         match &mut self.mode {
             Mode::Ramp(ramp) => {
