@@ -114,15 +114,9 @@ impl Suite {
         let path = file_of(path);
         let text = read(&path).map_err(|problem| vec![problem])?;
         let mut problems = Problems::new(&path, &text);
-        let (tree, errors) = DeTable::parse_recoverable(&text);
-        for error in &errors {
-            problems.at(error.span().unwrap_or(0..0), format!("not TOML: {}", error.message()));
-        }
-        // What follows would only complain about what could not be read.
-        if !errors.is_empty() {
+        let Some(tree) = parse(&text, &mut problems) else {
             return Err(problems.into_sorted());
-        }
-        tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
+        };
         let root = Node::new(tree.get_ref(), 0..0);
         let suite =
             Refining { path: &path, text: &text, only, environment }.refine(&root, &mut problems);
@@ -131,6 +125,20 @@ impl Suite {
             _ => Err(problems.into_sorted()),
         }
     }
+}
+
+/// The text as TOML, with its form checked; `None` when it is not TOML, as everything else would only
+/// complain about what could not be read.
+fn parse<'a>(text: &'a str, problems: &mut Problems<'_>) -> Option<toml::Spanned<DeTable<'a>>> {
+    let (tree, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        problems.at(error.span().unwrap_or(0..0), format!("not TOML: {}", error.message()));
+    }
+    if !errors.is_empty() {
+        return None;
+    }
+    tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", problems);
+    Some(tree)
 }
 
 /// The models under `[models]` of a suite file, by name; nothing else of it need be right but its
@@ -143,14 +151,9 @@ pub fn suite_models(path: &Path) -> Result<BTreeMap<String, ModelConfig>, Vec<Pr
     let path = file_of(path);
     let text = read(&path).map_err(|problem| vec![problem])?;
     let mut problems = Problems::new(&path, &text);
-    let (tree, errors) = DeTable::parse_recoverable(&text);
-    for error in &errors {
-        problems.at(error.span().unwrap_or(0..0), format!("not TOML: {}", error.message()));
-    }
-    if !errors.is_empty() {
+    let Some(tree) = parse(&text, &mut problems) else {
         return Err(problems.into_sorted());
-    }
-    tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
+    };
     let models = models::named(&Node::new(tree.get_ref(), 0..0), &mut problems);
     if !problems.is_empty() {
         return Err(problems.into_sorted());
