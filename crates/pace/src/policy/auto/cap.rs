@@ -10,6 +10,8 @@ use super::ledger::{Purpose, Sent};
 const REFUTED: f64 = 1.9;
 /// How much counts that there is no more room where some was found.
 const MISTAKEN: f64 = 0.6;
+/// A cap that is known does not shrink to less than this share of itself at once.
+const SHRUNK: f64 = 0.8;
 /// Experiments that confirm it.
 const CONFIRMED: u32 = 7;
 /// Seconds until the first experiment with time alone; each next one waits twice as long.
@@ -26,6 +28,8 @@ const WORTH: f64 = 10.0;
 #[derive(Debug)]
 pub(super) struct Cap {
     width: u32,
+    /// The width before the last rejections.
+    wide: u32,
     contradictions: f64,
     confirmations: u32,
     is_confirmed: bool,
@@ -58,6 +62,7 @@ impl Cap {
     pub(super) fn new(level: u32, now: f64, block: f64) -> Cap {
         Cap {
             width: level.max(1),
+            wide: level.max(1),
             contradictions: 0.0,
             confirmations: 0,
             is_confirmed: false,
@@ -176,6 +181,9 @@ impl Cap {
     ) -> Verdict {
         self.block = block;
         self.ended(sent.purpose);
+        if is_news {
+            self.wide = self.width;
+        }
         let before = self.before.take_if(|before| sent.level >= *before);
         match (sent.purpose, before) {
             (Purpose::Work | Purpose::Clocked, Some(before)) => {
@@ -190,6 +198,10 @@ impl Cap {
                 self.until_probe = self.interval;
             }
             (Purpose::Work | Purpose::Clocked, _) if !is_news => {
+                // Places that were free do not become fewer while answers come back.
+                if self.is_confirmed && f64::from(sent.level) < SHRUNK * f64::from(self.wide) {
+                    self.contradictions += 1.0;
+                }
                 self.width = self.width.min(sent.level.max(1));
             }
             (Purpose::Work | Purpose::Clocked, _) if sent.level + self.width / 50 < self.width => {
@@ -301,6 +313,22 @@ mod tests {
         assert_eq!(more(&mut cap), Verdict::Holds);
         assert_eq!(more(&mut cap), Verdict::Holds);
         assert_eq!(more(&mut cap), Verdict::Refuted);
+    }
+
+    #[test]
+    fn a_known_cap_that_shrinks_to_nothing_at_once_is_a_window_that_is_used_up() {
+        let straggler = |cap: &mut Cap, level, is_news| {
+            cap.bounced(1.0, sent(0.9, level, Purpose::Work), is_news, 0.0, 1.0)
+        };
+        // Another tenant takes a few places: those behind the first rejection bounce, too.
+        let mut cap = Cap::known(20);
+        straggler(&mut cap, 20, true);
+        (16..20)
+            .rev()
+            .for_each(|level| assert_eq!(straggler(&mut cap, level, false), Verdict::Holds));
+        assert_eq!(cap.width(), 16);
+        assert_eq!(straggler(&mut cap, 15, false), Verdict::Holds);
+        assert_eq!(straggler(&mut cap, 14, false), Verdict::Refuted);
     }
 
     #[test]
