@@ -31,7 +31,8 @@ pub use secret::Redactor;
 pub use summary::{Interval, RunStats, Summary, TargetSummary};
 pub use traffic::{HttpEntry, LimitRecord, PoolState};
 pub use trial::{
-    Attempt, CheckResult, ErrorKind, Status, Timing, TrialError, TrialKey, TrialResult, Verdict,
+    Attempt, CheckResult, ErrorKind, LeftFile, Status, Timing, ToolUse, TrialError, TrialKey,
+    TrialResult, Verdict,
 };
 pub use usage::Usage;
 

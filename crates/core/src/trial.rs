@@ -2,6 +2,7 @@
 
 use crate::{CaseId, FinishReason, NanoDollars, TargetName, Usage};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The name of a trial. Nothing in it belongs to one process, so results merge by it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -69,6 +70,18 @@ pub struct Attempt {
     /// A program's exit code; absent when a signal ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// Tools that were used, in order: a model's calls, an agent's commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_uses: Vec<ToolUse>,
+    /// How often an agent's model spoke, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
+    /// All that an agent printed, where the answer is only a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<String>,
+    /// What a program left in its workspace, by path; absent for other targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<BTreeMap<String, LeftFile>>,
     /// Tokens, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -83,6 +96,26 @@ pub struct Attempt {
     /// Why there is nothing to judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<TrialError>,
+}
+
+/// A tool that was used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolUse {
+    /// Its name.
+    pub name: String,
+    /// What it was given.
+    #[serde(default)]
+    pub arguments: serde_json::Value,
+}
+
+/// A file in a workspace after the program has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftFile {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// What is in it; absent when it is no text, is too large, or was there before and has not changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -142,6 +175,8 @@ pub enum ErrorKind {
     Template,
     /// The program could not be started or watched.
     Process,
+    /// A check could not say: its judge or its program failed.
+    Check,
     /// The trial's task broke.
     Internal,
 }

@@ -5,10 +5,12 @@
 //! comes out as [`bakeoff_core::Event`]s.
 
 mod aggregate;
+mod attempt;
 mod case;
 mod dispatch;
 mod estimate;
 mod folder;
+mod judge;
 mod lane;
 mod limited;
 mod list;

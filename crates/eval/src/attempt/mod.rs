@@ -1,0 +1,4 @@
+//! How each kind of target makes its attempt.
+
+mod model;
+mod program;

@@ -1,0 +1,88 @@
+//! A model is asked.
+
+use crate::case::Case;
+use crate::suite::{Artifacts, ModelTarget};
+use crate::trial::{Trace, Trials, failed, milliseconds};
+use bakeoff_core::{Attempt, ErrorKind, Event, Message, Request, Timing, TrialKey};
+use bakeoff_llm::{CallContext, Ordinals, Retry};
+
+impl Trials {
+    pub(crate) async fn ask_model(
+        &self,
+        target: &ModelTarget,
+        prompt: String,
+        case: &Case,
+        key: &TrialKey,
+    ) -> (Attempt, Trace) {
+        let mut messages = Vec::with_capacity(2);
+        if let Some(system) = &target.system {
+            match system.render(&case.fields) {
+                Ok(text) => messages.push(Message::system(text)),
+                Err(reason) => {
+                    return (
+                        failed(ErrorKind::Template, format!("system: {reason}")),
+                        Trace::default(),
+                    );
+                }
+            }
+        }
+        messages.push(Message::user(prompt));
+        let request = Request { messages, ..target.request.clone() };
+        let wants_trace = self.suite.settings.artifacts != Artifacts::None;
+        let mut trace = Trace { request: wants_trace.then(|| request.clone()), response: None };
+        let on_retry = |retry: &Retry<'_>| self.tell_retry(key, retry);
+        let sample = format!("{}\0{}", key.target, key.case);
+        let context = CallContext {
+            run: self.run,
+            sample: &sample,
+            trial: key.trial,
+            ordinals: Ordinals::default(),
+            cancel: self.abort.clone(),
+            stop: self.stop.clone(),
+            on_retry: Some(&on_retry),
+            on_delta: None,
+        };
+        let attempt = match self.client.call(&target.model, request, &context).await {
+            Ok(call) => {
+                let timing = Timing {
+                    latency_ms: milliseconds(call.latency),
+                    retries: call.retries,
+                    ..Timing::default()
+                };
+                let attempt = Attempt {
+                    output: call.response.text(),
+                    finish: Some(call.response.finish.clone()),
+                    usage: Some(call.response.usage),
+                    cost: call.cost,
+                    cached: call.cached,
+                    timing,
+                    ..Attempt::default()
+                };
+                trace.response = wants_trace.then_some(call.response);
+                attempt
+            }
+            Err(error) => {
+                let mut attempt = failed(error.failure.kind, describe(&error.failure));
+                attempt.timing.retries = error.retries;
+                attempt
+            }
+        };
+        (attempt, trace)
+    }
+
+    fn tell_retry(&self, key: &TrialKey, retry: &Retry<'_>) {
+        let _ = self.retries.try_send(Event::Retry {
+            key: key.clone(),
+            delay_ms: milliseconds(retry.pause),
+            reason: format!("{}: {}", retry.model, describe(retry.failure)),
+        });
+    }
+}
+
+/// The provider's words, with the status where there is one.
+fn describe(failure: &bakeoff_llm::Failure) -> String {
+    match failure.status {
+        Some(status) => format!("{status}: {}", failure.message),
+        None => failure.message.clone(),
+    }
+}
