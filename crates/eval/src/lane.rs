@@ -98,6 +98,7 @@ mod tests {
 
     fn order(filter: Filter, trials: u32) -> Vec<(String, u32)> {
         let row = |id: &str, tag: &str| crate::case::Row {
+            start: 0,
             place: None,
             fields: [("id", id), ("tags", tag)]
                 .map(|(key, value)| (key.to_owned(), value.into()))
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn cases_that_change_under_the_run_are_noticed() {
-        let rows = vec![crate::case::Row { place: None, fields: serde_json::Map::new() }];
+        let rows = vec![crate::case::Row { start: 0, place: None, fields: serde_json::Map::new() }];
         let source = Arc::new(CaseSource::inline(std::path::Path::new("suite"), rows));
         let ids = Arc::new(["another"].into_iter().collect());
         let lane = Lane::new(source, ids, Arc::new(Filter::default()), 1);

@@ -11,6 +11,8 @@ use std::sync::Arc;
 /// The fields of a case, and where they are.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
+    /// The byte of its file where it starts; 0 when it is held.
+    pub(crate) start: u64,
     pub(crate) place: Option<Box<Place>>,
     pub(crate) fields: Map<String, Value>,
 }
@@ -76,6 +78,80 @@ impl Format {
     }
 }
 
+/// Rows in any order, of a file that was read once.
+#[derive(Debug)]
+pub(super) enum Access {
+    /// Where each row starts, and the end of the file.
+    JsonLines {
+        file: File,
+        starts: Vec<u64>,
+    },
+    /// The same, and the names of the columns.
+    Csv {
+        file: File,
+        starts: Vec<u64>,
+        headers: Vec<String>,
+    },
+    Held(Arc<Vec<Row>>),
+}
+
+impl Access {
+    /// `starts` has the start of each row.
+    pub(super) fn open(
+        format: &Format,
+        path: &Path,
+        mut starts: Vec<u64>,
+    ) -> Result<Access, Problem> {
+        let open = || {
+            let file = File::open(path)?;
+            let length = file.metadata()?.len();
+            Ok((file, length))
+        };
+        let open = || open().map_err(|error| io_problem(path, &error));
+        Ok(match format {
+            Format::Held(rows) => Access::Held(Arc::clone(rows)),
+            Format::JsonLines => {
+                let (file, length) = open()?;
+                starts.push(length);
+                Access::JsonLines { file, starts }
+            }
+            Format::Csv => {
+                let (_, headers) = csv_reader(path)?;
+                let (file, length) = open()?;
+                starts.push(length);
+                Access::Csv { file, starts, headers }
+            }
+        })
+    }
+
+    /// The row with that number, from 0; none when there is none any more.
+    pub(super) fn row(&self, path: &Path, number: usize) -> Result<Option<Row>, Problem> {
+        match self {
+            Access::Held(rows) => Ok(rows.get(number).cloned()),
+            Access::JsonLines { file, starts } => {
+                let bytes = part(file, starts, number).map_err(|error| io_problem(path, &error))?;
+                json_line(path, number + 1, 0, &bytes)
+            }
+            Access::Csv { file, starts, headers } => {
+                let bytes = part(file, starts, number).map_err(|error| io_problem(path, &error))?;
+                let reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&*bytes);
+                let first = reader.into_records().next();
+                first.map(|record| csv_row(path, headers, record)).transpose()
+            }
+        }
+    }
+}
+
+fn part(file: &File, starts: &[u64], number: usize) -> std::io::Result<Vec<u8>> {
+    use std::os::unix::fs::FileExt;
+    let (Some(start), Some(end)) = (starts.get(number), starts.get(number + 1)) else {
+        return Ok(Vec::new());
+    };
+    let mut bytes = vec![0; end.saturating_sub(*start).min(LONGEST_LINE) as usize];
+    file.read_exact_at(&mut bytes, *start)?;
+    Ok(bytes)
+}
+
 fn io_problem(path: &Path, error: &std::io::Error) -> Problem {
     let message = format!("cannot read the cases: {error}");
     Problem { code: None, message, path: path.to_owned(), place: None, hint: None }
@@ -103,13 +179,25 @@ fn json_problem(path: &Path, line: usize, text: &str, error: &serde_json::Error)
     problem
 }
 
-/// The lines of a file with their numbers; reading ends with the first error.
-fn numbered_lines(file: File) -> impl Iterator<Item = (usize, std::io::Result<Vec<u8>>)> {
+/// A line of a file.
+struct Line {
+    /// From 1.
+    number: usize,
+    /// The byte where it starts.
+    start: u64,
+    bytes: std::io::Result<Vec<u8>>,
+}
+
+/// The lines of a file; reading ends with the first error.
+fn lines(file: File) -> impl Iterator<Item = Line> {
     let mut reader = Some(BufReader::with_capacity(1 << 16, file));
+    let mut end = 0;
     (1..).map_while(move |number| {
         let mut line = Vec::new();
         let read = reader.as_mut()?.take(LONGEST_LINE).read_until(b'\n', &mut line);
-        let line = match read {
+        let start = end;
+        end += line.len() as u64;
+        let bytes = match read {
             Ok(0) => return None,
             Ok(length) if length as u64 == LONGEST_LINE => {
                 Err(std::io::Error::other(format!("line {number} is too long")))
@@ -117,10 +205,10 @@ fn numbered_lines(file: File) -> impl Iterator<Item = (usize, std::io::Result<Ve
             Ok(_) => Ok(line),
             Err(error) => Err(error),
         };
-        if line.is_err() {
+        if bytes.is_err() {
             reader = None;
         }
-        Some((number, line))
+        Some(Line { number, start, bytes })
     })
 }
 
@@ -129,58 +217,65 @@ fn json_lines(path: PathBuf) -> Rows {
         Ok(file) => file,
         Err(error) => return Box::new(std::iter::once(Err(io_problem(&path, &error)))),
     };
-    Box::new(numbered_lines(file).filter_map(move |(number, line)| {
-        let bytes = match line {
-            Ok(bytes) => bytes,
-            Err(error) => return Some(Err(io_problem(&path, &error))),
-        };
-        let text = match std::str::from_utf8(&bytes) {
-            Ok(text) => text.trim_start_matches('\u{feff}').trim_end(),
-            Err(_) => {
-                let text = String::from_utf8_lossy(&bytes);
-                return Some(Err(line_problem(&path, number, &text, "not UTF-8".to_owned())));
-            }
-        };
-        if text.trim().is_empty() {
-            return None;
-        }
-        Some(match serde_json::from_str::<Value>(text) {
-            Ok(Value::Object(fields)) => {
-                Ok(Row { place: Some(Box::new(Place::line(number, text))), fields })
-            }
-            Ok(_) => {
-                Err(line_problem(&path, number, text, "a case must be a JSON object".to_owned()))
-            }
-            Err(error) => Err(json_problem(&path, number, text, &error)),
-        })
+    Box::new(lines(file).filter_map(move |line| match line.bytes {
+        Ok(bytes) => json_line(&path, line.number, line.start, &bytes).transpose(),
+        Err(error) => Some(Err(io_problem(&path, &error))),
     }))
 }
 
+/// The case on a line; none when it is blank.
+fn json_line(path: &Path, number: usize, start: u64, bytes: &[u8]) -> Result<Option<Row>, Problem> {
+    let problem = |text: &str, message: &str| line_problem(path, number, text, message.to_owned());
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Err(problem(&String::from_utf8_lossy(bytes), "not UTF-8"));
+    };
+    let text = text.trim_start_matches('\u{feff}').trim_end();
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(fields)) => {
+            Ok(Some(Row { start, place: Some(Box::new(Place::line(number, text))), fields }))
+        }
+        Ok(_) => Err(problem(text, "a case must be a JSON object")),
+        Err(error) => Err(json_problem(path, number, text, &error)),
+    }
+}
+
 fn csv_records(path: PathBuf) -> Rows {
-    let reader = csv::ReaderBuilder::new().from_path(&path);
-    let problem = move |error: &csv::Error| {
-        let line = error.position().map_or(1, |position| position.line() as usize);
-        line_problem(&path, line, "", format!("not CSV: {error}"))
+    let (reader, headers) = match csv_reader(&path) {
+        Ok(opened) => opened,
+        Err(problem) => return Box::new(std::iter::once(Err(problem))),
     };
-    let mut reader = match reader {
-        Ok(reader) => reader,
-        Err(error) => return Box::new(std::iter::once(Err(problem(&error)))),
-    };
-    let headers: Vec<String> = match reader.headers() {
-        Ok(headers) => headers
-            .iter()
-            .map(|header| header.trim_start_matches('\u{feff}').trim().to_owned())
-            .collect(),
-        Err(error) => return Box::new(std::iter::once(Err(problem(&error)))),
-    };
-    Box::new(reader.into_records().map(move |record| {
-        let record = record.map_err(|error| problem(&error))?;
-        let line = record.position().map_or(1, |position| position.line() as usize);
-        let values = record.iter().map(Value::from);
-        let text = record.iter().collect::<Vec<_>>().join(",");
-        let fields = headers.iter().cloned().zip(values).collect();
-        Ok(Row { place: Some(Box::new(Place::line(line, &text))), fields })
-    }))
+    Box::new(reader.into_records().map(move |record| csv_row(&path, &headers, record)))
+}
+
+fn csv_reader(path: &Path) -> Result<(csv::Reader<File>, Vec<String>), Problem> {
+    let problem = |error: csv::Error| csv_problem(path, &error);
+    let mut reader = csv::ReaderBuilder::new().from_path(path).map_err(problem)?;
+    let headers = reader.headers().map_err(problem)?;
+    let name = |header: &str| header.trim_start_matches('\u{feff}').trim().to_owned();
+    let headers = headers.iter().map(name).collect();
+    Ok((reader, headers))
+}
+
+fn csv_problem(path: &Path, error: &csv::Error) -> Problem {
+    let line = error.position().map_or(1, |position| position.line() as usize);
+    line_problem(path, line, "", format!("not CSV: {error}"))
+}
+
+fn csv_row(
+    path: &Path,
+    headers: &[String],
+    record: csv::Result<csv::StringRecord>,
+) -> Result<Row, Problem> {
+    let record = record.map_err(|error| csv_problem(path, &error))?;
+    let position = record.position();
+    let line = position.map_or(1, |position| position.line() as usize);
+    let start = position.map_or(0, csv::Position::byte);
+    let text = record.iter().collect::<Vec<_>>().join(",");
+    let fields = headers.iter().cloned().zip(record.iter().map(Value::from)).collect();
+    Ok(Row { start, place: Some(Box::new(Place::line(line, &text))), fields })
 }
 
 fn read_text(path: &Path) -> Result<String, Problem> {
@@ -201,7 +296,7 @@ fn json_rows(path: &Path) -> Result<Vec<Row>, Problem> {
             let start = (row.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
             let place = Some(Box::new(Place::of(&text, start..start + row.get().len())));
             match serde_json::from_str(row.get()) {
-                Ok(Value::Object(fields)) => Ok(Row { place, fields }),
+                Ok(Value::Object(fields)) => Ok(Row { start: 0, place, fields }),
                 _ => Err(Problem {
                     code: None,
                     message: "a case must be a JSON object".to_owned(),
@@ -241,6 +336,7 @@ fn toml_rows(path: &Path) -> Result<Vec<Row>, Problem> {
         .tables("case")
         .into_iter()
         .map(|case| Row {
+            start: 0,
             place: Some(Box::new(Place::of(&text, case.span.clone()))),
             fields: case.to_json(),
         })

@@ -7,7 +7,7 @@ pub(crate) use files::Row;
 use crate::problem::Problem;
 use crate::template::fields;
 use bakeoff_core::{CaseId, CaseIds};
-use files::Format;
+use files::{Access, Format};
 use minijinja::Value as Fields;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -43,6 +43,8 @@ pub struct Survey {
     pub fields: BTreeSet<String>,
     /// The fields of the first case.
     pub(crate) first: Option<Fields>,
+    /// Where each case starts in its file.
+    starts: Vec<u64>,
     /// Changes when any case changes.
     pub digest: String,
     /// What is wrong.
@@ -66,16 +68,24 @@ impl CaseSource {
     /// All cases, in order.
     pub fn iter(&self) -> impl Iterator<Item = Result<Case, Problem>> + Send + use<> {
         let path = self.path.clone();
-        self.format.rows(&self.path).enumerate().map(move |(index, row)| {
-            let Row { place, fields } = row?;
-            Case::from_fields(index, fields).map_err(|message| Problem {
-                code: None,
-                message,
-                path: path.clone(),
-                place,
-                hint: None,
-            })
-        })
+        self.format
+            .rows(&self.path)
+            .enumerate()
+            .map(move |(index, row)| Case::from_row(&path, index, row?))
+    }
+
+    /// Cases in any order, once all were looked at.
+    pub(crate) fn reader(&self, survey: &Survey) -> Result<CaseReader, Problem> {
+        let access = Access::open(&self.format, &self.path, survey.starts.clone())?;
+        Ok(CaseReader { path: self.path.clone(), access, ids: Arc::clone(&survey.ids) })
+    }
+
+    /// The digest that [`Survey::digest`] would have if there were only the first so many cases.
+    pub(crate) fn digest_of(&self, first: usize) -> Option<String> {
+        let mut digest = Digest::default();
+        let cases: Vec<()> =
+            self.iter().take(first).map(|case| digest.add(&case.ok()?)).collect::<Option<_>>()?;
+        (cases.len() == first).then(|| digest.finish())
     }
 
     /// The file that cases come from.
@@ -86,13 +96,21 @@ impl CaseSource {
     /// Reads all cases once and keeps what must be known of them.
     pub(crate) fn survey(&self) -> Survey {
         let mut survey = Survey::default();
-        let mut digest = blake3::Hasher::new();
+        let mut digest = Digest::default();
         let mut found = FewProblems::default();
+        let mut starts = Vec::new();
         let ids: CaseIds = self
-            .iter()
+            .format
+            .rows(&self.path)
+            .enumerate()
+            .map(|(index, row)| {
+                let row = row?;
+                starts.push(row.start);
+                Case::from_row(&self.path, index, row)
+            })
             .map(|case| match case {
                 Ok(case) => {
-                    digest.update(case.fields.to_string().as_bytes()).update(b"\n");
+                    digest.add(&case);
                     note_fields(&case.fields, &mut survey.fields);
                     survey.first.get_or_insert(case.fields);
                     case.id
@@ -106,8 +124,8 @@ impl CaseSource {
             .collect();
         self.note_repeated(&ids, &mut found);
         survey.problems = found.finish();
-        survey.digest = digest.finalize().to_hex().to_string();
-        Survey { ids: Arc::new(ids), ..survey }
+        survey.digest = digest.finish();
+        Survey { ids: Arc::new(ids), starts, ..survey }
     }
 
     fn note_repeated(&self, ids: &CaseIds, found: &mut FewProblems) {
@@ -137,6 +155,45 @@ impl CaseSource {
                 hint: Some(format!("case number {} has it too; ids must be unique", first + 1)),
             });
         }
+    }
+}
+
+/// Cases in any order. Nothing of them is held.
+#[derive(Debug)]
+pub(crate) struct CaseReader {
+    path: PathBuf,
+    access: Access,
+    ids: Arc<CaseIds>,
+}
+
+impl CaseReader {
+    /// The case with that number, from 0, as long as its file has not changed.
+    pub(crate) fn case(&self, index: usize) -> Result<Case, Problem> {
+        let changed = || Problem {
+            code: None,
+            message: format!("case number {} is no longer the one it was", index + 1),
+            path: self.path.clone(),
+            place: None,
+            hint: Some("a run needs its case file until its end".to_owned()),
+        };
+        let row = self.access.row(&self.path, index).map_err(|_| changed())?.ok_or_else(changed)?;
+        let case = Case::from_row(&self.path, index, row)?;
+        if self.ids.get(index) == Some(case.id.as_str()) { Ok(case) } else { Err(changed()) }
+    }
+}
+
+/// Changes when any case changes.
+#[derive(Default)]
+struct Digest(blake3::Hasher);
+
+impl Digest {
+    fn add(&mut self, case: &Case) -> Option<()> {
+        self.0.update(case.fields.to_string().as_bytes()).update(b"\n");
+        Some(())
+    }
+
+    fn finish(&self) -> String {
+        self.0.finalize().to_hex().to_string()
     }
 }
 
@@ -180,6 +237,17 @@ fn note_fields(fields: &Fields, known: &mut BTreeSet<String>) {
 }
 
 impl Case {
+    fn from_row(path: &Path, index: usize, row: Row) -> Result<Case, Problem> {
+        let Row { place, fields, .. } = row;
+        Case::from_fields(index, fields).map_err(|message| Problem {
+            code: None,
+            message,
+            path: path.to_owned(),
+            place,
+            hint: None,
+        })
+    }
+
     fn from_fields(index: usize, mut row: Map<String, Value>) -> Result<Case, String> {
         let id = match row.get("id") {
             None => (index + 1).to_string(),
@@ -261,6 +329,51 @@ mod tests {
             .filter_map(|problem| Some(problem.place.as_ref()?.line))
             .collect();
         assert_eq!(lines, [2, 3, 4, 5], "{:?}", survey.problems);
+    }
+
+    #[test]
+    fn cases_are_read_in_any_order() {
+        let texts = [
+            ("a.jsonl", "\u{feff}{\"id\": \"one\"}\r\n\n{\"id\": \"two\"}\n  \n{\"q\": \"é\"}"),
+            ("a.csv", "\u{feff}id,q\none,\"a\nb\"\n\ntwo,b\n3,\n"),
+            ("a.json", "[{\"id\": \"one\"}, {\"id\": \"two\"}, {}]"),
+        ];
+        for (name, text) in texts {
+            let (_folder, path) = written(name, text);
+            let source = CaseSource::open(&path).unwrap();
+            let survey = source.survey();
+            let reader = source.reader(&survey).unwrap();
+            let ordered: Vec<Case> = source.iter().map(Result::unwrap).collect();
+            for index in [2, 0, 1, 2] {
+                let case = reader.case(index).unwrap();
+                assert_eq!(case.id, ordered[index].id, "{name}");
+                assert_eq!(case.fields, ordered[index].fields, "{name}");
+            }
+            assert!(reader.case(3).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn cases_that_change_under_the_run_are_noticed() {
+        let (_folder, path) = written("a.jsonl", "{\"id\": \"a\"}\n{\"id\": \"b\"}\n");
+        let source = CaseSource::open(&path).unwrap();
+        let reader = source.reader(&source.survey()).unwrap();
+        std::fs::write(&path, "{\"id\": \"b\"}\n").unwrap();
+        for index in [0, 1] {
+            let problem = reader.case(index).unwrap_err();
+            assert!(problem.message.contains("no longer the one"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn the_first_cases_have_the_digest_of_a_file_with_them_alone() {
+        let (_folder, path) = written("a.jsonl", "{\"q\": 1}\n{\"q\": 2}\n");
+        let (_other, one) = written("a.jsonl", "{\"q\": 1}\n");
+        let digest = CaseSource::open(&one).unwrap().survey().digest;
+        let source = CaseSource::open(&path).unwrap();
+        assert_eq!(source.digest_of(1), Some(digest));
+        assert_eq!(source.digest_of(2), Some(source.survey().digest));
+        assert_eq!(source.digest_of(3), None);
     }
 
     #[test]

@@ -288,6 +288,7 @@ impl Refining<'_> {
             },
             (None, Some(_)) => {
                 let row = |case: &Node<'_, '_>| Row {
+                    start: 0,
                     place: Some(Box::new(Place::of(self.text, case.span.clone()))),
                     fields: case.to_json(),
                 };
