@@ -5,8 +5,13 @@
 
 mod beta;
 mod bootstrap;
+mod flip;
+mod holm;
+mod mcnemar;
 mod mean;
+mod paired;
 mod passk;
+mod power;
 mod rate;
 mod student;
 #[cfg(test)]
@@ -14,8 +19,13 @@ mod testing;
 mod threshold;
 
 pub use bootstrap::{BOOTSTRAP_CASES, bootstrap};
+pub use flip::SignFlip;
+pub use holm::holm;
+pub use mcnemar::{bonett_price, mcnemar};
 pub use mean::{CaseRate, Estimate, mean_pass_rate, mean_score, naive_error};
+pub use paired::{Paired, differences};
 pub use passk::{Chance, pass_at_k, pass_hat_k};
+pub use power::{Split, binary_cases_needed, cases_needed, detectable_difference, power};
 pub use rate::{Interval, clopper_pearson, jeffreys, wilson};
 pub use threshold::{Decision, Threshold, ThresholdError};
 
