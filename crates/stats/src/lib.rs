@@ -5,6 +5,8 @@
 
 mod beta;
 mod bootstrap;
+mod confident;
+mod evidence;
 mod flip;
 mod holm;
 mod mcnemar;
@@ -12,6 +14,7 @@ mod mean;
 mod paired;
 mod passk;
 mod power;
+mod prefix;
 mod rate;
 mod student;
 #[cfg(test)]
@@ -19,6 +22,8 @@ mod testing;
 mod threshold;
 
 pub use bootstrap::{BOOTSTRAP_CASES, bootstrap};
+pub use confident::{Boundaries, FullRunEvidence, full_run_evidence};
+pub use evidence::{RateEvidence, TrueRate, confidence_sequence};
 pub use flip::SignFlip;
 pub use holm::holm;
 pub use mcnemar::{bonett_price, mcnemar};
@@ -26,6 +31,7 @@ pub use mean::{CaseRate, Estimate, mean_pass_rate, mean_score, naive_error};
 pub use paired::{Paired, differences};
 pub use passk::{Chance, pass_at_k, pass_hat_k};
 pub use power::{Split, binary_cases_needed, cases_needed, detectable_difference, power};
+pub use prefix::{Counts, Outcome, Prefix};
 pub use rate::{Interval, clopper_pearson, jeffreys, wilson};
 pub use threshold::{Decision, Threshold, ThresholdError};
 
