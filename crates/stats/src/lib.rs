@@ -1,13 +1,38 @@
 //! How sure are we?
 //!
-//! Pure functions with their sources named; nothing here knows what a suite is.
+//! Pure functions with their sources named; nothing here knows what a suite is. What is random
+//! takes a seed, so the same question gets the same answer.
 
+mod beta;
+mod bootstrap;
+mod confident;
+mod evidence;
+mod flip;
+mod holm;
+mod mcnemar;
 mod mean;
+mod paired;
+mod passk;
+mod power;
+mod prefix;
 mod rate;
+mod student;
+#[cfg(test)]
+mod testing;
 mod threshold;
 
-pub use mean::{CaseRate, Estimate, mean_pass_rate};
-pub use rate::{Interval, wilson};
+pub use bootstrap::{BOOTSTRAP_CASES, bootstrap};
+pub use confident::{Boundaries, FullRunEvidence, full_run_evidence};
+pub use evidence::{RateEvidence, TrueRate, confidence_sequence};
+pub use flip::SignFlip;
+pub use holm::holm;
+pub use mcnemar::{bonett_price, mcnemar};
+pub use mean::{CaseRate, Estimate, mean_pass_rate, mean_score, naive_error};
+pub use paired::{Paired, differences};
+pub use passk::{Chance, pass_at_k, pass_hat_k};
+pub use power::{Split, binary_cases_needed, cases_needed, detectable_difference, power};
+pub use prefix::{Counts, Outcome, Prefix};
+pub use rate::{Interval, clopper_pearson, jeffreys, wilson};
 pub use threshold::{Decision, Threshold, ThresholdError};
 
 /// The 0.975 quantile of the standard normal distribution: 95 % lie within ± this.
