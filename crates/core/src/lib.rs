@@ -18,7 +18,7 @@ mod traffic;
 mod trial;
 mod usage;
 
-pub use cases::{CaseCounts, CaseList, CaseSummary};
+pub use cases::{CaseCounts, CaseList, CaseSummary, TrialStatus, TrueRate};
 pub use event::{Event, RunPlan};
 pub use exit::ExitCode;
 pub use id::{CaseId, RunId, TargetName};
@@ -28,7 +28,7 @@ pub use money::{NanoDollars, ParseMoneyError, Prices};
 pub use request::{OutputFormat, Request, Thinking, Tool, ToolChoice};
 pub use response::{FinishReason, Response};
 pub use secret::Redactor;
-pub use summary::{Interval, RunStats, Summary, TargetSummary};
+pub use summary::{Interval, PassK, RunStats, Score, Summary, TargetSummary};
 pub use traffic::{HttpEntry, LimitRecord, PoolState};
 pub use trial::{
     Attempt, CheckResult, ErrorKind, LeftFile, Status, Timing, ToolUse, TrialError, TrialKey,

@@ -19,6 +19,11 @@ impl NanoDollars {
         NanoDollars(self.0.saturating_add(other.0))
     }
 
+    /// Whether it is nothing at all.
+    pub fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// For display and for JSON that people read; never for arithmetic.
     pub fn as_dollars(self) -> f64 {
         self.0 as f64 / 1e9

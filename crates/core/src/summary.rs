@@ -59,12 +59,27 @@ pub struct TargetSummary {
     pub errors_by_kind: BTreeMap<String, u64>,
     /// Trials that were not started.
     pub skipped: u64,
+    /// Those of them that an early stop made needless.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub saved: u64,
+    /// Cases with a verdict although trials were left: rates made from them are biased.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stopped_early: u64,
+    /// Cases of which some trials passed and some failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub flaky: u64,
     /// Mean of the cases' pass rates among judged trials; absent when nothing was judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_pass_rate: Option<f64>,
     /// 95 % interval of the pass rate, from judged trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
+    /// Mean score over the cases; absent when nothing was judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<Score>,
+    /// Chances of several trials together; absent with one trial and after early stops.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pass_k: Vec<PassK>,
     /// Tokens, as far as they are known.
     pub usage: Usage,
     /// Money, as far as prices are known.
@@ -73,6 +88,30 @@ pub struct TargetSummary {
     pub unpriced: u64,
     /// One entry per case, in the suite's order.
     pub cases: CaseList,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A mean over cases.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// The mean.
+    pub mean: f64,
+    /// Its 95 % interval.
+    pub interval: Interval,
+}
+
+/// What several trials of a case do together, as a mean over cases.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PassK {
+    /// How many trials.
+    pub k: u32,
+    /// The chance that at least one of them passes: pass@k.
+    pub any: Score,
+    /// The chance that all of them pass: pass^k.
+    pub all: Score,
 }
 
 /// A range that holds the true rate with 95 % confidence.
@@ -101,6 +140,16 @@ pub struct RunStats {
     /// 95th percentile of latency by target, cached answers left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub latency_p95_ms: BTreeMap<TargetName, u64>,
+    /// Median and 95th percentile of latency for each case of a target, in the suite's order; kept
+    /// when there is more than one trial.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub case_latency_ms: BTreeMap<TargetName, Vec<Option<[u32; 2]>>>,
+    /// Trials that ended after an early stop had made them needless.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub surplus: u64,
+    /// What they cost.
+    #[serde(default, skip_serializing_if = "NanoDollars::is_zero")]
+    pub surplus_cost_nanodollars: NanoDollars,
     /// How the number of requests in flight was changed, the last changes of each model. All of
     /// them are in `limits.jsonl`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
