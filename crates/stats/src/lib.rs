@@ -5,8 +5,10 @@
 
 mod beta;
 mod bootstrap;
+mod components;
 mod confident;
 mod evidence;
+mod flake;
 mod flip;
 mod gate;
 mod holm;
@@ -23,8 +25,10 @@ mod testing;
 mod threshold;
 
 pub use bootstrap::{BOOTSTRAP_CASES, bootstrap};
+pub use components::{Components, components};
 pub use confident::{Boundaries, FullRunEvidence, full_run_evidence};
 pub use evidence::{RateEvidence, TrueRate, confidence_sequence};
+pub use flake::{disagreement, flake_rate, is_flaky};
 pub use flip::SignFlip;
 pub use gate::{Risk, all_cases, rate_bounds, share_of_cases};
 pub use holm::holm;
