@@ -3,10 +3,12 @@
 //! Pure functions with their sources named; nothing here knows what a suite is. What is random
 //! takes a seed, so the same question gets the same answer.
 
+mod agreement;
 mod beta;
 mod bootstrap;
 mod components;
 mod confident;
+mod correction;
 mod cost;
 mod evidence;
 mod flake;
@@ -26,9 +28,11 @@ mod student;
 mod testing;
 mod threshold;
 
+pub use agreement::{Kappa, Table, krippendorff};
 pub use bootstrap::{BOOTSTRAP_CASES, bootstrap};
 pub use components::{Components, components};
 pub use confident::{Boundaries, FullRunEvidence, full_run_evidence};
+pub use correction::{Labelled, corrected_rate};
 pub use cost::{Ratio, geometric_ratio, total_ratio};
 pub use evidence::{RateEvidence, TrueRate, confidence_sequence};
 pub use flake::{disagreement, flake_rate, is_flaky};
