@@ -1,0 +1,155 @@
+//! The pass rate that people would have found, from what an imperfect judge found.
+
+use crate::Z;
+use crate::passk::Chance;
+use crate::rate::Interval;
+
+/// How often a judge was right about answers that people labelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Labelled {
+    /// Answers that the judge labelled as people did.
+    pub right: u64,
+    /// Answers that people labelled so.
+    pub total: u64,
+}
+
+impl Labelled {
+    fn rate(self) -> Option<f64> {
+        (self.total > 0).then(|| self.right as f64 / self.total as f64)
+    }
+
+    /// Rate and variance with one right and one wrong answer added (Agresti & Coull 1998).
+    fn shrunk(self) -> (f64, f64) {
+        let size = self.total as f64 + 2.0;
+        let rate = (self.right as f64 + 1.0) / size;
+        (rate, rate * (1.0 - rate) / size)
+    }
+}
+
+/// Corrects `rate`, the share of `size` answers the judge passed, for the judge's errors (Rogan &
+/// Gladen 1978), with the interval of Lang and Reiczigel (2014), both within 0..1.
+///
+/// `passes` and `failures` tell how the judge did on answers that people passed and failed. With
+/// several trials per case `size` is [`Estimate::effective_size`](crate::Estimate). Absent when the
+/// judge is no better than chance, or nothing was judged or labelled.
+pub fn corrected_rate(
+    rate: f64,
+    size: f64,
+    passes: Labelled,
+    failures: Labelled,
+) -> Option<Chance> {
+    let raw = unclipped(rate, size, passes, failures)?;
+    Some(Chance { value: raw.value.clamp(0.0, 1.0), interval: raw.interval.clipped() })
+}
+
+fn unclipped(rate: f64, size: f64, passes: Labelled, failures: Labelled) -> Option<Chance> {
+    let skill = passes.rate()? + failures.rate()? - 1.0;
+    let value = (rate + failures.rate()? - 1.0) / skill;
+    let (sensitivity, pass_variance) = passes.shrunk();
+    let (specificity, fail_variance) = failures.shrunk();
+    let shrunk_skill = sensitivity + specificity - 1.0;
+    // Comparisons that NaN fails as well.
+    if !(skill > 0.0 && shrunk_skill > 0.0 && size > 0.0) {
+        return None;
+    }
+    let square = Z * Z;
+    let judged = (size * rate + 0.5 * square) / (size + square);
+    let centre = (judged + specificity - 1.0) / shrunk_skill;
+    let shift = 2.0 * square * (centre * pass_variance - (1.0 - centre) * fail_variance);
+    let variance = judged * (1.0 - judged) / (size + square)
+        + centre * centre * pass_variance
+        + (1.0 - centre).powi(2) * fail_variance;
+    let half = Z * variance.sqrt() / shrunk_skill;
+    Some(Chance {
+        value,
+        interval: Interval { low: centre + shift - half, high: centre + shift + half },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flake::binomial_reaches;
+    use crate::testing::near;
+    use crate::wilson;
+    use proptest::prelude::*;
+
+    fn of(right: u64, total: u64) -> Labelled {
+        Labelled { right, total }
+    }
+
+    /// Reference values: the formulas in SciPy 1.17.
+    #[test]
+    fn agrees_with_scipy() {
+        let table = [
+            (200.0, of(45, 50), of(40, 50), 0.857143, 0.735055, 1.016224),
+            (100.0, of(38, 40), of(36, 40), 0.823529, 0.707016, 0.961378),
+        ];
+        for (size, passes, failures, value, low, high) in table {
+            let raw = unclipped(0.8, size, passes, failures).unwrap();
+            near(raw.value, value);
+            near(raw.interval.low, low);
+            near(raw.interval.high, high);
+            let clipped = corrected_rate(0.8, size, passes, failures).unwrap();
+            near(clipped.interval.high, high.min(1.0));
+        }
+    }
+
+    #[test]
+    fn a_useless_judge_cannot_be_corrected() {
+        assert_eq!(corrected_rate(0.8, 100.0, of(25, 50), of(25, 50)), None);
+        assert_eq!(corrected_rate(0.8, 100.0, of(10, 50), of(10, 50)), None);
+        assert_eq!(corrected_rate(0.8, 100.0, of(0, 0), of(10, 10)), None);
+        assert_eq!(corrected_rate(0.8, 0.0, of(9, 10), of(9, 10)), None);
+        // More passes than even a perfect target would get from this judge.
+        assert_eq!(corrected_rate(1.0, 100.0, of(9, 10), of(9, 10)).unwrap().value, 1.0);
+    }
+
+    /// Coverage for a true rate of .8, 200 answers and a judge of .9 and .8 known from 50 labels
+    /// each, by summing over all results; the uncorrected Wilson interval is about the judge, not the
+    /// target. Reference values: SciPy 1.17.
+    #[test]
+    fn covers_the_true_rate() {
+        let judged = chances(200, 0.8 * 0.9 + 0.2 * 0.2);
+        let (right_passes, right_failures) = (chances(50, 0.9), chances(50, 0.8));
+        let (mut corrected, mut plain) = (0.0, 0.0);
+        for (passed, chance) in (0..).zip(judged) {
+            if wilson(passed, 200).contains(0.8) {
+                plain += chance;
+            }
+            for (a, of_passes) in (0..).zip(&right_passes) {
+                for (b, of_failures) in (0..).zip(&right_failures) {
+                    let weight = chance * of_passes * of_failures;
+                    if weight < 1e-12 {
+                        continue;
+                    }
+                    let found = corrected_rate(passed as f64 / 200.0, 200.0, of(a, 50), of(b, 50));
+                    if found.is_some_and(|found| found.interval.contains(0.8)) {
+                        corrected += weight;
+                    }
+                }
+            }
+        }
+        near(corrected, 0.957023);
+        near(plain, 0.721693);
+    }
+
+    /// Binomial probabilities of 0..=`number`.
+    fn chances(number: u64, rate: f64) -> Vec<f64> {
+        let reaches = |hits| binomial_reaches(hits, number, rate);
+        (0..=number).map(|hits| reaches(hits) - reaches(hits + 1)).collect()
+    }
+
+    proptest! {
+        /// A perfect judge with very many labels needs no correction.
+        #[test]
+        fn a_perfect_judge_is_believed(passed in 0_u64..=200) {
+            let rate = passed as f64 / 200.0;
+            let found = corrected_rate(rate, 200.0, of(1_000_000, 1_000_000), of(1_000_000, 1_000_000)).unwrap();
+            prop_assert!((found.value - rate).abs() < 1e-9);
+            prop_assert!(found.interval.contains(rate) || passed == 0 || passed == 200);
+            // About Wilson's, a little wider: the half width lacks one correction.
+            prop_assert!((found.interval.low - wilson(passed, 200).low).abs() < 0.01);
+        }
+    }
+}
