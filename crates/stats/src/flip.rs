@@ -19,6 +19,14 @@ const TOLERANCE: f64 = 1e-12;
 ///
 /// The mean of flipped differences is linear in a shift of the differences, so one set of flips
 /// answers every question asked here.
+///
+/// ```
+/// use bakeoff_stats::SignFlip;
+///
+/// let worse = SignFlip::new(&[-0.5, -0.25, -0.25, -0.75, -0.25, -0.5], 7).expect("six cases");
+/// assert_eq!(worse.p_value(), 2.0 / 64.0);
+/// assert!(worse.regressed(0.05));
+/// ```
 #[derive(Debug, Clone)]
 pub struct SignFlip {
     mean: f64,
