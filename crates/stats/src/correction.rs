@@ -18,7 +18,7 @@ impl Labelled {
         (self.total > 0).then(|| self.right as f64 / self.total as f64)
     }
 
-    /// Rate and variance with one right and one wrong answer added (Agresti & Coull 1998).
+    /// Rate and variance with one right and one wrong answer added, as the interval wants them.
     fn shrunk(self) -> (f64, f64) {
         let size = self.total as f64 + 2.0;
         let rate = (self.right as f64 + 1.0) / size;

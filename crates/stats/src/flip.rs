@@ -212,7 +212,7 @@ mod tests {
         A.iter().zip(B).map(|(a, b)| b - a).collect()
     }
 
-    /// Reference values: all 256 sign vectors by hand; the interval by scanning shifts.
+    /// Reference values: all 256 sign vectors in NumPy; the interval by scanning shifts.
     #[test]
     fn agrees_with_reference_values() {
         let test = SignFlip::new(&differences(), 0).unwrap();

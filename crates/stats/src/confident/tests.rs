@@ -291,7 +291,7 @@ fn rounds_to(actual: (f64, f64), saved: f64, error: f64) {
     );
 }
 
-/// Reference values: exact recursion, written independently of this crate. (The rows about betting
+/// Reference values: exact recursion. (The rows about betting
 /// are simulations of rules that were not chosen.)
 #[test]
 fn savings_over_the_grid() {
