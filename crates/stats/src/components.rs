@@ -72,7 +72,7 @@ mod tests {
         text.split('|').map(|case| case.split_whitespace().map(judgings).collect()).collect()
     }
 
-    /// Reference values: mean squares .777778, .25 and .083333 by hand.
+    /// Reference values: from the mean squares .777778, .25 and .083333.
     #[test]
     fn agrees_with_the_example() {
         let split = components(&parse("11 11 10 | 11 00 11 | 00 01 00 | 11 11 11")).unwrap();
@@ -86,7 +86,7 @@ mod tests {
     fn one_judging_leaves_the_judge_in_the_answer() {
         let split = components(&parse("1 1 0 | 0 0 1 | 1 1 1")).unwrap();
         assert_eq!(split.judge, None);
-        // MS_t = (2/3 + 2/3)/6; MS_c = (4/3 - …)/2 by hand: case means 2/3, 1/3, 1.
+        // Case means 2/3, 1/3, 1: MS_t = (2/3 + 2/3)/6 and MS_c = 3·(2/9)/2.
         near(split.answer, 4.0 / 18.0);
         near(split.case, (1.0 / 3.0 - 2.0 / 9.0) / 3.0);
     }

@@ -18,7 +18,7 @@ impl Labelled {
         (self.total > 0).then(|| self.right as f64 / self.total as f64)
     }
 
-    /// Rate and variance with one right and one wrong answer added (Agresti & Coull 1998).
+    /// Rate and variance with one right and one wrong answer added, as the interval wants them.
     fn shrunk(self) -> (f64, f64) {
         let size = self.total as f64 + 2.0;
         let rate = (self.right as f64 + 1.0) / size;
@@ -99,6 +99,8 @@ mod tests {
     fn a_useless_judge_cannot_be_corrected() {
         assert_eq!(corrected_rate(0.8, 100.0, of(25, 50), of(25, 50)), None);
         assert_eq!(corrected_rate(0.8, 100.0, of(10, 50), of(10, 50)), None);
+        // No better than chance, though the shrunken rates look better.
+        assert_eq!(corrected_rate(0.8, 100.0, of(0, 1), of(100, 100)), None);
         assert_eq!(corrected_rate(0.8, 100.0, of(0, 0), of(10, 10)), None);
         assert_eq!(corrected_rate(0.8, 0.0, of(9, 10), of(9, 10)), None);
         // More passes than even a perfect target would get from this judge.

@@ -175,6 +175,12 @@ mod tests {
 
     #[test]
     fn ends_of_the_scale() {
+        let none_failed = RateEvidence::new(50, 0, 1.0);
+        assert_eq!(none_failed.above, 0.0);
+        six_digits(none_failed.below, 0.0196078);
+        let none_passed = RateEvidence::new(0, 50, 0.0);
+        assert_eq!(none_passed.below, 0.0);
+        six_digits(none_passed.above, 0.0196078);
         assert_eq!(RateEvidence::new(50, 0, 1.0).true_rate(0.05), TrueRate::Unresolved);
         assert_eq!(RateEvidence::new(50, 1, 1.0).true_rate(0.05), TrueRate::Below);
         assert_eq!(RateEvidence::new(0, 50, 0.0).true_rate(0.05), TrueRate::Unresolved);

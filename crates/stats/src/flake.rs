@@ -10,15 +10,15 @@ pub fn is_flaky(case: CaseRate) -> bool {
     case.passed > 0 && case.passed < case.counted
 }
 
-/// The chance that two trials of a case disagree, unbiased: the share of disagreeing pairs (Gini
-/// 1912). Absent with fewer than two judged trials.
+/// The chance that two trials of a case disagree, unbiased: the share of disagreeing pairs (Simpson
+/// 1949). Absent with fewer than two judged trials.
 pub fn flake_rate(case: CaseRate) -> Option<f64> {
     let (s, n) = (case.passed as f64, case.counted as f64);
     (case.counted > 1).then(|| 2.0 * s * (n - s) / (n * (n - 1.0)))
 }
 
 /// The chance that two runs of the same target disagree about a case, when each of `planned` trials
-/// passes with probability `rate` and `needed` must: twice the variance of a verdict (Bernoulli).
+/// passes with probability `rate` and `needed` must: twice the variance of a verdict.
 ///
 /// With a threshold at the true rate it stays near one half however many trials there are.
 pub fn disagreement(rate: f64, needed: u64, planned: u64) -> f64 {

@@ -202,6 +202,16 @@ mod tests {
         assert_eq!(mean_score(&[]), None);
     }
 
+    /// One trial each: cases are trials, and the interval is Wilson's own.
+    #[test]
+    fn one_trial_per_case_is_wilson() {
+        let single: Vec<CaseRate> =
+            cases(&[(1, 1); 16]).into_iter().chain(cases(&[(0, 1); 4])).collect();
+        let estimate = mean_pass_rate(single.into_iter()).unwrap();
+        assert_eq!(estimate.effective_size, 20.0);
+        assert_eq!(estimate.interval, wilson(16, 20));
+    }
+
     #[test]
     fn few_cases_are_two_to_nine() {
         let few = |number| {

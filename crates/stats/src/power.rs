@@ -14,8 +14,8 @@ const Z_POWER: f64 = 0.841_621_233_572_914_3;
 const MOST_CASES: u64 = 1_000_000_000;
 
 /// Power of a paired t test over `cases` cases for a true difference of `difference` when the
-/// differences spread with standard deviation `deviation`, by the noncentral t (Student 1908;
-/// Neyman 1935). Absent with fewer than two cases.
+/// differences spread with standard deviation `deviation`, by the noncentral t (Cohen
+/// 1988). Absent with fewer than two cases.
 pub fn power(difference: f64, deviation: f64, cases: u64) -> Option<f64> {
     if cases < 2 {
         return None;

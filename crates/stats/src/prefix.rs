@@ -5,6 +5,7 @@
 
 use crate::confident::Boundaries;
 use crate::threshold::Decision;
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 /// How one trial ended.
@@ -44,17 +45,29 @@ impl Counts {
 }
 
 /// Feeds trials to [`Boundaries`] in index order, however they finish.
+///
+/// Boundaries may be borrowed, owned or shared: all cases with the same plan use the same ones.
+///
+/// ```
+/// use bakeoff_stats::{Boundaries, Decision, Outcome, Prefix};
+///
+/// let boundaries = Boundaries::new("0.9".parse()?, 10, 0.05);
+/// let mut case = Prefix::new(&boundaries);
+/// assert_eq!(case.finish(1, Outcome::Failed), Decision::Open); // waits for trial 0
+/// assert_eq!(case.finish(0, Outcome::Failed), Decision::Failed);
+/// # Ok::<(), bakeoff_stats::ThresholdError>(())
+/// ```
 #[derive(Debug, Clone)]
-pub struct Prefix<'a> {
-    boundaries: &'a Boundaries,
+pub struct Prefix<B> {
+    boundaries: B,
     counts: Counts,
     decision: Decision,
     waiting: BTreeMap<u64, Outcome>,
 }
 
-impl<'a> Prefix<'a> {
+impl<B: Borrow<Boundaries>> Prefix<B> {
     /// Nothing finished yet.
-    pub fn new(boundaries: &'a Boundaries) -> Prefix<'a> {
+    pub fn new(boundaries: B) -> Prefix<B> {
         Prefix {
             boundaries,
             counts: Counts::default(),
@@ -76,7 +89,7 @@ impl<'a> Prefix<'a> {
         {
             self.counts.add(next);
             let Counts { passed, failed, errored } = self.counts;
-            self.decision = self.boundaries.decide(passed, failed, errored);
+            self.decision = self.boundaries.borrow().decide(passed, failed, errored);
         }
         self.decision
     }

@@ -53,7 +53,7 @@ pub(crate) fn normal_above(z: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Reference values: any printed table of Student's t; SciPy 1.17 for the last.
+    /// Reference values: SciPy 1.17, `t.ppf`.
     #[test]
     fn quantiles_agree_with_tables() {
         let table = [
