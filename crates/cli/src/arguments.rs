@@ -66,12 +66,18 @@ pub(crate) struct CheckArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// A suite file, or a folder with a bakeoff.toml
-    #[arg(default_value = ".")]
-    pub(crate) suite: PathBuf,
+    /// A suite file, or a folder with a bakeoff.toml; the current folder when absent
+    pub(crate) suite: Option<PathBuf>,
     /// The folder of all runs
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
+    /// Go on with this run: make the trials that are missing or errored. Its folder, the beginning of
+    /// its name, or `last`
+    #[arg(long, value_name = "RUN")]
+    pub(crate) resume: Option<String>,
+    /// With --resume: the run may get more trials, cases or targets
+    #[arg(long, requires = "resume")]
+    pub(crate) extend: bool,
     /// Attempts of each target at each case, instead of the suite's
     #[arg(long, value_name = "N")]
     pub(crate) trials: Option<u32>,
@@ -97,9 +103,18 @@ pub(crate) struct RunArguments {
     /// Only cases with this tag; may be given several times
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
-    /// Seed of the simulated provider
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) seed: u64,
+    /// Start no trial once the run has cost so many dollars
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_cost: Option<NanoDollars>,
+    /// Start no trial once the run has used so many tokens
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+    /// Start no trial once the run has taken so long
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) deadline: Option<Duration>,
+    /// Seed of the simulated provider and of every random order; 0 when absent
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
     /// Make every call, whatever is cached, and cache nothing
     #[arg(long)]
     pub(crate) no_cache: bool,

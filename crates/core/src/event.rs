@@ -20,10 +20,28 @@ pub enum Event {
         /// What will be done.
         plan: RunPlan,
     },
+    /// A run goes on that was interrupted or killed, or is made larger.
+    RunResumed {
+        /// [`crate::SCHEMA_VERSION`] of the writer.
+        schema_version: u32,
+        /// The run's id.
+        run_id: RunId,
+        /// What it is about as a whole.
+        plan: RunPlan,
+        /// Trials that need not be made again.
+        done: u64,
+    },
     /// A trial begins.
     TrialStarted {
         /// Which one.
         key: TrialKey,
+    },
+    /// A program was started for a trial. Should this process die, the next one ends it.
+    ProgramStarted {
+        /// For which trial.
+        key: TrialKey,
+        /// The process group that it leads.
+        group: ProcessGroup,
     },
     /// A call of a trial will be made again.
     Retry {
@@ -67,6 +85,16 @@ pub enum Event {
         /// What is said of it.
         summary: Box<Summary>,
     },
+}
+
+/// A process group, told apart from a later one with the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessGroup {
+    /// Its number, which is that of its leader.
+    pub id: i32,
+    /// When its leader started, in the system's ticks since it was booted; 0 where that cannot be
+    /// known.
+    pub started: u64,
 }
 
 /// What a run is about to do.

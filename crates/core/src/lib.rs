@@ -19,7 +19,7 @@ mod trial;
 mod usage;
 
 pub use cases::{CaseCounts, CaseList, CaseSummary, TrialStatus, TrueRate};
-pub use event::{Event, RunPlan};
+pub use event::{Event, ProcessGroup, RunPlan};
 pub use exit::ExitCode;
 pub use id::{CaseId, RunId, TargetName};
 pub use ids::CaseIds;

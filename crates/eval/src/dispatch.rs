@@ -4,11 +4,12 @@
 //! and hand their result back.
 
 use crate::Problem;
-use crate::case::Case;
-use crate::lane::{Filter, Lane};
+use crate::case::{Case, CaseReader};
+use crate::choice::Chosen;
+use crate::lane::{Ended, Lane, LaneRules, Turn};
 use crate::suite::{Suite, TargetKind};
 use crate::trial::{Made, Trials, failed};
-use bakeoff_core::{ErrorKind, Status, TrialKey, TrialResult};
+use bakeoff_core::{ErrorKind, Status, TargetName, TrialKey, TrialResult};
 use bakeoff_pace::Pool;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,8 +29,17 @@ pub(crate) struct Dispatcher {
     /// Most programs at once.
     programs: usize,
     tasks: JoinSet<Made>,
-    running: HashMap<Id, (usize, TrialKey)>,
+    running: HashMap<Id, Running>,
     trials: Arc<Trials>,
+    cases: CaseReader,
+    chosen: Arc<Chosen>,
+}
+
+/// A trial that is under way.
+struct Running {
+    lane: usize,
+    turn: Turn,
+    key: TrialKey,
 }
 
 /// The trials of one target.
@@ -64,15 +74,13 @@ impl SharedPool {
 impl Dispatcher {
     pub(crate) fn new(
         suite: &Suite,
-        filter: &Arc<Filter>,
+        chosen: Arc<Chosen>,
+        rules: &LaneRules,
         trials: Arc<Trials>,
     ) -> Result<Dispatcher, Problem> {
-        let source = Arc::new(suite.cases.clone());
         let mut pools: Vec<SharedPool> = Vec::new();
         let lane = |target: &crate::Target| {
-            let ids = Arc::clone(&suite.survey.ids);
-            let lane =
-                Lane::new(Arc::clone(&source), ids, Arc::clone(filter), suite.settings.trials)?;
+            let lane = Lane::new(rules.clone(), chosen.ids.len());
             let pool = match &target.kind {
                 // Limits that make no pool fail each call, and so need no room.
                 TargetKind::Model(model) => trials.client.pool(&model.model).ok(),
@@ -84,20 +92,36 @@ impl Dispatcher {
                     pools.len() - 1
                 })
             });
-            Ok(TargetLane { lane, is_program: target.is_program(), pool, running: 0 })
+            TargetLane { lane, is_program: target.is_program(), pool, running: 0 }
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let parallel = suite.settings.parallel.map(|most| most as usize);
-        let lanes = suite.targets.iter().map(lane).collect::<Result<_, Problem>>()?;
         Ok(Dispatcher {
-            lanes,
+            lanes: suite.targets.iter().map(lane).collect(),
             pools,
             parallel: parallel.unwrap_or(usize::MAX),
             programs: parallel.unwrap_or(cores),
             tasks: JoinSet::new(),
             running: HashMap::new(),
+            cases: suite.cases.reader(&suite.survey)?,
+            chosen,
             trials,
         })
+    }
+
+    /// Takes trials of an earlier process as made: their targets, their places among all trials of
+    /// the target, and how they ended.
+    pub(crate) fn recall(&mut self, made: impl IntoIterator<Item = (usize, Turn, Status)>) {
+        for (target, turn, status) in made {
+            self.lanes[target].lane.recall(turn, status);
+        }
+    }
+
+    /// Targets of which nothing more is started although trials are left, and why.
+    pub(crate) fn ended_early(&self) -> impl Iterator<Item = (&TargetName, Ended)> {
+        let names = self.trials.suite.targets.iter().map(|target| &target.name);
+        let whys = self.lanes.iter().map(|lane| lane.lane.why_ended());
+        names.zip(whys).filter_map(|(name, why)| Some((name, why?)))
     }
 
     /// Whether nothing is under way.
@@ -112,31 +136,32 @@ impl Dispatcher {
     ) -> Result<(), Problem> {
         while self.tasks.len() < self.parallel {
             let Some(number) = self.next_lane() else { break };
-            if let Some((case, trial)) = self.lanes[number].lane.take()? {
-                started(&self.start(number, case, trial));
-            }
+            let Some(turn) = self.lanes[number].lane.take() else { break };
+            let case = self.cases.case(self.chosen.number(turn.case))?;
+            started(&self.start(number, turn, case));
         }
         Ok(())
     }
 
     /// The lane whose next trial comes first, of those with room.
-    fn next_lane(&self) -> Option<usize> {
+    fn next_lane(&mut self) -> Option<usize> {
         let programs: usize =
             self.lanes.iter().filter(|lane| lane.is_program).map(|lane| lane.running).sum();
         let has_room = |lane: &TargetLane| {
             let pool = lane.pool.and_then(|pool| self.pools.get(pool));
             pool.is_none_or(SharedPool::has_room) && (!lane.is_program || programs < self.programs)
         };
-        let free = self.lanes.iter().enumerate().filter(|(_, lane)| has_room(lane));
+        let free = self.lanes.iter_mut().enumerate().filter(|(_, lane)| has_room(lane));
         let next = free.filter_map(|(number, lane)| Some((lane.lane.position()?, number))).min();
         next.map(|(_, number)| number)
     }
 
-    fn start(&mut self, number: usize, case: Case, trial: u32) -> TrialKey {
+    fn start(&mut self, number: usize, turn: Turn, case: Case) -> TrialKey {
+        let trial = turn.trial + 1;
         let target = self.trials.suite.targets[number].name.clone();
         let key = TrialKey { target, case: case.id.clone(), trial };
         let task = self.tasks.spawn(Arc::clone(&self.trials).make(number, case, trial));
-        self.running.insert(task.id(), (number, key.clone()));
+        self.running.insert(task.id(), Running { lane: number, turn, key: key.clone() });
         self.lanes[number].running += 1;
         if let Some(pool) = self.pool_of(number) {
             pool.running += 1;
@@ -162,26 +187,32 @@ impl Dispatcher {
         ended
     }
 
-    /// Frees the place of a trial. One whose task broke is an error like any other.
+    /// Frees the place of a trial.
     fn settle(&mut self, ended: Result<(Id, Made), JoinError>) -> Option<Made> {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        let (number, key) = self.running.remove(&id)?;
-        self.lanes[number].running -= 1;
-        if let Some(pool) = self.pool_of(number) {
+        let Running { lane, turn, key } = self.running.remove(&id)?;
+        self.lanes[lane].running -= 1;
+        if let Some(pool) = self.pool_of(lane) {
             pool.running -= 1;
         }
-        let broken = match ended {
-            Ok((_, made)) => return Some(made),
-            Err(broken) => broken,
+        let made = match ended {
+            Ok((_, made)) => made,
+            Err(broken) => broke(key, &broken),
         };
-        let message = format!("the trial's task broke: {broken} [EVAL_PARALLEL_EXHAUSTION]");
-        let result = TrialResult {
-            key,
-            status: Status::Error,
-            score: None,
-            checks: Vec::new(),
-            attempt: failed(ErrorKind::Internal, message),
-        };
-        Some(Made { result, written: Ok(()) })
+        self.lanes[lane].lane.ended(turn, made.result.status);
+        Some(made)
     }
+}
+
+/// A trial whose task broke is an error like any other.
+fn broke(key: TrialKey, broken: &JoinError) -> Made {
+    let message = format!("the trial's task broke: {broken} [EVAL_PARALLEL_EXHAUSTION]");
+    let result = TrialResult {
+        key,
+        status: Status::Error,
+        score: None,
+        checks: Vec::new(),
+        attempt: failed(ErrorKind::Internal, message),
+    };
+    Made { result, written: Ok(()) }
 }

@@ -1,6 +1,7 @@
 //! The folder of a run: its name, its files, and names that are safe for paths.
 
 use crate::Error;
+use crate::runfile::{Layout, RunFile};
 use crate::suite::Artifacts;
 use bakeoff_core::{CaseList, RunId, Status, Summary, TrialKey, TrialResult, Verdict};
 use bakeoff_journal::{write_atomic, write_atomic_with};
@@ -17,7 +18,7 @@ pub struct RunFolder {
     /// Where it is.
     pub path: PathBuf,
     /// With one target, cases lie directly in the folder.
-    flat: bool,
+    pub(crate) flat: bool,
 }
 
 /// One line per attempt of a call.
@@ -60,6 +61,15 @@ impl RunFolder {
         }
     }
 
+    /// The folder of an earlier run.
+    pub(crate) fn open(path: &Path, run: &RunFile) -> RunFolder {
+        RunFolder {
+            id: run.run_id.clone(),
+            path: path.to_owned(),
+            flat: run.layout == Layout::Flat,
+        }
+    }
+
     /// Whether cases lie directly in the folder.
     pub(crate) fn is_flat(&self) -> bool {
         self.flat
@@ -81,8 +91,19 @@ impl RunFolder {
     }
 
     /// Writes `run.json`.
-    pub(crate) fn write_run(&self, run: &serde_json::Value) -> Result<(), Error> {
+    pub(crate) fn write_run(&self, run: &RunFile) -> Result<(), Error> {
         write_json(&self.path.join("run.json"), run)
+    }
+
+    /// Removes `summary.json`, which is no longer true once a run goes on.
+    pub(crate) fn remove_summary(&self) -> Result<(), Error> {
+        let path = self.path.join("summary.json");
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::Write { path, source })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes `summary.json`.
@@ -92,12 +113,25 @@ impl RunFolder {
 
     /// The folder of one trial.
     pub fn trial(&self, key: &TrialKey) -> PathBuf {
+        self.case(key).join(format!("trial-{}", key.trial))
+    }
+
+    /// The folder of a trial's case.
+    fn case(&self, key: &TrialKey) -> PathBuf {
         let parent = if self.flat {
             self.path.clone()
         } else {
             self.path.join(safe_name(key.target.as_str()))
         };
-        parent.join(safe_name(key.case.as_str())).join(format!("trial-{}", key.trial))
+        parent.join(safe_name(key.case.as_str()))
+    }
+
+    /// Writes what is said of a trial's case.
+    pub(crate) fn write_case(&self, key: &TrialKey, case: &impl Serialize) -> Result<(), Error> {
+        let folder = self.case(key);
+        fs::create_dir_all(&folder)
+            .map_err(|source| Error::Write { path: folder.clone(), source })?;
+        write_json(&folder.join("aggregated.json"), case)
     }
 
     /// Where programs run; removed at the end.

@@ -106,9 +106,8 @@ impl Lane {
         loop {
             let Reverse(position) = *self.ready.peek()?;
             let turn = self.turn_of(position);
-            let case = self.cases[turn.case];
             // What was made or decided meanwhile is passed over.
-            if turn.trial >= case.next && self.may_start(turn) {
+            if self.is_missing(turn) && self.may_start(turn) {
                 return Some(position);
             }
             self.ready.pop();
@@ -192,6 +191,11 @@ impl Lane {
                 (turn.trial, place)
             }));
         }
+    }
+
+    fn is_missing(&self, turn: Turn) -> bool {
+        let place = turn.case * self.rules.case.trials() as usize + turn.trial as usize;
+        self.marks.get(place) == Some(&Mark::Missing)
     }
 
     fn may_start(&self, turn: Turn) -> bool {
@@ -290,8 +294,7 @@ mod tests {
     #[test]
     fn a_target_with_too_many_errors_is_given_up() {
         let errors = |cases: usize, errors: usize, rate: f64| {
-            let rules =
-                LaneRules { max_error_rate: rate, ..rules(1, "1", EarlyStop::Off) };
+            let rules = LaneRules { max_error_rate: rate, ..rules(1, "1", EarlyStop::Off) };
             let mut lane = Lane::new(rules, cases);
             for number in 0..errors + 1 {
                 let turn = lane.take()?;

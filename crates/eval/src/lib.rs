@@ -7,6 +7,8 @@
 mod aggregate;
 mod attempt;
 mod case;
+mod casefile;
+mod choice;
 mod dispatch;
 mod estimate;
 mod folder;
@@ -16,7 +18,10 @@ mod limited;
 mod list;
 mod problem;
 mod record;
+mod resume;
 mod run;
+mod runfile;
+mod stopping;
 mod stored;
 mod suite;
 mod template;
@@ -30,10 +35,12 @@ pub use folder::RunFolder;
 pub use list::{RunState, StoredRun, list};
 pub use problem::{Place, Problem};
 pub use run::{Finished, Run, RunConfig, Stopper};
+pub use runfile::{CasesRecord, ChosenRecord, Layout, RunFile, SuiteRecord};
+pub use stopping::EarlyStop;
 pub use stored::{Entries, Traced, find_run, http_log, limit_log};
 pub use suite::{
-    Artifacts, CacheScope, CheckSpec, ModelTarget, ProgramTarget, SUITE_FILE_NAME, Settings, Suite,
-    Target, TargetKind, schema, suite_models,
+    Artifacts, Budget, CacheScope, CheckSpec, ModelTarget, ProgramTarget, SUITE_FILE_NAME,
+    Settings, Suite, Target, TargetKind, schema, suite_models,
 };
 pub use template::Template;
 pub use traffic::LiveHttp;

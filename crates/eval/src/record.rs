@@ -1,16 +1,11 @@
 //! What is written of a run while it goes on.
 
 use crate::Error;
-use crate::aggregate::{Aggregate, Measure};
-use crate::folder::RunFolder;
-use crate::run::RunConfig;
-use crate::suite::{Suite, Target, TargetKind, describe_limits};
+use crate::aggregate::Aggregate;
+use crate::casefile::CaseFiles;
 use crate::trial::Made;
-use bakeoff_core::{Event, SCHEMA_VERSION};
+use bakeoff_core::{Event, NanoDollars};
 use bakeoff_journal::Journal;
-use bakeoff_stats::Threshold;
-use jiff::Timestamp;
-use serde_json::json;
 
 /// Whoever wants to know what happens.
 pub(crate) type Listener<'a> = &'a mut (dyn FnMut(&Event) + Send);
@@ -20,22 +15,40 @@ pub(crate) type Listener<'a> = &'a mut (dyn FnMut(&Event) + Send);
 pub(crate) struct Record<'a> {
     journal: Journal,
     aggregate: Aggregate,
+    files: CaseFiles,
     listener: Listener<'a>,
 }
 
 impl<'a> Record<'a> {
     pub(crate) fn new(
-        folder: &RunFolder,
-        measure: Measure,
+        journal: Journal,
+        aggregate: Aggregate,
+        files: CaseFiles,
         listener: Listener<'a>,
-    ) -> Result<Record<'a>, Error> {
-        let journal = Journal::create(&folder.journal())?;
-        Ok(Record { journal, aggregate: Aggregate::new(measure), listener })
+    ) -> Record<'a> {
+        Record { journal, aggregate, files, listener }
+    }
+
+    /// Money and tokens so far.
+    pub(crate) fn spent(&self) -> (NanoDollars, u64) {
+        self.aggregate.spent()
     }
 
     /// What is of interest only while it happens.
     pub(crate) fn tell(&mut self, event: &Event) {
         (self.listener)(event);
+    }
+
+    /// What happens within a trial. Programs that were started are journaled: should this process
+    /// die, the next one ends them.
+    pub(crate) fn told(&mut self, event: &Event) -> Result<(), Error> {
+        match event {
+            Event::ProgramStarted { .. } => self.event(event),
+            _ => {
+                self.tell(event);
+                Ok(())
+            }
+        }
     }
 
     pub(crate) fn event(&mut self, event: &Event) -> Result<(), Error> {
@@ -64,6 +77,7 @@ impl<'a> Record<'a> {
         for event in &events {
             if let Event::TrialFinished { result } = event {
                 self.aggregate.add(result);
+                self.files.add(result);
             }
             self.tell(event);
         }
@@ -71,64 +85,8 @@ impl<'a> Record<'a> {
     }
 
     /// Forces everything to disk and hands over what was counted.
-    pub(crate) fn finish(self) -> Result<Aggregate, Error> {
+    pub(crate) fn finish(self) -> Result<(Aggregate, CaseFiles), Error> {
         self.journal.finish()?;
-        Ok(self.aggregate)
+        Ok((self.aggregate, self.files))
     }
-}
-
-/// The contents of `run.json`. Nothing here can hold a secret: keys and headers are left out.
-pub(crate) fn describe(
-    suite: &Suite,
-    config: &RunConfig,
-    measure: &Measure,
-    folder: &RunFolder,
-    now: Timestamp,
-) -> serde_json::Value {
-    json!({
-        "schema_version": SCHEMA_VERSION,
-        "run_id": folder.id,
-        "bakeoff_version": env!("CARGO_PKG_VERSION"),
-        "started_at": now.to_string(),
-        "arguments": config.arguments,
-        "seed": config.seed,
-        "layout": if folder.is_flat() { "flat" } else { "by_target" },
-        "suite": {
-            "name": suite.name,
-            "path": suite.path.display().to_string(),
-            "digest": suite.digest,
-            "trials": measure.trials,
-            "threshold": measure.threshold.as_f64(),
-            "suite_threshold": measure.suite_threshold.map(Threshold::as_f64),
-            "parallel": suite.settings.parallel,
-            "timeout_seconds": suite.settings.timeout.as_secs_f64(),
-            "cases": {
-                "path": suite.cases.path().display().to_string(),
-                "digest": suite.survey.digest,
-                "chosen": measure.cases.len(),
-            },
-            "targets": suite.targets.iter().map(describe_target).collect::<Vec<_>>(),
-            "checks": suite.checks.iter().map(|check| &check.id).collect::<Vec<_>>(),
-        },
-    })
-}
-
-fn describe_target(target: &Target) -> serde_json::Value {
-    let mut value = json!({
-        "name": target.name,
-        "gate": target.gate,
-        "prompt": target.prompt.source(),
-    });
-    match &target.kind {
-        TargetKind::Model(model) => {
-            value["model"] = json!(model.label);
-            value["system"] = json!(model.system.as_ref().map(|system| system.source()));
-            value["limits"] = describe_limits(&model.model.limits());
-        }
-        TargetKind::Program(program) => {
-            let words: Vec<_> = program.command.iter().map(|word| word.to_string_lossy()).collect();
-            value["command"] = json!(words);
-        }
-    }
-    value
 }

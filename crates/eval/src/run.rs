@@ -1,25 +1,30 @@
 //! A suite and a command line, put together and carried out.
 
 use crate::Error;
-use crate::aggregate::Measure;
+use crate::aggregate::{Aggregate, Measure};
+use crate::casefile::CaseFiles;
+use crate::choice::{Chosen, Filter, choose};
 use crate::dispatch::Dispatcher;
+use crate::estimate::estimate;
 use crate::folder::RunFolder;
-use crate::lane::Filter;
+use crate::lane::{Ended, LaneRules};
 use crate::limited::{different_limits, limited};
 use crate::problem::suggest;
-use crate::record::{Record, describe};
-use crate::suite::{CacheScope, MOST_TRIALS, Suite, TargetKind};
+use crate::record::Record;
+use crate::resume;
+use crate::runfile::RunFile;
+use crate::suite::{Budget, CacheScope, MOST_TRIALS, Suite, TargetKind};
 use crate::traffic::{LiveHttp, Traffic};
 use crate::trial::Trials;
 use bakeoff_core::{
-    CaseIds, Event, ExitCode, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Summary, TargetName,
-    TrialKey, Verdict,
+    Event, ExitCode, NanoDollars, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Summary, TargetName,
+    TrialKey, Usage, Verdict,
 };
+use bakeoff_journal::Journal;
 use bakeoff_llm::{Cache, Client, ClientConfig, Memory, PROVIDERS, Transport};
 use bakeoff_pace::{LimitOverrides, Pools, RetryPolicy, RunTag};
 use bakeoff_stats::Threshold;
 use jiff::Timestamp;
-use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,14 +39,20 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 /// How often pools are looked at.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// Retries that may wait to be shown.
-const RETRIES_SHOWN: usize = 256;
+/// Events of trials that may wait to be written or shown.
+const EVENTS_WAITING: usize = 256;
 
 /// What the command line adds to a suite.
 #[derive(Debug, Default)]
 pub struct RunConfig {
     /// The folder of all runs.
     pub out: PathBuf,
+    /// The folder of a run to go on with, instead of a new one.
+    pub resume: Option<PathBuf>,
+    /// A run that goes on may get more trials, cases or targets.
+    pub extend: bool,
+    /// Instead of the suite's budget, where something is given.
+    pub budget: Budget,
     /// Instead of the suite's trials.
     pub trials: Option<u32>,
     /// Instead of the suite's threshold.
@@ -113,7 +124,18 @@ pub struct Run {
     suite: Arc<Suite>,
     config: RunConfig,
     measure: Measure,
-    filter: Arc<Filter>,
+    chosen: Arc<Chosen>,
+}
+
+/// A run's folder, and what is known of it already.
+struct Opened {
+    folder: RunFolder,
+    journal: Journal,
+    aggregate: Aggregate,
+    files: CaseFiles,
+    started_at: String,
+    /// Trials that need not be made again; absent for a new run.
+    done: Option<u64>,
 }
 
 impl Run {
@@ -150,7 +172,15 @@ impl Run {
             ids: config.cases.iter().cloned().collect(),
             tags: config.tags.iter().cloned().collect(),
         };
-        let cases = chosen(&suite, &filter)?;
+        let chosen = choose(&suite, &filter)?;
+        suite.settings.budget = Budget {
+            cost: config.budget.cost.or(suite.settings.budget.cost),
+            tokens: config.budget.tokens.or(suite.settings.budget.tokens),
+            time: config.budget.time.or(suite.settings.budget.time),
+        };
+        if suite.settings.budget.cost.is_some() {
+            needs_prices(&suite)?;
+        }
         let gate = config.suite_threshold.or(config.ci.then_some(suite.settings.threshold));
         let measure = Measure {
             targets: suite
@@ -158,12 +188,15 @@ impl Run {
                 .iter()
                 .map(|target| (target.name.clone(), target.gate))
                 .collect(),
-            cases,
+            cases: Arc::clone(&chosen.ids),
             trials: suite.settings.trials,
             threshold: suite.settings.threshold,
             suite_threshold: gate,
+            early_stop: suite.settings.early_stop,
+            alpha: suite.settings.alpha,
+            seed: config.seed,
         };
-        Ok(Run { suite: Arc::new(suite), config, measure, filter: Arc::new(filter) })
+        Ok(Run { suite: Arc::new(suite), config, measure, chosen: Arc::new(chosen) })
     }
 
     /// What will be done.
@@ -191,26 +224,21 @@ impl Run {
         stopper: &Stopper,
         listen: &mut (dyn FnMut(&Event) + Send),
     ) -> Result<Finished, Error> {
-        let now = Timestamp::now();
         let started = Instant::now();
-        let flat = self.suite.targets.len() == 1;
-        let folder = RunFolder::create(&self.config.out, &self.suite.name, now, flat)?;
-        folder.write_run(&describe(&self.suite, &self.config, &self.measure, &folder, now))?;
-        let mut record = Record::new(&folder, self.measure.clone(), listen)?;
-        record.event(&Event::RunStarted {
-            schema_version: SCHEMA_VERSION,
-            run_id: folder.id.clone(),
-            plan: self.plan(),
+        let Opened { folder, journal, aggregate, files, started_at, done } = self.open()?;
+        let judged: Vec<_> = aggregate.judged().collect();
+        let mut record = Record::new(journal, aggregate, files, listen);
+        let (schema_version, run_id, plan) = (SCHEMA_VERSION, folder.id.clone(), self.plan());
+        record.event(&match done {
+            None => Event::RunStarted { schema_version, run_id, plan },
+            Some(done) => Event::RunResumed { schema_version, run_id, plan, done },
         })?;
-        let mut traffic = Traffic::create(&folder)?;
+        let mut traffic = Traffic::open(&folder)?;
         let (client, redactor, cache_problem) = self.client(&folder, &traffic);
-        if let Some(message) = cache_problem {
-            record.event(&Event::Warning { code: "CACHE_UNAVAILABLE".to_owned(), message })?;
+        for warning in self.warnings(cache_problem, done.unwrap_or_default()) {
+            record.event(&warning)?;
         }
-        for message in different_limits(&self.suite.targets) {
-            record.event(&Event::Warning { code: "PACE_LIMITS_DIFFER".to_owned(), message })?;
-        }
-        let (retries, mut told_retries) = mpsc::channel(RETRIES_SHOWN);
+        let (events, mut told) = mpsc::channel(EVENTS_WAITING);
         let trials = Arc::new(Trials {
             suite: Arc::clone(&self.suite),
             run: RunTag(RUNS.fetch_add(1, Ordering::Relaxed)),
@@ -219,17 +247,22 @@ impl Run {
             folder: folder.clone(),
             stop: stopper.stop.clone(),
             abort: stopper.abort.clone(),
-            retries,
+            events,
         });
-        let mut dispatcher = Dispatcher::new(&self.suite, &self.filter, Arc::clone(&trials))
+        let rules = self.rules();
+        let chosen = Arc::clone(&self.chosen);
+        let mut dispatcher = Dispatcher::new(&self.suite, chosen, &rules, Arc::clone(&trials))
             .map_err(Error::Cases)?;
+        dispatcher.recall(judged);
         let client = &trials.client;
         let mut watch = tokio::time::interval_at(started + WATCH, WATCH);
         watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // After the first problem nothing starts, but what is under way is paid for and kept.
         let mut problem = Ok(());
+        let mut used_up = None;
         loop {
-            if problem.is_ok() && !stopper.stop.is_cancelled() {
+            used_up = used_up.or_else(|| self.used_up(record.spent(), started.elapsed()));
+            if problem.is_ok() && used_up.is_none() && !stopper.stop.is_cancelled() {
                 let started =
                     |key: &TrialKey| record.tell(&Event::TrialStarted { key: key.clone() });
                 problem = dispatcher.start_what_fits(started).map_err(Error::Cases);
@@ -239,7 +272,7 @@ impl Run {
             }
             tokio::select! {
                 ended = dispatcher.ended() => problem = problem.and(record.trials(ended)),
-                Some(retry) = told_retries.recv() => record.tell(&retry),
+                Some(event) = told.recv() => problem = problem.and(record.told(&event)),
                 _ = watch.tick() => {
                     traffic.changes(client).iter().for_each(|event| record.tell(event));
                     Traffic::pools(client).iter().for_each(|event| record.tell(event));
@@ -247,36 +280,127 @@ impl Run {
                 }
             }
         }
-        while let Ok(retry) = told_retries.try_recv() {
-            record.tell(&retry);
+        while let Ok(event) = told.try_recv() {
+            problem = problem.and(record.told(&event));
         }
         traffic.changes(client).iter().for_each(|event| record.tell(event));
         let (connection_limit_history, warnings) = traffic.finish();
         warnings.iter().chain(&self.remember(client)).for_each(|event| record.tell(event));
+        used_up.iter().chain(&given_up(&dispatcher)).for_each(|event| record.tell(event));
         // Connections and buffers go first: the summary of a large suite needs their room.
         drop((dispatcher, trials));
-        let aggregate = record.finish();
-        // An empty folder is all that is ever left of it.
-        let _ = std::fs::remove_dir_all(folder.work());
+        let finished = record.finish();
+        resume::sweep(&folder.work());
         // Without all its results a run has no verdict, and so no summary.
         problem?;
-        let aggregate = aggregate?;
+        let (aggregate, files) = finished?;
         let stats = RunStats {
-            started_at: now.to_string(),
+            started_at,
             elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             connection_limit_history,
             ..RunStats::default()
         };
         let summary = aggregate.summary(&folder.id, &self.suite.name, stats);
+        files.write(&folder, &summary)?;
         folder.write_summary(&summary)?;
-        let incomplete = summary.targets.iter().any(|target| target.counted < target.total_trials);
+        let is_incomplete = summary
+            .targets
+            .iter()
+            .any(|target| target.counted + target.saved < target.total_trials);
         let exit_code = match summary.verdict {
-            _ if incomplete && stopper.stop.is_cancelled() => ExitCode::Interrupted,
+            _ if is_incomplete && stopper.stop.is_cancelled() => ExitCode::Interrupted,
             Verdict::Passed => ExitCode::Passed,
             Verdict::Failed => ExitCode::Failed,
             Verdict::Inconclusive => ExitCode::Inconclusive,
         };
         Ok(Finished { folder, summary, exit_code })
+    }
+
+    /// Makes the run's folder, or takes up an earlier one.
+    fn open(&self) -> Result<Opened, Error> {
+        let mut aggregate = Aggregate::new(self.measure.clone());
+        let mut files = CaseFiles::new(self.suite.settings.artifacts);
+        let Some(path) = &self.config.resume else {
+            let now = Timestamp::now();
+            let flat = self.suite.targets.len() == 1;
+            let folder = RunFolder::create(&self.config.out, &self.suite.name, now, flat)?;
+            let started_at = now.to_string();
+            folder.write_run(&self.file(&folder, started_at.clone()))?;
+            let journal = Journal::create(&folder.journal())?;
+            return Ok(Opened { folder, journal, aggregate, files, started_at, done: None });
+        };
+        let then = RunFile::read(path)?;
+        let folder = RunFolder::open(path, &then);
+        let flat = self.suite.targets.len() == 1;
+        let now = self.file(&RunFolder { flat, ..folder.clone() }, then.started_at.clone());
+        resume::agree(&then, &now, &self.suite, self.config.extend)?;
+        // From here on the run is ours alone.
+        let journal = Journal::reopen(&folder.journal())?;
+        let left_behind = resume::recall(&folder, &mut aggregate, &mut files)?;
+        resume::end_left_behind(&folder.id, &left_behind);
+        resume::sweep(&folder.work());
+        folder.remove_summary()?;
+        folder.write_run(&RunFile { layout: then.layout, ..now })?;
+        let done = aggregate.judged().count() as u64;
+        let started_at = then.started_at;
+        Ok(Opened { folder, journal, aggregate, files, started_at, done: Some(done) })
+    }
+
+    fn file(&self, folder: &RunFolder, started_at: String) -> RunFile {
+        RunFile::new(&self.suite, &self.config, &self.measure, folder, started_at)
+    }
+
+    /// When trials are started.
+    fn rules(&self) -> LaneRules {
+        let settings = &self.suite.settings;
+        LaneRules {
+            case: Arc::new(self.measure.case_rule()),
+            target: Arc::new(self.measure.target_rule()),
+            lookahead: settings.lookahead,
+            max_error_rate: settings.max_error_rate,
+        }
+    }
+
+    /// What people should know before the first call.
+    fn warnings(&self, cache_problem: Option<String>, done: u64) -> Vec<Event> {
+        let warning =
+            |code: &str, message: String| Event::Warning { code: code.to_owned(), message };
+        let mut warnings: Vec<Event> =
+            cache_problem.into_iter().map(|why| warning("CACHE_UNAVAILABLE", why)).collect();
+        let differ = different_limits(&self.suite.targets);
+        warnings.extend(differ.into_iter().map(|what| warning("PACE_LIMITS_DIFFER", what)));
+        let total = self.plan().total.saturating_sub(done);
+        if total >= self.suite.settings.cost_warning {
+            let whole = estimate(&self.suite);
+            // The estimate is for the whole suite, and some of it may not be wanted.
+            let share = total as f64 / whole.total_trials().max(1) as f64;
+            let cost = NanoDollars((whole.total_cost().0 as f64 * share).round() as i64);
+            let unpriced = whole.targets.iter().filter(|target| target.cost.is_none()).count();
+            let money = match (cost.is_zero(), unpriced) {
+                (true, _) => "what they cost is not known".to_owned(),
+                (false, 0) => format!("about {cost}"),
+                (false, _) => format!("about {cost}, and more for targets without a price"),
+            };
+            warnings.push(warning("EVAL_COST_WARNING", format!("{total} trials: {money}")));
+        }
+        warnings
+    }
+
+    /// Says which budget is used up.
+    fn used_up(&self, (cost, tokens): (NanoDollars, u64), time: Duration) -> Option<Event> {
+        let Budget { cost: most_cost, tokens: most_tokens, time: most_time } =
+            self.suite.settings.budget;
+        let what = if most_cost.is_some_and(|most| cost >= most) {
+            format!("{cost} of {} are spent", most_cost.unwrap_or_default())
+        } else if most_tokens.is_some_and(|most| tokens >= most) {
+            format!("{tokens} of {} tokens are used", most_tokens.unwrap_or_default())
+        } else if most_time.is_some_and(|most| time >= most) {
+            format!("{} s have passed", most_time.unwrap_or_default().as_secs_f64())
+        } else {
+            return None;
+        };
+        let message = format!("no new trial was started: {what}");
+        Some(Event::Warning { code: "EVAL_BUDGET_USED_UP".to_owned(), message })
     }
 
     /// The client, and why it has no cache although it should.
@@ -335,50 +459,36 @@ impl Run {
     }
 }
 
-/// Ids of the cases that are wanted.
-fn chosen(suite: &Suite, filter: &Filter) -> Result<Arc<CaseIds>, Error> {
-    if filter.ids.is_empty() && filter.tags.is_empty() {
-        return Ok(Arc::clone(&suite.survey.ids));
+/// A budget of money cannot be kept where prices are not known.
+fn needs_prices(suite: &Suite) -> Result<(), Error> {
+    let call = Usage { input: 1, output: 1, ..Usage::default() };
+    let unpriced = suite.targets.iter().find_map(|target| match &target.kind {
+        TargetKind::Model(model) if model.model.cost(&call).is_none() => Some(model.label.clone()),
+        _ => None,
+    });
+    match unpriced {
+        None => Ok(()),
+        Some(model) => Err(Error::Usage {
+            code: None,
+            message: format!("the price of `{model}` is not known, so no budget of money can be kept"),
+            hint: Some(
+                "give its table under [models] `prices = { input = …, output = … }` in dollars per million tokens"
+                    .to_owned(),
+            ),
+        }),
     }
-    let mut unseen: BTreeSet<&str> =
-        filter.ids.iter().chain(&filter.tags).map(String::as_str).collect();
-    let mut tags: BTreeSet<String> = BTreeSet::new();
-    let mut chosen = Vec::new();
-    for case in suite.cases.iter() {
-        let case = case.map_err(Error::Cases)?;
-        if filter.ids.contains(case.id.as_str()) {
-            unseen.remove(case.id.as_str());
-        }
-        for tag in &case.tags {
-            if filter.tags.contains(tag) {
-                unseen.remove(tag.as_str());
-            }
-        }
-        if filter.wants(&case) {
-            chosen.push(case.id);
-        }
-        tags.extend(case.tags);
-    }
-    let usage = |message, hint| Err(Error::Usage { code: None, message, hint });
-    let missing = |wanted: &HashSet<String>| {
-        let mut missing: Vec<String> =
-            wanted.iter().filter(|word| unseen.contains(word.as_str())).cloned().collect();
-        missing.sort();
-        missing
-    };
-    let (ids, absent) = (missing(&filter.ids), missing(&filter.tags));
-    if let Some(first) = ids.first() {
-        // A list of a thousand ids is no hint.
-        let hint =
-            suggest(first, suite.survey.ids.iter().take(1000)).filter(|hint| hint.len() < 200);
-        return usage(format!("there is no case `{}`", ids.join("`, no case `")), hint);
-    }
-    if let Some(first) = absent.first() {
-        let hint = suggest(first, tags.iter().map(String::as_str));
-        return usage(format!("no case has the tag `{}`", absent.join("`, none the tag `")), hint);
-    }
-    if chosen.is_empty() {
-        return usage("no case has both the id and the tag".to_owned(), None);
-    }
-    Ok(Arc::new(chosen.into_iter().collect()))
+}
+
+/// Says which targets were given up.
+fn given_up(dispatcher: &Dispatcher) -> Vec<Event> {
+    dispatcher
+        .ended_early()
+        .filter(|(_, why)| *why == Ended::GivenUp)
+        .map(|(target, _)| Event::Warning {
+            code: "EVAL_TOO_MANY_ERRORS".to_owned(),
+            message: format!(
+                "`{target}` was given up: too many of its trials errored (`max_error_rate`)"
+            ),
+        })
+        .collect()
 }

@@ -5,11 +5,13 @@
 
 use bakeoff_stats::{Boundaries, Decision, Risk, Threshold};
 use rand::SeedableRng;
-use rand::seq::SliceRandom;
 use rand::rngs::ChaCha8Rng;
+use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
 
 /// When a case is stopped before its last trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EarlyStop {
     /// Never.
     Off,
@@ -314,7 +316,7 @@ mod tests {
         let rule = rule(10, "0.7", EarlyStop::Confident);
         assert_eq!(read(&rule, "pppppp...."), (Decision::Passed, Some(6)));
         assert_eq!(read(&rule, "ppppp....."), (Decision::Open, None));
-        assert_eq!(read(&rule, "epppppp..."), (Decision::Passed, None));
+        assert_eq!(read(&rule, "epppppp..."), (Decision::Open, None));
         assert_eq!(read(&rule, "eppppppp.."), (Decision::Passed, Some(8)));
         assert_eq!(read(&rule, "fff......."), (Decision::Failed, Some(3)));
     }

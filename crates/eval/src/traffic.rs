@@ -9,7 +9,7 @@ use bakeoff_pace::{PoolChange, Snapshot};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,9 +36,14 @@ struct Writer {
 }
 
 impl Lines {
-    fn create(path: &Path) -> Result<Lines, Error> {
-        let file = File::create_new(path)
-            .map_err(|source| Error::Write { path: path.to_owned(), source })?;
+    /// Makes a new file, or goes on with one.
+    fn open(path: &Path) -> Result<Lines, Error> {
+        let open = || {
+            let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+            bakeoff_journal::cut_torn_line(&file)?;
+            Ok(file)
+        };
+        let file = open().map_err(|source| Error::Write { path: path.to_owned(), source })?;
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok(Lines { path: path.to_owned(), writer: Mutex::new(Writer { file, problem: None }) })
     }
@@ -82,10 +87,10 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    pub(crate) fn create(folder: &RunFolder) -> Result<Traffic, Error> {
+    pub(crate) fn open(folder: &RunFolder) -> Result<Traffic, Error> {
         Ok(Traffic {
-            http: Arc::new(Lines::create(&folder.http())?),
-            limits: Lines::create(&folder.limits())?,
+            http: Arc::new(Lines::open(&folder.http())?),
+            limits: Lines::open(&folder.limits())?,
             history: BTreeMap::new(),
             stopped: HashSet::new(),
         })

@@ -28,8 +28,9 @@ pub(crate) struct Trials {
     pub(crate) stop: CancellationToken,
     /// Ends the trials that are under way.
     pub(crate) abort: CancellationToken,
-    /// Retries, for whoever watches. Bounded: when it is full, nobody needs one more line.
-    pub(crate) retries: mpsc::Sender<Event>,
+    /// What happens within trials. Bounded: when it is full, nobody needs one more retry, and a
+    /// program that was started is worth waiting for.
+    pub(crate) events: mpsc::Sender<Event>,
 }
 
 /// A trial that was made. Its result stands even when its files could not be written.

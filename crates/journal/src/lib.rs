@@ -9,7 +9,7 @@ mod writer;
 
 pub use atomic::{write_atomic, write_atomic_with};
 pub use reader::{Lines, read};
-pub use writer::Journal;
+pub use writer::{Journal, cut_torn_line};
 
 use std::path::PathBuf;
 
@@ -35,6 +35,12 @@ pub enum Error {
         line: u64,
         /// What is wrong with it.
         reason: String,
+    },
+    /// Another process writes it.
+    #[error("{} is being written by another process", path.display())]
+    Locked {
+        /// Which file.
+        path: PathBuf,
     },
     /// A value has no JSON form.
     #[error("cannot write an entry for {}", path.display())]

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use serde::Serialize;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -29,8 +29,37 @@ pub struct Journal {
 impl Journal {
     /// Starts a new journal; the file must not exist yet.
     pub fn create(path: &Path) -> Result<Journal, Error> {
-        let error = |source| Error::Io { action: "create", path: path.to_owned(), source };
-        let file = OpenOptions::new().append(true).create_new(true).open(path).map_err(error)?;
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .open(path)
+            .map_err(|source| Error::Io { action: "create", path: path.to_owned(), source })?;
+        Journal::on(file, path)
+    }
+
+    /// Goes on with a journal. A last line without its end, which a killed process leaves behind, is
+    /// cut off.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] while another process writes it.
+    pub fn reopen(path: &Path) -> Result<Journal, Error> {
+        let error = |source| Error::Io { action: "open", path: path.to_owned(), source };
+        let file = OpenOptions::new().read(true).append(true).open(path).map_err(error)?;
+        let journal = Journal::on(file, path)?;
+        cut_torn_line(&journal.file).map_err(error)?;
+        Ok(journal)
+    }
+
+    fn on(file: File, path: &Path) -> Result<Journal, Error> {
+        let error = |source| Error::Io { action: "open", path: path.to_owned(), source };
+        match file.try_lock() {
+            // Where files cannot be locked, nobody can hold one.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::Locked { path: path.to_owned() });
+            }
+        }
         let duplicate = file.try_clone().map_err(error)?;
         let (stop, stopped) = mpsc::channel::<()>();
         let syncing = std::thread::Builder::new()
@@ -77,6 +106,29 @@ impl Journal {
     fn error(&self, action: &'static str, source: std::io::Error) -> Error {
         Error::Io { action, path: self.path.clone(), source }
     }
+}
+
+/// Cuts off a last line without its end, which a killed process leaves behind.
+pub fn cut_torn_line(file: &File) -> std::io::Result<()> {
+    file.set_len(end_of_last_line(file)?)
+}
+
+/// How long a file is without the line that was being written when its process died.
+fn end_of_last_line(file: &File) -> std::io::Result<u64> {
+    use std::os::unix::fs::FileExt;
+    const STEP: u64 = 1 << 16;
+    let mut end = file.metadata()?.len();
+    let mut buffer = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(STEP);
+        buffer.resize((end - start) as usize, 0);
+        file.read_exact_at(&mut buffer, start)?;
+        if let Some(newline) = buffer.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + newline as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
 }
 
 /// Syncs every interval and once at the end. A thread of its own, because a busy disk can take

@@ -64,3 +64,31 @@ proptest! {
         prop_assert_eq!(entries(&path).unwrap(), &lines[..whole]);
     }
 }
+
+#[test]
+fn a_journal_goes_on_after_its_last_whole_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.jsonl");
+    let long = "x".repeat(200_000);
+    for torn in ["", "{\"torn\": 1", long.as_str()] {
+        std::fs::write(&path, format!("1\n2\n{torn}")).unwrap();
+        let mut journal = Journal::reopen(&path).unwrap();
+        journal.push(&3).unwrap();
+        journal.finish().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
+    }
+    std::fs::write(&path, "torn").unwrap();
+    Journal::reopen(&path).unwrap().finish().unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+}
+
+#[test]
+fn two_cannot_write_one_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.jsonl");
+    let journal = Journal::create(&path).unwrap();
+    let refused = Journal::reopen(&path).unwrap_err();
+    assert!(matches!(refused, bakeoff_journal::Error::Locked { .. }), "{refused}");
+    journal.finish().unwrap();
+    Journal::reopen(&path).unwrap().finish().unwrap();
+}

@@ -45,7 +45,7 @@ pub use paired::{Paired, differences};
 pub use passk::{Chance, pass_at_k, pass_hat_k};
 pub use power::{Split, binary_cases_needed, cases_needed, detectable_difference, power};
 pub use prefix::{Counts, Outcome, Prefix};
-pub use quantile::{Quantile, quantile};
+pub use quantile::{Quantile, quantile, quantile_rank};
 pub use rate::{Interval, clopper_pearson, jeffreys, wilson};
 pub use threshold::{Decision, Threshold, ThresholdError};
 

@@ -26,9 +26,18 @@ pub fn quantile(values: &[f64], share: f64) -> Option<Quantile> {
     let count = values.len() as u64;
     let at = |rank: u64| sorted.get(usize::try_from(rank).ok()?.checked_sub(1)?).copied();
     let (low, high) = ranks(count, share);
+    Some(Quantile {
+        value: at(quantile_rank(count, share))?,
+        low: low.and_then(at),
+        high: high.and_then(at),
+    })
+}
+
+/// Which of `count` values in ascending order, from 1, is the `share` quantile. Nothing is
+/// interpolated.
+pub fn quantile_rank(count: u64, share: f64) -> u64 {
     // 0.07 of 100 is 7, though floating point says a little more.
-    let rank = (share * count as f64 - 1e-9).ceil().max(1.0) as u64;
-    Some(Quantile { value: at(rank)?, low: low.and_then(at), high: high.and_then(at) })
+    (share * count as f64 - 1e-9).ceil().max(1.0) as u64
 }
 
 /// The ranks, from 1, whose values bound the quantile.

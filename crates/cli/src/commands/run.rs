@@ -5,25 +5,40 @@ use crate::printer::{Printer, chain, count};
 use crate::progress::{Progress, Voice};
 use crate::{limits, problems, settings};
 use bakeoff_core::{Event, ExitCode, Verdict};
-use bakeoff_eval::{Error, Finished, LiveHttp, Run, RunConfig, Stopper, Suite};
+use bakeoff_eval::{
+    Budget, Error, Finished, LiveHttp, Run, RunConfig, RunFile, Stopper, Suite, find_run,
+};
 use bakeoff_pace::LimitOverrides;
 use bakeoff_report::{Failures, http_line, summary_table};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// Failures shown at the end; the rest is in the run's folder.
 const FAILURES_SHOWN: usize = 10;
 
-pub(crate) fn run(arguments: RunArguments) -> ExitCode {
+pub(crate) fn run(mut arguments: RunArguments) -> ExitCode {
     let printer = Printer::new(arguments.quiet);
     settings::raise_file_limit();
-    let suite = match Suite::load_targets(&arguments.suite, &arguments.targets, &settings::variable)
-    {
+    let earlier = match earlier(&arguments) {
+        Ok(earlier) => earlier,
+        Err(error) => return failed(&error, &printer),
+    };
+    if let Some((_, file)) = &earlier {
+        go_on_with(file, &mut arguments);
+    }
+    let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
+    let suite = match Suite::load_targets(&path, &arguments.targets, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {
             problems::show(&found, &printer);
             return ExitCode::Usage;
         }
     };
+    if let Some((_, file)) = &earlier {
+        // A larger number in the suite is what an extension may be about.
+        let trials = if arguments.extend { suite.settings.trials } else { 0 };
+        arguments.trials = arguments.trials.or(Some(trials.max(file.suite.trials)));
+    }
     let limits = match limits::overrides(&arguments.limits) {
         Ok(limits) => limits,
         Err(refused) => {
@@ -38,7 +53,9 @@ pub(crate) fn run(arguments: RunArguments) -> ExitCode {
         hidden: json || printer.quiet,
         voice: Arc::default(),
     };
-    let run = match Run::new(suite, config(arguments, limits, &show)) {
+    let resume = earlier.map(|(path, _)| path);
+    let config = RunConfig { resume, ..config(arguments, limits, &show) };
+    let run = match Run::new(suite, config) {
         Ok(run) => run,
         Err(error) => return failed(&error, &printer),
     };
@@ -67,6 +84,30 @@ pub(crate) fn run(arguments: RunArguments) -> ExitCode {
     printer.settle(code)
 }
 
+/// The run to go on with.
+fn earlier(arguments: &RunArguments) -> Result<Option<(PathBuf, RunFile)>, Error> {
+    let Some(wanted) = &arguments.resume else { return Ok(None) };
+    let path = find_run(&arguments.out, wanted)?;
+    let file = RunFile::read(&path)?;
+    Ok(Some((path, file)))
+}
+
+/// What is not said anew is as it was.
+fn go_on_with(file: &RunFile, arguments: &mut RunArguments) {
+    let keep = |said: &mut Vec<String>, stored: &[String]| {
+        if said.is_empty() {
+            *said = stored.to_vec();
+        }
+    };
+    arguments.suite.get_or_insert_with(|| file.suite.path.clone());
+    arguments.threshold.get_or_insert_with(|| file.threshold());
+    arguments.suite_threshold = arguments.suite_threshold.or_else(|| file.suite_threshold());
+    arguments.seed.get_or_insert(file.seed);
+    keep(&mut arguments.targets, &file.suite.chosen.targets);
+    keep(&mut arguments.cases, &file.suite.chosen.cases);
+    keep(&mut arguments.tags, &file.suite.chosen.tags);
+}
+
 /// How a run is shown.
 struct Show {
     json: bool,
@@ -86,6 +127,13 @@ fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunCo
     let is_live = arguments.log_level == LogLevel::Http && !arguments.quiet;
     RunConfig {
         out: arguments.out,
+        resume: None,
+        extend: arguments.extend,
+        budget: Budget {
+            cost: arguments.max_cost,
+            tokens: arguments.max_tokens,
+            time: arguments.deadline,
+        },
         trials: arguments.trials,
         threshold: arguments.threshold,
         suite_threshold: arguments.suite_threshold,
@@ -94,7 +142,7 @@ fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunCo
         targets: arguments.targets,
         cases: arguments.cases,
         tags: arguments.tags,
-        seed: arguments.seed,
+        seed: arguments.seed.unwrap_or_default(),
         cache: if arguments.no_cache { None } else { settings::cache_file() },
         limits,
         pools: None,

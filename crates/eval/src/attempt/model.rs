@@ -1,7 +1,7 @@
 //! A model is asked.
 
 use crate::case::Case;
-use crate::suite::{Artifacts, ModelTarget};
+use crate::suite::{Artifacts, CacheScope, ModelTarget};
 use crate::trial::{Trace, Trials, failed, milliseconds};
 use bakeoff_core::{Attempt, ErrorKind, Event, Message, Request, Timing, TrialKey};
 use bakeoff_llm::{CallContext, Ordinals, Retry};
@@ -53,7 +53,11 @@ impl Trials {
                     output: call.response.text(),
                     finish: Some(call.response.finish.clone()),
                     usage: Some(call.response.usage),
-                    cost: call.cost,
+                    // What this run's own cache has was paid for by this run, before it was killed.
+                    cost: match self.suite.settings.cache {
+                        CacheScope::Run => target.model.cost(&call.response.usage),
+                        CacheScope::Shared | CacheScope::None => call.cost,
+                    },
                     cached: call.cached,
                     timing,
                     ..Attempt::default()
@@ -71,7 +75,7 @@ impl Trials {
     }
 
     fn tell_retry(&self, key: &TrialKey, retry: &Retry<'_>) {
-        let _ = self.retries.try_send(Event::Retry {
+        let _ = self.events.try_send(Event::Retry {
             key: key.clone(),
             delay_ms: milliseconds(retry.pause),
             reason: format!("{}: {}", retry.model, describe(retry.failure)),

@@ -16,7 +16,9 @@ pub use targets::{ModelTarget, ProgramTarget, Target, TargetKind};
 
 use crate::case::{CaseSource, Row, Survey};
 use crate::problem::{Place, Problem, Problems, suggest};
+use crate::stopping::EarlyStop;
 use crate::template::{Template, TemplateError};
+use bakeoff_core::NanoDollars;
 use bakeoff_llm::{Environment, ModelConfig};
 use bakeoff_sim::Persona;
 use bakeoff_stats::Threshold;
@@ -26,6 +28,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::DeTable;
 use tree::Node;
+
+/// The risk of an early stop when the suite says none.
+const ALPHA: f64 = 0.05;
+
+/// So many trials are worth a warning when the suite names no number.
+const COST_WARNING: u64 = 100;
 
 /// The file's usual name.
 pub const SUITE_FILE_NAME: &str = "bakeoff.toml";
@@ -51,6 +59,8 @@ pub struct Suite {
     pub checks: Vec<CheckSpec>,
     /// Simulated models of its own.
     pub simulated: BTreeMap<String, Persona>,
+    /// Digests of targets, checks and models, by what people call them.
+    parts: BTreeMap<String, String>,
     /// Changes when the file or a case changes.
     pub digest: String,
 }
@@ -66,10 +76,33 @@ pub struct Settings {
     pub parallel: Option<u32>,
     /// How long a program or a model call may take.
     pub timeout: Duration,
+    /// When a case is stopped before its last trial.
+    pub early_stop: EarlyStop,
+    /// The risk that an early stop gives the run another verdict than all trials would.
+    pub alpha: f64,
+    /// Trials of a case that may be under way although an earlier one may make them needless.
+    pub lookahead: u32,
+    /// A target is given up when a larger share of its trials errors.
+    pub max_error_rate: f64,
+    /// What may be spent.
+    pub budget: Budget,
+    /// Warn when there are so many trials.
+    pub cost_warning: u64,
     /// Which trials get a folder of files.
     pub artifacts: Artifacts,
     /// Whose answers are used again.
     pub cache: CacheScope,
+}
+
+/// What a run may spend. Nothing new starts once any of it is used up.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Budget {
+    /// Money.
+    pub cost: Option<NanoDollars>,
+    /// Tokens, of prompts and answers together.
+    pub tokens: Option<u64>,
+    /// Time.
+    pub time: Option<Duration>,
 }
 
 /// Which trials get a folder of files.
@@ -102,6 +135,20 @@ impl Suite {
     /// All problems of the file and of its cases.
     pub fn load(path: &Path, environment: Environment<'_>) -> Result<Suite, Vec<Problem>> {
         Suite::load_targets(path, &[], environment)
+    }
+
+    /// Digests of what results depend on, by what people call it; targets that are not wanted are
+    /// left out.
+    pub(crate) fn parts(&self) -> BTreeMap<String, String> {
+        let mut parts = self.parts.clone();
+        let unwanted = self
+            .target_names
+            .iter()
+            .filter(|name| self.targets.iter().all(|target| target.name != name.as_str()));
+        for name in unwanted {
+            parts.remove(&format!("target `{name}`"));
+        }
+        parts
     }
 
     /// [`Suite::load`], with these targets alone; all when there are none. Keys of the others are
@@ -243,6 +290,7 @@ impl Refining<'_> {
             survey,
             checks,
             simulated,
+            parts: parts(root),
             digest,
         })
     }
@@ -313,6 +361,51 @@ impl Refining<'_> {
     }
 }
 
+/// Keys of a model that change how it is called but not what it answers.
+const NOT_ANSWERS: [&str; 5] = ["limits", "prices", "headers", "api_key_env", "query"];
+
+/// Settings that verdicts depend on.
+const VERDICTS: [&str; 4] = ["trials", "threshold", "early_stop", "alpha"];
+
+fn parts(root: &Node<'_, '_>) -> BTreeMap<String, String> {
+    let digest = |fields: serde_json::Map<String, serde_json::Value>| {
+        let text = serde_json::Value::Object(fields).to_string();
+        blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
+    };
+    let mut parts = BTreeMap::new();
+    if let Some(suite) = root.table("suite") {
+        let settings = suite.to_json();
+        for key in VERDICTS {
+            if let Some(value) = settings.get(key) {
+                parts.insert(format!("`{key}` of the suite"), value.to_string());
+            }
+        }
+    }
+    for target in root.tables("target") {
+        let name = target.text("name").map_or("", |name| name.value);
+        parts.insert(format!("target `{name}`"), digest(target.to_json()));
+    }
+    for (number, check) in root.tables("check").iter().enumerate() {
+        let name = match (check.text("id"), check.text("kind")) {
+            (Some(id), _) => format!("check `{}`", id.value),
+            (None, kind) => {
+                format!("check {} ({})", number + 1, kind.map_or("", |kind| kind.value))
+            }
+        };
+        parts.insert(name, digest(check.to_json()));
+    }
+    for (section, what) in [("models", "model"), ("sim", "simulated model")] {
+        let Some(tables) = root.table(section) else { continue };
+        for (name, mut fields) in tables.to_json() {
+            if let Some(fields) = fields.as_object_mut() {
+                fields.retain(|key, _| !NOT_ANSWERS.contains(&key.as_str()));
+                parts.insert(format!("{what} `{name}`"), digest(fields.clone()));
+            }
+        }
+    }
+    parts
+}
+
 fn folder_name(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let name = absolute.parent().and_then(Path::file_name).and_then(|name| name.to_str());
@@ -342,6 +435,29 @@ fn settings(node: Option<&Node<'_, '_>>, problems: &mut Problems<'_>) -> Setting
         threshold: threshold.unwrap_or(Threshold::ALL),
         parallel: number("parallel"),
         timeout: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
+        early_stop: match word("early_stop") {
+            Some("decided") => EarlyStop::Decided,
+            Some("confident") => EarlyStop::Confident,
+            _ => EarlyStop::Off,
+        },
+        alpha: node.and_then(|node| node.number("alpha")).unwrap_or(ALPHA),
+        lookahead: number("lookahead").unwrap_or(1),
+        max_error_rate: node.and_then(|node| node.number("max_error_rate")).unwrap_or(0.1),
+        budget: Budget {
+            cost: node
+                .and_then(|node| node.number("max_cost_usd"))
+                .map(|dollars| NanoDollars((dollars * 1e9).round() as i64)),
+            tokens: node
+                .and_then(|node| node.integer("max_tokens"))
+                .and_then(|tokens| u64::try_from(tokens).ok()),
+            time: node
+                .and_then(|node| node.number("deadline"))
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        },
+        cost_warning: node
+            .and_then(|node| node.integer("cost_warning"))
+            .and_then(|trials| u64::try_from(trials).ok())
+            .unwrap_or(COST_WARNING),
         artifacts: match word("artifacts") {
             Some("failures") => Artifacts::Failures,
             Some("none") => Artifacts::None,

@@ -125,6 +125,46 @@ const SUITE: Section = Section {
             "How long a program or a model call may take; 600 when absent.",
         ),
         optional(
+            "early_stop",
+            Shape::Choice(&["off", "decided", "confident"]),
+            "When a case is stopped before its last trial: never, when no missing trial can change its verdict, or when the full run would give the same one at the risk `alpha`; `off` when absent.",
+        ),
+        optional(
+            "alpha",
+            Shape::Number { least: 1e-9, most: 0.5 },
+            "The risk that `confident` gives the run another verdict than all its trials would; 0.05 when absent.",
+        ),
+        optional(
+            "lookahead",
+            Shape::Integer { least: 1, most: MOST_TRIALS as i64 },
+            "Trials of a case that may be under way at once although an earlier one may make them needless; 1 when absent. Those that are needed in any case always may.",
+        ),
+        optional(
+            "max_error_rate",
+            Shape::Number { least: 0.0, most: 1.0 },
+            "A target is given up when a larger share of its planned trials errors; 0.1 when absent, 1 means never.",
+        ),
+        optional(
+            "max_cost_usd",
+            Shape::Number { least: 0.0, most: 1e9 },
+            "No trial starts once the run has cost so many dollars.",
+        ),
+        optional(
+            "max_tokens",
+            Shape::Integer { least: 1, most: i64::MAX },
+            "No trial starts once the run has used so many tokens.",
+        ),
+        optional(
+            "deadline",
+            Shape::Number { least: 0.001, most: 1e9 },
+            "No trial starts once the run has taken so many seconds.",
+        ),
+        optional(
+            "cost_warning",
+            Shape::Integer { least: 1, most: i64::MAX },
+            "Warn before a run of so many trials; 100 when absent.",
+        ),
+        optional(
             "artifacts",
             Shape::Choice(&["all", "failures", "none"]),
             "Which trials get a folder of files; `all` when absent. The journal always has everything.",

@@ -1,0 +1,292 @@
+//! `run.json`: what was asked for, so that a run can be gone on with, reported and compared.
+
+use crate::Error;
+use crate::aggregate::Measure;
+use crate::folder::RunFolder;
+use crate::run::RunConfig;
+use crate::stopping::EarlyStop;
+use crate::suite::{Suite, Target, TargetKind, describe_limits};
+use bakeoff_core::{RunId, SCHEMA_VERSION};
+use bakeoff_stats::Threshold;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The contents of `run.json`. Nothing here can hold a secret: keys and headers are left out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunFile {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// The run's id.
+    pub run_id: RunId,
+    /// Which Bakeoff made it.
+    pub bakeoff_version: String,
+    /// When it began, RFC 3339.
+    pub started_at: String,
+    /// The command line.
+    pub arguments: Vec<String>,
+    /// The seed.
+    pub seed: u64,
+    /// Whether cases lie directly in the folder.
+    pub layout: Layout,
+    /// The run whose outputs were judged anew, if that is what this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scored_from: Option<RunId>,
+    /// The suite as it was resolved.
+    pub suite: SuiteRecord,
+}
+
+/// Where cases lie in a run's folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layout {
+    /// Directly: there is one target.
+    Flat,
+    /// In a folder for each target.
+    ByTarget,
+}
+
+/// A suite as it was resolved.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SuiteRecord {
+    /// Its name.
+    pub name: String,
+    /// Its file, absolute.
+    pub path: PathBuf,
+    /// Changes when the file or a case changes.
+    pub digest: String,
+    /// Trials of each case.
+    pub trials: u32,
+    /// Share of a case's trials that must pass.
+    pub threshold: f64,
+    /// Share of a target's cases that must pass, where one is gated by.
+    pub suite_threshold: Option<f64>,
+    /// When cases are stopped early.
+    pub early_stop: EarlyStop,
+    /// At which risk.
+    pub alpha: f64,
+    /// Most trials at once.
+    pub parallel: Option<u32>,
+    /// How long a program or a model call may take.
+    pub timeout_seconds: f64,
+    /// The cases.
+    pub cases: CasesRecord,
+    /// What was chosen of it.
+    pub chosen: ChosenRecord,
+    /// The targets that were run.
+    pub targets: Vec<serde_json::Value>,
+    /// Ids of the checks.
+    pub checks: Vec<String>,
+    /// Digests of the parts that results depend on, by what people call them.
+    pub parts: BTreeMap<String, String>,
+}
+
+/// The cases of a suite.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CasesRecord {
+    /// Their file.
+    pub path: PathBuf,
+    /// Changes when any of them changes.
+    pub digest: String,
+    /// How many there are.
+    pub total: usize,
+    /// How many were chosen.
+    pub chosen: usize,
+}
+
+/// What was chosen on the command line; empty lists mean all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChosenRecord {
+    /// Targets.
+    pub targets: Vec<String>,
+    /// Cases.
+    pub cases: Vec<String>,
+    /// Tags of cases.
+    pub tags: Vec<String>,
+}
+
+impl RunFile {
+    pub(crate) fn new(
+        suite: &Suite,
+        config: &RunConfig,
+        measure: &Measure,
+        folder: &RunFolder,
+        started_at: String,
+    ) -> RunFile {
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        RunFile {
+            schema_version: SCHEMA_VERSION,
+            run_id: folder.id.clone(),
+            bakeoff_version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at,
+            arguments: config.arguments.clone(),
+            seed: config.seed,
+            layout: if folder.is_flat() { Layout::Flat } else { Layout::ByTarget },
+            scored_from: None,
+            suite: SuiteRecord {
+                name: suite.name.clone(),
+                path: absolute(&suite.path),
+                digest: suite.digest.clone(),
+                trials: measure.trials,
+                threshold: measure.threshold.as_f64(),
+                suite_threshold: measure.suite_threshold.map(Threshold::as_f64),
+                early_stop: measure.early_stop,
+                alpha: measure.alpha,
+                parallel: suite.settings.parallel,
+                timeout_seconds: suite.settings.timeout.as_secs_f64(),
+                cases: CasesRecord {
+                    path: absolute(suite.cases.path()),
+                    digest: suite.survey.digest.clone(),
+                    total: suite.survey.ids.len(),
+                    chosen: measure.cases.len(),
+                },
+                chosen: ChosenRecord {
+                    targets: config.targets.clone(),
+                    cases: config.cases.clone(),
+                    tags: config.tags.clone(),
+                },
+                targets: suite.targets.iter().map(describe_target).collect(),
+                checks: suite.checks.iter().map(|check| check.id.clone()).collect(),
+                parts: suite.parts(),
+            },
+        }
+    }
+
+    /// Reads the `run.json` of a run.
+    pub fn read(run: &Path) -> Result<RunFile, Error> {
+        let path = run.join("run.json");
+        let bytes =
+            std::fs::read(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let version = serde_json::from_slice::<serde_json::Value>(&bytes)
+            .ok()
+            .and_then(|value| value["schema_version"].as_u64());
+        let usage = |message: String, hint: &str| Error::Usage {
+            code: None,
+            message: format!("{}: {message}", path.display()),
+            hint: Some(hint.to_owned()),
+        };
+        match version {
+            Some(version) if version > u64::from(SCHEMA_VERSION) => {
+                return Err(usage(
+                    format!("it was written by a newer Bakeoff (schema {version})"),
+                    "use the version that wrote it, or a newer one",
+                ));
+            }
+            _ => {}
+        }
+        serde_json::from_slice(&bytes).map_err(|error| {
+            usage(
+                format!("not what Bakeoff writes: {error}"),
+                "the file is damaged, or an older Bakeoff wrote it",
+            )
+        })
+    }
+
+    /// The threshold, exactly as it was.
+    pub fn threshold(&self) -> Threshold {
+        exact(self.suite.threshold)
+    }
+
+    /// The share of cases, exactly as it was.
+    pub fn suite_threshold(&self) -> Option<Threshold> {
+        self.suite.suite_threshold.map(exact)
+    }
+}
+
+/// The shortest decimal of a number that came from a decimal is that decimal again.
+fn exact(share: f64) -> Threshold {
+    share.to_string().parse().unwrap_or(Threshold::ALL)
+}
+
+fn describe_target(target: &Target) -> serde_json::Value {
+    let mut value = json!({
+        "name": target.name,
+        "gate": target.gate,
+        "prompt": target.prompt.source(),
+    });
+    match &target.kind {
+        TargetKind::Model(model) => {
+            value["model"] = json!(model.label);
+            value["system"] = json!(model.system.as_ref().map(|system| system.source()));
+            value["limits"] = describe_limits(&model.model.limits());
+        }
+        TargetKind::Program(program) => {
+            let words: Vec<_> = program.command.iter().map(|word| word.to_string_lossy()).collect();
+            value["command"] = json!(words);
+        }
+    }
+    value
+}
+
+/// What the number of trials in the suite file is called.
+const TRIALS: &str = "`trials` of the suite";
+
+/// What makes two plans differ.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Differences {
+    /// What `--extend` allows.
+    pub(crate) more: Vec<String>,
+    /// What makes results incomparable.
+    pub(crate) other: Vec<String>,
+}
+
+/// How a suite of today differs from that of an earlier run.
+pub(crate) fn differences(then: &RunFile, now: &RunFile, suite: &Suite) -> Differences {
+    let mut found = Differences::default();
+    let (old, new) = (&then.suite, &now.suite);
+    let other = |found: &mut Differences, what: &str, old: String, new: String| {
+        if old != new {
+            found.other.push(format!("{what} was {old} and is {new}"));
+        }
+    };
+    if new.trials > old.trials {
+        found.more.push(format!("{} trials instead of {}", new.trials, old.trials));
+    } else {
+        other(&mut found, "the number of trials", old.trials.to_string(), new.trials.to_string());
+    }
+    let share = |share: Option<f64>| share.map_or("absent".to_owned(), |share| share.to_string());
+    other(&mut found, "the threshold", old.threshold.to_string(), new.threshold.to_string());
+    other(
+        &mut found,
+        "the suite threshold",
+        share(old.suite_threshold),
+        share(new.suite_threshold),
+    );
+    let stop = |suite: &SuiteRecord| format!("{:?} at {}", suite.early_stop, suite.alpha);
+    other(&mut found, "early stopping", stop(old).to_lowercase(), stop(new).to_lowercase());
+    other(&mut found, "the seed", then.seed.to_string(), now.seed.to_string());
+    if (&old.chosen.cases, &old.chosen.tags) != (&new.chosen.cases, &new.chosen.tags) {
+        found.other.push("other cases are chosen by --case and --tag".to_owned());
+    }
+    if old.cases.digest != new.cases.digest {
+        let is_longer = new.cases.total > old.cases.total
+            && suite.cases.digest_of(old.cases.total).as_ref() == Some(&old.cases.digest);
+        if is_longer {
+            found.more.push(format!("{} more cases", new.cases.total - old.cases.total));
+        } else {
+            found.other.push("cases have changed, or new ones do not stand at the end".to_owned());
+        }
+    }
+    for (name, digest) in &old.parts {
+        match new.parts.get(name) {
+            None => found.other.push(format!("{name} is gone")),
+            Some(today) if today != digest => {
+                let is_larger = |then: u32, today: u32| today > then;
+                let numbers = digest.parse().ok().zip(today.parse().ok());
+                let is_more = name == TRIALS && numbers.is_some_and(|(a, b)| is_larger(a, b));
+                let list = if is_more { &mut found.more } else { &mut found.other };
+                list.push(format!("{name} has changed"));
+            }
+            Some(_) => {}
+        }
+    }
+    for name in new.parts.keys().filter(|name| !old.parts.contains_key(*name)) {
+        // What new trials bring changes no result that is there.
+        let is_more = name == TRIALS || name.starts_with("target") || name.starts_with("model");
+        let is_more = is_more || name.starts_with("simulated model");
+        let list = if is_more { &mut found.more } else { &mut found.other };
+        list.push(format!("{name} is new"));
+    }
+    found
+}
