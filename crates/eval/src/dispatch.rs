@@ -199,7 +199,14 @@ impl Dispatcher {
             Ok((_, made)) => made,
             Err(broken) => broke(key, &broken),
         };
-        self.lanes[lane].lane.ended(turn, made.result.status);
+        let result = &made.result;
+        // A used-up account and an interrupt say nothing about the target.
+        let kind = result.attempt.error.as_ref().map(|error| error.kind);
+        if matches!(kind, Some(ErrorKind::Quota | ErrorKind::Cancelled)) {
+            self.lanes[lane].lane.recall(turn, result.status);
+        } else {
+            self.lanes[lane].lane.ended(turn, result.status);
+        }
         Some(made)
     }
 }

@@ -93,7 +93,7 @@ impl Lane {
         lane
     }
 
-    /// Takes a trial as made by an earlier process; it is not made again.
+    /// Takes a trial as made: it is not made again, and says nothing about how well the target works.
     pub(crate) fn recall(&mut self, turn: Turn, status: Status) {
         self.mark(turn, status);
     }

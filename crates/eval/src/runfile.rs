@@ -11,7 +11,7 @@ use bakeoff_stats::Threshold;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The contents of `run.json`. Nothing here can hold a secret: keys and headers are left out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub struct SuiteRecord {
     /// Its name.
     pub name: String,
     /// Its file, absolute.
-    pub path: PathBuf,
+    pub path: String,
     /// Changes when the file or a case changes.
     pub digest: String,
     /// Trials of each case.
@@ -86,7 +86,7 @@ pub struct SuiteRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CasesRecord {
     /// Their file.
-    pub path: PathBuf,
+    pub path: String,
     /// Changes when any of them changes.
     pub digest: String,
     /// How many there are.
@@ -114,7 +114,10 @@ impl RunFile {
         folder: &RunFolder,
         started_at: String,
     ) -> RunFile {
-        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let absolute = |path: &Path| {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            path.display().to_string()
+        };
         RunFile {
             schema_version: SCHEMA_VERSION,
             run_id: folder.id.clone(),

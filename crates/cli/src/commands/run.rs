@@ -99,7 +99,7 @@ fn go_on_with(file: &RunFile, arguments: &mut RunArguments) {
             *said = stored.to_vec();
         }
     };
-    arguments.suite.get_or_insert_with(|| file.suite.path.clone());
+    arguments.suite.get_or_insert_with(|| PathBuf::from(&file.suite.path));
     arguments.threshold.get_or_insert_with(|| file.threshold());
     arguments.suite_threshold = arguments.suite_threshold.or_else(|| file.suite_threshold());
     arguments.seed.get_or_insert(file.seed);

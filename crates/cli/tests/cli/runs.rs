@@ -223,7 +223,11 @@ fn artifacts_are_for_whom_they_are_wanted() {
         let place = workplace("sim/pass-0.5", &settings, 1);
         place.run(&["run", "--seed", "3"]);
         let failed = place.trials().iter().filter(|trial| trial["status"] == "failed").count();
-        let folders = std::fs::read_dir(place.run_folder().join("c1")).map_or(0, Iterator::count);
+        let case = place.run_folder().join("c1");
+        let folders = std::fs::read_dir(&case).map_or(0, |entries| {
+            entries.filter(|entry| entry.as_ref().unwrap().path().is_dir()).count()
+        });
+        assert_eq!(case.join("aggregated.json").is_file(), setting != "none");
         match setting {
             "failures" => assert_eq!(folders, failed),
             _ => assert_eq!(folders, expected, "{setting}"),
