@@ -16,8 +16,10 @@ pub struct Judgement {
 pub fn judge(results: &[CheckResult]) -> Judgement {
     let passed = results.iter().all(|result| result.passed || !result.required);
     let total: f64 = results.iter().map(|result| result.weight).sum();
+    // The sum of nothing is -0, which nobody wants to read.
     let earned: f64 =
-        results.iter().filter(|result| result.passed).map(|result| result.weight).sum();
+        results.iter().filter(|result| result.passed).map(|result| result.weight).sum::<f64>()
+            + 0.0;
     Judgement {
         status: if passed { Status::Passed } else { Status::Failed },
         score: if total > 0.0 { earned / total } else { f64::from(u8::from(passed)) },

@@ -33,6 +33,12 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// List the runs on disk
     List(ListArguments),
+    /// Show what a run found, or write it as JUnit, Markdown, CSV or JSONL
+    Report(ReportArguments),
+    /// Compare targets case by case: is it better, by how much, how sure is that
+    Compare(CompareArguments),
+    /// Judge the stored outputs of a run by today's checks; no target is asked again
+    Score(ScoreArguments),
     /// Look at how the calls of a run went out
     Trace(TraceArguments),
     /// Find out how much of a model can be used, by calling it until it rejects calls
@@ -133,6 +139,8 @@ pub(crate) struct RunArguments {
     /// Nothing but errors
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) export: ExportArguments,
     // Last, because its heading holds for everything after it.
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
@@ -199,6 +207,77 @@ pub(crate) struct TraceHttpArguments {
     /// Only what did not go well
     #[arg(long)]
     pub(crate) failed: bool,
+}
+
+/// Files to make of a run.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ExportArguments {
+    /// Write JUnit XML: a test per case
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write Markdown: a table, and what did not pass
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Write CSV: a row per trial
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write JSON lines: a trial per line, with all that is known of it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) jsonl: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    #[command(flatten)]
+    pub(crate) run: StoredRunArguments,
+    #[command(flatten)]
+    pub(crate) export: ExportArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    /// Runs to compare with the first, as RUN or RUN:TARGET; or one run, whose targets are compared
+    /// with its first
+    #[arg(value_name = "RUN[:TARGET]", required = true)]
+    pub(crate) runs: Vec<String>,
+    /// The folder of all runs
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// Exit with 1 when one of them is significantly worse
+    #[arg(long)]
+    pub(crate) fail_on_regression: bool,
+    /// The level at which a difference is significant
+    #[arg(long, value_name = "LEVEL", default_value_t = 0.05, value_parser = level)]
+    pub(crate) alpha: f64,
+    /// Say how many cases it takes to see a difference of this size
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = level)]
+    pub(crate) detect: f64,
+    /// Say whether they are equal within this margin
+    #[arg(long, value_name = "SHARE", value_parser = level)]
+    pub(crate) within: Option<f64>,
+    /// One JSON object per comparison
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScoreArguments {
+    #[command(flatten)]
+    pub(crate) run: StoredRunArguments,
+    /// The suite with the checks, instead of the one that was run
+    #[arg(long, value_name = "SUITE")]
+    pub(crate) suite: Option<PathBuf>,
+    /// Share of a case's trials that must pass, instead of the run's
+    #[arg(long, value_name = "SHARE", value_parser = threshold)]
+    pub(crate) threshold: Option<Threshold>,
+    /// Share of a target's cases that must pass, instead of the run's
+    #[arg(long, value_name = "SHARE", value_parser = threshold)]
+    pub(crate) suite_threshold: Option<Threshold>,
+    /// Exit with 0 even when the verdict is failed or inconclusive
+    #[arg(long)]
+    pub(crate) no_fail: bool,
+    #[command(flatten)]
+    pub(crate) export: ExportArguments,
 }
 
 #[derive(Debug, Args)]
@@ -398,6 +477,11 @@ pub(crate) struct EngineArguments {
 fn threshold(text: &str) -> Result<Threshold, String> {
     text.parse()
         .map_err(|error: bakeoff_stats::ThresholdError| format!("{error} [EVAL_INVALID_THRESHOLD]"))
+}
+
+fn level(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number < 1.0);
+    number.ok_or_else(|| format!("`{text}` is not a number between 0 and 1"))
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -3,11 +3,14 @@
 pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod probe;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod score;
 pub(crate) mod sim;
 pub(crate) mod trace;
 

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod commands;
+mod export;
 mod limits;
 mod printer;
 mod problems;
@@ -22,6 +23,9 @@ fn main() -> std::process::ExitCode {
         Command::Check(arguments) => commands::check::run(&arguments, &printer),
         Command::Run(arguments) => commands::run::run(*arguments),
         Command::List(arguments) => commands::list::run(&arguments, &printer),
+        Command::Report(arguments) => commands::report::run(&arguments, &printer),
+        Command::Compare(arguments) => commands::compare::run(&arguments, &printer),
+        Command::Score(arguments) => commands::score::run(&arguments, &printer),
         Command::Trace(arguments) => commands::trace::run(&arguments, &printer),
         Command::Probe(arguments) => commands::probe::run(&arguments, &printer),
         Command::Schema => commands::schema::run(&printer),

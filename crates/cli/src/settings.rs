@@ -23,6 +23,17 @@ fn cache_folder() -> Option<PathBuf> {
     })
 }
 
+/// Where a step of GitHub Actions wants its summary.
+pub(crate) fn step_summary() -> Option<PathBuf> {
+    let path = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
+    path.map(PathBuf::from)
+}
+
+/// Whether GitHub Actions reads what is written.
+pub(crate) fn is_github_actions() -> bool {
+    std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
+}
+
 /// Keys come from the environment and from nowhere else.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()

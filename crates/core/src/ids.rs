@@ -2,6 +2,8 @@
 //!
 //! There is one for every case of a suite, however large, and several parts of a run need them.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// Ids in the suite's order, found by their text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CaseIds {
@@ -65,6 +67,18 @@ impl<S: AsRef<str>> FromIterator<S> for CaseIds {
         sorted.sort_unstable_by_key(|number| (collected.at(*number), *number));
         collected.sorted = sorted;
         collected
+    }
+}
+
+impl Serialize for CaseIds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for CaseIds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CaseIds, D::Error> {
+        Ok(Vec::<String>::deserialize(deserializer)?.into_iter().collect())
     }
 }
 

@@ -4,6 +4,7 @@
 //! Nothing here does I/O or knows about time; types that reach disk are `serde`.
 
 mod cases;
+mod comparison;
 mod event;
 mod exit;
 mod id;
@@ -19,6 +20,9 @@ mod trial;
 mod usage;
 
 pub use cases::{CaseCounts, CaseList, CaseSummary, TrialStatus, TrueRate};
+pub use comparison::{
+    CaseChange, ComparedBy, Comparison, Equivalence, Finding, Needed, Side, Unpaired,
+};
 pub use event::{Event, ProcessGroup, RunPlan};
 pub use exit::ExitCode;
 pub use id::{CaseId, RunId, TargetName};

@@ -11,7 +11,7 @@ use bakeoff_stats::{
     CaseRate, Decision, RateEvidence, Threshold, confidence_sequence, flake_rate, mean_pass_rate,
     mean_score, pass_at_k, pass_hat_k, quantile_rank, wilson,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// Numbers of trials for which pass@k and pass^k are shown, beside all of them.
@@ -203,10 +203,19 @@ impl Sheet<'_> {
     ) -> TargetSummary {
         let (name, gate) = &self.measure.targets[number];
         let per_case = self.measure.trials.max(1) as usize;
+        let states: Vec<CaseState> = self.trials.chunks(per_case).map(|c| self.state(c)).collect();
+        let read = target_rule.read(&states);
+        let needless: HashSet<u32> = read.needless.iter().copied().collect();
         let mut tally = Tally::default();
-        let states: Vec<CaseState> =
-            self.trials.chunks(per_case).map(|case| tally.case(self, case)).collect();
-        let verdict = match target_rule.read(&states) {
+        for (number, (case, state)) in (0..).zip(self.trials.chunks(per_case).zip(&states)) {
+            let counting = match state.over {
+                _ if needless.contains(&number) => 0,
+                Some(first) => first.total() as usize,
+                None => case.len(),
+            };
+            tally.case(case, counting, *state, self.measure.threshold);
+        }
+        let verdict = match read.decision {
             Decision::Passed => Verdict::Passed,
             Decision::Failed => Verdict::Failed,
             Decision::Open => Verdict::Inconclusive,
@@ -224,9 +233,6 @@ impl Sheet<'_> {
         let total_trials = total_cases * u64::from(self.measure.trials);
         let made = sum(|case| case.counted() + case.errors);
         let skipped = total_trials.saturating_sub(made);
-        let is_certain = states.iter().any(|state| state.over.is_none())
-            && verdict != Verdict::Inconclusive
-            && target_rule.order().is_some();
         TargetSummary {
             target: name.clone(),
             gate: *gate,
@@ -236,7 +242,7 @@ impl Sheet<'_> {
             total_cases,
             passed,
             failed,
-            inconclusive: with(None),
+            inconclusive: with(None) - needless.len() as u64,
             trials_per_case: self.measure.trials,
             pass_threshold: self.measure.threshold.as_f64(),
             total_trials,
@@ -245,8 +251,7 @@ impl Sheet<'_> {
             errors: sum(|case| case.errors),
             errors_by_kind,
             skipped,
-            // Once the target is certain, whatever it did not start was saved.
-            saved: if is_certain { skipped } else { tally.saved },
+            saved: tally.saved,
             stopped_early,
             flaky: tally.cases.iter().filter(|case| case.passed > 0 && case.failed > 0).count()
                 as u64,
@@ -264,6 +269,13 @@ impl Sheet<'_> {
                 tally.statuses,
             ),
         }
+    }
+}
+
+impl Sheet<'_> {
+    fn state(&self, trials: &[Numbers]) -> CaseState {
+        let marks: Vec<Mark> = trials.iter().map(|trial| trial.mark).collect();
+        self.case_rule.read(&marks)
     }
 }
 
@@ -286,18 +298,16 @@ struct Tally {
 }
 
 impl Tally {
-    fn case(&mut self, sheet: &Sheet<'_>, trials: &[Numbers]) -> CaseState {
-        let marks: Vec<Mark> = trials.iter().map(|trial| trial.mark).collect();
-        let state = sheet.case_rule.read(&marks);
-        let counting = state.over.map_or(trials.len(), |first| first.total() as usize);
+    /// The first so many trials of a case count.
+    fn case(&mut self, trials: &[Numbers], counting: usize, state: CaseState, bar: Threshold) {
         let mut counts = Counts::default();
         let mut case = CaseCounts {
             status: match state.decision {
-                Decision::Passed => Some(Status::Passed),
-                Decision::Failed => Some(Status::Failed),
-                Decision::Open => None,
+                Decision::Passed if counting > 0 => Some(Status::Passed),
+                Decision::Failed if counting > 0 => Some(Status::Failed),
+                _ => None,
             },
-            stopped_early: counting < trials.len(),
+            stopped_early: counting > 0 && counting < trials.len(),
             ..CaseCounts::default()
         };
         let mut latencies = Vec::new();
@@ -324,9 +334,8 @@ impl Tally {
         let at = |share| quantile(&latencies, share);
         self.case_latency_ms.push(at(0.5).zip(at(0.95)).map(|(median, p95)| [median, p95]));
         self.latencies_ms.append(&mut latencies);
-        self.judge(&mut case, sheet.measure.threshold);
+        self.judge(&mut case, bar);
         self.cases.push(case);
-        state
     }
 
     fn add(&mut self, trial: &Numbers, case: &mut CaseCounts) {
@@ -394,7 +403,7 @@ impl Tally {
                 |case: &CaseCounts| chance(case.passed.into(), case.counted().into(), k.into());
             let values: Vec<f64> =
                 self.cases.iter().filter_map(of).map(|chance| chance.value).collect();
-            over_cases(&values)
+            over_cases(&values).map(|score| not_too_sure(score, values.len() as u64))
         };
         shown
             .into_iter()
@@ -434,6 +443,16 @@ fn quantile(ascending: &[u32], share: f64) -> Option<u32> {
 fn over_cases(values: &[f64]) -> Option<Score> {
     let estimate = mean_score(values)?;
     Some(Score { mean: estimate.mean, interval: interval(estimate.interval) })
+}
+
+/// When no case differs from another, their spread says nothing about cases that are not there;
+/// Wilson's interval does.
+fn not_too_sure(score: Score, cases: u64) -> Score {
+    let passed = if score.mean <= 0.0 { 0 } else { cases };
+    if score.mean > 0.0 && score.mean < 1.0 {
+        return score;
+    }
+    Score { interval: interval(wilson(passed, cases)), ..score }
 }
 
 fn interval(found: bakeoff_stats::Interval) -> Interval {

@@ -100,6 +100,10 @@ impl Stopper {
         self.stop.cancel();
     }
 
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
     /// End what has begun, too.
     pub fn abort(&self) {
         self.stop.cancel();
@@ -121,9 +125,9 @@ pub struct Finished {
 /// A run that is about to begin.
 #[derive(Debug)]
 pub struct Run {
-    suite: Arc<Suite>,
-    config: RunConfig,
-    measure: Measure,
+    pub(crate) suite: Arc<Suite>,
+    pub(crate) config: RunConfig,
+    pub(crate) measure: Measure,
     chosen: Arc<Chosen>,
 }
 
@@ -234,21 +238,10 @@ impl Run {
             Some(done) => Event::RunResumed { schema_version, run_id, plan, done },
         })?;
         let mut traffic = Traffic::open(&folder)?;
-        let (client, redactor, cache_problem) = self.client(&folder, &traffic);
+        let (trials, mut told, cache_problem) = self.trials(&folder, &traffic, stopper);
         for warning in self.warnings(cache_problem, done.unwrap_or_default()) {
             record.event(&warning)?;
         }
-        let (events, mut told) = mpsc::channel(EVENTS_WAITING);
-        let trials = Arc::new(Trials {
-            suite: Arc::clone(&self.suite),
-            run: RunTag(RUNS.fetch_add(1, Ordering::Relaxed)),
-            client,
-            redactor,
-            folder: folder.clone(),
-            stop: stopper.stop.clone(),
-            abort: stopper.abort.clone(),
-            events,
-        });
         let rules = self.rules();
         let chosen = Arc::clone(&self.chosen);
         let mut dispatcher = Dispatcher::new(&self.suite, chosen, &rules, Arc::clone(&trials))
@@ -303,17 +296,30 @@ impl Run {
         let summary = aggregate.summary(&folder.id, &self.suite.name, stats);
         files.write(&folder, &summary)?;
         folder.write_summary(&summary)?;
-        let is_incomplete = summary
-            .targets
-            .iter()
-            .any(|target| target.counted + target.saved < target.total_trials);
-        let exit_code = match summary.verdict {
-            _ if is_incomplete && stopper.stop.is_cancelled() => ExitCode::Interrupted,
-            Verdict::Passed => ExitCode::Passed,
-            Verdict::Failed => ExitCode::Failed,
-            Verdict::Inconclusive => ExitCode::Inconclusive,
-        };
+        let exit_code = exit_code(&summary, stopper);
         Ok(Finished { folder, summary, exit_code })
+    }
+
+    /// What all trials share, what they tell, and why there is no cache although there should be.
+    pub(crate) fn trials(
+        &self,
+        folder: &RunFolder,
+        traffic: &Traffic,
+        stopper: &Stopper,
+    ) -> (Arc<Trials>, mpsc::Receiver<Event>, Option<String>) {
+        let (client, redactor, cache_problem) = self.client(folder, traffic);
+        let (events, told) = mpsc::channel(EVENTS_WAITING);
+        let trials = Trials {
+            suite: Arc::clone(&self.suite),
+            run: RunTag(RUNS.fetch_add(1, Ordering::Relaxed)),
+            client,
+            redactor,
+            folder: folder.clone(),
+            stop: stopper.stop.clone(),
+            abort: stopper.abort.clone(),
+            events,
+        };
+        (Arc::new(trials), told, cache_problem)
     }
 
     /// Makes the run's folder, or takes up an earlier one.
@@ -376,10 +382,10 @@ impl Run {
             let share = total as f64 / whole.total_trials().max(1) as f64;
             let cost = NanoDollars((whole.total_cost().0 as f64 * share).round() as i64);
             let unpriced = whole.targets.iter().filter(|target| target.cost.is_none()).count();
-            let money = match (cost.is_zero(), unpriced) {
-                (true, _) => "what they cost is not known".to_owned(),
-                (false, 0) => format!("about {cost}"),
-                (false, _) => format!("about {cost}, and more for targets without a price"),
+            let money = match unpriced {
+                0 => format!("about {cost}"),
+                all if all == whole.targets.len() => "what they cost is not known".to_owned(),
+                _ => format!("about {cost}, and more for targets without a price"),
             };
             warnings.push(warning("EVAL_COST_WARNING", format!("{total} trials: {money}")));
         }
@@ -456,6 +462,18 @@ impl Run {
         let error = Memory::save(path, &client.learned(), SystemTime::now()).err()?;
         let code = "MEMORY_UNAVAILABLE".to_owned();
         Some(Event::Warning { code, message: error.to_string() })
+    }
+}
+
+/// What the shell is told.
+pub(crate) fn exit_code(summary: &Summary, stopper: &Stopper) -> ExitCode {
+    let is_incomplete =
+        summary.targets.iter().any(|target| target.counted + target.saved < target.total_trials);
+    match summary.verdict {
+        _ if is_incomplete && stopper.is_stopped() => ExitCode::Interrupted,
+        Verdict::Passed => ExitCode::Passed,
+        Verdict::Failed => ExitCode::Failed,
+        Verdict::Inconclusive => ExitCode::Inconclusive,
     }
 }
 

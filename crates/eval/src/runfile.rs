@@ -6,12 +6,13 @@ use crate::folder::RunFolder;
 use crate::run::RunConfig;
 use crate::stopping::EarlyStop;
 use crate::suite::{Suite, Target, TargetKind, describe_limits};
-use bakeoff_core::{RunId, SCHEMA_VERSION};
+use bakeoff_core::{CaseIds, RunId, SCHEMA_VERSION, TargetName};
 use bakeoff_stats::Threshold;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The contents of `run.json`. Nothing here can hold a secret: keys and headers are left out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -91,8 +92,8 @@ pub struct CasesRecord {
     pub digest: String,
     /// How many there are.
     pub total: usize,
-    /// How many were chosen.
-    pub chosen: usize,
+    /// Ids of those that were chosen.
+    pub chosen: Arc<CaseIds>,
 }
 
 /// What was chosen on the command line; empty lists mean all.
@@ -142,7 +143,7 @@ impl RunFile {
                     path: absolute(suite.cases.path()),
                     digest: suite.survey.digest.clone(),
                     total: suite.survey.ids.len(),
-                    chosen: measure.cases.len(),
+                    chosen: Arc::clone(&measure.cases),
                 },
                 chosen: ChosenRecord {
                     targets: config.targets.clone(),
@@ -184,6 +185,25 @@ impl RunFile {
                 "the file is damaged, or an older Bakeoff wrote it",
             )
         })
+    }
+
+    /// What the run was measured by.
+    pub(crate) fn measure(&self) -> Measure {
+        let suite = &self.suite;
+        let target = |target: &serde_json::Value| {
+            let name = target["name"].as_str().unwrap_or_default();
+            (TargetName::from(name), target["gate"].as_bool().unwrap_or(true))
+        };
+        Measure {
+            targets: suite.targets.iter().map(target).collect(),
+            cases: Arc::clone(&suite.cases.chosen),
+            trials: suite.trials,
+            threshold: self.threshold(),
+            suite_threshold: self.suite_threshold(),
+            early_stop: suite.early_stop,
+            alpha: suite.alpha,
+            seed: self.seed,
+        }
     }
 
     /// The threshold, exactly as it was.

@@ -217,19 +217,30 @@ impl TargetRule {
     }
 
     /// What the cases decide; those that are over and open are inconclusive.
-    pub(crate) fn read(&self, cases: &[CaseState]) -> Decision {
+    pub(crate) fn read(&self, cases: &[CaseState]) -> TargetState<'_> {
         let mut judge = Judge::default();
         let early = judge.advance(self, |case| {
             let state = cases.get(case)?;
             state.over.map(|_| state.decision)
         });
-        if early != Decision::Open {
-            return early;
+        let made = judge.total() as usize;
+        if early != Decision::Open && made < cases.len() {
+            let needless = self.order().and_then(|order| order.get(made..)).unwrap_or_default();
+            return TargetState { decision: early, needless };
         }
         let with = |decision| cases.iter().filter(|case| case.decision == decision).count() as u64;
         let (passed, failed) = (with(Decision::Passed), with(Decision::Failed));
-        self.threshold.decide(passed, failed, cases.len() as u64)
+        let decision = self.threshold.decide(passed, failed, cases.len() as u64);
+        TargetState { decision, needless: &[] }
     }
+}
+
+/// What is said of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TargetState<'a> {
+    pub(crate) decision: Decision,
+    /// Cases that the decision does not rest on, because it was certain before them.
+    pub(crate) needless: &'a [u32],
 }
 
 /// How far a target has come: its cases in their random order, up to the first that is not over.
@@ -241,6 +252,10 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
+    fn total(&self) -> u64 {
+        self.passed + self.failed + self.open
+    }
+
     /// Takes in cases that are over. [`Decision::Open`] while more of them are wanted.
     pub(crate) fn advance(
         &mut self,
@@ -250,8 +265,7 @@ impl Judge {
         let Some((boundaries, order)) = &rule.confident else { return Decision::Open };
         loop {
             let claim = boundaries.decide(self.passed, self.failed, self.open);
-            let place = self.passed + self.failed + self.open;
-            let next = order.get(place as usize).and_then(|case| over(*case as usize));
+            let next = order.get(self.total() as usize).and_then(|case| over(*case as usize));
             match (claim, next) {
                 (Decision::Open, Some(Decision::Passed)) => self.passed += 1,
                 (Decision::Open, Some(Decision::Failed)) => self.failed += 1,
@@ -350,12 +364,14 @@ mod tests {
         for case in &order[..14] {
             cases[*case as usize] = CaseState { decision: Decision::Passed, over };
         }
-        assert_eq!(rule.read(&cases), Decision::Open);
+        assert_eq!(rule.read(&cases).decision, Decision::Open);
         // Later in the order: it does not count before those in between.
         cases[order[40] as usize] = CaseState { decision: Decision::Passed, over };
-        assert_eq!(rule.read(&cases), Decision::Open);
+        assert_eq!(rule.read(&cases).decision, Decision::Open);
         cases[order[14] as usize] = CaseState { decision: Decision::Passed, over };
-        assert_eq!(rule.read(&cases), Decision::Passed, "15 of 15 suffice");
+        let state = rule.read(&cases);
+        assert_eq!(state.decision, Decision::Passed, "15 of 15 suffice");
+        assert_eq!(state.needless, &order[15..]);
         assert_ne!(TargetRule::new(threshold).confident(50, 0.05, 8).order().unwrap(), order);
     }
 
@@ -382,8 +398,8 @@ mod tests {
                 if until == 0 {
                     break;
                 }
-                for number in 0..until {
-                    made[number] = outcome(number);
+                for (number, mark) in made.iter_mut().enumerate().take(until) {
+                    *mark = outcome(number);
                 }
                 progress.advance(&rule, &made);
             }

@@ -1,6 +1,6 @@
 //! What went wrong, in a few lines.
 
-use bakeoff_core::{Status, TargetName, TrialKey, TrialResult};
+use bakeoff_core::{CaseId, Status, TargetName, TrialResult};
 use std::collections::BTreeMap;
 
 /// Collects failures as trials end, without holding all of them.
@@ -9,11 +9,21 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Failures {
     most: usize,
-    /// The first of all failures, in the order of target, case and trial.
-    first: BTreeMap<TrialKey, String>,
-    failed: usize,
+    /// The first of all cases with failures, in the order of target and case.
+    first: BTreeMap<(TargetName, CaseId), Failed>,
+    /// Trials that failed.
+    failed: u64,
     /// Errors with the same message are one line, however many trials had them.
     errors: BTreeMap<(TargetName, String), u64>,
+}
+
+/// The failures of one case.
+#[derive(Debug)]
+struct Failed {
+    count: u64,
+    trial: u32,
+    /// Of the first of its trials that failed.
+    reason: String,
 }
 
 impl Failures {
@@ -27,10 +37,18 @@ impl Failures {
         match (result.status, &result.attempt.error) {
             (Status::Failed, _) => {
                 self.failed += 1;
-                let is_first =
-                    self.first.last_key_value().is_none_or(|(last, _)| result.key < *last);
+                let key = (result.key.target.clone(), result.key.case.clone());
+                let trial = result.key.trial;
+                if let Some(known) = self.first.get_mut(&key) {
+                    known.count += 1;
+                    if trial < known.trial {
+                        *known = Failed { trial, reason: reason(result), ..*known };
+                    }
+                    return;
+                }
+                let is_first = self.first.last_key_value().is_none_or(|(last, _)| key < *last);
                 if is_first || self.first.len() < self.most {
-                    self.first.insert(result.key.clone(), reason(result));
+                    self.first.insert(key, Failed { count: 1, trial, reason: reason(result) });
                 }
                 if self.first.len() > self.most {
                     self.first.pop_last();
@@ -50,11 +68,16 @@ impl Failures {
 
     /// The lines to show; none when nothing went wrong.
     pub fn lines(&self) -> Vec<String> {
-        let failed = self.first.iter().map(|(key, reason)| {
-            format!("failed  {} / {} #{}: {reason}", key.target, key.case, key.trial)
+        let failed = self.first.iter().map(|((target, case), failed)| {
+            let trials = match failed.count {
+                1 => format!("trial {}", failed.trial),
+                count => format!("{count} trials"),
+            };
+            format!("failed  {target} / {case} ({trials}): {}", failed.reason)
         });
-        let left_out = self.failed - self.first.len();
-        let more = (left_out > 0).then(|| format!("… and {left_out} more that failed"));
+        let left_out = self.failed - self.first.values().map(|failed| failed.count).sum::<u64>();
+        let more =
+            (left_out > 0).then(|| format!("… and {left_out} trials of other cases that failed"));
         let errors = self.errors.iter().map(|((target, message), count)| {
             let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
             format!("error   {target}: {message} ({times})")
@@ -68,7 +91,8 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-fn reason(result: &TrialResult) -> String {
+/// Why a trial failed.
+pub(crate) fn reason(result: &TrialResult) -> String {
     let attempt = &result.attempt;
     let failed = result.checks.iter().find(|check| check.required && !check.passed);
     let mut reason = match (failed, attempt.exit_code) {
@@ -91,7 +115,7 @@ fn reason(result: &TrialResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bakeoff_core::{Attempt, CheckResult, ErrorKind, TrialError};
+    use bakeoff_core::{Attempt, CheckResult, ErrorKind, TrialError, TrialKey};
 
     fn result(case: &str, status: Status, message: &str) -> TrialResult {
         let check = CheckResult {
@@ -116,7 +140,11 @@ mod tests {
     fn failures_are_cut_and_equal_errors_are_one_line() {
         let mut failures = Failures::new(1);
         failures.add(&result("b", Status::Failed, "got Oslo"));
-        failures.add(&result("a", Status::Failed, "got Rome"));
+        for (trial, city) in [(3, "Bonn"), (1, "Rome"), (2, "Nice")] {
+            let mut again = result("a", Status::Failed, &format!("got {city}"));
+            again.key.trial = trial;
+            failures.add(&again);
+        }
         failures.add(&result("c", Status::Passed, ""));
         for message in ["503:\nbusy", "503: busy", "reset 1", "reset 2"] {
             failures.add(&result("d", Status::Error, message));
@@ -129,8 +157,8 @@ mod tests {
         assert_eq!(
             failures.lines(),
             [
-                "failed  small / a #1: contains: got Rome",
-                "… and 1 more that failed",
+                "failed  small / a (3 trials): contains: got Rome",
+                "… and 1 trials of other cases that failed",
                 "error   small: 503: busy (2 times)",
                 "error   small: other errors (2 times)",
             ]

@@ -26,9 +26,7 @@ pub fn summary_table(summary: &Summary) -> String {
         table.add_row([
             target.target.to_string(),
             verdict(target),
-            target
-                .mean_pass_rate
-                .map_or_else(|| "–".to_owned(), |rate| percent(rate, digits(target))),
+            rate(target),
             interval(target),
             format!("{}/{}", target.passed, target.total_cases),
             target.errors.to_string(),
@@ -48,6 +46,49 @@ pub fn summary_table(summary: &Summary) -> String {
     lines.join("\n")
 }
 
+/// What stands below the table: what early stops saved, chances of several trials, flaky cases, and
+/// what weakens the figures.
+pub fn notes(summary: &Summary) -> Vec<String> {
+    const FEW_CASES: u64 = 10;
+    let mut notes = Vec::new();
+    for target in &summary.targets {
+        let name = &target.target;
+        if let Some(k) = target.pass_k.last() {
+            let shown = |score: &bakeoff_core::Score| {
+                let bound = |share: f64| percent(share.clamp(0.0, 1.0), 0);
+                let (low, high) = (bound(score.interval.low), bound(score.interval.high));
+                format!("{} ({low} – {high})", bound(score.mean))
+            };
+            notes.push(format!(
+                "{name}: pass@{} {}, pass^{} {}",
+                k.k,
+                shown(&k.any),
+                k.k,
+                shown(&k.all)
+            ));
+        }
+        if target.saved > 0 {
+            let share = percent(target.saved as f64 / target.total_trials.max(1) as f64, 0);
+            notes.push(format!(
+                "{name}: early stops saved {} of {} trials ({share}); rates marked ~ are biased, \
+                 verdicts are not",
+                target.saved, target.total_trials,
+            ));
+        }
+        if target.flaky > 0 {
+            notes.push(format!(
+                "{name}: {} of {} cases are flaky (some trials pass, some fail)",
+                target.flaky, target.total_cases
+            ));
+        }
+    }
+    let few = summary.targets.iter().map(|target| target.total_cases).min();
+    if let Some(few) = few.filter(|few| (2..FEW_CASES).contains(few)) {
+        notes.push(format!("{few} cases are few, and more trials do not replace more cases"));
+    }
+    notes
+}
+
 fn verdict(target: &TargetSummary) -> String {
     let word = match target.verdict {
         Verdict::Passed => "passed",
@@ -57,7 +98,20 @@ fn verdict(target: &TargetSummary) -> String {
     if target.gate { word.to_owned() } else { format!("({word})") }
 }
 
-fn interval(target: &TargetSummary) -> String {
+/// The mean pass rate, marked when early stops have biased it.
+pub(crate) fn rate(target: &TargetSummary) -> String {
+    let mark = if target.stopped_early > 0 { "~" } else { "" };
+    target
+        .mean_pass_rate
+        .map_or_else(|| "–".to_owned(), |rate| format!("{mark}{}", percent(rate, digits(target))))
+}
+
+/// A share of one case.
+pub(crate) fn percent_of(share: f64) -> String {
+    percent(share, 0)
+}
+
+pub(crate) fn interval(target: &TargetSummary) -> String {
     let digits = digits(target);
     target.interval.map_or_else(
         || "–".to_owned(),
@@ -78,7 +132,7 @@ fn digits(target: &TargetSummary) -> usize {
 }
 
 /// 0 % and 100 % are said only of what is exactly that.
-fn percent(share: f64, digits: usize) -> String {
+pub(crate) fn percent(share: f64, digits: usize) -> String {
     let unit = 10_f64.powi(-(digits as i32));
     let shown = match share * 100.0 {
         percent if share > 0.0 && percent < unit / 2.0 => unit,
@@ -88,7 +142,7 @@ fn percent(share: f64, digits: usize) -> String {
     format!("{shown:.digits$} %")
 }
 
-fn cost(target: &TargetSummary) -> String {
+pub(crate) fn cost(target: &TargetSummary) -> String {
     match (target.unpriced, target.usage.total()) {
         (_, 0) => "–".to_owned(),
         (0, _) => target.cost_nanodollars.to_string(),
@@ -98,7 +152,7 @@ fn cost(target: &TargetSummary) -> String {
 }
 
 /// Milliseconds as people read them.
-fn duration(ms: u64) -> String {
+pub(crate) fn duration(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
         1_000..60_000 => format!("{:.1} s", ms as f64 / 1e3),

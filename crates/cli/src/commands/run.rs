@@ -1,15 +1,17 @@
 //! `bakeoff run`.
 
 use crate::arguments::{LogLevel, RunArguments};
+use crate::commands::report::show as show_summary;
+use crate::export::export;
 use crate::printer::{Printer, chain, count};
 use crate::progress::{Progress, Voice};
 use crate::{limits, problems, settings};
 use bakeoff_core::{Event, ExitCode, Verdict};
 use bakeoff_eval::{
-    Budget, Error, Finished, LiveHttp, Run, RunConfig, RunFile, Stopper, Suite, find_run,
+    Budget, Error, Finished, LiveHttp, PastRun, Run, RunConfig, RunFile, Stopper, Suite, find_run,
 };
 use bakeoff_pace::LimitOverrides;
-use bakeoff_report::{Failures, http_line, summary_table};
+use bakeoff_report::{Failures, http_line};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -46,7 +48,8 @@ pub(crate) fn run(mut arguments: RunArguments) -> ExitCode {
             return ExitCode::Usage;
         }
     };
-    let (json, no_fail) = (arguments.json, arguments.no_fail);
+    let (json, no_fail, ci) = (arguments.json, arguments.no_fail, arguments.ci);
+    let wanted = arguments.export.clone();
     let show = Show {
         json,
         plain: arguments.ci || json,
@@ -63,6 +66,14 @@ pub(crate) fn run(mut arguments: RunArguments) -> ExitCode {
         Ok(Ok((finished, failures))) => {
             if !show.json {
                 conclude(&finished, &failures, &printer);
+            }
+            if ci && !show.json && settings::is_github_actions() {
+                annotate(&finished, &failures, &printer);
+            }
+            let exported = PastRun::open(&finished.folder.path)
+                .and_then(|past| export(&wanted, &past, &finished.summary, true, &printer));
+            if let Err(error) = exported {
+                return failed(&error, &printer);
             }
             finished
         }
@@ -221,12 +232,7 @@ async fn stop_on_signal(stopper: Stopper, voice: Option<Voice>) {
 
 fn conclude(finished: &Finished, failures: &Failures, printer: &Printer) {
     let summary = &finished.summary;
-    printer.data(summary_table(summary));
-    let lines = failures.lines();
-    if !lines.is_empty() {
-        printer.data("");
-        lines.iter().for_each(|line| printer.data(line));
-    }
+    show_summary(summary, failures, printer);
     let verdict = match summary.verdict {
         Verdict::Passed => "passed",
         Verdict::Failed => "failed",
@@ -241,6 +247,16 @@ fn conclude(finished: &Finished, failures: &Failures, printer: &Printer) {
     if summary.verdict == Verdict::Inconclusive && missing > 0 {
         let missing = count(missing, "trial");
         printer.talk(format!("  hint: {missing} without a result; the verdict depends on them"));
+    }
+}
+
+/// Marks what went wrong where a pull request shows it.
+fn annotate(finished: &Finished, failures: &Failures, printer: &Printer) {
+    let escape = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let kind = if finished.summary.verdict == Verdict::Passed { "warning" } else { "error" };
+    let title = escape(&finished.summary.suite).replace(':', "%3A").replace(',', "%2C");
+    for line in failures.lines() {
+        printer.data(format!("::{kind} title={title}::{}", escape(&line)));
     }
 }
 

@@ -1,0 +1,65 @@
+//! `bakeoff report`: what a run found.
+
+use crate::arguments::ReportArguments;
+use crate::export::export;
+use crate::printer::{Printer, chain};
+use bakeoff_core::{ExitCode, Summary};
+use bakeoff_eval::{Error, PastRun, find_run};
+use bakeoff_report::{Failures, notes, summary_table};
+
+/// Failures shown; all are in the files.
+const FAILURES_SHOWN: usize = 20;
+
+pub(crate) fn run(arguments: &ReportArguments, printer: &Printer) -> ExitCode {
+    match report(arguments, printer) {
+        Ok(()) => ExitCode::Passed,
+        Err(error) => failed(&error, printer),
+    }
+}
+
+fn report(arguments: &ReportArguments, printer: &Printer) -> Result<(), Error> {
+    let past = PastRun::open(&find_run(&arguments.run.out, &arguments.run.run)?)?;
+    let summary = past.summary()?;
+    export(&arguments.export, &past, &summary, false, printer)?;
+    if arguments.run.json {
+        printer.json(&summary);
+        return Ok(());
+    }
+    let mut failures = Failures::new(FAILURES_SHOWN);
+    for result in past.results()? {
+        failures.add(&result?);
+    }
+    show(&summary, &failures, printer);
+    if !past.is_finished() {
+        printer.talk("this run has no end: it was killed or still goes on; what is missing counts as skipped");
+        printer
+            .talk(format!("  hint: `bakeoff run --resume {}` goes on with it", past.file.run_id));
+    }
+    Ok(())
+}
+
+/// The table and what stands below it.
+pub(crate) fn show(summary: &Summary, failures: &Failures, printer: &Printer) {
+    printer.data(summary_table(summary));
+    for lines in [notes(summary), failures.lines()] {
+        if !lines.is_empty() {
+            printer.data("");
+            lines.iter().for_each(|line| printer.data(line));
+        }
+    }
+}
+
+/// Says what went wrong with a stored run.
+pub(crate) fn failed(error: &Error, printer: &Printer) -> ExitCode {
+    match error {
+        Error::Usage { code, message, hint } => {
+            let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
+            printer.error(format!("{message}{code}"), hint.as_deref());
+            ExitCode::Usage
+        }
+        error => {
+            printer.error(chain(error), None);
+            ExitCode::Internal
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! `report`, `compare`, `score`, and the files made for other programs.
+
+use crate::support::Workplace;
+use serde_json::Value;
+
+/// Two targets: one that knows both capitals, and one that knows the first and guesses the second.
+fn suite(settings: &str) -> String {
+    format!(
+        r#"
+[suite]
+name = "capitals"
+trials = 4
+threshold = 0.5
+{settings}
+[sim.sure]
+answers = [{{ when = "France", answer = "Paris" }}, {{ when = "Norway", answer = "Oslo" }}]
+[sim.unsure]
+answers = [{{ when = "France", answer = "Paris" }}, {{ when = "Norway", answer = "<Bergen> | `x`" }}]
+[[target]]
+name = "sure"
+model = "sim/sure"
+prompt = "Capital of {{{{ country }}}}?"
+[[target]]
+name = "unsure"
+model = "sim/unsure"
+prompt = "Capital of {{{{ country }}}}?"
+[cases]
+inline = [
+  {{ id = "fr", country = "France", expected = "Paris" }},
+  {{ id = "no", country = "Norway", expected = "Oslo" }},
+]
+[[check]]
+kind = "contains"
+value = "{{{{ expected }}}}"
+"#
+    )
+}
+
+/// A run's name and folder are others each time.
+fn stable(text: &str, place: &Workplace) -> String {
+    let mut text = text.to_owned();
+    for entry in std::fs::read_dir(place.path().join("runs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        text = text.replace(&name, "RUN");
+    }
+    // Latencies depend on the machine.
+    let is_latency = |word: &str| word.parse::<f64>().is_ok();
+    text.lines()
+        .map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let shown = words.iter().enumerate().map(|(place, word)| {
+                let is_time = words.get(place + 1).is_some_and(|next| *next == "ms");
+                if is_time && is_latency(word) { "0" } else { word }
+            });
+            shown.collect::<Vec<_>>().join(" ")
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn a_report_says_what_a_run_has_said() {
+    let place = Workplace::with_suite(&suite(""));
+    let run = place.run(&["run"]);
+    assert_eq!(run.code, 1, "{}", run.shown());
+    let report = place.run(&["report"]);
+    assert_eq!(report.code, 0, "{}", report.shown());
+    let (said, _) = run.stdout.split_once("\nverdict:").unwrap();
+    assert_eq!(said.trim_end(), report.stdout.trim_end());
+    insta::assert_snapshot!(stable(&report.stdout, &place), @r#"
+    target  verdict  pass rate  95 % interval  cases  errors   p50   p95  tokens   cost
+    sure    passed       100 %   34 % – 100 %    2/2       0  0 ms  0 ms      52  $0.00
+    unsure  FAILED        50 %     1 % – 99 %    1/2       0  0 ms  0 ms      64  $0.00
+
+    sure: pass@4 100 % (34 % – 100 %), pass^4 100 % (34 % – 100 %)
+    unsure: pass@4 50 % (0 % – 100 %), pass^4 50 % (0 % – 100 %)
+    2 cases are few, and more trials do not replace more cases
+
+    failed  unsure / no (4 trials): contains: no "Oslo" in "<Bergen> | `x`"
+    "#);
+    // The journal alone is enough.
+    let folder = place.run_folder();
+    let summary = std::fs::read(folder.join("summary.json")).unwrap();
+    std::fs::remove_file(folder.join("summary.json")).unwrap();
+    let killed = place.run(&["report"]);
+    let without_clock = |text: &str| text.replace("0 ms", "–");
+    assert_eq!(without_clock(&killed.stdout), without_clock(&report.stdout));
+    assert!(killed.stderr.contains("bakeoff run --resume"), "{}", killed.stderr);
+    let json: Value = serde_json::from_str(&place.run(&["report", "--json"]).stdout).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    assert_eq!(json["targets"], summary["targets"]);
+}
+
+#[test]
+fn markdown_folds_what_did_not_pass() {
+    let place = Workplace::with_suite(&suite(""));
+    let step = place.path().join("step.md");
+    let mut command = place.command(&["run", "--markdown", "run.md", "--quiet"]);
+    command.env("GITHUB_STEP_SUMMARY", &step).output().unwrap();
+    let page = std::fs::read_to_string(place.path().join("run.md")).unwrap();
+    assert_eq!(std::fs::read_to_string(step).unwrap(), page, "a step's summary is found");
+    insta::assert_snapshot!(stable(&page, &place), @r#"
+    ## capitals: ❌ failed
+
+    | target | verdict | pass rate | 95 % interval | cases | flaky | errors | p50 | cost |
+    |---|---|---:|---:|---:|---:|---:|---:|---:|
+    | sure | ✅ passed | 100 % | 34 % – 100 % | 2/2 | 0 | 0 | 0 ms | $0.00 |
+    | unsure | ❌ failed | 50 % | 1 % – 99 % | 1/2 | 0 | 0 | 0 ms | $0.00 |
+
+    <details>
+    <summary>unsure: 1 case did not pass</summary>
+
+    | case | status | trials passed | why |
+    |---|---|---:|---|
+    | no | failed | 0/4 (0 %) | contains: no "Oslo" in "&lt;Bergen&gt; \| \`x\`" |
+
+    </details>
+
+    <sub>RUN</sub>
+    "#);
+}
+
+#[test]
+fn junit_has_a_test_per_case() {
+    let place = Workplace::with_suite(&suite("")).write("out", "");
+    place.run(&["run", "--junit", "run.xml", "--quiet"]);
+    let xml = std::fs::read_to_string(place.path().join("run.xml")).unwrap();
+    let time = |text: &str| {
+        let parts = text.split("time=\"").enumerate().map(|(number, part)| match number {
+            0 => part.to_owned(),
+            _ => format!("time=\"0\"{}", part.split_once('"').unwrap().1),
+        });
+        parts.collect::<String>()
+    };
+    insta::assert_snapshot!(time(&xml), @r#"
+    <?xml version="1.0" encoding="UTF-8"?>
+    <testsuites name="capitals" tests="4" failures="1" errors="0" time="0">
+        <testsuite name="capitals/sure" tests="2" disabled="0" errors="0" failures="0" time="0">
+            <testcase name="fr" classname="capitals.sure" time="0">
+            </testcase>
+            <testcase name="no" classname="capitals.sure" time="0">
+            </testcase>
+        </testsuite>
+        <testsuite name="capitals/unsure" tests="2" disabled="0" errors="0" failures="1" time="0">
+            <testcase name="fr" classname="capitals.unsure" time="0">
+            </testcase>
+            <testcase name="no" classname="capitals.unsure" time="0">
+                <failure message="0 of 4 trials passed: trial 1: contains: no &quot;Oslo&quot; in &quot;&lt;Bergen&gt; | `x`&quot;" type="failed"/>
+                <rerunFailure message="trial 1: contains: no &quot;Oslo&quot; in &quot;&lt;Bergen&gt; | `x`&quot;" type="failed">
+                    <system-out>&lt;Bergen&gt; | `x`</system-out>
+                </rerunFailure>
+                <rerunFailure message="trial 2: contains: no &quot;Oslo&quot; in &quot;&lt;Bergen&gt; | `x`&quot;" type="failed">
+                    <system-out>&lt;Bergen&gt; | `x`</system-out>
+                </rerunFailure>
+                <rerunFailure message="trial 3: contains: no &quot;Oslo&quot; in &quot;&lt;Bergen&gt; | `x`&quot;" type="failed">
+                    <system-out>&lt;Bergen&gt; | `x`</system-out>
+                </rerunFailure>
+                <rerunFailure message="trial 4: contains: no &quot;Oslo&quot; in &quot;&lt;Bergen&gt; | `x`&quot;" type="failed">
+                    <system-out>&lt;Bergen&gt; | `x`</system-out>
+                </rerunFailure>
+            </testcase>
+        </testsuite>
+    </testsuites>
+    "#);
+}
+
+#[test]
+fn rows_have_a_line_per_trial() {
+    let place = Workplace::with_suite(&suite(""));
+    place.run(&["run", "--quiet"]);
+    let report = place.run(&["report", "--csv", "rows.csv", "--jsonl", "rows.jsonl"]);
+    assert_eq!(report.code, 0, "{}", report.shown());
+    let csv = std::fs::read_to_string(place.path().join("rows.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 17);
+    let header = csv.lines().next().unwrap();
+    assert!(header.starts_with("target,case,trial,status,score,"), "{header}");
+    assert!(csv.contains("unsure,no,1,failed,0,"), "{csv}");
+    let jsonl = std::fs::read_to_string(place.path().join("rows.jsonl")).unwrap();
+    let mut rows: Vec<Value> =
+        jsonl.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    rows.sort_by_key(|row| row["key"].to_string());
+    let mut trials = place.trials();
+    trials.sort_by_key(|row| row["key"].to_string());
+    assert_eq!(rows, trials);
+    let nowhere = place.run(&["report", "--csv", "no/such/folder.csv"]);
+    assert_eq!(nowhere.code, 4, "{}", nowhere.shown());
+}
+
+#[test]
+fn pipelines_get_annotations() {
+    let place = Workplace::with_suite(&suite(""));
+    let mut command = place.command(&["run", "--ci"]);
+    let output = command.env("GITHUB_ACTIONS", "true").output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let marks: Vec<&str> = stdout.lines().filter(|line| line.starts_with("::")).collect();
+    insta::assert_snapshot!(marks.join("\n"), @r#"::warning title=capitals::failed  unsure / no (4 trials): contains: no "Oslo" in "<Bergen> | `x`""#);
+}
+
+#[test]
+fn targets_of_one_run_and_of_two_are_compared() {
+    let place = Workplace::with_suite(&suite(""));
+    place.run(&["run", "--quiet"]);
+    let within = place.run(&["compare", "last"]);
+    assert_eq!(within.code, 0, "{}", within.shown());
+    insta::assert_snapshot!(stable(&within.stdout, &place), @r#"
+    baseline   sure (RUN)
+    candidate  unsure (RUN)
+    pass rate over 2 cases: 100.0 % → 50.0 %, -50.0 points (95 % interval -100.0 points to +56.3 points)
+    no difference found (McNemar, exact, p = 1.0000)
+    cases: 0 better, 1 worse
+    effect size d_z: -0.71
+    to see a difference of 5.0 points takes about 1568 cases
+      no: 100.0 % → 0.0 %
+    "#);
+    let name = place.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
+    place.run(&["run", "--quiet"]);
+    let between = place.run(&["compare", &format!("{name}:sure"), "last:sure", "--within", "0.1"]);
+    insta::assert_snapshot!(stable(&between.stdout, &place), @r#"
+    baseline   sure (RUN)
+    candidate  sure (RUN)
+    pass rate over 2 cases: 100.0 % → 100.0 %, +0.0 points (95 % interval -69.3 points to +69.3 points)
+    no difference found (McNemar, exact, p = 1.0000)
+    cases: 0 better, 0 worse
+    not shown to be equal within 10.0 points (by the interval)
+    "#);
+    let vague = place.run(&["compare", &name, "last"]);
+    assert_eq!(vague.code, 2, "{}", vague.shown());
+    assert!(vague.stderr.contains("write RUN:TARGET with one of sure, unsure"), "{}", vague.stderr);
+    let wrong = place.run(&["compare", "last:sur", "last:unsure"]);
+    assert!(wrong.stderr.contains("did you mean `sure`?"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_regression_fails_only_when_it_is_significant() {
+    let many: String =
+        (0..12).map(|n| format!("{{\"id\": \"c{n}\", \"thing\": \"t{n}\"}}\n")).collect();
+    let suite = |model: &str| {
+        format!(
+            "[suite]\nname = \"r\"\n[[target]]\nname = \"t\"\nmodel = \"{model}\"\nprompt = \"{{{{ thing }}}}\"\n\
+             [cases]\nfile = \"cases.jsonl\"\n[[check]]\nkind = \"equals\"\nvalue = \"ok\"\n"
+        )
+    };
+    let place = Workplace::with_suite(&suite("sim/pass-1")).write("cases.jsonl", &many);
+    place.run(&["run", "--quiet"]);
+    let good = place.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
+    let place = place.write("bakeoff.toml", suite("sim/pass-0"));
+    place.run(&["run", "--quiet"]);
+    let compare = |words: &[&str]| {
+        let ran = place.run(&[&["compare", "--fail-on-regression"], words].concat());
+        (ran.code, ran.stdout)
+    };
+    let (code, stdout) = compare(&[&good, "last"]);
+    assert_eq!(code, 1, "{stdout}");
+    assert!(stdout.contains("the candidate is worse (McNemar, exact, p = 0.0005)"), "{stdout}");
+    assert_eq!(compare(&["last", &good]).0, 0, "better is no regression");
+    assert_eq!(compare(&[&good, &good]).0, 0);
+}
+
+#[test]
+fn stored_outputs_are_judged_anew() {
+    let place = Workplace::with_suite(&suite(""));
+    place.run(&["run", "--quiet"]);
+    let run = place.run_folder();
+    let before = std::fs::read(run.join("summary.json")).unwrap();
+    // Bergen will do.
+    let text = suite("").replace(
+        "kind = \"contains\"\nvalue = \"{{ expected }}\"",
+        "kind = \"regex\"\nvalue = \"{{ expected }}|Bergen\"",
+    );
+    let place = place.write("bakeoff.toml", text);
+    let scored = place.run(&["score", "--json"]);
+    assert_eq!(scored.code, 0, "{}", scored.shown());
+    let summary: Value = serde_json::from_str(&scored.stdout).unwrap();
+    assert_eq!(summary["verdict"], "passed");
+    assert_eq!(summary["targets"][1]["passed"], 2);
+    assert_eq!(std::fs::read(run.join("summary.json")).unwrap(), before, "the run stays as it was");
+    let id = summary["run_id"].as_str().unwrap();
+    let file = std::fs::read(place.path().join("runs").join(id).join("run.json")).unwrap();
+    let file: Value = serde_json::from_slice(&file).unwrap();
+    assert_eq!(file["scored_from"], run.file_name().unwrap().to_str().unwrap());
+    // What was judged by checks that nobody changed is the same.
+    let again = place.run(&["score", id, "--json"]);
+    let again: Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_eq!(again["targets"], summary["targets"]);
+    let gone = suite("").replace("id = \"no\"", "id = \"nor\"");
+    let place = place.write("bakeoff.toml", gone);
+    let refused = place.run(&["score", id]);
+    assert_eq!(refused.code, 2, "{}", refused.shown());
+    assert!(refused.stderr.contains("the suite has no case `no` any more"), "{}", refused.stderr);
+}

@@ -1,0 +1,117 @@
+//! A comparison, in words.
+
+use bakeoff_core::{ComparedBy, Comparison, Finding, Unpaired};
+
+/// The lines to show.
+pub fn comparison_lines(comparison: &Comparison) -> Vec<String> {
+    let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
+    let what = match comparison.by {
+        ComparedBy::Rates => "pass rate",
+        ComparedBy::Verdicts => "share of passed cases",
+    };
+    let mut lines = vec![
+        format!("baseline   {} ({})", baseline.target, baseline.run_id),
+        format!("candidate  {} ({})", candidate.target, candidate.run_id),
+        format!(
+            "{what} over {} cases: {} → {}, {}{}",
+            comparison.cases,
+            percent(baseline.mean),
+            percent(candidate.mean),
+            points(comparison.difference),
+            interval(comparison),
+        ),
+        format!("{} ({}, p = {})", finding(comparison), comparison.test, p(comparison)),
+        format!("cases: {} better, {} worse", comparison.gained, comparison.lost),
+    ];
+    if let Some(effect) = comparison.effect {
+        lines.push(format!("effect size d_z: {effect:.2}"));
+    }
+    // What no two rates can differ by is nothing to say.
+    let detectable = comparison.detectable.filter(|detectable| *detectable < 1.0);
+    if let (Finding::NoDifference, Some(detectable)) = (comparison.finding, detectable) {
+        lines.push(format!(
+            "so many cases would show a difference of {} in four of five comparisons",
+            points(detectable).trim_start_matches('+'),
+        ));
+    }
+    if let Some(needed) = comparison.needed {
+        lines.push(format!(
+            "to see a difference of {} takes about {} cases",
+            points(needed.difference).trim_start_matches('+'),
+            needed.cases
+        ));
+    }
+    if let Some(equivalence) = comparison.equivalence {
+        let not = if equivalence.is_equivalent { "" } else { "not shown to be " };
+        let by = match equivalence.p_value {
+            Some(p) => format!("two one-sided t tests, p = {p:.4}"),
+            None => "by the interval".to_owned(),
+        };
+        lines.push(format!(
+            "{not}equal within {} ({by})",
+            points(equivalence.margin).trim_start_matches('+'),
+        ));
+    }
+    if let Some(total) = comparison.total_cost_ratio {
+        let each = comparison.cost_ratio.map_or_else(String::new, |ratio| {
+            let (low, high) = (ratio.interval.low, ratio.interval.high);
+            format!("; per case × {:.2} ({low:.2} – {high:.2})", ratio.mean)
+        });
+        lines.push(format!("cost: × {total:.2}{each}"));
+    }
+    for (unpaired, side) in
+        [(&comparison.only_baseline, "baseline"), (&comparison.only_candidate, "candidate")]
+    {
+        lines.extend(left_out(unpaired, side));
+    }
+    for change in &comparison.changes {
+        lines.push(format!(
+            "  {}: {} → {}",
+            change.case,
+            percent(change.baseline),
+            percent(change.candidate)
+        ));
+    }
+    lines
+}
+
+fn left_out(unpaired: &Unpaired, side: &str) -> Option<String> {
+    let names: Vec<String> = unpaired.first.iter().map(ToString::to_string).collect();
+    let more = if unpaired.count as usize > names.len() { ", …" } else { "" };
+    (unpaired.count > 0).then(|| {
+        format!(
+            "left out, judged in the {side} only: {} ({}{more})",
+            unpaired.count,
+            names.join(", ")
+        )
+    })
+}
+
+fn finding(comparison: &Comparison) -> &'static str {
+    match comparison.finding {
+        Finding::Better => "the candidate is better",
+        Finding::Worse => "the candidate is worse",
+        Finding::NoDifference => "no difference found",
+    }
+}
+
+fn p(comparison: &Comparison) -> String {
+    let shown = |p: f64| if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") };
+    let (plain, adjusted) = (shown(comparison.p_value), shown(comparison.adjusted_p_value));
+    if plain == adjusted { plain } else { format!("{plain}, {adjusted} among all of these") }
+}
+
+fn interval(comparison: &Comparison) -> String {
+    match comparison.interval {
+        Some(found) => format!(" (95 % interval {} to {})", points(found.low), points(found.high)),
+        None => " (too few cases for an interval)".to_owned(),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn points(difference: f64) -> String {
+    format!("{:+.1} points", difference * 100.0)
+}

@@ -1,0 +1,147 @@
+//! Markdown for pull requests and step summaries: a table, and folded lists of what did not pass.
+
+use crate::details::Details;
+use crate::table::{cost, duration, interval, percent_of, rate};
+use bakeoff_core::{CaseSummary, Status, Summary, TargetSummary, Verdict};
+use std::fmt::Write;
+
+/// Cases of one target that are listed; the others are in the run's folder.
+const MOST_CASES: usize = 50;
+
+/// Longest reason, in characters.
+const LONGEST: usize = 300;
+
+/// A run as Markdown.
+pub fn markdown(summary: &Summary, details: &Details) -> String {
+    let mut page = format!("## {}: {}\n\n", escape(&summary.suite), word(summary.verdict));
+    page.push_str(
+        "| target | verdict | pass rate | 95 % interval | cases | flaky | errors | p50 | cost |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for target in &summary.targets {
+        let latency = summary.stats.latency_p50_ms.get(&target.target);
+        let gate = if target.gate { "" } else { " (no gate)" };
+        let _ = writeln!(
+            page,
+            "| {} | {}{gate} | {} | {} | {}/{} | {} | {} | {} | {} |",
+            escape(target.target.as_str()),
+            word(target.verdict),
+            rate(target),
+            interval(target),
+            target.passed,
+            target.total_cases,
+            target.flaky,
+            target.errors,
+            latency.map_or_else(|| "–".to_owned(), |ms| duration(*ms)),
+            cost(target),
+        );
+    }
+    for target in &summary.targets {
+        notes(target, &mut page);
+        let did_not_pass = |case: &CaseSummary| case.status != Status::Passed;
+        list(target, "did not pass", did_not_pass, details, &mut page);
+        let is_flaky = |case: &CaseSummary| {
+            case.status == Status::Passed && case.flake_rate.is_some_and(|rate| rate > 0.0)
+        };
+        list(target, "passed and flaky", is_flaky, details, &mut page);
+    }
+    let _ = writeln!(page, "\n<sub>{}</sub>", escape(summary.run_id.as_str()));
+    page
+}
+
+/// What a reader must know about the table's figures.
+fn notes(target: &TargetSummary, page: &mut String) {
+    let name = escape(target.target.as_str());
+    if target.saved > 0 {
+        let _ = writeln!(
+            page,
+            "\n{name}: {} of {} trials were saved by early stops; its pass rate is biased, its \
+             verdict is not.",
+            target.saved, target.total_trials,
+        );
+    }
+    if target.errors > 0 {
+        let kinds: Vec<String> =
+            target.errors_by_kind.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        let _ = writeln!(page, "\n{name}: errors are not failures: {}.", escape(&kinds.join(", ")));
+    }
+}
+
+fn list(
+    target: &TargetSummary,
+    what: &str,
+    wanted: impl Fn(&CaseSummary) -> bool,
+    details: &Details,
+    page: &mut String,
+) {
+    let cases: Vec<CaseSummary> = target.cases.iter().filter(wanted).collect();
+    if cases.is_empty() {
+        return;
+    }
+    let noun = if cases.len() == 1 { "case" } else { "cases" };
+    let _ = writeln!(
+        page,
+        "\n<details>\n<summary>{}: {} {noun} {what}</summary>\n\n| case | status | trials passed | \
+         why |\n|---|---|---:|---|",
+        escape(target.target.as_str()),
+        cases.len(),
+    );
+    for case in cases.iter().take(MOST_CASES) {
+        let found = details.case(&target.target, &case.id);
+        let why = found
+            .troubles
+            .values()
+            .next()
+            .map_or(String::new(), |trouble| trouble.reason.chars().take(LONGEST).collect());
+        let _ = writeln!(
+            page,
+            "| {} | {} | {}/{} ({}) | {} |",
+            escape(case.id.as_str()),
+            status(case.status),
+            case.pass_count,
+            case.total_trials,
+            percent_of(case.pass_rate),
+            escape(&why),
+        );
+    }
+    if cases.len() > MOST_CASES {
+        let _ = writeln!(page, "\n… and {} more.", cases.len() - MOST_CASES);
+    }
+    page.push_str("\n</details>\n");
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Passed => "✅ passed",
+        Verdict::Failed => "❌ failed",
+        Verdict::Inconclusive => "❔ inconclusive",
+    }
+}
+
+fn status(status: Status) -> &'static str {
+    match status {
+        Status::Passed => "passed",
+        Status::Failed => "failed",
+        Status::Error => "inconclusive",
+        Status::Skipped => "skipped",
+    }
+}
+
+/// Text that stays text inside a table: no markup, no new cell, no new line.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '~' | '#' | '@' => {
+                escaped.push('\\');
+                escaped.push(letter);
+            }
+            letter if letter.is_control() => escaped.push(' '),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}
