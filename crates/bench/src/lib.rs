@@ -6,6 +6,7 @@
 mod bare;
 mod engine;
 mod flight;
+mod honesty;
 pub mod pace;
 mod pace_http;
 mod permits;
@@ -15,6 +16,7 @@ mod usage;
 
 pub use engine::{EngineConfig, EngineReport, Figures, engine};
 pub use flight::{FlightConfig, FlightReport, flight};
+pub use honesty::{HonestyConfig, HonestyReport, StopRow, honesty};
 pub use pace_http::{HttpConfig, HttpRow, over_http};
 pub use permits::{PermitConfig, PermitRow, PermitsReport, permits};
 
@@ -48,6 +50,9 @@ pub enum Error {
     /// Limits that cannot be.
     #[error(transparent)]
     Limits(#[from] bakeoff_pace::LimitsError),
+    /// A run or a comparison failed.
+    #[error("a measured run failed: {0}")]
+    Eval(String),
     /// The bare loop failed.
     #[error("the bare loop failed: {0}")]
     Bare(String),

@@ -4,7 +4,7 @@ use crate::Error;
 use serde_json::json;
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Tells the folders of one process apart.
@@ -24,6 +24,11 @@ impl Scratch {
             source,
         })?;
         Ok(Scratch(path))
+    }
+
+    /// Where it is.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0
     }
 
     /// Writes a file; returns its path.

@@ -385,6 +385,19 @@ pub(crate) struct BenchArguments {
     pub(crate) bench: Bench,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct HonestyArguments {
+    /// Runs with and without early stops, for each row
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(crate) seeds: u64,
+    /// Pairs of runs of the same target that are compared
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(crate) pairs: u64,
+    /// The figures as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     /// A run over loopback HTTP beside a bare loop that makes the same calls
@@ -395,6 +408,8 @@ pub(crate) enum Bench {
     Permits(PermitsArguments),
     /// Very many requests in flight at once, over loopback HTTP
     Flight(FlightArguments),
+    /// Do early stops and comparisons keep what they promise? Counted on the simulated provider
+    Honesty(HonestyArguments),
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! `bakeoff bench`.
 
+mod honesty;
 mod pace;
 
 use crate::arguments::{Bench, BenchArguments, EngineArguments, FlightArguments, PermitsArguments};
@@ -18,6 +19,7 @@ pub(crate) fn run(arguments: &BenchArguments, printer: &Printer) -> ExitCode {
         Bench::Pace(arguments) => pace::run(arguments, printer),
         Bench::Permits(arguments) => run_permits(arguments, printer),
         Bench::Flight(arguments) => run_flight(arguments, printer),
+        Bench::Honesty(arguments) => honesty::run(arguments, printer),
     }
 }
 

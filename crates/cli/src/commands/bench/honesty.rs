@@ -1,0 +1,59 @@
+//! `bakeoff bench honesty`.
+
+use crate::arguments::HonestyArguments;
+use crate::commands::block_on;
+use crate::printer::{Printer, chain};
+use bakeoff_bench::{HonestyConfig, StopRow, honesty};
+use bakeoff_core::ExitCode;
+use serde_json::json;
+
+pub(crate) fn run(arguments: &HonestyArguments, printer: &Printer) -> ExitCode {
+    let config = HonestyConfig { seeds: arguments.seeds, pairs: arguments.pairs };
+    if !arguments.json {
+        printer.data(format!(
+            "{} runs of 50 trials each; other verdict: than all trials of the same seed give",
+            config.seeds
+        ));
+        printer.data("true rate  threshold  other verdict  trials saved");
+    }
+    let mut tell = |row: &StopRow| {
+        if !arguments.json {
+            let other = 100.0 * row.other_verdicts as f64 / row.seeds as f64;
+            printer.data(format!(
+                "{:>9}  {:>9}  {other:>11.2} %  {:>10.1} %",
+                row.true_rate,
+                row.threshold,
+                100.0 * row.saved
+            ));
+        }
+    };
+    let report = match block_on(printer, honesty(&config, &mut tell)) {
+        Ok(Ok(report)) => report,
+        Ok(Err(error)) => {
+            printer.error(chain(&error), None);
+            return ExitCode::Internal;
+        }
+        Err(code) => return code,
+    };
+    if arguments.json {
+        let rows: Vec<_> = (report.stops.iter())
+            .map(|row| {
+                json!({
+                    "true_rate": row.true_rate,
+                    "threshold": row.threshold,
+                    "seeds": row.seeds,
+                    "other_verdicts": row.other_verdicts,
+                    "saved": row.saved,
+                })
+            })
+            .collect();
+        let differences = report.differences;
+        printer.json(&json!({"stops": rows, "pairs": report.pairs, "differences": differences}));
+    } else {
+        printer.data(format!(
+            "identical targets, 20 cases × 3 trials: a difference was found in {} of {} pairs",
+            report.differences, report.pairs
+        ));
+    }
+    ExitCode::Passed
+}
