@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
+mod bad_checks;
 mod bad_suites;
 mod bench;
 mod clients;

@@ -4,10 +4,9 @@ use super::form::{Wrong, wrong_with};
 use super::targets::{beside, find_program};
 use super::tree::Node;
 use super::written::Written;
-use super::{Placed, Target};
+use super::{Placed, TEMPLATE_HINT, Target};
 use crate::case::Case;
 use crate::problem::{Problems, suggest};
-use crate::template::TemplateError;
 use bakeoff_check::{Check, Kind, KindInfo, PythonSource};
 use bakeoff_core::TargetName;
 use bakeoff_llm::Environment;
@@ -152,14 +151,22 @@ impl CheckReader {
         let Some(own) = &case.checks else { return Ok(Vec::new()) };
         let mut checks = Vec::new();
         let mut found = Vec::new();
-        for table in &own.tables {
-            match wrong_with(table) {
-                wrong if wrong.is_empty() => match self.read(table, &mut ids) {
+        for (number, table) in (1..).zip(&own.tables) {
+            let mut wrong = wrong_with(table);
+            if wrong.is_empty() {
+                match self.read(table, &mut ids) {
                     Ok(check) => checks.push(check),
-                    Err(wrong) => found.push(wrong),
-                },
-                wrong => found.extend(wrong),
+                    Err(one) => wrong.push(one),
+                }
             }
+            // Only the case's place is known, so it must be said which of them is meant.
+            let which =
+                if own.tables.len() > 1 { format!("check {number}: ") } else { String::new() };
+            found.extend(
+                wrong
+                    .into_iter()
+                    .map(|wrong| Wrong { message: format!("{which}{}", wrong.message), ..wrong }),
+            );
         }
         if found.is_empty() { Ok(checks) } else { Err(found) }
     }
@@ -216,7 +223,7 @@ impl CheckReader {
         for parameter in kind.all_parameters() {
             let Some(value) = table.get(parameter.name) else { continue };
             let written = Written::read(value, parameter.kind)
-                .map_err(|error| not_a_template(parameter.name, &error))?;
+                .map_err(|message| Wrong::at(parameter.name, message).with_hint(TEMPLATE_HINT))?;
             parameters.push((parameter.name.to_owned(), written));
         }
         self.name_files(kind, &mut parameters)?;
@@ -231,7 +238,10 @@ impl CheckReader {
                     .iter()
                     .all(|(key, written)| key != error.parameter || written.is_fixed()) =>
             {
-                Err(Wrong::at(error.parameter, error.message))
+                let hint = (error.parameter == "path" && kind.name == "json_path").then(|| {
+                    "such as `$.cities[0].name`, with `$` for the whole output".to_owned()
+                });
+                Err(Wrong { hint, ..Wrong::at(error.parameter, error.message) })
             }
             _ => Ok(Rule::Templated(parameters)),
         }
@@ -267,11 +277,13 @@ impl CheckReader {
                 _ => return Ok(()),
             },
             "python" => match of("function") {
-                Some(Value::String(function)) => {
-                    let (file, name) = function.rsplit_once(':').unwrap_or((&function, ""));
-                    let file = beside(&self.folder, file);
-                    ("function", format!("{}:{name}", file.to_string_lossy()).into())
-                }
+                Some(Value::String(function)) => match function.rsplit_once(':') {
+                    Some((file, name)) => {
+                        let file = beside(&self.folder, file);
+                        ("function", format!("{}:{name}", file.to_string_lossy()).into())
+                    }
+                    None => return Ok(()),
+                },
                 _ => return Ok(()),
             },
             _ => return Ok(()),
@@ -314,36 +326,33 @@ impl CheckReader {
                     .map(|wrong| wrong.with_hint("install Python 3"));
                 let function = match &python.source {
                     PythonSource::Expression(_) => None,
-                    PythonSource::Function { file, name } => lacks_function(file, name),
+                    PythonSource::Function { file, name } => self.lacks_function(file, name),
                 };
                 interpreter.into_iter().chain(function).collect()
             }
             _ => Vec::new(),
         }
     }
-}
 
-/// That a file does not define a function; whether it truly does, only Python knows.
-fn lacks_function(file: &str, name: &str) -> Option<Wrong> {
-    match std::fs::read_to_string(file) {
-        Err(error) => Some(
-            Wrong::at("function", format!("cannot read `{file}`: {error}"))
-                .with_hint("the file of `function` is relative to the suite file"),
-        ),
-        Ok(text) => {
-            let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
-            let occurs = text.split(|letter| !is_word(letter)).any(|word| word == name);
-            (!occurs).then(|| {
-                Wrong::at("function", format!("`{file}` has no function `{name}`"))
-                    .with_hint(format!("define it: `def {name}(output, case, attempt):`"))
-            })
+    /// That a file does not define a function; whether it truly does, only Python knows.
+    fn lacks_function(&self, file: &str, name: &str) -> Option<Wrong> {
+        let folder = std::path::absolute(self.folder.join(".")).unwrap_or_default();
+        let shown = Path::new(file).strip_prefix(folder).unwrap_or(Path::new(file)).display();
+        match std::fs::read_to_string(file) {
+            Err(error) => Some(
+                Wrong::at("function", format!("cannot read `{shown}`: {error}"))
+                    .with_hint("the file of `function` is relative to the suite file"),
+            ),
+            Ok(text) => {
+                let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+                let occurs = text.split(|letter| !is_word(letter)).any(|word| word == name);
+                (!occurs).then(|| {
+                    Wrong::at("function", format!("`{shown}` has no function `{name}`"))
+                        .with_hint(format!("define it: `def {name}(output, case, attempt):`"))
+                })
+            }
         }
     }
-}
-
-fn not_a_template(key: &str, error: &TemplateError) -> Wrong {
-    Wrong::at(key, format!("not a template: {}", error.message))
-        .with_hint("fields of the case are written as {{ name }}")
 }
 
 fn texts(table: &Map<String, Value>, key: &str) -> Vec<String> {

@@ -21,7 +21,7 @@ pub use targets::{ModelTarget, ProgramTarget, Target, TargetKind};
 use crate::case::{Case, CaseSource, Row, Survey};
 use crate::problem::{Place, Problem, Problems, suggest};
 use crate::stopping::EarlyStop;
-use crate::template::{Template, TemplateError};
+use crate::template::Template;
 use bakeoff_agent::Workers;
 use bakeoff_core::NanoDollars;
 use bakeoff_llm::{Environment, Model, ModelConfig};
@@ -510,6 +510,9 @@ pub(crate) struct Placed {
     span: Range<usize>,
 }
 
+/// How templates are written.
+pub(crate) const TEMPLATE_HINT: &str = "fields of the case are written as {{ name }}";
+
 /// Compiles a template and remembers it for the check of its variables.
 fn compile(
     text: tree::At<&str>,
@@ -521,13 +524,8 @@ fn compile(
             templates.push(Placed { template: template.clone(), span: text.span });
             Some(template)
         }
-        Err(TemplateError { message, span }) => {
-            let shown =
-                span.and_then(|span| text.value.get(span)).filter(|shown| !shown.is_empty());
-            let near = shown.map(|shown| format!(", near `{shown}`")).unwrap_or_default();
-            problems
-                .at(text.span, format!("not a template: {message}{near}"))
-                .with_hint("fields of the case are written as {{ name }}");
+        Err(error) => {
+            problems.at(text.span, error.in_words(text.value)).with_hint(TEMPLATE_HINT);
             None
         }
     }

@@ -1,6 +1,6 @@
 //! Parameters as they were written: values in which texts may be templates.
 
-use crate::template::{Template, TemplateError, fields};
+use crate::template::{Template, fields};
 use bakeoff_check::ParameterType;
 use minijinja::Value as Fields;
 use serde_json::{Map, Value};
@@ -19,8 +19,8 @@ pub(crate) enum Written {
 const UNKNOWN: &str = "$";
 
 impl Written {
-    /// Compiles the templates of a parameter.
-    pub(crate) fn read(value: &Value, kind: ParameterType) -> Result<Written, TemplateError> {
+    /// Compiles the templates of a parameter; the error is for people.
+    pub(crate) fn read(value: &Value, kind: ParameterType) -> Result<Written, String> {
         match kind {
             ParameterType::Template
             | ParameterType::Templates
@@ -31,11 +31,11 @@ impl Written {
         }
     }
 
-    fn templates(value: &Value) -> Result<Written, TemplateError> {
+    fn templates(value: &Value) -> Result<Written, String> {
         Ok(match value {
             // Most texts are no templates, and need not be compiled to know it.
             Value::String(text) if text.contains('{') => {
-                let template = Template::compile(text)?;
+                let template = Template::compile(text).map_err(|error| error.in_words(text))?;
                 match template.variables().is_empty() {
                     true => match template.render(&fields(&Map::new())) {
                         Ok(text) => Written::Fixed(text.into()),
@@ -51,7 +51,7 @@ impl Written {
             Value::Object(entries) => {
                 let entry =
                     |(key, value): (&String, &Value)| Ok((key.clone(), Written::templates(value)?));
-                Written::Table(entries.iter().map(entry).collect::<Result<_, _>>()?)
+                Written::Table(entries.iter().map(entry).collect::<Result<_, String>>()?)
             }
             other => Written::Fixed(other.clone()),
         })
