@@ -5,6 +5,7 @@
 mod bad_checks;
 mod bad_suites;
 mod bench;
+mod checks;
 mod clients;
 mod docs;
 mod faults;
