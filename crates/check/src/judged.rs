@@ -344,11 +344,29 @@ fn fenced(name: &str, text: &str, all: &[&str]) -> String {
     // FNV-1a, which is stable; what must not be guessed is not needed, as the name is tried out.
     let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let bytes = || all.iter().flat_map(|text| text.bytes());
-    let mut number = bytes().fold(0xcbf2_9ce4_8422_2325, fold);
-    let mut tag = format!("{number:016x}");
-    while all.iter().any(|text| text.contains(&tag)) {
-        number = number.wrapping_add(1);
-        tag = format!("{number:016x}");
-    }
+    let tag = free_tag(bytes().fold(0xcbf2_9ce4_8422_2325, fold), all);
     format!("<{name} {tag}>\n{text}\n</{name} {tag}>\n")
+}
+
+/// The first number from here on that occurs in none of the texts.
+fn free_tag(mut number: u64, texts: &[&str]) -> String {
+    loop {
+        let tag = format!("{number:016x}");
+        if !texts.iter().any(|text| text.contains(&tag)) {
+            return tag;
+        }
+        number = number.wrapping_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_that_occurs_is_not_used() {
+        let texts = ["x 00000000000000ff", "0000000000000100 y"];
+        assert_eq!(free_tag(0xff, &texts), "0000000000000101");
+        assert_eq!(free_tag(0xff, &texts[1..]), "00000000000000ff");
+    }
 }

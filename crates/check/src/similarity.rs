@@ -167,6 +167,7 @@ fn common_subsequence(one: &[usize], other: &[usize]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     /// Values of SQuAD's `evaluate-v1.1.py`, sacrebleu 2.6.0 (`smooth_method="add-k"`,
@@ -254,8 +255,9 @@ mod tests {
     proptest! {
         #[test]
         fn bits_and_tables_agree(
-            one in proptest::collection::vec(0..6_usize, 0..200),
-            other in proptest::collection::vec(0..6_usize, 0..200),
+            // Few words make long subsequences, many leave whole words of bits untouched.
+            one in prop_oneof![vec(0..6_usize, 0..200), vec(0..150_usize, 0..300)],
+            other in prop_oneof![vec(0..6_usize, 0..200), vec(0..150_usize, 0..300)],
         ) {
             let length = common_subsequence(&one, &other);
             prop_assert_eq!(length, plain(&one, &other));

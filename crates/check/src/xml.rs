@@ -18,12 +18,7 @@ fn check(text: &str) -> Result<(), String> {
         match &event {
             Event::Start(tag) | Event::Empty(tag) => {
                 element(tag)?;
-                if depth == 0 {
-                    roots += 1;
-                }
-                if roots > 1 {
-                    return Err("there is more than one root element".to_owned());
-                }
+                roots += usize::from(depth == 0);
                 depth += usize::from(matches!(event, Event::Start(_)));
             }
             Event::End(_) => depth = depth.saturating_sub(1),
@@ -48,7 +43,8 @@ fn check(text: &str) -> Result<(), String> {
     }
     match (depth, roots) {
         (0, 1) => Ok(()),
-        (0, _) => Err("there is no root element".to_owned()),
+        (0, 0) => Err("there is no root element".to_owned()),
+        (0, _) => Err("there is more than one root element".to_owned()),
         _ => Err("an element is not closed".to_owned()),
     }
 }
