@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How long a program's children may hold its pipes after it has gone.
-const LINGER: Duration = Duration::from_millis(500);
+pub(crate) const LINGER: Duration = Duration::from_millis(500);
 
 /// A program to run.
 #[derive(Debug, Clone)]
@@ -186,14 +186,15 @@ fn of_status(status: ExitStatus) -> Ended {
 }
 
 /// The process group of a program; killed when dropped, so that nothing is left behind.
-struct Group(Option<Pid>);
+#[derive(Debug)]
+pub(crate) struct Group(Option<Pid>);
 
 impl Group {
-    fn of(child: &Child) -> Group {
+    pub(crate) fn of(child: &Child) -> Group {
         Group(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw))
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         if let Some(group) = self.0 {
             // Fails when everybody has gone, which is what we want.
             let _ = killpg(group, signal);

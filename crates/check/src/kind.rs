@@ -1,204 +1,161 @@
 //! What a check can look at.
-//!
-//! [`KINDS`] describes each kind as data: reading a suite, its schema and its documentation all
-//! come from there.
 
-use crate::Error;
+use crate::behaviour::{self, Behaviour};
+use crate::code::{self, ProgramCheck, PythonCheck};
+use crate::extract::Extract;
+use crate::files::{self, FileCheck};
+use crate::info::KindInfo;
+use crate::judged::{self, Pairwise, Rubric};
+use crate::parameters::Parameters;
+use crate::process::{self, Process};
+use crate::structure::{self, Structure};
+use crate::text::{self, Text};
+use crate::usage::{self, Limit};
+use crate::{CannotSay, Error, Finding};
 use bakeoff_core::Attempt;
-use regex::Regex;
+use serde_json::{Map, Value};
+
+/// Every kind of check, by name.
+pub const KINDS: &[&KindInfo] = &[
+    &process::COMMAND_CONTAINS,
+    &text::CONTAINS,
+    &text::CONTAINS_ALL,
+    &text::CONTAINS_ANY,
+    &structure::CONTAINS_JSON,
+    &usage::COST,
+    &text::ENDS_WITH,
+    &text::EQUALS,
+    &process::EXIT_CODE,
+    &files::FILE_CONTAINS,
+    &files::FILE_EXISTS,
+    &behaviour::FINISH_REASON,
+    &structure::IS_JSON,
+    &behaviour::IS_REFUSAL,
+    &structure::IS_XML,
+    &structure::IS_YAML,
+    &structure::JSON_PATH,
+    &structure::JSON_SCHEMA,
+    &usage::LATENCY,
+    &text::LENGTH,
+    &text::LEVENSHTEIN,
+    &process::MAX_COMMAND_COUNT,
+    &usage::MAX_TURNS,
+    &judged::PAIRWISE,
+    &code::PROGRAM,
+    &code::PYTHON,
+    &text::REGEX,
+    &judged::RUBRIC,
+    &text::SIMILARITY,
+    &text::STARTS_WITH,
+    &usage::TOKENS,
+    &behaviour::TOOL_CALLED,
+    &behaviour::TOOL_ORDER,
+    &process::TRIGGER_EXPECTATION,
+    &text::WORD_COUNT,
+];
+
+impl KindInfo {
+    /// The kind of that name.
+    pub fn find(name: &str) -> Option<&'static KindInfo> {
+        KINDS.iter().copied().find(|kind| kind.name == name)
+    }
+}
 
 /// What a check looks at, with its parameters.
 #[derive(Debug, Clone)]
 pub enum Kind {
-    /// The trimmed output is the value.
-    Equals {
-        /// The value.
-        value: String,
-        /// Upper and lower case are the same.
-        ignore_case: bool,
-    },
-    /// The value occurs in the output.
-    Contains {
-        /// The value.
-        value: String,
-        /// Upper and lower case are the same.
-        ignore_case: bool,
-    },
-    /// The pattern matches somewhere in the output.
-    Regex {
-        /// The compiled pattern.
-        pattern: Regex,
-    },
-    /// The output is one JSON value.
-    IsJson,
-    /// The program ended with this code.
-    ExitCode {
-        /// The code.
-        code: i32,
-    },
+    /// What can be told from the attempt alone.
+    Plain(Plain),
+    /// A model judges the answer.
+    Rubric(Rubric),
+    /// A model compares the answer with a reference.
+    Pairwise(Pairwise),
+    /// A program judges the attempt.
+    Program(ProgramCheck),
+    /// Python judges the attempt.
+    Python(PythonCheck),
 }
 
-/// A kind of check, as documentation and as rules for reading.
-#[derive(Debug)]
-pub struct KindInfo {
-    /// What the user writes after `kind =`.
-    pub name: &'static str,
-    /// What it checks, in one sentence.
-    pub about: &'static str,
-    /// Its own parameters.
-    pub parameters: &'static [ParameterInfo],
+/// What can be told from an attempt alone.
+#[derive(Debug, Clone)]
+pub struct Plain {
+    /// The part of the output that is looked at; all of it when absent.
+    pub extract: Option<Extract>,
+    /// What is looked for.
+    pub test: Test,
 }
 
-/// A parameter of a kind.
-#[derive(Debug)]
-pub struct ParameterInfo {
-    /// Its key.
-    pub name: &'static str,
-    /// What may be written there.
-    pub kind: ParameterType,
-    /// Whether it must be there.
-    pub required: bool,
-    /// What it means.
-    pub about: &'static str,
+/// What is looked for in an attempt.
+#[derive(Debug, Clone)]
+pub enum Test {
+    /// Words of the output.
+    Text(Text),
+    /// The output's structure.
+    Structure(Structure),
+    /// Files in the workspace.
+    Files(FileCheck),
+    /// What the program did.
+    Process(Process),
+    /// How the target behaved.
+    Behaviour(Behaviour),
+    /// What it took.
+    Limit(Limit),
 }
 
-/// What may be written for a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParameterType {
-    /// Text that may be a template over the case's fields.
-    Template,
-    /// Yes or no.
-    Boolean,
-    /// A whole number.
-    Integer,
+impl Test {
+    pub(crate) fn find(&self, text: &str, attempt: &Attempt) -> Result<Finding, CannotSay> {
+        match self {
+            Test::Text(test) => test.find(text),
+            Test::Structure(test) => test.find(text),
+            Test::Files(test) => test.find(attempt),
+            Test::Process(test) => test.find(attempt),
+            Test::Behaviour(test) => test.find(attempt),
+            Test::Limit(test) => test.find(attempt),
+        }
+    }
 }
-
-const IGNORE_CASE: ParameterInfo = ParameterInfo {
-    name: "ignore_case",
-    kind: ParameterType::Boolean,
-    required: false,
-    about: "Upper and lower case are the same.",
-};
-
-/// Every kind of check.
-pub const KINDS: &[KindInfo] = &[
-    KindInfo {
-        name: "contains",
-        about: "The value occurs in the output.",
-        parameters: &[
-            ParameterInfo {
-                name: "value",
-                kind: ParameterType::Template,
-                required: true,
-                about: "What must occur.",
-            },
-            IGNORE_CASE,
-        ],
-    },
-    KindInfo {
-        name: "equals",
-        about: "The output is the value; spaces around either do not count.",
-        parameters: &[
-            ParameterInfo {
-                name: "value",
-                kind: ParameterType::Template,
-                required: true,
-                about: "What the output must be.",
-            },
-            IGNORE_CASE,
-        ],
-    },
-    KindInfo {
-        name: "exit_code",
-        about: "The program ended with this code.",
-        parameters: &[ParameterInfo {
-            name: "value",
-            kind: ParameterType::Integer,
-            required: false,
-            about: "The code; 0 when absent.",
-        }],
-    },
-    KindInfo { name: "is_json", about: "The output is one JSON value.", parameters: &[] },
-    KindInfo {
-        name: "regex",
-        about: "The pattern matches somewhere in the output.",
-        parameters: &[
-            ParameterInfo {
-                name: "value",
-                kind: ParameterType::Template,
-                required: true,
-                about: "A regular expression in the syntax of Rust's `regex` crate.",
-            },
-            IGNORE_CASE,
-        ],
-    },
-];
 
 impl Kind {
-    /// A [`Kind::Regex`].
-    pub fn regex(pattern: &str, ignore_case: bool) -> Result<Kind, Error> {
-        regex::RegexBuilder::new(pattern)
-            .case_insensitive(ignore_case)
-            .build()
-            .map(|pattern| Kind::Regex { pattern })
-            .map_err(|error| Error::BadRegex(error.to_string()))
+    /// Makes a check's kind of its parameters, templates filled in. Of a schema in a `file`, the
+    /// caller puts the contents under `schema`: nothing is read here.
+    ///
+    /// # Errors
+    ///
+    /// A parameter is missing or cannot be used.
+    pub fn build(name: &str, parameters: &Map<String, Value>) -> Result<Kind, Error> {
+        let parameters = Parameters(parameters);
+        match name {
+            "rubric" => return Rubric::build(parameters).map(Kind::Rubric),
+            "pairwise" => return Pairwise::build(parameters).map(Kind::Pairwise),
+            "program" => return ProgramCheck::build(parameters).map(Kind::Program),
+            "python" => return PythonCheck::build(parameters).map(Kind::Python),
+            _ => {}
+        }
+        let test = if let Some(test) = Text::build(name, parameters)? {
+            Test::Text(test)
+        } else if let Some(test) = Structure::build(name, parameters)? {
+            Test::Structure(test)
+        } else if let Some(test) = FileCheck::build(name, parameters)? {
+            Test::Files(test)
+        } else if let Some(test) = Process::build(name, parameters)? {
+            Test::Process(test)
+        } else if let Some(test) = Behaviour::build(name, parameters)? {
+            Test::Behaviour(test)
+        } else if let Some(test) = Limit::build(name, parameters)? {
+            Test::Limit(test)
+        } else {
+            return Err(Error::new("kind", format!("unknown kind of check `{name}`")));
+        };
+        let extract = Extract::build(parameters)?;
+        Ok(Kind::Plain(Plain { extract, test }))
     }
 
-    /// Whether it holds for an attempt.
-    pub(crate) fn holds(&self, attempt: &Attempt) -> bool {
-        let output = attempt.output.as_str();
+    /// The judge's name, when a model judges.
+    pub fn judge(&self) -> Option<&str> {
         match self {
-            Kind::Equals { value, ignore_case } => {
-                same_case(output.trim(), *ignore_case) == same_case(value.trim(), *ignore_case)
-            }
-            Kind::Contains { value, ignore_case } => {
-                same_case(output, *ignore_case).contains(&*same_case(value, *ignore_case))
-            }
-            Kind::Regex { pattern } => pattern.is_match(output),
-            Kind::IsJson => json_error(output).is_none(),
-            Kind::ExitCode { code } => attempt.exit_code == Some(*code),
+            Kind::Rubric(rubric) => Some(&rubric.model),
+            Kind::Pairwise(pairwise) => Some(&pairwise.model),
+            Kind::Plain(_) | Kind::Program(_) | Kind::Python(_) => None,
         }
     }
-
-    /// What was found, in words, when it is not what was wanted.
-    pub(crate) fn words(&self, attempt: &Attempt, holds: bool) -> String {
-        let got = excerpt(&attempt.output);
-        match (self, holds) {
-            (Kind::Equals { .. }, true) => format!("is {got}"),
-            (Kind::Equals { value, .. }, false) => {
-                format!("expected {}, got {got}", excerpt(value.trim()))
-            }
-            (Kind::Contains { value, .. }, true) => format!("{} is in {got}", excerpt(value)),
-            (Kind::Contains { value, .. }, false) => format!("no {} in {got}", excerpt(value)),
-            (Kind::Regex { pattern }, true) => format!("/{pattern}/ matches {got}"),
-            (Kind::Regex { pattern }, false) => format!("/{pattern}/ does not match {got}"),
-            (Kind::IsJson, _) => match json_error(&attempt.output) {
-                None => "is JSON".to_owned(),
-                Some(error) => format!("not JSON: {error}"),
-            },
-            (Kind::ExitCode { code }, _) => match attempt.exit_code {
-                Some(found) if holds => format!("exit code {found}"),
-                Some(found) => format!("exit code {found}, expected {code}"),
-                None => format!("no exit code, expected {code}"),
-            },
-        }
-    }
-}
-
-fn json_error(text: &str) -> Option<serde_json::Error> {
-    serde_json::from_str::<serde::de::IgnoredAny>(text).err()
-}
-
-fn same_case(text: &str, ignore_case: bool) -> std::borrow::Cow<'_, str> {
-    if ignore_case { text.to_lowercase().into() } else { text.into() }
-}
-
-/// Enough of a text to recognise it, on one line.
-fn excerpt(text: &str) -> String {
-    const MOST: usize = 80;
-    let mut shown: String = text.chars().take(MOST).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    format!("{shown:?}")
 }

@@ -84,6 +84,9 @@ pub struct TargetSummary {
     pub usage: Usage,
     /// Money, as far as prices are known.
     pub cost_nanodollars: NanoDollars,
+    /// Money for the models that judged, as far as prices are known; not part of the above.
+    #[serde(default, skip_serializing_if = "NanoDollars::is_zero")]
+    pub judge_cost_nanodollars: NanoDollars,
     /// Judged trials whose price is not known.
     pub unpriced: u64,
     /// One entry per case, in the suite's order.

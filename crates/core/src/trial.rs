@@ -88,6 +88,12 @@ pub struct Attempt {
     /// Money, where prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<NanoDollars>,
+    /// Tokens of the models that judged it, where there are any; not part of `usage`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_usage: Option<Usage>,
+    /// Money for the models that judged it, where their prices are known; not part of `cost`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_cost: Option<NanoDollars>,
     /// The answer came from the response cache.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,

@@ -93,6 +93,7 @@ struct Numbers {
     retries: u32,
     usage: Option<Usage>,
     cost: Option<NanoDollars>,
+    judge_cost: NanoDollars,
     commands: Option<u32>,
 }
 
@@ -120,6 +121,7 @@ impl Numbers {
             retries: attempt.timing.retries,
             usage: attempt.usage,
             cost: attempt.cost,
+            judge_cost: attempt.judge_cost.unwrap_or_default(),
             commands: is_agent.then(|| u32::try_from(attempt.tool_uses.len()).unwrap_or(u32::MAX)),
         }
     }
@@ -139,8 +141,10 @@ impl Aggregate {
         let numbers = Numbers::of(result);
         self.targets[target][place] = numbers;
         self.spent += numbers.cost.unwrap_or_default();
-        let usage = numbers.usage.map_or(0, |usage| usage.total());
-        self.tokens = self.tokens.saturating_add(usage);
+        self.spent += numbers.judge_cost;
+        for usage in [numbers.usage, result.attempt.judge_usage].into_iter().flatten() {
+            self.tokens = self.tokens.saturating_add(usage.total());
+        }
     }
 
     /// Trials that were judged: their target and turn, and how they ended.
@@ -261,6 +265,7 @@ impl Sheet<'_> {
             pass_k: if stopped_early == 0 { tally.pass_k(self.measure.trials) } else { Vec::new() },
             usage: tally.usage,
             cost_nanodollars: tally.cost,
+            judge_cost_nanodollars: tally.judge_cost,
             unpriced: tally.unpriced,
             cases: CaseList::new(
                 Arc::clone(&self.measure.cases),
@@ -287,6 +292,7 @@ struct Tally {
     errors_by_kind: BTreeMap<String, u64>,
     usage: Usage,
     cost: NanoDollars,
+    judge_cost: NanoDollars,
     unpriced: u64,
     saved: u64,
     latencies_ms: Vec<u32>,
@@ -326,6 +332,7 @@ impl Tally {
             } else if trial.mark != Mark::Missing {
                 self.surplus += 1;
                 self.surplus_cost += trial.cost.unwrap_or_default();
+                self.surplus_cost += trial.judge_cost;
             }
         }
         self.saved += (trials.len() - counting) as u64;
@@ -354,6 +361,7 @@ impl Tally {
             None if trial.usage.is_some() => self.unpriced += 1,
             None => {}
         }
+        self.judge_cost += trial.judge_cost;
         if let Some(commands) = trial.commands {
             *case.commands.get_or_insert_default() += u64::from(commands);
         }

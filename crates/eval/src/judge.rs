@@ -1,10 +1,53 @@
 //! From an attempt to a result.
 
 use crate::case::Case;
-use crate::suite::Target;
+use crate::judged::Spent;
+use crate::suite::{CheckSpec, Suite, Target};
 use crate::trial::Trials;
-use bakeoff_check::judge;
-use bakeoff_core::{Attempt, CheckResult, ErrorKind, Status, TrialError, TrialKey, TrialResult};
+use bakeoff_check::{Check, Finding, Kind, judge};
+use bakeoff_core::{
+    Attempt, CheckResult, ErrorKind, Redactor, Status, TrialError, TrialKey, TrialResult,
+};
+use bakeoff_llm::{Client, Retry};
+use bakeoff_pace::RunTag;
+use tokio_util::sync::CancellationToken;
+
+/// Told before a judge's call is made again.
+pub type OnRetry<'a> = &'a (dyn Fn(&TrialKey, &Retry<'_>) + Send + Sync);
+
+/// Judges attempts by a suite's checks. Models and programs are asked only by checks that need
+/// them.
+pub struct Judge<'a> {
+    /// Whose checks.
+    pub suite: &'a Suite,
+    /// Calls the models that judge.
+    pub client: &'a Client,
+    /// On behalf of which run.
+    pub run: RunTag,
+    /// What must not show in messages.
+    pub redactor: &'a Redactor,
+    /// Ends what is under way.
+    pub cancel: CancellationToken,
+    /// Lets what is under way finish, and tries nothing again.
+    pub stop: CancellationToken,
+    /// Told before every retry.
+    pub on_retry: Option<OnRetry<'a>>,
+}
+
+impl std::fmt::Debug for Judge<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Judge").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+/// One attempt on the table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Judged<'a> {
+    pub(crate) key: &'a TrialKey,
+    pub(crate) case: &'a Case,
+    pub(crate) check: &'a Check,
+    pub(crate) attempt: &'a Attempt,
+}
 
 impl Trials {
     pub(crate) async fn judge(
@@ -12,37 +55,103 @@ impl Trials {
         target: &Target,
         case: &Case,
         key: TrialKey,
+        attempt: Attempt,
+    ) -> TrialResult {
+        let on_retry = |key: &TrialKey, retry: &Retry<'_>| self.tell_retry(key, retry);
+        let judge = Judge {
+            suite: &self.suite,
+            client: &self.client,
+            run: self.run,
+            redactor: &self.redactor,
+            cancel: self.abort.clone(),
+            stop: self.stop.clone(),
+            on_retry: Some(&on_retry),
+        };
+        judge.judge(target, case, key, attempt).await
+    }
+}
+
+impl Judge<'_> {
+    /// Judges one attempt. What a check cannot say makes the trial an error, never a failure.
+    pub async fn judge(
+        &self,
+        target: &Target,
+        case: &Case,
+        key: TrialKey,
         mut attempt: Attempt,
     ) -> TrialResult {
-        let applicable = || self.suite.checks.iter().filter(|check| check.applies_to(&target.name));
-        let checks: Result<Vec<CheckResult>, String> = applicable()
-            .map(|spec| match spec.for_case(&case.fields) {
-                Ok(check) => Ok(check.run(&attempt)),
-                Err(reason) => Err(format!("check `{}`: {reason}", spec.id)),
-            })
-            .collect();
-        if attempt.error.is_none()
-            && let Err(message) = &checks
-        {
-            attempt.error =
-                Some(TrialError { kind: ErrorKind::Template, message: message.clone() });
+        let mut spent = Spent::default();
+        let checks = match attempt.error.take() {
+            Some(error) => Err(error),
+            None => self.check(target, case, &key, &attempt, &mut spent).await,
+        };
+        attempt.judge_usage = spent.usage;
+        attempt.judge_cost = spent.cost();
+        match checks {
+            Ok(checks) => {
+                let mut judgement = judge(&checks);
+                // A program that nothing checks is judged by its exit code.
+                if checks.is_empty() && attempt.exit_code != Some(0) {
+                    judgement.status = Status::Failed;
+                    judgement.score = 0.0;
+                }
+                let score = Some(judgement.score);
+                TrialResult { key, status: judgement.status, score, checks, attempt }
+            }
+            Err(error) => {
+                attempt.error = Some(error);
+                TrialResult { key, status: Status::Error, score: None, checks: Vec::new(), attempt }
+            }
         }
-        if attempt.error.is_some() {
-            return TrialResult {
-                key,
-                status: Status::Error,
-                score: None,
-                checks: Vec::new(),
-                attempt,
-            };
-        }
-        let checks = checks.unwrap_or_default();
-        let mut judgement = judge(&checks);
-        // A program that nothing checks is judged by its exit code.
-        if applicable().next().is_none() && attempt.exit_code != Some(0) {
-            judgement.status = Status::Failed;
-            judgement.score = 0.0;
-        }
-        TrialResult { key, status: judgement.status, score: Some(judgement.score), checks, attempt }
     }
+
+    /// What every check found; the error of the first that cannot say.
+    async fn check(
+        &self,
+        target: &Target,
+        case: &Case,
+        key: &TrialKey,
+        attempt: &Attempt,
+        spent: &mut Spent,
+    ) -> Result<Vec<CheckResult>, TrialError> {
+        let unmade = |message| TrialError { kind: ErrorKind::Template, message };
+        let own = self.suite.own_checks(case).map_err(unmade)?;
+        let applies = |check: &&CheckSpec| {
+            check.applies_to(&target.name) && check.applies_to_tags(&case.tags)
+        };
+        let mut results = Vec::new();
+        for spec in self.suite.checks.iter().chain(&own).filter(applies) {
+            let check = spec
+                .for_case(&case.fields)
+                .map_err(|reason| unmade(format!("check `{}`: {reason}", spec.id)))?;
+            let judged = Judged { key, case, check: &check, attempt };
+            let result = self.ask(judged, spent).await.map_err(|error| TrialError {
+                message: self.redactor.scrub(format!("check `{}`: {}", spec.id, error.message)),
+                ..error
+            })?;
+            results.push(result);
+        }
+        Ok(results)
+    }
+
+    async fn ask(&self, judged: Judged<'_>, spent: &mut Spent) -> Result<CheckResult, TrialError> {
+        let check = judged.check;
+        let finding = match &check.kind {
+            Kind::Plain(_) => {
+                return check.run(judged.attempt).map_err(|reason| cannot_say(reason.to_string()));
+            }
+            Kind::Rubric(rubric) => self.ask_rubric(rubric, judged, spent).await?,
+            Kind::Pairwise(pairwise) => self.ask_pairwise(pairwise, judged, spent).await?,
+            Kind::Program(program) => self.ask_program(program, judged).await?,
+            Kind::Python(python) => self.ask_python(python, judged).await?,
+        };
+        // What others say may repeat a key that they were shown.
+        let words = self.redactor.scrub(finding.words);
+        Ok(check.conclude(Finding { words, ..finding }))
+    }
+}
+
+/// A check that cannot say whether the answer is right.
+pub(crate) fn cannot_say(message: String) -> TrialError {
+    TrialError { kind: ErrorKind::Check, message }
 }

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::suite::{Target, TargetKind};
 use bakeoff_llm::Model;
 use bakeoff_pace::LimitOverrides;
+use std::collections::BTreeMap;
 
 /// The target with limits that the command line has the last word on.
 pub(crate) fn limited(target: Target, overrides: &LimitOverrides) -> Result<Target, Error> {
@@ -21,6 +22,23 @@ pub(crate) fn limited(target: Target, overrides: &LimitOverrides) -> Result<Targ
         program => program,
     };
     Ok(Target { kind, ..target })
+}
+
+/// The models that judge, with limits that the command line has the last word on.
+pub(crate) fn limited_judges(
+    judges: BTreeMap<String, Model>,
+    overrides: &LimitOverrides,
+) -> Result<BTreeMap<String, Model>, Error> {
+    let limited = |(name, model): (String, Model)| {
+        let limits = overrides.apply(model.limits());
+        limits.check().map_err(|error| Error::Usage {
+            code: None,
+            message: format!("limits of the judge `{name}`: {error}"),
+            hint: Some("what the command line says is put in place of the suite's".to_owned()),
+        })?;
+        Ok((name, model.with_limits(limits)))
+    };
+    judges.into_iter().map(limited).collect()
 }
 
 /// Targets on one pool whose limits are not the same: only the first can hold.

@@ -8,7 +8,7 @@ use crate::dispatch::Dispatcher;
 use crate::estimate::estimate;
 use crate::folder::RunFolder;
 use crate::lane::{Ended, LaneRules};
-use crate::limited::{different_limits, limited};
+use crate::limited::{different_limits, limited, limited_judges};
 use crate::problem::suggest;
 use crate::record::Record;
 use crate::resume;
@@ -172,6 +172,7 @@ impl Run {
         suite.settings.timeout = config.limits.timeout.unwrap_or(suite.settings.timeout);
         let limited = |target| limited(target, &config.limits);
         suite.targets = suite.targets.into_iter().map(limited).collect::<Result<_, Error>>()?;
+        suite.judges = limited_judges(std::mem::take(&mut suite.judges), &config.limits)?;
         let filter = Filter {
             ids: config.cases.iter().cloned().collect(),
             tags: config.tags.iter().cloned().collect(),
@@ -417,6 +418,9 @@ impl Run {
                 model.model.add_secrets(&mut redactor);
             }
         }
+        for judge in self.suite.judges.values() {
+            judge.add_secrets(&mut redactor);
+        }
         // Programs see the whole environment and may print it.
         for provider in PROVIDERS {
             if let Ok(key) = std::env::var(provider.key_variable) {
@@ -484,7 +488,8 @@ fn needs_prices(suite: &Suite) -> Result<(), Error> {
         TargetKind::Model(model) if model.model.cost(&call).is_none() => Some(model.label.clone()),
         _ => None,
     });
-    match unpriced {
+    let judge = suite.judges.iter().find(|(_, judge)| judge.cost(&call).is_none());
+    match unpriced.or(judge.map(|(name, _)| name.clone())) {
         None => Ok(()),
         Some(model) => Err(Error::Usage {
             code: None,

@@ -33,6 +33,16 @@ pub(crate) struct TemplateError {
     pub(crate) span: Option<Range<usize>>,
 }
 
+impl TemplateError {
+    /// What is wrong with a text, and near what.
+    pub(crate) fn in_words(&self, source: &str) -> String {
+        let shown = self.span.clone().and_then(|span| source.get(span));
+        let near = shown.filter(|shown| !shown.is_empty());
+        let near = near.map(|shown| format!(", near `{shown}`")).unwrap_or_default();
+        format!("not a template: {}{near}", self.message)
+    }
+}
+
 /// A template cannot be filled in.
 #[derive(Debug)]
 pub(crate) struct RenderError {

@@ -143,11 +143,15 @@ pub(crate) fn percent(share: f64, digits: usize) -> String {
 }
 
 pub(crate) fn cost(target: &TargetSummary) -> String {
-    match (target.unpriced, target.usage.total()) {
+    let own = match (target.unpriced, target.usage.total()) {
         (_, 0) => "–".to_owned(),
         (0, _) => target.cost_nanodollars.to_string(),
         (unpriced, _) if unpriced >= target.counted => "?".to_owned(),
         _ => format!("≥ {}", target.cost_nanodollars),
+    };
+    match target.judge_cost_nanodollars {
+        judges if judges.is_zero() => own,
+        judges => format!("{own} + {judges} for judges"),
     }
 }
 
@@ -204,6 +208,7 @@ mod tests {
             interval: Some(Interval { low: 0.15, high: 0.85 }),
             usage: Usage { input: 12_000, output: 400, ..Usage::default() },
             cost_nanodollars: NanoDollars(1_234_000),
+            judge_cost_nanodollars: NanoDollars::default(),
             unpriced: 0,
             cases: Default::default(),
         }

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 mod acceptance;
+mod bad_checks;
 mod bad_suites;
 mod bench;
+mod checks;
 mod clients;
 mod docs;
 mod faults;

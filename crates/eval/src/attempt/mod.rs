@@ -2,3 +2,5 @@
 
 mod model;
 mod program;
+
+pub(crate) use model::describe;

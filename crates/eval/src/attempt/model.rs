@@ -3,7 +3,9 @@
 use crate::case::Case;
 use crate::suite::{Artifacts, CacheScope, ModelTarget};
 use crate::trial::{Trace, Trials, failed, milliseconds};
-use bakeoff_core::{Attempt, ErrorKind, Event, Message, Request, Timing, TrialKey};
+use bakeoff_core::{
+    Attempt, ErrorKind, Event, Message, Request, Timing, ToolCall, ToolUse, TrialKey,
+};
 use bakeoff_llm::{CallContext, Ordinals, Retry};
 
 impl Trials {
@@ -52,6 +54,7 @@ impl Trials {
                 let attempt = Attempt {
                     output: call.response.text(),
                     finish: Some(call.response.finish.clone()),
+                    tool_uses: call.response.tool_calls().map(used).collect(),
                     usage: Some(call.response.usage),
                     // What this run's own cache has was paid for by this run, before it was killed.
                     cost: match self.suite.settings.cache {
@@ -74,7 +77,7 @@ impl Trials {
         (attempt, trace)
     }
 
-    fn tell_retry(&self, key: &TrialKey, retry: &Retry<'_>) {
+    pub(crate) fn tell_retry(&self, key: &TrialKey, retry: &Retry<'_>) {
         let _ = self.events.try_send(Event::Retry {
             key: key.clone(),
             delay_ms: milliseconds(retry.pause),
@@ -83,8 +86,12 @@ impl Trials {
     }
 }
 
+fn used(call: &ToolCall) -> ToolUse {
+    ToolUse { name: call.name.clone(), arguments: call.arguments.clone() }
+}
+
 /// The provider's words, with the status where there is one.
-fn describe(failure: &bakeoff_llm::Failure) -> String {
+pub(crate) fn describe(failure: &bakeoff_llm::Failure) -> String {
     match failure.status {
         Some(status) => format!("{status}: {}", failure.message),
         None => failure.message.clone(),

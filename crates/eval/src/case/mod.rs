@@ -4,7 +4,7 @@ mod files;
 
 pub(crate) use files::Row;
 
-use crate::problem::Problem;
+use crate::problem::{Place, Problem};
 use crate::template::fields;
 use bakeoff_core::{CaseId, CaseIds};
 use files::{Access, Format};
@@ -25,6 +25,16 @@ pub struct Case {
     pub tags: Vec<String>,
     /// All its fields, for templates.
     pub fields: Fields,
+    /// Checks of its own, as they were written.
+    pub(crate) checks: Option<Arc<OwnChecks>>,
+}
+
+/// The checks that a case brings along.
+#[derive(Debug)]
+pub(crate) struct OwnChecks {
+    pub(crate) tables: Vec<Map<String, Value>>,
+    /// Where the case is.
+    pub(crate) place: Option<Box<Place>>,
 }
 
 /// Where cases come from. Reading can start over, so that nothing needs to be held.
@@ -199,7 +209,7 @@ impl Digest {
 
 /// The first problems of a file, and how many more there are.
 #[derive(Debug, Default)]
-struct FewProblems {
+pub(crate) struct FewProblems {
     first: Vec<Problem>,
     more: usize,
 }
@@ -209,7 +219,7 @@ impl FewProblems {
         self.first.len() >= MOST_PROBLEMS
     }
 
-    fn push(&mut self, problem: Problem) {
+    pub(crate) fn push(&mut self, problem: Problem) {
         if self.is_full() { self.push_unseen() } else { self.first.push(problem) }
     }
 
@@ -217,7 +227,7 @@ impl FewProblems {
         self.more += 1;
     }
 
-    fn finish(mut self) -> Vec<Problem> {
+    pub(crate) fn finish(mut self) -> Vec<Problem> {
         self.first.sort_by_key(|problem| problem.place.as_ref().map(|place| place.line));
         if let (1.., Some(last)) = (self.more, self.first.last_mut()) {
             last.hint = Some(format!("and {} more problems in this file", self.more));
@@ -239,16 +249,22 @@ fn note_fields(fields: &Fields, known: &mut BTreeSet<String>) {
 impl Case {
     fn from_row(path: &Path, index: usize, row: Row) -> Result<Case, Problem> {
         let Row { place, fields, .. } = row;
-        Case::from_fields(index, fields).map_err(|message| Problem {
-            code: None,
-            message,
-            path: path.to_owned(),
-            place,
-            hint: None,
-        })
+        match Case::from_fields(index, fields) {
+            Ok((case, tables)) if tables.is_empty() => Ok(case),
+            Ok((case, tables)) => {
+                Ok(Case { checks: Some(Arc::new(OwnChecks { tables, place })), ..case })
+            }
+            Err(message) => {
+                Err(Problem { code: None, message, path: path.to_owned(), place, hint: None })
+            }
+        }
     }
 
-    fn from_fields(index: usize, mut row: Map<String, Value>) -> Result<Case, String> {
+    /// The case, and the tables of its own checks.
+    fn from_fields(
+        index: usize,
+        mut row: Map<String, Value>,
+    ) -> Result<(Case, Vec<Map<String, Value>>), String> {
         let id = match row.get("id") {
             None => (index + 1).to_string(),
             Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
@@ -276,7 +292,22 @@ impl Case {
             }
         };
         row.insert("id".to_owned(), id.clone().into());
-        Ok(Case { index, id: id.into(), tags, fields: fields(&row) })
+        let checks = own_checks(row.get("checks"))?;
+        Ok((Case { index, id: id.into(), tags, fields: fields(&row), checks: None }, checks))
+    }
+}
+
+fn own_checks(field: Option<&Value>) -> Result<Vec<Map<String, Value>>, String> {
+    const WRONG: &str = "a case's `checks` must be a list of tables such as {\"kind\": \"contains\", \"value\": \"x\"}";
+    match field {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        // An empty cell of a CSV file.
+        Some(Value::String(text)) if text.trim().is_empty() => Ok(Vec::new()),
+        Some(Value::Array(tables)) => {
+            let tables = tables.iter().map(|table| table.as_object().cloned());
+            tables.collect::<Option<_>>().ok_or_else(|| WRONG.to_owned())
+        }
+        Some(_) => Err(WRONG.to_owned()),
     }
 }
 

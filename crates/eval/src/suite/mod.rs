@@ -1,27 +1,34 @@
 //! The suite file: from text to something that can be run, or to a list of what is wrong with it.
 
 mod checks;
+mod coverage;
+mod form;
 mod limits;
 mod models;
 mod schema;
 mod spec;
 mod targets;
 pub(crate) mod tree;
+mod written;
 
 pub use checks::CheckSpec;
+pub(crate) use checks::PYTHON;
 pub(crate) use limits::describe as describe_limits;
 pub use schema::schema;
 pub(crate) use spec::MOST_TRIALS;
 pub use targets::{ModelTarget, ProgramTarget, Target, TargetKind};
 
-use crate::case::{CaseSource, Row, Survey};
+use crate::case::{Case, CaseSource, Row, Survey};
 use crate::problem::{Place, Problem, Problems, suggest};
 use crate::stopping::EarlyStop;
-use crate::template::{Template, TemplateError};
+use crate::template::Template;
+use bakeoff_agent::Workers;
 use bakeoff_core::NanoDollars;
-use bakeoff_llm::{Environment, ModelConfig};
+use bakeoff_llm::{Environment, Model, ModelConfig};
 use bakeoff_sim::Persona;
 use bakeoff_stats::Threshold;
+use checks::CheckReader;
+use coverage::Coverage;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -57,6 +64,11 @@ pub struct Suite {
     pub survey: Survey,
     /// What makes an answer right.
     pub checks: Vec<CheckSpec>,
+    /// Models that judge, by the names that checks give them.
+    pub judges: BTreeMap<String, Model>,
+    /// Evaluates `python` checks; nothing is started before the first.
+    pub(crate) python: Workers,
+    check_reader: CheckReader,
     /// Simulated models of its own.
     pub simulated: BTreeMap<String, Persona>,
     /// Digests of targets, checks and models, by what people call them.
@@ -149,6 +161,15 @@ impl Suite {
             parts.remove(&format!("target `{name}`"));
         }
         parts
+    }
+
+    /// The checks that a case brings along; the error is for people.
+    pub(crate) fn own_checks(&self, case: &Case) -> Result<Vec<CheckSpec>, String> {
+        let ids = self.checks.iter().map(|check| check.id.clone()).collect();
+        let wrong = |wrong: Vec<form::Wrong>| {
+            wrong.into_iter().map(|wrong| wrong.message).collect::<Vec<_>>().join("; ")
+        };
+        self.check_reader.of_case(case, ids).map_err(wrong)
     }
 
     /// [`Suite::load`], with these targets alone; all when there are none. Keys of the others are
@@ -268,9 +289,18 @@ impl Refining<'_> {
         let cases = self.cases(root, problems);
         let mut templates = Vec::new();
         let targets = targets::read(root, &models, self, &mut templates, problems);
-        let checks = checks::read(root, &targets, &mut templates, problems);
+        let reader = CheckReader::new(self.folder(), root, &targets);
+        let checks = reader.of_suite(root, self.environment, &mut templates, problems);
         let (cases, survey) = cases?;
         check_variables(&templates, &survey, problems);
+        let coverage = Coverage {
+            refining: self,
+            reader: &reader,
+            checks: &checks,
+            targets: &targets,
+            models: &models,
+        };
+        let judges = coverage.look(root, &cases, &survey, problems);
         let digest = blake3::Hasher::new()
             .update(self.text.as_bytes())
             .update(survey.digest.as_bytes())
@@ -289,6 +319,9 @@ impl Refining<'_> {
             cases,
             survey,
             checks,
+            judges,
+            python: crate::code::python(self.folder()),
+            check_reader: reader,
             simulated,
             parts: parts(root),
             digest,
@@ -477,6 +510,9 @@ pub(crate) struct Placed {
     span: Range<usize>,
 }
 
+/// How templates are written.
+pub(crate) const TEMPLATE_HINT: &str = "fields of the case are written as {{ name }}";
+
 /// Compiles a template and remembers it for the check of its variables.
 fn compile(
     text: tree::At<&str>,
@@ -488,13 +524,8 @@ fn compile(
             templates.push(Placed { template: template.clone(), span: text.span });
             Some(template)
         }
-        Err(TemplateError { message, span }) => {
-            let shown =
-                span.and_then(|span| text.value.get(span)).filter(|shown| !shown.is_empty());
-            let near = shown.map(|shown| format!(", near `{shown}`")).unwrap_or_default();
-            problems
-                .at(text.span, format!("not a template: {message}{near}"))
-                .with_hint("fields of the case are written as {{ name }}");
+        Err(error) => {
+            problems.at(text.span, error.in_words(text.value)).with_hint(TEMPLATE_HINT);
             None
         }
     }

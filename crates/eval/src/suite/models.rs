@@ -121,6 +121,7 @@ pub(super) fn simulated(root: &Node<'_, '_>) -> BTreeMap<String, Persona> {
                     .integer("output_tokens")
                     .and_then(|tokens| u64::try_from(tokens).ok())
                     .map(TokenCount::Fixed),
+                bias: node.number("bias"),
                 ..Persona::default()
             };
             (name.value.to_owned(), persona)

@@ -1,7 +1,7 @@
 //! The JSON Schema of the suite file, for editors.
 
-use super::spec::{CHECK_COMMON, Field, SUITE_FILE, Section, Shape};
-use bakeoff_check::{KINDS, ParameterType};
+use super::spec::{CHECK_COMMON, Field, SUITE_FILE, Section, Shape, own_fields};
+use bakeoff_check::KINDS;
 use serde_json::{Map, Value, json};
 
 /// JSON Schema (draft 2020-12) of `bakeoff.toml`.
@@ -61,6 +61,7 @@ fn shape(shape: &Shape) -> Value {
         Shape::Tables(table) => json!({"type": "array", "items": section(table)}),
         Shape::Named(table) => json!({"type": "object", "additionalProperties": section(table)}),
         Shape::Open => json!({"type": "object"}),
+        Shape::Any => json!({}),
         Shape::OpenList => json!({"type": "array", "items": {"type": "object"}}),
         Shape::Checks => json!({"type": "array", "items": {"oneOf": checks()}}),
     }
@@ -74,18 +75,12 @@ fn checks() -> Vec<Value> {
             let mut check = object(CHECK_COMMON.fields.iter());
             check["description"] = json!(kind.about);
             check["properties"]["kind"] = json!({"const": kind.name});
-            for parameter in kind.parameters {
-                let name = match parameter.kind {
-                    ParameterType::Template => "string",
-                    ParameterType::Boolean => "boolean",
-                    ParameterType::Integer => "integer",
-                };
-                check["properties"][parameter.name] =
-                    json!({"type": name, "description": parameter.about});
-                if parameter.required
+            for field in own_fields(kind) {
+                check["properties"][field.name] = described(&field);
+                if field.required
                     && let Some(required) = check["required"].as_array_mut()
                 {
-                    required.push(json!(parameter.name));
+                    required.push(json!(field.name));
                 }
             }
             check

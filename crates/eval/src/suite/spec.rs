@@ -2,6 +2,8 @@
 //!
 //! Reading, the errors for what is written wrong, and the JSON Schema all come from these tables.
 
+use bakeoff_check::{KindInfo, ParameterInfo, ParameterType};
+
 /// A table of the file.
 #[derive(Debug)]
 pub(crate) struct Section {
@@ -54,6 +56,8 @@ pub(crate) enum Shape {
     Open,
     /// Any number of tables whose keys are the user's.
     OpenList,
+    /// Anything.
+    Any,
     /// Any number of checks; their keys depend on their kind.
     Checks,
 }
@@ -334,7 +338,11 @@ const CASES: Section = Section {
     about: "What the targets are asked.",
     fields: &[
         optional("file", Shape::Text, "A .jsonl, .json, .csv or .toml file beside the suite."),
-        optional("inline", Shape::OpenList, "Cases written here."),
+        optional(
+            "inline",
+            Shape::OpenList,
+            "Cases written here. Of their keys, `id`, `tags` and `checks` (checks of the case alone) have a meaning of their own.",
+        ),
     ],
 };
 
@@ -368,6 +376,11 @@ const SIM: Section = Section {
             Shape::Integer { least: 1, most: 1_000_000_000 },
             "Tokens of each answer, instead of counting.",
         ),
+        optional(
+            "bias",
+            Shape::Number { least: -100.0, most: 100.0 },
+            "Makes it a judge that likes the first of two answers better than it is, or, when negative, worse.",
+        ),
     ],
 };
 
@@ -397,5 +410,27 @@ pub(crate) const CHECK_COMMON: Section = Section {
             "Its share of the score; 1 when absent.",
         ),
         optional("targets", Shape::Texts { some: true }, "Only for these targets."),
+        optional("tags", Shape::Texts { some: true }, "Only for cases with one of these tags."),
     ],
 };
+
+/// The keys that a kind of check has of its own.
+pub(crate) fn own_fields(kind: &KindInfo) -> Vec<Field> {
+    kind.all_parameters().map(own_field).collect()
+}
+
+fn own_field(parameter: &ParameterInfo) -> Field {
+    let shape = match parameter.kind {
+        ParameterType::Text => Shape::Text,
+        ParameterType::Template => Shape::Template,
+        ParameterType::Texts | ParameterType::Templates => Shape::Texts { some: true },
+        ParameterType::Boolean => Shape::Boolean,
+        ParameterType::Integer { least, most } => Shape::Integer { least, most },
+        ParameterType::Number { least, most } => Shape::Number { least, most },
+        ParameterType::Choice(words) => Shape::Choice(words),
+        ParameterType::Table | ParameterType::ValueTable => Shape::Open,
+        ParameterType::TemplateTable => Shape::TextMap,
+        ParameterType::Value => Shape::Any,
+    };
+    Field { required: parameter.required, ..optional(parameter.name, shape, parameter.about) }
+}

@@ -162,7 +162,7 @@ fn kind(
 }
 
 /// A trial runs in a folder of its own, so words that name a file beside the suite become absolute.
-fn beside(folder: &Path, word: &str) -> OsString {
+pub(super) fn beside(folder: &Path, word: &str) -> OsString {
     let path = folder.join(word);
     match std::path::absolute(&path) {
         Ok(absolute) if !word.is_empty() && path.is_file() => absolute.into_os_string(),
@@ -171,7 +171,10 @@ fn beside(folder: &Path, word: &str) -> OsString {
 }
 
 /// Whether the system would find the program; the error says why not.
-fn find_program(program: &OsStr, environment: Environment<'_>) -> Result<(), &'static str> {
+pub(super) fn find_program(
+    program: &OsStr,
+    environment: Environment<'_>,
+) -> Result<(), &'static str> {
     use std::os::unix::fs::PermissionsExt;
     let runnable = |path: &Path| match path.metadata() {
         Ok(metadata) if !metadata.is_file() => Err("it is no file"),
@@ -251,7 +254,7 @@ fn label(model: &At<&str>, models: &BTreeMap<String, NamedModel>) -> String {
 }
 
 /// Finds the model that a target names, with its key.
-fn resolve(
+pub(super) fn resolve(
     model: At<&str>,
     models: &BTreeMap<String, NamedModel>,
     refining: &Refining<'_>,

@@ -1,8 +1,8 @@
 //! Reading a TOML tree by the tables of [`super::spec`], with every problem in its place.
 
-use super::spec::{CHECK_COMMON, Field, Section, Shape};
+use super::form::{self, Wrong};
+use super::spec::{Field, Section, Shape};
 use crate::problem::{Problems, suggest};
-use bakeoff_check::{KINDS, ParameterType};
 use bakeoff_pace::{AdaptiveBounds, Connections, ConnectionsError};
 use std::ops::Range;
 use toml::Spanned;
@@ -59,7 +59,8 @@ fn validate_value(value: &Value<'_>, field: &Field, problems: &mut Problems<'_>)
     let expected = match (&field.shape, value.get_ref()) {
         (Shape::Text | Shape::Template, DeValue::String(_))
         | (Shape::Boolean, DeValue::Boolean(_))
-        | (Shape::Open, DeValue::Table(_)) => return,
+        | (Shape::Open, DeValue::Table(_))
+        | (Shape::Any, _) => return,
         (Shape::Integer { least, most }, DeValue::Integer(_))
             if integer(value).is_some_and(|number| (*least..=*most).contains(&number)) =>
         {
@@ -156,35 +157,10 @@ fn validate_connections(
 
 /// A check's keys depend on its kind.
 fn validate_check(table: &DeTable<'_>, span: Range<usize>, problems: &mut Problems<'_>) {
-    let kind =
-        table.get("kind").and_then(|kind| kind.get_ref().as_str().map(|word| (word, kind.span())));
-    let Some((word, kind_span)) = kind else {
-        return validate(table, span, &CHECK_COMMON, "[[check]]", problems);
-    };
-    let Some(info) = KINDS.iter().find(|info| info.name == word) else {
-        let problem = problems.at(kind_span, format!("unknown kind of check `{word}`"));
-        problem.hint = suggest(word, KINDS.iter().map(|info| info.name));
-        return;
-    };
-    let own: Vec<Field> = info
-        .parameters
-        .iter()
-        .map(|parameter| Field {
-            name: parameter.name,
-            shape: match parameter.kind {
-                ParameterType::Template => Shape::Template,
-                ParameterType::Boolean => Shape::Boolean,
-                ParameterType::Integer => {
-                    Shape::Integer { least: i64::from(i32::MIN), most: i64::from(i32::MAX) }
-                }
-            },
-            required: parameter.required,
-            about: parameter.about,
-            code: None,
-        })
-        .collect();
-    let fields: Vec<&Field> = CHECK_COMMON.fields.iter().chain(&own).collect();
-    validate_fields(table, span, &fields, &format!("the check `{word}`"), problems);
+    let node = Node::new(table, span);
+    for wrong in form::wrong_with(&node.to_json()) {
+        node.report(wrong, problems);
+    }
 }
 
 fn all_tables(items: &[Value<'_>]) -> bool {
@@ -202,7 +178,7 @@ pub(crate) fn tables_of<'a, 't>(
 }
 
 /// What a shape accepts, in words.
-fn expectation(shape: &Shape) -> String {
+pub(super) fn expectation(shape: &Shape) -> String {
     match shape {
         Shape::Text | Shape::Template => "text in quotes".to_owned(),
         Shape::Boolean => "true or false".to_owned(),
@@ -220,6 +196,7 @@ fn expectation(shape: &Shape) -> String {
         Shape::Texts { some: false } => "a list of texts".to_owned(),
         Shape::TextMap => "a table of texts".to_owned(),
         Shape::Table(_) | Shape::Open => "a table".to_owned(),
+        Shape::Any => "a value".to_owned(),
         Shape::Named(_) => "tables under names of your own".to_owned(),
         Shape::Tables(_) | Shape::OpenList | Shape::Checks => "a list of tables".to_owned(),
     }
@@ -239,7 +216,7 @@ fn describe(value: &DeValue<'_>) -> String {
     }
 }
 
-fn lower_first(text: &str) -> String {
+pub(super) fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
 }
@@ -338,6 +315,19 @@ impl<'a, 't> Node<'a, 't> {
                 Some((name, Node { table, span: value.span() }))
             })
             .collect()
+    }
+
+    /// Adds what is wrong with a table of checks, in its place.
+    pub(crate) fn report(&self, wrong: Wrong, problems: &mut Problems<'_>) {
+        let entry = wrong.key.as_ref().and_then(|name| {
+            self.table.iter().find(|(key, _)| key.get_ref().as_ref() == name.as_str())
+        });
+        let span = match entry {
+            Some((key, _)) if wrong.is_unknown => key.span(),
+            Some((_, value)) => value.span(),
+            None => self.span.clone(),
+        };
+        problems.at(span, wrong.message).hint = wrong.hint;
     }
 
     /// The whole table as JSON.

@@ -78,7 +78,11 @@ fn canned<'a>(scene: &Scene<'a>) -> Option<&'a str> {
 
 fn judge_part(scene: &Scene<'_>) -> Content {
     let bias = scene.persona.and_then(|persona| persona.bias).unwrap_or(0.0);
-    let best = judge::best(&last_user_text(scene.request), bias);
+    let text = last_user_text(scene.request);
+    if let Some(verdict) = judge::verdict(&text, bias) {
+        return Content::text(verdict.to_string());
+    }
+    let best = judge::best(&text, bias);
     let hints = Hints { number: best, text: best.to_string() };
     shaped(scene, &hints).unwrap_or_else(|| Content::text(hints.text))
 }

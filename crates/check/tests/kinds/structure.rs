@@ -1,0 +1,122 @@
+//! The output's structure, and parts of it.
+
+use crate::{check, refused, result, said, table};
+
+#[test]
+fn formats() {
+    table(&[
+        ("kind = 'is_json'", " {\"a\": [1, null]} ", true),
+        ("kind = 'is_json'", "{\"a\": 1} and more", false),
+        ("kind = 'is_json'", "\"text\"", true),
+        ("kind = 'is_json'", "", false),
+        ("kind = 'is_xml'", "<?xml version=\"1.0\"?>\n<a b='1'>é &amp; &#233;<c/></a>\n", true),
+        ("kind = 'is_xml'", "<!DOCTYPE a [<!ENTITY e \"x\">]><a>&e;</a>", true),
+        ("kind = 'is_xml'", "<a><b></a></b>", false),
+        ("kind = 'is_xml'", "<a>", false),
+        ("kind = 'is_xml'", "<a/><b/>", false),
+        ("kind = 'is_xml'", "<a/> and more", false),
+        ("kind = 'is_xml'", "<a b='1' b='2'/>", false),
+        ("kind = 'is_xml'", "<a b=1/>", false),
+        ("kind = 'is_xml'", "<a>&nbsp;</a>", false),
+        ("kind = 'is_xml'", "<1a/>", false),
+        ("kind = 'is_xml'", "just text", false),
+        ("kind = 'is_xml'", "", false),
+        ("kind = 'is_yaml'", "a: 1\nb:\n  - x\n  - y\n", true),
+        ("kind = 'is_yaml'", "- ключ: é\n", true),
+        ("kind = 'is_yaml'", "{\"a\": 1}", true),
+        ("kind = 'is_yaml'", "a: [1", false),
+        ("kind = 'is_yaml'", "a: 1\n b: 2\n", false),
+        ("kind = 'is_yaml'", "just text", false),
+        ("kind = 'is_yaml'", "12", false),
+        ("kind = 'is_yaml'", "", false),
+    ]);
+}
+
+const CAPITAL: &str = "{ type = 'object', required = ['capital'], properties = { capital = { type = 'string', minLength = 2 } } }";
+
+#[test]
+fn schemas() {
+    let whole = format!("kind = 'json_schema'\nschema = {CAPITAL}");
+    let part = format!("kind = 'contains_json'\nschema = {CAPITAL}");
+    table(&[
+        (&whole, "{\"capital\": \"Paris\"}", true),
+        (&whole, "{\"capital\": 1}", false),
+        (&whole, "{}", false),
+        (&whole, "no JSON", false),
+        (&part, "I say {\"x\": 1} and ```json\n{\"capital\": \"Paris\"}\n```", true),
+        (&part, "I say {\"x\": 1}", false),
+        ("kind = 'contains_json'", "I say {\"x\": 1}", true),
+        ("kind = 'contains_json'", "I say [1, 2, and", false),
+        ("kind = 'contains_json'", "I say 12", false),
+    ]);
+    let wrong = result(&whole, &said("{\"capital\": \"é\"}"));
+    assert!(wrong.message.ends_with(" at /capital"), "{}", wrong.message);
+    refused("kind = 'json_schema'\nschema = { type = 'objekt' }", "schema", "not a JSON Schema");
+    refused("kind = 'json_schema'", "kind", "needs `schema` or `file`");
+    refused("kind = 'contains_json'\nschema = { '$ref' = 'https://x.test/a' }", "schema", "not");
+}
+
+#[test]
+fn paths() {
+    let document =
+        r#"{"cities": [{"name": "Rome", "size": 2}, {"name": "Paris", "size": 2.0}], "ok": true}"#;
+    for (lines, expected) in [
+        ("path = '$.cities[*].name'\nequals = 'Paris'", true),
+        ("path = '$.cities[0].name'\nequals = 'Paris'", false),
+        ("path = '$.cities[*].name'\nmatches = '^P.*s$'", true),
+        ("path = '$.cities[*].name'\nmatches = '^Q'", false),
+        ("path = '$.cities[1].size'\nequals = 2", true),
+        ("path = '$.cities[1].size'\nequals = 3", false),
+        ("path = '$.cities[0].size'\nequals = '2'", true),
+        ("path = '$.ok'\nequals = 'true'", true),
+        ("path = '$.ok'\nequals = true", true),
+        ("path = '$.cities[0]'\nequals = { name = 'Rome', size = 2.0 }", true),
+        ("path = '$.cities[0]'\nequals = { name = 'Rome' }", false),
+        ("path = '$.cities[?@.size > 1].name'\nequals = 'Rome'", true),
+        ("path = '$.cities[?search(@.name, \"ari\")].name'", true),
+        ("path = '$..nowhere'", false),
+        ("path = '$.cities[0].size'\nmatches = '^2$'", true),
+    ] {
+        crate::expect(&format!("kind = 'json_path'\n{lines}"), &said(document), expected);
+    }
+    crate::expect("kind = 'json_path'\npath = '$'", &said("no JSON"), false);
+    let lines = "kind = 'json_path'\npath = '$.cities[*].name'\nequals = 'Oslo'";
+    let found = result(lines, &said(document)).message;
+    assert_eq!(found, r#"$.cities[*].name is "\"Rome\"", "\"Paris\"", expected "\"Oslo\"""#);
+    refused("kind = 'json_path'\npath = 'cities'", "path", "not a JSONPath");
+    refused("kind = 'json_path'\npath = '$'\nmatches = '('", "matches", "regular expression");
+    refused("kind = 'json_path'\npath = '$'\nequals = 1\nmatches = 'x'", "matches", "either");
+}
+
+#[test]
+fn parts() {
+    let prose = "Here:\n```json\n{\"a\": 1}\n```\nand\n```python\nprint(1)\n```\n";
+    for (lines, expected) in [
+        ("kind = 'is_json'\nextract = 'code_block'", true),
+        ("kind = 'is_json'\nextract = 'json'", true),
+        ("kind = 'equals'\nvalue = 'print(1)'\nextract = 'code_block'\nlanguage = 'Python'", true),
+        ("kind = 'contains'\nvalue = 'Here'\nextract = 'code_block'", false),
+        ("kind = 'json_path'\npath = '$.a'\nequals = 1\nextract = 'json'", true),
+    ] {
+        crate::expect(lines, &said(prose), expected);
+    }
+    refused("kind = 'is_json'\nlanguage = 'json'", "language", "extract");
+    refused("kind = 'is_json'\nlanguage = 'json'\nextract = 'json'", "language", "extract");
+}
+
+#[test]
+fn nothing_to_extract_fails_negated_or_not() {
+    for negate in [false, true] {
+        for (lines, words) in [
+            ("kind = 'contains'\nvalue = 'x'\nextract = 'code_block'", "no code block in"),
+            (
+                "kind = 'is_json'\nextract = 'code_block'\nlanguage = 'json'",
+                "no code block of \"json\" in",
+            ),
+            ("kind = 'is_json'\nextract = 'json'", "no JSON object or list in"),
+        ] {
+            let found = check(lines, negate).run(&said("only x")).unwrap();
+            assert!(!found.passed && found.message.contains(words), "{lines}: {}", found.message);
+        }
+    }
+}

@@ -1,0 +1,706 @@
+//! What is written wrong in checks is explained before any call.
+
+use crate::support::Workplace;
+
+/// One model, and cases in a file.
+const MODEL: &str = r#"[[target]]
+name = "one"
+model = "sim/echo"
+prompt = "{{ country }}"
+[cases]
+file = "cases.jsonl"
+"#;
+
+const CASES: &str = r#"{"id": "fr", "country": "France", "expected": "Paris", "tags": ["europe"]}
+"#;
+
+/// What the user sees; nothing was run.
+fn shown(suite: &str, files: &[(&str, &str)]) -> String {
+    let mut place = Workplace::with_suite(suite).write("cases.jsonl", CASES);
+    for (name, text) in files {
+        place = place.write(name, text);
+    }
+    let checked = place.run(&["check"]);
+    let ran = place.run(&["run"]);
+    assert_eq!((checked.code, ran.code), (2, 2), "{}", ran.shown());
+    assert_eq!(checked.stderr, ran.stderr);
+    assert!(!place.path().join("runs").exists());
+    ran.stderr
+}
+
+#[test]
+fn texts_and_bounds_of_checks_that_cannot_be_meant() {
+    let suite = &format!(
+        "{MODEL}{}",
+        r#"[[check]]
+kind = "contains"
+value = ""
+[[check]]
+kind = "contains_any"
+values = []
+[[check]]
+kind = "length"
+[[check]]
+kind = "word_count"
+min = 3
+max = 2
+[[check]]
+kind = "similarity"
+value = "x"
+metric = "rouge"
+min = 2
+"#
+    );
+    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    error: the value is empty
+     --> bakeoff.toml:9:9
+      |
+    9 | value = ""
+      |         ^^
+    error: `values` must be a list of at least one text, not an empty list
+      --> bakeoff.toml:12:10
+       |
+    12 | values = []
+       |          ^^
+       |
+       = help: `values`: what may occur.
+    error: the check needs `min` or `max`
+      --> bakeoff.toml:14:8
+       |
+    14 | kind = "length"
+       |        ^^^^^^^^
+    error: `min` is 3, more than `max`, which is 2
+      --> bakeoff.toml:17:7
+       |
+    17 | min = 3
+       |       ^
+    error: `metric` cannot be "rouge"
+      --> bakeoff.toml:22:10
+       |
+    22 | metric = "rouge"
+       |          ^^^^^^^
+       |
+       = help: did you mean `rouge_l`?
+    error: `min` must be a number from 0 to 1, not 2
+      --> bakeoff.toml:23:7
+       |
+    23 | min = 2
+       |       ^
+       |
+       = help: `min`: the least similarity.
+    error: 6 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn keys_of_checks() {
+    let suite = &format!(
+        "{MODEL}{}",
+        r#"[[check]]
+kind = "contains_all"
+value = "x"
+[[check]]
+kind = "levenshtein"
+value = 7
+max = "1"
+[[check]]
+kind = "is_json"
+extract = "yaml"
+[[check]]
+kind = "is_json"
+language = "json"
+[[check]]
+value = "x"
+"#
+    );
+    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    error: the check `contains_all` has no `values`
+     --> bakeoff.toml:7:1
+      |
+    7 | [[check]]
+      | ^^^^^^^^^
+      |
+      = help: add `values`: what must occur.
+    error: unknown key `value` in the check `contains_all`
+     --> bakeoff.toml:9:1
+      |
+    9 | value = "x"
+      | ^^^^^
+      |
+      = help: did you mean `values`?
+    error: `value` must be text in quotes, not 7
+      --> bakeoff.toml:12:9
+       |
+    12 | value = 7
+       |         ^
+       |
+       = help: `value`: what the output should be.
+    error: `max` must be a whole number from 0 to 100000, not the text "1"
+      --> bakeoff.toml:13:7
+       |
+    13 | max = "1"
+       |       ^^^
+       |
+       = help: `max`: most edits.
+    error: `extract` cannot be "yaml"
+      --> bakeoff.toml:16:11
+       |
+    16 | extract = "yaml"
+       |           ^^^^^^
+       |
+       = help: known here: `code_block`, `json`
+    error: `language` is for `extract = "code_block"`
+      --> bakeoff.toml:19:12
+       |
+    19 | language = "json"
+       |            ^^^^^^
+    error: [[check]] has no `kind`
+      --> bakeoff.toml:20:1
+       |
+    20 | [[check]]
+       | ^^^^^^^^^
+       |
+       = help: add `kind`: what it looks at.
+    error: unknown key `value` in [[check]]
+      --> bakeoff.toml:21:1
+       |
+    21 | value = "x"
+       | ^^^^^
+       |
+       = help: known here: `kind`, `id`, `negate`, `required`, `weight`, `targets`, `tags`
+    error: 8 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn patterns_paths_and_schemas_that_are_none() {
+    let suite = &format!(
+        "{MODEL}{}",
+        r#"[[check]]
+kind = "json_path"
+path = "cities"
+[[check]]
+kind = "json_path"
+path = "$$"
+equals = "{{ expected }}"
+[[check]]
+kind = "json_path"
+path = "$"
+matches = "("
+[[check]]
+kind = "json_path"
+path = "$"
+equals = 1
+matches = "x"
+[[check]]
+kind = "json_schema"
+schema = { type = "objekt" }
+[[check]]
+kind = "json_schema"
+[[check]]
+kind = "tool_called"
+name = "x"
+args_match = { city = "[" }
+"#
+    );
+    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    error: not a JSONPath: at position 0, parser error
+     --> bakeoff.toml:9:8
+      |
+    9 | path = "cities"
+      |        ^^^^^^^^
+      |
+      = help: such as `$.cities[0].name`, with `$` for the whole output
+    error: not a JSONPath: at position 1, parser error
+      --> bakeoff.toml:12:8
+       |
+    12 | path = "$$"
+       |        ^^^^
+       |
+       = help: such as `$.cities[0].name`, with `$` for the whole output
+    error: not a regular expression: regex parse error:
+               (
+               ^
+           error: unclosed group
+      --> bakeoff.toml:17:11
+       |
+    17 | matches = "("
+       |           ^^^
+    error: the check has either `equals` or `matches`, not both
+      --> bakeoff.toml:22:11
+       |
+    22 | matches = "x"
+       |           ^^^
+    error: not a JSON Schema: "objekt" is not valid under any of the schemas listed in the 'anyOf' keyword
+      --> bakeoff.toml:25:10
+       |
+    25 | schema = { type = "objekt" }
+       |          ^^^^^^^^^^^^^^^^^^^
+    error: the check needs `schema` or `file`
+      --> bakeoff.toml:27:8
+       |
+    27 | kind = "json_schema"
+       |        ^^^^^^^^^^^^^
+    error: not a regular expression: regex parse error:
+               [
+               ^
+           error: unclosed character class
+      --> bakeoff.toml:31:14
+       |
+    31 | args_match = { city = "[" }
+       |              ^^^^^^^^^^^^^^
+    error: 7 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn files_of_schemas() {
+    let suite = &format!(
+        "{MODEL}{}",
+        r#"[[check]]
+kind = "json_schema"
+file = "gone.json"
+[[check]]
+kind = "contains_json"
+file = "cases.jsonl"
+schema = {}
+[[check]]
+kind = "json_schema"
+file = "broken.json"
+"#
+    );
+    insta::assert_snapshot!(shown(suite, &[("broken.json", r#"{"#)]), @r#"
+    error: gone.json: cannot read the schema: No such file or directory (os error 2)
+     --> bakeoff.toml:9:8
+      |
+    9 | file = "gone.json"
+      |        ^^^^^^^^^^^
+      |
+      = help: `file` is relative to the suite file
+    error: the check has either `schema` or `file`, not both
+      --> bakeoff.toml:12:8
+       |
+    12 | file = "cases.jsonl"
+       |        ^^^^^^^^^^^^^
+    error: broken.json: not JSON: EOF while parsing an object at line 1 column 1
+      --> bakeoff.toml:16:8
+       |
+    16 | file = "broken.json"
+       |        ^^^^^^^^^^^^^
+    error: 3 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn paths_that_lead_out_of_the_workspace() {
+    let suite = r#"[[target]]
+name = "one"
+command = ["true"]
+prompt = "{{ country }}"
+[cases]
+file = "cases.jsonl"
+[[check]]
+kind = "file_exists"
+path = "../secret"
+[[check]]
+kind = "file_contains"
+path = "/etc/passwd"
+value = "root"
+"#;
+    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    error: `../secret` is not within the workspace: it has `..`
+     --> bakeoff.toml:9:8
+      |
+    9 | path = "../secret"
+      |        ^^^^^^^^^^^
+    error: `/etc/passwd` is not within the workspace: it begins with `/`
+      --> bakeoff.toml:12:8
+       |
+    12 | path = "/etc/passwd"
+       |        ^^^^^^^^^^^^^
+    error: 2 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn commands_and_limits() {
+    let suite = &format!(
+        "{MODEL}{}",
+        r#"[[check]]
+kind = "command_contains"
+[[check]]
+kind = "command_contains"
+value = "a"
+pattern = "b"
+[[check]]
+kind = "tokens"
+[[check]]
+kind = "latency"
+max_ms = -1
+[[check]]
+kind = "file_exists"
+path = "a"
+"#
+    );
+    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    error: the check needs `value` or `pattern`
+     --> bakeoff.toml:8:8
+      |
+    8 | kind = "command_contains"
+      |        ^^^^^^^^^^^^^^^^^^
+    error: the check has either `value` or `pattern`, not both
+      --> bakeoff.toml:12:11
+       |
+    12 | pattern = "b"
+       |           ^^^
+    error: the check needs `max`, `max_input` or `max_output`
+      --> bakeoff.toml:14:8
+       |
+    14 | kind = "tokens"
+       |        ^^^^^^^^
+    error: `max_ms` must be a whole number from 0 to 1000000000, not -1
+      --> bakeoff.toml:17:10
+       |
+    17 | max_ms = -1
+       |          ^^
+       |
+       = help: `max_ms`: milliseconds.
+    error: `file_exists` is for programs; `one` is a model
+      --> bakeoff.toml:19:8
+       |
+    19 | kind = "file_exists"
+       |        ^^^^^^^^^^^^^
+       |
+       = help: limit the check with `targets = ["…"]`
+    error: 5 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn judges() {
+    let suite = &format!(
+        "{MODEL}{}",
+        r#"[[check]]
+kind = "rubric"
+model = "sim/judge"
+[[check]]
+kind = "rubric"
+model = "smal"
+criteria = ["It is short."]
+[[check]]
+kind = "rubric"
+model = "sim/judge"
+criteria = ["It is short."]
+min = 3
+[[check]]
+kind = "rubric"
+model = "openai/gpt-4o-mini"
+score = "How short is it?"
+min = 6
+[[check]]
+kind = "pairwise"
+model = "anthropic/claude-haiku-4-5"
+reference = "{{ expected }}"
+[[check]]
+kind = "pairwise"
+model = "sim/judge"
+reference = "x"
+min = "wim"
+"#
+    );
+    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    error: the check needs `criteria` or `score`
+     --> bakeoff.toml:8:8
+      |
+    8 | kind = "rubric"
+      |        ^^^^^^^^
+    error: there is no model `smal`
+      --> bakeoff.toml:12:9
+       |
+    12 | model = "smal"
+       |         ^^^^^^
+       |
+       = help: name a table under [models], or write provider/model such as `openai/gpt-4o-mini`
+    error: `min` is for `score`; all of `criteria` must be true
+      --> bakeoff.toml:18:7
+       |
+    18 | min = 3
+       |       ^
+    error: `min` must be a whole number from 1 to 5, not 6
+      --> bakeoff.toml:23:7
+       |
+    23 | min = 6
+       |       ^
+       |
+       = help: `min`: with `score`: the least; 4 when absent.
+    error: environment variable ANTHROPIC_API_KEY is not set
+      --> bakeoff.toml:26:9
+       |
+    26 | model = "anthropic/claude-haiku-4-5"
+       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = help: `export ANTHROPIC_API_KEY=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key
+    error: `min` cannot be "wim"
+      --> bakeoff.toml:32:7
+       |
+    32 | min = "wim"
+       |       ^^^^^
+       |
+       = help: did you mean `win`?
+    error: 6 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn code() {
+    let suite = &format!(
+        "{MODEL}{}",
+        r#"[[check]]
+kind = "program"
+command = ["no-such-program"]
+[[check]]
+kind = "python"
+[[check]]
+kind = "python"
+function = "check.py"
+[[check]]
+kind = "python"
+function = "gone.py:right"
+[[check]]
+kind = "python"
+function = "check.py:wrong"
+[[check]]
+kind = "python"
+expression = "True"
+function = "check.py:right"
+"#
+    );
+    insta::assert_snapshot!(shown(suite, &[("check.py", r#"def right(output):
+    return True
+"#)]), @r#"
+    error: cannot run `no-such-program`: there is no such program
+     --> bakeoff.toml:9:11
+      |
+    9 | command = ["no-such-program"]
+      |           ^^^^^^^^^^^^^^^^^^^
+      |
+      = help: name a program on the PATH, or an executable file beside the suite
+    error: the check needs `expression` or `function`
+      --> bakeoff.toml:11:8
+       |
+    11 | kind = "python"
+       |        ^^^^^^^^
+    error: `check.py` is not of the form `file.py:name`
+      --> bakeoff.toml:14:12
+       |
+    14 | function = "check.py"
+       |            ^^^^^^^^^^
+    error: cannot read `gone.py`: No such file or directory (os error 2)
+      --> bakeoff.toml:17:12
+       |
+    17 | function = "gone.py:right"
+       |            ^^^^^^^^^^^^^^^
+       |
+       = help: the file of `function` is relative to the suite file
+    error: `check.py` has no function `wrong`
+      --> bakeoff.toml:20:12
+       |
+    20 | function = "check.py:wrong"
+       |            ^^^^^^^^^^^^^^^^
+       |
+       = help: define it: `def wrong(output, case, attempt):`
+    error: the check has either `expression` or `function`, not both
+      --> bakeoff.toml:24:12
+       |
+    24 | function = "check.py:right"
+       |            ^^^^^^^^^^^^^^^^
+    error: 6 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn ids_targets_and_tags_of_checks() {
+    let suite = &format!(
+        "{MODEL}{}",
+        r#"[[check]]
+id = "a"
+kind = "is_json"
+[[check]]
+id = "a"
+kind = "is_xml"
+[[check]]
+kind = "is_json"
+targets = ["two"]
+[[check]]
+kind = "is_json"
+tags = ["asia"]
+[[check]]
+kind = "contains"
+value = "{{ expected"
+"#
+    );
+    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    error: two checks have the id `a`
+      --> bakeoff.toml:11:6
+       |
+    11 | id = "a"
+       |      ^^^
+    error: there is no target `two`
+      --> bakeoff.toml:15:11
+       |
+    15 | targets = ["two"]
+       |           ^^^^^^^
+       |
+       = help: known here: `one`
+    error: no case has the tag `asia`
+      --> bakeoff.toml:18:9
+       |
+    18 | tags = ["asia"]
+       |         ^^^^^^
+       |
+       = help: known here: `europe`
+    error: not a template: syntax error: unexpected end of input, expected end of variable block, near `expected`
+      --> bakeoff.toml:21:9
+       |
+    21 | value = "{{ expected"
+       |         ^^^^^^^^^^^^^
+       |
+       = help: fields of the case are written as {{ name }}
+    error: 4 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn cases_that_the_tags_of_checks_leave_out() {
+    let suite = &format!(
+        "{MODEL}{}",
+        r#"[[check]]
+kind = "contains"
+value = "x"
+tags = ["europe"]
+"#
+    );
+    insta::assert_snapshot!(shown(suite, &[("cases.jsonl", r#"{"id": "fr", "country": "France", "expected": "Paris", "tags": ["europe"]}
+{"id": "jp", "country": "Japan", "expected": "Tokyo"}
+"#)]), @r#"
+    error: nothing checks the answers of `one` to the case `jp`
+     --> bakeoff.toml:1:1
+      |
+    1 | [[target]]
+      | ^^^^^^^^^^
+      |
+      = help: add a [[check]] without `tags`, or `checks` to the case
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn checks_of_cases() {
+    let suite = &format!(
+        "{MODEL}{}",
+        r#"[[check]]
+id = "short"
+kind = "length"
+max = 9
+"#
+    );
+    insta::assert_snapshot!(shown(suite, &[("cases.jsonl", r#"{"id": "a", "country": "x", "checks": [{"kind": "contain", "value": "x"}]}
+{"id": "b", "country": "x", "checks": [{"kind": "regex", "value": "("}, {"kind": "equals"}]}
+{"id": "c", "country": "x", "checks": [{"kind": "is_json", "id": "short"}]}
+{"id": "d", "country": "x", "checks": "none"}
+{"id": "e", "country": "x", "checks": [{"kind": "contains", "value": "{{ gone }}"}]}
+{"id": "f", "country": "x", "checks": [{"kind": "rubric", "model": "smal", "criteria": ["x"]}]}
+{"id": "g", "country": "x", "checks": [{"kind": "exit_code"}]}
+"#)]), @r#"
+    error: unknown kind of check `contain`
+     --> cases.jsonl:1:1
+      |
+    1 | {"id": "a", "country": "x", "checks": [{"kind": "contain", "value": "x"}]}
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: did you mean `contains`?
+    error: check 1: not a regular expression: regex parse error:
+               (
+               ^
+           error: unclosed group
+     --> cases.jsonl:2:1
+      |
+    2 | {"id": "b", "country": "x", "checks": [{"kind": "regex", "value": "("}, {"kind": "equals"}]}
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    error: check 2: the check `equals` has no `value`
+     --> cases.jsonl:2:1
+      |
+    2 | {"id": "b", "country": "x", "checks": [{"kind": "regex", "value": "("}, {"kind": "equals"}]}
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: add `value`: what the output must be.
+    error: two checks have the id `short`
+     --> cases.jsonl:3:1
+      |
+    3 | {"id": "c", "country": "x", "checks": [{"kind": "is_json", "id": "short"}]}
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    error: a case's `checks` must be a list of tables such as {"kind": "contains", "value": "x"}
+     --> cases.jsonl:4:1
+      |
+    4 | {"id": "d", "country": "x", "checks": "none"}
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    error: check `contains`: undefined value: `gone` is undefined
+     --> cases.jsonl:5:1
+      |
+    5 | {"id": "e", "country": "x", "checks": [{"kind": "contains", "value": "{{ gone }}"}]}
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    error: there is no model `smal`
+     --> cases.jsonl:6:1
+      |
+    6 | {"id": "f", "country": "x", "checks": [{"kind": "rubric", "model": "smal", "criteria": ["x"]}]}
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: name a table under [models], or write provider/model such as `openai/gpt-4o-mini`
+    error: `exit_code` is for programs; `one` is a model
+     --> cases.jsonl:7:1
+      |
+    7 | {"id": "g", "country": "x", "checks": [{"kind": "exit_code"}]}
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: limit the check with `targets = ["…"]`
+    error: 8 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn checks_of_cases_in_the_suite() {
+    let suite = r#"[[target]]
+name = "one"
+model = "sim/echo"
+prompt = "{{ country }}"
+[[cases.inline]]
+id = "a"
+country = "x"
+checks = [{ kind = "length", min = 3, max = 2 }]
+"#;
+    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    error: `min` is 3, more than `max`, which is 2
+     --> bakeoff.toml:5:1
+      |
+    5 | [[cases.inline]]
+      | ^^^^^^^^^^^^^^^^
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn cases_of_which_some_are_checked() {
+    let suite = MODEL;
+    insta::assert_snapshot!(shown(suite, &[("cases.jsonl", r#"{"id": "a", "country": "x", "checks": [{"kind": "is_json"}]}
+{"id": "b", "country": "x"}
+"#)]), @r#"
+    error: nothing checks the answers of `one` to the case `b`
+     --> bakeoff.toml:1:1
+      |
+    1 | [[target]]
+      | ^^^^^^^^^^
+      |
+      = help: add a [[check]] without `tags`, or `checks` to the case
+    error: 1 problem; nothing was called
+    "#);
+}

@@ -1,0 +1,61 @@
+"""Judges attempts for Bakeoff: one question per line on standard input, one verdict per line out."""
+
+import inspect
+import json
+import os
+import runpy
+import sys
+import traceback
+
+# What checks print goes to standard error; verdicts alone go out.
+verdicts = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)
+
+files = {}
+
+
+def function(path, name):
+    """The function of a file, which is run once."""
+    if path not in files:
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        files[path] = runpy.run_path(path)
+    return files[path][name]
+
+
+def call(found, values):
+    """Calls a function with as many of the values as it takes."""
+    parameters = inspect.signature(found).parameters.values()
+    if any(one.kind == one.VAR_POSITIONAL for one in parameters):
+        return found(*values)
+    positional = [
+        one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+    ]
+    return found(*values[: len(positional)])
+
+
+def verdict(question):
+    attempt = question["attempt"]
+    output, case = attempt["output"], attempt["case"]
+    if "expression" in question:
+        names = {"output": output, "case": case, "attempt": attempt}
+        result = eval(question["expression"], names)
+    else:
+        found = function(question["file"], question["function"])
+        result = call(found, [output, case, attempt])
+    if isinstance(result, bool):
+        return {"passed": result}
+    if isinstance(result, dict) and isinstance(result.get("passed"), bool):
+        return result
+    return {"error": "the result is %.200r, neither True, False nor a dict with `passed`" % (result,)}
+
+
+for line in sys.stdin:
+    try:
+        answer = json.dumps(verdict(json.loads(line)))
+    except Exception:
+        last = traceback.format_exc(limit=-1).strip()
+        answer = json.dumps({"error": last.splitlines()[-1] if last else "failed"})
+    verdicts.write(answer + "\n")
+    verdicts.flush()
