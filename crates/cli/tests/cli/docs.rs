@@ -56,6 +56,88 @@ fn suites_in_the_docs_are_right() {
     assert!(count >= 3, "{count} suites");
 }
 
+/// A fenced block: the words after the fence, and what is in it.
+fn fences(page: &str) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(root().join(page)).unwrap();
+    let mut fences: Vec<(String, String)> = Vec::new();
+    let mut is_open = false;
+    for line in text.lines() {
+        match (line.strip_prefix("```"), fences.last_mut()) {
+            (Some(_), _) if is_open => is_open = false,
+            (Some(words), _) => {
+                is_open = true;
+                fences.push((words.to_owned(), String::new()));
+            }
+            (None, Some((_, block))) if is_open => {
+                block.push_str(line);
+                block.push('\n');
+            }
+            _ => {}
+        }
+    }
+    fences
+}
+
+#[test]
+fn the_first_suite_can_be_written_as_it_is_told() {
+    let mut place = Workplace::new();
+    let mut commands = 0;
+    for (words, block) in fences("docs/first-suite.md") {
+        if let Some((_, name)) = words.split_once(' ') {
+            place = place.write(name, block);
+            continue;
+        }
+        assert_eq!(words, "sh");
+        for line in block.lines() {
+            let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
+            let ran = place.run(&arguments);
+            assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
+            commands += 1;
+        }
+    }
+    assert!(commands >= 7, "{commands} commands");
+}
+
+#[test]
+fn the_recipes_for_pipelines_run() {
+    let mut runs = 0;
+    for (words, block) in fences("docs/ci.md") {
+        let commands = block.lines().filter_map(|line| {
+            let line = line.trim().trim_start_matches("- ").trim_start_matches("run: ");
+            line.strip_prefix("bakeoff run ").map(str::to_owned)
+        });
+        for command in commands {
+            assert_eq!(words, "yaml");
+            let place = Workplace::new();
+            assert_eq!(place.run(&["init", "evals"]).code, 0);
+            let words: Vec<&str> = command.split_whitespace().collect();
+            let ran = place.run(&[&["run"], words.as_slice()].concat());
+            assert_eq!(ran.code, 0, "{command}\n{}", ran.shown());
+            assert!(place.path().join("junit.xml").is_file());
+            runs += 1;
+        }
+    }
+    assert_eq!(runs, 2);
+}
+
+#[test]
+fn every_figure_of_a_summary_is_explained() {
+    let place = Workplace::new();
+    place.run(&["init"]);
+    place.run(&["run", "--quiet", "--trials", "4"]);
+    let page = std::fs::read_to_string(root().join("docs/numbers.md")).unwrap();
+    let summary = place.summary();
+    let target = summary["targets"][1].as_object().unwrap();
+    let case = target["cases"][0].as_object().unwrap();
+    // What a name says by itself.
+    let plain = ["id", "target", "gate", "cases", "passed", "failed", "usage", "status", "trials"];
+    let counts = ["total_cases", "inconclusive", "trials_per_case", "pass_threshold"];
+    for name in target.keys().chain(case.keys()).map(String::as_str) {
+        let known = plain.contains(&name) || counts.contains(&name);
+        assert!(known || page.contains(&format!("`{name}`")), "{name} is not in docs/numbers.md");
+    }
+}
+
 #[test]
 fn the_commands_of_the_page_on_probes_run() {
     for command in blocks("docs/probe.md", "sh") {
