@@ -492,3 +492,30 @@ fn places_in_json_and_toml_cases() {
         assert!(ran.stderr.contains(place), "{place}:\n{}", ran.stderr);
     }
 }
+
+/// Every file in `tests/bad` is a suite with something wrong; what is said of it stands beside it.
+#[test]
+fn every_bad_suite_is_refused_with_its_message() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
+        .collect();
+    names.sort();
+    assert!(names.len() >= 40, "{} files", names.len());
+    for name in names {
+        let text = std::fs::read_to_string(folder.join(format!("{name}.toml"))).unwrap();
+        let place = Workplace::with_suite(&text);
+        let checked = place.run(&["check"]);
+        assert_eq!(checked.code, 2, "{name}: {}", checked.shown());
+        let run = place.run(&["run"]);
+        assert_eq!((run.code, &run.stderr), (2, &checked.stderr), "{name}");
+        assert!(!place.path().join("runs").exists(), "{name}: nothing was begun");
+        insta::with_settings!({
+            snapshot_path => "../bad", prepend_module_to_snapshot => false, omit_expression => true
+        }, {
+            insta::assert_snapshot!(name, checked.stderr);
+        });
+    }
+}

@@ -182,6 +182,7 @@ pub(super) fn expectation(shape: &Shape) -> String {
     match shape {
         Shape::Text | Shape::Template => "text in quotes".to_owned(),
         Shape::Boolean => "true or false".to_owned(),
+        Shape::Integer { least, most: i64::MAX } => format!("a whole number of at least {least}"),
         Shape::Integer { least, most } => format!("a whole number from {least} to {most}"),
         Shape::Connections { most } => {
             format!("a whole number from 1 to {most}, or text such as \"4-20-80\"")
