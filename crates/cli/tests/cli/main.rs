@@ -8,6 +8,7 @@ mod bad_suites;
 mod bench;
 mod checks;
 mod clients;
+mod disk;
 mod docs;
 mod faults;
 mod pacing;
