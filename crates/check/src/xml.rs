@@ -22,7 +22,7 @@ fn check(text: &str) -> Result<(), String> {
                 depth += usize::from(matches!(event, Event::Start(_)));
             }
             Event::End(_) => depth = depth.saturating_sub(1),
-            Event::Text(text) if depth == 0 && !text.trim().is_empty() => {
+            Event::Text(text) if depth == 0 && !text.trim_ascii().is_empty() => {
                 return Err("there is text outside the root element".to_owned());
             }
             Event::CData(_) if depth == 0 => {
@@ -31,10 +31,11 @@ fn check(text: &str) -> Result<(), String> {
             // A document type may declare entities of its own.
             Event::DocType(_) => declares = true,
             Event::GeneralRef(entity) => {
-                let known = entity.is_char_ref()
-                    || ["lt", "gt", "amp", "apos", "quot"].contains(&&**entity);
+                let name = String::from_utf8_lossy(entity);
+                let known =
+                    entity.is_char_ref() || ["lt", "gt", "amp", "apos", "quot"].contains(&&*name);
                 if depth == 0 || !(known || declares) {
-                    return Err(format!("the entity `&{};` is not declared", &**entity));
+                    return Err(format!("the entity `&{name};` is not declared"));
                 }
             }
             Event::Eof => break,
@@ -50,7 +51,7 @@ fn check(text: &str) -> Result<(), String> {
 }
 
 fn element(tag: &BytesStart<'_>) -> Result<(), String> {
-    let name = tag.name().as_ref().to_owned();
+    let name = String::from_utf8_lossy(tag.name().as_ref()).into_owned();
     let begins_well =
         name.starts_with(|letter: char| letter.is_alphabetic() || letter == '_' || letter == ':');
     if !begins_well {

@@ -288,3 +288,105 @@ fn stored_outputs_are_judged_anew() {
     assert_eq!(refused.code, 2, "{}", refused.shown());
     assert!(refused.stderr.contains("the suite has no case `no` any more"), "{}", refused.stderr);
 }
+
+/// What the schema that Jenkins, GitLab and Surefire share allows: an element, its parent, and its
+/// attributes, those with a star being required.
+const JUNIT: [(&str, &str, &str); 13] = [
+    ("testsuites", "", "name time tests failures disabled errors uuid timestamp"),
+    ("testsuite", "testsuites", "name* tests* failures* errors* disabled skipped time timestamp"),
+    ("testcase", "testsuite", "name* classname time assertions timestamp"),
+    ("failure", "testcase", "message type*"),
+    ("error", "testcase", "message type*"),
+    ("skipped", "testcase", "message type"),
+    ("flakyFailure", "testcase", "message type* timestamp time"),
+    ("flakyError", "testcase", "message type* timestamp time"),
+    ("rerunFailure", "testcase", "message type* timestamp time"),
+    ("rerunError", "testcase", "message type* timestamp time"),
+    ("system-out", "flakyFailure flakyError rerunFailure rerunError testcase testsuite", ""),
+    ("system-err", "flakyFailure flakyError rerunFailure rerunError testcase testsuite", ""),
+    ("stackTrace", "flakyFailure flakyError rerunFailure rerunError", ""),
+];
+
+/// Checks XML against the table; gives how often each element occurs.
+fn valid_junit(xml: &str) -> std::collections::BTreeMap<String, usize> {
+    use quick_xml::events::Event;
+    let mut reader = quick_xml::Reader::from_str(xml);
+    reader.config_mut().check_end_names = true;
+    let mut open: Vec<String> = Vec::new();
+    let mut counts = std::collections::BTreeMap::new();
+    loop {
+        let event = reader.read_event().unwrap();
+        let (Event::Start(element) | Event::Empty(element)) = &event else {
+            match event {
+                Event::End(_) => drop(open.pop()),
+                Event::Eof => return counts,
+                _ => {}
+            }
+            continue;
+        };
+        let name = String::from_utf8(element.name().as_ref().to_vec()).unwrap();
+        let parent = open.last().cloned().unwrap_or_default();
+        let known = JUNIT.iter().find(|(known, ..)| *known == name);
+        let (_, parents, attributes) = known.unwrap_or_else(|| panic!("<{name}> is not known"));
+        let is_root = parents.is_empty() && parent.is_empty();
+        assert!(
+            is_root || parents.split(' ').any(|known| known == parent),
+            "<{name}> in <{parent}>"
+        );
+        let found: Vec<String> = element
+            .attributes()
+            .map(|attribute| String::from_utf8(attribute.unwrap().key.as_ref().to_vec()).unwrap())
+            .collect();
+        for attribute in &found {
+            let is_known = |known: &str| known.trim_end_matches('*') == attribute;
+            assert!(attributes.split(' ').any(is_known), "{attribute} of <{name}>");
+        }
+        for required in attributes.split(' ').filter_map(|known| known.strip_suffix('*')) {
+            assert!(found.iter().any(|attribute| attribute == required), "<{name}> {required}");
+        }
+        *counts.entry(name.clone()).or_default() += 1;
+        if matches!(event, Event::Start(_)) {
+            open.push(name);
+        }
+    }
+}
+
+#[test]
+fn junit_fits_the_common_schema_and_tells_flaky_failed_and_errored_apart() {
+    let place = Workplace::with_suite(
+        r#"
+[suite]
+name = "all kinds"
+trials = 8
+threshold = 0.3
+[sim.bad]
+default = "control \u0007 and <tag>"
+[[target]]
+name = "flaky"
+model = "sim/pass-0.5"
+prompt = "{{ id }}"
+[[target]]
+name = "broken"
+model = "sim/fault-400"
+prompt = "{{ id }}"
+[[target]]
+name = "bad"
+model = "sim/bad"
+prompt = "{{ id }}"
+[cases]
+inline = [{ id = "a" }, { id = "b" }]
+[[check]]
+kind = "equals"
+value = "ok"
+"#,
+    );
+    place.run(&["run", "--junit", "run.xml", "--quiet", "--seed", "1"]);
+    let xml = std::fs::read_to_string(place.path().join("run.xml")).unwrap();
+    let counts = valid_junit(&xml);
+    let count = |name: &str| counts.get(name).copied().unwrap_or_default();
+    assert_eq!((count("testsuite"), count("testcase")), (3, 6), "{xml}");
+    assert_eq!((count("failure"), count("error")), (2, 2), "{xml}");
+    assert!(count("flakyFailure") >= 2, "{xml}");
+    assert_eq!(count("rerunError"), 16, "{xml}");
+    assert!(xml.contains(r#"failures="2" errors="2""#), "{xml}");
+}
