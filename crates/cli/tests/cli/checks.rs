@@ -181,6 +181,85 @@ fn an_answer_is_compared_in_both_orders() {
 }
 
 #[test]
+fn checks_that_ask_the_same_get_answers_of_their_own() {
+    let place = workplace(
+        r#"
+[sim.coin]
+default = '{"score": 5}'
+wrong = '{"score": 1}'
+pass = 0.5
+[[check]]
+id = "one"
+kind = "rubric"
+model = "sim/coin"
+score = "How lucky is it?"
+[[check]]
+id = "other"
+kind = "rubric"
+model = "sim/coin"
+score = "How lucky is it?"
+"#,
+    );
+    place.run(&["run", "--trials", "20"]);
+    let differ = |trial: &Value| trial["checks"][0]["passed"] != trial["checks"][1]["passed"];
+    let count = place.trials().iter().filter(|trial| differ(trial)).count();
+    assert!((8..=32).contains(&count), "{count} of 40");
+}
+
+#[test]
+fn a_plan_counts_the_calls_of_judges() {
+    let place = workplace(
+        r#"
+[[check]]
+kind = "rubric"
+model = "sim/judge"
+criteria = ["It is short."]
+[[check]]
+kind = "pairwise"
+model = "sim/other"
+reference = "x"
+tags = ["long"]
+"#,
+    )
+    .write(
+        "cases.jsonl",
+        "{\"say\": \"a\"}\n{\"say\": \"b\", \"tags\": [\"long\"], \"checks\": [{\"kind\": \"rubric\", \"model\": \"sim/judge\", \"score\": \"x\"}]}\n",
+    );
+    let planned = place.run(&["check"]).stdout;
+    assert!(
+        planned.contains("  judge sim/judge: 3 calls, not part of the estimate\n"),
+        "{planned}"
+    );
+    assert!(
+        planned.contains("  judge sim/other: 2 calls, not part of the estimate\n"),
+        "{planned}"
+    );
+}
+
+#[test]
+fn a_judge_of_other_targets_needs_no_key() {
+    let place = workplace(
+        r#"
+[[check]]
+kind = "is_json"
+negate = true
+[[target]]
+name = "two"
+model = "sim/echo"
+prompt = "x"
+[[check]]
+kind = "rubric"
+model = "anthropic/claude-haiku-4-5"
+criteria = ["It is short."]
+targets = ["two"]
+"#,
+    );
+    let ran = place.run(&["run", "--target", "one"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert_eq!(place.run(&["run"]).code, 2);
+}
+
+#[test]
 fn nobody_is_asked_about_an_attempt_that_failed() {
     let place = workplace(
         "[[check]]\nkind = \"rubric\"\nmodel = \"sim/judge\"\ncriteria = [\"It is fine.\"]\n[[check]]\nkind = \"program\"\ncommand = [\"touch\", \"asked\"]\n",
