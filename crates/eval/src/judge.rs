@@ -115,8 +115,7 @@ impl Judge<'_> {
         attempt: &Attempt,
         spent: &mut Spent,
     ) -> Result<Vec<CheckResult>, TrialError> {
-        let unmade = |message| TrialError { kind: ErrorKind::Template, message };
-        let own = self.suite.own_checks(case).map_err(unmade)?;
+        let own = self.suite.own_checks(case).map_err(cannot_say)?;
         let applies = |check: &&CheckSpec| {
             check.applies_to(&target.name) && check.applies_to_tags(&case.tags)
         };
@@ -142,7 +141,7 @@ impl Judge<'_> {
         for spec in self.suite.checks.iter().chain(&own).filter(applies) {
             let check = spec
                 .for_case(&case.fields)
-                .map_err(|reason| unmade(format!("check `{}`: {reason}", spec.id)))?;
+                .map_err(|reason| cannot_say(format!("check `{}`: {reason}", spec.id)))?;
             let result = self.ask(&check, judged, spent).await.map_err(|error| TrialError {
                 message: self.redactor.scrub(format!("check `{}`: {}", spec.id, error.message)),
                 ..error

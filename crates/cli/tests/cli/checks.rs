@@ -465,6 +465,26 @@ fn brief(code: &str) -> &'static str {
 }
 
 #[test]
+fn scoring_tries_checks_again_but_not_prompts() {
+    let place = workplace("[[check]]\nkind = \"regex\"\nvalue = \"{{ expected }}\"\n").write(
+        "cases.jsonl",
+        "{\"id\": \"a\", \"say\": \"x\", \"expected\": \"x\"}\n\
+         {\"id\": \"b\", \"say\": \"(\", \"expected\": \"(\"}\n\
+         {\"id\": \"c\", \"expected\": \"y\"}\n",
+    );
+    assert_eq!(run(&place).code, 3);
+    let errors: Vec<String> = outcomes(&place).into_iter().map(|(_, _, error)| error).collect();
+    assert!(errors[1].starts_with("check: check `regex`: not a regular expression"), "{errors:?}");
+    assert!(errors[2].starts_with("template: prompt: "), "{errors:?}");
+    let old = place.run_folder();
+    let suite = std::fs::read_to_string(place.path().join("bakeoff.toml")).unwrap();
+    let place = place.write("bakeoff.toml", suite.replace("regex", "contains"));
+    let scored = place.run(&["score", old.to_str().unwrap()]);
+    std::fs::remove_dir_all(old).unwrap();
+    assert_eq!(statuses(&place), ["passed", "passed", "error"], "{}", scored.shown());
+}
+
+#[test]
 fn tools_of_models_are_seen() {
     let provider = Provider::start(&[]);
     let suite = format!(
