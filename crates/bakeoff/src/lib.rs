@@ -48,6 +48,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub use bakeoff_check as check;
 pub use bakeoff_core as core;
 pub use bakeoff_eval as eval;
 pub use bakeoff_llm as llm;

@@ -181,7 +181,7 @@ pub enum ErrorKind {
     Template,
     /// The program could not be started or watched.
     Process,
-    /// A check could not say: its judge or its program failed.
+    /// A check could not say: it could not be made from the case, or its judge or program failed.
     Check,
     /// The trial's task broke.
     Internal,

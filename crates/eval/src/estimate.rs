@@ -2,6 +2,7 @@
 
 use crate::suite::{Suite, TargetKind};
 use bakeoff_core::{NanoDollars, TargetName, Usage};
+use std::collections::BTreeMap;
 
 /// What is assumed of answers whose length nobody bounds.
 const ANSWER_TOKENS: u64 = 200;
@@ -15,6 +16,8 @@ pub struct Estimate {
     pub trials: u32,
     /// One entry per target.
     pub targets: Vec<TargetEstimate>,
+    /// Calls of models that judge, by their names; what they take is not estimated.
+    pub judges: BTreeMap<String, u64>,
 }
 
 /// What one target would take.
@@ -86,7 +89,27 @@ pub fn estimate(suite: &Suite) -> Estimate {
             TargetEstimate { name: target.name.clone(), what, trials: total, usage, cost }
         })
         .collect();
-    Estimate { cases, trials, targets }
+    Estimate { cases, trials, targets, judges: judge_calls(suite) }
+}
+
+/// Calls of each judge, as long as its first reply is a verdict.
+fn judge_calls(suite: &Suite) -> BTreeMap<String, u64> {
+    let mut calls = BTreeMap::new();
+    if suite.judges.is_empty() {
+        return calls;
+    }
+    for case in suite.cases.iter().filter_map(Result::ok) {
+        let own = suite.own_checks(&case).unwrap_or_default();
+        let checks = suite.checks.iter().chain(&own);
+        for check in checks.filter(|check| check.applies_to_tags(&case.tags)) {
+            let targets = suite.targets.iter().filter(|target| check.applies_to(&target.name));
+            let count = targets.count() as u64 * u64::from(suite.settings.trials);
+            if let Some(judge) = &check.judge {
+                *calls.entry(judge.clone()).or_default() += count * check.judge_calls();
+            }
+        }
+    }
+    calls
 }
 
 /// Tokens of all cases' prompts; what cannot be rendered counts as nothing.

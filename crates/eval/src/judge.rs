@@ -8,7 +8,7 @@ use bakeoff_check::{Check, Finding, Kind, judge};
 use bakeoff_core::{
     Attempt, CheckResult, ErrorKind, Redactor, Status, TrialError, TrialKey, TrialResult,
 };
-use bakeoff_llm::{Client, Retry};
+use bakeoff_llm::{CallContext, Client, Ordinals, Retry};
 use bakeoff_pace::RunTag;
 use tokio_util::sync::CancellationToken;
 
@@ -45,8 +45,9 @@ impl std::fmt::Debug for Judge<'_> {
 pub(crate) struct Judged<'a> {
     pub(crate) key: &'a TrialKey,
     pub(crate) case: &'a Case,
-    pub(crate) check: &'a Check,
     pub(crate) attempt: &'a Attempt,
+    /// For the calls of all its judges.
+    pub(crate) context: &'a CallContext<'a>,
 }
 
 impl Trials {
@@ -114,18 +115,34 @@ impl Judge<'_> {
         attempt: &Attempt,
         spent: &mut Spent,
     ) -> Result<Vec<CheckResult>, TrialError> {
-        let unmade = |message| TrialError { kind: ErrorKind::Template, message };
-        let own = self.suite.own_checks(case).map_err(unmade)?;
+        let own = self.suite.own_checks(case).map_err(cannot_say)?;
         let applies = |check: &&CheckSpec| {
             check.applies_to(&target.name) && check.applies_to_tags(&case.tags)
         };
+        let on_retry = |retry: &Retry<'_>| {
+            if let Some(told) = self.on_retry {
+                told(key, retry);
+            }
+        };
+        // Not the target's own sample: a target may ask the same as a judge.
+        let sample = format!("{}\0{}\0judges", key.target, key.case);
+        let context = CallContext {
+            run: self.run,
+            sample: &sample,
+            trial: key.trial,
+            ordinals: Ordinals::default(),
+            cancel: self.cancel.clone(),
+            stop: self.stop.clone(),
+            on_retry: Some(&on_retry),
+            on_delta: None,
+        };
+        let judged = Judged { key, case, attempt, context: &context };
         let mut results = Vec::new();
         for spec in self.suite.checks.iter().chain(&own).filter(applies) {
             let check = spec
                 .for_case(&case.fields)
-                .map_err(|reason| unmade(format!("check `{}`: {reason}", spec.id)))?;
-            let judged = Judged { key, case, check: &check, attempt };
-            let result = self.ask(judged, spent).await.map_err(|error| TrialError {
+                .map_err(|reason| cannot_say(format!("check `{}`: {reason}", spec.id)))?;
+            let result = self.ask(&check, judged, spent).await.map_err(|error| TrialError {
                 message: self.redactor.scrub(format!("check `{}`: {}", spec.id, error.message)),
                 ..error
             })?;
@@ -134,8 +151,12 @@ impl Judge<'_> {
         Ok(results)
     }
 
-    async fn ask(&self, judged: Judged<'_>, spent: &mut Spent) -> Result<CheckResult, TrialError> {
-        let check = judged.check;
+    async fn ask(
+        &self,
+        check: &Check,
+        judged: Judged<'_>,
+        spent: &mut Spent,
+    ) -> Result<CheckResult, TrialError> {
         let finding = match &check.kind {
             Kind::Plain(_) => {
                 return check.run(judged.attempt).map_err(|reason| cannot_say(reason.to_string()));

@@ -5,7 +5,7 @@ use crate::judge::{Judge, Judged, cannot_say};
 use crate::suite::CacheScope;
 use bakeoff_check::{Finding, INSTRUCTIONS, Order, Pairwise, Rubric, ask_again};
 use bakeoff_core::{ErrorKind, Message, NanoDollars, Request, TrialError, Usage};
-use bakeoff_llm::{CallContext, Model, Ordinals, Retry};
+use bakeoff_llm::Model;
 
 /// What judges have consumed.
 #[derive(Debug, Default)]
@@ -93,26 +93,8 @@ impl Judge<'_> {
         judged: Judged<'_>,
         spent: &mut Spent,
     ) -> Result<String, TrialError> {
-        let key = judged.key;
-        let on_retry = |retry: &Retry<'_>| {
-            if let Some(told) = self.on_retry {
-                told(key, retry);
-            }
-        };
-        // Not the target's own sample, which may ask the same.
-        let sample = format!("{}\0{}\0{}", key.target, key.case, judged.check.id);
-        let context = CallContext {
-            run: self.run,
-            sample: &sample,
-            trial: key.trial,
-            ordinals: Ordinals::default(),
-            cancel: self.cancel.clone(),
-            stop: self.stop.clone(),
-            on_retry: Some(&on_retry),
-            on_delta: None,
-        };
         let request = Request { messages: messages.to_vec(), ..Request::default() };
-        match self.client.call(model, request, &context).await {
+        match self.client.call(model, request, judged.context).await {
             Ok(call) => {
                 let usage = call.response.usage;
                 // What this run's own cache has was paid for by this run.

@@ -144,9 +144,7 @@ fn judge_anew(
     })?;
     let case = reader.case(number).map_err(Error::Cases)?;
     // What a check could not say it may say now.
-    let by_check = |error: &bakeoff_core::TrialError| {
-        matches!(error.kind, ErrorKind::Check | ErrorKind::Template)
-    };
+    let by_check = |error: &bakeoff_core::TrialError| error.kind == ErrorKind::Check;
     if result.attempt.error.as_ref().is_some_and(by_check) {
         result.attempt.error = None;
     }

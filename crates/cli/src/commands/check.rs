@@ -40,6 +40,10 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
             tokens.unwrap_or_default()
         ));
     }
+    for (judge, calls) in &plan.judges {
+        printer
+            .data(format!("  judge {judge}: {}, not part of the estimate", count(*calls, "call")));
+    }
     let models = || plan.targets.iter().filter(|target| target.usage.is_some());
     let priced = models().filter(|target| target.cost.is_some()).count();
     let cost = match (priced, models().count()) {

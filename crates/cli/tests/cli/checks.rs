@@ -181,6 +181,85 @@ fn an_answer_is_compared_in_both_orders() {
 }
 
 #[test]
+fn checks_that_ask_the_same_get_answers_of_their_own() {
+    let place = workplace(
+        r#"
+[sim.coin]
+default = '{"score": 5}'
+wrong = '{"score": 1}'
+pass = 0.5
+[[check]]
+id = "one"
+kind = "rubric"
+model = "sim/coin"
+score = "How lucky is it?"
+[[check]]
+id = "other"
+kind = "rubric"
+model = "sim/coin"
+score = "How lucky is it?"
+"#,
+    );
+    place.run(&["run", "--trials", "20"]);
+    let differ = |trial: &Value| trial["checks"][0]["passed"] != trial["checks"][1]["passed"];
+    let count = place.trials().iter().filter(|trial| differ(trial)).count();
+    assert!((8..=32).contains(&count), "{count} of 40");
+}
+
+#[test]
+fn a_plan_counts_the_calls_of_judges() {
+    let place = workplace(
+        r#"
+[[check]]
+kind = "rubric"
+model = "sim/judge"
+criteria = ["It is short."]
+[[check]]
+kind = "pairwise"
+model = "sim/other"
+reference = "x"
+tags = ["long"]
+"#,
+    )
+    .write(
+        "cases.jsonl",
+        "{\"say\": \"a\"}\n{\"say\": \"b\", \"tags\": [\"long\"], \"checks\": [{\"kind\": \"rubric\", \"model\": \"sim/judge\", \"score\": \"x\"}]}\n",
+    );
+    let planned = place.run(&["check"]).stdout;
+    assert!(
+        planned.contains("  judge sim/judge: 3 calls, not part of the estimate\n"),
+        "{planned}"
+    );
+    assert!(
+        planned.contains("  judge sim/other: 2 calls, not part of the estimate\n"),
+        "{planned}"
+    );
+}
+
+#[test]
+fn a_judge_of_other_targets_needs_no_key() {
+    let place = workplace(
+        r#"
+[[check]]
+kind = "is_json"
+negate = true
+[[target]]
+name = "two"
+model = "sim/echo"
+prompt = "x"
+[[check]]
+kind = "rubric"
+model = "anthropic/claude-haiku-4-5"
+criteria = ["It is short."]
+targets = ["two"]
+"#,
+    );
+    let ran = place.run(&["run", "--target", "one"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert_eq!(place.run(&["run"]).code, 2);
+}
+
+#[test]
 fn nobody_is_asked_about_an_attempt_that_failed() {
     let place = workplace(
         "[[check]]\nkind = \"rubric\"\nmodel = \"sim/judge\"\ncriteria = [\"It is fine.\"]\n[[check]]\nkind = \"program\"\ncommand = [\"touch\", \"asked\"]\n",
@@ -383,6 +462,26 @@ fn a_check_that_cannot_say_makes_an_error() {
 /// Little time for what never ends; the others have time enough on a busy machine.
 fn brief(code: &str) -> &'static str {
     if code.contains("600") { "timeout_seconds = 0.5\n" } else { "" }
+}
+
+#[test]
+fn scoring_tries_checks_again_but_not_prompts() {
+    let place = workplace("[[check]]\nkind = \"regex\"\nvalue = \"{{ expected }}\"\n").write(
+        "cases.jsonl",
+        "{\"id\": \"a\", \"say\": \"x\", \"expected\": \"x\"}\n\
+         {\"id\": \"b\", \"say\": \"(\", \"expected\": \"(\"}\n\
+         {\"id\": \"c\", \"expected\": \"y\"}\n",
+    );
+    assert_eq!(run(&place).code, 3);
+    let errors: Vec<String> = outcomes(&place).into_iter().map(|(_, _, error)| error).collect();
+    assert!(errors[1].starts_with("check: check `regex`: not a regular expression"), "{errors:?}");
+    assert!(errors[2].starts_with("template: prompt: "), "{errors:?}");
+    let old = place.run_folder();
+    let suite = std::fs::read_to_string(place.path().join("bakeoff.toml")).unwrap();
+    let place = place.write("bakeoff.toml", suite.replace("regex", "contains"));
+    let scored = place.run(&["score", old.to_str().unwrap()]);
+    std::fs::remove_dir_all(old).unwrap();
+    assert_eq!(statuses(&place), ["passed", "passed", "error"], "{}", scored.shown());
 }
 
 #[test]

@@ -56,6 +56,15 @@ impl CheckSpec {
         self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag))
     }
 
+    /// How often it asks its judge about an answer.
+    pub(crate) fn judge_calls(&self) -> u64 {
+        match (&self.judge, self.kind.name) {
+            (None, _) => 0,
+            (Some(_), "pairwise") => 2,
+            (Some(_), _) => 1,
+        }
+    }
+
     /// The check for one case; the error is for people.
     pub fn for_case(&self, fields: &Fields) -> Result<Check, String> {
         let kind = match &self.rule {

@@ -175,8 +175,13 @@ impl Coverage<'_> {
     ) -> BTreeMap<String, Model> {
         let mut judges = BTreeMap::new();
         let mut seen = BTreeSet::new();
-        let is_judge =
-            |name: &str| self.checks.iter().any(|check| check.judge.as_deref() == Some(name));
+        // A judge of targets that are not wanted needs no key.
+        let wanted =
+            |check: &CheckSpec| self.targets.iter().any(|target| check.applies_to(&target.name));
+        let is_judge = |name: &str| {
+            let mut judges = self.checks.iter().filter(|check| wanted(check));
+            judges.any(|check| check.judge.as_deref() == Some(name))
+        };
         for name in nodes.iter().filter_map(|node| node.text("model")) {
             let key = name.value.to_owned();
             if is_judge(&key) && seen.insert(key.clone()) {
