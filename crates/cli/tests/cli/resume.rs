@@ -181,6 +181,16 @@ fn a_run_does_not_go_on_with_another_plan() {
 }
 
 #[test]
+fn a_program_that_was_changed_is_another_target() {
+    let place = workplace(1, 2).write("agent.sh", "echo ok");
+    edit(&place, "bakeoff.toml", "model = \"sim/pass-0.6\"", "command = [\"sh\", \"agent.sh\"]");
+    place.run(&["run", "--quiet"]);
+    let place = place.write("agent.sh", "echo fine");
+    let refused = refusal(&place, &[]);
+    assert!(refused.contains("target `other` has changed"), "{refused}");
+}
+
+#[test]
 fn an_extended_run_is_what_a_larger_one_would_have_been() {
     let place = workplace(2, 5);
     place.run(&["run", "--quiet"]);

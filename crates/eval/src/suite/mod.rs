@@ -5,6 +5,7 @@ mod coverage;
 mod form;
 mod limits;
 mod models;
+mod parts;
 mod schema;
 mod spec;
 mod targets;
@@ -326,7 +327,7 @@ impl Refining<'_> {
             python: crate::code::python(self.folder()),
             check_reader: reader,
             simulated,
-            parts: parts(root),
+            parts: parts::digests(root, self.folder()),
             digest,
         })
     }
@@ -395,51 +396,6 @@ impl Refining<'_> {
         }
         Some((source, survey))
     }
-}
-
-/// Keys of a model that change how it is called but not what it answers.
-const NOT_ANSWERS: [&str; 5] = ["limits", "prices", "headers", "api_key_env", "query"];
-
-/// Settings that verdicts depend on.
-const VERDICTS: [&str; 4] = ["trials", "threshold", "early_stop", "alpha"];
-
-fn parts(root: &Node<'_, '_>) -> BTreeMap<String, String> {
-    let digest = |fields: serde_json::Map<String, serde_json::Value>| {
-        let text = serde_json::Value::Object(fields).to_string();
-        blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
-    };
-    let mut parts = BTreeMap::new();
-    if let Some(suite) = root.table("suite") {
-        let settings = suite.to_json();
-        for key in VERDICTS {
-            if let Some(value) = settings.get(key) {
-                parts.insert(format!("`{key}` of the suite"), value.to_string());
-            }
-        }
-    }
-    for target in root.tables("target") {
-        let name = target.text("name").map_or("", |name| name.value);
-        parts.insert(format!("target `{name}`"), digest(target.to_json()));
-    }
-    for (number, check) in root.tables("check").iter().enumerate() {
-        let name = match (check.text("id"), check.text("kind")) {
-            (Some(id), _) => format!("check `{}`", id.value),
-            (None, kind) => {
-                format!("check {} ({})", number + 1, kind.map_or("", |kind| kind.value))
-            }
-        };
-        parts.insert(name, digest(check.to_json()));
-    }
-    for (section, what) in [("models", "model"), ("sim", "simulated model")] {
-        let Some(tables) = root.table(section) else { continue };
-        for (name, mut fields) in tables.to_json() {
-            if let Some(fields) = fields.as_object_mut() {
-                fields.retain(|key, _| !NOT_ANSWERS.contains(&key.as_str()));
-                parts.insert(format!("{what} `{name}`"), digest(fields.clone()));
-            }
-        }
-    }
-    parts
 }
 
 fn folder_name(path: &Path) -> String {
