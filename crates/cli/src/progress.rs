@@ -88,6 +88,12 @@ impl Progress {
             Event::Pool { pool } => {
                 self.pools.insert(pool.model.clone(), pool.clone());
             }
+            Event::RunResumed { done, .. } => {
+                // How long is left is told by what is made now.
+                self.bar.set_position(*done);
+                self.bar.reset_eta();
+                return None;
+            }
             _ => return None,
         }
         // Before the words: each of them draws the bar, and the two numbers should agree.
@@ -157,6 +163,22 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_done_before_counts() {
+        let plan = RunPlan {
+            suite: "s".to_owned(),
+            targets: Vec::new(),
+            cases: 5,
+            trials: 2,
+            total: 10,
+            seed: 0,
+        };
+        let mut progress = Progress::new(&plan, false, true);
+        let event = Event::RunResumed { schema_version: 1, run_id: "r".into(), plan, done: 7 };
+        assert_eq!(progress.note(&event), None);
+        assert_eq!(progress.bar.position(), 7);
+    }
 
     #[test]
     fn where_there_is_no_terminal_a_line_tells_how_pools_are_doing() {

@@ -189,6 +189,9 @@ async fn execute(run: Run, show: &Show, printer: &Printer) -> Result<(Finished, 
         }
         match event {
             Event::TrialFinished { result } => failures.add(result),
+            Event::RunResumed { run_id, done, .. } if !show.json => {
+                printer.talk(format!("going on with {run_id}: {} done", count(*done, "trial")));
+            }
             Event::Warning { code, message } if !show.json => {
                 printer.talk(format!("warning: {message} [{code}]"));
             }
