@@ -3,9 +3,13 @@
 //! External programs: a prompt on standard input, the answer on standard output; or workers that
 //! stay and answer line by line. Scoring is for others.
 
+mod group;
+mod identity;
 mod output;
 mod process;
+mod system;
 mod worker;
 
-pub use process::{Ended, Finished, Program, ProgramError, run};
+pub use identity::{Identity, RUN_VARIABLE, TRIAL_VARIABLE, end_left_behind};
+pub use process::{Ended, Finished, Program, ProgramError, Running, run, start};
 pub use worker::{WorkerError, WorkerProgram, Workers};

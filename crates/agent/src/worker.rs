@@ -5,7 +5,8 @@
 //! next question starts a new one: an answer can never be taken for that of another question.
 
 use crate::ProgramError;
-use crate::process::{Group, LINGER};
+use crate::group::Group;
+use crate::process::LINGER;
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
