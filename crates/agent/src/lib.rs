@@ -9,7 +9,9 @@ mod output;
 mod process;
 mod system;
 mod worker;
+mod workspace;
 
 pub use identity::{Identity, RUN_VARIABLE, TRIAL_VARIABLE, end_left_behind};
 pub use process::{Ended, Finished, Program, ProgramError, Running, run, start};
 pub use worker::{WorkerError, WorkerProgram, Workers};
+pub use workspace::{Left, Template, Workspace, remove};
