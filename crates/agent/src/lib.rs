@@ -15,6 +15,6 @@ mod workspace;
 
 pub use coding::{CodingAgent, Listener, Said, trouble};
 pub use identity::{Identity, RUN_VARIABLE, TRIAL_VARIABLE, end_left_behind};
-pub use process::{Ended, Finished, Program, ProgramError, Running, run, start};
+pub use process::{Ended, Finished, Program, ProgramError, Running, is_exhaustion, run, start};
 pub use worker::{WorkerError, WorkerProgram, Workers};
 pub use workspace::{Left, Template, Workspace, remove};

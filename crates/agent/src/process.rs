@@ -94,15 +94,18 @@ pub enum ProgramError {
 impl ProgramError {
     /// Whether there was not enough of the machine left to start it: processes, memory or files.
     pub fn is_exhaustion(&self) -> bool {
-        use nix::errno::Errno;
-        const EXHAUSTED: [Errno; 4] = [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE];
         match self {
-            ProgramError::Start { source, .. } => {
-                source.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&Errno::from_raw(code)))
-            }
+            ProgramError::Start { source, .. } => is_exhaustion(source),
             ProgramError::Lost { .. } => false,
         }
     }
+}
+
+/// Whether there was not enough of the machine left: processes, memory or files.
+pub fn is_exhaustion(error: &std::io::Error) -> bool {
+    use nix::errno::Errno;
+    const EXHAUSTED: [Errno; 4] = [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE];
+    error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&Errno::from_raw(code)))
 }
 
 /// Runs a program in a process group of its own and ends the whole group when its time is up.

@@ -121,6 +121,10 @@ pub(crate) struct RunArguments {
     /// Seed of the simulated provider and of every random order; 0 when absent
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+    /// Keep the folders in which programs worked, of trials that did not pass: `workspace` beside
+    /// their results
+    #[arg(long)]
+    pub(crate) keep: bool,
     /// Make every call, whatever is cached, and cache nothing
     #[arg(long)]
     pub(crate) no_cache: bool,

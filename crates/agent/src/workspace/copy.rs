@@ -1,5 +1,6 @@
 //! Copying a folder.
 
+use crate::process::is_exhaustion;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -54,5 +55,9 @@ fn copy_file(from: &Path, to: &Path, metadata: &fs::Metadata) -> io::Result<()> 
 }
 
 fn about(error: io::Error, path: &Path) -> io::Error {
+    // That the machine is at its limit must be seen by the number, and is not about the file.
+    if is_exhaustion(&error) {
+        return error;
+    }
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

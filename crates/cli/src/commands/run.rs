@@ -160,6 +160,7 @@ fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunCo
         memory: if arguments.no_memory { None } else { settings::memory_file() },
         on_http: is_live.then_some(on_http),
         transport: None,
+        keep: arguments.keep,
         arguments: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     }
 }

@@ -1,7 +1,7 @@
 //! Checks, of the suite and of single cases.
 
 use super::form::{Wrong, wrong_with};
-use super::targets::{beside, find_program};
+use super::programs::{beside, find_program};
 use super::tree::Node;
 use super::written::Written;
 use super::{Placed, TEMPLATE_HINT, Target};
@@ -140,7 +140,11 @@ impl CheckReader {
                         let span = node.get(key).map_or(node.span.clone(), |value| value.span());
                         written.visit(&mut |template| {
                             let template = template.clone();
-                            templates.push(Placed { template, span: span.clone() });
+                            templates.push(Placed {
+                                template,
+                                span: span.clone(),
+                                has_prompt: false,
+                            });
                         });
                     }
                     checks.push(check);

@@ -5,18 +5,25 @@ mod coverage;
 mod form;
 mod limits;
 mod models;
+mod programs;
 mod schema;
+mod service;
 mod spec;
 mod targets;
 pub(crate) mod tree;
+mod workspaces;
 mod written;
 
 pub use checks::CheckSpec;
 pub(crate) use checks::PYTHON;
 pub(crate) use limits::describe as describe_limits;
+pub(crate) use programs::PROMPT;
+pub use programs::{ProgramTarget, Protocol};
 pub use schema::schema;
+pub use service::ServiceTarget;
 pub(crate) use spec::MOST_TRIALS;
-pub use targets::{ModelTarget, ProgramTarget, Target, TargetKind};
+pub use targets::{ModelTarget, Target, TargetKind};
+pub(crate) use workspaces::Origin;
 
 use crate::case::{Case, CaseSource, Row, Survey};
 use crate::problem::{Place, Problem, Problems, suggest};
@@ -296,6 +303,8 @@ impl Refining<'_> {
         let checks = reader.of_suite(root, self.environment, &mut templates, problems);
         let (cases, survey) = cases?;
         check_variables(&templates, &survey, problems);
+        workspaces::check(&cases, &survey.fields, &targets, self.folder(), problems);
+        self.check_bodies(root, &targets, &survey, problems);
         let coverage = Coverage {
             refining: self,
             reader: &reader,
@@ -329,6 +338,35 @@ impl Refining<'_> {
             parts: parts(root),
             digest,
         })
+    }
+
+    /// Fills in what services are sent with the first case: what is no JSON there hardly ever is.
+    fn check_bodies(
+        &self,
+        root: &Node<'_, '_>,
+        targets: &[Target],
+        survey: &Survey,
+        problems: &mut Problems<'_>,
+    ) {
+        let Some(first) = &survey.first else { return };
+        for target in targets {
+            let TargetKind::Service(service) = &target.kind else { continue };
+            let body = target.prompt.render(first).and_then(|prompt| service.body(first, &prompt));
+            // What cannot be filled in has been reported already.
+            let Some(wrong) = body.ok().and_then(|body| service.wrong_body(&body)) else {
+                continue;
+            };
+            let named = |node: &&Node<'_, '_>| {
+                node.text("name").is_some_and(|name| target.name == name.value)
+            };
+            let nodes = root.tables("target");
+            let Some(value) = nodes.iter().find(named).and_then(|node| node.get("body")) else {
+                continue;
+            };
+            problems.at(value.span(), wrong).with_hint(
+                "texts stand between quotation marks: `{\"question\": \"{{ prompt }}\"}`; other values do not",
+            );
+        }
     }
 
     fn wants(&self, target: &Node<'_, '_>) -> bool {
@@ -511,6 +549,8 @@ fn settings(node: Option<&Node<'_, '_>>, problems: &mut Problems<'_>) -> Setting
 pub(crate) struct Placed {
     template: Template,
     span: Range<usize>,
+    /// Whether it knows the prompt, too.
+    has_prompt: bool,
 }
 
 /// How templates are written.
@@ -524,7 +564,11 @@ fn compile(
 ) -> Option<Template> {
     match Template::compile(text.value) {
         Ok(template) => {
-            templates.push(Placed { template: template.clone(), span: text.span });
+            templates.push(Placed {
+                template: template.clone(),
+                span: text.span,
+                has_prompt: false,
+            });
             Some(template)
         }
         Err(error) => {
@@ -539,13 +583,16 @@ fn compile(
 fn check_variables(templates: &[Placed], survey: &Survey, problems: &mut Problems<'_>) {
     let Some(first) = &survey.first else { return };
     for placed in templates {
-        let Err(error) = placed.template.try_render(first) else { continue };
-        let unknown: Vec<&String> = placed
-            .template
-            .variables()
-            .iter()
-            .filter(|variable| !survey.fields.contains(*variable))
-            .collect();
+        let rendered = match placed.has_prompt {
+            true => placed.template.try_render(&service::with_prompt(first, "")),
+            false => placed.template.try_render(first),
+        };
+        let Err(error) = rendered else { continue };
+        let is_known = |variable: &String| {
+            survey.fields.contains(variable) || (placed.has_prompt && variable == "prompt")
+        };
+        let unknown: Vec<&String> =
+            placed.template.variables().iter().filter(|variable| !is_known(variable)).collect();
         for variable in &unknown {
             let problem =
                 problems.at(placed.span.clone(), format!("no case has the field `{variable}`"));
