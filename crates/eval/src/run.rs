@@ -397,6 +397,8 @@ impl Run {
             |code: &str, message: String| Event::Warning { code: code.to_owned(), message };
         let mut warnings: Vec<Event> =
             cache_problem.into_iter().map(|why| warning("CACHE_UNAVAILABLE", why)).collect();
+        let known = self.suite.warnings.iter();
+        warnings.extend(known.map(|(code, message)| warning(code, message.clone())));
         let differ = different_limits(&self.suite.targets);
         warnings.extend(differ.into_iter().map(|what| warning("PACE_LIMITS_DIFFER", what)));
         let total = self.plan().total.saturating_sub(done);

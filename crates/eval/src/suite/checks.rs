@@ -115,6 +115,11 @@ impl CheckReader {
         }
     }
 
+    /// For targets that are all programs.
+    pub(super) fn of_targets(folder: &Path, known: Vec<String>) -> CheckReader {
+        CheckReader { folder: folder.to_owned(), known, models: Vec::new() }
+    }
+
     /// Reads the checks of the suite. Those with problems are left out.
     pub(super) fn of_suite(
         &self,
@@ -374,7 +379,7 @@ fn texts(table: &Map<String, Value>, key: &str) -> Vec<String> {
 }
 
 /// `contains`, then `contains-2`, …
-fn free_id(kind: &str, ids: &mut BTreeSet<String>) -> String {
+pub(super) fn free_id(kind: &str, ids: &mut BTreeSet<String>) -> String {
     let mut id = kind.to_owned();
     let mut number = 1;
     while !ids.insert(id.clone()) {

@@ -2,6 +2,7 @@
 
 mod checks;
 mod coverage;
+mod fastskill;
 mod form;
 mod limits;
 mod models;
@@ -82,6 +83,21 @@ pub struct Suite {
     parts: BTreeMap<String, String>,
     /// Changes when the file or a case changes.
     pub digest: String,
+    /// What people should know before it is run: codes and messages.
+    pub warnings: Vec<(&'static str, String)>,
+    /// It is a FastSkill project: its targets are agents on the command line.
+    pub is_project: bool,
+}
+
+/// What is wanted of a suite.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// Names of targets; all when there are none. Of a FastSkill project, the agents.
+    pub targets: &'a [String],
+    /// Of a FastSkill project: the agents' name of their model.
+    pub model: Option<&'a str>,
+    /// It is to be run, and so needs a target.
+    pub must_run: bool,
 }
 
 /// Settings of a suite.
@@ -153,7 +169,7 @@ impl Suite {
     ///
     /// All problems of the file and of its cases.
     pub fn load(path: &Path, environment: Environment<'_>) -> Result<Suite, Vec<Problem>> {
-        Suite::load_targets(path, &[], environment)
+        Suite::load_wanted(path, Wanted::default(), environment)
     }
 
     /// Digests of what results depend on, by what people call it; targets that are not wanted are
@@ -189,12 +205,30 @@ impl Suite {
         only: &[String],
         environment: Environment<'_>,
     ) -> Result<Suite, Vec<Problem>> {
+        Suite::load_wanted(path, Wanted { targets: only, ..Wanted::default() }, environment)
+    }
+
+    /// [`Suite::load`], with what is wanted alone. A `skill-project.toml` is a suite, too.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn load_wanted(
+        path: &Path,
+        wanted: Wanted<'_>,
+        environment: Environment<'_>,
+    ) -> Result<Suite, Vec<Problem>> {
         let path = file_of(path);
         let text = read(&path).map_err(|problem| vec![problem])?;
         let mut problems = Problems::new(&path, &text);
         let Some(tree) = parse(&text, &mut problems) else {
             return Err(problems.into_sorted());
         };
+        if fastskill::is_project(&path, tree.get_ref()) {
+            return fastskill::load(&path, &text, tree.get_ref(), wanted, environment);
+        }
+        tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
+        let only = wanted.targets;
         let root = Node::new(tree.get_ref(), 0..0);
         let suite =
             Refining { path: &path, text: &text, only, environment }.refine(&root, &mut problems);
@@ -205,7 +239,7 @@ impl Suite {
     }
 }
 
-/// The text as TOML, with its form checked; `None` when it is not TOML, as everything else would only
+/// The text as TOML; `None` when it is not TOML, as everything else would only
 /// complain about what could not be read.
 fn parse<'a>(text: &'a str, problems: &mut Problems<'_>) -> Option<toml::Spanned<DeTable<'a>>> {
     let (tree, errors) = DeTable::parse_recoverable(text);
@@ -215,7 +249,6 @@ fn parse<'a>(text: &'a str, problems: &mut Problems<'_>) -> Option<toml::Spanned
     if !errors.is_empty() {
         return None;
     }
-    tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", problems);
     Some(tree)
 }
 
@@ -232,6 +265,7 @@ pub fn suite_models(path: &Path) -> Result<BTreeMap<String, ModelConfig>, Vec<Pr
     let Some(tree) = parse(&text, &mut problems) else {
         return Err(problems.into_sorted());
     };
+    tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
     let models = models::named(&Node::new(tree.get_ref(), 0..0), &mut problems);
     if !problems.is_empty() {
         return Err(problems.into_sorted());
@@ -241,16 +275,25 @@ pub fn suite_models(path: &Path) -> Result<BTreeMap<String, ModelConfig>, Vec<Pr
 
 /// The suite file that a path means.
 fn file_of(path: &Path) -> PathBuf {
+    let within = |name: &str| match path == Path::new(".") {
+        true => PathBuf::from(name),
+        false => path.join(name),
+    };
+    let own = within(SUITE_FILE_NAME);
+    let project = within(fastskill::FILE_NAME);
     match path.is_dir() {
-        true if path == Path::new(".") => PathBuf::from(SUITE_FILE_NAME),
-        true => path.join(SUITE_FILE_NAME),
+        true if !own.exists() && project.exists() => project,
+        true => own,
         false => path.to_owned(),
     }
 }
 
 fn read(path: &Path) -> Result<String, Problem> {
     let problem = |message: String, hint: &str| Problem {
-        code: None,
+        code: path
+            .file_name()
+            .is_some_and(|name| name == fastskill::FILE_NAME)
+            .then_some(fastskill::CONFIG_MISSING),
         message,
         path: path.to_owned(),
         place: None,
@@ -337,6 +380,8 @@ impl Refining<'_> {
             simulated,
             parts: parts(root),
             digest,
+            warnings: Vec::new(),
+            is_project: false,
         })
     }
 

@@ -64,15 +64,15 @@ pub(crate) enum Shape {
     Checks,
 }
 
-const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Field {
+pub(super) const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Field {
     Field { name, shape, required: false, about, code: None }
 }
 
-const fn required(name: &'static str, shape: Shape, about: &'static str) -> Field {
+pub(super) const fn required(name: &'static str, shape: Shape, about: &'static str) -> Field {
     Field { name, shape, required: true, about, code: None }
 }
 
-const fn coded(code: &'static str, field: Field) -> Field {
+pub(super) const fn coded(code: &'static str, field: Field) -> Field {
     Field {
         code: Some(code),
         name: field.name,

@@ -333,6 +333,11 @@ impl<'a, 't> Node<'a, 't> {
         problems.at(span, wrong.message).hint = wrong.hint;
     }
 
+    /// The table itself.
+    pub(crate) fn entries(&self) -> &'a DeTable<'t> {
+        self.table
+    }
+
     /// The whole table as JSON.
     pub(crate) fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
         table_to_json(self.table)
