@@ -79,12 +79,14 @@ pub(super) fn check(
         return;
     }
     let mut found = FewProblems::default();
+    let absolute = std::path::absolute(folder.join(".")).unwrap_or_default();
     // Cases that cannot be read have been reported already.
     for case in cases.iter().filter_map(Result::ok) {
         let wrong = programs.iter().find_map(|program| {
             match Origin::of(program, &case, folder).map(|origin| origin.folder()) {
                 Ok(Some(path)) if !path.is_dir() => {
-                    let shown = path.strip_prefix(folder).unwrap_or(&path).display();
+                    let shown = path.strip_prefix(&absolute).or(path.strip_prefix(folder));
+                    let shown = shown.unwrap_or(&path).display();
                     Some(format!("the workspace of case `{}` is not there: {shown}", case.id))
                 }
                 Ok(_) => None,
