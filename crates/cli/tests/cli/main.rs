@@ -13,6 +13,7 @@ mod disk;
 mod docs;
 mod fastskill;
 mod faults;
+mod killed;
 mod pacing;
 mod probe;
 mod programs;

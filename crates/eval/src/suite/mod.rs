@@ -641,7 +641,9 @@ fn check_variables(templates: &[Placed], survey: &Survey, problems: &mut Problem
         for variable in &unknown {
             let problem =
                 problems.at(placed.span.clone(), format!("no case has the field `{variable}`"));
-            problem.hint = suggest(variable, survey.fields.iter().map(String::as_str));
+            let prompt = placed.has_prompt.then_some("prompt");
+            problem.hint =
+                suggest(variable, survey.fields.iter().map(String::as_str).chain(prompt));
         }
         if unknown.is_empty() && !error.is_undefined {
             problems.at(placed.span.clone(), format!("the template fails: {}", error.message));

@@ -88,11 +88,8 @@ pub(super) fn read(
     let usage = node.table("usage");
     let within = |name| usage.as_ref().and_then(|usage: &Node<'_, '_>| usage.text(name));
     let answer = path(node.text("answer"), problems);
-    let usage = UsagePaths {
-        input: path(within("input_tokens"), problems)?,
-        output: path(within("output_tokens"), problems)?,
-        cost: path(within("cost_usd"), problems)?,
-    };
+    let [input, output, cost] =
+        ["input_tokens", "output_tokens", "cost_usd"].map(|name| path(within(name), problems));
     let service = match Service::resolve(&config, refining.environment) {
         Ok(service) => service,
         Err(error) => {
@@ -117,7 +114,7 @@ pub(super) fn read(
             .and_then(|number| usize::try_from(number).ok())
             .unwrap_or(CONNECTIONS),
         answer: answer?,
-        usage,
+        usage: UsagePaths { input: input?, output: output?, cost: cost? },
         body: body?,
     })
 }
@@ -169,7 +166,7 @@ fn path(text: Option<At<&str>>, problems: &mut Problems<'_>) -> Option<Option<Js
         Ok(path) => Some(Some(path)),
         Err(error) => {
             problems
-                .at(text.span, format!("not a JSONPath: {}", error.message()))
+                .at(text.span, format!("not a JSONPath: {error}"))
                 .with_hint("such as `$.choices[0].text`, with `$` for the whole answer");
             None
         }

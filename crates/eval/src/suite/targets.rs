@@ -214,9 +214,12 @@ fn only_its_own(node: &Node<'_, '_>, sort: Sort, problems: &mut Problems<'_>) {
     ];
     for (keys, sorts) in KEYS.iter().filter(|(_, sorts)| !sorts.contains(&sort)) {
         let whom: Vec<&str> = sorts.iter().map(|sort| sort.words().1).collect();
+        let whom = match whom.as_slice() {
+            [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+            only => only.concat(),
+        };
         for (key, value) in keys.iter().filter_map(|key| Some((key, node.get(key)?))) {
-            let message =
-                format!("`{key}` is for {}; this target is {}", whom.join(" and "), sort.words().0);
+            let message = format!("`{key}` is for {whom}; this target is {}", sort.words().0);
             problems.at(value.span(), message);
         }
     }
