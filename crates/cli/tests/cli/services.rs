@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-struct Request {
+pub(crate) struct Request {
     line: String,
     headers: Vec<(String, String)>,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Request {
@@ -21,16 +21,18 @@ impl Request {
 }
 
 /// Status, more headers and the body of an answer.
-type Reply = (u16, &'static str, String);
+pub(crate) type Reply = (u16, &'static str, String);
 
 /// A server that answers one request per connection, until the test ends.
-struct Server {
-    url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     seen: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
-    fn start(reply: impl Fn(usize, &Request) -> Reply + Send + Sync + 'static) -> Server {
+    pub(crate) fn start(
+        reply: impl Fn(usize, &Request) -> Reply + Send + Sync + 'static,
+    ) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/ask?key=secret-in-the-query", listener.local_addr().unwrap());
         let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
