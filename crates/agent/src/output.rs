@@ -11,11 +11,13 @@ pub(crate) struct Captured {
 
 impl Captured {
     /// Reads until the end, keeping the first `most` bytes and counting the rest, so that the
-    /// program is never held up by a full pipe. Progress is kept when the future is dropped.
+    /// program is never held up by a full pipe. All of it is told to `listen`. Progress is kept when
+    /// the future is dropped.
     pub(crate) async fn read_from(
         &mut self,
         mut pipe: impl AsyncRead + Unpin,
         most: usize,
+        mut listen: impl FnMut(&[u8]),
     ) -> std::io::Result<()> {
         let mut chunk = vec![0; 16 * 1024];
         loop {
@@ -23,6 +25,7 @@ impl Captured {
             if count == 0 {
                 return Ok(());
             }
+            listen(&chunk[..count]);
             let kept = count.min(most - self.bytes.len());
             self.bytes.extend_from_slice(&chunk[..kept]);
             self.dropped += (count - kept) as u64;

@@ -1,8 +1,10 @@
 //! One program, one run.
 
+use crate::group::Group;
+use crate::identity::Identity;
 use crate::output::Captured;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use bakeoff_core::ProcessGroup;
+use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,10 +12,14 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a program may take to go after it was asked to.
+/// How long a program and its children may take to go after they were asked to.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether a program's children have gone.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// How long a program's children may hold its pipes after it has gone.
 pub(crate) const LINGER: Duration = Duration::from_millis(500);
@@ -29,6 +35,9 @@ pub struct Program {
     pub folder: PathBuf,
     /// Added to the environment of this process.
     pub environment: BTreeMap<String, OsString>,
+    /// Whose program it is, told in its environment; processes that left its group are found and
+    /// ended by it.
+    pub identity: Option<Identity>,
     /// How long it may take.
     pub timeout: Duration,
     /// Most bytes kept of each of its outputs.
@@ -85,60 +94,140 @@ pub enum ProgramError {
 impl ProgramError {
     /// Whether there was not enough of the machine left to start it: processes, memory or files.
     pub fn is_exhaustion(&self) -> bool {
-        use nix::errno::Errno;
-        const EXHAUSTED: [Errno; 4] = [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE];
         match self {
-            ProgramError::Start { source, .. } => {
-                source.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&Errno::from_raw(code)))
-            }
+            ProgramError::Start { source, .. } => is_exhaustion(source),
             ProgramError::Lost { .. } => false,
         }
     }
+}
+
+/// Whether there was not enough of the machine left: processes, memory or files.
+pub fn is_exhaustion(error: &std::io::Error) -> bool {
+    use nix::errno::Errno;
+    const EXHAUSTED: [Errno; 4] = [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE];
+    error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&Errno::from_raw(code)))
 }
 
 /// Runs a program in a process group of its own and ends the whole group when its time is up.
 ///
 /// Dropping the future kills the group.
 pub async fn run(program: &Program, cancel: &CancellationToken) -> Result<Finished, ProgramError> {
-    let name = || program.command.first().map(|name| name.to_string_lossy().into_owned());
-    let name = || name().unwrap_or_default();
-    let mut child =
-        spawn(program).map_err(|source| ProgramError::Start { program: name(), source })?;
-    let lost = |source| ProgramError::Lost { program: name(), source };
-    let group = Group::of(&child);
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (mut out, mut err) = (Captured::default(), Captured::default());
-    let most = program.most_output;
+    start(program)?.finish(cancel, |_| {}).await
+}
 
-    let feed = async {
-        if let Some(mut stdin) = stdin {
-            // A program that does not read its prompt closes the pipe; that is its own business.
-            let _ = stdin.write_all(program.input.as_bytes()).await;
-        }
-    };
-    let read_out =
-        async { if let Some(pipe) = stdout { out.read_from(pipe, most).await } else { Ok(()) } };
-    let read_err =
-        async { if let Some(pipe) = stderr { err.read_from(pipe, most).await } else { Ok(()) } };
-    let ended = {
-        let mut pipes = std::pin::pin!(async { tokio::join!(feed, read_out, read_err) });
-        let mut end = std::pin::pin!(wait(&mut child, &group, program.timeout, cancel));
-        let mut drained = false;
-        let ended = loop {
-            tokio::select! {
-                ended = &mut end => break ended.map_err(lost)?,
-                _ = &mut pipes, if !drained => drained = true,
+/// A program that was started. Its group is killed when this is dropped.
+#[derive(Debug)]
+pub struct Running<'a> {
+    // Killed first, when all of it is dropped.
+    group: Group,
+    child: Child,
+    program: &'a Program,
+    deadline: Instant,
+}
+
+/// Starts a program in a process group of its own. Nothing is written or read yet.
+///
+/// # Errors
+///
+/// [`ProgramError::Start`].
+pub fn start(program: &Program) -> Result<Running<'_>, ProgramError> {
+    let child =
+        spawn(program).map_err(|source| ProgramError::Start { program: name(program), source })?;
+    let group = Group::of(&child);
+    // A deadline beyond all clocks is none.
+    let now = Instant::now();
+    let deadline = now.checked_add(program.timeout).unwrap_or(now + FOREVER);
+    Ok(Running { group, child, program, deadline })
+}
+
+/// Longer than any program runs.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
+impl Running<'_> {
+    /// The process group that it leads.
+    pub fn group(&self) -> Option<ProcessGroup> {
+        self.group.id()
+    }
+
+    /// Hands it its prompt, reads what it says and waits for its end; whatever it started has gone
+    /// then, too. All of its standard output is told to `listen` in pieces.
+    ///
+    /// # Errors
+    ///
+    /// [`ProgramError::Lost`].
+    pub async fn finish(
+        self,
+        cancel: &CancellationToken,
+        listen: impl FnMut(&[u8]),
+    ) -> Result<Finished, ProgramError> {
+        let Running { group, mut child, program, deadline } = self;
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (mut out, mut err) = (Captured::default(), Captured::default());
+        let most = program.most_output;
+        let feed = async {
+            if let Some(mut stdin) = stdin {
+                // A program that does not read its prompt closes the pipe; that is its own business.
+                let _ = stdin.write_all(program.input.as_bytes()).await;
             }
         };
-        // The leader has gone. Its children may still write, but not for ever.
-        if !drained {
-            let _ = tokio::time::timeout(LINGER, &mut pipes).await;
+        let read_out = async {
+            if let Some(pipe) = stdout { out.read_from(pipe, most, listen).await } else { Ok(()) }
+        };
+        let read_err = async {
+            if let Some(pipe) = stderr { err.read_from(pipe, most, |_| {}).await } else { Ok(()) }
+        };
+        let ended = {
+            let mut pipes = Draining {
+                pipes: std::pin::pin!(async { drop(tokio::join!(feed, read_out, read_err)) }),
+                drained: false,
+            };
+            let ending = end(&mut child, &group, program.identity.as_ref(), deadline, cancel);
+            let ended = pipes
+                .during(ending)
+                .await
+                .map_err(|source| ProgramError::Lost { program: name(program), source })?;
+            // The leader has gone. Its children may still write, but not for ever.
+            pipes.wait(LINGER).await;
+            group.signal(Signal::SIGKILL);
+            if let Some(identity) = program.identity.clone() {
+                // Only a broken runtime loses the task, and then nothing can be done.
+                let _ = tokio::task::spawn_blocking(move || identity.kill()).await;
+            }
+            pipes.wait(LINGER).await;
+            ended
+        };
+        let ((stdout, dropped_out), (stderr, dropped_err)) = (out.into_text(), err.into_text());
+        Ok(Finished { stdout, stderr, dropped_bytes: dropped_out + dropped_err, ended })
+    }
+}
+
+fn name(program: &Program) -> String {
+    program.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Pipes that are written and read while something else is waited for.
+struct Draining<'p, F> {
+    pipes: std::pin::Pin<&'p mut F>,
+    drained: bool,
+}
+
+impl<F: Future<Output = ()>> Draining<'_, F> {
+    async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                () = &mut self.pipes, if !self.drained => self.drained = true,
+            }
         }
-        ended
-    };
-    group.signal(Signal::SIGKILL);
-    let ((stdout, dropped_out), (stderr, dropped_err)) = (out.into_text(), err.into_text());
-    Ok(Finished { stdout, stderr, dropped_bytes: dropped_out + dropped_err, ended })
+    }
+
+    async fn wait(&mut self, most: Duration) {
+        if !self.drained {
+            self.drained = tokio::time::timeout(most, &mut self.pipes).await.is_ok();
+        }
+    }
 }
 
 fn spawn(program: &Program) -> std::io::Result<Child> {
@@ -150,6 +239,7 @@ fn spawn(program: &Program) -> std::io::Result<Child> {
         .args(arguments)
         .current_dir(&program.folder)
         .envs(&program.environment)
+        .envs(program.identity.iter().flat_map(Identity::variables))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -157,23 +247,36 @@ fn spawn(program: &Program) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Waits for the leader; asks its group to go when its time is up, and insists after a while.
-async fn wait(
+/// Waits for the leader; asks everybody to go when its time is up. Who does not go by then is for
+/// the caller to kill.
+async fn end(
     child: &mut Child,
     group: &Group,
-    timeout: Duration,
+    identity: Option<&Identity>,
+    deadline: Instant,
     cancel: &CancellationToken,
 ) -> std::io::Result<Ended> {
     let reason = tokio::select! {
         status = child.wait() => return status.map(of_status),
-        () = tokio::time::sleep(timeout) => Ended::TimedOut,
+        () = tokio::time::sleep_until(deadline) => Ended::TimedOut,
         () = cancel.cancelled() => Ended::Cancelled,
     };
     group.signal(Signal::SIGTERM);
-    if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
-        group.signal(Signal::SIGKILL);
-        child.wait().await?;
+    if let Some(identity) = identity.cloned() {
+        let _ = tokio::task::spawn_blocking(move || identity.terminate()).await;
     }
+    let all_gone = async {
+        child.wait().await?;
+        while !group.is_empty() {
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(reason)
+    };
+    if let Ok(gone) = tokio::time::timeout(GRACE, all_gone).await {
+        return gone;
+    }
+    group.signal(Signal::SIGKILL);
+    child.wait().await?;
     Ok(reason)
 }
 
@@ -182,28 +285,5 @@ fn of_status(status: ExitStatus) -> Ended {
     match status.code() {
         Some(code) => Ended::Exited(code),
         None => Ended::Signalled(status.signal().unwrap_or_default()),
-    }
-}
-
-/// The process group of a program; killed when dropped, so that nothing is left behind.
-#[derive(Debug)]
-pub(crate) struct Group(Option<Pid>);
-
-impl Group {
-    pub(crate) fn of(child: &Child) -> Group {
-        Group(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw))
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
-            // Fails when everybody has gone, which is what we want.
-            let _ = killpg(group, signal);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
     }
 }

@@ -5,7 +5,8 @@
 //! next question starts a new one: an answer can never be taken for that of another question.
 
 use crate::ProgramError;
-use crate::process::{Group, LINGER};
+use crate::group::Group;
+use crate::process::LINGER;
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -102,6 +103,22 @@ impl Workers {
         timeout: Duration,
         cancel: &CancellationToken,
     ) -> Result<String, WorkerError> {
+        self.ask_for(question, timeout, cancel, |answer| Ok(answer.to_owned())).await
+    }
+
+    /// [`Workers::ask`], for an answer that can be read; the error of `read` is for people. One that
+    /// cannot, such as an answer to another question, ends the worker.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn ask_for<T>(
+        &self,
+        question: &str,
+        timeout: Duration,
+        cancel: &CancellationToken,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T, WorkerError> {
         let work = async {
             // The semaphore is never closed.
             let _turn = self.turns.acquire().await.map_err(|_| WorkerError::Cancelled)?;
@@ -111,6 +128,8 @@ impl Workers {
             };
             let exchange = worker.exchange(question, self.program.most_answer);
             let exchanged = tokio::time::timeout(timeout, exchange).await;
+            let exchanged = exchanged
+                .map(|answer| answer.and_then(|answer| read(&answer).map_err(Broken::Answer)));
             match exchanged {
                 Ok(Ok(answer)) => {
                     // One that says more than it was asked would answer the next question wrongly.

@@ -65,14 +65,21 @@ pub(crate) struct InitArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// A suite file, or a folder with a bakeoff.toml
+    /// A suite file, or a folder with a bakeoff.toml; a FastSkill project, too
     #[arg(default_value = ".")]
     pub(crate) suite: PathBuf,
+    /// Of a FastSkill project: an agent that will be run; may be given several times
+    #[arg(long = "agent", short = 'a', value_name = "NAME")]
+    pub(crate) agents: Vec<String>,
+    /// Of a FastSkill project: the agents' name of their model
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// A suite file, or a folder with a bakeoff.toml; the current folder when absent
+    /// A suite file, or a folder with a bakeoff.toml, or a FastSkill project; the current folder when
+    /// absent
     pub(crate) suite: Option<PathBuf>,
     /// The folder of all runs
     #[arg(long, value_name = "DIR", default_value = "runs")]
@@ -103,6 +110,12 @@ pub(crate) struct RunArguments {
     /// Only this target; may be given several times
     #[arg(long = "target", value_name = "NAME")]
     pub(crate) targets: Vec<String>,
+    /// Of a FastSkill project: the agent to run; may be given several times
+    #[arg(long = "agent", short = 'a', value_name = "NAME")]
+    pub(crate) agents: Vec<String>,
+    /// Of a FastSkill project: the agents' name of their model
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
     /// Only this case; may be given several times
     #[arg(long = "case", value_name = "ID")]
     pub(crate) cases: Vec<String>,
@@ -121,6 +134,10 @@ pub(crate) struct RunArguments {
     /// Seed of the simulated provider and of every random order; 0 when absent
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+    /// Keep the folders in which programs worked, of trials that did not pass: `workspace` beside
+    /// their results
+    #[arg(long)]
+    pub(crate) keep: bool,
     /// Make every call, whatever is cached, and cache nothing
     #[arg(long)]
     pub(crate) no_cache: bool,

@@ -1,5 +1,6 @@
 //! What the environment decides: every variable that Bakeoff itself reads, and where things are.
 
+use bakeoff_eval::Suite;
 use etcetera::BaseStrategy;
 use std::path::PathBuf;
 
@@ -37,6 +38,23 @@ pub(crate) fn is_github_actions() -> bool {
 /// Keys come from the environment and from nowhere else.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// What to write instead of `--agent` and `--model`.
+pub(crate) const AGENTS_HINT: &str =
+    "they are for FastSkill projects; in a suite, write `agent` and `model` under [[target]]";
+
+/// That agents were named for a suite that has targets of its own.
+pub(crate) fn refuse_agents(
+    suite: &Suite,
+    agents: &[String],
+    model: &Option<String>,
+) -> Option<&'static str> {
+    match (suite.is_project, agents.is_empty(), model) {
+        (true, _, _) | (false, true, None) => None,
+        (false, false, _) => Some("--agent does not go with a suite that has targets"),
+        (false, true, Some(_)) => Some("--model does not go with a suite that has targets"),
+    }
 }
 
 /// Allows as many open files as the system does at most: every request in flight is one.

@@ -82,6 +82,12 @@ pub struct Attempt {
     /// What a program left in its workspace, by path; absent for other targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<BTreeMap<String, LeftFile>>,
+    /// Files in the workspace that `files` has no room for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unlisted_files: u64,
+    /// Where the workspace was kept, within the run's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
     /// Tokens, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,

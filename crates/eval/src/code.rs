@@ -57,6 +57,7 @@ impl Judge<'_> {
             input: facts(judged)?.to_string(),
             folder: place(self.suite.path.parent().unwrap_or(Path::new(""))),
             environment: BTreeMap::new(),
+            identity: None,
             timeout: check.timeout,
             most_output: MOST_OUTPUT,
         };

@@ -48,6 +48,8 @@ struct TargetLane {
     is_program: bool,
     /// Index of the pool that its calls go through.
     pool: Option<usize>,
+    /// Most of its trials at once.
+    most: usize,
     running: usize,
 }
 
@@ -84,7 +86,7 @@ impl Dispatcher {
             let pool = match &target.kind {
                 // Limits that make no pool fail each call, and so need no room.
                 TargetKind::Model(model) => trials.client.pool(&model.model).ok(),
-                TargetKind::Program(_) => None,
+                TargetKind::Program(_) | TargetKind::Service(_) => None,
             };
             let pool = pool.map(|pool| {
                 pools.iter().position(|known| known.pool.is(&pool)).unwrap_or_else(|| {
@@ -92,7 +94,11 @@ impl Dispatcher {
                     pools.len() - 1
                 })
             });
-            TargetLane { lane, is_program: target.is_program(), pool, running: 0 }
+            let most = match &target.kind {
+                TargetKind::Service(service) => service.connections,
+                _ => usize::MAX,
+            };
+            TargetLane { lane, is_program: target.is_program(), pool, most, running: 0 }
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let parallel = suite.settings.parallel.map(|most| most as usize);
@@ -149,7 +155,9 @@ impl Dispatcher {
             self.lanes.iter().filter(|lane| lane.is_program).map(|lane| lane.running).sum();
         let has_room = |lane: &TargetLane| {
             let pool = lane.pool.and_then(|pool| self.pools.get(pool));
-            pool.is_none_or(SharedPool::has_room) && (!lane.is_program || programs < self.programs)
+            pool.is_none_or(SharedPool::has_room)
+                && (!lane.is_program || programs < self.programs)
+                && lane.running < lane.most
         };
         let free = self.lanes.iter_mut().enumerate().filter(|(_, lane)| has_room(lane));
         let next = free.filter_map(|(number, lane)| Some((lane.lane.position()?, number))).min();

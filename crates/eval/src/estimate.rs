@@ -59,6 +59,7 @@ pub fn estimate(suite: &Suite) -> Estimate {
         .iter()
         .map(|target| {
             let (what, usage, cost) = match &target.kind {
+                TargetKind::Service(service) => (service.service.address().to_owned(), None, None),
                 TargetKind::Program(program) => {
                     let words: Vec<_> =
                         program.command.iter().map(|word| word.to_string_lossy()).collect();

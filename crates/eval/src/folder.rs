@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::runfile::{Layout, RunFile};
 use crate::suite::Artifacts;
-use bakeoff_core::{CaseList, RunId, Status, Summary, TrialKey, TrialResult, Verdict};
+use bakeoff_core::{CaseList, RunId, Status, Summary, TargetName, TrialKey, TrialResult, Verdict};
 use bakeoff_journal::{write_atomic, write_atomic_with};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -126,6 +126,11 @@ impl RunFolder {
         parent.join(safe_name(key.case.as_str()))
     }
 
+    /// Where a trial's workspace is kept, if it is.
+    pub(crate) fn workspace(&self, key: &TrialKey) -> PathBuf {
+        self.trial(key).join("workspace")
+    }
+
     /// Writes what is said of a trial's case.
     pub(crate) fn write_case(&self, key: &TrialKey, case: &impl Serialize) -> Result<(), Error> {
         let folder = self.case(key);
@@ -137,6 +142,11 @@ impl RunFolder {
     /// Where programs run; removed at the end.
     pub(crate) fn work(&self) -> PathBuf {
         self.path.join("work")
+    }
+
+    /// Where programs of a target run that stay from trial to trial.
+    pub(crate) fn worker(&self, target: &TargetName) -> PathBuf {
+        self.work().join(format!("worker-{}", safe_name(target.as_str())))
     }
 
     /// Writes a trial's files.
@@ -157,7 +167,9 @@ impl RunFolder {
         let folder = self.trial(&result.key);
         fs::create_dir_all(&folder)
             .map_err(|source| Error::Write { path: folder.clone(), source })?;
-        write_atomic(&folder.join("stdout.txt"), result.attempt.output.as_bytes())?;
+        // Of an agent's output, the answer is only a part.
+        let stdout = result.attempt.transcript.as_ref().unwrap_or(&result.attempt.output);
+        write_atomic(&folder.join("stdout.txt"), stdout.as_bytes())?;
         write_atomic(&folder.join("stderr.txt"), result.attempt.stderr.as_bytes())?;
         write_atomic(&folder.join("trace.jsonl"), trace)?;
         write_json(&folder.join("result.json"), result)

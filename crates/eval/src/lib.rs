@@ -47,8 +47,9 @@ pub use runfile::{CasesRecord, ChosenRecord, Layout, RunFile, SuiteRecord};
 pub use stopping::EarlyStop;
 pub use stored::{Entries, Traced, find_run, http_log, limit_log};
 pub use suite::{
-    Artifacts, Budget, CacheScope, CheckSpec, ModelTarget, ProgramTarget, SUITE_FILE_NAME,
-    Settings, Suite, Target, TargetKind, schema, suite_models,
+    Artifacts, Budget, CacheScope, CheckSpec, ModelTarget, ProgramTarget, Protocol,
+    SUITE_FILE_NAME, ServiceTarget, Settings, Suite, Target, TargetKind, Wanted, schema,
+    suite_models,
 };
 pub use template::Template;
 pub use traffic::LiveHttp;

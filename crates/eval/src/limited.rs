@@ -19,7 +19,7 @@ pub(crate) fn limited(target: Target, overrides: &LimitOverrides) -> Result<Targ
             model.model = model.model.with_limits(limits);
             TargetKind::Model(model)
         }
-        program => program,
+        other => other,
     };
     Ok(Target { kind, ..target })
 }
@@ -46,7 +46,7 @@ pub(crate) fn different_limits(targets: &[Target]) -> Vec<String> {
     let models = || {
         targets.iter().filter_map(|target| match &target.kind {
             TargetKind::Model(model) => Some((&target.name, &model.model)),
-            TargetKind::Program(_) => None,
+            TargetKind::Program(_) | TargetKind::Service(_) => None,
         })
     };
     let first = |model: &Model| models().find(|(_, other)| other.shares_pool_with(model));

@@ -66,13 +66,13 @@ pub(crate) fn recall(
     Ok(running.into_values().collect())
 }
 
-/// Ends programs of a run whose process has died.
-pub(crate) fn end_left_behind(run: &RunId, groups: &[ProcessGroup]) {
-    let _ = (run, groups);
+/// Ends programs of a run whose process has died. Gives how many processes are still there.
+pub(crate) fn end_left_behind(run: &RunId, groups: &[ProcessGroup]) -> usize {
+    bakeoff_agent::end_left_behind(run.as_str(), groups)
 }
 
 /// Removes the workspaces that an earlier process left behind.
 pub(crate) fn sweep(work: &Path) {
     // An empty folder is all that is ever left of it.
-    let _ = std::fs::remove_dir_all(work);
+    let _ = bakeoff_agent::remove(work);
 }

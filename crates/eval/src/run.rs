@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::aggregate::{Aggregate, Measure};
+use crate::attempt;
 use crate::casefile::CaseFiles;
 use crate::choice::{Chosen, Filter, choose};
 use crate::dispatch::Dispatcher;
@@ -83,6 +84,8 @@ pub struct RunConfig {
     pub on_http: Option<LiveHttp>,
     /// How requests travel; the real network when absent.
     pub transport: Option<Arc<dyn Transport>>,
+    /// Keep the workspaces of trials that did not pass.
+    pub keep: bool,
     /// The command line, for the record.
     pub arguments: Vec<String>,
 }
@@ -140,6 +143,8 @@ struct Opened {
     started_at: String,
     /// Trials that need not be made again; absent for a new run.
     done: Option<u64>,
+    /// Processes of the earlier run that could not be ended.
+    left: usize,
 }
 
 impl Run {
@@ -230,7 +235,7 @@ impl Run {
         listen: &mut (dyn FnMut(&Event) + Send),
     ) -> Result<Finished, Error> {
         let started = Instant::now();
-        let Opened { folder, journal, aggregate, files, started_at, done } = self.open()?;
+        let Opened { folder, journal, aggregate, files, started_at, done, left } = self.open()?;
         let judged: Vec<_> = aggregate.judged().collect();
         let mut record = Record::new(journal, aggregate, files, listen);
         let (schema_version, run_id, plan) = (SCHEMA_VERSION, folder.id.clone(), self.plan());
@@ -240,6 +245,10 @@ impl Run {
         })?;
         let mut traffic = Traffic::open(&folder)?;
         let (trials, mut told, cache_problem) = self.trials(&folder, &traffic, stopper);
+        if left > 0 {
+            let message = format!("{left} processes of the earlier run could not be ended");
+            record.event(&Event::Warning { code: "EVAL_LEFT_BEHIND".to_owned(), message })?;
+        }
         for warning in self.warnings(cache_problem, done.unwrap_or_default()) {
             record.event(&warning)?;
         }
@@ -283,6 +292,10 @@ impl Run {
         used_up.iter().chain(&given_up(&dispatcher)).for_each(|event| record.tell(event));
         // Connections and buffers go first: the summary of a large suite needs their room.
         drop((dispatcher, trials));
+        if attempt::has_workers(&self.suite) {
+            // They are dead, and what they have left behind goes with them.
+            resume::end_left_behind(&folder.id, &[]);
+        }
         let finished = record.finish();
         resume::sweep(&folder.work());
         // Without all its results a run has no verdict, and so no summary.
@@ -318,6 +331,8 @@ impl Run {
             folder: folder.clone(),
             stop: stopper.stop.clone(),
             abort: stopper.abort.clone(),
+            keep: self.config.keep,
+            workers: attempt::workers(&self.suite, folder),
             events,
         };
         (Arc::new(trials), told, cache_problem)
@@ -334,7 +349,15 @@ impl Run {
             let started_at = now.to_string();
             folder.write_run(&self.file(&folder, started_at.clone()))?;
             let journal = Journal::create(&folder.journal())?;
-            return Ok(Opened { folder, journal, aggregate, files, started_at, done: None });
+            return Ok(Opened {
+                folder,
+                journal,
+                aggregate,
+                files,
+                started_at,
+                done: None,
+                left: 0,
+            });
         };
         let then = RunFile::read(path)?;
         let folder = RunFolder::open(path, &then);
@@ -344,13 +367,13 @@ impl Run {
         // From here on the run is ours alone.
         let journal = Journal::reopen(&folder.journal())?;
         let left_behind = resume::recall(&folder, &mut aggregate, &mut files)?;
-        resume::end_left_behind(&folder.id, &left_behind);
+        let left = resume::end_left_behind(&folder.id, &left_behind);
         resume::sweep(&folder.work());
         folder.remove_summary()?;
         folder.write_run(&RunFile { layout: then.layout, ..now })?;
         let done = aggregate.judged().count() as u64;
         let started_at = then.started_at;
-        Ok(Opened { folder, journal, aggregate, files, started_at, done: Some(done) })
+        Ok(Opened { folder, journal, aggregate, files, started_at, done: Some(done), left })
     }
 
     fn file(&self, folder: &RunFolder, started_at: String) -> RunFile {
@@ -374,6 +397,8 @@ impl Run {
             |code: &str, message: String| Event::Warning { code: code.to_owned(), message };
         let mut warnings: Vec<Event> =
             cache_problem.into_iter().map(|why| warning("CACHE_UNAVAILABLE", why)).collect();
+        let known = self.suite.warnings.iter();
+        warnings.extend(known.map(|(code, message)| warning(code, message.clone())));
         let differ = different_limits(&self.suite.targets);
         warnings.extend(differ.into_iter().map(|what| warning("PACE_LIMITS_DIFFER", what)));
         let total = self.plan().total.saturating_sub(done);
@@ -414,8 +439,10 @@ impl Run {
     fn client(&self, folder: &RunFolder, traffic: &Traffic) -> (Client, Redactor, Option<String>) {
         let mut redactor = Redactor::default();
         for target in &self.suite.targets {
-            if let TargetKind::Model(model) = &target.kind {
-                model.model.add_secrets(&mut redactor);
+            match &target.kind {
+                TargetKind::Model(model) => model.model.add_secrets(&mut redactor),
+                TargetKind::Service(service) => service.service.add_secrets(&mut redactor),
+                TargetKind::Program(_) => {}
             }
         }
         for judge in self.suite.judges.values() {

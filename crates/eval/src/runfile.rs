@@ -237,7 +237,12 @@ fn describe_target(target: &Target) -> serde_json::Value {
         TargetKind::Program(program) => {
             let words: Vec<_> = program.command.iter().map(|word| word.to_string_lossy()).collect();
             value["command"] = json!(words);
+            if let Some((agent, model)) = &program.agent {
+                value["agent"] = json!(agent.name());
+                value["model"] = json!(model);
+            }
         }
+        TargetKind::Service(service) => value["url"] = json!(service.service.address()),
     }
     value
 }

@@ -53,11 +53,38 @@ pub(crate) struct RenderError {
 
 impl Template {
     pub(crate) fn compile(source: &str) -> Result<Template, TemplateError> {
+        Template::compile_in(Environment::new(), source)
+    }
+
+    /// A template of JSON: texts are filled in as they are written between quotation marks, other
+    /// values as JSON.
+    pub(crate) fn compile_json(source: &str) -> Result<Template, TemplateError> {
+        let mut environment = Environment::new();
+        environment.set_formatter(|out, _, value| {
+            // What a filter such as `tojson` made is JSON already.
+            let text = match value.as_str() {
+                Some(text) if value.is_safe() => text.to_owned(),
+                Some(text) => {
+                    let quoted = serde_json::Value::from(text).to_string();
+                    quoted[1..quoted.len() - 1].to_owned()
+                }
+                None => serde_json::to_string(value).map_err(|error| {
+                    minijinja::Error::new(ErrorKind::BadSerialization, error.to_string())
+                })?,
+            };
+            out.write_str(&text).map_err(minijinja::Error::from)
+        });
+        Template::compile_in(environment, source)
+    }
+
+    fn compile_in(
+        mut environment: Environment<'static>,
+        source: &str,
+    ) -> Result<Template, TemplateError> {
         let error = |error: minijinja::Error| TemplateError {
             message: describe(&error),
             span: error.range(),
         };
-        let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         let syntax = SyntaxConfig::builder().keep_trailing_newline(true).build().map_err(error)?;
@@ -137,6 +164,22 @@ mod tests {
     fn what_does_not_compile_says_where() {
         let error = Template::compile("ok {{ a").unwrap_err();
         assert!(error.span.is_some(), "{error:?}");
+    }
+
+    #[test]
+    fn values_in_json_are_escaped() {
+        let source =
+            r#"{"q": "{{ a }}", "n": {{ n }}, "list": {{ list | tojson }}, "more": {{ list }}}"#;
+        let template = Template::compile_json(source).unwrap();
+        let value = serde_json::json!({"a": "say \"hi\"\n</b>", "n": 1.5, "list": ["x\"", null]});
+        let rendered = template.render(&fields(value)).unwrap();
+        let sent: serde_json::Value = serde_json::from_str(&rendered).unwrap();
+        let list = serde_json::json!(["x\"", null]);
+        let expected =
+            serde_json::json!({"q": "say \"hi\"\n</b>", "n": 1.5, "list": list, "more": list});
+        assert_eq!(sent, expected, "{rendered}");
+        let missing = Template::compile_json("{{ gone }}").unwrap();
+        assert!(missing.render(&fields(serde_json::json!({}))).is_err());
     }
 
     #[test]

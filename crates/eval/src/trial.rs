@@ -4,13 +4,16 @@ use crate::Error;
 use crate::case::Case;
 use crate::folder::RunFolder;
 use crate::suite::{Artifacts, Suite, Target, TargetKind};
+use bakeoff_agent::{Workers, Workspace};
 use bakeoff_core::{
-    Attempt, ErrorKind, Event, Redactor, Request, Response, TrialError, TrialKey, TrialResult,
+    Attempt, ErrorKind, Event, Redactor, Request, Response, Status, TargetName, TrialError,
+    TrialKey, TrialResult,
 };
 use bakeoff_llm::Client;
 use bakeoff_pace::RunTag;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +31,10 @@ pub(crate) struct Trials {
     pub(crate) stop: CancellationToken,
     /// Ends the trials that are under way.
     pub(crate) abort: CancellationToken,
+    /// Whether workspaces of trials that did not pass are kept.
+    pub(crate) keep: bool,
+    /// Programs that stay, by target.
+    pub(crate) workers: BTreeMap<TargetName, Workers>,
     /// What happens within trials. Bounded: when it is full, nobody needs one more retry, and a
     /// program that was started is worth waiting for.
     pub(crate) events: mpsc::Sender<Event>,
@@ -47,19 +54,21 @@ impl Trials {
         let key = TrialKey { target: target.name.clone(), case: case.id.clone(), trial };
         let started = Instant::now();
         let started_ms = milliseconds_since_epoch();
-        let (mut attempt, trace) = self.attempt(target, &case, &key).await;
+        let Attempted { mut attempt, trace, workspace } = self.attempt(target, &case, &key).await;
         attempt.timing.started_ms = started_ms;
         attempt.timing.elapsed_ms = milliseconds(started.elapsed());
         let result = self.judge(target, &case, key, attempt).await;
         let wanted = self.suite.settings.artifacts;
-        if wanted == Artifacts::None {
+        if wanted == Artifacts::None && workspace.is_none() {
             return Made { result, written: Ok(()) };
         }
         let trace = trace.to_lines(&result);
         let trials = Arc::clone(&self);
         let write = move || {
+            let mut result = result;
+            let settled = trials.settle(workspace, &mut result);
             let written = trials.folder.write_trial(wanted, &result, &trace);
-            Made { result, written }
+            Made { result, written: settled.and(written) }
         };
         match tokio::task::spawn_blocking(write).await {
             Ok(made) => made,
@@ -67,22 +76,68 @@ impl Trials {
         }
     }
 
-    async fn attempt(&self, target: &Target, case: &Case, key: &TrialKey) -> (Attempt, Trace) {
+    /// Keeps a workspace that is of interest, and removes it otherwise. Blocks.
+    fn settle(&self, workspace: Option<Workspace>, result: &mut TrialResult) -> Result<(), Error> {
+        let Some(workspace) = workspace else { return Ok(()) };
+        let place = self.folder.workspace(&result.key);
+        if self.keep && result.status != Status::Passed {
+            workspace
+                .keep(&place)
+                .map_err(|source| Error::Write { path: place.clone(), source })?;
+            let within = place.strip_prefix(&self.folder.path).unwrap_or(&place);
+            result.attempt.workspace = Some(within.display().to_string());
+        } else {
+            drop(workspace);
+            // An earlier attempt at this trial may have left its own.
+            bakeoff_agent::remove(&place).map_err(|source| Error::Write { path: place, source })?;
+        }
+        Ok(())
+    }
+
+    async fn attempt(&self, target: &Target, case: &Case, key: &TrialKey) -> Attempted {
         let prompt = match target.prompt.render(&case.fields) {
             Ok(prompt) => prompt,
             Err(reason) => {
-                return (
-                    failed(ErrorKind::Template, format!("prompt: {reason}")),
-                    Trace::default(),
-                );
+                return failed(ErrorKind::Template, format!("prompt: {reason}")).into();
             }
         };
+        let timeout = target.timeout.unwrap_or(self.suite.settings.timeout);
+        let asked = Asked { prompt, case, key, timeout };
         match &target.kind {
-            TargetKind::Model(model) => self.ask_model(model, prompt, case, key).await,
-            TargetKind::Program(program) => {
-                (self.run_program(program, prompt, key).await, Trace::default())
+            TargetKind::Model(model) => {
+                let (attempt, trace) = self.ask_model(model, asked.prompt, case, key).await;
+                Attempted { attempt, trace, workspace: None }
             }
+            TargetKind::Program(program) => match self.workers.get(&target.name) {
+                Some(workers) => self.ask_worker(workers, asked).await.into(),
+                None => self.run_program(program, asked).await,
+            },
+            TargetKind::Service(service) => self.ask_service(service, asked).await.into(),
         }
+    }
+}
+
+/// What a target is asked.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) prompt: String,
+    pub(crate) case: &'a Case,
+    pub(crate) key: &'a TrialKey,
+    pub(crate) timeout: Duration,
+}
+
+/// An attempt, and what there is beside it.
+#[derive(Debug, Default)]
+pub(crate) struct Attempted {
+    pub(crate) attempt: Attempt,
+    pub(crate) trace: Trace,
+    /// Where a program worked.
+    pub(crate) workspace: Option<Workspace>,
+}
+
+impl From<Attempt> for Attempted {
+    fn from(attempt: Attempt) -> Attempted {
+        Attempted { attempt, ..Attempted::default() }
     }
 }
 

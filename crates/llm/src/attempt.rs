@@ -12,7 +12,7 @@ use bakeoff_sim::{Ask, Fault, Outcome};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use secrecy::ExposeSecret;
 use std::time::{Duration, SystemTime};
 use url::{Position, Url};
@@ -116,7 +116,8 @@ impl Client {
         {
             headers.insert(TRIAL_HEADER, trial);
         }
-        let request = HttpRequest { url, headers, body: prepared.body.clone() };
+        let body = prepared.body.clone();
+        let request = HttpRequest { method: Method::POST, url, headers, body };
         let response = self.transport.send(request).await.map_err(lost)?;
         let headers = response.headers;
         traffic.status = Some(response.status.as_u16());
@@ -154,7 +155,7 @@ impl Client {
 
     /// A body without secrets. Messages show only its start, and half a secret would not be known
     /// as one any more.
-    fn scrub(&self, body: &[u8]) -> String {
+    pub(crate) fn scrub(&self, body: &[u8]) -> String {
         self.redactor.scrub(String::from_utf8_lossy(body).into_owned())
     }
 
@@ -215,7 +216,7 @@ fn address(base: &Url, path: &str) -> Url {
 }
 
 /// What a body holds; `bytes` counts what has come of it.
-async fn read_whole(mut body: Body, bytes: &mut u64) -> Result<Bytes, Failure> {
+pub(crate) async fn read_whole(mut body: Body, bytes: &mut u64) -> Result<Bytes, Failure> {
     let Some(first) = body.next().await else { return Ok(Bytes::new()) };
     let first = first.map_err(lost)?;
     *bytes += first.len() as u64;
@@ -238,7 +239,7 @@ fn within(body: Bytes) -> Result<Bytes, Failure> {
 }
 
 /// As much of an error's body as is needed to say what happened.
-async fn read_error(mut body: Body, bytes: &mut u64) -> BytesMut {
+pub(crate) async fn read_error(mut body: Body, bytes: &mut u64) -> BytesMut {
     const ENOUGH: usize = 64 * 1024;
     let mut start = BytesMut::new();
     while let Some(Ok(chunk)) = body.next().await {
@@ -285,11 +286,11 @@ fn stream_failure(error: StreamError) -> Failure {
     }
 }
 
-fn lost(error: TransportError) -> Failure {
+pub(crate) fn lost(error: TransportError) -> Failure {
     Failure::local(ErrorKind::Transient, error.0)
 }
 
-fn malformed(message: String) -> Failure {
+pub(crate) fn malformed(message: String) -> Failure {
     Failure::local(ErrorKind::MalformedResponse, message)
 }
 

@@ -40,8 +40,10 @@ pub enum ModelError {
     #[error("provider `{0}` needs a base_url")]
     NoAddress(&'static str),
     /// The address cannot be used.
-    #[error("base_url `{url}` cannot be used: {reason}")]
+    #[error("{key} `{url}` cannot be used: {reason}")]
     BadAddress {
+        /// The key it was written for.
+        key: &'static str,
         /// As written.
         url: String,
         /// Why not.
@@ -130,7 +132,7 @@ impl Model {
                     .as_deref()
                     .or(provider.base_url)
                     .ok_or(ModelError::NoAddress(provider.name))?;
-                let base = parse_address(text)?;
+                let base = parse_address("base_url", text)?;
                 let wire = wire.unwrap_or(Wire::OpenAiChat);
                 let headers = headers(config, provider, wire, &base, environment, &mut secrets)?;
                 let mut query = Vec::new();
@@ -215,8 +217,8 @@ fn prices(config: &ModelConfig, provider: &Provider, name: &str, route: &Route) 
     }
 }
 
-fn parse_address(text: &str) -> Result<Url, ModelError> {
-    let bad = |reason: String| ModelError::BadAddress { url: text.to_owned(), reason };
+pub(crate) fn parse_address(key: &'static str, text: &str) -> Result<Url, ModelError> {
+    let bad = |reason: String| ModelError::BadAddress { key, url: text.to_owned(), reason };
     let url = Url::parse(text).map_err(|error| bad(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(bad("it must begin with http:// or https://".to_owned()));
@@ -275,14 +277,25 @@ fn headers(
         None if is_loopback(base) || KEY_HEADERS.iter().any(|name| given(name)) => {}
         None => return Err(ModelError::MissingKey(variable.to_owned())),
     }
-    for (name, value) in &config.headers {
+    add_headers(&mut headers, &config.headers, environment, secrets)?;
+    Ok(headers)
+}
+
+/// Adds the user's own headers, with environment variables put in.
+pub(crate) fn add_headers(
+    headers: &mut HeaderMap,
+    own: &[(String, String)],
+    environment: Environment<'_>,
+    secrets: &mut Vec<SecretString>,
+) -> Result<(), ModelError> {
+    for (name, value) in own {
         let bad = || ModelError::BadHeader(name.clone());
         let value = expand(name, value, environment, secrets)?;
         let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| bad())?;
         value.set_sensitive(true);
         headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?, value);
     }
-    Ok(headers)
+    Ok(())
 }
 
 /// Puts environment variables in for `$NAME` and `${NAME}`; `$$` is a dollar sign.

@@ -36,7 +36,7 @@ impl Transport for Network {
             let shard = shard?;
             let response = shard
                 .client
-                .post(request.url.clone())
+                .request(request.method, request.url.clone())
                 .headers(request.headers)
                 .body(request.body)
                 .send()

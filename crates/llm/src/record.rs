@@ -1,7 +1,6 @@
 //! One record per attempt, for whoever keeps a log: what went out, what came back, how long it
 //! took. Nothing of the bodies, no headers, and no query, which may hold a key.
 
-use crate::model::Model;
 use bakeoff_core::ErrorKind;
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use tokio::time::Instant;
 pub struct HttpRecord<'a> {
     /// When it was sent.
     pub time: SystemTime,
-    /// Which model.
+    /// Which model, or which target where it is no model.
     pub model: &'a str,
     /// The method; `SIM` for the simulated provider in this process.
     pub method: &'static str,
@@ -75,10 +74,17 @@ pub(crate) struct Traffic {
     pub(crate) response_bytes: u64,
 }
 
+/// Who is asked, and by which method.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) method: &'static str,
+}
+
 /// An attempt under way. One that is dropped before it is over is recorded as cancelled.
 pub(crate) struct Attempting<'a> {
     observer: Option<&'a HttpObserver>,
-    model: &'a Model,
+    what: Asked<'a>,
     time: SystemTime,
     pub(crate) sent: Instant,
     request_bytes: usize,
@@ -90,14 +96,14 @@ pub(crate) struct Attempting<'a> {
 impl<'a> Attempting<'a> {
     pub(crate) fn new(
         observer: Option<&'a HttpObserver>,
-        model: &'a Model,
+        what: Asked<'a>,
         request_bytes: usize,
         in_flight: u32,
         attempt: u32,
     ) -> Attempting<'a> {
         Attempting {
             observer,
-            model,
+            what,
             time: SystemTime::now(),
             sent: Instant::now(),
             request_bytes,
@@ -122,8 +128,8 @@ impl<'a> Attempting<'a> {
         let Some(HttpObserver(observe)) = self.observer else { return };
         observe(&HttpRecord {
             time: self.time,
-            model: &self.model.name,
-            method: if self.model.is_in_process() { "SIM" } else { "POST" },
+            model: self.what.name,
+            method: self.what.method,
             url: &self.traffic.url,
             status: self.traffic.status,
             error,

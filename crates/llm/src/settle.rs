@@ -3,7 +3,7 @@
 use crate::attempt::{Answer, Prepared};
 use crate::client::{Call, CallContext, CallError, Client, Retry, cancelled};
 use crate::model::Model;
-use crate::record::{Attempting, Retrying, Traffic};
+use crate::record::{Asked, Attempting, Retrying, Traffic};
 use crate::{Failure, quota};
 use bakeoff_core::ErrorKind;
 use bakeoff_pace::{Ask, Comeback, Ending, Permit, Pool, RetryPolicy, Stopped, Waited};
@@ -23,6 +23,8 @@ impl Client {
             retries: 0,
         })?;
         let retry = model.limits.retry_policy(self.retry);
+        let method = if model.is_in_process() { "SIM" } else { "POST" };
+        let asked = Asked { name: &model.name, method };
         let cost = pool.estimate(prepared.input_tokens(), prepared.max_tokens());
         loop {
             let ask = Ask { run: context.run, cost, is_retry: waited.retries > 0 };
@@ -33,7 +35,7 @@ impl Client {
             };
             let mut attempt = Attempting::new(
                 self.on_http.as_ref(),
-                model,
+                asked,
                 prepared.body_bytes(),
                 permit.in_flight(),
                 waited.retries + 1,
@@ -106,7 +108,7 @@ impl Client {
         })
     }
 
-    fn without_secrets_in(&self, mut failure: Failure) -> Failure {
+    pub(crate) fn without_secrets_in(&self, mut failure: Failure) -> Failure {
         failure.message = self.redactor.scrub(failure.message);
         failure.code = failure.code.map(|code| self.redactor.scrub(code));
         failure

@@ -3,13 +3,15 @@
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use std::fmt;
 use url::Url;
 
-/// One POST with a JSON body.
+/// One request, usually a POST with a JSON body.
 #[derive(Clone)]
 pub struct HttpRequest {
+    /// The method.
+    pub method: Method,
     /// Where to.
     pub url: Url,
     /// With the key; sensitive values do not show in `Debug`.
@@ -24,6 +26,7 @@ impl fmt::Debug for HttpRequest {
         let mut url = self.url.clone();
         url.set_query(None);
         f.debug_struct("HttpRequest")
+            .field("method", &self.method)
             .field("url", &url.as_str())
             .field("headers", &self.headers)
             .field("body_bytes", &self.body.len())

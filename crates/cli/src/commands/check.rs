@@ -4,16 +4,25 @@ use crate::arguments::CheckArguments;
 use crate::printer::{Printer, count};
 use crate::{problems, settings};
 use bakeoff_core::ExitCode;
-use bakeoff_eval::{Suite, estimate};
+use bakeoff_eval::{Suite, Wanted, estimate};
 
 pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
-    let suite = match Suite::load(&arguments.suite, &settings::variable) {
+    let wanted =
+        Wanted { targets: &arguments.agents, model: arguments.model.as_deref(), must_run: false };
+    let suite = match Suite::load_wanted(&arguments.suite, wanted, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {
             problems::show(&found, printer);
             return ExitCode::Usage;
         }
     };
+    if let Some(refused) = settings::refuse_agents(&suite, &arguments.agents, &arguments.model) {
+        printer.error(refused, Some(settings::AGENTS_HINT));
+        return ExitCode::Usage;
+    }
+    for (code, message) in &suite.warnings {
+        printer.talk(format!("warning: {message} [{code}]"));
+    }
     let plan = estimate(&suite);
     printer.data(format!("{}: nothing is wrong with {}", suite.name, suite.path.display()));
     printer.data(format!(

@@ -8,7 +8,8 @@ use crate::progress::{Progress, Voice};
 use crate::{limits, problems, settings};
 use bakeoff_core::{Event, ExitCode, Verdict};
 use bakeoff_eval::{
-    Budget, Error, Finished, LiveHttp, PastRun, Run, RunConfig, RunFile, Stopper, Suite, find_run,
+    Budget, Error, Finished, LiveHttp, PastRun, Run, RunConfig, RunFile, Stopper, Suite, Wanted,
+    find_run,
 };
 use bakeoff_pace::LimitOverrides;
 use bakeoff_report::{Failures, http_line};
@@ -25,17 +26,26 @@ pub(crate) fn run(mut arguments: RunArguments) -> ExitCode {
         Ok(earlier) => earlier,
         Err(error) => return failed(&error, &printer),
     };
+    let typed_model = arguments.model.clone();
     if let Some((_, file)) = &earlier {
         go_on_with(file, &mut arguments);
     }
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
-    let suite = match Suite::load_targets(&path, &arguments.targets, &settings::variable) {
+    // The targets of a FastSkill project are agents.
+    arguments.targets.extend(arguments.agents.iter().cloned());
+    let wanted =
+        Wanted { targets: &arguments.targets, model: arguments.model.as_deref(), must_run: true };
+    let suite = match Suite::load_wanted(&path, wanted, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {
             problems::show(&found, &printer);
             return ExitCode::Usage;
         }
     };
+    if let Some(refused) = settings::refuse_agents(&suite, &arguments.agents, &typed_model) {
+        printer.error(refused, Some(settings::AGENTS_HINT));
+        return ExitCode::Usage;
+    }
     if let Some((_, file)) = &earlier {
         // A larger number in the suite is what an extension may be about.
         let trials = if arguments.extend { suite.settings.trials } else { 0 };
@@ -114,7 +124,14 @@ fn go_on_with(file: &RunFile, arguments: &mut RunArguments) {
     arguments.threshold.get_or_insert_with(|| file.threshold());
     arguments.suite_threshold = arguments.suite_threshold.or_else(|| file.suite_threshold());
     arguments.seed.get_or_insert(file.seed);
-    keep(&mut arguments.targets, &file.suite.chosen.targets);
+    if arguments.agents.is_empty() {
+        keep(&mut arguments.targets, &file.suite.chosen.targets);
+    }
+    // Only agents have a model that the command line names.
+    let model = |target: &serde_json::Value| {
+        target.get("agent").and_then(|_| Some(target.get("model")?.as_str()?.to_owned()))
+    };
+    arguments.model = arguments.model.take().or_else(|| file.suite.targets.iter().find_map(model));
     keep(&mut arguments.cases, &file.suite.chosen.cases);
     keep(&mut arguments.tags, &file.suite.chosen.tags);
 }
@@ -160,6 +177,7 @@ fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunCo
         memory: if arguments.no_memory { None } else { settings::memory_file() },
         on_http: is_live.then_some(on_http),
         transport: None,
+        keep: arguments.keep,
         arguments: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     }
 }

@@ -1,6 +1,7 @@
 //! What the documentation shows works as it stands.
 
-use crate::support::Workplace;
+use crate::services::Server;
+use crate::support::{Ran, Workplace};
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -98,6 +99,55 @@ fn the_first_suite_can_be_written_as_it_is_told() {
     assert!(commands >= 7, "{commands} commands");
 }
 
+/// Agents that print what the real ones would, and write what the page asks them for.
+fn with_agents(place: Workplace) -> Workplace {
+    let answer = |events: &str| {
+        format!(
+            "#!/bin/sh\nif grep -q 'release notes'; then cp /dev/null NOTES.md; echo '{{\"type\":\"skill\",\"file\":\"release-notes/SKILL.md\"}}'; fi\ncp /dev/null README.md\necho '{events}'\n"
+        )
+    };
+    let claude = r#"{"type":"result","is_error":false,"result":"done","usage":{"input_tokens":1,"output_tokens":1}}"#;
+    let codex = r#"{"type":"item.completed","item":{"type":"agent_message","text":"done"}}"#;
+    place.with_program("claude", &answer(claude)).with_program("codex", &answer(codex))
+}
+
+#[test]
+fn the_page_on_programs_is_true() {
+    let page = std::fs::read_to_string(root().join("docs/programs.md")).unwrap();
+    let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let service = Server::start(|_, request| {
+        let sent: serde_json::Value = serde_json::from_str(&request.body).unwrap();
+        assert_eq!(sent["options"]["style"], "short");
+        let usage = serde_json::json!({"in": 1, "out": 2, "usd": 0.1});
+        let answer = serde_json::json!({"answers": [{"text": sent["question"]}], "usage": usage});
+        (200, "", answer.to_string())
+    });
+    let mut commands = 0;
+    let mut place = with_agents(Workplace::new());
+    for (words, block) in fences("docs/programs.md") {
+        match words.split_once(' ') {
+            Some((_, name)) => {
+                place = place.with(name, block.replace("http://127.0.0.1:8080/ask", &service.url));
+            }
+            None if words == "sh" => {
+                for line in block.lines() {
+                    let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
+                    let mut command = place.command(&arguments);
+                    let output = command.env("SERVICE_TOKEN", "a-token").output().unwrap();
+                    let ran = Ran::from(output);
+                    assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
+                    commands += 1;
+                }
+                // Each section is a folder of its own.
+                place = with_agents(Workplace::new());
+            }
+            // What goes over the wire.
+            None => assert!(serde_json::from_str::<serde_json::Value>(&block).is_ok(), "{block}"),
+        }
+    }
+    assert_eq!((commands, sections.len()), (6, 5));
+}
+
 #[test]
 fn the_recipes_for_pipelines_run() {
     let mut runs = 0;
@@ -192,7 +242,7 @@ fn the_table_of_commands_is_complete() {
 fn every_setting_of_a_suite_is_documented() {
     let schema = Workplace::new().run(&["schema"]).stdout;
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
-    let page = ["docs/suite.md", "docs/checks.md"]
+    let page = ["docs/suite.md", "docs/checks.md", "docs/programs.md"]
         .map(|page| std::fs::read_to_string(root().join(page)).unwrap())
         .concat();
     let mut missing = Vec::new();
@@ -201,7 +251,7 @@ fn every_setting_of_a_suite_is_documented() {
             missing.push(name.to_owned());
         }
     });
-    assert!(missing.is_empty(), "neither in docs/suite.md nor in docs/checks.md: {missing:?}");
+    assert!(missing.is_empty(), "on no page of docs: {missing:?}");
 }
 
 fn collect_names(schema: &serde_json::Value, found: &mut impl FnMut(&str)) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 mod acceptance;
+mod agents;
 mod bad_checks;
 mod bad_suites;
 mod bench;
@@ -10,12 +11,17 @@ mod checks;
 mod clients;
 mod disk;
 mod docs;
+mod fastskill;
 mod faults;
+mod killed;
 mod pacing;
 mod probe;
+mod programs;
 mod reports;
 mod resume;
 mod runs;
 mod secrets;
+mod services;
 mod stopping;
 mod support;
+mod workers;

@@ -1,8 +1,10 @@
 //! A folder to work in, the program to run there, and a simulated provider.
 
 use serde_json::Value;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -37,6 +39,27 @@ impl Workplace {
         self.folder.path()
     }
 
+    /// With a file, in folders that are made for it.
+    pub(crate) fn with(self, name: &str, contents: impl AsRef<[u8]>) -> Workplace {
+        std::fs::create_dir_all(self.path().join(name).parent().unwrap()).unwrap();
+        self.write(name, contents)
+    }
+
+    /// With a program that is found before all others.
+    pub(crate) fn with_program(self, name: &str, script: &str) -> Workplace {
+        let place = self.with(&format!("bin/{name}"), script);
+        let path = place.path().join("bin").join(name);
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        place
+    }
+
+    /// The programs of this place, and all others.
+    fn search_path(&self) -> OsString {
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let own = std::iter::once(self.path().join("bin"));
+        std::env::join_paths(own.chain(std::env::split_paths(&others))).unwrap()
+    }
+
     /// The program, here, with a clean environment.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bakeoff"));
@@ -44,7 +67,7 @@ impl Workplace {
             .args(arguments)
             .current_dir(self.path())
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PATH", self.search_path())
             .env("HOME", self.path())
             .env("BAKEOFF_CACHE_DIR", self.path().join("cache"))
             .stdin(Stdio::null());

@@ -1,79 +1,232 @@
-//! A program is run.
+//! A program is run, or an agent that is known by name.
 
-use crate::suite::ProgramTarget;
-use crate::trial::{Trials, failed, milliseconds};
-use bakeoff_agent::{Ended, Program};
-use bakeoff_core::{Attempt, ErrorKind, Timing, TrialError, TrialKey};
+use super::{trial_id, without_secrets};
+use crate::suite::{Origin, PROMPT, ProgramTarget};
+use crate::trial::{Asked, Attempted, Trials, failed, milliseconds};
+use bakeoff_agent::{
+    CodingAgent, Ended, Finished, Identity, Left, Program, ProgramError, Said, Template, Workspace,
+    is_exhaustion, trouble,
+};
+use bakeoff_core::{Attempt, ErrorKind, Event, Timing, TrialError, TrialKey};
 use std::collections::BTreeMap;
-use std::fs;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// Most bytes kept of each of a program's outputs.
 const MOST_OUTPUT: usize = 1024 * 1024;
 
+/// Characters shown of what a program last complained about.
+const SHOWN: usize = 500;
+
+/// A program that has ended, and how long it took.
+struct Ran {
+    finished: Finished,
+    said: Option<Said>,
+    latency: Duration,
+}
+
 impl Trials {
-    /// Runs the program in an empty folder of its own, which is gone afterwards.
-    pub(crate) async fn run_program(
+    /// Runs the program in a workspace of its own.
+    pub(crate) async fn run_program(&self, target: &ProgramTarget, asked: Asked<'_>) -> Attempted {
+        let workspace = match self.workspace(target, &asked).await {
+            Ok(workspace) => workspace,
+            Err(error) => return Attempt { error: Some(error), ..Attempt::default() }.into(),
+        };
+        let program = self.program(target, &asked, workspace.start());
+        let ran =
+            self.run(&program, target.agent.as_ref().map(|(agent, _)| *agent), asked.key).await;
+        let look = move || (workspace.left(), workspace);
+        let (left, workspace) = match tokio::task::spawn_blocking(look).await {
+            Ok((left, workspace)) => (left, Some(workspace)),
+            Err(broken) => std::panic::resume_unwind(broken.into_panic()),
+        };
+        let attempt = match ran {
+            Ok(ran) => self.concluded(ran, left, program.timeout),
+            Err(error) if error.is_exhaustion() => exhausted(&error),
+            Err(error) => failed(ErrorKind::Process, error.to_string()),
+        };
+        Attempted { attempt, workspace, ..Attempted::default() }
+    }
+
+    /// Makes the folder that the program works in.
+    async fn workspace(
         &self,
         target: &ProgramTarget,
-        prompt: String,
-        key: &TrialKey,
-    ) -> Attempt {
+        asked: &Asked<'_>,
+    ) -> Result<Workspace, TrialError> {
+        let error = |kind, message| TrialError { kind, message };
+        let suite = self.suite.path.parent().unwrap_or(Path::new(""));
+        let origin = Origin::of(target, asked.case, suite)
+            .map_err(|message| error(ErrorKind::Template, message))?;
+        let key = asked.key;
         let name = blake3::hash(format!("{}\0{}\0{}", key.target, key.case, key.trial).as_bytes());
         let folder = self.folder.work().join(&name.to_hex()[..16]);
-        if let Err(error) = fs::create_dir_all(&folder) {
-            return failed(
-                ErrorKind::Process,
-                format!("cannot make {}: {error}", folder.display()),
-            );
-        }
-        let program = Program {
-            command: target.command.clone(),
-            input: prompt,
-            folder: folder.clone(),
-            environment: BTreeMap::from([
-                ("BAKEOFF_RUN_ID".to_owned(), self.folder.id.as_str().into()),
-                ("BAKEOFF_TRIAL_ID".to_owned(), trial_id(key).into()),
-            ]),
-            timeout: self.suite.settings.timeout,
+        let (run, work) = (self.folder.path.clone(), self.folder.work());
+        let make = move || {
+            std::fs::create_dir_all(&work)?;
+            bakeoff_agent::remove(&folder)?;
+            // Runs are no part of what they work on.
+            let runs = run.parent().unwrap_or(&run).to_owned();
+            let template = Template {
+                source: origin.source.as_deref(),
+                start: origin.start.as_deref(),
+                without: &[&runs, &run],
+            };
+            Workspace::create(&folder, template)
+        };
+        let made = match tokio::task::spawn_blocking(make).await {
+            Ok(made) => made,
+            Err(broken) => std::panic::resume_unwind(broken.into_panic()),
+        };
+        made.map_err(|reason| {
+            let code = if is_exhaustion(&reason) { " [EVAL_PARALLEL_EXHAUSTION]" } else { "" };
+            error(ErrorKind::Process, format!("cannot make the workspace: {reason}{code}"))
+        })
+    }
+
+    fn program(&self, target: &ProgramTarget, asked: &Asked<'_>, folder: &Path) -> Program {
+        let has_place = target.command.iter().any(|word| has_prompt(word));
+        let word = |word: &OsString| match word.to_str() {
+            Some(text) if has_prompt(word) => text.replace(PROMPT, &asked.prompt).into(),
+            _ => word.clone(),
+        };
+        Program {
+            command: target.command.iter().map(word).collect(),
+            input: if has_place { String::new() } else { asked.prompt.clone() },
+            folder: folder.to_owned(),
+            environment: self.surroundings(folder),
+            identity: Some(Identity {
+                run: self.folder.id.to_string(),
+                trial: Some(trial_id(asked.key)),
+            }),
+            timeout: asked.timeout,
             most_output: MOST_OUTPUT,
-        };
-        let started = Instant::now();
-        let finished = bakeoff_agent::run(&program, &self.abort).await;
-        let latency_ms = milliseconds(started.elapsed());
-        // What cannot be removed now is removed with the folder of all of them.
-        let _ = tokio::task::spawn_blocking(move || fs::remove_dir_all(folder)).await;
-        let finished = match finished {
-            Ok(finished) => finished,
-            Err(error) if error.is_exhaustion() => {
-                return failed(ErrorKind::Process, format!("{error} [EVAL_PARALLEL_EXHAUSTION]"));
-            }
-            Err(error) => return failed(ErrorKind::Process, error.to_string()),
-        };
-        let (exit_code, error) = match finished.ended {
-            Ended::Exited(code) => (Some(code), None),
-            Ended::Signalled(signal) => {
-                (None, Some((ErrorKind::Process, format!("ended by signal {signal}"))))
-            }
-            Ended::TimedOut => {
-                let seconds = program.timeout.as_secs_f64();
-                (None, Some((ErrorKind::Timeout, format!("still running after {seconds} s"))))
-            }
-            Ended::Cancelled => (None, Some((ErrorKind::Cancelled, "cancelled".to_owned()))),
-        };
-        Attempt {
-            output: self.redactor.scrub(finished.stdout),
-            stderr: self.redactor.scrub(finished.stderr),
-            dropped_bytes: finished.dropped_bytes,
-            exit_code,
-            error: error.map(|(kind, message)| TrialError { kind, message }),
-            timing: Timing { latency_ms, ..Timing::default() },
-            ..Attempt::default()
         }
+    }
+
+    /// Keeps a program from taking the folders around its workspace for its own: those of the run lie
+    /// within the user's.
+    fn surroundings(&self, folder: &Path) -> BTreeMap<String, OsString> {
+        const CEILING: &str = "GIT_CEILING_DIRECTORIES";
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let others = std::env::var_os(CEILING).unwrap_or_default();
+        let ceilings =
+            std::iter::once(absolute(&self.folder.work())).chain(std::env::split_paths(&others));
+        let ceilings = ceilings.filter(|path: &PathBuf| !path.as_os_str().is_empty());
+        let mut variables = BTreeMap::from([("PWD".to_owned(), absolute(folder).into_os_string())]);
+        variables.extend(std::env::join_paths(ceilings).map(|paths| (CEILING.to_owned(), paths)));
+        variables
+    }
+
+    async fn run(
+        &self,
+        program: &Program,
+        agent: Option<CodingAgent>,
+        key: &TrialKey,
+    ) -> Result<Ran, ProgramError> {
+        let started = Instant::now();
+        let running = bakeoff_agent::start(program)?;
+        if let Some(group) = running.group() {
+            // Nobody listens any more when the run has ended, and then it ends this, too.
+            let _ = self.events.send(Event::ProgramStarted { key: key.clone(), group }).await;
+        }
+        let mut listener = agent.map(CodingAgent::listener);
+        let listen = |piece: &[u8]| {
+            if let Some(listener) = &mut listener {
+                listener.hear(piece);
+            }
+        };
+        let finished = running.finish(&self.abort, listen).await?;
+        let said = listener.map(bakeoff_agent::Listener::finish);
+        Ok(Ran { finished, said, latency: started.elapsed() })
+    }
+
+    fn concluded(&self, ran: Ran, left: Left, timeout: Duration) -> Attempt {
+        let Ran { finished, said, latency } = ran;
+        let Finished { stdout, stderr, dropped_bytes, ended } = finished;
+        let exit_code = match ended {
+            Ended::Exited(code) => Some(code),
+            _ => None,
+        };
+        let error = wrong_end(ended, timeout)
+            .or_else(|| said.as_ref().and_then(|said| gave_up(said, exit_code, &stderr)));
+        let mut attempt = Attempt {
+            stderr: self.redactor.scrub(stderr),
+            dropped_bytes,
+            exit_code,
+            files: Some(left.files),
+            unlisted_files: left.unlisted,
+            error: error
+                .map(|error| TrialError { message: self.redactor.scrub(error.message), ..error }),
+            timing: Timing { latency_ms: milliseconds(latency), ..Timing::default() },
+            ..Attempt::default()
+        };
+        for file in attempt.files.iter_mut().flat_map(BTreeMap::values_mut) {
+            file.text = file.text.take().map(|text| self.redactor.scrub(text));
+        }
+        let stdout = self.redactor.scrub(stdout);
+        match said {
+            None => attempt.output = stdout,
+            Some(said) => {
+                attempt.output = self.redactor.scrub(said.answer.unwrap_or_default());
+                attempt.transcript = Some(stdout);
+                attempt.tool_uses = without_secrets(said.tool_uses, &self.redactor);
+                attempt.turns = said.turns;
+                attempt.usage = said.usage;
+                attempt.cost = said.cost;
+            }
+        }
+        attempt
     }
 }
 
-/// Names the trial to a program and to the gateway.
-fn trial_id(key: &TrialKey) -> String {
-    format!("{}/{}/{}", key.target, key.case, key.trial)
+fn has_prompt(word: &OsStr) -> bool {
+    word.to_str().is_some_and(|word| word.contains(PROMPT))
+}
+
+fn exhausted(error: &ProgramError) -> Attempt {
+    failed(ErrorKind::Process, format!("{error} [EVAL_PARALLEL_EXHAUSTION]"))
+}
+
+/// That a program did not end by itself.
+fn wrong_end(ended: Ended, timeout: Duration) -> Option<TrialError> {
+    let (kind, message) = match ended {
+        Ended::Exited(_) => return None,
+        Ended::Signalled(signal) => (ErrorKind::Process, format!("ended by signal {signal}")),
+        Ended::TimedOut => {
+            let seconds = timeout.as_secs_f64();
+            (ErrorKind::Timeout, format!("still running after {seconds} s [EVAL_CASE_TIMEOUT]"))
+        }
+        Ended::Cancelled => (ErrorKind::Cancelled, "cancelled".to_owned()),
+    };
+    Some(TrialError { kind, message })
+}
+
+/// That an agent gave up for a reason that says nothing about its work: its provider refused, or it
+/// never came to an answer.
+fn gave_up(said: &Said, exit_code: Option<i32>, stderr: &str) -> Option<TrialError> {
+    let error = |kind, message| Some(TrialError { kind, message });
+    if let Some(problem) = &said.problem
+        && let Some(kind) = trouble(problem)
+    {
+        return error(kind, format!("the agent gave up: {problem}"));
+    }
+    if exit_code == Some(0) || said.answer.is_some() {
+        return None;
+    }
+    let end = last_characters(stderr.trim(), SHOWN);
+    let words = said.problem.as_deref().unwrap_or(end);
+    let code = exit_code.unwrap_or_default();
+    let colon = if words.is_empty() { "" } else { ": " };
+    error(
+        trouble(words).unwrap_or(ErrorKind::Process),
+        format!("the agent ended with code {code} and without an answer{colon}{words}"),
+    )
+}
+
+fn last_characters(text: &str, count: usize) -> &str {
+    let start = text.char_indices().rev().nth(count.saturating_sub(1)).map_or(0, |(at, _)| at);
+    &text[start..]
 }

@@ -1,7 +1,7 @@
 //! Checks, of the suite and of single cases.
 
 use super::form::{Wrong, wrong_with};
-use super::targets::{beside, find_program};
+use super::programs::{beside, find_program};
 use super::tree::Node;
 use super::written::Written;
 use super::{Placed, TEMPLATE_HINT, Target};
@@ -115,6 +115,11 @@ impl CheckReader {
         }
     }
 
+    /// For targets that are all programs.
+    pub(super) fn of_targets(folder: &Path, known: Vec<String>) -> CheckReader {
+        CheckReader { folder: folder.to_owned(), known, models: Vec::new() }
+    }
+
     /// Reads the checks of the suite. Those with problems are left out.
     pub(super) fn of_suite(
         &self,
@@ -140,7 +145,11 @@ impl CheckReader {
                         let span = node.get(key).map_or(node.span.clone(), |value| value.span());
                         written.visit(&mut |template| {
                             let template = template.clone();
-                            templates.push(Placed { template, span: span.clone() });
+                            templates.push(Placed {
+                                template,
+                                span: span.clone(),
+                                has_prompt: false,
+                            });
                         });
                     }
                     checks.push(check);
@@ -370,7 +379,7 @@ fn texts(table: &Map<String, Value>, key: &str) -> Vec<String> {
 }
 
 /// `contains`, then `contains-2`, …
-fn free_id(kind: &str, ids: &mut BTreeSet<String>) -> String {
+pub(super) fn free_id(kind: &str, ids: &mut BTreeSet<String>) -> String {
     let mut id = kind.to_owned();
     let mut number = 1;
     while !ids.insert(id.clone()) {

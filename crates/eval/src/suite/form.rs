@@ -101,6 +101,7 @@ fn fits(value: &Value, shape: &Shape) -> bool {
             value.as_object().is_some_and(|entries| entries.values().all(Value::is_string))
         }
         Shape::Open => value.is_object(),
+        Shape::TextOrOpen => value.is_object() || value.is_string(),
         Shape::Any => true,
         // Checks have none of these.
         Shape::Connections { .. }

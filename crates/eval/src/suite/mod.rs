@@ -2,22 +2,30 @@
 
 mod checks;
 mod coverage;
+mod fastskill;
 mod form;
 mod limits;
 mod models;
 mod parts;
+mod programs;
 mod schema;
+mod service;
 mod spec;
 mod targets;
 pub(crate) mod tree;
+mod workspaces;
 mod written;
 
 pub use checks::CheckSpec;
 pub(crate) use checks::PYTHON;
 pub(crate) use limits::describe as describe_limits;
+pub(crate) use programs::PROMPT;
+pub use programs::{ProgramTarget, Protocol};
 pub use schema::schema;
+pub use service::ServiceTarget;
 pub(crate) use spec::MOST_TRIALS;
-pub use targets::{ModelTarget, ProgramTarget, Target, TargetKind};
+pub use targets::{ModelTarget, Target, TargetKind};
+pub(crate) use workspaces::Origin;
 
 use crate::case::{Case, CaseSource, Row, Survey};
 use crate::problem::{Place, Problem, Problems, suggest};
@@ -76,6 +84,21 @@ pub struct Suite {
     parts: BTreeMap<String, String>,
     /// Changes when the file or a case changes.
     pub digest: String,
+    /// What people should know before it is run: codes and messages.
+    pub warnings: Vec<(&'static str, String)>,
+    /// It is a FastSkill project: its targets are agents on the command line.
+    pub is_project: bool,
+}
+
+/// What is wanted of a suite.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// Names of targets; all when there are none. Of a FastSkill project, the agents.
+    pub targets: &'a [String],
+    /// Of a FastSkill project: the agents' name of their model.
+    pub model: Option<&'a str>,
+    /// It is to be run, and so needs a target.
+    pub must_run: bool,
 }
 
 /// Settings of a suite.
@@ -147,7 +170,7 @@ impl Suite {
     ///
     /// All problems of the file and of its cases.
     pub fn load(path: &Path, environment: Environment<'_>) -> Result<Suite, Vec<Problem>> {
-        Suite::load_targets(path, &[], environment)
+        Suite::load_wanted(path, Wanted::default(), environment)
     }
 
     /// Digests of what results depend on, by what people call it; targets that are not wanted are
@@ -183,12 +206,30 @@ impl Suite {
         only: &[String],
         environment: Environment<'_>,
     ) -> Result<Suite, Vec<Problem>> {
+        Suite::load_wanted(path, Wanted { targets: only, ..Wanted::default() }, environment)
+    }
+
+    /// [`Suite::load`], with what is wanted alone. A `skill-project.toml` is a suite, too.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn load_wanted(
+        path: &Path,
+        wanted: Wanted<'_>,
+        environment: Environment<'_>,
+    ) -> Result<Suite, Vec<Problem>> {
         let path = file_of(path);
         let text = read(&path).map_err(|problem| vec![problem])?;
         let mut problems = Problems::new(&path, &text);
         let Some(tree) = parse(&text, &mut problems) else {
             return Err(problems.into_sorted());
         };
+        if fastskill::is_project(&path, tree.get_ref()) {
+            return fastskill::load(&path, &text, tree.get_ref(), wanted, environment);
+        }
+        tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
+        let only = wanted.targets;
         let root = Node::new(tree.get_ref(), 0..0);
         let suite =
             Refining { path: &path, text: &text, only, environment }.refine(&root, &mut problems);
@@ -199,7 +240,7 @@ impl Suite {
     }
 }
 
-/// The text as TOML, with its form checked; `None` when it is not TOML, as everything else would only
+/// The text as TOML; `None` when it is not TOML, as everything else would only
 /// complain about what could not be read.
 fn parse<'a>(text: &'a str, problems: &mut Problems<'_>) -> Option<toml::Spanned<DeTable<'a>>> {
     let (tree, errors) = DeTable::parse_recoverable(text);
@@ -209,7 +250,6 @@ fn parse<'a>(text: &'a str, problems: &mut Problems<'_>) -> Option<toml::Spanned
     if !errors.is_empty() {
         return None;
     }
-    tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", problems);
     Some(tree)
 }
 
@@ -226,6 +266,7 @@ pub fn suite_models(path: &Path) -> Result<BTreeMap<String, ModelConfig>, Vec<Pr
     let Some(tree) = parse(&text, &mut problems) else {
         return Err(problems.into_sorted());
     };
+    tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
     let models = models::named(&Node::new(tree.get_ref(), 0..0), &mut problems);
     if !problems.is_empty() {
         return Err(problems.into_sorted());
@@ -235,16 +276,25 @@ pub fn suite_models(path: &Path) -> Result<BTreeMap<String, ModelConfig>, Vec<Pr
 
 /// The suite file that a path means.
 fn file_of(path: &Path) -> PathBuf {
+    let within = |name: &str| match path == Path::new(".") {
+        true => PathBuf::from(name),
+        false => path.join(name),
+    };
+    let own = within(SUITE_FILE_NAME);
+    let project = within(fastskill::FILE_NAME);
     match path.is_dir() {
-        true if path == Path::new(".") => PathBuf::from(SUITE_FILE_NAME),
-        true => path.join(SUITE_FILE_NAME),
+        true if !own.exists() && project.exists() => project,
+        true => own,
         false => path.to_owned(),
     }
 }
 
 fn read(path: &Path) -> Result<String, Problem> {
     let problem = |message: String, hint: &str| Problem {
-        code: None,
+        code: path
+            .file_name()
+            .is_some_and(|name| name == fastskill::FILE_NAME)
+            .then_some(fastskill::CONFIG_MISSING),
         message,
         path: path.to_owned(),
         place: None,
@@ -297,6 +347,8 @@ impl Refining<'_> {
         let checks = reader.of_suite(root, self.environment, &mut templates, problems);
         let (cases, survey) = cases?;
         check_variables(&templates, &survey, problems);
+        workspaces::check(&cases, &survey.fields, &targets, self.folder(), problems);
+        self.check_bodies(root, &targets, &survey, problems);
         let coverage = Coverage {
             refining: self,
             reader: &reader,
@@ -329,7 +381,38 @@ impl Refining<'_> {
             simulated,
             parts: parts::digests(root, self.folder()),
             digest,
+            warnings: Vec::new(),
+            is_project: false,
         })
+    }
+
+    /// Fills in what services are sent with the first case: what is no JSON there hardly ever is.
+    fn check_bodies(
+        &self,
+        root: &Node<'_, '_>,
+        targets: &[Target],
+        survey: &Survey,
+        problems: &mut Problems<'_>,
+    ) {
+        let Some(first) = &survey.first else { return };
+        for target in targets {
+            let TargetKind::Service(service) = &target.kind else { continue };
+            let body = target.prompt.render(first).and_then(|prompt| service.body(first, &prompt));
+            // What cannot be filled in has been reported already.
+            let Some(wrong) = body.ok().and_then(|body| service.wrong_body(&body)) else {
+                continue;
+            };
+            let named = |node: &&Node<'_, '_>| {
+                node.text("name").is_some_and(|name| target.name == name.value)
+            };
+            let nodes = root.tables("target");
+            let Some(value) = nodes.iter().find(named).and_then(|node| node.get("body")) else {
+                continue;
+            };
+            problems.at(value.span(), wrong).with_hint(
+                "texts stand between quotation marks: `{\"question\": \"{{ prompt }}\"}`; other values do not",
+            );
+        }
     }
 
     fn wants(&self, target: &Node<'_, '_>) -> bool {
@@ -467,6 +550,8 @@ fn settings(node: Option<&Node<'_, '_>>, problems: &mut Problems<'_>) -> Setting
 pub(crate) struct Placed {
     template: Template,
     span: Range<usize>,
+    /// Whether it knows the prompt, too.
+    has_prompt: bool,
 }
 
 /// How templates are written.
@@ -480,7 +565,11 @@ fn compile(
 ) -> Option<Template> {
     match Template::compile(text.value) {
         Ok(template) => {
-            templates.push(Placed { template: template.clone(), span: text.span });
+            templates.push(Placed {
+                template: template.clone(),
+                span: text.span,
+                has_prompt: false,
+            });
             Some(template)
         }
         Err(error) => {
@@ -495,17 +584,22 @@ fn compile(
 fn check_variables(templates: &[Placed], survey: &Survey, problems: &mut Problems<'_>) {
     let Some(first) = &survey.first else { return };
     for placed in templates {
-        let Err(error) = placed.template.try_render(first) else { continue };
-        let unknown: Vec<&String> = placed
-            .template
-            .variables()
-            .iter()
-            .filter(|variable| !survey.fields.contains(*variable))
-            .collect();
+        let rendered = match placed.has_prompt {
+            true => placed.template.try_render(&service::with_prompt(first, "")),
+            false => placed.template.try_render(first),
+        };
+        let Err(error) = rendered else { continue };
+        let is_known = |variable: &String| {
+            survey.fields.contains(variable) || (placed.has_prompt && variable == "prompt")
+        };
+        let unknown: Vec<&String> =
+            placed.template.variables().iter().filter(|variable| !is_known(variable)).collect();
         for variable in &unknown {
             let problem =
                 problems.at(placed.span.clone(), format!("no case has the field `{variable}`"));
-            problem.hint = suggest(variable, survey.fields.iter().map(String::as_str));
+            let prompt = placed.has_prompt.then_some("prompt");
+            problem.hint =
+                suggest(variable, survey.fields.iter().map(String::as_str).chain(prompt));
         }
         if unknown.is_empty() && !error.is_undefined {
             problems.at(placed.span.clone(), format!("the template fails: {}", error.message));

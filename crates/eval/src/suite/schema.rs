@@ -61,6 +61,7 @@ fn shape(shape: &Shape) -> Value {
         Shape::Tables(table) => json!({"type": "array", "items": section(table)}),
         Shape::Named(table) => json!({"type": "object", "additionalProperties": section(table)}),
         Shape::Open => json!({"type": "object"}),
+        Shape::TextOrOpen => json!({"type": ["string", "object"]}),
         Shape::Any => json!({}),
         Shape::OpenList => json!({"type": "array", "items": {"type": "object"}}),
         Shape::Checks => json!({"type": "array", "items": {"oneOf": checks()}}),

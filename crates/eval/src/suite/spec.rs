@@ -54,6 +54,8 @@ pub(crate) enum Shape {
     Named(&'static Section),
     /// A table whose keys are the user's.
     Open,
+    /// Text, or a table whose keys are the user's.
+    TextOrOpen,
     /// Any number of tables whose keys are the user's.
     OpenList,
     /// Anything.
@@ -62,15 +64,15 @@ pub(crate) enum Shape {
     Checks,
 }
 
-const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Field {
+pub(super) const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Field {
     Field { name, shape, required: false, about, code: None }
 }
 
-const fn required(name: &'static str, shape: Shape, about: &'static str) -> Field {
+pub(super) const fn required(name: &'static str, shape: Shape, about: &'static str) -> Field {
     Field { name, shape, required: true, about, code: None }
 }
 
-const fn coded(code: &'static str, field: Field) -> Field {
+pub(super) const fn coded(code: &'static str, field: Field) -> Field {
     Field {
         code: Some(code),
         name: field.name,
@@ -294,21 +296,73 @@ const PRICES: Section = Section {
 };
 
 const TARGET: Section = Section {
-    about: "What is under test: a model with a prompt, or a program.",
+    about: "What is under test: a model with a prompt, a program, a coding agent or an HTTP service.",
     fields: &[
         required("name", Shape::Text, "Its name in results."),
-        optional("model", Shape::Text, "A name under [models], or provider/model."),
+        optional(
+            "model",
+            Shape::Text,
+            "A name under [models], or provider/model; with `agent`, the agent's name of its model.",
+        ),
         optional(
             "command",
             Shape::Texts { some: true },
-            "A program and its arguments: the prompt on standard input, the answer on standard output.",
+            "A program and its arguments: the prompt on standard input, or in an argument in place of `{prompt}`; the answer on standard output.",
         ),
+        optional("agent", Shape::Choice(&AGENTS), "A coding agent that is installed here."),
+        optional("url", Shape::Text, "The address of an HTTP service."),
         required("prompt", Shape::Template, "What it is asked."),
         optional("system", Shape::Template, "Instructions for a model."),
         optional(
             "gate",
             Shape::Boolean,
             "Whether it counts for the run's verdict; true when absent.",
+        ),
+        optional(
+            "timeout_seconds",
+            Shape::Number { least: 0.001, most: 1e9 },
+            "How long a program, an agent or a service may take; the suite's when absent.",
+        ),
+        optional(
+            "workspace",
+            Shape::Text,
+            "Of a program or agent: the folder beside the suite that each trial gets a copy of; an empty one when absent.",
+        ),
+        optional(
+            "protocol",
+            Shape::Choice(&["text", "jsonl"]),
+            "Of a program: whether it is started for each trial (`text`), or stays and answers line by line (`jsonl`); `text` when absent.",
+        ),
+        optional("args", Shape::Texts { some: false }, "Of an agent: more arguments."),
+        optional(
+            "method",
+            Shape::Choice(&["POST", "GET", "PUT", "PATCH", "DELETE"]),
+            "Of a service: the method of the request; POST when absent.",
+        ),
+        optional(
+            "headers",
+            Shape::TextMap,
+            "Of a service: sent with every request; `$NAME` takes an environment variable.",
+        ),
+        optional(
+            "body",
+            Shape::TextOrOpen,
+            "Of a service: a template of the JSON that is sent, or a table whose texts are templates; `{ prompt = \"{{ prompt }}\" }` when absent.",
+        ),
+        optional(
+            "answer",
+            Shape::Text,
+            "Of a service: where the answer is in the JSON that comes back, as a JSONPath; all of it when absent.",
+        ),
+        optional(
+            "usage",
+            Shape::Table(&USAGE),
+            "Of a service: where tokens and cost are in the JSON that comes back.",
+        ),
+        optional(
+            "connections",
+            Shape::Integer { least: 1, most: MOST_CONNECTIONS as i64 },
+            "Of a service: most requests in flight; 10 when absent.",
         ),
         optional("temperature", Shape::Number { least: 0.0, most: 2.0 }, "Sampling temperature."),
         optional("top_p", Shape::Number { least: 0.0, most: 1.0 }, "Nucleus sampling."),
@@ -334,6 +388,18 @@ const TARGET: Section = Section {
     ],
 };
 
+/// Coding agents that are known by name.
+pub(crate) const AGENTS: [&str; 5] = ["claude", "codex", "gemini", "opencode", "cursor-agent"];
+
+const USAGE: Section = Section {
+    about: "Where tokens and cost are in the JSON that a service answers with.",
+    fields: &[
+        optional("input_tokens", Shape::Text, "A JSONPath to the tokens of the prompt."),
+        optional("output_tokens", Shape::Text, "A JSONPath to the tokens of the answer."),
+        optional("cost_usd", Shape::Text, "A JSONPath to the dollars that it cost."),
+    ],
+};
+
 const CASES: Section = Section {
     about: "What the targets are asked.",
     fields: &[
@@ -341,7 +407,7 @@ const CASES: Section = Section {
         optional(
             "inline",
             Shape::OpenList,
-            "Cases written here. Of their keys, `id`, `tags` and `checks` (checks of the case alone) have a meaning of their own.",
+            "Cases written here. Of their keys, `id`, `tags`, `checks` (checks of the case alone), and for programs `workspace` and `workspace_subdir` have a meaning of their own.",
         ),
     ],
 };

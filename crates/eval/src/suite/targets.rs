@@ -1,16 +1,16 @@
 //! `[[target]]`.
 
 use super::models::{NamedModel, Spans};
+use super::programs::{self, ProgramTarget};
+use super::service::{self, ServiceTarget};
 use super::tree::{At, Node};
 use super::{Placed, Refining, compile};
 use crate::problem::{Problems, suggest};
 use crate::template::Template;
 use bakeoff_core::{OutputFormat, Request, TargetName, Thinking};
-use bakeoff_llm::{Environment, Model, ModelConfig, ModelError, PROVIDERS, Provider};
+use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS, Provider};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::time::Duration;
 
 /// What is under test.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Target {
     pub gate: bool,
     /// What it is asked.
     pub prompt: Template,
+    /// How long a program or a service may take; the suite's timeout when absent.
+    pub timeout: Option<Duration>,
     /// What it is.
     pub kind: TargetKind,
 }
@@ -30,8 +32,10 @@ pub struct Target {
 pub enum TargetKind {
     /// A model with a prompt.
     Model(Box<ModelTarget>),
-    /// A program.
+    /// A program, or an agent that is known by name.
     Program(ProgramTarget),
+    /// An HTTP service.
+    Service(Box<ServiceTarget>),
 }
 
 /// A model with its settings.
@@ -45,13 +49,6 @@ pub struct ModelTarget {
     pub system: Option<Template>,
     /// Settings of every request; the messages are filled in.
     pub request: Request,
-}
-
-/// A program: the prompt on standard input, the answer on standard output.
-#[derive(Debug)]
-pub struct ProgramTarget {
-    /// The program and its arguments; those that name a file beside the suite are absolute.
-    pub command: Vec<OsString>,
 }
 
 impl Target {
@@ -95,6 +92,9 @@ pub(super) fn read(
                 name: name.value.into(),
                 gate: node.boolean("gate").unwrap_or(true),
                 prompt: prompt?,
+                timeout: node
+                    .number("timeout_seconds")
+                    .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
                 kind: kind?,
             })
         })
@@ -108,8 +108,11 @@ fn kind(
     templates: &mut Vec<Placed>,
     problems: &mut Problems<'_>,
 ) -> Option<TargetKind> {
-    match (node.text("model"), node.texts("command")) {
-        (Some(model), None) => {
+    let sort = sort(node, problems)?;
+    only_its_own(node, sort, problems);
+    match sort {
+        Sort::Model => {
+            let model = node.text("model")?;
             let system = node.text("system").map(|text| compile(text, templates, problems));
             let request = request(node, problems);
             let label = label(&model, models);
@@ -124,75 +127,71 @@ fn kind(
                 request: request?,
             })))
         }
-        (None, Some(command)) => {
-            only_for_models(node, problems);
-            let program = command.first().map(|word| (beside(refining.folder(), word.value), word));
-            if let Some((path, word)) = program
-                && let Err(reason) = find_program(&path, refining.environment)
-            {
-                problems
-                    .at(word.span.clone(), format!("cannot run `{}`: {reason}", word.value))
-                    .with_hint(
-                        "name a program on the PATH, or an executable file beside the suite",
-                    );
-            }
-            let argument = |word: &At<&str>| beside(refining.folder(), word.value);
-            Some(TargetKind::Program(ProgramTarget {
-                command: command.iter().map(argument).collect(),
-            }))
+        Sort::Program => programs::read(node, refining, problems).map(TargetKind::Program),
+        Sort::Agent => programs::read_agent(node, refining, problems).map(TargetKind::Program),
+        Sort::Service => {
+            let service = service::read(node, refining, templates, problems)?;
+            Some(TargetKind::Service(Box::new(service)))
         }
-        (Some(model), Some(_)) => {
+    }
+}
+
+/// What a target is, told by its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Model,
+    Program,
+    Agent,
+    Service,
+}
+
+impl Sort {
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Sort::Model => ("a model", "models"),
+            Sort::Program => ("a program", "programs"),
+            Sort::Agent => ("an agent", "agents"),
+            Sort::Service => ("a service", "services"),
+        }
+    }
+}
+
+fn sort(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Sort> {
+    const KEYS: [(&str, Sort); 4] = [
+        ("command", Sort::Program),
+        ("agent", Sort::Agent),
+        ("url", Sort::Service),
+        ("model", Sort::Model),
+    ];
+    let mut given = KEYS.iter().filter(|(key, _)| node.get(key).is_some());
+    match (given.next(), given.next()) {
+        (Some((_, sort)), None) => Some(*sort),
+        // An agent may be told which model to use.
+        (Some((_, Sort::Agent)), Some((_, Sort::Model))) => Some(Sort::Agent),
+        (Some((one, _)), Some((other, _))) => {
+            let span = node.get(other).map_or(node.span.clone(), |value| value.span());
             problems
-                .at(model.span, "a target has either `model` or `command`")
+                .at(span, format!("a target has either `{one}` or `{other}`"))
                 .with_hint("make two targets of it");
             None
         }
-        (None, None) => {
-            // A value of the wrong type has been reported already.
-            if node.get("model").is_none() && node.get("command").is_none() {
-                problems
-                    .at(node.span.clone(), "the target has neither `model` nor `command`")
-                    .with_hint(
-                        "write `model = \"sim/echo\"` or `command = [\"python3\", \"agent.py\"]`",
-                    );
-            }
+        (None, _) => {
+            problems
+                .at(
+                    node.span.clone(),
+                    "the target has none of `model`, `command`, `agent` and `url`",
+                )
+                .with_hint(
+                    "write `model = \"sim/echo\"` or `command = [\"python3\", \"agent.py\"]`",
+                );
             None
         }
     }
 }
 
-/// A trial runs in a folder of its own, so words that name a file beside the suite become absolute.
-pub(super) fn beside(folder: &Path, word: &str) -> OsString {
-    let path = folder.join(word);
-    match std::path::absolute(&path) {
-        Ok(absolute) if !word.is_empty() && path.is_file() => absolute.into_os_string(),
-        _ => word.into(),
-    }
-}
-
-/// Whether the system would find the program; the error says why not.
-pub(super) fn find_program(
-    program: &OsStr,
-    environment: Environment<'_>,
-) -> Result<(), &'static str> {
-    use std::os::unix::fs::PermissionsExt;
-    let runnable = |path: &Path| match path.metadata() {
-        Ok(metadata) if !metadata.is_file() => Err("it is no file"),
-        Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => Err("it is not executable"),
-        Ok(_) => Ok(()),
-        Err(_) => Err("there is no such program"),
-    };
-    if program.as_bytes().contains(&b'/') {
-        return runnable(Path::new(program));
-    }
-    let folders = environment("PATH").unwrap_or_default();
-    let found =
-        std::env::split_paths(&folders).any(|folder| runnable(&folder.join(program)).is_ok());
-    if found { Ok(()) } else { Err("there is no such program") }
-}
-
-fn only_for_models(node: &Node<'_, '_>, problems: &mut Problems<'_>) {
-    const KEYS: [&str; 10] = [
+/// Finds keys that are for other kinds of targets.
+fn only_its_own(node: &Node<'_, '_>, sort: Sort, problems: &mut Problems<'_>) {
+    const MODELS: &[&str] = &[
         "system",
         "temperature",
         "top_p",
@@ -204,9 +203,24 @@ fn only_for_models(node: &Node<'_, '_>, problems: &mut Problems<'_>) {
         "json_schema",
         "extra",
     ];
-    for key in KEYS {
-        if let Some(value) = node.get(key) {
-            problems.at(value.span(), format!("`{key}` is for models; this target is a program"));
+    const SERVICES: &[&str] = &["method", "headers", "body", "answer", "usage", "connections"];
+    const KEYS: [(&[&str], &[Sort]); 6] = [
+        (MODELS, &[Sort::Model]),
+        (SERVICES, &[Sort::Service]),
+        (&["workspace"], &[Sort::Program, Sort::Agent]),
+        (&["protocol"], &[Sort::Program]),
+        (&["args"], &[Sort::Agent]),
+        (&["timeout_seconds"], &[Sort::Program, Sort::Agent, Sort::Service]),
+    ];
+    for (keys, sorts) in KEYS.iter().filter(|(_, sorts)| !sorts.contains(&sort)) {
+        let whom: Vec<&str> = sorts.iter().map(|sort| sort.words().1).collect();
+        let whom = match whom.as_slice() {
+            [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+            only => only.concat(),
+        };
+        for (key, value) in keys.iter().filter_map(|key| Some((key, node.get(key)?))) {
+            let message = format!("`{key}` is for {whom}; this target is {}", sort.words().0);
+            problems.at(value.span(), message);
         }
     }
 }
@@ -284,7 +298,7 @@ pub(super) fn resolve(
     }
 }
 
-fn explain(error: ModelError, spans: &Spans, problems: &mut Problems<'_>) {
+pub(super) fn explain(error: ModelError, spans: &Spans, problems: &mut Problems<'_>) {
     let hint = match &error {
         ModelError::UnknownProvider(name) => {
             suggest(name, PROVIDERS.iter().map(|provider: &Provider| provider.name))
@@ -296,8 +310,8 @@ fn explain(error: ModelError, spans: &Spans, problems: &mut Problems<'_>) {
             "`export {name}=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key"
         )),
         ModelError::NoAddress(_) => Some("define it under [models] with a `base_url`".to_owned()),
-        ModelError::BadAddress { .. } => {
-            Some("such as `base_url = \"http://127.0.0.1:8080/v1\"`".to_owned())
+        ModelError::BadAddress { key, .. } => {
+            Some(format!("such as `{key} = \"http://127.0.0.1:8080/v1\"`"))
         }
         ModelError::BadHeader(_) | ModelError::Limits(_) => None,
     };

@@ -59,7 +59,8 @@ fn validate_value(value: &Value<'_>, field: &Field, problems: &mut Problems<'_>)
     let expected = match (&field.shape, value.get_ref()) {
         (Shape::Text | Shape::Template, DeValue::String(_))
         | (Shape::Boolean, DeValue::Boolean(_))
-        | (Shape::Open, DeValue::Table(_))
+        | (Shape::Open | Shape::TextOrOpen, DeValue::Table(_))
+        | (Shape::TextOrOpen, DeValue::String(_))
         | (Shape::Any, _) => return,
         (Shape::Integer { least, most }, DeValue::Integer(_))
             if integer(value).is_some_and(|number| (*least..=*most).contains(&number)) =>
@@ -197,6 +198,7 @@ pub(super) fn expectation(shape: &Shape) -> String {
         Shape::Texts { some: false } => "a list of texts".to_owned(),
         Shape::TextMap => "a table of texts".to_owned(),
         Shape::Table(_) | Shape::Open => "a table".to_owned(),
+        Shape::TextOrOpen => "text in quotes or a table".to_owned(),
         Shape::Any => "a value".to_owned(),
         Shape::Named(_) => "tables under names of your own".to_owned(),
         Shape::Tables(_) | Shape::OpenList | Shape::Checks => "a list of tables".to_owned(),
@@ -329,6 +331,11 @@ impl<'a, 't> Node<'a, 't> {
             None => self.span.clone(),
         };
         problems.at(span, wrong.message).hint = wrong.hint;
+    }
+
+    /// The table itself.
+    pub(crate) fn entries(&self) -> &'a DeTable<'t> {
+        self.table
     }
 
     /// The whole table as JSON.

@@ -1,0 +1,208 @@
+//! Coding agents by name. Those here only print what the real ones would.
+
+use crate::support::{Ran, Workplace};
+use serde_json::{Value, json};
+
+/// A suite with these agents.
+fn suite(agents: &[&str], more: &str) -> String {
+    let targets: String = agents
+        .iter()
+        .map(|agent| {
+            format!("[[target]]\nname = \"{agent}\"\nagent = \"{agent}\"\nmodel = \"m1\"\nprompt = \"Fix {{{{ id }}}}\"\n{more}\n")
+        })
+        .collect();
+    format!(
+        "{targets}[[cases.inline]]\nid = \"it\"\n[[check]]\nkind = \"command_contains\"\nvalue = \"make\"\n[[check]]\nkind = \"contains\"\nvalue = \"fixed\"\n"
+    )
+}
+
+/// A program that notes its arguments and its prompt in its workspace and prints these events.
+fn agent(events: &[Value]) -> String {
+    let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
+    format!("#!/bin/sh\necho \"$*\" > arguments\ncat > prompt\ncat <<'END'\n{lines}END\n")
+}
+
+fn claude(result: Value) -> String {
+    agent(&[
+        json!({"type": "system", "subtype": "init", "tools": ["Bash"]}),
+        json!({"type": "assistant", "message": {"id": "m1", "content": [{"type": "tool_use", "name": "Bash", "input": {"command": "make test"}}], "usage": {"input_tokens": 1, "output_tokens": 2}}}),
+        result,
+    ])
+}
+
+fn good_claude() -> String {
+    claude(
+        json!({"type": "result", "subtype": "success", "is_error": false, "result": "It is fixed.", "num_turns": 2, "total_cost_usd": 0.5, "usage": {"input_tokens": 3, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 40}}),
+    )
+}
+
+#[test]
+fn every_agent_is_run_and_understood() {
+    let names = ["claude", "codex", "gemini", "opencode", "cursor-agent"];
+    let place = Workplace::with_suite(&suite(&names, ""))
+        .with_program("claude", &good_claude())
+        .with_program("codex", &agent(&[
+            json!({"type": "item.completed", "item": {"id": "1", "type": "command_execution", "command": "make test"}}),
+            json!({"type": "item.completed", "item": {"id": "2", "type": "agent_message", "text": "fixed"}}),
+            json!({"type": "turn.completed", "usage": {"input_tokens": 123, "cached_input_tokens": 100, "output_tokens": 40}}),
+        ]))
+        .with_program("gemini", &agent(&[
+            json!({"type": "tool_use", "tool_name": "run_shell_command", "parameters": {"command": "make test"}}),
+            json!({"type": "message", "role": "assistant", "content": "fixed", "delta": true}),
+            json!({"type": "result", "status": "success", "stats": {"input_tokens": 123, "cached": 100, "output_tokens": 40}}),
+        ]))
+        .with_program("opencode", &agent(&[
+            json!({"type": "tool_use", "part": {"tool": "bash", "state": {"input": {"command": "make test"}}}}),
+            json!({"type": "step_finish", "part": {"cost": 0.25, "tokens": {"input": 20, "output": 30, "cache": {"read": 60, "write": 0}}}}),
+            json!({"type": "text", "part": {"text": "fixed"}}),
+            json!({"type": "step_finish", "part": {"cost": 0.25, "tokens": {"input": 3, "output": 10, "cache": {"read": 40, "write": 0}}}}),
+        ]))
+        .with_program("cursor-agent", &agent(&[
+            json!({"type": "tool_call", "subtype": "started", "call_id": "1", "tool_call": {"shellToolCall": {"args": {"command": "make test"}}}}),
+            json!({"type": "result", "is_error": false, "result": "fixed", "usage": {"inputTokens": 23, "outputTokens": 40, "cacheReadTokens": 100, "cacheWriteTokens": 0}}),
+        ]));
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let shown: Vec<String> = place
+        .trials()
+        .iter()
+        .map(|trial| {
+            let attempt = &trial["attempt"];
+            let files = &attempt["files"];
+            assert_eq!(files["prompt"]["text"], "Fix it");
+            assert!(attempt["transcript"].as_str().unwrap().lines().count() >= 2);
+            format!(
+                "{}: {} | {} | {} | {}",
+                trial["key"]["target"].as_str().unwrap(),
+                files["arguments"]["text"].as_str().unwrap().trim(),
+                attempt["output"].as_str().unwrap(),
+                attempt["usage"],
+                attempt["cost"],
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    claude: -p - --dangerously-skip-permissions --model m1 --output-format stream-json --verbose | It is fixed. | {"cache_read":100,"cache_write":20,"input":3,"output":40} | 500000000
+    codex: exec -m m1 --yolo --json --skip-git-repo-check -- - | fixed | {"cache_read":100,"input":23,"output":40} | null
+    cursor-agent: --print --output-format stream-json --model m1 --force | fixed | {"cache_read":100,"input":23,"output":40} | null
+    gemini: --prompt - --output-format stream-json --yolo --model m1 | fixed | {"cache_read":100,"input":23,"output":40} | null
+    opencode: -m m1 run --dangerously-skip-permissions --format json - | fixed | {"cache_read":100,"input":23,"output":40} | 500000000
+    "#);
+    // What it printed is kept beside the results.
+    let stdout = place.run_folder().join("claude/it/trial-1/stdout.txt");
+    assert_eq!(std::fs::read_to_string(stdout).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn an_agent_that_its_provider_refuses_is_an_error_and_no_failure() {
+    let limit = claude(
+        json!({"type": "result", "is_error": true, "result": "Claude AI usage limit reached|1760000000"}),
+    );
+    let throttled = agent(&[
+        json!({"type": "turn.failed", "error": {"message": "exceeded retry limit, last status: 429 Too Many Requests"}}),
+    ]);
+    let place = Workplace::with_suite(&suite(&["claude", "codex", "gemini", "opencode"], ""))
+        .with_program("claude", &limit)
+        .with_program("codex", &throttled)
+        .with_program(
+            "gemini",
+            "#!/bin/sh\necho 'Please set an API key: 401 Unauthorized' >&2\nexit 41\n",
+        )
+        // Its own words may say what they like.
+        .with_program(
+            "opencode",
+            &agent(&[
+                json!({"type": "text", "part": {"text": "The server says 429 Too Many Requests."}}),
+            ]),
+        );
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 1, "{}", ran.shown());
+    let shown: Vec<String> = place
+        .trials()
+        .iter()
+        .map(|trial| {
+            let (error, status) = (&trial["attempt"]["error"], &trial["status"]);
+            format!("{} {status} {} {}", trial["key"]["target"], error["kind"], error["message"])
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    "claude" "error" "quota" "the agent gave up: Claude AI usage limit reached|1760000000"
+    "codex" "error" "rate_limit" "the agent gave up: exceeded retry limit, last status: 429 Too Many Requests"
+    "gemini" "error" "auth" "the agent ended with code 41 and without an answer: Please set an API key: 401 Unauthorized"
+    "opencode" "failed" null null
+    "#);
+}
+
+#[test]
+fn an_agent_that_ends_without_an_answer_is_an_error() {
+    let suite = "[[target]]\nname = \"claude\"\nagent = \"claude\"\nprompt = \"x\"\n[[cases.inline]]\nid = \"a\"\n[[check]]\nkind = \"contains\"\nvalue = \"bad\"\nnegate = true\n";
+    let place = Workplace::with_suite(suite)
+        .with_program("claude", "#!/bin/sh\necho 'cannot find module' >&2\nexit 1\n");
+    // Nothing bad was said; that is no pass.
+    assert_eq!(place.run(&["run"]).code, 3);
+    let error = place.trials()[0]["attempt"]["error"].clone();
+    assert_eq!(
+        error["message"],
+        "the agent ended with code 1 and without an answer: cannot find module"
+    );
+}
+
+#[test]
+fn the_end_of_a_long_stream_is_understood() {
+    let filler = json!({"type": "user", "message": {"content": "x".repeat(1000)}}).to_string();
+    let result = json!({"type": "result", "is_error": false, "result": "fixed", "usage": {"input_tokens": 1, "output_tokens": 2}});
+    let tool = json!({"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "Bash", "input": {"command": "make"}}]}});
+    let script = format!(
+        "#!/bin/sh\ncat > /dev/null\nyes '{filler}' | head -n 2000\necho '{tool}'\necho '{result}'\n"
+    );
+    let place = Workplace::with_suite(&suite(&["claude"], "")).with_program("claude", &script);
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let attempt = &place.trials()[0]["attempt"];
+    assert_eq!(attempt["output"], "fixed");
+    assert!(attempt["dropped_bytes"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn an_agent_that_is_not_installed_is_a_problem_before_the_run() {
+    let place = Workplace::with_suite(&suite(&["claude", "cursor-agent"], ""));
+    let nothing = place.path().join("bin");
+    for command in ["check", "run"] {
+        let ran = Ran::from(place.command(&[command]).env("PATH", &nothing).output().unwrap());
+        assert_eq!(ran.code, 2, "{}", ran.shown());
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(ran.stderr, @r#"
+            error[EVAL_AGENT_UNAVAILABLE]: the agent claude is not installed: there is no `claude`
+             --> bakeoff.toml:3:9
+              |
+            3 | agent = "claude"
+              |         ^^^^^^^^
+              |
+              = help: install it, or put the folder of its program on the PATH
+            error[EVAL_AGENT_UNAVAILABLE]: the agent cursor-agent is not installed: there is no `cursor-agent` and no `agent`
+             --> bakeoff.toml:9:9
+              |
+            9 | agent = "cursor-agent"
+              |         ^^^^^^^^^^^^^^
+              |
+              = help: install it, or put the folder of its program on the PATH
+            error: 2 problems; nothing was called
+            "#);
+        }
+    }
+    assert!(!place.path().join("runs").exists());
+}
+
+#[test]
+fn more_arguments_and_the_older_name_of_cursors_agent() {
+    let result = json!({"type": "result", "is_error": false, "result": "fixed"});
+    let tool = json!({"type": "tool_call", "call_id": "1", "tool_call": {"shellToolCall": {"args": {"command": "make"}}}});
+    let place = Workplace::with_suite(
+        &suite(&["cursor-agent"], "args = [\"--x\", \"y z\"]").replace("model = \"m1\"\n", ""),
+    )
+    .with_program("agent", &agent(&[tool, result]));
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let files = &place.trials()[0]["attempt"]["files"];
+    assert_eq!(files["arguments"]["text"], "--print --output-format stream-json --force --x y z\n");
+}
