@@ -18,6 +18,8 @@ pub struct Workspace {
     folder: PathBuf,
     /// Where the program runs: the folder, or one within it.
     start: PathBuf,
+    /// The same without links, as it was before the program ran.
+    top: PathBuf,
     /// What was copied, as far as the program starts there.
     source: Option<PathBuf>,
     copied: SystemTime,
@@ -47,9 +49,10 @@ impl Workspace {
     pub fn create(folder: &Path, template: Template<'_>) -> io::Result<Workspace> {
         let within =
             |parent: &Path| template.start.map_or(parent.to_owned(), |start| parent.join(start));
-        let workspace = Workspace {
+        let mut workspace = Workspace {
             folder: folder.to_owned(),
             start: within(folder),
+            top: PathBuf::new(),
             source: template.source.map(within),
             copied: SystemTime::now(),
             is_kept: false,
@@ -65,6 +68,7 @@ impl Workspace {
             );
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }
+        workspace.top = workspace.start.canonicalize()?;
         Ok(workspace)
     }
 
@@ -73,9 +77,13 @@ impl Workspace {
         &self.start
     }
 
-    /// What is there now, below the folder where the program ran. Blocks.
+    /// What is there now, below the folder where the program ran; nothing when the program has put
+    /// something else in its place. Blocks.
     pub fn left(&self) -> Left {
-        left::look(&self.start, self.source.as_deref(), self.copied)
+        if self.start.canonicalize().ok().as_ref() != Some(&self.top) {
+            return Left::default();
+        }
+        left::look(&self.top, self.source.as_deref(), self.copied)
     }
 
     /// Moves it to a place where it stays, in place of what is there. Blocks.

@@ -104,9 +104,11 @@ fn claude_in_trouble() {
     let limit = r#"{"type":"result","subtype":"success","is_error":true,"result":"Claude AI usage limit reached|1760000000","usage":{"input_tokens":0,"output_tokens":0}}"#;
     let heard = said(CodingAgent::Claude, &[CLAUDE[1], limit]);
     assert_eq!(heard.problem.as_deref(), Some("Claude AI usage limit reached|1760000000"));
-    assert_eq!(heard.answer, None);
+    assert!(heard.answer.is_none() && !heard.met_own_limit());
     let turns = r#"{"type":"result","subtype":"error_max_turns","is_error":false,"num_turns":9}"#;
-    assert_eq!(said(CodingAgent::Claude, &[turns]).problem.as_deref(), Some("error_max_turns"));
+    let heard = said(CodingAgent::Claude, &[turns]);
+    assert_eq!(heard.problem.as_deref(), Some("error_max_turns"));
+    assert!(heard.met_own_limit());
 }
 
 #[test]

@@ -132,6 +132,19 @@ fn links_stay_links_and_lead_nowhere_else() {
 }
 
 #[test]
+fn another_folder_in_its_place_is_not_looked_at() {
+    let place = Place::new(&[("a", "a")]);
+    fs::create_dir(place.path("secrets")).unwrap();
+    fs::write(place.path("secrets/key"), "secret").unwrap();
+    let workspace = place.workspace();
+    fs::remove_dir_all(workspace.start()).unwrap();
+    symlink(place.path("secrets"), workspace.start()).unwrap();
+    assert_eq!(workspace.left(), Left::default());
+    drop(workspace);
+    assert!(!place.path("work").exists() && place.path("secrets/key").exists());
+}
+
+#[test]
 fn pipes_are_neither_copied_nor_read() {
     let place = Place::new(&[("a", "a")]);
     let make = |path: PathBuf| {

@@ -160,8 +160,27 @@ impl Trace {
             lines.extend_from_slice(part.to_string().as_bytes());
             lines.push(b'\n');
         }
+        if result.attempt.transcript.is_some() {
+            for (seq, payload) in done(&result.attempt).iter().enumerate() {
+                let line = serde_json::json!({ "seq": seq, "payload": payload });
+                lines.extend_from_slice(line.to_string().as_bytes());
+                lines.push(b'\n');
+            }
+        }
         lines
     }
+}
+
+/// What an agent did, in the form that FastSkill gave it.
+fn done(attempt: &Attempt) -> Vec<serde_json::Value> {
+    let tools = attempt.tool_uses.iter().map(|tool| {
+        serde_json::json!({"type": "tool_use", "tool_name": tool.name, "input": tool.arguments})
+    });
+    let answer =
+        serde_json::json!({"type": "message", "role": "assistant", "text": attempt.output});
+    let usage =
+        attempt.usage.map(|usage| serde_json::json!({"type": "token_usage_line", "usage": usage}));
+    tools.chain([answer]).chain(usage).collect()
 }
 
 /// An attempt that produced nothing to judge.

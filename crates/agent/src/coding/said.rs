@@ -31,6 +31,12 @@ pub struct Said {
 }
 
 impl Said {
+    /// Whether it gave up because of a limit that it was set itself, such as a number of turns: that
+    /// is how it did its work, and nobody else's fault.
+    pub fn met_own_limit(&self) -> bool {
+        self.problem.as_deref().is_some_and(|problem| problem.starts_with("error_max_"))
+    }
+
     pub(super) fn tool(&mut self, name: &str, arguments: &Value) {
         if self.tool_uses.len() == MOST_TOOLS {
             return;

@@ -32,11 +32,11 @@ pub struct Left {
     pub unlisted: u64,
 }
 
-/// Lists what lies below a folder that was copied from another one at that time.
-pub(super) fn look(folder: &Path, source: Option<&Path>, copied: SystemTime) -> Left {
+/// Lists what lies below a folder, named without links, that was copied from another one at that
+/// time.
+pub(super) fn look(top: &Path, source: Option<&Path>, copied: SystemTime) -> Left {
     let mut left = Left::default();
     let mut room = MOST_TEXT_TOGETHER;
-    let Ok(top) = folder.canonicalize() else { return left };
     // Level by level, so that what lies deep, such as installed packages, does not take the room of
     // what lies at the top.
     let mut folders = VecDeque::from([PathBuf::new()]);
@@ -51,12 +51,12 @@ pub(super) fn look(folder: &Path, source: Option<&Path>, copied: SystemTime) -> 
                 folders.push_back(name);
                 continue;
             }
-            let Some((path, metadata)) = regular(&top, &entry.path()) else { continue };
+            let Some((path, metadata)) = regular(top, &entry.path()) else { continue };
             if left.files.len() == MOST_FILES {
                 left.unlisted += 1;
                 continue;
             }
-            let before = source.and_then(|source| Some(source.join(path.strip_prefix(&top).ok()?)));
+            let before = source.and_then(|source| Some(source.join(path.strip_prefix(top).ok()?)));
             let text = if is_unchanged(&metadata, before.as_deref(), copied) {
                 None
             } else {

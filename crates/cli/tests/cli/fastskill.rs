@@ -104,8 +104,26 @@ fn a_project_runs_unchanged() {
     for name in ["plain/aggregated.json", "plain/trial-5/result.json", "plain/trial-5/stdout.txt"] {
         assert!(folder.join(name).is_file(), "{name}");
     }
+    let trace = std::fs::read_to_string(folder.join("plain/trial-1/trace.jsonl")).unwrap();
+    let trace: Vec<Value> = trace.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<&str> =
+        trace.iter().map(|line| line["payload"]["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["tool_use", "tool_use", "message", "token_usage_line"]);
+    let run: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap();
+    assert_eq!(run["suite"]["parallel"], 1);
     // The user's folder is as it was.
     assert!(!place.path().join("NOTES.md").exists() && !place.path().join("prompt.txt").exists());
+}
+
+#[test]
+fn a_run_of_a_project_can_be_judged_again() {
+    let place = project().with_program("claude", &claude());
+    assert_eq!(place.run(&["run", ".", "-a", "claude", "--quiet", "--out", "first"]).code, 0);
+    let place = changed(place, "evals/checks.toml", "path = \"NOTES.md\"", "path = \"gone.md\"");
+    let ran = place.run(&["score", "--out", "first"]);
+    assert_eq!(ran.code, 1, "{}", ran.shown());
+    assert!(ran.stdout.contains("there is no gone.md"), "{}", ran.stdout);
 }
 
 #[test]

@@ -213,7 +213,7 @@ fn gave_up(said: &Said, exit_code: Option<i32>, stderr: &str) -> Option<TrialErr
     {
         return error(kind, format!("the agent gave up: {problem}"));
     }
-    if exit_code == Some(0) || said.answer.is_some() {
+    if exit_code == Some(0) || said.answer.is_some() || said.met_own_limit() {
         return None;
     }
     let end = last_characters(stderr.trim(), SHOWN);

@@ -113,7 +113,7 @@ fn fields(
         let column = headers.iter().position(|header| header == name)?;
         record.get(column)
     };
-    for name in REQUIRED.iter().filter(|name| of(name).is_none()) {
+    if let Some(name) = REQUIRED.iter().find(|name| of(name).is_none()) {
         return Err((format!("the record has no `{name}`"), None));
     }
     let should_trigger =
