@@ -50,7 +50,7 @@ pub(crate) fn refuse_agents(
     agents: &[String],
     model: &Option<String>,
 ) -> Option<&'static str> {
-    match (suite.is_project, agents.is_empty(), model) {
+    match (suite.project.is_some(), agents.is_empty(), model) {
         (true, _, _) | (false, true, None) => None,
         (false, false, _) => Some("--agent does not go with a suite that has targets"),
         (false, true, Some(_)) => Some("--model does not go with a suite that has targets"),

@@ -2,8 +2,9 @@
 
 use crate::Error;
 use crate::runfile::{Layout, RunFile};
-use crate::suite::Artifacts;
-use bakeoff_core::{CaseList, RunId, Status, Summary, TargetName, TrialKey, TrialResult, Verdict};
+use crate::suite::{Artifacts, Suite};
+use crate::summaryfile::SummaryFile;
+use bakeoff_core::{RunId, Status, Summary, TargetName, TrialKey, TrialResult};
 use bakeoff_journal::{write_atomic, write_atomic_with};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -107,8 +108,8 @@ impl RunFolder {
     }
 
     /// Writes `summary.json`.
-    pub(crate) fn write_summary(&self, summary: &Summary) -> Result<(), Error> {
-        write_json(&self.path.join("summary.json"), &SummaryFile::new(summary))
+    pub(crate) fn write_summary(&self, summary: &Summary, suite: &Suite) -> Result<(), Error> {
+        write_json(&self.path.join("summary.json"), &SummaryFile::new(summary, suite, &self.path))
     }
 
     /// The folder of one trial.
@@ -181,48 +182,6 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
         serde_json::to_writer_pretty(&mut *writer, value)?;
         writer.write_all(b"\n")
     })?)
-}
-
-/// `summary.json`: the summary, and for a single target its fields at the top level too.
-#[derive(Serialize)]
-struct SummaryFile<'a> {
-    #[serde(flatten)]
-    summary: &'a Summary,
-    #[serde(flatten)]
-    only: Option<OnlyTarget<'a>>,
-}
-
-#[derive(Serialize)]
-struct OnlyTarget<'a> {
-    target: &'a str,
-    suite_pass: bool,
-    suite_pass_rate: f64,
-    total_cases: u64,
-    passed: u64,
-    failed: u64,
-    trials_per_case: u32,
-    pass_threshold: f64,
-    cases: &'a CaseList,
-}
-
-impl<'a> SummaryFile<'a> {
-    fn new(summary: &'a Summary) -> SummaryFile<'a> {
-        let only = match summary.targets.as_slice() {
-            [target] => Some(OnlyTarget {
-                target: target.target.as_str(),
-                suite_pass: target.verdict == Verdict::Passed,
-                suite_pass_rate: target.suite_pass_rate,
-                total_cases: target.total_cases,
-                passed: target.passed,
-                failed: target.failed,
-                trials_per_case: target.trials_per_case,
-                pass_threshold: target.pass_threshold,
-                cases: &target.cases,
-            }),
-            _ => None,
-        };
-        SummaryFile { summary, only }
-    }
 }
 
 /// A name for a path: the text itself when it is plainly safe, else what can be kept of it with a

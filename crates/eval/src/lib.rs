@@ -29,6 +29,7 @@ mod score;
 mod stopping;
 mod stored;
 mod suite;
+mod summaryfile;
 mod template;
 mod traffic;
 mod trial;
@@ -47,7 +48,7 @@ pub use runfile::{CasesRecord, ChosenRecord, Layout, RunFile, SuiteRecord};
 pub use stopping::EarlyStop;
 pub use stored::{Entries, Traced, find_run, http_log, limit_log};
 pub use suite::{
-    Artifacts, Budget, CacheScope, CheckSpec, ModelTarget, ProgramTarget, Protocol,
+    Artifacts, Budget, CacheScope, CheckSpec, ModelTarget, ProgramTarget, Project, Protocol,
     SUITE_FILE_NAME, ServiceTarget, Settings, Suite, Target, TargetKind, Wanted, schema,
     suite_models,
 };

@@ -309,7 +309,7 @@ impl Run {
         };
         let summary = aggregate.summary(&folder.id, &self.suite.name, stats);
         files.write(&folder, &summary)?;
-        folder.write_summary(&summary)?;
+        folder.write_summary(&summary, &self.suite)?;
         let exit_code = exit_code(&summary, stopper);
         Ok(Finished { folder, summary, exit_code })
     }

@@ -100,7 +100,7 @@ impl Run {
             ..RunStats::default()
         };
         let summary = aggregate.summary(&folder.id, &self.suite.name, stats);
-        folder.write_summary(&summary)?;
+        folder.write_summary(&summary, &self.suite)?;
         let exit_code = exit_code(&summary, stopper);
         Ok(Finished { folder, summary, exit_code })
     }

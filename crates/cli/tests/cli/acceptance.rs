@@ -181,6 +181,10 @@ fn criterion_9_the_summary_has_what_it_had_and_more() {
     for name in ["trials_per_case", "pass_threshold", "verdict", "targets", "schema_version"] {
         assert!(!summary[name].is_null(), "{name}");
     }
+    // Those that say nothing here are there all the same.
+    for name in ["agent", "model", "parallel", "run_dir", "checks_path", "skill_project_root"] {
+        assert!(summary.as_object().unwrap().contains_key(name), "{name}");
+    }
     let case = &summary["cases"][1];
     assert_eq!(case["id"], "two");
     assert_eq!((&case["pass_count"], &case["total_trials"]), (&3.into(), &5.into()));

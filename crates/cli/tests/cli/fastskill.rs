@@ -52,17 +52,8 @@ fn statuses(place: &Workplace) -> Vec<String> {
 #[test]
 fn a_project_runs_unchanged() {
     let place = project().with_program("claude", &claude());
-    let ran = place.run(&[
-        "run",
-        "skill-project.toml",
-        "--agent",
-        "claude",
-        "--trials",
-        "5",
-        "--ci",
-        "--threshold",
-        "0.8",
-    ]);
+    let ran =
+        place.run(&["run", "skill-project.toml", "--trials", "5", "--ci", "--threshold", "0.8"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert_eq!(
         statuses(&place),
@@ -177,8 +168,12 @@ fn patterns_are_no_templates() {
 
 #[test]
 fn a_project_can_be_checked_with_and_without_an_agent() {
-    let place = project().with_program("claude", &claude());
-    insta::assert_snapshot!(place.run(&["check", "skill-project.toml"]).shown(), @r#"
+    let place = project();
+    let alone = |place: &Workplace, words: &[&str]| {
+        // Whatever is installed on this machine.
+        Ran::from(place.command(words).env("PATH", place.path().join("bin")).output().unwrap())
+    };
+    insta::assert_snapshot!(alone(&place, &["check", "skill-project.toml"]).shown(), @r#"
     exit 0
     --- stdout
     release-notes: nothing is wrong with skill-project.toml
@@ -186,6 +181,15 @@ fn a_project_can_be_checked_with_and_without_an_agent() {
     estimated cost: $0.00
     --- stderr
     "#);
+    // The only one that is installed is the one that is meant.
+    let place = place.with_program("claude", &claude());
+    let checked = alone(&place, &["check", "skill-project.toml"]);
+    assert!(checked.stdout.contains("5 cases × 1 target"), "{}", checked.shown());
+    let place = place.with_program("codex", &claude());
+    let several = alone(&place, &["run", "skill-project.toml"]);
+    assert_eq!(several.code, 2, "{}", several.shown());
+    assert!(several.stderr.contains("several agents are installed"), "{}", several.stderr);
+    assert!(several.stderr.contains("one of claude, codex"), "{}", several.stderr);
     let checked = place.run(&["validate", "--agent", "claude", "--model", "opus"]);
     insta::assert_snapshot!(checked.shown(), @r#"
     exit 0
@@ -372,7 +376,7 @@ fn agents_that_are_not_there() {
     assert!(ran.stderr.contains("there is no agent `cloude`"), "{}", ran.stderr);
     assert!(ran.stderr.contains("did you mean `claude`?"), "{}", ran.stderr);
     let ran = run(&place, &[]);
-    assert!(ran.code == 2 && ran.stderr.contains("no agent is chosen"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("no agent is installed"), "{}", ran.shown());
     // Not everything that is missing is an error, but something must be left.
     let place = changed(place, "skill-project.toml", "agent = true", "agent = false");
     let ran = run(&place, &["--agent", "claude"]);

@@ -52,6 +52,7 @@ fn aggregates(place: &Workplace) -> String {
     let fields = summary.as_object_mut().unwrap();
     fields.remove("stats");
     fields.remove("run_id");
+    fields.remove("run_dir");
     summary.to_string()
 }
 

@@ -86,8 +86,8 @@ pub struct Suite {
     pub digest: String,
     /// What people should know before it is run: codes and messages.
     pub warnings: Vec<(&'static str, String)>,
-    /// It is a FastSkill project: its targets are agents on the command line.
-    pub is_project: bool,
+    /// The FastSkill project that it is, if it is one.
+    pub project: Option<Project>,
 }
 
 /// What is wanted of a suite.
@@ -99,6 +99,15 @@ pub struct Wanted<'a> {
     pub model: Option<&'a str>,
     /// It is to be run, and so needs a target.
     pub must_run: bool,
+}
+
+/// Where the files of a FastSkill project are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// Its folder.
+    pub root: PathBuf,
+    /// Its checks, if it has any.
+    pub checks: Option<PathBuf>,
 }
 
 /// Settings of a suite.
@@ -382,7 +391,7 @@ impl Refining<'_> {
             parts: parts::digests(root, self.folder()),
             digest,
             warnings: Vec::new(),
-            is_project: false,
+            project: None,
         })
     }
 

@@ -153,7 +153,10 @@ impl Project<'_, '_> {
             simulated: BTreeMap::new(),
             digest,
             warnings,
-            is_project: true,
+            project: Some(super::Project {
+                root: folder.to_owned(),
+                checks: self.eval.text("checks").map(|file| folder.join(file.value)),
+            }),
         })
     }
 
@@ -207,8 +210,14 @@ impl Project<'_, '_> {
         }
     }
 
-    /// The agents on the command line, each once.
+    /// The agents on the command line, each once; without any, the one that is installed.
     fn agents(&self) -> Vec<String> {
+        if self.wanted.targets.is_empty() {
+            return match self.installed().as_slice() {
+                [only] => vec![(*only).to_owned()],
+                _ => Vec::new(),
+            };
+        }
         let mut agents: Vec<String> = Vec::new();
         for name in self.wanted.targets {
             if !agents.contains(name) {
@@ -216,6 +225,14 @@ impl Project<'_, '_> {
             }
         }
         agents
+    }
+
+    /// The agents that could be chosen.
+    fn installed(&self) -> Vec<&'static str> {
+        let is_there = |agent: &CodingAgent| {
+            programs::agent_target(*agent, self.wanted.model, &[], self.environment).is_some()
+        };
+        CodingAgent::ALL.into_iter().filter(is_there).map(CodingAgent::name).collect()
     }
 
     fn targets(
@@ -253,9 +270,14 @@ impl Project<'_, '_> {
                 warnings.push((UNAVAILABLE, format!("{message}; it is left out")));
             }
         }
-        if self.wanted.targets.is_empty() && self.wanted.must_run {
-            let problem = problems.at(self.eval.span.clone(), "no agent is chosen");
-            let names: Vec<&str> = known().collect();
+        if self.wanted.targets.is_empty() && targets.is_empty() && self.wanted.must_run {
+            let installed = self.installed();
+            let (message, names) = match installed.len() {
+                0 => ("no agent is installed", known().collect()),
+                _ => ("several agents are installed, and none is chosen", installed),
+            };
+            let problem = problems.at(self.eval.span.clone(), message);
+            problem.code = Some(UNAVAILABLE);
             problem.hint = Some(format!("`--agent NAME`, with one of {}", names.join(", ")));
         }
         Some(targets)
