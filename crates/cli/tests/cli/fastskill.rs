@@ -52,8 +52,12 @@ fn statuses(place: &Workplace) -> Vec<String> {
 #[test]
 fn a_project_runs_unchanged() {
     let place = project().with_program("claude", &claude());
+    let words = ["run", "skill-project.toml", "--trials", "5", "--ci", "--threshold", "0.8"];
+    let mut command = place.command(&words);
+    // No other agent than that one is installed.
+    let folders = [&place.path().join("bin"), std::path::Path::new("/usr/bin"), "/bin".as_ref()];
     let ran =
-        place.run(&["run", "skill-project.toml", "--trials", "5", "--ci", "--threshold", "0.8"]);
+        Ran::from(command.env("PATH", std::env::join_paths(folders).unwrap()).output().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert_eq!(
         statuses(&place),
