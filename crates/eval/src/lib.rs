@@ -26,13 +26,16 @@ mod resume;
 mod run;
 mod runfile;
 mod score;
+mod shared;
 mod stopping;
 mod stored;
 mod suite;
 mod summaryfile;
+mod tally;
 mod template;
 mod traffic;
 mod trial;
+mod warnings;
 
 pub use aggregate::{Aggregate, Measure};
 pub use case::{Case, CaseSource, Survey};

@@ -6,42 +6,32 @@ use crate::attempt;
 use crate::casefile::CaseFiles;
 use crate::choice::{Chosen, Filter, choose};
 use crate::dispatch::Dispatcher;
-use crate::estimate::estimate;
 use crate::folder::RunFolder;
-use crate::lane::{Ended, LaneRules};
-use crate::limited::{different_limits, limited, limited_judges};
+use crate::lane::LaneRules;
+use crate::limited::{limited, limited_judges};
 use crate::problem::suggest;
 use crate::record::Record;
 use crate::resume;
 use crate::runfile::RunFile;
-use crate::suite::{Budget, CacheScope, MOST_TRIALS, Suite, TargetKind};
+use crate::suite::{Budget, MOST_TRIALS, Suite};
 use crate::traffic::{LiveHttp, Traffic};
-use crate::trial::Trials;
+use crate::warnings::{given_up, needs_prices};
 use bakeoff_core::{
-    Event, ExitCode, NanoDollars, Redactor, RunPlan, RunStats, SCHEMA_VERSION, Summary, TargetName,
-    TrialKey, Usage, Verdict,
+    Event, ExitCode, RunPlan, RunStats, SCHEMA_VERSION, Summary, TargetName, TrialKey, Verdict,
 };
 use bakeoff_journal::Journal;
-use bakeoff_llm::{Cache, Client, ClientConfig, Memory, PROVIDERS, Transport};
-use bakeoff_pace::{LimitOverrides, Pools, RetryPolicy, RunTag};
+use bakeoff_llm::Transport;
+use bakeoff_pace::{LimitOverrides, Pools};
 use bakeoff_stats::Threshold;
 use jiff::Timestamp;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
-use tokio::sync::mpsc;
+use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-/// Runs of this process so far: those that share a pool take turns.
-static RUNS: AtomicU64 = AtomicU64::new(0);
-
 /// How often pools are looked at.
 const WATCH: Duration = Duration::from_secs(1);
-
-/// Events of trials that may wait to be written or shown.
-const EVENTS_WAITING: usize = 256;
 
 /// What the command line adds to a suite.
 #[derive(Debug, Default)]
@@ -93,8 +83,8 @@ pub struct RunConfig {
 /// Stops a run, gently or at once.
 #[derive(Debug, Clone, Default)]
 pub struct Stopper {
-    stop: CancellationToken,
-    abort: CancellationToken,
+    pub(crate) stop: CancellationToken,
+    pub(crate) abort: CancellationToken,
 }
 
 impl Stopper {
@@ -314,30 +304,6 @@ impl Run {
         Ok(Finished { folder, summary, exit_code })
     }
 
-    /// What all trials share, what they tell, and why there is no cache although there should be.
-    pub(crate) fn trials(
-        &self,
-        folder: &RunFolder,
-        traffic: &Traffic,
-        stopper: &Stopper,
-    ) -> (Arc<Trials>, mpsc::Receiver<Event>, Option<String>) {
-        let (client, redactor, cache_problem) = self.client(folder, traffic);
-        let (events, told) = mpsc::channel(EVENTS_WAITING);
-        let trials = Trials {
-            suite: Arc::clone(&self.suite),
-            run: RunTag(RUNS.fetch_add(1, Ordering::Relaxed)),
-            client,
-            redactor,
-            folder: folder.clone(),
-            stop: stopper.stop.clone(),
-            abort: stopper.abort.clone(),
-            keep: self.config.keep,
-            workers: attempt::workers(&self.suite, folder),
-            events,
-        };
-        (Arc::new(trials), told, cache_problem)
-    }
-
     /// Makes the run's folder, or takes up an earlier one.
     fn open(&self) -> Result<Opened, Error> {
         let mut aggregate = Aggregate::new(self.measure.clone());
@@ -390,110 +356,6 @@ impl Run {
             max_error_rate: settings.max_error_rate,
         }
     }
-
-    /// What people should know before the first call.
-    fn warnings(&self, cache_problem: Option<String>, done: u64) -> Vec<Event> {
-        let warning =
-            |code: &str, message: String| Event::Warning { code: code.to_owned(), message };
-        let mut warnings: Vec<Event> =
-            cache_problem.into_iter().map(|why| warning("CACHE_UNAVAILABLE", why)).collect();
-        let known = self.suite.warnings.iter();
-        warnings.extend(known.map(|(code, message)| warning(code, message.clone())));
-        let differ = different_limits(&self.suite.targets);
-        warnings.extend(differ.into_iter().map(|what| warning("PACE_LIMITS_DIFFER", what)));
-        let total = self.plan().total.saturating_sub(done);
-        if total >= self.suite.settings.cost_warning {
-            let whole = estimate(&self.suite);
-            // The estimate is for the whole suite, and some of it may not be wanted.
-            let share = total as f64 / whole.total_trials().max(1) as f64;
-            let cost = NanoDollars((whole.total_cost().0 as f64 * share).round() as i64);
-            let unpriced = whole.targets.iter().filter(|target| target.cost.is_none()).count();
-            let money = match unpriced {
-                0 => format!("about {cost}"),
-                all if all == whole.targets.len() => "what they cost is not known".to_owned(),
-                _ => format!("about {cost}, and more for targets without a price"),
-            };
-            warnings.push(warning("EVAL_COST_WARNING", format!("{total} trials: {money}")));
-        }
-        warnings
-    }
-
-    /// Says which budget is used up.
-    fn used_up(&self, (cost, tokens): (NanoDollars, u64), time: Duration) -> Option<Event> {
-        let Budget { cost: most_cost, tokens: most_tokens, time: most_time } =
-            self.suite.settings.budget;
-        let what = if most_cost.is_some_and(|most| cost >= most) {
-            format!("{cost} of {} are spent", most_cost.unwrap_or_default())
-        } else if most_tokens.is_some_and(|most| tokens >= most) {
-            format!("{tokens} of {} tokens are used", most_tokens.unwrap_or_default())
-        } else if most_time.is_some_and(|most| time >= most) {
-            format!("{} s have passed", most_time.unwrap_or_default().as_secs_f64())
-        } else {
-            return None;
-        };
-        let message = format!("no new trial was started: {what}");
-        Some(Event::Warning { code: "EVAL_BUDGET_USED_UP".to_owned(), message })
-    }
-
-    /// The client, and why it has no cache although it should.
-    fn client(&self, folder: &RunFolder, traffic: &Traffic) -> (Client, Redactor, Option<String>) {
-        let mut redactor = Redactor::default();
-        for target in &self.suite.targets {
-            match &target.kind {
-                TargetKind::Model(model) => model.model.add_secrets(&mut redactor),
-                TargetKind::Service(service) => service.service.add_secrets(&mut redactor),
-                TargetKind::Program(_) => {}
-            }
-        }
-        for judge in self.suite.judges.values() {
-            judge.add_secrets(&mut redactor);
-        }
-        // Programs see the whole environment and may print it.
-        for provider in PROVIDERS {
-            if let Ok(key) = std::env::var(provider.key_variable) {
-                redactor.add(&key);
-            }
-        }
-        let scope = match self.suite.settings.cache {
-            CacheScope::Run => Some(folder.id.as_str()),
-            CacheScope::Shared => Some("shared"),
-            CacheScope::None => None,
-        };
-        let opened =
-            self.config.cache.as_ref().zip(scope).map(|(path, scope)| Cache::open(path, scope));
-        let (cache, problem) = match opened {
-            Some(Ok(cache)) => (Some(cache), None),
-            Some(Err(error)) => (None, Some(format!("answers are not cached: {error}"))),
-            None => (None, None),
-        };
-        let client = Client::new(ClientConfig {
-            transport: self.config.transport.clone(),
-            simulator: bakeoff_sim::Config {
-                seed: self.config.seed,
-                models: self.suite.simulated.clone(),
-                ..bakeoff_sim::Config::default()
-            },
-            cache,
-            retry: RetryPolicy { timeout: self.suite.settings.timeout, ..RetryPolicy::default() },
-            redactor: redactor.clone(),
-            on_http: Some(traffic.observer(self.config.on_http.clone())),
-            pools: self.config.pools.clone(),
-            memory: self
-                .config
-                .memory
-                .as_ref()
-                .map_or_else(Memory::default, |path| Memory::read(path, SystemTime::now())),
-        });
-        (client, redactor, problem)
-    }
-
-    /// Keeps what was learned for the next run; a warning when that cannot be.
-    fn remember(&self, client: &Client) -> Option<Event> {
-        let path = self.config.memory.as_ref()?;
-        let error = Memory::save(path, &client.learned(), SystemTime::now()).err()?;
-        let code = "MEMORY_UNAVAILABLE".to_owned();
-        Some(Event::Warning { code, message: error.to_string() })
-    }
 }
 
 /// What the shell is told.
@@ -506,39 +368,4 @@ pub(crate) fn exit_code(summary: &Summary, stopper: &Stopper) -> ExitCode {
         Verdict::Failed => ExitCode::Failed,
         Verdict::Inconclusive => ExitCode::Inconclusive,
     }
-}
-
-/// A budget of money cannot be kept where prices are not known.
-fn needs_prices(suite: &Suite) -> Result<(), Error> {
-    let call = Usage { input: 1, output: 1, ..Usage::default() };
-    let unpriced = suite.targets.iter().find_map(|target| match &target.kind {
-        TargetKind::Model(model) if model.model.cost(&call).is_none() => Some(model.label.clone()),
-        _ => None,
-    });
-    let judge = suite.judges.iter().find(|(_, judge)| judge.cost(&call).is_none());
-    match unpriced.or(judge.map(|(name, _)| name.clone())) {
-        None => Ok(()),
-        Some(model) => Err(Error::Usage {
-            code: None,
-            message: format!("the price of `{model}` is not known, so no budget of money can be kept"),
-            hint: Some(
-                "give its table under [models] `prices = { input = …, output = … }` in dollars per million tokens"
-                    .to_owned(),
-            ),
-        }),
-    }
-}
-
-/// Says which targets were given up.
-fn given_up(dispatcher: &Dispatcher) -> Vec<Event> {
-    dispatcher
-        .ended_early()
-        .filter(|(_, why)| *why == Ended::GivenUp)
-        .map(|(target, _)| Event::Warning {
-            code: "EVAL_TOO_MANY_ERRORS".to_owned(),
-            message: format!(
-                "`{target}` was given up: too many of its trials errored (`max_error_rate`)"
-            ),
-        })
-        .collect()
 }

@@ -10,6 +10,7 @@ mod parts;
 mod programs;
 mod schema;
 mod service;
+mod settings;
 mod spec;
 mod targets;
 pub(crate) mod tree;
@@ -23,33 +24,25 @@ pub(crate) use programs::PROMPT;
 pub use programs::{ProgramTarget, Protocol};
 pub use schema::schema;
 pub use service::ServiceTarget;
+use settings::settings;
+pub use settings::{Artifacts, Budget, CacheScope, Settings};
 pub(crate) use spec::MOST_TRIALS;
 pub use targets::{ModelTarget, Target, TargetKind};
 pub(crate) use workspaces::Origin;
 
 use crate::case::{Case, CaseSource, Row, Survey};
 use crate::problem::{Place, Problem, Problems, suggest};
-use crate::stopping::EarlyStop;
 use crate::template::Template;
 use bakeoff_agent::Workers;
-use bakeoff_core::NanoDollars;
 use bakeoff_llm::{Environment, Model, ModelConfig};
 use bakeoff_sim::Persona;
-use bakeoff_stats::Threshold;
 use checks::CheckReader;
 use coverage::Coverage;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use toml::de::DeTable;
 use tree::Node;
-
-/// The risk of an early stop when the suite says none.
-const ALPHA: f64 = 0.05;
-
-/// So many trials are worth a warning when the suite names no number.
-const COST_WARNING: u64 = 100;
 
 /// The file's usual name.
 pub const SUITE_FILE_NAME: &str = "bakeoff.toml";
@@ -108,68 +101,6 @@ pub struct Project {
     pub root: PathBuf,
     /// Its checks, if it has any.
     pub checks: Option<PathBuf>,
-}
-
-/// Settings of a suite.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
-    /// Attempts of each target at each case.
-    pub trials: u32,
-    /// Share of a case's trials that must pass.
-    pub threshold: Threshold,
-    /// Most trials at once.
-    pub parallel: Option<u32>,
-    /// How long a program or a model call may take.
-    pub timeout: Duration,
-    /// When a case is stopped before its last trial.
-    pub early_stop: EarlyStop,
-    /// The risk that an early stop gives the run another verdict than all trials would.
-    pub alpha: f64,
-    /// Trials of a case that may be under way although an earlier one may make them needless.
-    pub lookahead: u32,
-    /// A target is given up when a larger share of its trials errors.
-    pub max_error_rate: f64,
-    /// What may be spent.
-    pub budget: Budget,
-    /// Warn when there are so many trials.
-    pub cost_warning: u64,
-    /// Which trials get a folder of files.
-    pub artifacts: Artifacts,
-    /// Whose answers are used again.
-    pub cache: CacheScope,
-}
-
-/// What a run may spend. Nothing new starts once any of it is used up.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Budget {
-    /// Money.
-    pub cost: Option<NanoDollars>,
-    /// Tokens, of prompts and answers together.
-    pub tokens: Option<u64>,
-    /// Time.
-    pub time: Option<Duration>,
-}
-
-/// Which trials get a folder of files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Artifacts {
-    /// Every trial.
-    All,
-    /// Those that did not pass.
-    Failures,
-    /// None.
-    None,
-}
-
-/// Whose answers are used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CacheScope {
-    /// This run's.
-    Run,
-    /// Every run's.
-    Shared,
-    /// Nobody's.
-    None,
 }
 
 impl Suite {
@@ -494,65 +425,6 @@ fn folder_name(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let name = absolute.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     name.unwrap_or("suite").to_owned()
-}
-
-fn settings(node: Option<&Node<'_, '_>>, problems: &mut Problems<'_>) -> Settings {
-    let number =
-        |name| node.and_then(|node| node.integer(name)).and_then(|n| u32::try_from(n).ok());
-    let word = |name| node.and_then(|node| node.text(name)).map(|text| text.value);
-    let threshold = node.and_then(|node| node.decimal("threshold")).map(|decimal| {
-        decimal.value.parse().unwrap_or_else(|_| {
-            let out_of_range =
-                decimal.value.parse::<f64>().is_ok_and(|n| !(0.0..=1.0).contains(&n));
-            // What is out of range has been reported already.
-            if !out_of_range {
-                let problem =
-                    problems.at(decimal.span, "`threshold` must be a plain decimal from 0 to 1");
-                problem.code = Some("EVAL_INVALID_THRESHOLD");
-            }
-            Threshold::ALL
-        })
-    });
-    let seconds = node.and_then(|node| node.number("timeout_seconds")).unwrap_or(600.0);
-    Settings {
-        trials: number("trials").unwrap_or(1),
-        threshold: threshold.unwrap_or(Threshold::ALL),
-        parallel: number("parallel"),
-        timeout: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
-        early_stop: match word("early_stop") {
-            Some("decided") => EarlyStop::Decided,
-            Some("confident") => EarlyStop::Confident,
-            _ => EarlyStop::Off,
-        },
-        alpha: node.and_then(|node| node.number("alpha")).unwrap_or(ALPHA),
-        lookahead: number("lookahead").unwrap_or(1),
-        max_error_rate: node.and_then(|node| node.number("max_error_rate")).unwrap_or(0.1),
-        budget: Budget {
-            cost: node
-                .and_then(|node| node.number("max_cost_usd"))
-                .map(|dollars| NanoDollars((dollars * 1e9).round() as i64)),
-            tokens: node
-                .and_then(|node| node.integer("max_tokens"))
-                .and_then(|tokens| u64::try_from(tokens).ok()),
-            time: node
-                .and_then(|node| node.number("deadline"))
-                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-        },
-        cost_warning: node
-            .and_then(|node| node.integer("cost_warning"))
-            .and_then(|trials| u64::try_from(trials).ok())
-            .unwrap_or(COST_WARNING),
-        artifacts: match word("artifacts") {
-            Some("failures") => Artifacts::Failures,
-            Some("none") => Artifacts::None,
-            _ => Artifacts::All,
-        },
-        cache: match word("cache") {
-            Some("shared") => CacheScope::Shared,
-            Some("none") => CacheScope::None,
-            _ => CacheScope::Run,
-        },
-    }
 }
 
 /// A template and the place of its text, to be checked against the cases.

@@ -1,0 +1,302 @@
+//! From the numbers of all trials of a target to what is said of it.
+
+use crate::aggregate::{Measure, Numbers};
+use crate::stopping::{CaseRule, CaseState, Counts, Mark, TargetRule};
+use bakeoff_core::{
+    CaseCounts, CaseList, ErrorKind, Interval, NanoDollars, PassK, RunStats, Score, Status,
+    TargetName, TargetSummary, TrueRate, Usage, Verdict,
+};
+use bakeoff_stats::{
+    CaseRate, Decision, RateEvidence, Threshold, confidence_sequence, flake_rate, mean_pass_rate,
+    mean_score, pass_at_k, pass_hat_k, quantile_rank, wilson,
+};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+/// Numbers of trials for which pass@k and pass^k are shown, beside all of them.
+const SHOWN_K: [u32; 4] = [2, 3, 5, 10];
+
+/// The level of every interval and of what is said about true rates.
+const ALPHA: f64 = 0.05;
+
+/// All trials of one target.
+pub(crate) struct Sheet<'a> {
+    pub(crate) measure: &'a Measure,
+    pub(crate) trials: &'a [Numbers],
+    pub(crate) case_rule: &'a CaseRule,
+}
+
+impl Sheet<'_> {
+    pub(crate) fn summary(
+        &self,
+        number: usize,
+        target_rule: &TargetRule,
+        stats: &mut RunStats,
+    ) -> TargetSummary {
+        let (name, gate) = &self.measure.targets[number];
+        let per_case = self.measure.trials.max(1) as usize;
+        let states: Vec<CaseState> = self.trials.chunks(per_case).map(|c| self.state(c)).collect();
+        let read = target_rule.read(&states);
+        let needless: HashSet<u32> = read.needless.iter().copied().collect();
+        let mut tally = Tally::default();
+        for (number, (case, state)) in (0..).zip(self.trials.chunks(per_case).zip(&states)) {
+            let counting = match state.over {
+                _ if needless.contains(&number) => 0,
+                Some(first) => first.total() as usize,
+                None => case.len(),
+            };
+            tally.case(case, counting, *state, self.measure.threshold);
+        }
+        let verdict = match read.decision {
+            Decision::Passed => Verdict::Passed,
+            Decision::Failed => Verdict::Failed,
+            Decision::Open => Verdict::Inconclusive,
+        };
+        tally.clock(name, stats, per_case);
+        let errors_by_kind = std::mem::take(&mut tally.errors_by_kind);
+        let total_cases = tally.cases.len() as u64;
+        let with = |status| tally.cases.iter().filter(|case| case.status == status).count() as u64;
+        let sum = |part: fn(&CaseCounts) -> u32| {
+            tally.cases.iter().map(|case| u64::from(part(case))).sum::<u64>()
+        };
+        let (passed, failed) = (with(Some(Status::Passed)), with(Some(Status::Failed)));
+        let stopped_early = tally.cases.iter().filter(|case| case.stopped_early).count() as u64;
+        let estimate = mean_pass_rate(tally.cases.iter().map(rate));
+        let total_trials = total_cases * u64::from(self.measure.trials);
+        let made = sum(|case| case.counted() + case.errors);
+        let skipped = total_trials.saturating_sub(made);
+        TargetSummary {
+            target: name.clone(),
+            gate: *gate,
+            verdict,
+            suite_pass: verdict == Verdict::Passed,
+            suite_pass_rate: passed as f64 / total_cases.max(1) as f64,
+            total_cases,
+            passed,
+            failed,
+            inconclusive: with(None) - needless.len() as u64,
+            trials_per_case: self.measure.trials,
+            pass_threshold: self.measure.threshold.as_f64(),
+            total_trials,
+            pass_count: sum(|case| case.passed),
+            counted: sum(CaseCounts::counted),
+            errors: sum(|case| case.errors),
+            errors_by_kind,
+            skipped,
+            saved: tally.saved,
+            stopped_early,
+            flaky: tally.cases.iter().filter(|case| case.passed > 0 && case.failed > 0).count()
+                as u64,
+            mean_pass_rate: estimate.map(|estimate| estimate.mean),
+            interval: estimate.map(|estimate| interval(estimate.interval)),
+            score: tally.score(),
+            pass_k: if stopped_early == 0 { tally.pass_k(self.measure.trials) } else { Vec::new() },
+            usage: tally.usage,
+            cost_nanodollars: tally.cost,
+            judge_cost_nanodollars: tally.judge_cost,
+            unpriced: tally.unpriced,
+            cases: CaseList::new(
+                Arc::clone(&self.measure.cases),
+                tally.cases,
+                self.measure.trials,
+                tally.statuses,
+            ),
+        }
+    }
+}
+
+impl Sheet<'_> {
+    fn state(&self, trials: &[Numbers]) -> CaseState {
+        let marks: Vec<Mark> = trials.iter().map(|trial| trial.mark).collect();
+        self.case_rule.read(&marks)
+    }
+}
+
+/// Sums over the trials of one target that count.
+#[derive(Default)]
+struct Tally {
+    cases: Vec<CaseCounts>,
+    statuses: Vec<Status>,
+    errors_by_kind: BTreeMap<String, u64>,
+    usage: Usage,
+    cost: NanoDollars,
+    judge_cost: NanoDollars,
+    unpriced: u64,
+    saved: u64,
+    latencies_ms: Vec<u32>,
+    case_latency_ms: Vec<Option<[u32; 2]>>,
+    retries: u64,
+    cached: u64,
+    surplus: u64,
+    surplus_cost: NanoDollars,
+}
+
+impl Tally {
+    /// The first so many trials of a case count.
+    fn case(&mut self, trials: &[Numbers], counting: usize, state: CaseState, bar: Threshold) {
+        let mut counts = Counts::default();
+        let mut case = CaseCounts {
+            status: match state.decision {
+                Decision::Passed if counting > 0 => Some(Status::Passed),
+                Decision::Failed if counting > 0 => Some(Status::Failed),
+                _ => None,
+            },
+            stopped_early: counting > 0 && counting < trials.len(),
+            ..CaseCounts::default()
+        };
+        let mut latencies = Vec::new();
+        for (number, trial) in trials.iter().enumerate() {
+            let counts_here = number < counting && trial.mark != Mark::Missing;
+            self.statuses.push(match trial.mark {
+                Mark::Passed if counts_here => Status::Passed,
+                Mark::Failed if counts_here => Status::Failed,
+                Mark::Error if counts_here => Status::Error,
+                _ => Status::Skipped,
+            });
+            if counts_here {
+                counts.add(trial.mark);
+                self.add(trial, &mut case);
+                latencies.extend(trial.latency_ms);
+            } else if trial.mark != Mark::Missing {
+                self.surplus += 1;
+                self.surplus_cost += trial.cost.unwrap_or_default();
+                self.surplus_cost += trial.judge_cost;
+            }
+        }
+        self.saved += (trials.len() - counting) as u64;
+        (case.passed, case.failed, case.errors) = (counts.passed, counts.failed, counts.errors);
+        latencies.sort_unstable();
+        let at = |share| quantile(&latencies, share);
+        self.case_latency_ms.push(at(0.5).zip(at(0.95)).map(|(median, p95)| [median, p95]));
+        self.latencies_ms.append(&mut latencies);
+        self.judge(&mut case, bar);
+        self.cases.push(case);
+    }
+
+    fn add(&mut self, trial: &Numbers, case: &mut CaseCounts) {
+        case.score_millionths += u64::from(trial.score_millionths.unwrap_or_default());
+        if let Some(usage) = trial.usage {
+            case.has_usage = true;
+            case.input_tokens = case.input_tokens.saturating_add(usage.prompt());
+            case.output_tokens = case.output_tokens.saturating_add(usage.output);
+            self.usage += usage;
+        }
+        match trial.cost {
+            Some(cost) => {
+                case.cost += cost;
+                self.cost += cost;
+            }
+            None if trial.usage.is_some() => self.unpriced += 1,
+            None => {}
+        }
+        self.judge_cost += trial.judge_cost;
+        if let Some(commands) = trial.commands {
+            *case.commands.get_or_insert_default() += u64::from(commands);
+        }
+        if let Some(kind) = trial.error {
+            *self.errors_by_kind.entry(word(kind)).or_default() += 1;
+        }
+        self.retries += u64::from(trial.retries);
+        self.cached += u64::from(trial.is_cached);
+    }
+
+    /// What can be said of a case's true pass rate.
+    fn judge(&mut self, case: &mut CaseCounts, threshold: Threshold) {
+        let (passed, failed) = (u64::from(case.passed), u64::from(case.failed));
+        let counted = passed + failed;
+        if counted == 0 {
+            return;
+        }
+        let found = if case.stopped_early {
+            confidence_sequence(passed, failed, ALPHA)
+        } else {
+            wilson(passed, counted)
+        };
+        case.interval = Some(interval(found));
+        case.flake_rate = flake_rate(rate(case));
+        let evidence = RateEvidence::new(passed, failed, threshold.as_f64());
+        case.true_rate = match evidence.true_rate(ALPHA) {
+            bakeoff_stats::TrueRate::Above => TrueRate::Above,
+            bakeoff_stats::TrueRate::Below => TrueRate::Below,
+            bakeoff_stats::TrueRate::Unresolved => TrueRate::Unresolved,
+        };
+    }
+
+    /// Mean score over the cases.
+    fn score(&self) -> Option<Score> {
+        let judged = self.cases.iter().filter(|case| case.counted() > 0);
+        let scores: Vec<f64> = judged
+            .map(|case| case.score_millionths as f64 / 1e6 / f64::from(case.counted()))
+            .collect();
+        over_cases(&scores)
+    }
+
+    /// Chances of several trials together, over the cases that have as many.
+    fn pass_k(&self, trials: u32) -> Vec<PassK> {
+        let shown: BTreeSet<u32> = SHOWN_K.into_iter().chain([trials]).collect();
+        let mean = |k: u32, chance: fn(u64, u64, u64) -> Option<bakeoff_stats::Chance>| {
+            let of =
+                |case: &CaseCounts| chance(case.passed.into(), case.counted().into(), k.into());
+            let values: Vec<f64> =
+                self.cases.iter().filter_map(of).map(|chance| chance.value).collect();
+            over_cases(&values).map(|score| not_too_sure(score, values.len() as u64))
+        };
+        shown
+            .into_iter()
+            .filter(|k| (2..=trials).contains(k))
+            .filter_map(|k| Some(PassK { k, any: mean(k, pass_at_k)?, all: mean(k, pass_hat_k)? }))
+            .collect()
+    }
+
+    /// Moves what depends on the clock to where it belongs.
+    fn clock(&mut self, name: &TargetName, stats: &mut RunStats, per_case: usize) {
+        self.latencies_ms.sort_unstable();
+        let at = |share| quantile(&self.latencies_ms, share);
+        if let (Some(median), Some(p95)) = (at(0.5), at(0.95)) {
+            stats.latency_p50_ms.insert(name.clone(), median.into());
+            stats.latency_p95_ms.insert(name.clone(), p95.into());
+        }
+        if per_case > 1 {
+            let by_case = std::mem::take(&mut self.case_latency_ms);
+            stats.case_latency_ms.insert(name.clone(), by_case);
+        }
+        stats.retries += self.retries;
+        stats.cached += self.cached;
+        stats.surplus += self.surplus;
+        stats.surplus_cost_nanodollars += self.surplus_cost;
+    }
+}
+
+fn rate(case: &CaseCounts) -> CaseRate {
+    CaseRate { passed: case.passed.into(), counted: case.counted().into() }
+}
+
+fn quantile(ascending: &[u32], share: f64) -> Option<u32> {
+    let rank = quantile_rank(ascending.len() as u64, share);
+    ascending.get(usize::try_from(rank).ok()?.checked_sub(1)?).copied()
+}
+
+fn over_cases(values: &[f64]) -> Option<Score> {
+    let estimate = mean_score(values)?;
+    Some(Score { mean: estimate.mean, interval: interval(estimate.interval) })
+}
+
+/// When no case differs from another, their spread says nothing about cases that are not there;
+/// Wilson's interval does.
+fn not_too_sure(score: Score, cases: u64) -> Score {
+    let passed = if score.mean <= 0.0 { 0 } else { cases };
+    if score.mean > 0.0 && score.mean < 1.0 {
+        return score;
+    }
+    Score { interval: interval(wilson(passed, cases)), ..score }
+}
+
+fn interval(found: bakeoff_stats::Interval) -> Interval {
+    Interval { low: found.low, high: found.high }
+}
+
+/// A kind of error as it is written in files.
+pub(crate) fn word(kind: ErrorKind) -> String {
+    let kind = serde_json::to_value(kind).ok();
+    kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or("other").to_owned()
+}
