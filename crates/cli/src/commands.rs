@@ -14,8 +14,9 @@ pub(crate) mod score;
 pub(crate) mod sim;
 pub(crate) mod trace;
 
-use crate::printer::Printer;
+use crate::printer::{Printer, chain};
 use bakeoff_core::ExitCode;
+use bakeoff_eval::Error;
 use std::future::Future;
 
 /// Runs asynchronous work to its end.
@@ -26,6 +27,25 @@ fn block_on<T>(printer: &Printer, work: impl Future<Output = T>) -> Result<T, Ex
         Err(error) => {
             printer.error(format!("cannot start: {error}"), None);
             Err(ExitCode::Internal)
+        }
+    }
+}
+
+/// Says what went wrong with a run; gives the exit code.
+fn failed(error: &Error, printer: &Printer) -> ExitCode {
+    match error {
+        Error::Usage { code, message, hint } => {
+            let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
+            printer.error(format!("{message}{code}"), hint.as_deref());
+            ExitCode::Usage
+        }
+        error @ Error::Create { .. } => {
+            printer.error(chain(error), Some("`--out` names the folder of all runs"));
+            ExitCode::Internal
+        }
+        error => {
+            printer.error(chain(error), None);
+            ExitCode::Internal
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `bakeoff compare`: is it better?
 
 use crate::arguments::CompareArguments;
-use crate::commands::report::failed;
+use crate::commands::failed;
 use crate::printer::Printer;
 use bakeoff_core::{ExitCode, Finding, Summary};
 use bakeoff_eval::{CompareConfig, Error, PastRun, compare, find_run, pairs};

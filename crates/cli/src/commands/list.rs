@@ -1,7 +1,8 @@
 //! `bakeoff list`.
 
 use crate::arguments::ListArguments;
-use crate::printer::{Printer, chain};
+use crate::commands::failed;
+use crate::printer::Printer;
 use bakeoff_core::ExitCode;
 use bakeoff_eval::{RunState, StoredRun};
 use serde_json::json;
@@ -9,10 +10,7 @@ use serde_json::json;
 pub(crate) fn run(arguments: &ListArguments, printer: &Printer) -> ExitCode {
     let runs = match bakeoff_eval::list(&arguments.out) {
         Ok(runs) => runs,
-        Err(error) => {
-            printer.error(chain(&error), None);
-            return ExitCode::Internal;
-        }
+        Err(error) => return failed(&error, printer),
     };
     if runs.is_empty() && !arguments.json {
         printer.talk(format!("no runs in {}", arguments.out.display()));

@@ -1,8 +1,9 @@
 //! `bakeoff report`: what a run found.
 
 use crate::arguments::ReportArguments;
+use crate::commands::failed;
 use crate::export::export;
-use crate::printer::{Printer, chain};
+use crate::printer::Printer;
 use bakeoff_core::{ExitCode, Summary};
 use bakeoff_eval::{Error, PastRun, find_run};
 use bakeoff_report::{Failures, notes, summary_table};
@@ -45,21 +46,6 @@ pub(crate) fn show(summary: &Summary, failures: &Failures, printer: &Printer) {
         if !lines.is_empty() {
             printer.data("");
             lines.iter().for_each(|line| printer.data(line));
-        }
-    }
-}
-
-/// Says what went wrong with a stored run.
-pub(crate) fn failed(error: &Error, printer: &Printer) -> ExitCode {
-    match error {
-        Error::Usage { code, message, hint } => {
-            let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
-            printer.error(format!("{message}{code}"), hint.as_deref());
-            ExitCode::Usage
-        }
-        error => {
-            printer.error(chain(error), None);
-            ExitCode::Internal
         }
     }
 }

@@ -1,9 +1,10 @@
 //! `bakeoff run`.
 
 use crate::arguments::{LogLevel, RunArguments};
+use crate::commands::failed;
 use crate::commands::report::show as show_summary;
 use crate::export::export;
-use crate::printer::{Printer, chain, count};
+use crate::printer::{Printer, count};
 use crate::progress::{Progress, Voice};
 use crate::{limits, problems, settings};
 use bakeoff_core::{Event, ExitCode, Verdict};
@@ -278,23 +279,5 @@ fn annotate(finished: &Finished, failures: &Failures, printer: &Printer) {
     let title = escape(&finished.summary.suite).replace(':', "%3A").replace(',', "%2C");
     for line in failures.lines() {
         printer.data(format!("::{kind} title={title}::{}", escape(&line)));
-    }
-}
-
-fn failed(error: &Error, printer: &Printer) -> ExitCode {
-    match error {
-        Error::Usage { code, message, hint } => {
-            let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
-            printer.error(format!("{message}{code}"), hint.as_deref());
-            ExitCode::Usage
-        }
-        error @ Error::Create { .. } => {
-            printer.error(chain(error), Some("`--out` names the folder of all runs"));
-            ExitCode::Internal
-        }
-        error => {
-            printer.error(chain(error), None);
-            ExitCode::Internal
-        }
     }
 }

@@ -1,7 +1,8 @@
 //! `bakeoff score`: judge what a run has said by today's checks.
 
 use crate::arguments::ScoreArguments;
-use crate::commands::report::{failed, show};
+use crate::commands::failed;
+use crate::commands::report::show;
 use crate::export::export;
 use crate::printer::Printer;
 use crate::{problems, settings};

@@ -1,7 +1,8 @@
 //! `bakeoff trace`: how the calls of a run went out.
 
 use crate::arguments::{StoredRunArguments, Trace, TraceArguments};
-use crate::printer::{Printer, chain};
+use crate::commands::failed;
+use crate::printer::Printer;
 use bakeoff_core::{ExitCode, HttpEntry, LimitRecord};
 use bakeoff_eval::{Error, Traced, find_run, http_log, limit_log};
 use bakeoff_report::{http_header, http_line, limit_header, limit_line};
@@ -24,14 +25,7 @@ pub(crate) fn run(arguments: &TraceArguments, printer: &Printer) -> ExitCode {
     };
     match shown {
         Ok(()) => ExitCode::Passed,
-        Err(Error::Usage { message, hint, .. }) => {
-            printer.error(message, hint.as_deref());
-            ExitCode::Usage
-        }
-        Err(error) => {
-            printer.error(chain(&error), None);
-            ExitCode::Internal
-        }
+        Err(error) => failed(&error, printer),
     }
 }
 
