@@ -160,6 +160,20 @@ fn without_checks_the_exit_code_decides() {
 }
 
 #[test]
+fn settings_that_are_absent_are_fastskills() {
+    let place = project().with_program("claude", &claude()).with(
+        "skill-project.toml",
+        "[tool.fastskill.eval]\nprompts = \"evals/prompts.csv\"\nchecks = \"evals/checks.toml\"\n",
+    );
+    assert_eq!(place.run(&["run", ".", "-a", "claude"]).code, 0);
+    let bytes = std::fs::read(place.run_folder().join("run.json")).unwrap();
+    let suite = &serde_json::from_slice::<Value>(&bytes).unwrap()["suite"];
+    let settings =
+        ["timeout_seconds", "trials", "threshold", "parallel"].map(|key| suite[key].clone());
+    assert_eq!(settings, [json!(900.0), json!(1), json!(1.0), Value::Null]);
+}
+
+#[test]
 fn patterns_are_no_templates() {
     let script = claude().replace("I do not know.", "{{ x }} {% y %} \\\\\"z\\\\\"");
     let place = project().with_program("claude", &script);
