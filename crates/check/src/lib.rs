@@ -33,7 +33,7 @@ pub use info::{EXTRACT, KindInfo, ParameterInfo, ParameterType};
 pub use judged::{INSTRUCTIONS, Least, Order, Pairwise, Preference, Question, Rubric, ask_again};
 pub use kind::{KINDS, Kind, Plain, Test};
 pub use parameters::Bounds;
-pub use process::Process;
+pub use process::{Process, command_count};
 pub use refusal::{APOLOGIES, REFUSALS};
 pub use schema::Schema;
 pub use similarity::{MOST_TOKENS, Metric};

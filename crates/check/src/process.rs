@@ -172,6 +172,11 @@ impl Process {
     }
 }
 
+/// How many commands an agent ran.
+pub fn command_count(attempt: &Attempt) -> usize {
+    commands(attempt).count()
+}
+
 /// The commands that were run.
 fn commands(attempt: &Attempt) -> impl Iterator<Item = String> {
     attempt.tool_uses.iter().filter(|used| runs_commands(used)).map(command)

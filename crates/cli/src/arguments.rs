@@ -92,7 +92,7 @@ pub(crate) struct RunArguments {
     #[arg(long, requires = "resume")]
     pub(crate) extend: bool,
     /// Attempts of each target at each case, instead of the suite's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = trials)]
     pub(crate) trials: Option<u32>,
     /// Share of a case's trials that must pass, instead of the suite's
     #[arg(long, value_name = "SHARE", value_parser = threshold)]
@@ -504,6 +504,11 @@ pub(crate) struct EngineArguments {
     /// The figures as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn trials(text: &str) -> Result<u32, String> {
+    let refused = || format!("`{text}` is not a number of trials [EVAL_INVALID_TRIALS_CONFIG]");
+    text.parse().map_err(|_| refused())
 }
 
 fn threshold(text: &str) -> Result<Threshold, String> {

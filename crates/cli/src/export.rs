@@ -73,7 +73,7 @@ fn write(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> Result<(), Error> {
-    Ok(write_atomic_with(path, write)?)
+    write_atomic_with(path, write).map_err(Error::Log)
 }
 
 fn append(path: &Path, text: &str) -> std::io::Result<()> {

@@ -32,7 +32,7 @@ pub struct TargetSummary {
     pub verdict: Verdict,
     /// `verdict` is *passed*.
     pub suite_pass: bool,
-    /// Passed cases / cases.
+    /// Passed cases / cases, those that were not needed left out.
     pub suite_pass_rate: f64,
     /// How many cases there are.
     pub total_cases: u64,
@@ -65,6 +65,9 @@ pub struct TargetSummary {
     /// Cases with a verdict although trials were left: rates made from them are biased.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stopped_early: u64,
+    /// Cases that were not needed, because the target's verdict was certain before them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub needless: u64,
     /// Cases of which some trials passed and some failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub flaky: u64,

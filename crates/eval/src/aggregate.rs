@@ -112,7 +112,8 @@ impl Numbers {
             usage: attempt.usage,
             cost: attempt.cost,
             judge_cost: attempt.judge_cost.unwrap_or_default(),
-            commands: is_agent.then(|| u32::try_from(attempt.tool_uses.len()).unwrap_or(u32::MAX)),
+            commands: is_agent
+                .then(|| u32::try_from(bakeoff_check::command_count(attempt)).unwrap_or(u32::MAX)),
         }
     }
 }

@@ -112,7 +112,7 @@ fn record(result: &TrialResult) -> TrialRecord {
     TrialRecord {
         trial_id: result.key.trial,
         status: result.status,
-        command_count: is_agent.then_some(attempt.tool_uses.len()),
+        command_count: is_agent.then(|| bakeoff_check::command_count(attempt)),
         input_tokens: attempt.usage.map(|usage| usage.prompt()),
         output_tokens: attempt.usage.map(|usage| usage.output),
         check_results: result.checks.iter().map(check).collect(),

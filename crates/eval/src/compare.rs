@@ -202,18 +202,21 @@ fn shared<'a>(
     let mut others: HashMap<&str, &CaseCounts> = candidate.cases.counts().collect();
     let (mut cases, mut only_baseline) = (Vec::new(), Unpaired::default());
     for (id, counts) in baseline.cases.counts() {
-        let other = others.remove(id);
-        let values = other.and_then(|other| Some((value(counts, by)?, value(other, by)?)));
-        match (values, other) {
-            (Some(values), Some(other)) => {
+        let other = others.get(id).copied();
+        let judged = (value(counts, by), other.and_then(|other| value(other, by)));
+        match (judged, other) {
+            ((Some(one), Some(two)), Some(other)) => {
                 let costs = (counts.cost.as_dollars(), other.cost.as_dollars());
-                cases.push(Case { id, values, costs });
+                cases.push(Case { id, values: (one, two), costs });
+                others.remove(id);
             }
-            _ => name(&mut only_baseline, id),
+            ((Some(_), None), _) => name(&mut only_baseline, id),
+            _ => {}
         }
     }
     let mut only_candidate = Unpaired::default();
-    let left = candidate.cases.counts().filter(|(id, _)| others.contains_key(id));
+    let judged = candidate.cases.counts().filter(|(_, case)| value(case, by).is_some());
+    let left = judged.filter(|(id, _)| others.contains_key(id));
     left.for_each(|(id, _)| name(&mut only_candidate, id));
     (cases, only_baseline, only_candidate)
 }

@@ -44,11 +44,11 @@ impl RunFolder {
             let path = path.to_owned();
             move |source| Error::Create { path, source }
         };
+        let is_ours = !parent.exists();
         fs::create_dir_all(parent).map_err(create(parent))?;
-        // Results are for people, not for version control.
-        let ignore = parent.join(".gitignore");
-        if !ignore.exists() {
-            write_atomic(&ignore, b"*\n")?;
+        // Results are for people, not for version control; what else is in a folder may be.
+        if is_ours {
+            write_atomic(&parent.join(".gitignore"), b"*\n")?;
         }
         let time = now.strftime("%Y-%m-%dT%H-%M-%SZ");
         loop {
@@ -162,10 +162,16 @@ impl RunFolder {
             Artifacts::Failures => result.status != Status::Passed,
             Artifacts::None => false,
         };
-        if !write {
-            return Ok(());
-        }
         let folder = self.trial(&result.key);
+        if !write {
+            // What an earlier attempt of the same trial left would be untrue.
+            return match fs::remove_dir_all(&folder) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    Err(Error::Write { path: folder, source })
+                }
+                _ => Ok(()),
+            };
+        }
         fs::create_dir_all(&folder)
             .map_err(|source| Error::Write { path: folder.clone(), source })?;
         // Of an agent's output, the answer is only a part.

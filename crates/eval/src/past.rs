@@ -30,13 +30,8 @@ impl PastRun {
     pub fn summary(&self) -> Result<Summary, Error> {
         let path = self.path.join("summary.json");
         match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| Error::Usage {
-                code: None,
-                message: format!("{}: not what Bakeoff writes: {error}", path.display()),
-                hint: Some(
-                    "remove it: the journal has everything, and a report needs no more".to_owned(),
-                ),
-            }),
+            // The journal knows it all, should the file be damaged.
+            Ok(bytes) => serde_json::from_slice(&bytes).or_else(|_| self.recount()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.recount(),
             Err(source) => Err(Error::Read { path, source }),
         }

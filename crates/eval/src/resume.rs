@@ -74,5 +74,20 @@ pub(crate) fn end_left_behind(run: &RunId, groups: &[ProcessGroup]) -> usize {
 /// Removes the workspaces that an earlier process left behind.
 pub(crate) fn sweep(work: &Path) {
     // An empty folder is all that is ever left of it.
-    let _ = bakeoff_agent::remove(work);
+    let _ = std::fs::remove_dir_all(work);
+}
+
+/// Removes files that an earlier process was writing when it died.
+pub(crate) fn sweep_unfinished(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => sweep_unfinished(&path),
+            Ok(kind) if kind.is_file() && path.extension().is_some_and(|end| end == "tmp") => {
+                // One that stays does no harm.
+                let _ = std::fs::remove_file(path);
+            }
+            _ => {}
+        }
+    }
 }

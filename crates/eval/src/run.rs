@@ -182,11 +182,13 @@ impl Run {
             needs_prices(&suite)?;
         }
         let gate = config.suite_threshold.or(config.ci.then_some(suite.settings.threshold));
+        // Where none of those that are wanted gates, their verdicts are what was asked for.
+        let none_gates = suite.targets.iter().all(|target| !target.gate);
         let measure = Measure {
             targets: suite
                 .targets
                 .iter()
-                .map(|target| (target.name.clone(), target.gate))
+                .map(|target| (target.name.clone(), target.gate || none_gates))
                 .collect(),
             cases: Arc::clone(&chosen.ids),
             trials: suite.settings.trials,
@@ -331,10 +333,11 @@ impl Run {
         let now = self.file(&RunFolder { flat, ..folder.clone() }, then.started_at.clone());
         resume::agree(&then, &now, &self.suite, self.config.extend)?;
         // From here on the run is ours alone.
-        let journal = Journal::reopen(&folder.journal())?;
+        let journal = Journal::reopen(&folder.journal()).map_err(Error::Log)?;
         let left_behind = resume::recall(&folder, &mut aggregate, &mut files)?;
         let left = resume::end_left_behind(&folder.id, &left_behind);
         resume::sweep(&folder.work());
+        resume::sweep_unfinished(&folder.path);
         folder.remove_summary()?;
         folder.write_run(&RunFile { layout: then.layout, ..now })?;
         let done = aggregate.judged().count() as u64;

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 /// Results that are judged at once: checks may ask models or run programs.
 const AT_ONCE: usize = 64;
@@ -44,6 +44,7 @@ impl Run {
         let started = Instant::now();
         let now = Timestamp::now();
         let known = self.known(past)?;
+        self.knows_cases(past)?;
         let measure = Measure {
             cases: Arc::clone(&past.file.suite.cases.chosen),
             trials: past.file.suite.trials,
@@ -74,7 +75,7 @@ impl Run {
             }
             let result = result?;
             while judging.len() >= AT_ONCE {
-                done.extend(judging.join_next().await.and_then(Result::ok));
+                done.extend(judging.join_next().await.map(judged));
             }
             let target = known.get(&result.key.target).copied();
             if let Some(target) = target {
@@ -86,7 +87,7 @@ impl Run {
             }
         }
         while let Some(made) = judging.join_next().await {
-            done.extend(made.ok());
+            done.push(judged(made));
         }
         record.trials(done)?;
         drop(trials);
@@ -103,6 +104,19 @@ impl Run {
         folder.write_summary(&summary, &self.suite)?;
         let exit_code = exit_code(&summary, stopper);
         Ok(Finished { folder, summary, exit_code })
+    }
+
+    /// Checks may depend on a case's fields, so it must still be there.
+    fn knows_cases(&self, past: &PastRun) -> Result<(), Error> {
+        let ids = &self.suite.survey.ids;
+        match past.file.suite.cases.chosen.iter().find(|id| ids.position(id).is_none()) {
+            None => Ok(()),
+            Some(id) => Err(Error::Usage {
+                code: None,
+                message: format!("the suite has no case `{id}` any more"),
+                hint: Some("checks may depend on a case's fields, so it must be there".to_owned()),
+            }),
+        }
     }
 
     /// The targets of the run by their number in the suite.
@@ -125,6 +139,14 @@ impl Run {
             };
         }
         Ok(known)
+    }
+}
+
+/// A result that was judged. A judge that breaks is a mistake of ours, and no result may be lost to it.
+fn judged(made: Result<Made, JoinError>) -> Made {
+    match made {
+        Ok(made) => made,
+        Err(broken) => std::panic::resume_unwind(broken.into_panic()),
     }
 }
 

@@ -70,7 +70,7 @@ impl Sheet<'_> {
             gate: *gate,
             verdict,
             suite_pass: verdict == Verdict::Passed,
-            suite_pass_rate: passed as f64 / total_cases.max(1) as f64,
+            suite_pass_rate: passed as f64 / (total_cases - needless.len() as u64).max(1) as f64,
             total_cases,
             passed,
             failed,
@@ -85,6 +85,7 @@ impl Sheet<'_> {
             skipped,
             saved: tally.saved,
             stopped_early,
+            needless: needless.len() as u64,
             flaky: tally.cases.iter().filter(|case| case.passed > 0 && case.failed > 0).count()
                 as u64,
             mean_pass_rate: estimate.map(|estimate| estimate.mean),

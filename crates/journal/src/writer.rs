@@ -21,6 +21,10 @@ pub struct Journal {
     path: PathBuf,
     file: File,
     pending: Vec<u8>,
+    /// Bytes of whole lines that are in the file.
+    written: u64,
+    /// There may be a part of a line behind them.
+    is_torn: bool,
     /// Dropped to tell the syncing thread that the end has come.
     stop: Option<mpsc::Sender<()>>,
     syncing: Option<JoinHandle<std::io::Result<()>>>,
@@ -30,6 +34,7 @@ impl Journal {
     /// Starts a new journal; the file must not exist yet.
     pub fn create(path: &Path) -> Result<Journal, Error> {
         let file = OpenOptions::new()
+            .read(true)
             .append(true)
             .create_new(true)
             .open(path)
@@ -46,9 +51,7 @@ impl Journal {
     pub fn reopen(path: &Path) -> Result<Journal, Error> {
         let error = |source| Error::Io { action: "open", path: path.to_owned(), source };
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(error)?;
-        let journal = Journal::on(file, path)?;
-        cut_torn_line(&journal.file).map_err(error)?;
-        Ok(journal)
+        Journal::on(file, path)
     }
 
     fn on(file: File, path: &Path) -> Result<Journal, Error> {
@@ -60,6 +63,9 @@ impl Journal {
                 return Err(Error::Locked { path: path.to_owned() });
             }
         }
+        // A line without its end is what a killed process leaves behind.
+        cut_torn_line(&file).map_err(error)?;
+        let written = file.metadata().map_err(error)?.len();
         let duplicate = file.try_clone().map_err(error)?;
         let (stop, stopped) = mpsc::channel::<()>();
         let syncing = std::thread::Builder::new()
@@ -70,6 +76,8 @@ impl Journal {
             path: path.to_owned(),
             file,
             pending: Vec::new(),
+            written,
+            is_torn: false,
             stop: Some(stop),
             syncing: Some(syncing),
         })
@@ -87,10 +95,23 @@ impl Journal {
     }
 
     /// Hands all pending entries to the operating system in one write.
+    ///
+    /// What could not be written (the disk may be full) is taken back and tried again with the next
+    /// entries: there is never half a line in the middle.
     pub fn flush(&mut self) -> Result<(), Error> {
-        let written = self.file.write_all(&self.pending);
+        // A part of a line that is still there would end up in the middle.
+        if self.is_torn && self.file.set_len(self.written).is_err() {
+            let source = std::io::Error::other("an earlier entry could not be written");
+            return Err(self.error("append to", source));
+        }
+        self.is_torn = false;
+        if let Err(source) = self.file.write_all(&self.pending) {
+            self.is_torn = self.file.set_len(self.written).is_err();
+            return Err(self.error("append to", source));
+        }
+        self.written += self.pending.len() as u64;
         self.pending.clear();
-        written.map_err(|source| self.error("append to", source))
+        Ok(())
     }
 
     /// Writes what is pending, forces everything to disk and closes the file.
@@ -138,4 +159,29 @@ fn keep_synced(file: &File, stopped: &mpsc::Receiver<()>) -> std::io::Result<()>
         file.sync_data()?;
     }
     file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_written_leaves_no_half_line_in_the_middle() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let mut journal = Journal::create(&path).unwrap();
+        journal.push(&1).unwrap();
+        journal.flush().unwrap();
+        // The disk is full: half of the next line gets out, and nothing can be taken back.
+        journal.push(&"second").unwrap();
+        (&journal.file).write_all(b"\"sec").unwrap();
+        let good = std::mem::replace(&mut journal.file, File::open(&path).unwrap());
+        journal.flush().unwrap_err();
+        journal.push(&3).unwrap();
+        journal.flush().unwrap_err();
+        // There is room again.
+        journal.file = good;
+        journal.finish().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n\"second\"\n3\n");
+    }
 }

@@ -1,5 +1,6 @@
 //! A comparison, in words.
 
+use crate::failures::plain;
 use bakeoff_core::{ComparedBy, Comparison, Finding, Unpaired};
 
 /// The lines to show.
@@ -67,7 +68,7 @@ pub fn comparison_lines(comparison: &Comparison) -> Vec<String> {
     for change in &comparison.changes {
         lines.push(format!(
             "  {}: {} → {}",
-            change.case,
+            plain(change.case.as_str()),
             percent(change.baseline),
             percent(change.candidate)
         ));
@@ -76,7 +77,7 @@ pub fn comparison_lines(comparison: &Comparison) -> Vec<String> {
 }
 
 fn left_out(unpaired: &Unpaired, side: &str) -> Option<String> {
-    let names: Vec<String> = unpaired.first.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = unpaired.first.iter().map(|id| plain(id.as_str())).collect();
     let more = if unpaired.count as usize > names.len() { ", …" } else { "" };
     (unpaired.count > 0).then(|| {
         format!(

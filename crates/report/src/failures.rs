@@ -3,9 +3,13 @@
 use bakeoff_core::{CaseId, Status, TargetName, TrialResult};
 use std::collections::BTreeMap;
 
+/// Longest reason on one line, in characters.
+const LONGEST: usize = 300;
+
 /// Collects failures as trials end, without holding all of them.
 ///
-/// What is shown does not depend on the order in which they ended.
+/// Which failures are shown does not depend on the order in which they ended; of errors the first
+/// different ones are.
 #[derive(Debug)]
 pub struct Failures {
     most: usize,
@@ -73,22 +77,28 @@ impl Failures {
                 1 => format!("trial {}", failed.trial),
                 count => format!("{count} trials"),
             };
-            format!("failed  {target} / {case} ({trials}): {}", failed.reason)
+            let (target, case) = (plain(target.as_str()), plain(case.as_str()));
+            format!("failed  {target} / {case} ({trials}): {}", plain(&failed.reason))
         });
         let left_out = self.failed - self.first.values().map(|failed| failed.count).sum::<u64>();
         let more =
             (left_out > 0).then(|| format!("… and {left_out} trials of other cases that failed"));
         let errors = self.errors.iter().map(|((target, message), count)| {
             let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
-            format!("error   {target}: {message} ({times})")
+            format!("error   {}: {message} ({times})", plain(target.as_str()))
         });
         failed.chain(more).chain(errors).collect()
     }
 }
 
-/// On one line, without what would confuse a terminal.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+/// On one line that is not too long, without what would confuse a terminal.
+pub(crate) fn plain(text: &str) -> String {
+    let mut shown: String =
+        text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// Why a trial failed.

@@ -1,7 +1,7 @@
 //! Markdown for pull requests and step summaries: a table, and folded lists of what did not pass.
 
 use crate::details::Details;
-use crate::table::{cost, duration, interval, percent_of, rate};
+use crate::table::{cases, cost, duration, interval, percent_of, rate};
 use bakeoff_core::{CaseSummary, Status, Summary, TargetSummary, Verdict};
 use std::fmt::Write;
 
@@ -23,13 +23,12 @@ pub fn markdown(summary: &Summary, details: &Details) -> String {
         let gate = if target.gate { "" } else { " (no gate)" };
         let _ = writeln!(
             page,
-            "| {} | {}{gate} | {} | {} | {}/{} | {} | {} | {} | {} |",
+            "| {} | {}{gate} | {} | {} | {} | {} | {} | {} | {} |",
             escape(target.target.as_str()),
             word(target.verdict),
             rate(target),
             interval(target),
-            target.passed,
-            target.total_cases,
+            cases(target),
             target.flaky,
             target.errors,
             latency.map_or_else(|| "–".to_owned(), |ms| duration(*ms)),
@@ -38,7 +37,11 @@ pub fn markdown(summary: &Summary, details: &Details) -> String {
     }
     for target in &summary.targets {
         notes(target, &mut page);
-        let did_not_pass = |case: &CaseSummary| case.status != Status::Passed;
+        // What an early stop made needless neither passed nor failed.
+        let did_not_pass = |case: &CaseSummary| {
+            case.status != Status::Passed
+                && (case.status != Status::Skipped || target.needless == 0)
+        };
         list(target, "did not pass", did_not_pass, details, &mut page);
         let is_flaky = |case: &CaseSummary| {
             case.status == Status::Passed && case.flake_rate.is_some_and(|rate| rate > 0.0)
@@ -74,19 +77,19 @@ fn list(
     details: &Details,
     page: &mut String,
 ) {
-    let cases: Vec<CaseSummary> = target.cases.iter().filter(wanted).collect();
-    if cases.is_empty() {
+    let listed: Vec<CaseSummary> = target.cases.iter().filter(wanted).collect();
+    if listed.is_empty() {
         return;
     }
-    let noun = if cases.len() == 1 { "case" } else { "cases" };
+    let noun = if listed.len() == 1 { "case" } else { "cases" };
     let _ = writeln!(
         page,
         "\n<details>\n<summary>{}: {} {noun} {what}</summary>\n\n| case | status | trials passed | \
          why |\n|---|---|---:|---|",
-        escape(target.target.as_str()),
-        cases.len(),
+        html(target.target.as_str()),
+        listed.len(),
     );
-    for case in cases.iter().take(MOST_CASES) {
+    for case in listed.iter().take(MOST_CASES) {
         let found = details.case(&target.target, &case.id);
         let why = found
             .troubles
@@ -104,8 +107,8 @@ fn list(
             escape(&why),
         );
     }
-    if cases.len() > MOST_CASES {
-        let _ = writeln!(page, "\n… and {} more.", cases.len() - MOST_CASES);
+    if listed.len() > MOST_CASES {
+        let _ = writeln!(page, "\n… and {} more.", listed.len() - MOST_CASES);
     }
     page.push_str("\n</details>\n");
 }
@@ -127,6 +130,11 @@ fn status(status: Status) -> &'static str {
     }
 }
 
+/// Text that stays text inside HTML, where Markdown is not read.
+fn html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace(['\n', '\r'], " ")
+}
+
 /// Text that stays text inside a table: no markup, no new cell, no new line.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -135,7 +143,7 @@ fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
-            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '~' | '#' | '@' => {
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '~' | '#' | '@' | '$' => {
                 escaped.push('\\');
                 escaped.push(letter);
             }

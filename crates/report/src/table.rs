@@ -28,7 +28,7 @@ pub fn summary_table(summary: &Summary) -> String {
             verdict(target),
             rate(target),
             interval(target),
-            format!("{}/{}", target.passed, target.total_cases),
+            cases(target),
             target.errors.to_string(),
             latency(&summary.stats.latency_p50_ms),
             latency(&summary.stats.latency_p95_ms),
@@ -104,6 +104,14 @@ pub(crate) fn rate(target: &TargetSummary) -> String {
     target
         .mean_pass_rate
         .map_or_else(|| "–".to_owned(), |rate| format!("{mark}{}", percent(rate, digits(target))))
+}
+
+/// Cases that passed, of those that were needed.
+pub(crate) fn cases(target: &TargetSummary) -> String {
+    let needed = target.total_cases - target.needless;
+    let of =
+        if target.needless > 0 { format!(" of {}", target.total_cases) } else { String::new() };
+    format!("{}/{needed}{of}", target.passed)
 }
 
 /// A share of one case.
@@ -201,6 +209,7 @@ mod tests {
             skipped: 0,
             saved: 0,
             stopped_early: 0,
+            needless: 0,
             flaky: 0,
             score: None,
             pass_k: Vec::new(),

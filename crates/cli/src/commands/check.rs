@@ -7,8 +7,11 @@ use bakeoff_core::ExitCode;
 use bakeoff_eval::{Suite, Wanted, estimate};
 
 pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
-    let wanted =
-        Wanted { targets: &arguments.agents, model: arguments.model.as_deref(), must_run: false };
+    let wanted = Wanted {
+        targets: &arguments.agents,
+        model: arguments.model.as_deref(),
+        ..Wanted::default()
+    };
     let suite = match Suite::load_wanted(&arguments.suite, wanted, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {

@@ -34,8 +34,12 @@ pub(crate) fn run(mut arguments: RunArguments) -> ExitCode {
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
     // The targets of a FastSkill project are agents.
     arguments.targets.extend(arguments.agents.iter().cloned());
-    let wanted =
-        Wanted { targets: &arguments.targets, model: arguments.model.as_deref(), must_run: true };
+    let wanted = Wanted {
+        targets: &arguments.targets,
+        model: arguments.model.as_deref(),
+        must_run: true,
+        ..Wanted::default()
+    };
     let suite = match Suite::load_wanted(&path, wanted, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {
@@ -68,13 +72,18 @@ pub(crate) fn run(mut arguments: RunArguments) -> ExitCode {
         voice: Arc::default(),
     };
     let resume = earlier.map(|(path, _)| path);
+    let is_resumed = resume.is_some();
     let config = RunConfig { resume, ..config(arguments, limits, &show) };
     let run = match Run::new(suite, config) {
         Ok(run) => run,
         Err(error) => return failed(&error, &printer),
     };
     let finished = match super::block_on(&printer, execute(run, &show, &printer)) {
-        Ok(Ok((finished, failures))) => {
+        Ok(Ok((finished, mut failures))) => {
+            // What failed before the run was interrupted failed all the same.
+            if is_resumed && let Ok(all) = all_failures(&finished) {
+                failures = all;
+            }
             if !show.json {
                 conclude(&finished, &failures, &printer);
             }
@@ -227,7 +236,7 @@ async fn execute(run: Run, show: &Show, printer: &Printer) -> Result<(Finished, 
 }
 
 /// The first Ctrl-C (or a pipeline's wish to end) lets trials finish, the second ends them.
-async fn stop_on_signal(stopper: Stopper, voice: Option<Voice>) {
+pub(crate) async fn stop_on_signal(stopper: Stopper, voice: Option<Voice>) {
     use tokio::signal::unix::{SignalKind, signal};
     let say = |line: &str| {
         if let Some(voice) = &voice {
@@ -255,21 +264,35 @@ async fn stop_on_signal(stopper: Stopper, voice: Option<Voice>) {
 fn conclude(finished: &Finished, failures: &Failures, printer: &Printer) {
     let summary = &finished.summary;
     show_summary(summary, failures, printer);
-    let verdict = match summary.verdict {
-        Verdict::Passed => "passed",
-        Verdict::Failed => "failed",
-        Verdict::Inconclusive => "inconclusive",
-    };
-    let interrupted =
-        if finished.exit_code == ExitCode::Interrupted { " (interrupted)" } else { "" };
     printer.data("");
-    printer.data(format!("verdict: {verdict}{interrupted}"));
+    printer.data(verdict_line(finished));
     printer.talk(format!("results: {}", finished.folder.path.display()));
     let missing: u64 = summary.targets.iter().map(|target| target.errors + target.skipped).sum();
     if summary.verdict == Verdict::Inconclusive && missing > 0 {
         let missing = count(missing, "trial");
         printer.talk(format!("  hint: {missing} without a result; the verdict depends on them"));
     }
+}
+
+/// What a run comes to, in a line.
+pub(crate) fn verdict_line(finished: &Finished) -> String {
+    let verdict = match finished.summary.verdict {
+        Verdict::Passed => "passed",
+        Verdict::Failed => "failed",
+        Verdict::Inconclusive => "inconclusive",
+    };
+    let interrupted =
+        if finished.exit_code == ExitCode::Interrupted { " (interrupted)" } else { "" };
+    format!("verdict: {verdict}{interrupted}")
+}
+
+/// The failures of a whole run, those of earlier processes included.
+fn all_failures(finished: &Finished) -> Result<Failures, Error> {
+    let mut failures = Failures::new(FAILURES_SHOWN);
+    for result in PastRun::open(&finished.folder.path)?.results()? {
+        failures.add(&result?);
+    }
+    Ok(failures)
 }
 
 /// Marks what went wrong where a pull request shows it.

@@ -3,11 +3,12 @@
 use crate::arguments::ScoreArguments;
 use crate::commands::failed;
 use crate::commands::report::show;
+use crate::commands::run::{stop_on_signal, verdict_line};
 use crate::export::export;
 use crate::printer::Printer;
 use crate::{problems, settings};
 use bakeoff_core::{Event, ExitCode};
-use bakeoff_eval::{Error, Finished, PastRun, Run, RunConfig, Stopper, Suite, find_run};
+use bakeoff_eval::{Error, Finished, PastRun, Run, RunConfig, Stopper, Suite, Wanted, find_run};
 use bakeoff_report::Failures;
 use std::path::PathBuf;
 
@@ -29,9 +30,8 @@ pub(crate) fn run(arguments: &ScoreArguments, printer: &Printer) -> ExitCode {
         .iter()
         .filter_map(|target| target["name"].as_str().map(str::to_owned))
         .collect();
-    // No target is asked again, so its key is not needed; a judge's is, when it is called.
-    let variable = |name: &str| settings::variable(name).or_else(|| Some("not needed".to_owned()));
-    let suite = match Suite::load_targets(&path, &targets, &variable) {
+    let wanted = Wanted { targets: &targets, judges_only: true, ..Wanted::default() };
+    let suite = match Suite::load_wanted(&path, wanted, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {
             problems::show(&found, printer);
@@ -75,8 +75,11 @@ async fn score(run: Run, past: &PastRun) -> Result<(Finished, Failures), Error> 
             failures.add(result);
         }
     };
-    let finished = run.score(past, &Stopper::default(), &mut listen).await?;
-    Ok((finished, failures))
+    let stopper = Stopper::default();
+    let listening = tokio::spawn(stop_on_signal(stopper.clone(), None));
+    let finished = run.score(past, &stopper, &mut listen).await;
+    listening.abort();
+    Ok((finished?, failures))
 }
 
 fn conclude(
@@ -91,6 +94,8 @@ fn conclude(
         printer.json(&finished.summary);
     } else {
         show(&finished.summary, failures, printer);
+        printer.data("");
+        printer.data(verdict_line(finished));
         printer.talk(format!("results: {}", finished.folder.path.display()));
     }
     Ok(())

@@ -53,6 +53,8 @@ fn criterion_2_numbers_out_of_range_are_refused() {
     }
     refused("", &["--trials", "0"], "EVAL_INVALID_TRIALS_CONFIG");
     refused("", &["--trials", "1001"], "EVAL_INVALID_TRIALS_CONFIG");
+    refused("", &["--trials", "-3"], "EVAL_INVALID_TRIALS_CONFIG");
+    refused("", &["--trials", "many"], "EVAL_INVALID_TRIALS_CONFIG");
     for threshold in ["-0.1", "1.01", "nan"] {
         refused(&format!("threshold = {threshold}"), &[], "EVAL_INVALID_THRESHOLD");
     }

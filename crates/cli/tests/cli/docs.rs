@@ -215,6 +215,20 @@ fn the_examples_run() {
 }
 
 #[test]
+fn the_readme_shows_what_happens() {
+    let shown = &blocks("README.md", "text")[0];
+    let suite = root().join("examples/capitals");
+    let ran = Workplace::new().run(&["run", suite.to_str().unwrap()]);
+    // All but the command, times, and the run's name.
+    let is_fixed =
+        |line: &&str| !["$ ", " ms ", "results:", "…"].iter().any(|mark| line.contains(mark));
+    for line in shown.lines().filter(is_fixed) {
+        let is_there = ran.stdout.lines().chain(ran.stderr.lines()).any(|said| said == line);
+        assert!(is_there, "{line:?} is not in\n{}", ran.shown());
+    }
+}
+
+#[test]
 fn the_first_example_is_what_init_writes() {
     let place = Workplace::new();
     assert_eq!(place.run(&["init"]).code, 0);

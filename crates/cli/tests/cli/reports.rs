@@ -284,8 +284,11 @@ fn stored_outputs_are_judged_anew() {
     assert_eq!(again["targets"], summary["targets"]);
     let gone = suite("").replace("id = \"no\"", "id = \"nor\"");
     let place = place.write("bakeoff.toml", gone);
+    let runs = || std::fs::read_dir(place.path().join("runs")).unwrap().count();
+    let before = runs();
     let refused = place.run(&["score", id]);
     assert_eq!(refused.code, 2, "{}", refused.shown());
+    assert_eq!(runs(), before, "nothing is begun");
     assert!(refused.stderr.contains("the suite has no case `no` any more"), "{}", refused.stderr);
 }
 
@@ -389,4 +392,48 @@ value = "ok"
     assert!(count("flakyFailure") >= 2, "{xml}");
     assert_eq!(count("rerunError"), 16, "{xml}");
     assert!(xml.contains(r#"failures="2" errors="2""#), "{xml}");
+}
+
+#[test]
+fn cases_that_only_one_of_two_runs_has_judged_are_named_on_the_right_side() {
+    let suite = |models: &str| {
+        format!(
+            "[suite]\nname = \"u\"\n{models}[cases]\ninline = [{{ id = \"a\" }}, {{ id = \"b\" }}]\n\
+             [[check]]\nkind = \"equals\"\nvalue = \"ok\"\n"
+        )
+    };
+    let target = |name: &str, model: &str| {
+        format!("[[target]]\nname = \"{name}\"\nmodel = \"{model}\"\nprompt = \"{{{{ id }}}}\"\n")
+    };
+    let place = Workplace::with_suite(&suite(&target("good", "sim/pass-1")));
+    place.run(&["run", "--quiet", "--case", "a"]);
+    let first = place.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
+    place.run(&["run", "--quiet"]);
+    let shown = |words: &[&str]| place.run(&[&["compare"], words].concat()).stdout;
+    let more = shown(&[&first, "last"]);
+    assert!(more.contains("left out, judged in the candidate only: 1 (b)"), "{more}");
+    let fewer = shown(&["last", &first]);
+    assert!(fewer.contains("left out, judged in the baseline only: 1 (b)"), "{fewer}");
+}
+
+#[test]
+fn a_case_id_is_no_command_of_a_pipeline() {
+    let place = Workplace::with_suite(&suite("").replace("id = \"no\"", "id = \"n\\n::error::o\""));
+    let mut command = place.command(&["run", "--ci"]);
+    let output = command.env("GITHUB_ACTIONS", "true").output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("n ::error::o"), "{stdout}");
+    assert!(!stdout.lines().any(|line| line.starts_with("::error::o")), "{stdout}");
+}
+
+#[test]
+fn targets_without_a_gate_decide_when_they_are_alone() {
+    let place = Workplace::with_suite(
+        &suite("").replace("name = \"unsure\"", "name = \"unsure\"\ngate = false"),
+    );
+    assert_eq!(place.run(&["run", "--quiet", "--junit", "all.xml"]).code, 0);
+    // What does not gate does not fail a pipeline.
+    let xml = std::fs::read_to_string(place.path().join("all.xml")).unwrap();
+    assert!(xml.contains("failures=\"0\"") && xml.contains("does not gate"), "{xml}");
+    assert_eq!(place.run(&["run", "--quiet", "--target", "unsure"]).code, 1);
 }

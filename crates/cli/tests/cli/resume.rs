@@ -189,6 +189,18 @@ fn a_program_that_was_changed_is_another_target() {
     let place = place.write("agent.sh", "echo fine");
     let refused = refusal(&place, &[]);
     assert!(refused.contains("target `other` has changed"), "{refused}");
+    // What it works on is a part of it.
+    let place = workplace(1, 2).write("agent.sh", "echo ok");
+    std::fs::create_dir(place.path().join("box")).unwrap();
+    let place = place.write("box/file", "one");
+    let command = "command = [\"sh\", \"agent.sh\"]\nworkspace = \"box\"";
+    edit(&place, "bakeoff.toml", "model = \"sim/pass-0.6\"", command);
+    place.run(&["run", "--quiet"]);
+    let again = place.run(&["run", "--resume", "last", "--quiet"]);
+    assert_ne!(again.code, 2, "{}", again.shown());
+    let place = place.write("box/file", "two");
+    let refused = refusal(&place, &[]);
+    assert!(refused.contains("target `other` has changed"), "{refused}");
 }
 
 #[test]
@@ -221,6 +233,19 @@ fn a_run_with_one_target_has_no_room_for_another() {
 }
 
 #[test]
+fn what_failed_before_is_told_again_and_half_files_are_gone() {
+    let place = workplace(1, 3);
+    edit(&place, "bakeoff.toml", "pass-0.6", "pass-0");
+    edit(&place, "bakeoff.toml", "artifacts = \"none\"", "artifacts = \"failures\"");
+    place.run(&["run", "--quiet"]);
+    let half = place.run_folder().join("other/c1/trial-1/result.json.7-1.tmp");
+    std::fs::write(&half, "{").unwrap();
+    let resumed = place.run(&["run", "--resume", "last"]);
+    assert!(resumed.stdout.contains("failed  other / c1 (trial 1)"), "{}", resumed.stdout);
+    assert!(!half.exists());
+}
+
+#[test]
 fn errors_are_made_again() {
     let place = workplace(1, 3);
     edit(&place, "bakeoff.toml", "sim/pass-0.6", "sim/fault-400");
@@ -242,6 +267,7 @@ fn two_processes_do_not_work_on_one_run() {
     let refused = place.run(&["run", "--resume", "last", "--quiet"]);
     assert_eq!(refused.code, 4, "{}", refused.shown());
     assert!(refused.stderr.contains("is being written by another process"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("CORRUPT"), "{}", refused.stderr);
 }
 
 #[test]

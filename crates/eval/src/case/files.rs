@@ -255,7 +255,12 @@ fn csv_reader(path: &Path) -> Result<(csv::Reader<File>, Vec<String>), Problem> 
     let mut reader = csv::ReaderBuilder::new().from_path(path).map_err(problem)?;
     let headers = reader.headers().map_err(problem)?;
     let name = |header: &str| header.trim_start_matches('\u{feff}').trim().to_owned();
-    let headers = headers.iter().map(name).collect();
+    let headers: Vec<String> = headers.iter().map(name).collect();
+    let twice = |(number, name): (usize, &String)| headers[..number].contains(name);
+    if let Some(name) = headers.iter().enumerate().find(|column| twice(*column)).map(|(_, n)| n) {
+        let line = headers.join(",");
+        return Err(line_problem(path, 1, &line, format!("two columns are named `{name}`")));
+    }
     Ok((reader, headers))
 }
 

@@ -55,6 +55,8 @@ pub struct Survey {
     pub(crate) first: Option<Fields>,
     /// Where each case starts in its file.
     starts: Vec<u64>,
+    /// What was in each case, in short.
+    prints: Arc<Vec<u64>>,
     /// Changes when any case changes.
     pub digest: String,
     /// What is wrong.
@@ -87,7 +89,8 @@ impl CaseSource {
     /// Cases in any order, once all were looked at.
     pub(crate) fn reader(&self, survey: &Survey) -> Result<CaseReader, Problem> {
         let access = Access::open(&self.format, &self.path, survey.starts.clone())?;
-        Ok(CaseReader { path: self.path.clone(), access, ids: Arc::clone(&survey.ids) })
+        let (ids, prints) = (Arc::clone(&survey.ids), Arc::clone(&survey.prints));
+        Ok(CaseReader { path: self.path.clone(), access, ids, prints })
     }
 
     /// The digest that [`Survey::digest`] would have if there were only the first so many cases.
@@ -108,7 +111,7 @@ impl CaseSource {
         let mut survey = Survey::default();
         let mut digest = Digest::default();
         let mut found = FewProblems::default();
-        let mut starts = Vec::new();
+        let (mut starts, mut prints) = (Vec::new(), Vec::new());
         let ids: CaseIds = self
             .format
             .rows(&self.path)
@@ -121,12 +124,14 @@ impl CaseSource {
             .map(|case| match case {
                 Ok(case) => {
                     digest.add(&case);
+                    prints.push(print(&case));
                     note_fields(&case.fields, &mut survey.fields);
                     survey.first.get_or_insert(case.fields);
                     case.id
                 }
                 Err(problem) => {
                     found.push(problem);
+                    prints.push(0);
                     // Keeps the numbers of the others right; no case has an empty id.
                     CaseId::from("")
                 }
@@ -135,7 +140,7 @@ impl CaseSource {
         self.note_repeated(&ids, &mut found);
         survey.problems = found.finish();
         survey.digest = digest.finish();
-        Survey { ids: Arc::new(ids), starts, ..survey }
+        Survey { ids: Arc::new(ids), starts, prints: Arc::new(prints), ..survey }
     }
 
     fn note_repeated(&self, ids: &CaseIds, found: &mut FewProblems) {
@@ -174,6 +179,7 @@ pub(crate) struct CaseReader {
     path: PathBuf,
     access: Access,
     ids: Arc<CaseIds>,
+    prints: Arc<Vec<u64>>,
 }
 
 impl CaseReader {
@@ -188,8 +194,18 @@ impl CaseReader {
         };
         let row = self.access.row(&self.path, index).map_err(|_| changed())?.ok_or_else(changed)?;
         let case = Case::from_row(&self.path, index, row)?;
-        if self.ids.get(index) == Some(case.id.as_str()) { Ok(case) } else { Err(changed()) }
+        let is_same = self.ids.get(index) == Some(case.id.as_str())
+            && self.prints.get(index) == Some(&print(&case));
+        if is_same { Ok(case) } else { Err(changed()) }
     }
+}
+
+/// What is in a case, in short.
+fn print(case: &Case) -> u64 {
+    let hash = blake3::hash(case.fields.to_string().as_bytes());
+    let mut first = [0; 8];
+    first.copy_from_slice(&hash.as_bytes()[..8]);
+    u64::from_le_bytes(first)
 }
 
 /// Changes when any case changes.
@@ -389,6 +405,14 @@ mod tests {
         let (_folder, path) = written("a.jsonl", "{\"id\": \"a\"}\n{\"id\": \"b\"}\n");
         let source = CaseSource::open(&path).unwrap();
         let reader = source.reader(&source.survey()).unwrap();
+        // The same length, the same ids, another question.
+        std::fs::write(&path, "{\"id\": \"a\"}\n{\"id\":\"b\"} \n").unwrap();
+        assert!(reader.case(1).is_ok(), "spaces are no change");
+        let other = "{\"id\": \"a\"}\n{\"id\": \"b\", \"q\": 1}\n";
+        let longer = CaseSource::open(&path).unwrap();
+        let reader_of_longer = longer.reader(&longer.survey()).unwrap();
+        std::fs::write(&path, other).unwrap();
+        assert!(reader_of_longer.case(1).is_err());
         std::fs::write(&path, "{\"id\": \"b\"}\n").unwrap();
         for index in [0, 1] {
             let problem = reader.case(index).unwrap_err();

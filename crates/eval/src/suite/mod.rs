@@ -92,6 +92,8 @@ pub struct Wanted<'a> {
     pub model: Option<&'a str>,
     /// It is to be run, and so needs a target.
     pub must_run: bool,
+    /// No target is asked, so keys of targets are not needed; those of judges are.
+    pub judges_only: bool,
 }
 
 /// Where the files of a FastSkill project are.
@@ -169,11 +171,15 @@ impl Suite {
             return fastskill::load(&path, &text, tree.get_ref(), wanted, environment);
         }
         tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
-        let only = wanted.targets;
         let root = Node::new(tree.get_ref(), 0..0);
-        let suite =
-            Refining { path: &path, text: &text, only, environment }.refine(&root, &mut problems);
-        match suite {
+        let refining = Refining {
+            path: &path,
+            text: &text,
+            only: wanted.targets,
+            environment,
+            judges_only: wanted.judges_only,
+        };
+        match refining.refine(&root, &mut problems) {
             Some(suite) if problems.is_empty() => Ok(suite),
             _ => Err(problems.into_sorted()),
         }
@@ -268,6 +274,8 @@ struct Refining<'a> {
     /// Names of the targets that are wanted; all when empty.
     only: &'a [String],
     environment: Environment<'a>,
+    /// Keys of targets are not needed.
+    judges_only: bool,
 }
 
 impl Refining<'_> {
@@ -282,7 +290,11 @@ impl Refining<'_> {
         let models = models::named(root, problems);
         let cases = self.cases(root, problems);
         let mut templates = Vec::new();
-        let targets = targets::read(root, &models, self, &mut templates, problems);
+        let lenient =
+            |name: &str| (self.environment)(name).or_else(|| Some("not needed".to_owned()));
+        let environment = if self.judges_only { &lenient } else { self.environment };
+        let for_targets = Refining { environment, ..*self };
+        let targets = targets::read(root, &models, &for_targets, &mut templates, problems);
         let reader = CheckReader::new(self.folder(), root, &targets);
         let checks = reader.of_suite(root, self.environment, &mut templates, problems);
         let (cases, survey) = cases?;

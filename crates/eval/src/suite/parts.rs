@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Larger files are data that a program reads, and not read here.
+/// Of larger files only the size counts.
 const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 
 /// Keys of a model that change how it is called but not what it answers.
@@ -54,33 +54,56 @@ pub(super) fn digests(root: &Node<'_, '_>, folder: &Path) -> BTreeMap<String, St
 fn digest(value: &Value, folder: &Path) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(value.to_string().as_bytes());
-    add_files(value, folder, &mut hasher);
+    let words = value["command"].as_array().into_iter().flatten();
+    // `file.py:function` names a file, too.
+    let function = value["function"].as_str().and_then(|text| text.split(':').next());
+    let files = words.filter_map(Value::as_str).chain(value["file"].as_str()).chain(function);
+    for name in files.filter(|name| Path::new(name).is_relative() && !name.is_empty()) {
+        add_file(&folder.join(name), &mut hasher);
+    }
+    if let Some(workspace) = value["workspace"].as_str() {
+        add_folder(&folder.join(workspace), &mut hasher);
+    }
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// Adds the contents of files that texts name, such as a program's source or a schema.
-fn add_files(value: &Value, folder: &Path, hasher: &mut blake3::Hasher) {
-    match value {
-        Value::String(text) => {
-            // `file.py:function` names a file, too.
-            for name in [text.as_str(), text.split(':').next().unwrap_or_default()] {
-                let path = folder.join(name);
-                let is_small =
-                    |data: &std::fs::Metadata| data.is_file() && data.len() <= LARGEST_FILE;
-                if Path::new(name).is_relative()
-                    && !name.is_empty()
-                    && path.metadata().is_ok_and(|data| is_small(&data))
-                    && let Ok(contents) = std::fs::read(&path)
-                {
-                    hasher.update(&contents);
-                    return;
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| add_files(item, folder, hasher)),
-        Value::Object(fields) => {
-            fields.values().for_each(|field| add_files(field, folder, hasher));
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+/// Adds a file such as a program's source or a schema, if there is one.
+fn add_file(path: &Path, hasher: &mut blake3::Hasher) {
+    let Ok(data) = path.metadata() else { return };
+    if !data.is_file() {
+        return;
     }
+    hasher.update(&data.len().to_le_bytes());
+    if data.len() <= LARGEST_FILE
+        && let Ok(contents) = std::fs::read(path)
+    {
+        hasher.update(&contents);
+    }
+}
+
+/// Adds all files of a folder, in the order of their names; links are not followed.
+fn add_folder(folder: &Path, hasher: &mut blake3::Hasher) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut entries: Vec<std::fs::DirEntry> = entries.collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        if is_no_part(&entry.path()) {
+            continue;
+        }
+        hasher.update(entry.file_name().as_encoded_bytes()).update(b"\0");
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => add_folder(&entry.path(), hasher),
+            Ok(kind) if kind.is_file() => add_file(&entry.path(), hasher),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a folder changes by itself: history, and runs.
+fn is_no_part(path: &Path) -> bool {
+    let is_run = |path: &Path| path.join("journal.jsonl").is_file();
+    let mut inner = std::fs::read_dir(path).into_iter().flatten().flatten();
+    path.file_name().is_some_and(|name| name == ".git")
+        || is_run(path)
+        || inner.any(|entry| is_run(&entry.path()))
 }
