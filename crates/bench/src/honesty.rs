@@ -145,7 +145,11 @@ async fn compared(scratch: &Scratch, pairs: u64) -> Result<u64, Error> {
         };
         let found = Compared::find(&first, None).and_then(|baseline| {
             let candidate = Compared::find(&summary, None)?;
-            compare(baseline, &[candidate], CompareConfig { seed, ..CompareConfig::default() })
+            compare(
+                baseline,
+                &[candidate],
+                CompareConfig { seed: seed / 2, ..CompareConfig::default() },
+            )
         });
         match found {
             Ok(found) => {
