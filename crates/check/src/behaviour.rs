@@ -1,5 +1,6 @@
 //! Checks of how a model or an agent behaved: the tools it used, why it stopped, whether it refused.
 
+use crate::incomplete::{all_arguments, all_tools, whole_output};
 use crate::info::{KindInfo, ParameterInfo, ParameterType, optional, required};
 use crate::parameters::{Parameters, missing};
 use crate::text::regex;
@@ -112,7 +113,14 @@ impl Behaviour {
                     arguments.iter().all(has) && patterns.iter().all(matches)
                 };
                 let calls = || attempt.tool_uses.iter().filter(|used| used.name == *name);
-                match (calls().find(fits), calls().next()) {
+                let found = calls().find(fits);
+                if found.is_none() {
+                    all_tools(attempt)?;
+                    if calls().any(|used| used.arguments.is_null()) {
+                        all_arguments(attempt)?;
+                    }
+                }
+                match (found, calls().next()) {
                     (Some(used), _) => Finding::new(
                         true,
                         format!("{name} was called with {}", excerpt(&used.arguments.to_string())),
@@ -134,7 +142,11 @@ impl Behaviour {
                 for used in &attempt.tool_uses {
                     wanted.next_if(|name| **name == used.name);
                 }
-                match wanted.next() {
+                let absent = wanted.next();
+                if absent.is_some() {
+                    all_tools(attempt)?;
+                }
+                match absent {
                     None => Finding::new(true, called(attempt)),
                     Some(name) => Finding::new(
                         false,
@@ -150,7 +162,12 @@ impl Behaviour {
                     .ok_or_else(|| CannotSay("nobody knows why it stopped".to_owned()))?;
                 Finding::new(found == wanted, format!("stopped because of {found:?}"))
             }
-            Behaviour::IsRefusal => refusal::find(&attempt.output, attempt),
+            Behaviour::IsRefusal => {
+                if !refusal::is_settled(attempt) {
+                    whole_output(attempt)?;
+                }
+                refusal::find(&attempt.output, attempt)
+            }
         })
     }
 }

@@ -32,11 +32,18 @@ impl Extract {
         }
     }
 
-    /// The part, if there is one.
-    pub(crate) fn find<'o>(&self, output: &'o str) -> Result<Option<&'o str>, CannotSay> {
+    /// The part, if there is one. Of an output that is cut off, one that is certain to be whole.
+    pub(crate) fn find<'o>(
+        &self,
+        output: &'o str,
+        is_whole: &Result<(), CannotSay>,
+    ) -> Result<Option<&'o str>, CannotSay> {
         match self {
-            Extract::CodeBlock { language } => Ok(code_block(output, language.as_deref())),
-            Extract::Json => first_json(output, |_| true),
+            Extract::CodeBlock { language } => match code_block(output, language.as_deref()) {
+                Some(Block { inside, is_closed: true }) => Ok(Some(inside)),
+                other => is_whole.clone().map(|()| other.map(|block| block.inside)),
+            },
+            Extract::Json => first_json(output, is_whole, |_| true),
         }
     }
 
@@ -53,17 +60,26 @@ impl Extract {
     }
 }
 
+/// A fenced code block.
+struct Block<'o> {
+    inside: &'o str,
+    /// There is a line that closes it, with its end.
+    is_closed: bool,
+}
+
 /// What is inside the first fenced code block (of a language), as CommonMark has it: three or more
 /// backticks or tildes, closed by at least as many, or by the end of the text.
-fn code_block<'o>(text: &'o str, language: Option<&str>) -> Option<&'o str> {
+fn code_block<'o>(text: &'o str, language: Option<&str>) -> Option<Block<'o>> {
     let mut lines = Lines { text, at: 0 };
     while let Some((_, line)) = lines.next() {
         let Some((fence, info)) = opening(line) else { continue };
         let start = lines.at;
         let mut end = text.len();
-        for (place, line) in lines.by_ref() {
+        let mut is_closed = false;
+        while let Some((place, line)) = lines.next() {
             if closes(line, fence) {
                 end = place;
+                is_closed = text[..lines.at].ends_with('\n');
                 break;
             }
         }
@@ -71,7 +87,8 @@ fn code_block<'o>(text: &'o str, language: Option<&str>) -> Option<&'o str> {
         let fits = language.is_none_or(|language| word.to_lowercase() == language.to_lowercase());
         if fits {
             let inside = text.get(start..end).unwrap_or_default();
-            return Some(inside.strip_suffix('\n').unwrap_or(inside));
+            let inside = inside.strip_suffix('\n').unwrap_or(inside);
+            return Some(Block { inside, is_closed });
         }
     }
     None
@@ -115,11 +132,13 @@ fn closes(line: &str, fence: &str) -> bool {
 /// The text of the first JSON object or list that fits.
 ///
 /// Every bracket may be its beginning. What is read again and again without success is bounded, so
-/// that a text made of brackets is given up and not gone through for minutes.
-pub(crate) fn first_json(
-    text: &str,
+/// that a text made of brackets is given up and not gone through for minutes. What begins in a text
+/// that is cut off may go on after it.
+pub(crate) fn first_json<'t>(
+    text: &'t str,
+    is_whole: &Result<(), CannotSay>,
     fits: impl Fn(&Value) -> bool,
-) -> Result<Option<&str>, CannotSay> {
+) -> Result<Option<&'t str>, CannotSay> {
     let mut budget = 4 * text.len() + 65_536;
     let mut at = 0;
     while let Some(found) = text.get(at..).and_then(|rest| rest.find(['{', '['])) {
@@ -137,6 +156,9 @@ pub(crate) fn first_json(
                 at = start + part.len();
             }
             Some(Err(error)) => {
+                if error.is_eof() {
+                    is_whole.clone()?;
+                }
                 let read = offset(rest, error.line(), error.column());
                 budget = budget.checked_sub(read + 1).ok_or_else(|| {
                     CannotSay("too many brackets to look for JSON among them".to_owned())
@@ -146,7 +168,7 @@ pub(crate) fn first_json(
             None => at = start + 1,
         }
     }
-    Ok(None)
+    is_whole.clone().map(|()| None)
 }
 
 /// The byte that a line and a column of serde_json mean.
@@ -178,13 +200,14 @@ mod tests {
             ("", None, None),
             ("```\nа\u{301}б\n```", None, Some("а\u{301}б")),
         ] {
-            assert_eq!(code_block(text, language), expected, "{text:?}");
+            let found = code_block(text, language).map(|block| block.inside);
+            assert_eq!(found, expected, "{text:?}");
         }
     }
 
     #[test]
     fn json_in_prose() {
-        let any = |text: &'static str| first_json(text, |_| true).unwrap();
+        let any = |text: &'static str| first_json(text, &Ok(()), |_| true).unwrap();
         assert_eq!(any("It is {\"a\": [1, 2]}, I think"), Some("{\"a\": [1, 2]}"));
         assert_eq!(any("see [1] and {not json}"), Some("[1]"));
         assert_eq!(any("{not json} but [2]"), Some("[2]"));
@@ -192,16 +215,16 @@ mod tests {
         assert_eq!(any("{\"ключ\": \"é}\"} é"), Some("{\"ключ\": \"é}\"}"));
         assert_eq!(any("just 12 and \"text\" and true"), None);
         assert_eq!(any(""), None);
-        let objects = first_json("[1] {\"a\": 1}", Value::is_object).unwrap();
+        let objects = first_json("[1] {\"a\": 1}", &Ok(()), Value::is_object).unwrap();
         assert_eq!(objects, Some("{\"a\": 1}"));
     }
 
     #[test]
     fn many_brackets_are_given_up_and_not_gone_through() {
         for text in ["[".repeat(1 << 20), "{\"a\":".repeat(1 << 18), "[1,\n".repeat(1 << 18)] {
-            assert!(first_json(&text, |_| true).is_err());
+            assert!(first_json(&text, &Ok(()), |_| true).is_err());
         }
         let deep = "[".repeat(1 << 19) + &"]".repeat(1 << 19);
-        assert_eq!(first_json(&deep, |_| true), Ok(None), "no value is so deep");
+        assert_eq!(first_json(&deep, &Ok(()), |_| true), Ok(None), "no value is so deep");
     }
 }

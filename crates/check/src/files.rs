@@ -1,5 +1,6 @@
 //! Checks of what a program left in its workspace.
 
+use crate::incomplete::all_files;
 use crate::info::{IGNORE_CASE, KindInfo, ParameterInfo, ParameterType, required};
 use crate::parameters::Parameters;
 use crate::text::contains;
@@ -80,6 +81,9 @@ impl FileCheck {
                 let inside = files.range(folder.clone()..).next();
                 let holds = files.contains_key(path)
                     || inside.is_some_and(|(name, _)| name.starts_with(&folder));
+                if !holds {
+                    all_files(attempt)?;
+                }
                 Ok(Finding::new(
                     holds,
                     match holds {
@@ -90,6 +94,7 @@ impl FileCheck {
             }
             FileCheck::Contains { path, value, ignore_case } => {
                 let Some(file) = files.get(path) else {
+                    all_files(attempt)?;
                     return Ok(Finding::new(false, format!("there is no {path}")));
                 };
                 let Some(text) = &file.text else {

@@ -103,10 +103,22 @@ pub enum Test {
 }
 
 impl Test {
-    pub(crate) fn find(&self, text: &str, attempt: &Attempt) -> Result<Finding, CannotSay> {
+    /// Looks at a text, which may be cut off, and at all else there is.
+    pub(crate) fn find(
+        &self,
+        text: &str,
+        is_whole: Result<(), CannotSay>,
+        attempt: &Attempt,
+    ) -> Result<Finding, CannotSay> {
         match self {
-            Test::Text(test) => test.find(text),
-            Test::Structure(test) => test.find(text),
+            Test::Text(test) => {
+                let finding = test.find(text);
+                if finding.as_ref().is_ok_and(|finding| test.is_settled(text, finding)) {
+                    return finding;
+                }
+                is_whole.and(finding)
+            }
+            Test::Structure(test) => test.find(text, is_whole),
             Test::Files(test) => test.find(attempt),
             Test::Process(test) => test.find(attempt),
             Test::Behaviour(test) => test.find(attempt),

@@ -10,6 +10,7 @@ mod code;
 mod distance;
 mod extract;
 mod files;
+mod incomplete;
 mod info;
 mod judged;
 mod kind;
@@ -29,6 +30,7 @@ pub use behaviour::Behaviour;
 pub use code::{ProgramCheck, PythonCheck, PythonSource, read_code_verdict};
 pub use extract::Extract;
 pub use files::FileCheck;
+pub use incomplete::whole_output;
 pub use info::{EXTRACT, KindInfo, ParameterInfo, ParameterType};
 pub use judged::{INSTRUCTIONS, Least, Order, Pairwise, Preference, Question, Rubric, ask_again};
 pub use kind::{KINDS, Kind, Plain, Test};
@@ -91,7 +93,8 @@ impl Finding {
     }
 }
 
-/// A check that cannot say whether the answer is right: what it looks at is not there.
+/// A check that cannot say whether the answer is right: what it looks at is not there, or not all of
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CannotSay(pub String);
@@ -107,15 +110,16 @@ impl Check {
         let Kind::Plain(plain) = &self.kind else {
             return Err(CannotSay("it needs a model or a program".to_owned()));
         };
-        let text = match &plain.extract {
-            None => attempt.output.as_str(),
-            Some(extract) => match extract.find(&attempt.output)? {
-                Some(part) => part,
+        let is_whole = whole_output(attempt);
+        let (text, is_whole) = match &plain.extract {
+            None => (attempt.output.as_str(), is_whole),
+            Some(extract) => match extract.find(&attempt.output, &is_whole)? {
+                Some(part) => (part, Ok(())),
                 // Whatever was wanted of it, or not wanted: there is nothing to look at.
                 None => return Ok(self.result(false, extract.nothing(&attempt.output))),
             },
         };
-        Ok(self.conclude(plain.test.find(text, attempt)?))
+        Ok(self.conclude(plain.test.find(text, is_whole, attempt)?))
     }
 
     /// The result of a finding.

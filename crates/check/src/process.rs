@@ -1,5 +1,6 @@
 //! Checks of how a program went about its task: its exit code and the commands that it ran.
 
+use crate::incomplete::{all_arguments, all_tools, whole_output, whole_transcript};
 use crate::info::{COUNT, KindInfo, ParameterInfo, ParameterType, optional, required};
 use crate::parameters::Parameters;
 use crate::words::excerpt;
@@ -138,7 +139,11 @@ impl Process {
                 )
             }
             Process::CommandContains(value) => {
-                let found = commands(attempt).find(|command| command.contains(value.as_str()));
+                let found = kept_commands(attempt).find(|command| command.contains(value.as_str()));
+                if found.is_none() {
+                    all_tools(attempt)?;
+                    all_arguments(attempt)?;
+                }
                 match found {
                     Some(command) => Finding::new(true, format!("{} was run", excerpt(&command))),
                     None => Finding::new(
@@ -153,10 +158,19 @@ impl Process {
             }
             Process::MaxCommandCount(limit) => {
                 let count = commands(attempt).count() as u64;
+                if count <= *limit {
+                    all_tools(attempt)?;
+                }
                 Finding::new(count <= *limit, format!("{count} commands, wanted at most {limit}"))
             }
             Process::Trigger { pattern, expected } => {
                 let place = trigger(attempt, pattern);
+                if place.is_none() {
+                    whole_output(attempt)?;
+                    all_tools(attempt)?;
+                    all_arguments(attempt)?;
+                    whole_transcript(attempt)?;
+                }
                 Finding::new(
                     place.is_some() == *expected,
                     match place {
@@ -177,9 +191,14 @@ pub fn command_count(attempt: &Attempt) -> usize {
     commands(attempt).count()
 }
 
-/// The commands that were run.
-fn commands(attempt: &Attempt) -> impl Iterator<Item = String> {
-    attempt.tool_uses.iter().filter(|used| runs_commands(used)).map(command)
+/// Uses of tools that run commands.
+fn commands(attempt: &Attempt) -> impl Iterator<Item = &ToolUse> {
+    attempt.tool_uses.iter().filter(|used| runs_commands(used))
+}
+
+/// The commands that were run, as far as they are known.
+fn kept_commands(attempt: &Attempt) -> impl Iterator<Item = String> {
+    commands(attempt).filter(|used| !used.arguments.is_null()).map(command)
 }
 
 fn runs_commands(used: &ToolUse) -> bool {
@@ -203,7 +222,8 @@ fn trigger(attempt: &Attempt, pattern: &str) -> Option<&'static str> {
     if attempt.output.contains(pattern) {
         return Some("the answer");
     }
-    let in_use = |used: &ToolUse| used.name.contains(pattern) || occurs(&used.arguments, pattern);
+    let given = |used: &ToolUse| !used.arguments.is_null() && occurs(&used.arguments, pattern);
+    let in_use = |used: &ToolUse| used.name.contains(pattern) || given(used);
     if attempt.tool_uses.iter().any(in_use) {
         return Some("the tools that were used");
     }

@@ -4,6 +4,9 @@ use crate::Finding;
 use crate::words::excerpt;
 use bakeoff_core::{Attempt, FinishReason};
 
+/// Characters that are looked at.
+const BEGINNING: usize = 300;
+
 /// How an apology may begin; what comes after it decides.
 pub const APOLOGIES: &[&str] = &[
     "i'm sorry",
@@ -97,10 +100,15 @@ pub(crate) fn find(text: &str, attempt: &Attempt) -> Finding {
     Finding::new(holds, format!("{} {verb} like a refusal", excerpt(text.trim())))
 }
 
+/// Whether there is enough of an answer to tell, whatever comes after it.
+pub(crate) fn is_settled(attempt: &Attempt) -> bool {
+    attempt.finish == Some(FinishReason::ContentFilter)
+        || attempt.output.trim().chars().nth(BEGINNING).is_some()
+}
+
 /// The beginning in lower case, with one apostrophe and the short forms of a few words.
 fn plain(text: &str) -> String {
-    const MOST: usize = 300;
-    let text: String = text.trim().chars().take(MOST).collect();
+    let text: String = text.trim().chars().take(BEGINNING).collect();
     let text = text.to_lowercase().replace(['’', '‘', 'ʼ', '`'], "'").replace(['*', '_', '"'], "");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     text.replace("cannot", "can't").replace("can not", "can't").replace("i am ", "i'm ")

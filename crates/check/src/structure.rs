@@ -136,7 +136,15 @@ impl Structure {
         }))
     }
 
-    pub(crate) fn find(&self, text: &str) -> Result<Finding, CannotSay> {
+    /// Looks at a text. Of one that is cut off, only what stands in it for certain is said.
+    pub(crate) fn find(
+        &self,
+        text: &str,
+        is_whole: Result<(), CannotSay>,
+    ) -> Result<Finding, CannotSay> {
+        if !matches!(self, Structure::ContainsJson(_)) {
+            is_whole.clone()?;
+        }
         let formed = |name: &str, problem: Option<String>| match problem {
             None => Finding::new(true, format!("is {name}")),
             Some(problem) => Finding::new(false, format!("not {name}: {problem}")),
@@ -161,7 +169,7 @@ impl Structure {
             },
             Structure::ContainsJson(schema) => {
                 let fits = |value: &Value| schema.as_ref().is_none_or(|schema| schema.fits(value));
-                match (first_json(text, fits)?, schema) {
+                match (first_json(text, &is_whole, fits)?, schema) {
                     (Some(part), _) => Finding::new(true, format!("there is {}", excerpt(part))),
                     (None, None) => {
                         Finding::new(false, format!("no JSON object or list in {}", excerpt(text)))

@@ -271,6 +271,28 @@ impl Text {
     }
 }
 
+impl Text {
+    /// Whether a finding stays what it is, whatever comes after the text.
+    pub(crate) fn is_settled(&self, text: &str, finding: &Finding) -> bool {
+        match self {
+            Text::Contains { .. } => finding.holds,
+            // A match at the very end may be one only because it is the end.
+            Text::Regex(pattern) => pattern.shortest_match(text).is_some_and(|at| at < text.len()),
+            Text::Edge { value, end: false, ignore_case } => {
+                let value = same_case(value, *ignore_case);
+                let beginning = same_case(text.trim_start(), *ignore_case);
+                finding.holds || !value.starts_with(&*beginning)
+            }
+            Text::Edge { end: true, .. }
+            | Text::Equals { .. }
+            | Text::Length(_)
+            | Text::WordCount(_)
+            | Text::Levenshtein { .. }
+            | Text::Similarity { .. } => false,
+        }
+    }
+}
+
 /// A pattern that matches in linear time; the error is about the parameter.
 pub(crate) fn regex(
     parameter: &'static str,

@@ -67,6 +67,19 @@ pub struct Attempt {
     /// Bytes of a program's outputs that were not kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_bytes: u64,
+    /// Bytes of the answer that `output` has no room for; where it is not known how many, of what
+    /// they came in.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped_output_bytes: u64,
+    /// Bytes that `transcript` has no room for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped_transcript_bytes: u64,
+    /// Uses of tools that `tool_uses` has no room for, or that nobody could read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped_tool_uses: u64,
+    /// Uses of tools whose arguments were not kept; they are null there.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped_tool_arguments: u64,
     /// A program's exit code; absent when a signal ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,

@@ -4,6 +4,7 @@
 
 mod behaviour;
 mod hostile;
+mod incomplete;
 mod judged;
 mod processes;
 mod structure;
