@@ -45,7 +45,8 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Something cannot be read or written; nothing is left then.
+    /// Something cannot be read or written, or the program would not start within the copy; nothing
+    /// is left then.
     pub fn create(folder: &Path, template: Template<'_>) -> io::Result<Workspace> {
         let within =
             |parent: &Path| template.start.map_or(parent.to_owned(), |start| parent.join(start));
@@ -69,6 +70,13 @@ impl Workspace {
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }
         workspace.top = workspace.start.canonicalize()?;
+        if !workspace.top.starts_with(folder.canonicalize()?) {
+            let message = format!(
+                "{} leads out of the workspace",
+                template.start.unwrap_or(Path::new("")).display()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
         Ok(workspace)
     }
 

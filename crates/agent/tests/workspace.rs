@@ -208,3 +208,27 @@ fn folders_that_may_not_be_written_are_removed_all_the_same() {
     assert!(!place.path("work").exists());
     assert!(remove(&place.path("never-was")).is_ok());
 }
+
+#[test]
+fn a_program_never_starts_outside_its_own_copy() {
+    let place = Place::new(&[("a.txt", "a"), ("sub/b.txt", "b")]);
+    let source = place.path("source");
+    symlink(source.join("sub"), source.join("original")).unwrap();
+    symlink("../..", source.join("above")).unwrap();
+    symlink("sub", source.join("within")).unwrap();
+    fs::create_dir_all(place.path("work-elsewhere")).unwrap();
+    symlink("../work-elsewhere", source.join("beside")).unwrap();
+    for start in ["original", "above", "beside", "original/../sub", "..", "/"] {
+        let start = Path::new(start);
+        let template = Template { source: Some(&source), start: Some(start), without: &[] };
+        let error = Workspace::create(&place.path("work"), template).unwrap_err();
+        assert!(error.to_string().contains("leads out of the workspace"), "{start:?}: {error}");
+        assert!(!place.path("work").exists());
+    }
+    let start = Some(Path::new("within"));
+    let template = Template { source: Some(&source), start, without: &[] };
+    let workspace = Workspace::create(&place.path("work"), template).unwrap();
+    fs::write(workspace.start().join("new.txt"), "new").unwrap();
+    assert_eq!(shown(&workspace.left()), ["b.txt: -", "new.txt: new"]);
+    assert!(!source.join("sub/new.txt").exists());
+}
