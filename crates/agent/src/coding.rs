@@ -10,13 +10,14 @@ mod cursor;
 mod gemini;
 mod lines;
 mod opencode;
+mod recent;
 mod said;
 mod trouble;
 
 pub use said::Said;
 pub use trouble::trouble;
 
-use lines::Lines;
+use lines::{Line, Lines};
 use serde_json::Value;
 use std::ffi::OsString;
 
@@ -166,9 +167,18 @@ impl Listener {
     }
 }
 
-/// Lines that are no JSON are talk of the program around the agent.
-fn hear(dialect: &mut dyn Dialect, line: &[u8], said: &mut Said) {
-    if let Ok(event @ Value::Object(_)) = serde_json::from_slice(line) {
-        dialect.hear(&event, said);
+/// Lines that are no JSON are talk of the program around the agent. What cannot be read because there
+/// is too much of it may be anything.
+fn hear(dialect: &mut dyn Dialect, line: Line<'_>, said: &mut Said) {
+    match line {
+        Line::Lost(bytes) => said.lose(bytes),
+        Line::Read(line) => match serde_json::from_slice(line) {
+            Ok(event @ Value::Object(_)) => dialect.hear(&event, said),
+            // It has no name for it but these words.
+            Err(error) if error.to_string().starts_with("recursion limit") => {
+                said.lose(line.len() as u64);
+            }
+            _ => {}
+        },
     }
 }

@@ -53,6 +53,8 @@ pub struct Finished {
     pub stderr: String,
     /// Bytes of either that were not kept.
     pub dropped_bytes: u64,
+    /// Those of standard output among them.
+    pub dropped_stdout_bytes: u64,
     /// How it ended.
     pub ended: Ended,
 }
@@ -198,7 +200,13 @@ impl Running<'_> {
             ended
         };
         let ((stdout, dropped_out), (stderr, dropped_err)) = (out.into_text(), err.into_text());
-        Ok(Finished { stdout, stderr, dropped_bytes: dropped_out + dropped_err, ended })
+        Ok(Finished {
+            stdout,
+            stderr,
+            dropped_bytes: dropped_out + dropped_err,
+            dropped_stdout_bytes: dropped_out,
+            ended,
+        })
     }
 }
 

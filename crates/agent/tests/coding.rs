@@ -226,3 +226,104 @@ fn nonsense_is_nothing() {
         assert_eq!((heard.answer, heard.tool_uses.len()), (None, 0), "{agent:?}");
     }
 }
+
+#[test]
+fn what_is_not_kept_is_counted() {
+    let long = "x".repeat(600_000);
+    let event = |command: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","name":"Bash","input":{{"command":"{command}"}}}}]}}}}"#
+        )
+    };
+    let lines: Vec<String> = [&*long, &*long, "ls"].map(event).to_vec();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let kept = said(CodingAgent::Claude, &lines);
+    assert_eq!(kept.tool_uses.len(), 3);
+    assert_eq!((kept.dropped_tool_uses, kept.dropped_arguments), (0, 1));
+    // More uses than anybody looks at.
+    let small = event("ls");
+    let kept = said(CodingAgent::Claude, &vec![small.as_str(); 10_003]);
+    assert_eq!((kept.tool_uses.len(), kept.dropped_tool_uses), (10_000, 3));
+    // A line that is too long, or nested too deeply, may have been anything, even the answer.
+    let deep = format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200));
+    for line in [format!("{{\"a\":\"{}\"}}", "x".repeat(9 << 20)), deep] {
+        let kept = said(CodingAgent::Claude, &[&line]);
+        assert_eq!(kept.dropped_tool_uses, 1);
+        assert_eq!(kept.dropped_answer_bytes, line.len() as u64);
+        let result = r#"{"type":"result","result":"fixed","usage":{}}"#;
+        let kept = said(CodingAgent::Claude, &[&line, result]);
+        assert_eq!((kept.dropped_answer_bytes, kept.answer.as_deref()), (0, Some("fixed")));
+    }
+}
+
+#[test]
+fn answers_that_come_in_pieces_end_somewhere() {
+    let piece = format!(
+        r#"{{"type":"message","role":"assistant","delta":true,"content":"{}"}}"#,
+        "é".repeat(300_000)
+    );
+    let kept = said(CodingAgent::Gemini, &[&piece, &piece]);
+    assert_eq!(kept.answer.unwrap().len() as u64 + kept.dropped_answer_bytes, 1_200_000);
+    assert!(kept.dropped_answer_bytes > 0);
+}
+
+#[test]
+fn names_of_tools_take_no_more_room_than_what_they_are_given() {
+    let name = "x".repeat(600_000);
+    let event = format!(r#"{{"type":"tool_use","tool_name":"{name}","parameters":{{}}}}"#);
+    let kept = said(CodingAgent::Gemini, &[&event, &event]);
+    assert_eq!((kept.tool_uses.len(), kept.dropped_tool_uses), (1, 1));
+}
+
+#[test]
+fn listening_takes_no_more_room_the_longer_it_takes() {
+    let id = |number: usize| format!("{number}-{}", "x".repeat(200));
+    let events: [(CodingAgent, &dyn Fn(usize) -> String); 3] = [
+        (CodingAgent::Claude, &|number| {
+            let usage = r#"{"input_tokens":1,"output_tokens":2}"#;
+            format!(r#"{{"type":"assistant","message":{{"id":"{}","usage":{usage}}}}}"#, id(number))
+        }),
+        (CodingAgent::Codex, &|number| {
+            format!(
+                r#"{{"type":"item.started","item":{{"type":"web_search","id":"{}"}}}}"#,
+                id(number)
+            )
+        }),
+        (CodingAgent::Cursor, &|number| {
+            format!(
+                r#"{{"type":"tool_call","call_id":"{}","tool_call":{{"xToolCall":{{}}}}}}"#,
+                id(number)
+            )
+        }),
+    ];
+    for (agent, event) in events {
+        let mut listener = agent.listener();
+        for number in 0..20_000 {
+            // Each comes twice.
+            listener.hear(format!("{0}\n{0}\n", event(number)).as_bytes());
+        }
+        let room = format!("{listener:?}").len();
+        assert!(room < 2_000_000, "{agent:?}: {room}");
+        let said = listener.finish();
+        if agent == CodingAgent::Claude {
+            assert_eq!((said.turns, said.usage), (Some(20_000), usage(20_000, 40_000, 0, 0, 0)));
+        } else {
+            assert_eq!((said.tool_uses.len(), said.dropped_tool_uses), (10_000, 10_000));
+        }
+    }
+}
+
+#[test]
+fn usage_that_is_not_told_is_not_known() {
+    let claude = r#"{"type":"result","result":"fixed"}"#;
+    assert_eq!(said(CodingAgent::Claude, &[claude]).usage, None);
+    let spoke = r#"{"type":"assistant","message":{"id":"m","content":[]}}"#;
+    let ended = said(CodingAgent::Claude, &[spoke]);
+    assert_eq!((ended.usage, ended.turns), (None, Some(1)));
+    let codex = r#"{"type":"turn.completed"}"#;
+    assert_eq!(said(CodingAgent::Codex, &[codex]).usage, None);
+    let gemini = r#"{"type":"result","status":"success"}"#;
+    assert_eq!(said(CodingAgent::Gemini, &[gemini]).usage, None);
+    let step = r#"{"type":"step_finish","part":{}}"#;
+    assert_eq!(said(CodingAgent::OpenCode, &[step]).usage, None);
+}

@@ -48,6 +48,7 @@ async fn output_beyond_the_cap_is_counted_and_not_kept() {
     let program = Program { most_output: 5, ..shell("printf 0123456789; printf '\\377' >&2", "") };
     let done = finished(&program).await;
     assert_eq!((done.stdout.as_str(), done.dropped_bytes), ("01234", 5));
+    assert_eq!(done.dropped_stdout_bytes, 5);
     assert_eq!(done.stderr, "\u{fffd}");
 }
 

@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::judged::Spent;
 use crate::suite::{CheckSpec, Suite, Target};
 use crate::trial::Trials;
-use bakeoff_check::{Check, Finding, Kind, judge};
+use bakeoff_check::{CannotSay, Check, Finding, Kind, judge, whole_output};
 use bakeoff_core::{
     Attempt, CheckResult, ErrorKind, Redactor, Status, TrialError, TrialKey, TrialResult,
 };
@@ -157,10 +157,13 @@ impl Judge<'_> {
         judged: Judged<'_>,
         spent: &mut Spent,
     ) -> Result<CheckResult, TrialError> {
+        let unable = |reason: CannotSay| cannot_say(reason.to_string());
+        // Nobody else is asked about a part of an answer.
+        if !matches!(check.kind, Kind::Plain(_)) {
+            whole_output(judged.attempt).map_err(unable)?;
+        }
         let finding = match &check.kind {
-            Kind::Plain(_) => {
-                return check.run(judged.attempt).map_err(|reason| cannot_say(reason.to_string()));
-            }
+            Kind::Plain(_) => return check.run(judged.attempt).map_err(unable),
             Kind::Rubric(rubric) => self.ask_rubric(rubric, judged, spent).await?,
             Kind::Pairwise(pairwise) => self.ask_pairwise(pairwise, judged, spent).await?,
             Kind::Program(program) => self.ask_program(program, judged).await?,

@@ -1,15 +1,15 @@
 //! Codex CLI: `exec --json`.
 
 use super::Dialect;
+use super::recent::{Noted, Recent};
 use super::said::{Said, message, text, tokens};
 use bakeoff_core::Usage;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
 #[derive(Debug, Default)]
 pub(super) struct Codex {
     /// Items that have been noted: each comes when it starts and when it is done.
-    seen: BTreeSet<String>,
+    seen: Recent<()>,
 }
 
 impl Dialect for Codex {
@@ -17,7 +17,9 @@ impl Dialect for Codex {
         match event["type"].as_str() {
             Some("item.started" | "item.completed") => self.item(event, said),
             Some("turn.completed") => {
-                said.use_up(read(&event["usage"]));
+                if event["usage"].is_object() {
+                    said.use_up(read(&event["usage"]));
+                }
                 said.problem = None;
             }
             Some("turn.failed" | "error") => said.problem = Some(message(event)),
@@ -34,7 +36,7 @@ impl Codex {
         match kind {
             "agent_message" | "assistant_message" if is_done => {
                 said.take_turn();
-                said.answer = text(item, "text").map(str::to_owned);
+                said.answer_with(text(item, "text").map(str::to_owned));
             }
             "command_execution" if self.is_new(item) => {
                 said.tool(kind, &json!({"command": item["command"]}));
@@ -52,7 +54,7 @@ impl Codex {
     }
 
     fn is_new(&mut self, item: &Value) -> bool {
-        text(item, "id").is_none_or(|id| self.seen.insert(id.to_owned()))
+        text(item, "id").is_none_or(|id| self.seen.note(id, ()) != Noted::Again)
     }
 }
 

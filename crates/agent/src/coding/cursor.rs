@@ -1,15 +1,15 @@
 //! Cursor's agent: `--print --output-format stream-json`.
 
 use super::Dialect;
+use super::recent::{Noted, Recent};
 use super::said::{Said, text, tokens};
 use bakeoff_core::Usage;
 use serde_json::Value;
-use std::collections::BTreeSet;
 
 #[derive(Debug, Default)]
 pub(super) struct Cursor {
     /// Calls that have been noted: each comes when it starts and when it is done.
-    seen: BTreeSet<String>,
+    seen: Recent<()>,
 }
 
 impl Dialect for Cursor {
@@ -17,7 +17,7 @@ impl Dialect for Cursor {
         match event["type"].as_str() {
             Some("assistant") => {
                 said.take_turn();
-                said.answer = None;
+                said.answer_with(None);
                 for part in event["message"]["content"].as_array().into_iter().flatten() {
                     said.say(part["text"].as_str().unwrap_or_default());
                 }
@@ -30,10 +30,12 @@ impl Dialect for Cursor {
                 let result = text(event, "result").map(str::to_owned);
                 if event["is_error"] == true {
                     said.problem = Some(result.unwrap_or_else(|| "error".to_owned()));
-                    said.answer = None;
+                    said.answer_with(None);
                 } else {
                     said.problem = None;
-                    said.answer = result.or(said.answer.take());
+                    if result.is_some() {
+                        said.answer_with(result);
+                    }
                 }
             }
             _ => {}
@@ -44,7 +46,7 @@ impl Dialect for Cursor {
 impl Cursor {
     /// `{"shellToolCall": {"args": {…}}}`
     fn tool(&mut self, event: &Value, said: &mut Said) {
-        if text(event, "call_id").is_some_and(|id| !self.seen.insert(id.to_owned())) {
+        if text(event, "call_id").is_some_and(|id| self.seen.note(id, ()) == Noted::Again) {
             return;
         }
         for (key, call) in event["tool_call"].as_object().into_iter().flatten() {

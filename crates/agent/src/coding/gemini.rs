@@ -16,7 +16,7 @@ impl Dialect for Gemini {
         match event["type"].as_str() {
             Some("message") if event["role"] == "assistant" => {
                 if !self.is_speaking || event["delta"] != true {
-                    said.answer = None;
+                    said.answer_with(None);
                     said.take_turn();
                 }
                 self.is_speaking = true;
@@ -31,7 +31,7 @@ impl Dialect for Gemini {
                 said.problem = Some(message(event));
             }
             Some("result") => {
-                said.usage = Some(read(&event["stats"]));
+                said.usage = event["stats"].is_object().then(|| read(&event["stats"]));
                 let failed = event["status"] == "error";
                 said.problem = failed.then(|| message(event));
             }

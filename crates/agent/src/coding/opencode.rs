@@ -17,7 +17,7 @@ impl Dialect for OpenCode {
         match event["type"].as_str() {
             Some("text") => {
                 if !self.is_speaking {
-                    said.answer = None;
+                    said.answer_with(None);
                 }
                 self.is_speaking = true;
                 said.say(part["text"].as_str().unwrap_or_default());
@@ -29,7 +29,9 @@ impl Dialect for OpenCode {
                 self.is_speaking = false;
                 said.take_turn();
                 // Each step tells its own.
-                said.use_up(read(&part["tokens"]));
+                if part["tokens"].is_object() {
+                    said.use_up(read(&part["tokens"]));
+                }
                 said.pay(&part["cost"]);
                 said.problem = None;
             }

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Most tool uses that are kept.
 const MOST_TOOLS: usize = 10_000;
 
-/// Most bytes of what tools were given, together.
+/// Most bytes of what tools were given, together; and of their names.
 const MOST_ARGUMENTS: usize = 1024 * 1024;
 
 /// Most bytes of an answer that comes in pieces.
@@ -27,7 +27,14 @@ pub struct Said {
     pub cost: Option<NanoDollars>,
     /// Why it gave up, in its own words.
     pub problem: Option<String>,
+    /// Bytes of the answer, or of what may have been the answer, that were not kept.
+    pub dropped_answer_bytes: u64,
+    /// Uses of tools, or what may have been some, that were not kept.
+    pub dropped_tool_uses: u64,
+    /// Uses of tools whose arguments were not kept.
+    pub dropped_arguments: u64,
     argument_bytes: usize,
+    name_bytes: usize,
 }
 
 impl Said {
@@ -38,13 +45,17 @@ impl Said {
     }
 
     pub(super) fn tool(&mut self, name: &str, arguments: &Value) {
-        if self.tool_uses.len() == MOST_TOOLS {
+        let has_room = self.name_bytes + name.len() <= MOST_ARGUMENTS;
+        if self.tool_uses.len() == MOST_TOOLS || !has_room {
+            self.dropped_tool_uses += 1;
             return;
         }
+        self.name_bytes += name.len();
         let bytes = arguments.to_string().len();
         let fits = self.argument_bytes + bytes <= MOST_ARGUMENTS;
         let arguments = if fits { arguments.clone() } else { Value::Null };
         self.argument_bytes += if fits { bytes } else { 0 };
+        self.dropped_arguments += u64::from(!fits);
         self.tool_uses.push(ToolUse { name: name.to_owned(), arguments });
     }
 
@@ -63,12 +74,26 @@ impl Said {
         }
     }
 
+    /// Something was said that nobody could read.
+    pub(super) fn lose(&mut self, bytes: u64) {
+        self.dropped_answer_bytes = self.dropped_answer_bytes.saturating_add(bytes);
+        self.dropped_tool_uses += 1;
+    }
+
+    /// This is the answer now, whatever was said before.
+    pub(super) fn answer_with(&mut self, answer: Option<String>) {
+        self.answer = answer;
+        self.dropped_answer_bytes = 0;
+    }
+
     /// Appends to the answer.
     pub(super) fn say(&mut self, text: &str) {
         let answer = self.answer.get_or_insert_default();
         let room = MOST_ANSWER.saturating_sub(answer.len());
         let end = (0..=room.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-        answer.push_str(&text[..end.unwrap_or(0)]);
+        let (kept, rest) = text.split_at(end.unwrap_or(0));
+        answer.push_str(kept);
+        self.dropped_answer_bytes += rest.len() as u64;
     }
 }
 

@@ -145,7 +145,7 @@ impl Trials {
 
     fn concluded(&self, ran: Ran, left: Left, timeout: Duration) -> Attempt {
         let Ran { finished, said, latency } = ran;
-        let Finished { stdout, stderr, dropped_bytes, ended } = finished;
+        let Finished { stdout, stderr, dropped_bytes, dropped_stdout_bytes, ended } = finished;
         let exit_code = match ended {
             Ended::Exited(code) => Some(code),
             _ => None,
@@ -168,10 +168,17 @@ impl Trials {
         }
         let stdout = self.redactor.scrub(stdout);
         match said {
-            None => attempt.output = stdout,
+            None => {
+                attempt.output = stdout;
+                attempt.dropped_output_bytes = dropped_stdout_bytes;
+            }
             Some(said) => {
                 attempt.output = self.redactor.scrub(said.answer.unwrap_or_default());
+                attempt.dropped_output_bytes = said.dropped_answer_bytes;
                 attempt.transcript = Some(stdout);
+                attempt.dropped_transcript_bytes = dropped_stdout_bytes;
+                attempt.dropped_tool_uses = said.dropped_tool_uses;
+                attempt.dropped_tool_arguments = said.dropped_arguments;
                 attempt.tool_uses = without_secrets(said.tool_uses, &self.redactor);
                 attempt.turns = said.turns;
                 attempt.usage = said.usage;
