@@ -1,14 +1,16 @@
 //! Checks that the user's own code makes: programs, and Python in workers that stay.
 
+use crate::attempt::trial_id;
 use crate::judge::{Judge, Judged, cannot_say};
 use crate::suite::PYTHON;
-use bakeoff_agent::{Ended, Program, WorkerError, WorkerProgram, Workers};
+use bakeoff_agent::{Ended, Identity, Program, WorkerError, WorkerProgram, Workers};
 use bakeoff_check::{Finding, ProgramCheck, PythonCheck, PythonSource, read_code_verdict};
-use bakeoff_core::{ErrorKind, TrialError};
+use bakeoff_core::{ErrorKind, TrialError, TrialKey};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Most bytes of a verdict.
 const MOST_OUTPUT: usize = 1 << 20;
@@ -19,17 +21,36 @@ const MOST_WORKERS: usize = 4;
 /// Reads a question per line and prints a verdict per line.
 const WORKER: &str = include_str!("worker.py");
 
-/// Workers for `python` checks. None is started before the first question.
-pub(crate) fn python(folder: &Path) -> Workers {
-    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let program = WorkerProgram {
-        command: [PYTHON, "-u", "-c", WORKER].map(Into::into).to_vec(),
-        folder: place(folder),
-        environment: BTreeMap::new(),
-        most_answer: MOST_OUTPUT,
-    };
-    let count = NonZeroUsize::new(cores.min(MOST_WORKERS)).unwrap_or(NonZeroUsize::MIN);
-    Workers::new(program, count)
+/// Workers for `python` checks. None is started before the first question, on behalf of whose run
+/// they all are.
+#[derive(Debug)]
+pub(crate) struct Python {
+    folder: PathBuf,
+    workers: OnceLock<Workers>,
+}
+
+impl Python {
+    /// Workers that run in this folder.
+    pub(crate) fn new(folder: &Path) -> Python {
+        Python { folder: place(folder), workers: OnceLock::new() }
+    }
+
+    fn workers(&self, identity: Option<&Identity>) -> &Workers {
+        self.workers.get_or_init(|| {
+            let variables = identity.into_iter().flat_map(Identity::variables);
+            let program = WorkerProgram {
+                command: [PYTHON, "-u", "-c", WORKER].map(Into::into).to_vec(),
+                folder: self.folder.clone(),
+                environment: variables
+                    .map(|(name, value)| (name.to_owned(), value.into()))
+                    .collect(),
+                most_answer: MOST_OUTPUT,
+            };
+            let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+            let count = NonZeroUsize::new(cores.min(MOST_WORKERS)).unwrap_or(NonZeroUsize::MIN);
+            Workers::new(program, count)
+        })
+    }
 }
 
 /// The suite's folder; that of a suite in the current one has an empty name.
@@ -47,6 +68,12 @@ fn facts(judged: Judged<'_>) -> Result<Value, TrialError> {
 }
 
 impl Judge<'_> {
+    /// Whose programs those of checks are; for one trial, or for several.
+    fn identity(&self, key: Option<&TrialKey>) -> Option<Identity> {
+        let run = self.run_id?.to_string();
+        Some(Identity { run, trial: key.map(trial_id) })
+    }
+
     pub(crate) async fn ask_program(
         &self,
         check: &ProgramCheck,
@@ -57,7 +84,7 @@ impl Judge<'_> {
             input: facts(judged)?.to_string(),
             folder: place(self.suite.path.parent().unwrap_or(Path::new(""))),
             environment: BTreeMap::new(),
-            identity: None,
+            identity: self.identity(Some(judged.key)),
             timeout: check.timeout,
             most_output: MOST_OUTPUT,
         };
@@ -101,7 +128,8 @@ impl Judge<'_> {
             }
         };
         let question = question.to_string();
-        let asked = self.suite.python.ask(&question, check.timeout, &self.cancel);
+        let workers = self.suite.python.workers(self.identity(None).as_ref());
+        let asked = workers.ask(&question, check.timeout, &self.cancel);
         let answer = asked.await.map_err(|error| match error {
             WorkerError::Cancelled => {
                 TrialError { kind: ErrorKind::Cancelled, message: "cancelled".to_owned() }

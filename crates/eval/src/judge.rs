@@ -6,7 +6,7 @@ use crate::suite::{CheckSpec, Suite, Target};
 use crate::trial::Trials;
 use bakeoff_check::{CannotSay, Check, Finding, Kind, judge, whole_output};
 use bakeoff_core::{
-    Attempt, CheckResult, ErrorKind, Redactor, Status, TrialError, TrialKey, TrialResult,
+    Attempt, CheckResult, ErrorKind, Redactor, RunId, Status, TrialError, TrialKey, TrialResult,
 };
 use bakeoff_llm::{CallContext, Client, Ordinals, Retry};
 use bakeoff_pace::RunTag;
@@ -24,6 +24,8 @@ pub struct Judge<'a> {
     pub client: &'a Client,
     /// On behalf of which run.
     pub run: RunTag,
+    /// Its id, which programs that judge carry; absent when there is no run.
+    pub run_id: Option<&'a RunId>,
     /// What must not show in messages.
     pub redactor: &'a Redactor,
     /// Ends what is under way.
@@ -63,6 +65,7 @@ impl Trials {
             suite: &self.suite,
             client: &self.client,
             run: self.run,
+            run_id: Some(&self.folder.id),
             redactor: &self.redactor,
             cancel: self.abort.clone(),
             stop: self.stop.clone(),

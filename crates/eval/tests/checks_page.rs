@@ -79,6 +79,7 @@ async fn status(suite: &Suite, attempt: Attempt) -> (Status, Value) {
         suite,
         client: &client,
         run: RunTag::default(),
+        run_id: None,
         redactor: &Redactor::default(),
         cancel: CancellationToken::new(),
         stop: CancellationToken::new(),

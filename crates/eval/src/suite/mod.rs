@@ -31,9 +31,9 @@ pub use targets::{ModelTarget, Target, TargetKind};
 pub(crate) use workspaces::Origin;
 
 use crate::case::{Case, CaseSource, Row, Survey};
+use crate::code::Python;
 use crate::problem::{Place, Problem, Problems, suggest};
 use crate::template::Template;
-use bakeoff_agent::Workers;
 use bakeoff_llm::{Environment, Model, ModelConfig};
 use bakeoff_sim::Persona;
 use checks::CheckReader;
@@ -69,7 +69,7 @@ pub struct Suite {
     /// Models that judge, by the names that checks give them.
     pub judges: BTreeMap<String, Model>,
     /// Evaluates `python` checks; nothing is started before the first.
-    pub(crate) python: Workers,
+    pub(crate) python: Python,
     check_reader: CheckReader,
     /// Simulated models of its own.
     pub simulated: BTreeMap<String, Persona>,
@@ -328,7 +328,7 @@ impl Refining<'_> {
             survey,
             checks,
             judges,
-            python: crate::code::python(self.folder()),
+            python: Python::new(self.folder()),
             check_reader: reader,
             simulated,
             parts: parts::digests(root, self.folder()),

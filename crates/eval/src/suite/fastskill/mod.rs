@@ -149,7 +149,7 @@ impl Project<'_, '_> {
             survey,
             checks: Vec::new(),
             judges: BTreeMap::new(),
-            python: crate::code::python(folder),
+            python: crate::code::Python::new(folder),
             simulated: BTreeMap::new(),
             digest,
             warnings,
