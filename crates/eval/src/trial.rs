@@ -4,13 +4,13 @@ use crate::Error;
 use crate::case::Case;
 use crate::folder::RunFolder;
 use crate::suite::{Artifacts, Suite, Target, TargetKind};
-use bakeoff_agent::{Workers, Workspace};
+use bakeoff_agent::{Workers, Workspace, is_exhaustion};
 use bakeoff_core::{
-    Attempt, ErrorKind, Event, Redactor, Request, Response, Status, TargetName, TrialError,
-    TrialKey, TrialResult,
+    Attempt, ErrorKind, Event, Redactor, Status, TargetName, TrialError, TrialKey, TrialResult,
 };
 use bakeoff_llm::Client;
 use bakeoff_pace::RunTag;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -47,6 +47,31 @@ pub(crate) struct Made {
     pub(crate) written: Result<(), Error>,
 }
 
+impl Made {
+    /// A result whose files were written, or were not. That the machine was at its limit for a moment
+    /// is the trial's own error, and no reason to give up the others.
+    fn of(mut result: TrialResult, written: Result<(), Error>) -> Made {
+        let source = match &written {
+            Err(Error::Write { source, .. } | Error::Create { source, .. })
+            | Err(Error::Journal(bakeoff_journal::Error::Io { source, .. })) => source,
+            _ => return Made { result, written },
+        };
+        if !is_exhaustion(source) {
+            return Made { result, written };
+        }
+        // What went wrong before is the better reason.
+        if result.attempt.error.is_none() {
+            let message =
+                format!("cannot write the trial's files: {source} [EVAL_PARALLEL_EXHAUSTION]");
+            result.attempt.error = Some(TrialError { kind: ErrorKind::Process, message });
+            result.status = Status::Error;
+            result.score = None;
+            result.checks.clear();
+        }
+        Made { result, written: Ok(()) }
+    }
+}
+
 impl Trials {
     /// Makes one trial and writes its files.
     pub(crate) async fn make(self: Arc<Self>, target: usize, case: Case, trial: u32) -> Made {
@@ -68,7 +93,7 @@ impl Trials {
             let mut result = result;
             let settled = trials.settle(workspace, &mut result);
             let written = trials.folder.write_trial(wanted, &result, &trace);
-            Made { result, written: settled.and(written) }
+            Made::of(result, settled.and(written))
         };
         match tokio::task::spawn_blocking(write).await {
             Ok(made) => made,
@@ -108,12 +133,33 @@ impl Trials {
                 let (attempt, trace) = self.ask_model(model, asked.prompt, case, key).await;
                 Attempted { attempt, trace, workspace: None }
             }
-            TargetKind::Program(program) => match self.workers.get(&target.name) {
-                Some(workers) => self.ask_worker(workers, asked).await.into(),
-                None => self.run_program(program, asked).await,
-            },
-            TargetKind::Service(service) => self.ask_service(service, asked).await.into(),
+            TargetKind::Program(program) => {
+                let words = program.command.iter().map(|word| word.to_string_lossy().into_owned());
+                let request = serde_json::json!({
+                    "prompt": self.redactor.scrub(asked.prompt.clone()),
+                    "command": words.map(|word| self.redactor.scrub(word)).collect::<Vec<_>>(),
+                });
+                let mut attempted = match self.workers.get(&target.name) {
+                    Some(workers) => self.ask_worker(workers, asked).await.into(),
+                    None => self.run_program(program, asked).await,
+                };
+                attempted.trace = self.trace(request, &attempted.attempt);
+                attempted
+            }
+            TargetKind::Service(service) => {
+                let (attempt, trace) = self.ask_service(service, asked).await;
+                Attempted { attempt, trace, workspace: None }
+            }
         }
+    }
+
+    /// What was asked and, in short, what came back.
+    pub(crate) fn trace(&self, request: Value, attempt: &Attempt) -> Trace {
+        if self.suite.settings.artifacts == Artifacts::None {
+            return Trace::default();
+        }
+        let is_answer = attempt.error.is_none() || !attempt.output.is_empty();
+        Trace { request: Some(request), response: is_answer.then(|| in_short(attempt)) }
     }
 }
 
@@ -144,24 +190,29 @@ impl From<Attempt> for Attempted {
 /// What was said, for `trace.jsonl`.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
-    pub(crate) request: Option<Request>,
-    pub(crate) response: Option<Response>,
+    pub(crate) request: Option<Value>,
+    pub(crate) response: Option<Value>,
 }
 
 impl Trace {
     fn to_lines(&self, result: &TrialResult) -> Vec<u8> {
         let mut lines = Vec::new();
+        let is_agent = result.attempt.transcript.is_some();
+        let told = |part: &Option<Value>, name: &str| {
+            part.as_ref().filter(|_| !is_agent).map(|part| serde_json::json!({ name: part }))
+        };
         let parts = [
-            self.request.as_ref().map(|request| serde_json::json!({ "request": request })),
-            self.response.as_ref().map(|response| serde_json::json!({ "response": response })),
+            told(&self.request, "request"),
+            told(&self.response, "response"),
             result.attempt.error.as_ref().map(|error| serde_json::json!({ "error": error })),
         ];
         for part in parts.into_iter().flatten() {
             lines.extend_from_slice(part.to_string().as_bytes());
             lines.push(b'\n');
         }
-        if result.attempt.transcript.is_some() {
-            for (seq, payload) in done(&result.attempt).iter().enumerate() {
+        if is_agent {
+            let prompt = self.request.as_ref().map(|request| &request["prompt"]);
+            for (seq, payload) in done(prompt, &result.attempt).iter().enumerate() {
                 let line = serde_json::json!({ "seq": seq, "payload": payload });
                 lines.extend_from_slice(line.to_string().as_bytes());
                 lines.push(b'\n');
@@ -171,8 +222,27 @@ impl Trace {
     }
 }
 
-/// What an agent did, in the form that FastSkill gave it.
-fn done(attempt: &Attempt) -> Vec<serde_json::Value> {
+/// What a target answered, as far as it is not too long.
+fn in_short(attempt: &Attempt) -> Value {
+    const MOST: usize = 10_000;
+    let output: String = attempt.output.chars().take(MOST).collect();
+    let mut answer = serde_json::json!({ "output": output });
+    if output.len() < attempt.output.len() {
+        answer["output_bytes"] = attempt.output.len().into();
+    }
+    if let Some(code) = attempt.exit_code {
+        answer["exit_code"] = code.into();
+    }
+    if let Some(usage) = attempt.usage {
+        answer["usage"] = serde_json::json!(usage);
+    }
+    answer
+}
+
+/// What an agent was asked and did, in the form that FastSkill gave it.
+fn done(prompt: Option<&Value>, attempt: &Attempt) -> Vec<Value> {
+    let prompt =
+        prompt.map(|prompt| serde_json::json!({"type": "message", "role": "user", "text": prompt}));
     let tools = attempt.tool_uses.iter().map(|tool| {
         serde_json::json!({"type": "tool_use", "tool_name": tool.name, "input": tool.arguments})
     });
@@ -180,7 +250,7 @@ fn done(attempt: &Attempt) -> Vec<serde_json::Value> {
         serde_json::json!({"type": "message", "role": "assistant", "text": attempt.output});
     let usage =
         attempt.usage.map(|usage| serde_json::json!({"type": "token_usage_line", "usage": usage}));
-    tools.chain([answer]).chain(usage).collect()
+    prompt.into_iter().chain(tools).chain([answer]).chain(usage).collect()
 }
 
 /// An attempt that produced nothing to judge.
@@ -194,4 +264,46 @@ pub(crate) fn milliseconds(duration: std::time::Duration) -> u64 {
 
 fn milliseconds_since_epoch() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, milliseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bakeoff_core::CheckResult;
+    use std::io;
+
+    fn made(code: i32) -> Made {
+        let result = TrialResult {
+            key: TrialKey { target: "t".into(), case: "c".into(), trial: 1 },
+            status: Status::Passed,
+            score: Some(1.0),
+            checks: vec![CheckResult {
+                check: "c".to_owned(),
+                passed: true,
+                required: true,
+                weight: 1.0,
+                message: String::new(),
+            }],
+            attempt: Attempt::default(),
+        };
+        let source = io::Error::from_raw_os_error(code);
+        Made::of(result, Err(Error::Write { path: "x".into(), source }))
+    }
+
+    #[test]
+    fn a_machine_at_its_limit_is_the_trials_own_error_and_a_full_disk_is_not() {
+        // EMFILE, ENFILE, EAGAIN, ENOMEM.
+        for code in [24, 23, 11, 12] {
+            let Made { result, written } = made(code);
+            assert!(written.is_ok());
+            assert_eq!((result.status, result.score), (Status::Error, None));
+            assert!(result.checks.is_empty());
+            let message = result.attempt.error.map(|error| error.message).unwrap_or_default();
+            assert!(message.ends_with("[EVAL_PARALLEL_EXHAUSTION]"), "{message}");
+        }
+        // ENOSPC.
+        let Made { result, written } = made(28);
+        assert!(written.is_err());
+        assert_eq!((result.status, result.attempt.error), (Status::Passed, None));
+    }
 }

@@ -86,6 +86,11 @@ impl Service {
         &self.url[..Position::AfterPath]
     }
 
+    /// The method of its requests.
+    pub fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
     /// Whether requests have a body.
     pub fn has_body(&self) -> bool {
         self.method != Method::GET

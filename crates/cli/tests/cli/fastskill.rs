@@ -103,7 +103,7 @@ fn a_project_runs_unchanged() {
     let trace: Vec<Value> = trace.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let kinds: Vec<&str> =
         trace.iter().map(|line| line["payload"]["type"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["tool_use", "tool_use", "message", "token_usage_line"]);
+    assert_eq!(kinds, ["message", "tool_use", "tool_use", "message", "token_usage_line"]);
     let run: Value =
         serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap();
     assert_eq!(run["suite"]["parallel"], 1);

@@ -11,6 +11,7 @@ mod checks;
 mod clients;
 mod disk;
 mod docs;
+mod evidence;
 mod fastskill;
 mod faults;
 mod killed;

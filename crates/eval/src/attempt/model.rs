@@ -1,5 +1,6 @@
 //! A model is asked.
 
+use super::shallow;
 use crate::case::Case;
 use crate::suite::{Artifacts, CacheScope, ModelTarget};
 use crate::trial::{Trace, Trials, failed, milliseconds};
@@ -31,7 +32,10 @@ impl Trials {
         messages.push(Message::user(prompt));
         let request = Request { messages, ..target.request.clone() };
         let wants_trace = self.suite.settings.artifacts != Artifacts::None;
-        let mut trace = Trace { request: wants_trace.then(|| request.clone()), response: None };
+        let mut trace = Trace::default();
+        if wants_trace {
+            trace.request = serde_json::to_value(&request).ok();
+        }
         let on_retry = |retry: &Retry<'_>| self.tell_retry(key, retry);
         let sample = format!("{}\0{}", key.target, key.case);
         let context = CallContext {
@@ -65,7 +69,9 @@ impl Trials {
                     timing,
                     ..Attempt::default()
                 };
-                trace.response = wants_trace.then_some(call.response);
+                if wants_trace {
+                    trace.response = serde_json::to_value(&call.response).ok();
+                }
                 attempt
             }
             Err(error) => {
@@ -87,7 +93,7 @@ impl Trials {
 }
 
 fn used(call: &ToolCall) -> ToolUse {
-    ToolUse { name: call.name.clone(), arguments: call.arguments.clone() }
+    ToolUse { name: call.name.clone(), arguments: shallow(call.arguments.clone()) }
 }
 
 /// The provider's words, with the status where there is one.

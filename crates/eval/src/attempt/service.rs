@@ -2,20 +2,44 @@
 
 use super::describe;
 use crate::suite::ServiceTarget;
-use crate::trial::{Asked, Trials, failed, milliseconds};
+use crate::trial::{Asked, Trace, Trials, failed, milliseconds};
 use bakeoff_core::{Attempt, ErrorKind, NanoDollars, Timing, Usage};
 use bakeoff_llm::{CallContext, Retry};
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
 impl Trials {
-    pub(crate) async fn ask_service(&self, target: &ServiceTarget, asked: Asked<'_>) -> Attempt {
+    pub(crate) async fn ask_service(
+        &self,
+        target: &ServiceTarget,
+        asked: Asked<'_>,
+    ) -> (Attempt, Trace) {
+        let mut request = serde_json::json!({
+            "prompt": self.redactor.scrub(asked.prompt.clone()),
+            "method": target.service.method(),
+            "url": self.redactor.scrub(target.service.address().to_owned()),
+        });
+        let attempt = self.exchange(target, asked, &mut request).await;
+        let trace = self.trace(request, &attempt);
+        (attempt, trace)
+    }
+
+    /// Sends what is asked, which is noted in the request.
+    async fn exchange(
+        &self,
+        target: &ServiceTarget,
+        asked: Asked<'_>,
+        request: &mut Value,
+    ) -> Attempt {
         let body = match target.body(&asked.case.fields, &asked.prompt) {
             Ok(body) => body,
             Err(reason) => return failed(ErrorKind::Template, format!("body: {reason}")),
         };
         if let Some(wrong) = target.wrong_body(&body) {
             return failed(ErrorKind::Template, wrong);
+        }
+        if target.service.has_body() {
+            request["body"] = self.redactor.scrub(body.clone()).into();
         }
         let on_retry = |retry: &Retry<'_>| self.tell_retry(asked.key, retry);
         let context = CallContext {
