@@ -38,12 +38,12 @@ impl Dialect for Claude {
 impl Claude {
     fn spoke(&mut self, event: &Value, said: &mut Said) {
         let message = &event["message"];
-        if let Some(id) = text(message, "id") {
-            if let Noted::New(oldest) = self.recent.note(id, read(&message["usage"])) {
-                self.messages = self.messages.saturating_add(1);
-                if let Some(usage) = oldest.flatten() {
-                    *self.earlier.get_or_insert_default() += usage;
-                }
+        if let Some(id) = text(message, "id")
+            && let Noted::New(oldest) = self.recent.note(id, read(&message["usage"]))
+        {
+            self.messages = self.messages.saturating_add(1);
+            if let Some(usage) = oldest.flatten() {
+                *self.earlier.get_or_insert_default() += usage;
             }
         }
         // Helpers of the agent use tools too, but what they say is not its answer.
