@@ -117,3 +117,43 @@ fn requests_to_services_are_on_disk_without_secrets() {
     let all = format!("{trace:?}");
     assert!(!all.contains("very-secret") && !all.contains("secret-in-the-query"), "{all}");
 }
+
+/// Whether a process is there and not only waits to be buried.
+#[cfg(target_os = "linux")]
+fn lives(id: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.starts_with(" Z"))
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn programs_of_checks_that_were_left_behind_are_ended_before_a_run_goes_on() {
+    use std::io::BufRead;
+    let script = "import os, sys, time\nhere = os.environ['HERE']\ndef wait(*_):\n    if not os.path.exists(here + '/go'):\n        open(here + '/told', 'w').write(f'{os.getpid()}\\n')\n        time.sleep(600)\n    return True\nif __name__ == '__main__':\n    wait()\n    print('{\"passed\": true}')\n";
+    for check in [
+        "kind = \"program\"\ncommand = [\"python3\", \"wait.py\"]",
+        "kind = \"python\"\nfunction = \"wait.py:wait\"",
+    ] {
+        let place = program("cat", &format!("[[check]]\n{check}")).write("wait.py", script);
+        let pipe = place.path().join("told");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        // Open for both, so that nobody waits for the other end.
+        let told = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
+        let run = |arguments: &[&str]| {
+            let mut command = place.command(arguments);
+            command.env("HERE", place.path());
+            command
+        };
+        let null = std::process::Stdio::null;
+        let mut child = run(&["run"]).stdout(null()).stderr(null()).spawn().unwrap();
+        let mut id = String::new();
+        std::io::BufReader::new(told).read_line(&mut id).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(lives(&id), "{check}: {id}");
+        std::fs::write(place.path().join("go"), "").unwrap();
+        let ran = Ran::from(run(&["run", "--resume", "last"]).output().unwrap());
+        assert_eq!(ran.code, 0, "{check}: {}", ran.shown());
+        assert!(!lives(&id), "{check}: {id}");
+    }
+}
