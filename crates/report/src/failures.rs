@@ -19,6 +19,8 @@ pub struct Failures {
     failed: u64,
     /// Errors with the same message are one line, however many trials had them.
     errors: BTreeMap<(TargetName, String), u64>,
+    /// Trials whose output was longer than what is kept, by target.
+    cut: BTreeMap<TargetName, u64>,
 }
 
 /// The failures of one case.
@@ -33,11 +35,20 @@ struct Failed {
 impl Failures {
     /// Keeps at most so many.
     pub fn new(most: usize) -> Failures {
-        Failures { most, first: BTreeMap::new(), failed: 0, errors: BTreeMap::new() }
+        Failures {
+            most,
+            first: BTreeMap::new(),
+            failed: 0,
+            errors: BTreeMap::new(),
+            cut: BTreeMap::new(),
+        }
     }
 
     /// Looks at a trial that ended.
     pub fn add(&mut self, result: &TrialResult) {
+        if result.attempt.dropped_bytes > 0 {
+            *self.cut.entry(result.key.target.clone()).or_default() += 1;
+        }
         match (result.status, &result.attempt.error) {
             (Status::Failed, _) => {
                 self.failed += 1;
@@ -87,7 +98,14 @@ impl Failures {
             let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
             format!("error   {}: {message} ({times})", plain(target.as_str()))
         });
-        failed.chain(more).chain(errors).collect()
+        let cut = self.cut.iter().map(|(target, count)| {
+            let trials = if *count == 1 { "trial" } else { "trials" };
+            let target = plain(target.as_str());
+            format!(
+                "cut     {target}: {count} {trials} wrote more than is kept (1 MiB of each output)"
+            )
+        });
+        failed.chain(more).chain(errors).chain(cut).collect()
     }
 }
 
@@ -155,7 +173,9 @@ mod tests {
             again.key.trial = trial;
             failures.add(&again);
         }
-        failures.add(&result("c", Status::Passed, ""));
+        let mut long = result("c", Status::Passed, "");
+        long.attempt.dropped_bytes = 7;
+        failures.add(&long);
         for message in ["503:\nbusy", "503: busy", "reset 1", "reset 2"] {
             failures.add(&result("d", Status::Error, message));
         }
@@ -171,6 +191,7 @@ mod tests {
                 "… and 1 trials of other cases that failed",
                 "error   small: 503: busy (2 times)",
                 "error   small: other errors (2 times)",
+                "cut     small: 1 trial wrote more than is kept (1 MiB of each output)",
             ]
         );
     }
