@@ -1,7 +1,7 @@
 //! Checks of how a model or an agent behaved: the tools it used, why it stopped, whether it refused.
 
 use crate::incomplete::{all_arguments, all_tools, whole_output};
-use crate::info::{KindInfo, ParameterInfo, ParameterType, optional, required};
+use crate::info::{KindInfo, ParameterType, optional, required};
 use crate::parameters::{Parameters, missing};
 use crate::text::regex;
 use crate::words::excerpt;
@@ -30,16 +30,7 @@ pub enum Behaviour {
     IsRefusal,
 }
 
-const fn kind(
-    name: &'static str,
-    about: &'static str,
-    parameters: &'static [ParameterInfo],
-    example: &'static str,
-) -> KindInfo {
-    KindInfo { name, about, parameters, extracts: false, for_programs: false, example }
-}
-
-pub(crate) const TOOL_CALLED: KindInfo = kind(
+pub(crate) const TOOL_CALLED: KindInfo = KindInfo::new(
     "tool_called",
     "A tool was called, with arguments that have at least these.",
     &[
@@ -58,21 +49,21 @@ pub(crate) const TOOL_CALLED: KindInfo = kind(
     "kind = \"tool_called\"\nname = \"weather\"\nargs = { city = \"{{ expected }}\" }\nargs_match = { day = \"^(today|now)$\" }",
 );
 
-pub(crate) const TOOL_ORDER: KindInfo = kind(
+pub(crate) const TOOL_ORDER: KindInfo = KindInfo::new(
     "tool_order",
     "These tools were called in this order; other calls may come between.",
     &[required("names", ParameterType::Templates, "The tools' names.")],
     "kind = \"tool_order\"\nnames = [\"search\", \"answer\"]",
 );
 
-pub(crate) const FINISH_REASON: KindInfo = kind(
+pub(crate) const FINISH_REASON: KindInfo = KindInfo::new(
     "finish_reason",
     "The model stopped for this reason: `stop`, `length`, `tool_calls`, `content_filter`, or the provider's own word.",
     &[required("value", ParameterType::Template, "The reason.")],
     "kind = \"finish_reason\"\nvalue = \"stop\"",
 );
 
-pub(crate) const IS_REFUSAL: KindInfo = kind(
+pub(crate) const IS_REFUSAL: KindInfo = KindInfo::new(
     "is_refusal",
     "The answer begins like a refusal, or the provider cut it off for its content.",
     &[],

@@ -20,6 +20,38 @@ pub struct KindInfo {
 }
 
 impl KindInfo {
+    /// A kind that looks at anything but the output's text.
+    pub(crate) const fn new(
+        name: &'static str,
+        about: &'static str,
+        parameters: &'static [ParameterInfo],
+        example: &'static str,
+    ) -> KindInfo {
+        KindInfo { name, about, parameters, extracts: false, for_programs: false, example }
+    }
+
+    /// A kind that looks at what only programs have.
+    pub(crate) const fn of_programs(
+        name: &'static str,
+        about: &'static str,
+        parameters: &'static [ParameterInfo],
+        example: &'static str,
+    ) -> KindInfo {
+        let kind = KindInfo::new(name, about, parameters, example);
+        KindInfo { for_programs: true, ..kind }
+    }
+
+    /// A kind that looks at the output's text, or at a part of it.
+    pub(crate) const fn of_text(
+        name: &'static str,
+        about: &'static str,
+        parameters: &'static [ParameterInfo],
+        example: &'static str,
+    ) -> KindInfo {
+        let kind = KindInfo::new(name, about, parameters, example);
+        KindInfo { extracts: true, ..kind }
+    }
+
     /// All parameters, the common ones of [`EXTRACT`] included.
     pub fn all_parameters(&self) -> impl Iterator<Item = &'static ParameterInfo> + use<> {
         let common: &[ParameterInfo] = if self.extracts { EXTRACT } else { &[] };

@@ -85,16 +85,7 @@ const PROMPT: ParameterInfo = optional(
     "What else the judge should know, such as the question that was asked.",
 );
 
-const fn kind(
-    name: &'static str,
-    about: &'static str,
-    parameters: &'static [ParameterInfo],
-    example: &'static str,
-) -> KindInfo {
-    KindInfo { name, about, parameters, extracts: false, for_programs: false, example }
-}
-
-pub(crate) const RUBRIC: KindInfo = kind(
+pub(crate) const RUBRIC: KindInfo = KindInfo::new(
     "rubric",
     "A model judges the answer: all statements of `criteria` are true of it, or its `score` from 1 to 5 is at least `min`.",
     &[
@@ -111,7 +102,7 @@ pub(crate) const RUBRIC: KindInfo = kind(
     "kind = \"rubric\"\nmodel = \"sim/judge\"\ncriteria = ['It names \"{{ expected }}\".', 'It names \"{{ country }}\".']\nprompt = \"It was asked for the capital of {{ country }}.\"",
 );
 
-pub(crate) const PAIRWISE: KindInfo = kind(
+pub(crate) const PAIRWISE: KindInfo = KindInfo::new(
     "pairwise",
     "A model compares the answer with a reference, in both orders, and prefers it or (with `min = \"tie\"`) finds them equal; orders that disagree are a tie.",
     &[

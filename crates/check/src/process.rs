@@ -1,7 +1,7 @@
 //! Checks of how a program went about its task: its exit code and the commands that it ran.
 
 use crate::incomplete::{all_arguments, all_tools, whole_output, whole_transcript};
-use crate::info::{COUNT, KindInfo, ParameterInfo, ParameterType, optional, required};
+use crate::info::{COUNT, KindInfo, ParameterType, optional, required};
 use crate::parameters::Parameters;
 use crate::words::excerpt;
 use crate::{CannotSay, Error, Finding};
@@ -46,16 +46,7 @@ const RUNNERS: [&str; 16] = [
     "terminal",
 ];
 
-const fn kind(
-    name: &'static str,
-    about: &'static str,
-    parameters: &'static [ParameterInfo],
-    example: &'static str,
-) -> KindInfo {
-    KindInfo { name, about, parameters, extracts: false, for_programs: true, example }
-}
-
-pub(crate) const EXIT_CODE: KindInfo = kind(
+pub(crate) const EXIT_CODE: KindInfo = KindInfo::of_programs(
     "exit_code",
     "The program ended with this code.",
     &[optional(
@@ -66,45 +57,32 @@ pub(crate) const EXIT_CODE: KindInfo = kind(
     "kind = \"exit_code\"\nvalue = 0",
 );
 
-pub(crate) const COMMAND_CONTAINS: KindInfo = KindInfo {
-    for_programs: false,
-    ..kind(
-        "command_contains",
-        "A command that the agent ran contains the text: the `command` of a tool that runs commands, such as `bash`.",
-        &[
-            optional("value", ParameterType::Template, "What a command must contain."),
-            optional("pattern", ParameterType::Template, "Another name of `value`."),
-        ],
-        "kind = \"command_contains\"\nvalue = \"cargo test\"",
-    )
-};
+pub(crate) const COMMAND_CONTAINS: KindInfo = KindInfo::new(
+    "command_contains",
+    "A command that the agent ran contains the text: the `command` of a tool that runs commands, such as `bash`.",
+    &[
+        optional("value", ParameterType::Template, "What a command must contain."),
+        optional("pattern", ParameterType::Template, "Another name of `value`."),
+    ],
+    "kind = \"command_contains\"\nvalue = \"cargo test\"",
+);
 
-pub(crate) const MAX_COMMAND_COUNT: KindInfo = KindInfo {
-    for_programs: false,
-    ..kind(
-        "max_command_count",
-        "The agent ran at most so many commands.",
-        &[required("limit", COUNT, "The most.")],
-        "kind = \"max_command_count\"\nlimit = 2",
-    )
-};
+pub(crate) const MAX_COMMAND_COUNT: KindInfo = KindInfo::new(
+    "max_command_count",
+    "The agent ran at most so many commands.",
+    &[required("limit", COUNT, "The most.")],
+    "kind = \"max_command_count\"\nlimit = 2",
+);
 
-pub(crate) const TRIGGER_EXPECTATION: KindInfo = KindInfo {
-    for_programs: false,
-    ..kind(
-        "trigger_expectation",
-        "The text occurs, literally, in the answer, in the tools that were used or in what the agent printed; or, with `expected = false`, it does not. What an agent prints about itself before it begins does not count.",
-        &[
-            required("pattern", ParameterType::Template, "The text."),
-            optional(
-                "expected",
-                ParameterType::Boolean,
-                "Whether it must occur; true when absent.",
-            ),
-        ],
-        "kind = \"trigger_expectation\"\npattern = \"skills/pdf\"\nexpected = true",
-    )
-};
+pub(crate) const TRIGGER_EXPECTATION: KindInfo = KindInfo::new(
+    "trigger_expectation",
+    "The text occurs, literally, in the answer, in the tools that were used or in what the agent printed; or, with `expected = false`, it does not. What an agent prints about itself before it begins does not count.",
+    &[
+        required("pattern", ParameterType::Template, "The text."),
+        optional("expected", ParameterType::Boolean, "Whether it must occur; true when absent."),
+    ],
+    "kind = \"trigger_expectation\"\npattern = \"skills/pdf\"\nexpected = true",
+);
 
 impl Process {
     pub(crate) fn build(name: &str, parameters: Parameters<'_>) -> Result<Option<Process>, Error> {

@@ -46,15 +46,6 @@ pub enum Wanted {
     Match(Regex),
 }
 
-const fn kind(
-    name: &'static str,
-    about: &'static str,
-    parameters: &'static [ParameterInfo],
-    example: &'static str,
-) -> KindInfo {
-    KindInfo { name, about, parameters, extracts: true, for_programs: false, example }
-}
-
 const SCHEMA: ParameterInfo = optional(
     "schema",
     ParameterType::Table,
@@ -65,16 +56,16 @@ const FILE: ParameterInfo =
     optional("file", ParameterType::Text, "A file beside the suite with the JSON Schema.");
 
 pub(crate) const IS_JSON: KindInfo =
-    kind("is_json", "The output is one JSON value.", &[], "kind = \"is_json\"");
+    KindInfo::of_text("is_json", "The output is one JSON value.", &[], "kind = \"is_json\"");
 
-pub(crate) const JSON_SCHEMA: KindInfo = kind(
+pub(crate) const JSON_SCHEMA: KindInfo = KindInfo::of_text(
     "json_schema",
     "The output is JSON that fits a schema: either `schema` or `file`.",
     &[SCHEMA, FILE],
     "kind = \"json_schema\"\nschema = { type = \"object\", required = [\"capital\"] }",
 );
 
-pub(crate) const JSON_PATH: KindInfo = kind(
+pub(crate) const JSON_PATH: KindInfo = KindInfo::of_text(
     "json_path",
     "The output is JSON, and one of the values that the path selects is as wanted; without `equals` and `matches`, that there is one is enough.",
     &[
@@ -94,16 +85,16 @@ pub(crate) const JSON_PATH: KindInfo = kind(
 );
 
 pub(crate) const IS_XML: KindInfo =
-    kind("is_xml", "The output is well-formed XML.", &[], "kind = \"is_xml\"");
+    KindInfo::of_text("is_xml", "The output is well-formed XML.", &[], "kind = \"is_xml\"");
 
-pub(crate) const IS_YAML: KindInfo = kind(
+pub(crate) const IS_YAML: KindInfo = KindInfo::of_text(
     "is_yaml",
     "The output is a YAML mapping or list; a mere text, which YAML allows, is not enough.",
     &[],
     "kind = \"is_yaml\"",
 );
 
-pub(crate) const CONTAINS_JSON: KindInfo = kind(
+pub(crate) const CONTAINS_JSON: KindInfo = KindInfo::of_text(
     "contains_json",
     "A JSON object or list stands somewhere in the output, and fits the schema when there is one.",
     &[SCHEMA, FILE],

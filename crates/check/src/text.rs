@@ -65,44 +65,35 @@ pub enum Text {
     },
 }
 
-const fn kind(
-    name: &'static str,
-    about: &'static str,
-    parameters: &'static [crate::ParameterInfo],
-    example: &'static str,
-) -> KindInfo {
-    KindInfo { name, about, parameters, extracts: true, for_programs: false, example }
-}
-
-pub(crate) const EQUALS: KindInfo = kind(
+pub(crate) const EQUALS: KindInfo = KindInfo::of_text(
     "equals",
     "The output is the value; spaces around either do not count.",
     &[required("value", ParameterType::Template, "What the output must be."), IGNORE_CASE],
     "kind = \"equals\"\nvalue = \"{{ expected }}\"\nignore_case = true",
 );
 
-pub(crate) const CONTAINS: KindInfo = kind(
+pub(crate) const CONTAINS: KindInfo = KindInfo::of_text(
     "contains",
     "The value occurs in the output.",
     &[required("value", ParameterType::Template, "What must occur."), IGNORE_CASE],
     "kind = \"contains\"\nvalue = \"{{ expected }}\"",
 );
 
-pub(crate) const CONTAINS_ANY: KindInfo = kind(
+pub(crate) const CONTAINS_ANY: KindInfo = KindInfo::of_text(
     "contains_any",
     "At least one of the values occurs in the output.",
     &[required("values", ParameterType::Templates, "What may occur."), IGNORE_CASE],
     "kind = \"contains_any\"\nvalues = [\"{{ expected }}\", \"the City of Light\"]",
 );
 
-pub(crate) const CONTAINS_ALL: KindInfo = kind(
+pub(crate) const CONTAINS_ALL: KindInfo = KindInfo::of_text(
     "contains_all",
     "All the values occur in the output, in any order.",
     &[required("values", ParameterType::Templates, "What must occur."), IGNORE_CASE],
     "kind = \"contains_all\"\nvalues = [\"{{ expected }}\", \"{{ country }}\"]",
 );
 
-pub(crate) const REGEX: KindInfo = kind(
+pub(crate) const REGEX: KindInfo = KindInfo::of_text(
     "regex",
     "The pattern matches somewhere in the output.",
     &[
@@ -116,35 +107,35 @@ pub(crate) const REGEX: KindInfo = kind(
     "kind = \"regex\"\nvalue = '\\b{{ expected }}\\b'",
 );
 
-pub(crate) const STARTS_WITH: KindInfo = kind(
+pub(crate) const STARTS_WITH: KindInfo = KindInfo::of_text(
     "starts_with",
     "The output begins with the value; spaces before it do not count.",
     &[required("value", ParameterType::Template, "Its beginning."), IGNORE_CASE],
     "kind = \"starts_with\"\nvalue = \"The capital of {{ country }}\"",
 );
 
-pub(crate) const ENDS_WITH: KindInfo = kind(
+pub(crate) const ENDS_WITH: KindInfo = KindInfo::of_text(
     "ends_with",
     "The output ends with the value; spaces after it do not count.",
     &[required("value", ParameterType::Template, "Its end."), IGNORE_CASE],
     "kind = \"ends_with\"\nvalue = \"{{ expected }}.\"",
 );
 
-pub(crate) const LENGTH: KindInfo = kind(
+pub(crate) const LENGTH: KindInfo = KindInfo::of_text(
     "length",
     "The output has so many characters; at least one bound is needed.",
     &[optional("min", COUNT, "The fewest."), optional("max", COUNT, "The most.")],
     "kind = \"length\"\nmax = 20",
 );
 
-pub(crate) const WORD_COUNT: KindInfo = kind(
+pub(crate) const WORD_COUNT: KindInfo = KindInfo::of_text(
     "word_count",
     "The output has so many words, as spaces divide them; at least one bound is needed.",
     &[optional("min", COUNT, "The fewest."), optional("max", COUNT, "The most.")],
     "kind = \"word_count\"\nmin = 1\nmax = 3",
 );
 
-pub(crate) const LEVENSHTEIN: KindInfo = kind(
+pub(crate) const LEVENSHTEIN: KindInfo = KindInfo::of_text(
     "levenshtein",
     "At most so many characters must be inserted, deleted or replaced to make the output the value; spaces around either do not count.",
     &[
@@ -155,7 +146,7 @@ pub(crate) const LEVENSHTEIN: KindInfo = kind(
     "kind = \"levenshtein\"\nvalue = \"{{ expected }}\"\nmax = 1",
 );
 
-pub(crate) const SIMILARITY: KindInfo = kind(
+pub(crate) const SIMILARITY: KindInfo = KindInfo::of_text(
     "similarity",
     "The output is as similar to the value as the metric demands.",
     &[

@@ -1,6 +1,6 @@
 //! Checks of what an attempt took: time, money, tokens.
 
-use crate::info::{COUNT, KindInfo, ParameterInfo, ParameterType, optional, required};
+use crate::info::{COUNT, KindInfo, ParameterType, optional, required};
 use crate::parameters::{Parameters, missing};
 use crate::{CannotSay, Error, Finding};
 use bakeoff_core::{Attempt, NanoDollars};
@@ -25,37 +25,28 @@ pub enum Limit {
     },
 }
 
-const fn kind(
-    name: &'static str,
-    about: &'static str,
-    parameters: &'static [ParameterInfo],
-    example: &'static str,
-) -> KindInfo {
-    KindInfo { name, about, parameters, extracts: false, for_programs: false, example }
-}
-
-pub(crate) const MAX_TURNS: KindInfo = kind(
+pub(crate) const MAX_TURNS: KindInfo = KindInfo::new(
     "max_turns",
     "The agent's model spoke at most so often.",
     &[required("max", COUNT, "The most.")],
     "kind = \"max_turns\"\nmax = 5",
 );
 
-pub(crate) const LATENCY: KindInfo = kind(
+pub(crate) const LATENCY: KindInfo = KindInfo::new(
     "latency",
     "The work took at most so long; waiting for permits and retries does not count.",
     &[required("max_ms", COUNT, "Milliseconds.")],
     "kind = \"latency\"\nmax_ms = 2000",
 );
 
-pub(crate) const COST: KindInfo = kind(
+pub(crate) const COST: KindInfo = KindInfo::new(
     "cost",
     "The target's calls cost at most so much; judges do not count.",
     &[required("max_usd", ParameterType::Number { least: 0.0, most: 1e9 }, "US dollars.")],
     "kind = \"cost\"\nmax_usd = 0.01",
 );
 
-pub(crate) const TOKENS: KindInfo = kind(
+pub(crate) const TOKENS: KindInfo = KindInfo::new(
     "tokens",
     "The target's calls took at most so many tokens; at least one bound is needed.",
     &[
