@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::time::{Duration, Instant};
 
 /// Longer environments are not read to their end.
 const MOST_ENVIRONMENT: u64 = 4 * 1024 * 1024;
@@ -16,7 +17,16 @@ pub(crate) struct Seen {
     pub(crate) started: u64,
     /// It has ended, and nobody has asked how.
     pub(crate) is_dead: bool,
+    /// It is a thread of the kernel, which has no environment.
+    pub(crate) is_of_the_kernel: bool,
 }
+
+/// How long a process may have neither arguments nor an environment before it is taken for one that
+/// never has any.
+const LONGEST_START: Duration = Duration::from_millis(200);
+
+/// The flag of threads of the kernel.
+const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// Looks at one process.
 pub(crate) fn look(id: i32) -> Option<Seen> {
@@ -33,6 +43,7 @@ fn parse(id: i32, stat: &str) -> Option<Seen> {
         group: fields.get(2)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
         is_dead: matches!(*fields.first()?, "Z" | "X"),
+        is_of_the_kernel: fields.get(6)?.parse::<u64>().ok()? & KERNEL_THREAD != 0,
     })
 }
 
@@ -59,16 +70,42 @@ pub(crate) fn ancestors() -> Vec<i32> {
 
 /// Whether a process was started with all of these variables, each written `NAME=value`.
 pub(crate) fn was_given(process: &Seen, variables: &[String]) -> bool {
-    let read = || {
-        let mut bytes = Vec::new();
-        let file = File::open(format!("/proc/{}/environ", process.id)).ok()?;
-        file.take(MOST_ENVIRONMENT).read_to_end(&mut bytes).ok()?;
-        Some(bytes)
-    };
+    has_all(variables, || read_of(process, "environ"), || is_starting(process))
+}
+
+/// Whether what is read holds all of these variables. Nothing can be read for the moment in which a
+/// process becomes another program, so that it is read again as long as that lasts.
+fn has_all(
+    variables: &[String],
+    mut read: impl FnMut() -> Option<Vec<u8>>,
+    mut is_starting: impl FnMut() -> bool,
+) -> bool {
+    let deadline = Instant::now() + LONGEST_START;
     // Those of other users cannot be read, and are none of our business.
-    let Some(bytes) = read() else { return false };
+    let Some(mut bytes) = read() else { return false };
+    let mut is_final = false;
+    while bytes.is_empty() && !is_final {
+        // It may start between two looks: the last one comes after it is known to have started.
+        is_final = !is_starting() || Instant::now() >= deadline;
+        std::thread::yield_now();
+        bytes = read().unwrap_or_default();
+    }
     let has = |wanted: &String| bytes.split(|byte| *byte == 0).any(|one| one == wanted.as_bytes());
     variables.iter().all(has)
+}
+
+/// Whether a process has neither arguments nor an end: it is just becoming a program, or going.
+fn is_starting(process: &Seen) -> bool {
+    let is_same = |now: Seen| now.started == process.started && !now.is_dead;
+    let lives = || !process.is_of_the_kernel && look(process.id).is_some_and(is_same);
+    read_of(process, "cmdline").is_some_and(|arguments| arguments.is_empty()) && lives()
+}
+
+fn read_of(process: &Seen, what: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = File::open(format!("/proc/{}/{what}", process.id)).ok()?;
+    file.take(MOST_ENVIRONMENT).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -78,10 +115,34 @@ mod tests {
     #[test]
     fn names_with_parentheses_do_not_confuse() {
         let stat = "42 (a) R (b) S 1 40 40 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 777 1 1";
-        let seen = Seen { id: 42, parent: 1, group: 40, started: 777, is_dead: false };
+        let seen = Seen {
+            id: 42,
+            parent: 1,
+            group: 40,
+            started: 777,
+            is_dead: false,
+            is_of_the_kernel: false,
+        };
         assert_eq!(parse(42, stat), Some(seen));
+        let kernel = parse(2, &stat.replace("4194560", "2129984")).unwrap();
+        assert!(kernel.is_of_the_kernel);
         assert_eq!(parse(42, "42 (short) S 1"), None);
         assert_eq!(parse(42, ""), None);
+    }
+
+    #[test]
+    fn a_process_that_becomes_another_program_is_looked_at_again() {
+        let wanted = ["ID=1".to_owned()];
+        let readings = [&b""[..], b"", b"HOME=/\0ID=1\0"].map(|bytes| Some(bytes.to_vec()));
+        // It has started between the second look and the third.
+        let mut looks = [true, false].into_iter();
+        let mut read = readings.clone().into_iter();
+        assert!(has_all(&wanted, || read.next()?, || looks.next().unwrap()));
+        // One that has arguments and no environment was given none.
+        let mut read = readings.into_iter();
+        assert!(!has_all(&wanted, || read.next()?, || false));
+        // One that has gone is nobody's.
+        assert!(!has_all(&wanted, || None, || true));
     }
 
     #[test]
