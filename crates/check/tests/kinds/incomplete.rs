@@ -1,19 +1,11 @@
 //! Evidence of which a part is missing: what it cannot change is said, the rest is not.
 
-use crate::{expect, unable};
-use bakeoff_core::{Attempt, FinishReason, LeftFile, ToolUse};
+use crate::{expect, unable, used};
+use bakeoff_core::{Attempt, FinishReason, LeftFile};
 use serde_json::{Value, json};
 
 fn cut(output: &str) -> Attempt {
     Attempt { output: output.to_owned(), dropped_output_bytes: 100, ..Attempt::default() }
-}
-
-fn used(uses: &[(&str, Value)]) -> Attempt {
-    let tool_uses = uses
-        .iter()
-        .map(|(name, arguments)| ToolUse { name: (*name).to_owned(), arguments: arguments.clone() })
-        .collect();
-    Attempt { tool_uses, ..Attempt::default() }
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod structure;
 mod text;
 
 use bakeoff_check::{Check, Error, KINDS, Kind, KindInfo, judge};
-use bakeoff_core::{Attempt, CheckResult, Status};
+use bakeoff_core::{Attempt, CheckResult, Status, ToolUse};
 use serde_json::{Map, Value};
 
 /// The kind that these lines of TOML describe.
@@ -38,6 +38,15 @@ fn said(output: &str) -> Attempt {
 
 fn result(lines: &str, attempt: &Attempt) -> CheckResult {
     check(lines, false).run(attempt).unwrap_or_else(|error| panic!("{lines}: {error}"))
+}
+
+/// An attempt that used these tools.
+fn used(uses: &[(&str, Value)]) -> Attempt {
+    let tool_uses = uses
+        .iter()
+        .map(|(name, arguments)| ToolUse { name: (*name).to_owned(), arguments: arguments.clone() })
+        .collect();
+    Attempt { tool_uses, ..Attempt::default() }
 }
 
 /// Passes or fails as expected, and the other way round when negated; a failure says why.

@@ -1,21 +1,13 @@
 //! Files and commands.
 
-use crate::{expect, refused, unable};
-use bakeoff_core::{Attempt, LeftFile, ToolUse};
-use serde_json::{Value, json};
+use crate::{expect, refused, unable, used};
+use bakeoff_core::{Attempt, LeftFile};
+use serde_json::json;
 
 fn left(files: &[(&str, Option<&str>)]) -> Attempt {
     let file = |text: Option<&str>| LeftFile { bytes: 7, text: text.map(str::to_owned) };
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), file(*text))).collect();
     Attempt { files: Some(files), ..Attempt::default() }
-}
-
-fn used(uses: &[(&str, Value)]) -> Attempt {
-    let tool_uses = uses
-        .iter()
-        .map(|(name, arguments)| ToolUse { name: (*name).to_owned(), arguments: arguments.clone() })
-        .collect();
-    Attempt { tool_uses, ..Attempt::default() }
 }
 
 #[test]
