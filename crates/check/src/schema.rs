@@ -19,7 +19,11 @@ impl fmt::Debug for Schema {
 
 impl Schema {
     /// Compiles a schema.
-    pub(crate) fn new(schema: &Value) -> Result<Schema, Error> {
+    ///
+    /// # Errors
+    ///
+    /// When it is no JSON Schema.
+    pub fn new(schema: &Value) -> Result<Schema, Error> {
         jsonschema::validator_for(schema)
             .map(|validator| Schema(Arc::new(validator)))
             .map_err(|error| Error::new("schema", format!("not a JSON Schema: {error}")))
@@ -30,7 +34,7 @@ impl Schema {
     }
 
     /// Why a value does not fit, and where; `None` when it does.
-    pub(crate) fn problem(&self, value: &Value) -> Option<String> {
+    pub fn problem(&self, value: &Value) -> Option<String> {
         let error = self.0.iter_errors(value).next()?;
         let message: String = error.to_string().chars().take(300).collect();
         Some(match error.instance_path().as_str() {

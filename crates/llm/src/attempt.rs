@@ -6,7 +6,7 @@ use crate::model::{Model, Route};
 use crate::record::Traffic;
 use crate::transport::{Body, HttpRequest, TransportError};
 use crate::wire::{DecodeError, StreamDecoder, StreamError};
-use crate::{Failure, Wire};
+use crate::{Delta, Failure, Wire};
 use bakeoff_core::{Content, ErrorKind, Request, Response};
 use bakeoff_sim::{Ask, Fault, Outcome};
 use bytes::{Bytes, BytesMut};
@@ -170,8 +170,12 @@ impl Client {
         let request = &prepared.request;
         traffic.url.push_str(SIMULATED);
         let reply = self.simulator.ask(&Ask { request, trial: context.trial, ordinal, now });
-        if !reply.delay.is_zero() {
-            tokio::time::sleep(reply.delay).await;
+        match (&reply.outcome, context.on_delta) {
+            (Outcome::Answer(response), Some(on_delta)) if request.stream => {
+                speak(response, reply.delay, on_delta).await;
+            }
+            _ if reply.delay.is_zero() => {}
+            _ => tokio::time::sleep(reply.delay).await,
         }
         let mut headers = HeaderMap::new();
         for (name, value) in &reply.headers {
@@ -200,6 +204,25 @@ impl Client {
                 Err(if is_lost { lost(TransportError(message)) } else { malformed(message) })
             }
         }
+    }
+}
+
+/// Tells a simulated answer in a few pieces, spread over the time that it takes.
+async fn speak(response: &Response, delay: Duration, on_delta: &(dyn Fn(&Delta) + Send + Sync)) {
+    const PIECES: usize = 8;
+    let text = response.text();
+    let words: Vec<&str> = text.split_inclusive(' ').collect();
+    let pieces: Vec<String> =
+        words.chunks(words.len().div_ceil(PIECES).max(1)).map(|words| words.concat()).collect();
+    let pause = delay / (pieces.len().max(1) as u32);
+    for piece in &pieces {
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+        on_delta(&Delta::Text(piece.clone()));
+    }
+    if pieces.is_empty() && !delay.is_zero() {
+        tokio::time::sleep(delay).await;
     }
 }
 

@@ -79,9 +79,9 @@ impl std::fmt::Debug for CallContext<'_> {
     }
 }
 
-/// How often each request has been made within a trial.
-#[derive(Debug, Default)]
-pub struct Ordinals(Mutex<HashMap<blake3::Hash, u32>>);
+/// How often each request has been made within a trial. Clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct Ordinals(Arc<Mutex<HashMap<blake3::Hash, u32>>>);
 
 impl Ordinals {
     fn next(&self, request: blake3::Hash) -> u32 {

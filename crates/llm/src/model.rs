@@ -69,6 +69,7 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// A model that can be called.
 #[derive(Debug, Clone)]
 pub struct Model {
+    provider: &'static str,
     pub(crate) name: String,
     pub(crate) route: Route,
     pub(crate) prices: PriceSource,
@@ -146,6 +147,7 @@ impl Model {
         };
         let account = secrets.first().map_or(0, account_of);
         Ok(Model {
+            provider: provider.name,
             pool: PoolKey { endpoint, model: name.clone(), account },
             prices: prices(config, provider, &name, &route),
             name,
@@ -154,6 +156,11 @@ impl Model {
             route,
             secrets,
         })
+    }
+
+    /// Name of its [`Provider`].
+    pub fn provider(&self) -> &'static str {
+        self.provider
     }
 
     /// The provider's name of the model.

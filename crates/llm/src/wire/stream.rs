@@ -5,7 +5,8 @@ use crate::sse::{SseEvent, SseParser};
 use bakeoff_core::Response;
 
 /// A piece of an answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Delta {
     /// More of the text.

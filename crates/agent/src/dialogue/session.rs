@@ -1,0 +1,96 @@
+//! Names of loops, which are unique in their session.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A session: what a user goes on with over several loops. Clones are the same session.
+#[derive(Debug, Clone)]
+pub struct Session {
+    id: Arc<str>,
+    loops: Arc<AtomicU32>,
+}
+
+impl Default for Session {
+    /// A new session with a random id.
+    fn default() -> Session {
+        Session::resumed(format!("ses_{:012x}", rand::random::<u64>() >> 16), 0)
+    }
+}
+
+impl Session {
+    /// A new session with this id.
+    pub fn named(id: impl Into<Arc<str>>) -> Session {
+        Session::resumed(id, 0)
+    }
+
+    /// A session that has had so many loops.
+    pub fn resumed(id: impl Into<Arc<str>>, loops: u32) -> Session {
+        Session { id: id.into(), loops: Arc::new(AtomicU32::new(loops)) }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How many loops it has had.
+    pub fn loops(&self) -> u32 {
+        self.loops.load(Ordering::Relaxed)
+    }
+
+    /// A name for the next loop: `{session}.{segment}.{number}`.
+    pub fn next_loop(&self, segment: &str) -> LoopId {
+        let number = self.loops.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        LoopId { text: format!("{}.{segment}.{number}", self.id).into(), number }
+    }
+}
+
+/// The name of a loop.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LoopId {
+    text: Arc<str>,
+    number: u32,
+}
+
+impl LoopId {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Which loop of its session, from 1.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The part between session and number: which config it is.
+    pub fn segment(&self) -> &str {
+        let rest = self.text.split_once('.').map_or(&*self.text, |(_, rest)| rest);
+        rest.rsplit_once('.').map_or(rest, |(segment, _)| segment)
+    }
+}
+
+impl fmt::Display for LoopId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for LoopId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for LoopId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LoopId, D::Error> {
+        let text = Box::<str>::deserialize(deserializer)?;
+        let number = text.rsplit('.').next().and_then(|number| number.parse().ok());
+        let number = number.ok_or_else(|| {
+            serde::de::Error::custom(format!("`{text}` does not end in the number of a loop"))
+        })?;
+        Ok(LoopId { text: text.into(), number })
+    }
+}

@@ -1,0 +1,102 @@
+//! Strategies that look at figures alone and cost nothing. Of equals the first wins.
+
+use super::eligible;
+use crate::outcome::ParallelLoopOutcome;
+use crate::strategy::{EvaluationDecision, EvaluationStrategy};
+use bakeoff_agent::{AgentMessage, EventSender};
+use bakeoff_core::Usage;
+use std::cmp::Reverse;
+use tokio_util::sync::CancellationToken;
+
+/// The first config that came to an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PickFirstEvaluation;
+
+/// The fewest tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TokenEfficientEvaluation;
+
+/// The most tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ElaborateEvaluation;
+
+/// The first answer there is; the other branches are cancelled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FastestEvaluation;
+
+/// The least money; a branch whose price is unknown comes after all that are priced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CheapestEvaluation;
+
+/// Makes a strategy that ranks by a key, smallest first, and says the winner's figure.
+macro_rules! by_figure {
+    ($strategy:ty, $name:literal, $early:expr, $key:expr, $words:expr) => {
+        #[async_trait::async_trait]
+        impl EvaluationStrategy for $strategy {
+            fn name(&self) -> &str {
+                $name
+            }
+
+            fn early_stop(&self, ended: &[&ParallelLoopOutcome], _branches: usize) -> bool {
+                $early && ended.iter().any(|branch| branch.is_eligible())
+            }
+
+            async fn evaluate(
+                &self,
+                _prompts: &[AgentMessage],
+                outcomes: &[ParallelLoopOutcome],
+                _tx: &EventSender,
+                _cancel: CancellationToken,
+            ) -> (EvaluationDecision, Usage) {
+                (ranked(outcomes, $key, $words), Usage::default())
+            }
+        }
+    };
+}
+
+by_figure!(PickFirstEvaluation, "first", false, |_| 0, |_| "the first config with an answer"
+    .to_owned());
+
+by_figure!(
+    TokenEfficientEvaluation,
+    "token-efficient",
+    false,
+    |branch| branch.usage.total(),
+    |branch| format!("the fewest tokens: {}", branch.usage.total())
+);
+
+by_figure!(
+    ElaborateEvaluation,
+    "elaborate",
+    false,
+    |branch| Reverse(branch.usage.total()),
+    |branch| format!("the most tokens: {}", branch.usage.total())
+);
+
+by_figure!(FastestEvaluation, "fastest", true, |branch| branch.elapsed, |branch| format!(
+    "the first answer, after {:.2} s",
+    branch.elapsed.as_secs_f64()
+));
+
+by_figure!(
+    CheapestEvaluation,
+    "cheapest",
+    false,
+    |branch| (branch.cost.is_none(), branch.cost, branch.usage.total()),
+    |branch| match branch.cost {
+        Some(cost) => format!("the least money: {cost}"),
+        None => format!("no price is known; the fewest tokens: {}", branch.usage.total()),
+    }
+);
+
+fn ranked<K: Ord>(
+    outcomes: &[ParallelLoopOutcome],
+    key: impl Fn(&ParallelLoopOutcome) -> K,
+    words: impl Fn(&ParallelLoopOutcome) -> String,
+) -> EvaluationDecision {
+    let mut ranking: Vec<(usize, &ParallelLoopOutcome)> = eligible(outcomes).collect();
+    // Stable, so that the first of equals stays first.
+    ranking.sort_by_key(|(_, branch)| key(branch));
+    let reason = ranking.first().map(|(_, branch)| words(branch)).unwrap_or_default();
+    EvaluationDecision::rank(ranking.iter().map(|(place, _)| *place).collect(), reason)
+}
