@@ -31,6 +31,14 @@ pub enum RaceError {
         /// Why not.
         reason: String,
     },
+    /// A race that was interrupted cannot go on with other configs. Nothing was called.
+    #[error("the race that was interrupted is one of {had}, not of {has}")]
+    Changed {
+        /// Segments of its configs.
+        had: String,
+        /// Segments of those that were given.
+        has: String,
+    },
     /// No branch came to its end with an answer.
     #[error("all branches failed: {}", list(failures))]
     AllFailed {

@@ -7,12 +7,14 @@
 mod error;
 mod outcome;
 mod parallel;
+mod session;
 mod strategies;
 mod strategy;
 
 pub use error::{BranchFailure, RaceError};
 pub use outcome::{ParallelLoopOutcome, ParallelLoopResult, Selected};
 pub use parallel::{Race, agent_loop_parallel};
+pub use session::{RecordedRace, RecordedSession, SessionError, SessionFile, UnfinishedRace};
 pub use strategies::{
     CheapestEvaluation, ElaborateEvaluation, FastestEvaluation, PickFirstEvaluation,
     TokenEfficientEvaluation, TransparentEvaluation,

@@ -2,6 +2,7 @@
 
 use crate::error::{BranchFailure, RaceError};
 use crate::outcome::{ParallelLoopOutcome, ParallelLoopResult, Selected};
+use crate::session::UnfinishedRace;
 use crate::strategy::{EvaluationStrategy, Verdict};
 use bakeoff_agent::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, EventSender, LoopEnd, LoopError,
@@ -68,20 +69,70 @@ impl Race {
         configs: Vec<AgentLoopConfig>,
         strategy: Arc<dyn EvaluationStrategy>,
     ) -> Result<Race, RaceError> {
+        let mut race = Race::checked(prompts, base_context, configs, strategy, Vec::new())?;
+        let session = &race.base.session;
+        // Only now, so that a race that cannot begin takes no numbers.
+        race.loop_ids =
+            race.configs.iter().map(|config| session.next_loop(&config.segment())).collect();
+        Ok(race)
+    }
+
+    /// Goes on with a race that was interrupted: its branches keep their names, and those that have
+    /// ended are not run again.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Race::new`], and [`RaceError::Changed`] when these are not the configs that it had.
+    pub fn resumed(
+        unfinished: UnfinishedRace,
+        base_context: AgentContext,
+        configs: Vec<AgentLoopConfig>,
+        strategy: Arc<dyn EvaluationStrategy>,
+    ) -> Result<Race, RaceError> {
+        let UnfinishedRace { prompts, loop_ids, ended, .. } = unfinished;
+        let had: Vec<&str> = loop_ids.iter().map(LoopId::segment).collect();
+        let has: Vec<String> = configs.iter().map(AgentLoopConfig::segment).collect();
+        if had != has {
+            return Err(RaceError::Changed { had: had.join(", "), has: has.join(", ") });
+        }
+        let mut race = Race::checked(prompts, base_context, configs, strategy, loop_ids)?;
+        for outcome in ended {
+            if let Some(place) = race.outcomes.get_mut(outcome.config_index) {
+                *place = Some(outcome);
+            }
+        }
+        Ok(race)
+    }
+
+    fn checked(
+        prompts: Vec<AgentMessage>,
+        base: AgentContext,
+        configs: Vec<AgentLoopConfig>,
+        strategy: Arc<dyn EvaluationStrategy>,
+        loop_ids: Vec<LoopId>,
+    ) -> Result<Race, RaceError> {
         if configs.is_empty() {
             return Err(RaceError::NoConfigs);
         }
         for (index, config) in configs.iter().enumerate() {
-            check_loop(&prompts, &base_context, config).map_err(|source| match source {
+            check_loop(&prompts, &base, config).map_err(|source| match source {
                 LoopError::NoPrice { .. } => RaceError::Config { index, source },
                 common => RaceError::Context(common),
             })?;
         }
         strategy.accepts(&configs)?;
-        let session = &base_context.session;
-        let loop_ids = configs.iter().map(|config| session.next_loop(&config.segment())).collect();
         let outcomes = configs.iter().map(|_| None).collect();
-        Ok(Race { prompts, base: base_context, configs, strategy, loop_ids, outcomes })
+        Ok(Race { prompts, base, configs, strategy, loop_ids, outcomes })
+    }
+
+    /// What is asked.
+    pub fn prompts(&self) -> &[AgentMessage] {
+        &self.prompts
+    }
+
+    /// Name of the strategy.
+    pub fn strategy(&self) -> &str {
+        self.strategy.name()
     }
 
     /// The branches' loops, in the order of the configs.
