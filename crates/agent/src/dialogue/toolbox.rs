@@ -7,6 +7,7 @@ use super::session::LoopId;
 use super::tool::{Progress, Tool, ToolContext, ToolError, ToolOutput};
 use bakeoff_check::Schema;
 use bakeoff_core::{Content, Message, ToolCall};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,6 +106,9 @@ impl Toolbox {
                 }
             }));
         };
+        if let Value::String(text) = &call.arguments {
+            return Err(ToolError(format!("the arguments are not a JSON object: {text}")));
+        }
         if let Some(problem) = schema.problem(&call.arguments) {
             return Err(ToolError(format!("the arguments do not fit: {problem}")));
         }

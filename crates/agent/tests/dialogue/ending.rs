@@ -1,0 +1,123 @@
+//! How loops end that do not come to their end.
+
+use crate::support::{Provider, Reply, answer, double, model, with_tools};
+use bakeoff_agent::{
+    AgentContext, AgentLoopConfig, AgentMessage, EventSender, ExecutionLimits, Limit, LoopEnd,
+    LoopStatus, agent_loop,
+};
+use bakeoff_core::{ErrorKind, Message};
+use serde_json::json;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+async fn run(
+    config: &AgentLoopConfig,
+    context: &mut AgentContext,
+    cancel: &CancellationToken,
+) -> LoopEnd {
+    let prompts = vec![AgentMessage::user("go")];
+    agent_loop(prompts, context, config, EventSender::nobody(), cancel.clone()).await.unwrap()
+}
+
+fn calls(times: usize) -> Vec<Reply> {
+    vec![Reply::Calls(vec![("double", json!({ "n": 1 }))]); times]
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_end_a_loop_and_leave_a_conversation_that_can_go_on() {
+    // Each call takes 15 tokens and costs 10 · 0.15 + 5 · 0.6 microdollars.
+    let unlimited = ExecutionLimits::default;
+    let table = [
+        (ExecutionLimits { max_turns: 2, ..unlimited() }, Limit::Turns, 2),
+        (ExecutionLimits { max_tokens: 31, ..unlimited() }, Limit::Tokens, 3),
+        (
+            ExecutionLimits { max_cost: Some("0.000009".parse().unwrap()), ..unlimited() },
+            Limit::Cost,
+            2,
+        ),
+    ];
+    for (limits, limit, turns) in table {
+        let provider = Provider::new(calls(3));
+        let config = AgentLoopConfig { limits, ..provider.config() };
+        let mut context = with_tools([double()]);
+        let end = run(&config, &mut context, &CancellationToken::new()).await;
+        assert_eq!(end.status, LoopStatus::LimitReached(limit));
+        assert_eq!((end.turns, provider.bodies().len()), (turns, turns as usize), "{limit:?}");
+        let last = context.messages.last().and_then(AgentMessage::as_llm).unwrap();
+        assert!(matches!(last, Message::ToolResult { is_error: true, .. }), "{last:?}");
+        assert_eq!(last.text(), format!("not finished: {limit}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_hangs_is_bounded_by_the_limit_of_time() {
+    let provider = Provider::new([Reply::Hang]);
+    let mut config = provider.config();
+    config.limits.max_time = Duration::from_secs(7);
+    let mut context = AgentContext::default();
+    let end = run(&config, &mut context, &CancellationToken::new()).await;
+    assert_eq!(end.status, LoopStatus::LimitReached(Limit::Time));
+    assert_eq!(end.elapsed.as_secs(), 7);
+    assert_eq!(context.messages.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_ends_a_call_at_once_and_before_the_first_there_is_none() {
+    let provider = Provider::new([Reply::Hang]);
+    let config = provider.config();
+    let cancel = CancellationToken::new();
+    let mut context = AgentContext::default();
+    let later = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        cancel.cancel();
+    };
+    let (end, ()) = tokio::join!(run(&config, &mut context, &cancel), later);
+    assert_eq!((end.status, end.elapsed.as_secs()), (LoopStatus::Cancelled, 3));
+
+    let end = run(&config, &mut AgentContext::default(), &cancel).await;
+    assert_eq!(end.status, LoopStatus::Cancelled);
+    assert_eq!(provider.bodies().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_fails_for_good_fails_the_loop_and_keeps_what_was_said() {
+    let mut replies = calls(1);
+    replies.push(Reply::Status(400));
+    let provider = Provider::new(replies);
+    let mut context = with_tools([double()]);
+    let end = run(&provider.config(), &mut context, &CancellationToken::new()).await;
+    let LoopStatus::Failed(failure) = &end.status else { panic!("{:?}", end.status) };
+    assert_eq!(failure.kind, ErrorKind::InvalidRequest);
+    assert_eq!((end.turns, end.usage.total(), end.new_messages.len()), (1, 15, 2));
+    assert_eq!(context.messages.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_are_made_and_counted() {
+    let provider = Provider::new([Reply::Status(503), Reply::Text("at last")]);
+    let end =
+        run(&provider.config(), &mut AgentContext::default(), &CancellationToken::new()).await;
+    assert_eq!((end.status, end.retries), (LoopStatus::Completed, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_cut_off_for_its_content_is_a_failure() {
+    let body = answer(&json!({ "content": "How to" }), "content_filter");
+    let provider = Provider::new([Reply::Body(body)]);
+    let end =
+        run(&provider.config(), &mut AgentContext::default(), &CancellationToken::new()).await;
+    let LoopStatus::Failed(failure) = &end.status else { panic!("{:?}", end.status) };
+    assert_eq!(failure.kind, ErrorKind::ContentFilter);
+}
+
+#[tokio::test(start_paused = true)]
+async fn money_is_unknown_when_a_price_is() {
+    let provider = Provider::new([Reply::Text("yes"), Reply::Text("yes")]);
+    let priced = provider.config();
+    let end = run(&priced, &mut AgentContext::default(), &CancellationToken::new()).await;
+    assert_eq!(end.cost.map(|cost| cost.0), Some(4_500));
+    let mut unknown = provider.config();
+    unknown.model = model("nobody-knows-it", None);
+    let end = run(&unknown, &mut AgentContext::default(), &CancellationToken::new()).await;
+    assert_eq!(end.cost, None);
+}

@@ -1,0 +1,115 @@
+//! What the model is told.
+
+use crate::support::{Provider, Reply, double, model, with_tools};
+use bakeoff_agent::{
+    AgentContext, AgentMessage, EventSender, Extension, LoopError, LoopStatus, agent_loop,
+    agent_loop_continue,
+};
+use bakeoff_core::{Message, Usage};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+fn nobody() -> (EventSender, CancellationToken) {
+    (EventSender::nobody(), CancellationToken::new())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_whole_history_goes_out_on_every_call() {
+    let provider = Provider::new([
+        Reply::Calls(vec![("double", json!({ "n": 21 }))]),
+        Reply::Text("42"),
+        Reply::Text("Because."),
+    ]);
+    let config = provider.config();
+    let mut context =
+        AgentContext { system_prompt: "Be brief.".to_owned(), ..with_tools([double()]) };
+    context.messages.push(Message::user("Hello").into());
+    context.messages.push(Message::assistant("Hi").into());
+    context.messages.push(AgentMessage::Extension(Extension {
+        kind: "note".to_owned(),
+        data: json!("never told"),
+    }));
+    let (tx, cancel) = nobody();
+    let prompts = vec![AgentMessage::user("Twice 21?")];
+    let end = agent_loop(prompts, &mut context, &config, tx, cancel).await.unwrap();
+    assert_eq!(end.status, LoopStatus::Completed);
+    assert_eq!((end.turns, end.usage), (2, Usage { input: 20, output: 10, ..Usage::default() }));
+
+    let roles = |request: usize| -> Vec<String> {
+        let messages = provider.messages(request);
+        messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(roles(0), ["system", "user", "assistant", "user"]);
+    assert_eq!(roles(1), ["system", "user", "assistant", "user", "assistant", "tool"]);
+    assert_eq!(provider.messages(1)[5]["content"], "42");
+    assert!(!format!("{:?}", provider.bodies()).contains("never told"));
+
+    // The prompts belong to the conversation, but the model did not say them.
+    assert_eq!(context.messages.len(), 7);
+    assert_eq!(end.new_messages, context.messages[4..]);
+
+    context.messages.push(AgentMessage::user("Why?"));
+    let (tx, cancel) = nobody();
+    let end = agent_loop_continue(&mut context, &config, tx, cancel).await.unwrap();
+    assert_eq!(end.new_messages, [AgentMessage::Llm(Message::assistant("Because."))]);
+    assert_eq!(roles(2).len(), 8);
+    assert_eq!(end.loop_id.number(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_begin_is_an_error_and_nothing_is_called() {
+    let provider = Provider::new([]);
+    let config = provider.config();
+    let (tx, cancel) = nobody();
+    let mut empty = AgentContext::default();
+    let error = agent_loop(Vec::new(), &mut empty, &config, tx.clone(), cancel.clone()).await;
+    assert_eq!(error.unwrap_err(), LoopError::NoPrompt);
+    let error = agent_loop_continue(&mut empty, &config, tx.clone(), cancel.clone()).await;
+    assert_eq!(error.unwrap_err(), LoopError::EmptyContext);
+    let note = Extension { kind: "note".to_owned(), data: json!(1) };
+    let mut answered = AgentContext::default();
+    answered.messages.push(Message::assistant("Done.").into());
+    // What the model never sees is no message to answer.
+    answered.messages.push(AgentMessage::Extension(note));
+    let error = agent_loop_continue(&mut answered, &config, tx.clone(), cancel.clone()).await;
+    assert_eq!(error.unwrap_err(), LoopError::EndsOnAssistant);
+
+    let prompts = || vec![AgentMessage::user("x")];
+    let mut twice = with_tools([double(), double()]);
+    let error = agent_loop(prompts(), &mut twice, &config, tx.clone(), cancel.clone()).await;
+    assert_eq!(error.unwrap_err().to_string(), "tool `double`: another tool has the same name");
+    let mut dear = provider.config();
+    dear.limits.max_cost = Some("1".parse().unwrap());
+    dear.model = model("nobody-knows-it", None);
+    let error = agent_loop(prompts(), &mut AgentContext::default(), &dear, tx, cancel).await;
+    assert!(matches!(error, Err(LoopError::NoPrice { .. })));
+    assert!(provider.bodies().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn loops_are_named_by_session_config_and_number() {
+    let provider = Provider::new([Reply::Text("1"), Reply::Text("2"), Reply::Text("3")]);
+    let mut context =
+        AgentContext { session: bakeoff_agent::Session::named("ses_1"), ..AgentContext::default() };
+    let plain = provider.config();
+    let mut thinking = provider.config();
+    thinking.request.thinking = Some(bakeoff_core::Thinking::Effort("high".to_owned()));
+    let mut named = provider.config();
+    named.config_id = Some("warm.one".to_owned());
+    let mut ids = Vec::new();
+    for config in [&plain, &thinking, &named] {
+        let (tx, cancel) = nobody();
+        let prompts = vec![AgentMessage::user("x")];
+        let end = agent_loop(prompts, &mut context, config, tx, cancel).await.unwrap();
+        ids.push(end.loop_id);
+    }
+    let texts: Vec<&str> = ids.iter().map(bakeoff_agent::LoopId::as_str).collect();
+    assert_eq!(
+        texts,
+        ["ses_1.openai.gpt-4o-mini.1", "ses_1.openai.gpt-4o-mini.thinking.2", "ses_1.warm.one.3"]
+    );
+    assert_eq!(ids[2].segment(), "warm.one");
+    let mut slugged = provider.config();
+    slugged.model = model("gpt-4.1/mini", None);
+    assert_eq!(slugged.segment(), "openai.gpt-4-1-mini");
+}

@@ -1,0 +1,202 @@
+//! A scripted provider, and tools that do what tests need.
+
+use async_trait::async_trait;
+use bakeoff_agent::{
+    AgentContext, AgentEvent, AgentLoopConfig, EventReceiver, Tool, ToolContext, ToolError,
+    ToolOutput,
+};
+use bakeoff_core::Prices;
+use bakeoff_llm::{
+    Client, ClientConfig, HttpRequest, HttpResponse, Model, ModelConfig, Transport, TransportError,
+};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+/// What the provider does when it is called.
+#[derive(Debug, Clone)]
+pub(crate) enum Reply {
+    Text(&'static str),
+    /// Tool calls: name and arguments.
+    Calls(Vec<(&'static str, Value)>),
+    /// A whole body.
+    Body(Value),
+    /// Server-sent events.
+    Stream(Vec<String>),
+    Status(u16),
+    Hang,
+}
+
+/// Gives the replies one after another, and remembers what it was sent.
+#[derive(Debug, Default)]
+pub(crate) struct Provider {
+    replies: Mutex<VecDeque<Reply>>,
+    bodies: Mutex<Vec<Value>>,
+}
+
+impl Provider {
+    pub(crate) fn new(replies: impl IntoIterator<Item = Reply>) -> Arc<Provider> {
+        let replies = Mutex::new(replies.into_iter().collect());
+        Arc::new(Provider { replies, bodies: Mutex::default() })
+    }
+
+    /// What it was sent, in order.
+    pub(crate) fn bodies(&self) -> Vec<Value> {
+        self.bodies.lock().unwrap().clone()
+    }
+
+    /// The messages of one request.
+    pub(crate) fn messages(&self, request: usize) -> Vec<Value> {
+        self.bodies()[request]["messages"].as_array().unwrap().clone()
+    }
+
+    /// A config that asks it.
+    pub(crate) fn config(self: &Arc<Self>) -> AgentLoopConfig {
+        let transport: Arc<dyn Transport> = Arc::clone(self) as _;
+        let client =
+            Client::new(ClientConfig { transport: Some(transport), ..ClientConfig::default() });
+        let prices = Prices {
+            input: "0.15".parse().unwrap(),
+            output: "0.6".parse().unwrap(),
+            ..Prices::default()
+        };
+        AgentLoopConfig::new(&Arc::new(client), model("gpt-4o-mini", Some(prices)))
+    }
+}
+
+/// A model of the scripted provider.
+pub(crate) fn model(name: &str, prices: Option<Prices>) -> Model {
+    let config = ModelConfig {
+        base_url: Some("http://127.0.0.1:9/v1".to_owned()),
+        prices,
+        ..ModelConfig::named("openai", name)
+    };
+    Model::resolve(&config, &|_| None).unwrap()
+}
+
+impl Transport for Provider {
+    fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
+        self.bodies.lock().unwrap().push(serde_json::from_slice(&request.body).unwrap());
+        let reply = self.replies.lock().unwrap().pop_front();
+        Box::pin(async move {
+            let mut status = StatusCode::OK;
+            let mut headers = HeaderMap::new();
+            let pieces = match reply.expect("the script has no more replies") {
+                Reply::Text(text) => vec![answer(&json!({ "content": text }), "stop").to_string()],
+                Reply::Calls(calls) => {
+                    let calls: Vec<Value> = (1..)
+                        .zip(&calls)
+                        .map(|(number, (name, arguments))| {
+                            json!({ "id": format!("call-{number}"), "type": "function",
+                                    "function": { "name": name, "arguments": arguments.to_string() } })
+                        })
+                        .collect();
+                    vec![answer(&json!({ "tool_calls": calls }), "tool_calls").to_string()]
+                }
+                Reply::Body(body) => vec![body.to_string()],
+                Reply::Stream(events) => {
+                    headers.insert("content-type", "text/event-stream".parse().unwrap());
+                    events
+                }
+                Reply::Status(code) => {
+                    status = StatusCode::from_u16(code).unwrap();
+                    vec![json!({ "error": { "message": "no" } }).to_string()]
+                }
+                Reply::Hang => return std::future::pending().await,
+            };
+            let pieces = pieces.into_iter().map(|piece| Ok(Bytes::from(piece)));
+            let body = futures_util::stream::iter(pieces).boxed();
+            Ok(HttpResponse { status, headers, body })
+        })
+    }
+}
+
+/// A body in OpenAI's format: 10 tokens in, 5 out.
+pub(crate) fn answer(message: &Value, finish: &str) -> Value {
+    json!({
+        "id": "x", "model": "gpt-4o-mini",
+        "choices": [{ "index": 0, "message": message, "finish_reason": finish }],
+        "usage": { "prompt_tokens": 10, "completion_tokens": 5 }
+    })
+}
+
+type Work = Box<
+    dyn Fn(Value, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync,
+>;
+
+/// A tool that does what a closure says.
+pub(crate) struct Does {
+    definition: bakeoff_core::Tool,
+    work: Work,
+}
+
+impl fmt::Debug for Does {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.definition.name)
+    }
+}
+
+#[async_trait]
+impl Tool for Does {
+    fn definition(&self) -> &bakeoff_core::Tool {
+        &self.definition
+    }
+
+    async fn execute(
+        &self,
+        arguments: Value,
+        context: ToolContext,
+    ) -> Result<ToolOutput, ToolError> {
+        (self.work)(arguments, context).await
+    }
+}
+
+/// A tool with one required argument, the whole number `n`.
+pub(crate) fn tool<F>(
+    name: &str,
+    work: impl Fn(Value, ToolContext) -> F + Send + Sync + 'static,
+) -> Arc<dyn Tool>
+where
+    F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+{
+    Arc::new(Does {
+        definition: bakeoff_core::Tool {
+            name: name.to_owned(),
+            description: "For tests.".to_owned(),
+            parameters: json!({
+                "type": "object", "properties": { "n": { "type": "integer" } },
+                "required": ["n"], "additionalProperties": false
+            }),
+        },
+        work: Box::new(move |arguments, context| Box::pin(work(arguments, context))),
+    })
+}
+
+/// A tool that doubles its argument.
+pub(crate) fn double() -> Arc<dyn Tool> {
+    tool("double", |arguments, _| async move {
+        Ok((arguments["n"].as_i64().unwrap_or_default() * 2).to_string().into())
+    })
+}
+
+pub(crate) fn with_tools(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> AgentContext {
+    AgentContext { tools: tools.into_iter().collect(), ..AgentContext::default() }
+}
+
+/// All events that have come, by the names that they have in JSON.
+pub(crate) async fn drain(mut events: EventReceiver) -> Vec<AgentEvent> {
+    let mut all = Vec::new();
+    while let Some(event) = events.recv().await {
+        all.push(event);
+    }
+    all
+}
+
+pub(crate) fn kind(event: &AgentEvent) -> String {
+    serde_json::to_value(event).unwrap()["type"].as_str().unwrap().to_owned()
+}

@@ -1,0 +1,130 @@
+//! What the model calls.
+
+use crate::support::{Provider, Reply, answer, double, tool, with_tools};
+use bakeoff_agent::{
+    AgentContext, AgentLoopConfig, AgentMessage, EventSender, LoopEnd, LoopStatus, Tool, ToolError,
+    agent_loop,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Barrier;
+use tokio_util::sync::CancellationToken;
+
+async fn run(config: &AgentLoopConfig, tools: Vec<Arc<dyn Tool>>) -> (LoopEnd, AgentContext) {
+    let mut context = with_tools(tools);
+    let prompts = vec![AgentMessage::user("go")];
+    let cancel = CancellationToken::new();
+    let end =
+        agent_loop(prompts, &mut context, config, EventSender::nobody(), cancel).await.unwrap();
+    (end, context)
+}
+
+/// What the tools said, as the provider was told in its second request.
+fn results(provider: &Provider) -> Vec<Value> {
+    let messages = provider.messages(1).into_iter();
+    messages.filter(|message| message["role"] == "tool").map(|mut m| m["content"].take()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_fit_or_does_not_exist_is_told_to_the_model() {
+    let provider = Provider::new([
+        Reply::Calls(vec![
+            ("double", json!({ "n": "two" })),
+            ("treble", json!({ "n": 2 })),
+            ("double", json!({ "n": 2 })),
+            ("double", json!({})),
+        ]),
+        Reply::Text("I see."),
+    ]);
+    let (end, _) = run(&provider.config(), vec![double()]).await;
+    assert_eq!(end.status, LoopStatus::Completed);
+    assert_eq!(
+        results(&provider),
+        [
+            "Error: the arguments do not fit: \"two\" is not of type \"integer\" at /n",
+            "Error: there is no tool `treble`; there are double",
+            "4",
+            "Error: the arguments do not fit: \"n\" is a required property",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_that_are_no_json_are_told_to_the_model() {
+    let call = json!({ "id": "c", "type": "function",
+                       "function": { "name": "double", "arguments": "{\"n\": 2" } });
+    let body = answer(&json!({ "tool_calls": [call] }), "length");
+    let provider = Provider::new([Reply::Body(body), Reply::Text("I see.")]);
+    let (end, _) = run(&provider.config(), vec![double()]).await;
+    assert_eq!(end.status, LoopStatus::Completed);
+    assert_eq!(results(&provider), ["Error: the arguments are not a JSON object: {\"n\": 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_run_at_once() {
+    let calls = vec![("meet", json!({ "n": 1 })), ("meet", json!({ "n": 2 }))];
+    let provider = Provider::new([Reply::Calls(calls), Reply::Text("done")]);
+    // Each of the two waits for the other.
+    let barrier = Arc::new(Barrier::new(2));
+    let meet = tool("meet", move |arguments, _| {
+        let barrier = Arc::clone(&barrier);
+        async move {
+            barrier.wait().await;
+            Ok(format!("met {}", arguments["n"]).into())
+        }
+    });
+    let (end, _) = run(&provider.config(), vec![meet]).await;
+    assert_eq!(end.status, LoopStatus::Completed);
+    assert_eq!(results(&provider), ["met 1", "met 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_hangs_fails_or_breaks_down_takes_nothing_with_it() {
+    let calls = ["hang", "fail", "break", "double"].map(|name| (name, json!({ "n": 1 })));
+    let provider = Provider::new([Reply::Calls(calls.to_vec()), Reply::Text("done")]);
+    let hang = tool("hang", |_, _| std::future::pending());
+    let fail = tool("fail", |_, _| async { Err(ToolError("not today".to_owned())) });
+    let breaks = tool("break", |_, _| async { panic!("broken on purpose") });
+    let config = AgentLoopConfig { tool_timeout: Duration::from_secs(30), ..provider.config() };
+    let (end, context) = run(&config, vec![hang, fail, breaks, double()]).await;
+    assert_eq!(end.status, LoopStatus::Completed);
+    assert_eq!(
+        results(&provider),
+        ["Error: it took longer than 30 s", "Error: not today", "Error: the tool broke down", "2"]
+    );
+    let failed: Vec<bool> = context.messages.iter().filter_map(is_error).collect();
+    assert_eq!(failed, [true, true, true, false]);
+}
+
+fn is_error(message: &AgentMessage) -> Option<bool> {
+    match message.as_llm() {
+        Some(bakeoff_core::Message::ToolResult { is_error, .. }) => Some(*is_error),
+        _ => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_told_when_nobody_waits_for_it_any_more() {
+    let provider = Provider::new([Reply::Calls(vec![("wait", json!({ "n": 1 }))])]);
+    let (told, mut heard) = tokio::sync::mpsc::channel(1);
+    let wait = tool("wait", move |_, context| {
+        let told = told.clone();
+        async move {
+            // Outlives the loop, as what a tool has started may.
+            tokio::spawn(async move {
+                context.cancel.cancelled().await;
+                told.send(()).await.unwrap();
+            });
+            std::future::pending().await
+        }
+    });
+    let mut config = provider.config();
+    config.limits.max_time = Duration::from_secs(10);
+    let (end, context) = run(&config, vec![wait]).await;
+    assert_eq!(end.status, LoopStatus::LimitReached(bakeoff_agent::Limit::Time));
+    heard.recv().await.unwrap();
+    // The call has its answer, so that the conversation can go on.
+    let last = context.messages.last().and_then(AgentMessage::as_llm).unwrap();
+    assert_eq!(last.text(), "not finished: time is up");
+}
