@@ -1,0 +1,71 @@
+//! What is told while a race goes on.
+
+use crate::support::{By, World, choose, drain};
+use bakeoff_agent::{AgentContext, AgentEvent, AgentMessage, Session, event_channel};
+use bakeoff_core::Usage;
+use bakeoff_race::{PickFirstEvaluation, agent_loop_parallel};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+fn kind(event: &AgentEvent) -> String {
+    serde_json::to_value(event).unwrap()["type"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_events_bracket_a_race_and_the_branches_keep_their_order() {
+    let world = World::new("");
+    let judge = Usage { input: 5, output: 1, ..Usage::default() };
+    let strategy = Arc::new(By(move |_: &[_], _: &[_]| (choose(1).0, judge)));
+    let (tx, rx) = event_channel(100);
+    let context = AgentContext { session: Session::named("ses_1"), ..Default::default() };
+    let mut configs = world.configs(&["a", "b"]);
+    configs.push(world.panicking());
+    let prompts = vec![AgentMessage::user("go")];
+    let cancel = CancellationToken::new();
+    agent_loop_parallel(prompts, context, configs, strategy, tx, cancel).await.unwrap();
+    let events = drain(rx).await;
+    let Some(AgentEvent::ParallelLoopStart { session_id, loop_ids, .. }) = events.first() else {
+        panic!("{:?}", events.first())
+    };
+    assert_eq!((session_id.as_str(), loop_ids.len()), ("ses_1", 3));
+    let Some(AgentEvent::ParallelLoopEnd {
+        session_id,
+        selected_loop_id,
+        selected_config_index,
+        evaluation_usage,
+        ..
+    }) = events.last()
+    else {
+        panic!("{:?}", events.last())
+    };
+    assert_eq!(session_id, "ses_1");
+    assert_eq!((selected_loop_id.as_ref(), *selected_config_index), (Some(&loop_ids[1]), Some(1)));
+    assert_eq!(*evaluation_usage, judge);
+    for loop_id in &loop_ids[..2] {
+        let own = events.iter().filter(|event| event.loop_id() == Some(loop_id));
+        let kinds: Vec<String> = own.map(kind).filter(|kind| kind != "message_update").collect();
+        assert_eq!(
+            kinds.join(" "),
+            "agent_start message_start message_end turn_start message_start message_end turn_end \
+             agent_end"
+        );
+    }
+    // Even a branch that panicked has an end.
+    let own = events.iter().filter(|event| event.loop_id() == Some(&loop_ids[2]));
+    assert_eq!(own.map(kind).next_back().as_deref(), Some("agent_end"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_race_without_a_winner_ends_all_the_same() {
+    let world = World::new("");
+    let (tx, rx) = event_channel(100);
+    let prompts = vec![AgentMessage::user("go")];
+    let configs = world.configs(&["fault-400"]);
+    let (context, cancel) = (AgentContext::default(), CancellationToken::new());
+    let strategy = Arc::new(PickFirstEvaluation);
+    agent_loop_parallel(prompts, context, configs, strategy, tx, cancel).await.unwrap_err();
+    let last = drain(rx).await.pop().unwrap();
+    let json = serde_json::to_value(&last).unwrap();
+    assert_eq!(json["type"], "parallel_loop_end");
+    assert!(json.get("selected_loop_id").is_none(), "{json}");
+}

@@ -1,0 +1,10 @@
+//! Races, through the public door, on the simulated provider.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
+
+mod branches;
+mod contexts;
+mod events;
+mod figures;
+mod session_files;
+mod support;

@@ -1,0 +1,222 @@
+//! Sessions on disk.
+
+use crate::support::{By, World, choose};
+use bakeoff_agent::{AgentContext, AgentMessage, EventSender, LoopStatus, Session};
+use bakeoff_core::Message;
+use bakeoff_race::{
+    EvaluationStrategy, ParallelLoopOutcome, PickFirstEvaluation, Race, RaceError, SessionError,
+    SessionFile, UnfinishedRace,
+};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+const NAMES: [&str; 3] = ["a", "echo", "b"];
+
+fn start(path: &Path) -> (SessionFile, AgentContext) {
+    let context = AgentContext {
+        system_prompt: "Be kind.".to_owned(),
+        session: Session::named("ses_1"),
+        ..AgentContext::default()
+    };
+    (SessionFile::create(path, &context).unwrap(), context)
+}
+
+/// Runs a race into a file, until it ends or so many branches have.
+async fn run(
+    file: &mut SessionFile,
+    context: &AgentContext,
+    race: Race,
+    most: usize,
+) -> Result<bakeoff_race::ParallelLoopResult, RaceError> {
+    let cancel = CancellationToken::new();
+    let mut ended = 0;
+    let stop = cancel.clone();
+    let result = race
+        .run(EventSender::nobody(), cancel, &mut |outcome| {
+            if ended < most {
+                file.branch_ended(outcome).unwrap();
+                ended += 1;
+            }
+            if ended == most {
+                stop.cancel();
+            }
+        })
+        .await;
+    file.race_ended(&context.session, &result).unwrap();
+    result
+}
+
+fn texts(context: &AgentContext) -> Vec<String> {
+    context.messages.iter().filter_map(|message| message.as_llm().map(Message::text)).collect()
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.jsonl");
+    (folder, path)
+}
+
+fn second() -> Arc<dyn EvaluationStrategy> {
+    Arc::new(By(|_: &[AgentMessage], _: &[ParallelLoopOutcome]| choose(1)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_goes_on_with_the_winners_of_its_races() {
+    let world = World::new("");
+    let (_folder, path) = folder();
+    let (mut file, mut context) = start(&path);
+    for (round, prompt) in ["one", "two"].into_iter().enumerate() {
+        let prompts = vec![AgentMessage::user(prompt)];
+        let configs = world.configs(&NAMES);
+        let race = Race::new(prompts, context.clone(), configs, second()).unwrap();
+        file.race_started(&race, json!({ "round": round })).unwrap();
+        let result = run(&mut file, &context, race, usize::MAX).await.unwrap();
+        context = result.selected_context;
+        file.finish().unwrap();
+        let (reopened, recorded) = SessionFile::open(&path).unwrap();
+        file = reopened;
+        assert_eq!(recorded.context.messages, context.messages);
+        assert_eq!(recorded.context.system_prompt, "Be kind.");
+        assert_eq!(recorded.context.session.id(), "ses_1");
+        assert_eq!(recorded.context.session.loops(), 3 * (round as u32 + 1));
+        let last = recorded.last.unwrap();
+        assert_eq!((last.settings, last.selected_index), (json!({ "round": round }), 1));
+        assert!(recorded.unfinished.is_none());
+        context = recorded.context;
+    }
+    assert_eq!(texts(&context), ["one", "one", "two", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_race_that_was_interrupted_goes_on_and_pays_for_no_branch_twice() {
+    let world = World::new("");
+    // What comes of it undisturbed.
+    let (_folder, path) = folder();
+    let (mut file, context) = start(&path);
+    let race = |context: &AgentContext| {
+        let prompts = vec![AgentMessage::user("one")];
+        Race::new(prompts, context.clone(), world.configs(&NAMES), second()).unwrap()
+    };
+    let whole = run(&mut file, &context, race(&context), usize::MAX).await.unwrap();
+
+    for most in 1..=2 {
+        let (_folder, path) = folder();
+        let (mut file, context) = start(&path);
+        let first = race(&context);
+        file.race_started(&first, json!("settings")).unwrap();
+        let error = run(&mut file, &context, first, most).await.unwrap_err();
+        assert!(matches!(error, RaceError::Cancelled { .. }));
+        file.finish().unwrap();
+        // A line that was being written when the process died.
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str("{\"event\":\"branch_en");
+        std::fs::write(&path, text).unwrap();
+
+        let (mut file, recorded) = SessionFile::open(&path).unwrap();
+        let unfinished = recorded.unfinished.unwrap();
+        assert_eq!(
+            (unfinished.settings.as_str(), unfinished.ended.len()),
+            (Some("settings"), most)
+        );
+        let before = world.calls();
+        let context = recorded.context;
+        let configs = world.configs(&NAMES);
+        let resumed = Race::resumed(unfinished, context.clone(), configs, second()).unwrap();
+        let result = run(&mut file, &context, resumed, usize::MAX).await.unwrap();
+        assert_eq!(world.calls() - before, 3 - most);
+        assert_eq!(result.selected_messages, whole.selected_messages);
+        assert_eq!(result.total_usage, whole.total_usage);
+        file.finish().unwrap();
+        let (_, recorded) = SessionFile::open(&path).unwrap();
+        assert_eq!(recorded.context.messages, whole.selected_context.messages);
+        assert_eq!(recorded.context.session.loops(), 3);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_race_does_not_go_on_with_other_configs() {
+    let world = World::new("");
+    let context = AgentContext { session: Session::named("s"), ..AgentContext::default() };
+    let unfinished = UnfinishedRace {
+        prompts: vec![AgentMessage::user("x")],
+        loop_ids: vec![context.session.next_loop("sim.a"), context.session.next_loop("sim.b")],
+        settings: json!(null),
+        ended: Vec::new(),
+    };
+    let strategy = Arc::new(PickFirstEvaluation);
+    let error = Race::resumed(unfinished, context, world.configs(&["a", "c"]), strategy);
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "the race that was interrupted is one of sim.a, sim.b, not of sim.a, sim.c"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_race_without_a_winner_leaves_the_conversation_as_it_was() {
+    let world = World::new("");
+    let (_folder, path) = folder();
+    let (mut file, context) = start(&path);
+    let prompts = vec![AgentMessage::user("one")];
+    let configs = world.configs(&["fault-400"]);
+    let strategy = Arc::new(PickFirstEvaluation);
+    let race = Race::new(prompts, context.clone(), configs, strategy).unwrap();
+    file.race_started(&race, json!(null)).unwrap();
+    run(&mut file, &context, race, usize::MAX).await.unwrap_err();
+    file.finish().unwrap();
+    let (_, recorded) = SessionFile::open(&path).unwrap();
+    assert!(recorded.context.messages.is_empty() && recorded.unfinished.is_none());
+    assert_eq!((recorded.races, recorded.last), (1, None));
+    let lines = std::fs::read_to_string(&path).unwrap();
+    assert!(lines.contains("all branches failed: ses_1.sim.fault-400.1: The request is not"));
+    let failed = LoopStatus::Failed(bakeoff_agent::LoopFailure {
+        kind: bakeoff_core::ErrorKind::InvalidRequest,
+        message: "The request is not valid.".to_owned(),
+    });
+    assert!(lines.contains(&serde_json::to_string(&failed).unwrap()));
+}
+
+#[test]
+fn a_file_that_is_something_else_is_refused_and_left_alone() {
+    let (_folder, path) = folder();
+    let newer =
+        r#"{"event":"session_started","schema_version":99,"session_id":"s","system_prompt":""}"#;
+    let started =
+        r#"{"event":"session_started","schema_version":1,"session_id":"s","system_prompt":""}"#;
+    let race = r#"{"event":"race_started","prompts":[],"loop_ids":["s.a.1"],"strategy":"x","settings":null}"#;
+    let branch = r#"{"event":"branch_ended","config_index":0,"loop_id":"s.b.1","status":"completed","new_messages":[],"usage":{"input":0,"output":0},"elapsed_ms":1}"#;
+    let end = r#"{"event":"race_ended","selected_index":0,"total_usage":{"input":0,"output":0},"loops":1}"#;
+    let table = [
+        (String::new(), "it is empty"),
+        ("my notes, without a newline".to_owned(), "it is empty"),
+        ("my notes\n".to_owned(), "its first line is not one of a session"),
+        (format!("{race}\n"), "does not begin with the start"),
+        (format!("{newer}\n"), "newer Bakeoff (version 99"),
+        (format!("{started}\n{started}\n"), "line 2: another session starts"),
+        (format!("{started}\n{branch}\n"), "line 2: a branch ends outside of a race"),
+        (format!("{started}\n{race}\n{race}\n"), "line 3: a race starts before"),
+        (format!("{started}\n{race}\n{branch}\n"), "line 3: s.b.1 is not a branch"),
+        (format!("{started}\n{race}\n{end}\n"), "line 3: the winner has not ended"),
+        (format!("{started}\n{end}\n"), "line 2: a race ends that has not started"),
+        (format!("{started}\nnonsense\n"), ":2: damaged line"),
+    ];
+    for (text, reason) in table {
+        std::fs::write(&path, &text).unwrap();
+        let error = SessionFile::open(&path).unwrap_err().to_string();
+        assert!(error.contains(reason), "{text:?}: {error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(SessionFile::open(&path), Err(SessionError::Journal(_))));
+}
+
+#[test]
+fn two_cannot_write_one_session() {
+    let (_folder, path) = folder();
+    let (_file, _) = start(&path);
+    let error = SessionFile::open(&path).unwrap_err().to_string();
+    assert!(error.contains("another process"), "{error}");
+    let context = AgentContext::default();
+    assert!(SessionFile::create(&path, &context).is_err(), "nor begin it anew");
+}

@@ -1,0 +1,120 @@
+//! Simulated models, a strategy that does what a closure says, and a count of calls.
+
+use bakeoff_agent::{
+    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, EventReceiver, EventSender,
+};
+use bakeoff_core::Usage;
+use bakeoff_llm::{
+    Client, ClientConfig, HttpObserver, HttpRequest, HttpResponse, Model, ModelConfig, Transport,
+    TransportError,
+};
+use bakeoff_race::{
+    EvaluationDecision, EvaluationStrategy, ParallelLoopOutcome, ParallelLoopResult, RaceError,
+    agent_loop_parallel,
+};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio_util::sync::CancellationToken;
+
+/// A client of the simulated provider that counts what it is asked.
+pub(crate) struct World {
+    pub(crate) client: Arc<Client>,
+    calls: Arc<AtomicUsize>,
+}
+
+impl World {
+    /// Personas are written as under `[sim]` in a suite.
+    pub(crate) fn new(personas: &str) -> World {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        let on_http = HttpObserver::new(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        let simulator = bakeoff_sim::Config {
+            models: toml::from_str(personas).unwrap(),
+            ..bakeoff_sim::Config::default()
+        };
+        let client = Client::new(ClientConfig {
+            simulator,
+            transport: Some(Arc::new(Panics)),
+            on_http: Some(on_http),
+            ..ClientConfig::default()
+        });
+        World { client: Arc::new(client), calls }
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn config(&self, name: &str) -> AgentLoopConfig {
+        let model = Model::resolve(&ModelConfig::named("sim", name), &|_| None).unwrap();
+        AgentLoopConfig::new(&self.client, model)
+    }
+
+    pub(crate) fn configs(&self, names: &[&str]) -> Vec<AgentLoopConfig> {
+        names.iter().map(|name| self.config(name)).collect()
+    }
+
+    /// A config whose branch panics when it makes its call.
+    pub(crate) fn panicking(&self) -> AgentLoopConfig {
+        let model = ModelConfig {
+            base_url: Some("http://127.0.0.1:9/v1".to_owned()),
+            ..ModelConfig::named("openai", "broken")
+        };
+        AgentLoopConfig::new(&self.client, Model::resolve(&model, &|_| None).unwrap())
+    }
+}
+
+/// A network that nobody survives.
+#[derive(Debug)]
+struct Panics;
+
+impl Transport for Panics {
+    fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
+        panic!("the wire is on fire")
+    }
+}
+
+/// A race without listeners.
+pub(crate) async fn race(
+    configs: Vec<AgentLoopConfig>,
+    strategy: impl EvaluationStrategy + 'static,
+) -> Result<ParallelLoopResult, RaceError> {
+    let prompts = vec![AgentMessage::user("go")];
+    let (tx, cancel) = (EventSender::nobody(), CancellationToken::new());
+    let context = AgentContext::default();
+    agent_loop_parallel(prompts, context, configs, Arc::new(strategy), tx, cancel).await
+}
+
+/// Looks at the outcomes and decides by a closure.
+pub(crate) struct By<F>(pub(crate) F);
+
+#[async_trait::async_trait]
+impl<F> EvaluationStrategy for By<F>
+where
+    F: Fn(&[AgentMessage], &[ParallelLoopOutcome]) -> (EvaluationDecision, Usage) + Send + Sync,
+{
+    async fn evaluate(
+        &self,
+        prompts: &[AgentMessage],
+        outcomes: &[ParallelLoopOutcome],
+        _tx: &EventSender,
+        _cancel: CancellationToken,
+    ) -> (EvaluationDecision, Usage) {
+        (self.0)(prompts, outcomes)
+    }
+}
+
+pub(crate) fn choose(index: usize) -> (EvaluationDecision, Usage) {
+    (EvaluationDecision::select(index, "because"), Usage::default())
+}
+
+pub(crate) async fn drain(mut events: EventReceiver) -> Vec<AgentEvent> {
+    let mut all = Vec::new();
+    while let Some(event) = events.recv().await {
+        all.push(event);
+    }
+    all
+}
