@@ -1,5 +1,9 @@
 //! What can be typed.
 
+mod race;
+
+pub(crate) use race::{RaceArguments, Show, StrategyName};
+
 use bakeoff_bench::pace::Contender;
 use bakeoff_core::NanoDollars;
 use bakeoff_stats::Threshold;
@@ -31,6 +35,8 @@ pub(crate) enum Command {
     Check(CheckArguments),
     /// Run a suite: cases × targets × trials, checked and gated
     Run(Box<RunArguments>),
+    /// Ask several models the same thing, have the best answer chosen, and go on with the winner
+    Race(Box<RaceArguments>),
     /// List the runs on disk
     List(ListArguments),
     /// Show what a run found, or write it as JUnit, Markdown, CSV or JSONL

@@ -7,6 +7,7 @@ pub(crate) mod compare;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod probe;
+pub(crate) mod race;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;

@@ -6,6 +6,7 @@ mod arguments;
 mod commands;
 mod export;
 mod limits;
+mod models;
 mod printer;
 mod problems;
 mod progress;
@@ -22,6 +23,7 @@ fn main() -> std::process::ExitCode {
         Command::Init(arguments) => commands::init::run(&arguments, &printer),
         Command::Check(arguments) => commands::check::run(&arguments, &printer),
         Command::Run(arguments) => commands::run::run(*arguments),
+        Command::Race(arguments) => commands::race::run(*arguments),
         Command::List(arguments) => commands::list::run(&arguments, &printer),
         Command::Report(arguments) => commands::report::run(&arguments, &printer),
         Command::Compare(arguments) => commands::compare::run(&arguments, &printer),

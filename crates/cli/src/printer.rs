@@ -26,6 +26,11 @@ impl Printer {
         }
     }
 
+    /// Data that is wanted however quiet it should be.
+    pub(crate) fn answer(&self, text: impl AsRef<str>) {
+        self.note(writeln!(anstream::stdout(), "{}", text.as_ref()));
+    }
+
     /// A line of JSON.
     pub(crate) fn json(&self, value: &impl Serialize) {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());

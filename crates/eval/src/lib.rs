@@ -52,8 +52,8 @@ pub use stopping::EarlyStop;
 pub use stored::{Entries, Traced, find_run, http_log, limit_log};
 pub use suite::{
     Artifacts, Budget, CacheScope, CheckSpec, ModelTarget, ProgramTarget, Project, Protocol,
-    SUITE_FILE_NAME, ServiceTarget, Settings, Suite, Target, TargetKind, Wanted, schema,
-    suite_models,
+    SUITE_FILE_NAME, ServiceTarget, Settings, Suite, SuiteModels, Target, TargetKind, Wanted,
+    schema, suite_models,
 };
 pub use template::Template;
 pub use traffic::LiveHttp;

@@ -31,6 +31,8 @@ pub struct RecordedSession {
     pub races: u32,
     /// The last race that had a winner.
     pub last: Option<RecordedRace>,
+    /// The last one of them in which there was something to choose.
+    pub last_contested: Option<RecordedRace>,
     /// A race that has not ended.
     pub unfinished: Option<UnfinishedRace>,
 }
@@ -228,6 +230,25 @@ impl SessionFile {
         self.write(&line)
     }
 
+    /// Writes that a race was given up; the conversation is as before it.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Journal`].
+    pub fn race_abandoned(&mut self, race: &UnfinishedRace) -> Result<(), SessionError> {
+        let mut total_usage = Usage::default();
+        race.ended.iter().for_each(|branch| total_usage += branch.usage);
+        let loops = race.loop_ids.iter().map(LoopId::number).max().unwrap_or_default();
+        let error = Some("abandoned".to_owned());
+        self.write(&Line::RaceEnded {
+            selected_index: None,
+            verdict: None,
+            error,
+            total_usage,
+            loops,
+        })
+    }
+
     /// Forces everything to disk and closes the file.
     ///
     /// # Errors
@@ -277,13 +298,14 @@ struct Reading {
     loops: u32,
     races: u32,
     last: Option<RecordedRace>,
+    last_contested: Option<RecordedRace>,
     open: Option<UnfinishedRace>,
 }
 
 impl Reading {
     fn new(id: String, system_prompt: String) -> Reading {
         let context = AgentContext { system_prompt, ..AgentContext::default() };
-        Reading { id, context, loops: 0, races: 0, last: None, open: None }
+        Reading { id, context, loops: 0, races: 0, last: None, last_contested: None, open: None }
     }
 
     fn take(&mut self, line: Line) -> Result<(), String> {
@@ -317,7 +339,11 @@ impl Reading {
                     let winner = race.ended.iter().find(is_winner);
                     let winner = winner.ok_or("the winner has not ended")?;
                     self.context.messages = winner.context.messages.clone();
-                    self.last = Some(RecordedRace { settings: race.settings, selected_index });
+                    let recorded = RecordedRace { settings: race.settings, selected_index };
+                    if race.loop_ids.len() > 1 {
+                        self.last_contested = Some(recorded.clone());
+                    }
+                    self.last = Some(recorded);
                 }
             }
         }
@@ -334,6 +360,7 @@ impl Reading {
             context: AgentContext { session, ..self.context },
             races: self.races,
             last: self.last,
+            last_contested: self.last_contested,
             unfinished,
         }
     }

@@ -4,17 +4,22 @@ mod shown;
 
 use crate::arguments::ProbeArguments;
 use crate::printer::{Printer, chain};
-use crate::{problems, settings};
+use crate::{models, settings};
 use bakeoff_core::{ErrorKind, ExitCode, NanoDollars, Redactor};
 use bakeoff_llm::probe::{ProbeConfig, ProbeReport, probe};
-use bakeoff_llm::{CallError, Client, ClientConfig, Model, ModelConfig, ModelError, PROVIDERS};
+use bakeoff_llm::{CallError, Client, ClientConfig, Model};
 use std::io::{BufRead, IsTerminal};
 
 pub(crate) fn run(arguments: &ProbeArguments, printer: &Printer) -> ExitCode {
     settings::raise_file_limit();
-    let model = match model(arguments, printer) {
-        Ok(model) => model,
+    let known = match models::known(arguments.suite.as_deref(), printer) {
+        Ok(known) => known,
         Err(code) => return code,
+    };
+    let named = models::resolve(&arguments.model, &known, arguments.base_url.as_deref());
+    let model = match named {
+        Ok(model) => model,
+        Err(refused) => return refused.show(printer),
     };
     let usual = ProbeConfig::default();
     let config = ProbeConfig {
@@ -31,7 +36,9 @@ pub(crate) fn run(arguments: &ProbeArguments, printer: &Printer) -> ExitCode {
     }
     let mut redactor = Redactor::default();
     model.add_secrets(&mut redactor);
-    let client = Client::new(ClientConfig { redactor, ..ClientConfig::default() });
+    let simulator =
+        bakeoff_sim::Config { models: known.simulated, ..bakeoff_sim::Config::default() };
+    let client = Client::new(ClientConfig { redactor, simulator, ..ClientConfig::default() });
     let mut on_level = |level: &bakeoff_llm::probe::Level| {
         if !arguments.json {
             printer.talk(shown::progress(level));
@@ -55,46 +62,6 @@ pub(crate) fn run(arguments: &ProbeArguments, printer: &Printer) -> ExitCode {
         Ok(None) => ExitCode::Interrupted,
         Err(code) => code,
     }
-}
-
-/// The model that was named, with its key.
-fn model(arguments: &ProbeArguments, printer: &Printer) -> Result<Model, ExitCode> {
-    let usage = |message: String, hint: Option<&str>| {
-        printer.error(message, hint);
-        ExitCode::Usage
-    };
-    let named = match &arguments.suite {
-        Some(suite) => match bakeoff_eval::suite_models(suite) {
-            Ok(mut models) => models.remove(&arguments.model),
-            Err(found) => {
-                problems::show(&found, printer);
-                return Err(ExitCode::Usage);
-            }
-        },
-        None => None,
-    };
-    let config = match (named, arguments.model.split_once('/')) {
-        (Some(config), _) => config,
-        (None, Some((provider, model))) if !model.is_empty() => ModelConfig::named(provider, model),
-        (None, _) => {
-            let hint = "write provider/model such as `openai/gpt-4o-mini`, or `--suite FILE` for a \
-                        table under its [models]";
-            return Err(usage(format!("there is no model `{}`", arguments.model), Some(hint)));
-        }
-    };
-    let base_url = arguments.base_url.clone().or(config.base_url);
-    Model::resolve(&ModelConfig { base_url, ..config }, &settings::variable).map_err(|error| {
-        let hint = match &error {
-            ModelError::MissingKey(name) => Some(format!("`export {name}=…`")),
-            ModelError::UnknownProvider(_) => {
-                let known: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
-                Some(format!("known here: {}", known.join(", ")))
-            }
-            ModelError::NoAddress(_) => Some("`--base-url URL` names the server".to_owned()),
-            _ => None,
-        };
-        usage(chain(&error), hint.as_deref())
-    })
 }
 
 /// Says what the probe may spend, and asks. What is simulated costs nothing.

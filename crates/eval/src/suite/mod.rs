@@ -199,13 +199,21 @@ fn parse<'a>(text: &'a str, problems: &mut Problems<'_>) -> Option<toml::Spanned
     Some(tree)
 }
 
-/// The models under `[models]` of a suite file, by name; nothing else of it need be right but its
-/// form.
+/// Models that a suite file defines, by name.
+#[derive(Debug, Clone, Default)]
+pub struct SuiteModels {
+    /// Under `[models]`.
+    pub models: BTreeMap<String, ModelConfig>,
+    /// Under `[sim]`.
+    pub simulated: BTreeMap<String, Persona>,
+}
+
+/// The models that a suite file defines; nothing else of it need be right but its form.
 ///
 /// # Errors
 ///
 /// All problems of the file's form and of its models.
-pub fn suite_models(path: &Path) -> Result<BTreeMap<String, ModelConfig>, Vec<Problem>> {
+pub fn suite_models(path: &Path) -> Result<SuiteModels, Vec<Problem>> {
     let path = file_of(path);
     let text = read(&path).map_err(|problem| vec![problem])?;
     let mut problems = Problems::new(&path, &text);
@@ -213,11 +221,15 @@ pub fn suite_models(path: &Path) -> Result<BTreeMap<String, ModelConfig>, Vec<Pr
         return Err(problems.into_sorted());
     };
     tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
-    let models = models::named(&Node::new(tree.get_ref(), 0..0), &mut problems);
+    let root = Node::new(tree.get_ref(), 0..0);
+    let models = models::named(&root, &mut problems);
     if !problems.is_empty() {
         return Err(problems.into_sorted());
     }
-    Ok(models.into_iter().map(|(name, model)| (name, model.config)).collect())
+    Ok(SuiteModels {
+        models: models.into_iter().map(|(name, model)| (name, model.config)).collect(),
+        simulated: models::simulated(&root),
+    })
 }
 
 /// The suite file that a path means.

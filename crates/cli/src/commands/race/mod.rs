@@ -1,0 +1,311 @@
+//! `bakeoff race`: which of several answers is best, now?
+
+mod live;
+mod setup;
+mod shown;
+
+use crate::arguments::{RaceArguments, Show};
+use crate::models::{self, Refused};
+use crate::printer::{Printer, chain};
+use crate::settings;
+use bakeoff_agent::{AgentContext, AgentMessage, event_channel};
+use bakeoff_core::{ExitCode, Redactor};
+use bakeoff_llm::{Client, ClientConfig, Memory, PROVIDERS};
+use bakeoff_race::{
+    ParallelLoopResult, Race, RaceError, RecordedSession, SessionError, SessionFile, UnfinishedRace,
+};
+use live::Live;
+use setup::{Ready, Setup};
+use shown::Shown;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+use tokio_util::sync::CancellationToken;
+
+/// Pieces of answers that may wait to be shown.
+const EVENTS_WAITING: usize = 1024;
+
+pub(crate) fn run(arguments: RaceArguments) -> ExitCode {
+    let printer = Printer::new(arguments.quiet);
+    settings::raise_file_limit();
+    match prepare(arguments, &printer) {
+        Ok(prepared) => match super::block_on(&printer, prepared.race(&printer)) {
+            Ok(code) => printer.settle(code),
+            Err(code) => code,
+        },
+        Err(Stop::Refused(refused)) => refused.show(&printer),
+        Err(Stop::Told(code)) => code,
+    }
+}
+
+/// Why there is no race.
+enum Stop {
+    Refused(Refused),
+    /// It has been said already.
+    Told(ExitCode),
+}
+
+impl From<Refused> for Stop {
+    fn from(refused: Refused) -> Stop {
+        Stop::Refused(refused)
+    }
+}
+
+/// Everything that a race needs.
+struct Prepared {
+    race: Race,
+    session: Option<SessionFile>,
+    context: AgentContext,
+    setup: Setup,
+    ready: Ready,
+    is_resumed: bool,
+    show: Show,
+    json: bool,
+}
+
+fn prepare(mut arguments: RaceArguments, printer: &Printer) -> Result<Prepared, Stop> {
+    let prompt = read_prompt(arguments.prompt.take())?;
+    let path = arguments.session.clone();
+    let (mut session, recorded) = match &path {
+        Some(path) if path.exists() => {
+            let (file, recorded) = SessionFile::open(path).map_err(|e| refuse(&e))?;
+            (Some(file), Some(recorded))
+        }
+        _ => (None, None),
+    };
+    let mut recorded = recorded;
+    if arguments.abandon {
+        abandon(session.as_mut(), recorded.as_mut())?;
+    }
+    let interrupted = interrupted(recorded.as_mut(), prompt.as_deref())?;
+    let setup = match &interrupted {
+        Some(unfinished) => Setup::recorded(&unfinished.settings, arguments.suite.as_deref())?,
+        None => {
+            let last = recorded.as_ref().and_then(|recorded| match arguments.again {
+                true => recorded.last_contested.as_ref(),
+                false => recorded.last.as_ref(),
+            });
+            Setup::new(&arguments, last)?
+        }
+    };
+    let known = models::known(setup.suite.as_deref(), printer).map_err(Stop::Told)?;
+    let participants = setup.resolve(&known)?;
+    let mut redactor = Redactor::default();
+    participants.all().for_each(|model| model.add_secrets(&mut redactor));
+    // Tools and servers may repeat what they see.
+    for key in PROVIDERS.iter().filter_map(|provider| settings::variable(provider.key_variable)) {
+        redactor.add(&key);
+    }
+    let client = Arc::new(Client::new(ClientConfig {
+        simulator: bakeoff_sim::Config {
+            seed: setup.seed,
+            models: known.simulated,
+            ..bakeoff_sim::Config::default()
+        },
+        redactor,
+        memory: settings::memory_file()
+            .map_or_else(Memory::default, |path| Memory::read(&path, SystemTime::now())),
+        ..ClientConfig::default()
+    }));
+    let ready = setup.ready(&client, participants)?;
+    let context = context(recorded, arguments.system.take())?;
+    let is_resumed = interrupted.is_some();
+    let race = match (interrupted, prompt) {
+        (Some(unfinished), _) => {
+            let strategy = Arc::clone(&ready.strategy);
+            Race::resumed(unfinished, context.clone(), ready.configs.clone(), strategy)
+        }
+        (None, Some(prompt)) => {
+            let prompts = vec![AgentMessage::user(prompt)];
+            let strategy = Arc::clone(&ready.strategy);
+            Race::new(prompts, context.clone(), ready.configs.clone(), strategy)
+        }
+        (None, None) => {
+            let hint = "`bakeoff race \"…\"`; `-` reads it from standard input";
+            return Err(Refused::new("there is no prompt", hint).into());
+        }
+    };
+    let race = race.map_err(|error| Refused { message: chain(&error), hint: None })?;
+    if let (None, Some(path)) = (&session, &path) {
+        session = Some(create(path, &context)?);
+    }
+    let (show, json) = (arguments.show, arguments.json);
+    Ok(Prepared { race, session, context, setup, ready, is_resumed, show, json })
+}
+
+fn read_prompt(prompt: Option<String>) -> Result<Option<String>, Refused> {
+    let prompt = match prompt.as_deref() {
+        Some("-") => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map_err(|error| {
+                Refused::new(format!("cannot read the prompt: {error}"), "it must be UTF-8 text")
+            })?;
+            Some(text)
+        }
+        _ => prompt,
+    };
+    match prompt {
+        Some(prompt) if prompt.trim().is_empty() => {
+            Err(Refused::new("the prompt is empty", "ask something"))
+        }
+        prompt => Ok(prompt),
+    }
+}
+
+/// The race of a session that has to be finished first, if there is one.
+fn interrupted(
+    recorded: Option<&mut RecordedSession>,
+    prompt: Option<&str>,
+) -> Result<Option<UnfinishedRace>, Refused> {
+    let Some(unfinished) = recorded.and_then(|recorded| recorded.unfinished.take()) else {
+        return Ok(None);
+    };
+    if prompt.is_some() {
+        return Err(Refused::new(
+            "the last race of the session was interrupted",
+            "without a prompt it goes on; `--abandon` gives it up",
+        ));
+    }
+    Ok(Some(unfinished))
+}
+
+fn abandon(
+    session: Option<&mut SessionFile>,
+    recorded: Option<&mut RecordedSession>,
+) -> Result<(), Refused> {
+    let unfinished = recorded.and_then(|recorded| recorded.unfinished.take());
+    match (session, unfinished) {
+        (Some(session), Some(unfinished)) => {
+            session.race_abandoned(&unfinished).map_err(|error| refuse(&error))
+        }
+        _ => Err(Refused { message: "there is no race to give up".to_owned(), hint: None }),
+    }
+}
+
+fn context(
+    recorded: Option<RecordedSession>,
+    system: Option<String>,
+) -> Result<AgentContext, Refused> {
+    match (recorded, system) {
+        (None, system) => Ok(AgentContext {
+            system_prompt: system.unwrap_or_default(),
+            ..AgentContext::default()
+        }),
+        (Some(recorded), None) => Ok(recorded.context),
+        (Some(recorded), Some(system)) if recorded.context.system_prompt == system => {
+            Ok(recorded.context)
+        }
+        (Some(_), Some(_)) => Err(Refused::new(
+            "the session has other instructions",
+            "leave out `--system`, or begin a new session",
+        )),
+    }
+}
+
+fn create(path: &Path, context: &AgentContext) -> Result<SessionFile, Refused> {
+    SessionFile::create(path, context).map_err(|error| refuse(&error))
+}
+
+fn refuse(error: &SessionError) -> Refused {
+    let hint = match error {
+        SessionError::NoSession { .. } => Some("name another file, or remove this one".to_owned()),
+        _ => None,
+    };
+    Refused { message: chain(error), hint }
+}
+
+impl Prepared {
+    async fn race(self, printer: &Printer) -> ExitCode {
+        let Prepared { race, mut session, context, setup, ready, is_resumed, show, json } = self;
+        let mut trouble = None;
+        if let (Some(session), false) = (&mut session, is_resumed)
+            && let Err(error) = session.race_started(&race, setup.to_json())
+        {
+            printer.error(chain(&error), None);
+            return ExitCode::Internal;
+        }
+        let shown = Shown::new(&ready, race.loop_ids());
+        let cancel = CancellationToken::new();
+        let (tx, events) = event_channel(EVENTS_WAITING);
+        let mut on_end = |outcome: &bakeoff_race::ParallelLoopOutcome| {
+            if let Some(session) = &mut session
+                && let Err(error) = session.branch_ended(outcome)
+            {
+                trouble.get_or_insert(error);
+            }
+        };
+        let listening = Live::new(&shown, printer, json).listen(events);
+        let interrupted = tokio::spawn({
+            let cancel = cancel.clone();
+            async move {
+                if tokio::signal::ctrl_c().await.is_ok() {
+                    cancel.cancel();
+                }
+            }
+        });
+        let (result, ()) = tokio::join!(race.run(tx, cancel, &mut on_end), listening);
+        interrupted.abort();
+        if let Some(mut session) = session {
+            let written = match trouble {
+                Some(error) => Err(error),
+                None => {
+                    session.race_ended(&context.session, &result).and_then(|()| session.finish())
+                }
+            };
+            if let Err(error) = written {
+                printer.error(chain(&error), Some("the answer below is not in the session"));
+                conclude(&shown, &result, show, json, printer);
+                return ExitCode::Internal;
+            }
+        }
+        remember(&ready);
+        conclude(&shown, &result, show, json, printer)
+    }
+}
+
+/// Keeps what was learned about limits; without it the next race is as good as this one.
+fn remember(ready: &Ready) {
+    if let Some(path) = settings::memory_file() {
+        let _ = Memory::save(&path, &ready.client.learned(), SystemTime::now());
+    }
+}
+
+/// Shows how it ended; the exit code.
+fn conclude(
+    shown: &Shown,
+    result: &Result<ParallelLoopResult, RaceError>,
+    show: Show,
+    json: bool,
+    printer: &Printer,
+) -> ExitCode {
+    let code = match result {
+        Ok(_) => ExitCode::Passed,
+        Err(RaceError::NoneAcceptable { .. }) => ExitCode::Failed,
+        Err(RaceError::AllFailed { .. }) => ExitCode::Inconclusive,
+        Err(RaceError::Cancelled { .. }) => ExitCode::Interrupted,
+        Err(_) => ExitCode::Internal,
+    };
+    if json {
+        printer.json(&shown.json(result, code));
+        return code;
+    }
+    match result {
+        Ok(result) => {
+            shown.verdict(result).iter().for_each(|line| printer.talk(line));
+            shown.answers(result, show).iter().for_each(|line| printer.answer(line));
+        }
+        Err(RaceError::Cancelled { .. }) => {
+            printer
+                .talk("interrupted; a session goes on with it when it is raced without a prompt");
+        }
+        Err(error) => {
+            let hint = match error {
+                RaceError::NoneAcceptable { .. } => Some("`--json` shows all answers"),
+                _ => None,
+            };
+            printer.error(shown.failure(error), hint);
+        }
+    }
+    code
+}

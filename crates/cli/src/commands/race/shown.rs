@@ -1,0 +1,209 @@
+//! A race in words and in JSON.
+
+use super::setup::Ready;
+use crate::arguments::Show;
+use crate::printer::chain;
+use bakeoff_agent::{LoopId, LoopStatus};
+use bakeoff_core::{ExitCode, NanoDollars, Usage};
+use bakeoff_race::{
+    BranchFailure, ParallelLoopOutcome, ParallelLoopResult, RaceError, Verdict, VerdictKind,
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Knows the branches by the names that the user gave them.
+pub(super) struct Shown {
+    names: Vec<String>,
+    loop_ids: Vec<LoopId>,
+}
+
+impl Shown {
+    pub(super) fn new(ready: &Ready, loop_ids: &[LoopId]) -> Shown {
+        Shown { names: ready.names.clone(), loop_ids: loop_ids.to_vec() }
+    }
+
+    /// Who a loop is: a branch, or else a judge.
+    pub(super) fn name(&self, loop_id: &LoopId) -> String {
+        let place = self.loop_ids.iter().position(|own| own == loop_id);
+        match place.and_then(|place| self.names.get(place)) {
+            Some(name) => name.clone(),
+            None => format!("judge {}", loop_id.segment()),
+        }
+    }
+
+    fn branch(&self, place: usize) -> &str {
+        self.names.get(place).map_or("?", String::as_str)
+    }
+
+    /// How a loop ended, on one line.
+    pub(super) fn end(
+        status: &LoopStatus,
+        elapsed: Duration,
+        usage: Usage,
+        cost: Option<NanoDollars>,
+    ) -> String {
+        let figures = figures(elapsed, usage, cost);
+        match status {
+            LoopStatus::Completed => format!("done · {figures}"),
+            LoopStatus::Failed(failure) => format!("failed · {figures} · {failure}"),
+            LoopStatus::Cancelled => format!("stopped · {figures}"),
+            LoopStatus::LimitReached(limit) => format!("{limit} · {figures}"),
+        }
+    }
+
+    /// Why nobody won, by the names that the user knows.
+    pub(super) fn failure(&self, error: &RaceError) -> String {
+        let RaceError::AllFailed { failures, .. } = error else { return chain(error) };
+        let one = |failure: &BranchFailure| {
+            format!("{}: {}", self.branch(failure.config_index), failure.reason)
+        };
+        match failures.as_slice() {
+            [failure] => one(failure),
+            failures => {
+                let all: Vec<String> = failures.iter().map(one).collect();
+                format!("all models failed: {}", all.join("; "))
+            }
+        }
+    }
+
+    /// Who won, and why; nothing where there was nothing to win.
+    pub(super) fn verdict(&self, result: &ParallelLoopResult) -> Vec<String> {
+        if result.all_outcomes.is_empty() {
+            return Vec::new();
+        }
+        let Verdict { strategy, kind, reasons, fallback, .. } = &result.verdict;
+        let mut lines = vec![format!(
+            "winner: {} ({strategy}: {})",
+            self.branch(result.selected_index),
+            words(*kind)
+        )];
+        lines.extend(reasons.iter().map(|reason| format!("  why: {reason}")));
+        lines.extend(fallback.iter().map(|fallback| format!("  decided instead by: {fallback}")));
+        let selected = &result.selected;
+        lines.push(format!(
+            "  {} · in all {} tokens, {}",
+            figures(selected.elapsed, selected.usage, selected.cost),
+            result.total_usage.total(),
+            money(total_cost(result)),
+        ));
+        lines
+    }
+
+    /// The winner's answer, or everybody's.
+    pub(super) fn answers(&self, result: &ParallelLoopResult, show: Show) -> Vec<String> {
+        if show == Show::Winner {
+            return vec![result.answer()];
+        }
+        let mut answers: Vec<(usize, String)> = result
+            .all_outcomes
+            .iter()
+            .map(|other| {
+                let text = match other.trouble() {
+                    Some(trouble) => format!("({trouble})"),
+                    None => other.answer(),
+                };
+                (other.config_index, text)
+            })
+            .collect();
+        answers.push((result.selected_index, result.answer()));
+        answers.sort_by_key(|(place, _)| *place);
+        answers
+            .into_iter()
+            .flat_map(|(place, text)| {
+                let crown = if place == result.selected_index { " (winner)" } else { "" };
+                [format!("--- {}{crown}", self.branch(place)), text]
+            })
+            .collect()
+    }
+
+    /// Everything, as the last line of `--json`.
+    pub(super) fn json(
+        &self,
+        result: &Result<ParallelLoopResult, RaceError>,
+        code: ExitCode,
+    ) -> Value {
+        let mut json = json!({ "type": "race_result", "exit_code": code.code() });
+        let others = match result {
+            Ok(result) => {
+                let selected = &result.selected;
+                json["winner"] = json!({
+                    "config_index": result.selected_index,
+                    "model": self.branch(result.selected_index),
+                    "loop_id": selected.loop_id,
+                    "answer": result.answer(),
+                    "usage": selected.usage,
+                    "cost_nanodollars": selected.cost,
+                    "elapsed_ms": milliseconds(selected.elapsed),
+                });
+                json["verdict"] = json!(result.verdict);
+                json["evaluation_usage"] = json!(result.evaluation_usage);
+                json["total_usage"] = json!(result.total_usage);
+                json["total_cost_nanodollars"] = json!(total_cost(result));
+                &result.all_outcomes
+            }
+            Err(error) => {
+                json["error"] = json!(error.to_string());
+                match error {
+                    RaceError::NoneAcceptable { outcomes, verdict, total_usage } => {
+                        json["verdict"] = json!(verdict);
+                        json["total_usage"] = json!(total_usage);
+                        outcomes
+                    }
+                    RaceError::AllFailed { outcomes, total_usage, .. } => {
+                        json["total_usage"] = json!(total_usage);
+                        outcomes
+                    }
+                    RaceError::Cancelled { outcomes } | RaceError::BadDecision { outcomes, .. } => {
+                        outcomes
+                    }
+                    _ => return json,
+                }
+            }
+        };
+        json["others"] = others.iter().map(|other| self.outcome(other)).collect();
+        json
+    }
+
+    fn outcome(&self, outcome: &ParallelLoopOutcome) -> Value {
+        json!({
+            "config_index": outcome.config_index,
+            "model": self.branch(outcome.config_index),
+            "loop_id": outcome.loop_id,
+            "status": outcome.status,
+            "answer": outcome.answer(),
+            "usage": outcome.usage,
+            "cost_nanodollars": outcome.cost,
+            "elapsed_ms": milliseconds(outcome.elapsed),
+        })
+    }
+}
+
+/// Money for all branches and the evaluation; `None` when a price is unknown.
+fn total_cost(result: &ParallelLoopResult) -> Option<NanoDollars> {
+    let others = result.all_outcomes.iter().map(|other| other.cost);
+    let mut all = others.chain([result.selected.cost, result.verdict.cost]);
+    all.try_fold(NanoDollars(0), |sum, cost| Some(sum.saturating_add(cost?)))
+}
+
+fn figures(elapsed: Duration, usage: Usage, cost: Option<NanoDollars>) -> String {
+    format!("{:.1} s · {} tokens · {}", elapsed.as_secs_f64(), usage.total(), money(cost))
+}
+
+fn money(cost: Option<NanoDollars>) -> String {
+    cost.map_or("price unknown".to_owned(), |cost| cost.to_string())
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn words(kind: VerdictKind) -> &'static str {
+    match kind {
+        VerdictKind::Decided => "decided",
+        VerdictKind::Unopposed => "no other answer to choose from",
+        VerdictKind::Tie => "a tie",
+        VerdictKind::Unparseable => "nobody can tell what the judge means",
+        VerdictKind::JudgeFailed => "the judge failed",
+        _ => "none will do",
+    }
+}
