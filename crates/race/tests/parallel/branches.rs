@@ -176,16 +176,3 @@ async fn branches_that_are_not_wanted_are_never_started() {
     assert_eq!((result.selected_index, world.calls()), (2, 3));
     assert!(result.all_outcomes[2..].iter().all(|other| other.status == LoopStatus::Cancelled));
 }
-
-#[tokio::test(start_paused = true)]
-async fn no_task_outlives_a_race() {
-    let world = World::new(PERSONAS);
-    // The pool of each model has a task of its own that stays.
-    race(world.configs(&["slow", "quick"]), FastestEvaluation).await.unwrap();
-    let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
-    let before = alive();
-    for _ in 0..20 {
-        race(world.configs(&["slow", "quick", "slow"]), FastestEvaluation).await.unwrap();
-    }
-    assert_eq!(alive(), before);
-}

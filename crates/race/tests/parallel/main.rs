@@ -6,5 +6,6 @@ mod branches;
 mod contexts;
 mod events;
 mod figures;
+mod load;
 mod session_files;
 mod support;
