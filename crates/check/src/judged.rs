@@ -4,6 +4,7 @@
 //! data. Its verdict must be one JSON object of exactly the form that was asked for; anything else
 //! is no verdict. Calling the judge is for others.
 
+use crate::fence::Fence;
 use crate::info::{KindInfo, ParameterInfo, ParameterType, optional, required};
 use crate::parameters::{Parameters, missing};
 use crate::{Error, Finding};
@@ -156,7 +157,7 @@ impl Rubric {
     /// What the judge is asked about an answer.
     pub fn prompt(&self, answer: &str) -> String {
         let mut prompt = background(self.addition.as_deref());
-        prompt.push_str(&fenced("answer", answer, &[answer]));
+        prompt.push_str(&Fence::of(&[answer]).around("answer", answer));
         match &self.question {
             Question::Checklist(criteria) => {
                 prompt.push_str("\nWhich of these statements are true of the answer?\n\n");
@@ -235,9 +236,10 @@ impl Pairwise {
             Order::ReferenceFirst => (self.reference.as_str(), answer),
         };
         let mut prompt = background(self.addition.as_deref());
-        prompt.push_str(&fenced("answer_a", first, &[first, second]));
+        let fence = Fence::of(&[first, second]);
+        prompt.push_str(&fence.around("answer_a", first));
         prompt.push('\n');
-        prompt.push_str(&fenced("answer_b", second, &[first, second]));
+        prompt.push_str(&fence.around("answer_b", second));
         prompt.push_str(
             "\nWhich of the two answers is better? Their order and their length say nothing about it.\n\nReply with {\"preferred\": \"a\" or \"b\" or \"tie\", \"reason\": \"…\"}.",
         );
@@ -327,37 +329,4 @@ fn background(addition: Option<&str>) -> String {
 
 fn because(reason: Option<&str>) -> String {
     reason.map(|reason| format!(" ({})", reason.trim())).unwrap_or_default()
-}
-
-/// A text between tags whose name occurs in none of the texts. The name follows from the texts
-/// alone, so that the same question is the same request.
-fn fenced(name: &str, text: &str, all: &[&str]) -> String {
-    // FNV-1a, which is stable; what must not be guessed is not needed, as the name is tried out.
-    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    let bytes = || all.iter().flat_map(|text| text.bytes());
-    let tag = free_tag(bytes().fold(0xcbf2_9ce4_8422_2325, fold), all);
-    format!("<{name} {tag}>\n{text}\n</{name} {tag}>\n")
-}
-
-/// The first number from here on that occurs in none of the texts.
-fn free_tag(mut number: u64, texts: &[&str]) -> String {
-    loop {
-        let tag = format!("{number:016x}");
-        if !texts.iter().any(|text| text.contains(&tag)) {
-            return tag;
-        }
-        number = number.wrapping_add(1);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tag_that_occurs_is_not_used() {
-        let texts = ["x 00000000000000ff", "0000000000000100 y"];
-        assert_eq!(free_tag(0xff, &texts), "0000000000000101");
-        assert_eq!(free_tag(0xff, &texts[1..]), "00000000000000ff");
-    }
 }
