@@ -6,6 +6,7 @@
 mod agreement;
 mod beta;
 mod bootstrap;
+mod bradley;
 mod components;
 mod confident;
 mod correction;
@@ -29,6 +30,7 @@ mod threshold;
 
 pub use agreement::{Kappa, Table, krippendorff};
 pub use bootstrap::{BOOTSTRAP_CASES, bootstrap};
+pub use bradley::bradley_terry;
 pub use components::{Components, components};
 pub use confident::{Boundaries, FullRunEvidence, full_run_evidence};
 pub use correction::{Labelled, corrected_rate};
