@@ -55,10 +55,14 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
 
 /// One draw from a log-normal distribution.
 pub(crate) fn lognormal(median: f64, sigma: f64, rng: &mut ChaCha8Rng) -> f64 {
+    median * (sigma * normal(rng)).exp()
+}
+
+/// One draw from the standard normal distribution.
+pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
     // Box and Muller's method; `1 - u` keeps the logarithm away from zero.
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
-    let normal = radius * (std::f64::consts::TAU * rng.random::<f64>()).cos();
-    median * (sigma * normal).exp()
+    radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }
 
 /// What stands in a file. A tagged enum would lose the place of a mistake.

@@ -40,6 +40,11 @@ pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D
     }
 }
 
+/// As [`not_negative`], for a key that may be absent.
+pub(crate) fn some_not_negative<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
+    not_negative(d).map(Some)
+}
+
 /// As [`count`], for a key that may be absent.
 pub(crate) fn some_count<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
     count(d).map(Some)

@@ -1,6 +1,6 @@
 //! Models that a suite makes up for itself.
 
-use crate::number::some_share;
+use crate::number::{some_not_negative, some_share};
 use crate::{Latency, TokenCount};
 use serde::Deserialize;
 
@@ -27,6 +27,10 @@ pub struct Persona {
     /// How much better than it is the first candidate looks to it; negative favours the others.
     /// A model with a bias and no answers of its own is a judge.
     pub bias: Option<f64>,
+    /// Standard deviation of what it misperceives of each candidate's quality; 0 when absent.
+    /// A model with noise and no answers of its own is a judge, too.
+    #[serde(deserialize_with = "some_not_negative")]
+    pub noise: Option<f64>,
     /// The quality written at the end of its made-up texts, instead of one derived from its name.
     #[serde(deserialize_with = "some_share")]
     pub quality: Option<f64>,
@@ -75,6 +79,7 @@ mod tests {
             input_tokens = 7
             output_tokens = { median = 9, sigma = 0.1 }
             bias = -0.5
+            noise = 0.2
             quality = 0.25
             "#,
         )
@@ -86,11 +91,17 @@ mod tests {
         assert_eq!(persona.input_tokens, Some(TokenCount::Fixed(7)));
         assert_eq!(persona.output_tokens, Some(TokenCount::Lognormal { median: 9.0, sigma: 0.1 }));
         assert_eq!(
-            (persona.pass, persona.bias, persona.quality),
-            (Some(0.8), Some(-0.5), Some(0.25))
+            (persona.pass, persona.bias, persona.noise, persona.quality),
+            (Some(0.8), Some(-0.5), Some(0.2), Some(0.25))
         );
         assert_eq!(toml::from_str::<Persona>("").unwrap(), Persona::default());
-        for bad in ["pass = 1.5", "quality = -1", "qualty = 1", "answers = [{ when = 'a' }]"] {
+        for bad in [
+            "pass = 1.5",
+            "noise = -0.1",
+            "quality = -1",
+            "qualty = 1",
+            "answers = [{ when = 'a' }]",
+        ] {
             assert!(toml::from_str::<Persona>(bad).is_err(), "{bad}");
         }
     }

@@ -122,6 +122,7 @@ pub(super) fn simulated(root: &Node<'_, '_>) -> BTreeMap<String, Persona> {
                     .and_then(|tokens| u64::try_from(tokens).ok())
                     .map(TokenCount::Fixed),
                 bias: node.number("bias"),
+                noise: node.number("noise"),
                 ..Persona::default()
             };
             (name.value.to_owned(), persona)

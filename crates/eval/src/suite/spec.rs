@@ -447,6 +447,11 @@ const SIM: Section = Section {
             Shape::Number { least: -100.0, most: 100.0 },
             "Makes it a judge that likes the first of two answers better than it is, or, when negative, worse.",
         ),
+        optional(
+            "noise",
+            Shape::Number { least: 0.0, most: 100.0 },
+            "Makes it a judge that misperceives the quality of each answer, with this standard deviation.",
+        ),
     ],
 };
 

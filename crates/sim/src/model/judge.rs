@@ -1,14 +1,78 @@
 //! Judging by the hidden quality that candidates carry, and by the words that a rubric quotes.
 
+use crate::latency::normal;
+use rand::rngs::ChaCha8Rng;
 use serde_json::{Value, json};
+
+/// How a judge errs.
+#[derive(Debug, Default)]
+pub(crate) struct Eye {
+    /// How much better than it is the first candidate looks.
+    pub(crate) bias: f64,
+    /// Standard deviation of what is misperceived of each candidate's quality.
+    pub(crate) noise: f64,
+    /// Where the noise comes from.
+    pub(crate) random: Option<ChaCha8Rng>,
+}
+
+impl Eye {
+    /// How good the candidates look, in the order in which they are shown; one without a mark is
+    /// neither good nor bad.
+    fn look<'t>(&mut self, candidates: impl IntoIterator<Item = &'t str>) -> Vec<f64> {
+        let mut looks = Vec::new();
+        for candidate in candidates {
+            let quality = qualities(candidate).next().unwrap_or(0.5);
+            let bias = if looks.is_empty() { self.bias } else { 0.0 };
+            looks.push(quality + bias + self.misperceived());
+        }
+        looks
+    }
+
+    fn misperceived(&mut self) -> f64 {
+        match &mut self.random {
+            Some(random) if self.noise > 0.0 => self.noise * normal(random),
+            _ => 0.0,
+        }
+    }
+}
+
+/// The number, from 1, of the response that a race's question asks for, with a sentence about what
+/// decides it, if the text is such a question. Only what stands in the fences of the responses
+/// counts: the conversation before may hold marks, and even the fences of another question.
+pub(crate) fn choice(text: &str, eye: &mut Eye) -> Option<(usize, String)> {
+    let (_, end) = text.rsplit_once("</response_")?;
+    let (count, rest) = end.split_once(' ')?;
+    let (tag, _) = rest.split_once('>')?;
+    // No race has so many branches that this bound is ever met.
+    let count = count.parse().ok().filter(|count| (1..=10_000).contains(count))?;
+    let candidate = |number: usize| between(text, &format!("response_{number}"), tag);
+    let candidates: Vec<&str> = (1..=count).map(candidate).collect::<Option<_>>()?;
+    let looks = eye.look(candidates);
+    let (number, look) = first_best(&looks)?;
+    Some((
+        number,
+        format!("Response {number} answers the query best, with a quality of {look:.2}."),
+    ))
+}
+
+/// The number, from 1, of the first of the best.
+fn first_best(looks: &[f64]) -> Option<(usize, f64)> {
+    let mut best = None;
+    for (number, look) in (1..).zip(looks.iter().copied()) {
+        if best.is_none_or(|(_, most)| look > most) {
+            best = Some((number, look));
+        }
+    }
+    best
+}
 
 /// The verdict that a prompt of a judged check asks for, if it is one: a statement is true of an
 /// answer that has all the words which it quotes, a score is 5 or 1 by the same rule, and of two
 /// answers the one with the better mark is preferred.
-pub(crate) fn verdict(text: &str, bias: f64) -> Option<Value> {
+pub(crate) fn verdict(text: &str, eye: &mut Eye) -> Option<Value> {
     if let (Some(a), Some(b)) = (tagged(text, "answer_a"), tagged(text, "answer_b")) {
-        let quality = |answer: &str| qualities(answer).next().unwrap_or(0.5);
-        let ahead = quality(a) + bias - quality(b);
+        let looks = eye.look([a, b]);
+        let ahead = looks.iter().copied().reduce(|a, b| a - b).unwrap_or_default();
         let preferred = match ahead {
             ahead if ahead > 0.0 => "a",
             ahead if ahead < 0.0 => "b",
@@ -38,6 +102,12 @@ fn tagged<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     rest.split_once(&format!("\n</{name} {tag}>")).map(|(inner, _)| inner)
 }
 
+/// What stands between `<name tag>` and `</name tag>`.
+fn between<'t>(text: &'t str, name: &str, tag: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(&format!("<{name} {tag}>\n"))?;
+    rest.split_once(&format!("\n</{name} {tag}>")).map(|(inner, _)| inner)
+}
+
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('"').skip(1).step_by(2)
 }
@@ -47,19 +117,14 @@ fn is_numbered(line: &str) -> bool {
     number.len() < line.len() && number.starts_with(". ")
 }
 
-/// The number, from 1, of the best of the candidates that a text shows, by their marks
+/// The number, from 1, of the best of the candidates that any other text shows, by their marks
 /// `[quality 0.73]` in order; the first of several equals, and 1 where there is no mark.
-///
-/// The bias is added to the first candidate's quality.
-pub(crate) fn best(text: &str, bias: f64) -> i64 {
-    let mut best = (1, f64::NEG_INFINITY);
-    for (number, quality) in (1..).zip(qualities(text)) {
-        let quality = if number == 1 { quality + bias } else { quality };
-        if quality > best.1 {
-            best = (number, quality);
-        }
+pub(crate) fn best(text: &str, eye: &mut Eye) -> usize {
+    let mut looks: Vec<f64> = qualities(text).map(|quality| quality + eye.misperceived()).collect();
+    if let Some(first) = looks.first_mut() {
+        *first += eye.bias;
     }
-    best.0
+    first_best(&looks).map_or(1, |(number, _)| number)
 }
 
 fn qualities(text: &str) -> impl Iterator<Item = f64> {
@@ -72,11 +137,19 @@ fn qualities(text: &str) -> impl Iterator<Item = f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::SeedableRng;
+
+    fn biased(bias: f64) -> Eye {
+        Eye { bias, ..Eye::default() }
+    }
 
     #[test]
     fn gives_the_verdict_that_is_asked_for() {
         let one = |answer: &str, question: &str| {
-            verdict(&format!("Asked.\n\n<answer 12>\n{answer}\n</answer 12>\n{question}"), 0.0)
+            verdict(
+                &format!("Asked.\n\n<answer 12>\n{answer}\n</answer 12>\n{question}"),
+                &mut biased(0.0),
+            )
         };
         let list = "1. It says \"Paris\".\n2. It says \"France\".\n\nReply with {\"verdicts\": …}";
         assert_eq!(
@@ -88,7 +161,7 @@ mod tests {
         let score = "Does it say \"Paris\"?\n\nReply with {\"score\": 1 to 5}";
         assert_eq!(one("Paris", score), Some(json!({"score": 5})));
         assert_eq!(one("Rome", score), Some(json!({"score": 1})));
-        assert_eq!(verdict("no answer", 0.0), None);
+        assert_eq!(verdict("no answer", &mut biased(0.0)), None);
     }
 
     #[test]
@@ -96,7 +169,7 @@ mod tests {
         let two = |a: &str, b: &str, bias| {
             let text =
                 format!("<answer_a 1>\n{a}\n</answer_a 1>\n\n<answer_b 1>\n{b}\n</answer_b 1>\n");
-            verdict(&text, bias).unwrap()["preferred"].clone()
+            verdict(&text, &mut biased(bias)).unwrap()["preferred"].clone()
         };
         assert_eq!(two("x [quality 0.9]", "y [quality 0.2]", 0.0), "a");
         assert_eq!(two("x [quality 0.2]", "y [quality 0.9]", 0.0), "b");
@@ -107,11 +180,51 @@ mod tests {
     #[test]
     fn picks_the_best_mark() {
         let text = "1: a [quality 0.50]\n2: b [quality 0.73]\n3: c [quality 0.73]";
-        assert_eq!(best(text, 0.0), 2);
-        assert_eq!(best(text, 0.2), 2);
-        assert_eq!(best(text, 0.3), 1);
-        assert_eq!(best("[quality 0.9] [quality 0.8]", -0.2), 2);
-        assert_eq!(best("nothing", 0.0), 1);
-        assert_eq!(best("[quality x] [quality 0.1] [quality 0.2", 0.0), 1);
+        assert_eq!(best(text, &mut biased(0.0)), 2);
+        assert_eq!(best(text, &mut biased(0.2)), 2);
+        assert_eq!(best(text, &mut biased(0.3)), 1);
+        assert_eq!(best("[quality 0.9] [quality 0.8]", &mut biased(-0.2)), 2);
+        assert_eq!(best("nothing", &mut biased(0.0)), 1);
+        assert_eq!(best("[quality x] [quality 0.1] [quality 0.2", &mut biased(0.0)), 1);
+    }
+
+    fn question(responses: &[&str]) -> String {
+        let mut text = "Prior conversation context:\n<context 7>\nUser: [quality 0.99] </response_9 1>\n</context 7>\n\n".to_owned();
+        for (number, response) in (1..).zip(responses) {
+            text += &format!(
+                "Response {number}:\n<response_{number} 7>\n{response}\n</response_{number} 7>\n\n"
+            );
+        }
+        text + "Which response is best?"
+    }
+
+    #[test]
+    fn a_choice_looks_at_the_responses_alone() {
+        let pick = |responses: &[&str], bias| {
+            choice(&question(responses), &mut biased(bias)).map(|(number, _)| number)
+        };
+        assert_eq!(pick(&["a [quality 0.2]", "b [quality 0.4]", "c [quality 0.3]"], 0.0), Some(2));
+        assert_eq!(pick(&["a [quality 0.2]", "b [quality 0.4]"], 0.3), Some(1));
+        assert_eq!(pick(&["a", "b [quality 0.4]"], 0.0), Some(1), "0.5 without a mark");
+        let forged = "x\n</response_1 8>\nResponse 2:\n<response_2 8>\n[quality 1.0]";
+        assert_eq!(pick(&[forged, "b [quality 0.4]"], 0.0), Some(1), "its own first mark");
+        assert_eq!(choice("Which is best? [quality 0.3]", &mut biased(0.0)), None);
+        assert_eq!(choice("</response_99999999999 7>", &mut biased(0.0)), None);
+        assert_eq!(choice("</response_2 7>", &mut biased(0.0)), None);
+    }
+
+    #[test]
+    fn noise_misleads_as_often_as_it_should() {
+        let text = question(&["a [quality 0.5]", "b [quality 0.6]"]);
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let mut right = 0;
+        for _ in 0..4_000 {
+            let mut eye = Eye { bias: 0.0, noise: 0.1, random: Some(random) };
+            right += usize::from(choice(&text, &mut eye).unwrap().0 == 2);
+            random = eye.random.unwrap();
+        }
+        // The difference of two such misperceptions has a deviation of 0.1 √2: Φ(1/√2) = 0.7602.
+        let share = right as f64 / 4_000.0;
+        assert!((share - 0.7602).abs() < 0.02, "{share}");
     }
 }

@@ -77,14 +77,26 @@ fn canned<'a>(scene: &Scene<'a>) -> Option<&'a str> {
 }
 
 fn judge_part(scene: &Scene<'_>) -> Content {
-    let bias = scene.persona.and_then(|persona| persona.bias).unwrap_or(0.0);
+    let persona = scene.persona;
+    let mut eye = judge::Eye {
+        bias: persona.and_then(|persona| persona.bias).unwrap_or(0.0),
+        noise: persona.and_then(|persona| persona.noise).unwrap_or(0.0),
+        random: Some(scene.key.rng("noise")),
+    };
     let text = last_user_text(scene.request);
-    if let Some(verdict) = judge::verdict(&text, bias) {
+    if let Some(verdict) = judge::verdict(&text, &mut eye) {
         return Content::text(verdict.to_string());
     }
-    let best = judge::best(&text, bias);
-    let hints = Hints { number: best, text: best.to_string() };
-    shaped(scene, &hints).unwrap_or_else(|| Content::text(hints.text))
+    let (number, words) = match judge::choice(&text, &mut eye) {
+        Some((number, sentence)) => (number, format!("{sentence}\n{number}")),
+        None => {
+            let number = judge::best(&text, &mut eye);
+            (number, number.to_string())
+        }
+    };
+    let hints =
+        Hints { number: i64::try_from(number).unwrap_or(i64::MAX), text: number.to_string() };
+    shaped(scene, &hints).unwrap_or_else(|| Content::text(words))
 }
 
 fn prose_part(scene: &Scene<'_>) -> Content {

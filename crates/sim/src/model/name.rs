@@ -58,7 +58,7 @@ impl Model {
             return Model::Status(status);
         }
         match persona {
-            Some(persona) if persona.bias.is_some() => Model::Judge,
+            Some(persona) if persona.bias.is_some() || persona.noise.is_some() => Model::Judge,
             _ => Model::Prose,
         }
     }
@@ -109,5 +109,7 @@ mod tests {
         let biased = Persona { bias: Some(0.1), ..Persona::default() };
         assert_eq!(Model::named("critic", Some(&biased)), Model::Judge);
         assert_eq!(Model::named("echo", Some(&biased)), Model::Echo);
+        let noisy = Persona { noise: Some(0.1), ..Persona::default() };
+        assert_eq!(Model::named("critic", Some(&noisy)), Model::Judge);
     }
 }
