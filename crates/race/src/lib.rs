@@ -5,18 +5,23 @@
 //! on. A branch that fails, panics or is stopped takes no other down and never wins.
 
 mod error;
+mod judge;
+mod names;
 mod outcome;
 mod parallel;
 mod session;
 mod strategies;
 mod strategy;
+mod tie;
 
 pub use error::{BranchFailure, RaceError};
+pub use judge::{LlmJudgeEvaluation, Orders};
 pub use outcome::{ParallelLoopOutcome, ParallelLoopResult, Selected};
 pub use parallel::{Race, agent_loop_parallel};
 pub use session::{RecordedRace, RecordedSession, SessionError, SessionFile, UnfinishedRace};
 pub use strategies::{
-    CheapestEvaluation, ElaborateEvaluation, FastestEvaluation, PickFirstEvaluation,
-    TokenEfficientEvaluation, TransparentEvaluation,
+    CheapestEvaluation, ElaborateEvaluation, Extraction, FastestEvaluation, MajorityEvaluation,
+    PairwiseEvaluation, PanelEvaluation, PickFirstEvaluation, ProgramVerifier,
+    TokenEfficientEvaluation, TransparentEvaluation, VerifierEvaluation, Verify,
 };
 pub use strategy::{Ballot, EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};

@@ -1,18 +1,31 @@
 //! The strategies that come with the house.
 
+mod extraction;
+mod family;
 mod figures;
+mod majority;
+mod pairwise;
+mod panel;
 mod transparent;
+mod verifier;
+mod verify;
 
+pub use extraction::Extraction;
 pub use figures::{
     CheapestEvaluation, ElaborateEvaluation, FastestEvaluation, PickFirstEvaluation,
     TokenEfficientEvaluation,
 };
+pub use majority::MajorityEvaluation;
+pub use pairwise::PairwiseEvaluation;
+pub use panel::PanelEvaluation;
 pub use transparent::TransparentEvaluation;
+pub use verifier::{VerifierEvaluation, Verify};
+pub use verify::ProgramVerifier;
 
 use crate::outcome::ParallelLoopOutcome;
 
 /// The branches that can win, with their places.
-fn eligible(
+pub(crate) fn eligible(
     outcomes: &[ParallelLoopOutcome],
 ) -> impl Iterator<Item = (usize, &ParallelLoopOutcome)> {
     outcomes.iter().enumerate().filter(|(_, outcome)| outcome.is_eligible())
