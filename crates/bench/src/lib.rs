@@ -11,6 +11,7 @@ pub mod pace;
 mod pace_http;
 mod permits;
 mod provider;
+mod race;
 mod scratch;
 mod usage;
 
@@ -19,6 +20,9 @@ pub use flight::{FlightConfig, FlightReport, flight};
 pub use honesty::{HonestyConfig, HonestyReport, StopRow, honesty};
 pub use pace_http::{HttpConfig, HttpRow, over_http};
 pub use permits::{PermitConfig, PermitRow, PermitsReport, permits};
+pub use race::{
+    BiasReport, BiasRow, CapReport, MemoryRow, Place, RaceConfig, RaceReport, VoteRow, race,
+};
 
 use std::path::PathBuf;
 
@@ -53,6 +57,9 @@ pub enum Error {
     /// A run or a comparison failed.
     #[error("a measured run failed: {0}")]
     Eval(String),
+    /// A race failed.
+    #[error("a measured race failed: {0}")]
+    Race(String),
     /// The bare loop failed.
     #[error("the bare loop failed: {0}")]
     Bare(String),

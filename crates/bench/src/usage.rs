@@ -21,6 +21,14 @@ pub(crate) fn of_children() -> Usage {
     read(UsageWho::RUSAGE_CHILDREN)
 }
 
+/// Memory that this process has now; 0 where the system does not say.
+pub(crate) fn resident_bytes() -> u64 {
+    let Ok(text) = std::fs::read_to_string("/proc/self/status") else { return 0 };
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or_default() * 1024
+}
+
 fn read(who: UsageWho) -> Usage {
     let Ok(usage) = getrusage(who) else { return Usage::default() };
     let micros = |time: nix::sys::time::TimeVal| {

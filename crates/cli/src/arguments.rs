@@ -433,6 +433,24 @@ pub(crate) enum Bench {
     Flight(FlightArguments),
     /// Do early stops and comparisons keep what they promise? Counted on the simulated provider
     Honesty(HonestyArguments),
+    /// Do races keep what they promise? Biased judges, votes that stop early, many races at once
+    Race(RaceBenchArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RaceBenchArguments {
+    /// Races for each row
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(crate) races: u64,
+    /// How much better than it is the first answer looks to the judge; qualities are from 0 to 1
+    #[arg(long, value_name = "B", default_value_t = 0.3)]
+    pub(crate) bias: f64,
+    /// Standard deviation of what the judge misperceives of each answer
+    #[arg(long, value_name = "S", default_value_t = 0.1, value_parser = not_negative)]
+    pub(crate) noise: f64,
+    /// The figures as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -525,6 +543,11 @@ fn threshold(text: &str) -> Result<Threshold, String> {
 fn level(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number < 1.0);
     number.ok_or_else(|| format!("`{text}` is not a number between 0 and 1"))
+}
+
+fn not_negative(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| format!("`{text}` is not a number from 0 on"))
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -2,6 +2,7 @@
 
 mod honesty;
 mod pace;
+mod race;
 
 use crate::arguments::{Bench, BenchArguments, EngineArguments, FlightArguments, PermitsArguments};
 use crate::printer::{Printer, chain};
@@ -20,6 +21,7 @@ pub(crate) fn run(arguments: &BenchArguments, printer: &Printer) -> ExitCode {
         Bench::Permits(arguments) => run_permits(arguments, printer),
         Bench::Flight(arguments) => run_flight(arguments, printer),
         Bench::Honesty(arguments) => honesty::run(arguments, printer),
+        Bench::Race(arguments) => race::run(arguments, printer),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::shown::Shown;
 use crate::printer::Printer;
-use bakeoff_agent::{AgentEvent, EventReceiver, LoopId};
+use bakeoff_agent::{AgentEvent, EventReceiver, LoopId, LoopStatus};
 use bakeoff_llm::Delta;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
@@ -94,6 +94,10 @@ impl<'a> Live<'a> {
                 if let (Some(bars), Some(bar)) = (&self.bars, &going.bar) {
                     bar.finish_and_clear();
                     bars.remove(bar);
+                }
+                // A judge is asked often; what it says is told with the verdict.
+                if !self.shown.is_branch(loop_id) && *status == LoopStatus::Completed {
+                    return;
                 }
                 let elapsed = timestamp.duration_since(going.since).unsigned_abs();
                 let name = self.shown.name(loop_id);

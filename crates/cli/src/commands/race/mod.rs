@@ -3,6 +3,7 @@
 mod live;
 mod setup;
 mod shown;
+mod strategy;
 
 use crate::arguments::{RaceArguments, Show};
 use crate::models::{self, Refused};

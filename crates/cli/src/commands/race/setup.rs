@@ -6,10 +6,7 @@ use bakeoff_agent::{AgentLoopConfig, ContextConfig};
 use bakeoff_core::Thinking;
 use bakeoff_eval::SuiteModels;
 use bakeoff_llm::{Client, Model};
-use bakeoff_race::{
-    CheapestEvaluation, ElaborateEvaluation, EvaluationStrategy, FastestEvaluation,
-    PickFirstEvaluation, RecordedRace, TokenEfficientEvaluation, TransparentEvaluation,
-};
+use bakeoff_race::{EvaluationStrategy, RecordedRace};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -21,20 +18,20 @@ use std::time::Duration;
 pub(super) struct Setup {
     /// One per branch, as written.
     models: Vec<String>,
-    strategy: StrategyName,
+    pub(super) strategy: StrategyName,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     judges: Vec<String>,
     /// The text, so that it cannot change behind our back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    judge_prompt: Option<String>,
+    pub(super) judge_prompt: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     judge_context: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    extract: Option<String>,
+    pub(super) extract: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    expect: Option<String>,
+    pub(super) expect: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    verify: Option<String>,
+    pub(super) verify: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -296,21 +293,4 @@ fn named(models: &[String]) -> Vec<String> {
             }
         })
         .collect()
-}
-
-impl Setup {
-    fn strategy(
-        &self,
-        judges: Vec<AgentLoopConfig>,
-    ) -> Result<Arc<dyn EvaluationStrategy>, Refused> {
-        let _ = judges;
-        Ok(match self.strategy {
-            StrategyName::Fastest => Arc::new(FastestEvaluation),
-            StrategyName::Cheapest => Arc::new(CheapestEvaluation),
-            StrategyName::TokenEfficient => Arc::new(TokenEfficientEvaluation),
-            StrategyName::Elaborate => Arc::new(ElaborateEvaluation),
-            StrategyName::Transparent => Arc::new(TransparentEvaluation),
-            _ => Arc::new(PickFirstEvaluation),
-        })
-    }
 }

@@ -35,6 +35,42 @@ impl Shown {
         self.names.get(place).map_or("?", String::as_str)
     }
 
+    /// A text with the names that the user gave instead of those in the ids of loops.
+    fn by_name(&self, text: &str) -> String {
+        let numbered = |id: &LoopId| format!("{}.{}", id.segment(), id.number());
+        let mut named: Vec<(String, &str)> = (self.loop_ids.iter().zip(&self.names))
+            .flat_map(|(id, name)| [(numbered(id), &**name), (id.segment().to_owned(), &**name)])
+            .collect();
+        // A name may be the beginning of another one.
+        named.sort_by_key(|(id, _)| std::cmp::Reverse(id.len()));
+        let plain = |letter: char| letter.is_alphanumeric() || letter == '-';
+        let mut rest = text;
+        let mut out = String::new();
+        while let Some(next) = rest.chars().next() {
+            let is_start = !out.ends_with(|letter: char| plain(letter) || letter == '.');
+            let found = named.iter().find_map(|(id, name)| {
+                let after = rest.strip_prefix(id.as_str()).filter(|_| is_start)?;
+                (!after.starts_with(plain)).then_some((*name, after))
+            });
+            rest = match found {
+                Some((name, after)) => {
+                    out.push_str(name);
+                    after
+                }
+                None => {
+                    out.push(next);
+                    &rest[next.len_utf8()..]
+                }
+            };
+        }
+        out
+    }
+
+    /// Whether a loop is a branch, and not a judge.
+    pub(super) fn is_branch(&self, loop_id: &LoopId) -> bool {
+        self.loop_ids.contains(loop_id)
+    }
+
     /// How a loop ended, on one line.
     pub(super) fn end(
         status: &LoopStatus,
@@ -53,7 +89,9 @@ impl Shown {
 
     /// Why nobody won, by the names that the user knows.
     pub(super) fn failure(&self, error: &RaceError) -> String {
-        let RaceError::AllFailed { failures, .. } = error else { return chain(error) };
+        let RaceError::AllFailed { failures, .. } = error else {
+            return self.by_name(&chain(error));
+        };
         let one = |failure: &BranchFailure| {
             format!("{}: {}", self.branch(failure.config_index), failure.reason)
         };
@@ -77,8 +115,17 @@ impl Shown {
             self.branch(result.selected_index),
             words(*kind)
         )];
-        lines.extend(reasons.iter().map(|reason| format!("  why: {reason}")));
-        lines.extend(fallback.iter().map(|fallback| format!("  decided instead by: {fallback}")));
+        let mut said: Vec<&String> = Vec::new();
+        for reason in reasons.iter().filter(|reason| Some(*reason) != fallback.as_ref()) {
+            // Judges often say the same in both orders.
+            if !said.contains(&reason) {
+                lines.push(format!("  why: {}", self.by_name(reason)));
+                said.push(reason);
+            }
+        }
+        if let Some(fallback) = fallback {
+            lines.push(format!("  decided instead: {}", self.by_name(fallback)));
+        }
         let selected = &result.selected;
         lines.push(format!(
             "  {} · in all {} tokens, {}",
@@ -205,5 +252,33 @@ fn words(kind: VerdictKind) -> &'static str {
         VerdictKind::Unparseable => "nobody can tell what the judge means",
         VerdictKind::JudgeFailed => "the judge failed",
         _ => "none will do",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bakeoff_agent::Session;
+
+    #[test]
+    fn reasons_use_the_names_that_were_typed() {
+        let session = Session::named("s");
+        let shown = Shown {
+            names: ["sim/a", "sim/a.b", "sim/x #1", "sim/x #2"].map(str::to_owned).to_vec(),
+            loop_ids: ["sim.a", "sim.a-b", "sim.x", "sim.x"]
+                .map(|name| session.next_loop(name))
+                .into(),
+        };
+        let table = [
+            ("sim.a beats sim.a-b.", "sim/a beats sim/a.b."),
+            ("sim.x.4 beats sim.x.3, too", "sim/x #2 beats sim/x #1, too"),
+            (
+                "xsim.a, my.sim.a and sim.ab are others: é",
+                "xsim.a, my.sim.a and sim.ab are others: é",
+            ),
+        ];
+        for (text, expected) in table {
+            assert_eq!(shown.by_name(text), expected);
+        }
     }
 }
