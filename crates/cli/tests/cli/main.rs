@@ -18,6 +18,7 @@ mod killed;
 mod pacing;
 mod probe;
 mod programs;
+mod race;
 mod reports;
 mod resume;
 mod runs;

@@ -220,7 +220,7 @@ pub fn suite_models(path: &Path) -> Result<SuiteModels, Vec<Problem>> {
     let Some(tree) = parse(&text, &mut problems) else {
         return Err(problems.into_sorted());
     };
-    tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
+    tree::validate(tree.get_ref(), 0..0, &spec::MODELS_FILE, "the suite", &mut problems);
     let root = Node::new(tree.get_ref(), 0..0);
     let models = models::named(&root, &mut problems);
     if !problems.is_empty() {

@@ -90,14 +90,32 @@ const ANY_NUMBER: f64 = f64::MAX;
 /// The whole file.
 pub(crate) const SUITE_FILE: Section = Section {
     about: "A Bakeoff suite: cases, targets, checks and settings.",
-    fields: &[
-        optional("suite", Shape::Table(&SUITE), "Settings of the suite."),
-        optional("models", Shape::Named(&MODEL), "Models under names of your own."),
-        required("target", Shape::Tables(&TARGET), "What is under test."),
-        required("cases", Shape::Table(&CASES), "What the targets are asked."),
-        optional("check", Shape::Checks, "What makes an answer right."),
-        optional("sim", Shape::Named(&SIM), "Simulated models under names of your own."),
-    ],
+    fields: &SUITE_FILE_FIELDS,
+};
+
+const SUITE_FILE_FIELDS: [Field; 6] = [
+    optional("suite", Shape::Table(&SUITE), "Settings of the suite."),
+    optional("models", Shape::Named(&MODEL), "Models under names of your own."),
+    required("target", Shape::Tables(&TARGET), "What is under test."),
+    required("cases", Shape::Table(&CASES), "What the targets are asked."),
+    optional("check", Shape::Checks, "What makes an answer right."),
+    optional("sim", Shape::Named(&SIM), "Simulated models under names of your own."),
+];
+
+/// The same, where only its models are of interest.
+pub(crate) const MODELS_FILE: Section = {
+    let [suite, models, target, cases, check, sim] = SUITE_FILE_FIELDS;
+    Section {
+        about: SUITE_FILE.about,
+        fields: &[
+            suite,
+            models,
+            Field { required: false, ..target },
+            Field { required: false, ..cases },
+            check,
+            sim,
+        ],
+    }
 };
 
 const SUITE: Section = Section {
