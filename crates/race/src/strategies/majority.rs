@@ -68,7 +68,11 @@ impl EvaluationStrategy for MajorityEvaluation {
             *votes.entry(vote).or_default() += 1;
         }
         let votes: Vec<usize> = votes.into_values().collect();
-        ended.len() + needed(&votes, branches.saturating_sub(ended.len()))
+        let needed = needed(&votes, branches.saturating_sub(ended.len()));
+        // Those that ended in an earlier session may stand anywhere among the others.
+        let has_ended = |place: &usize| ended.iter().any(|branch| branch.config_index == *place);
+        let last = (0..branches).filter(|place| !has_ended(place)).take(needed).last();
+        last.map_or(0, |place| place + 1)
     }
 
     async fn evaluate(
