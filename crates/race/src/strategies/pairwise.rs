@@ -287,9 +287,9 @@ fn circles(beaten: &[Vec<bool>]) -> Vec<Vec<usize>> {
         }
     }
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for index in 0..count {
+    for (index, row) in reaches.iter().enumerate() {
         let is_known = groups.iter().any(|group| group.contains(&index));
-        let both_ways = |other: &usize| reaches[index][*other] && reaches[*other][index];
+        let both_ways = |other: &usize| row[*other] && reaches[*other][index];
         let group: Vec<usize> = (0..count).filter(both_ways).collect();
         if !is_known && group.len() > 1 {
             groups.push(group);
