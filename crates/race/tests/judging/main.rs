@@ -10,3 +10,4 @@ mod panel;
 mod prompts;
 mod support;
 mod verifier;
+mod wire;

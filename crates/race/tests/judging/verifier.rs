@@ -61,6 +61,19 @@ async fn a_check_decides() {
 }
 
 #[tokio::test]
+async fn checks_see_what_a_branch_took() {
+    let world = World::new(
+        "quick = { default = \"x\" }\nslow = { default = \"x\", latency = { kind = \"fixed\", ms = 40 } }",
+    );
+    let quick = check("latency", json!({ "max_ms": 39 }));
+    let raced = race(world.configs(&["slow"]), VerifierEvaluation::new(quick)).await;
+    assert!(matches!(raced.result, Err(RaceError::NoneAcceptable { .. })), "{:?}", raced.result);
+    let turns = check("max_turns", json!({ "max": 1 }));
+    let raced = race(world.configs(&["quick"]), VerifierEvaluation::new(turns)).await;
+    assert_eq!(raced.result().selected_index, 0);
+}
+
+#[tokio::test]
 async fn a_judge_chooses_among_those_that_pass() {
     let world = World::new(PERSONAS);
     let strategy =
