@@ -366,7 +366,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_without_trouble(reply in ".*", most in 0_usize..20) {
+        fn any_text_is_read_without_trouble(reply in "(?s).*", most in 0_usize..20) {
             let read = vote(&reply, most);
             proptest::prop_assert!(read.is_none_or(|number| (1..=most).contains(&number)));
         }

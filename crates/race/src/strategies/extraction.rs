@@ -134,7 +134,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_without_trouble(text in ".*") {
+        fn any_text_is_read_without_trouble(text in "(?s).*") {
             Extraction::LastNumber.of(&text);
             Extraction::Text.of(&text);
         }

@@ -89,10 +89,7 @@ impl EvaluationStrategy for MajorityEvaluation {
 impl MajorityEvaluation {
     fn count(&self, outcomes: &[ParallelLoopOutcome]) -> EvaluationDecision {
         let places: Vec<usize> = eligible(outcomes).map(|(place, _)| place).collect();
-        // The only answer there is needs no votes, and may be one that none can be read from.
-        if outcomes.len() < 2
-            && let Some(decision) = without_a_choice(&places)
-        {
+        if let Some(decision) = without_a_choice(&places) {
             return decision;
         }
         let mut camps: BTreeMap<String, Vec<usize>> = BTreeMap::new();

@@ -24,6 +24,7 @@ async fn the_answer_of_most_wins_and_nobody_is_asked_in_vain() {
         (&["four", "five", "four", "four", "five"], 0, VerdictKind::Decided, 4),
         (&["wordy", "four", "four", "five", "five", "five"], 3, VerdictKind::Decided, 6),
         (&["wordy", "fault-400", "five"], 2, VerdictKind::Decided, 3),
+        (&["fault-400", "fault-400", "wordy"], 2, VerdictKind::Unopposed, 3),
         (&["wordy", "five", "five"], 1, VerdictKind::Decided, 3),
         (&["five", "five", "wordy"], 0, VerdictKind::Decided, 2),
     ] {
