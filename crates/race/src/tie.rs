@@ -66,12 +66,14 @@ mod tests {
         // One unknown price, and prices say nothing about any of them.
         let unknown = [(Some(1), 5), (None, 4), (Some(9), 6)];
         assert_eq!(broken(&unknown, &[0, 1, 2]), is(&[1, 0, 2], "m4 has fewer tokens: 4"));
+        let dear = [(Some(1), 5), (None, 9)];
+        assert_eq!(broken(&dear, &[0, 1]).0, [0, 1], "what is unknown is not free");
         assert_eq!(broken(&unknown, &[0, 2]).0, [0, 2], "unless it is not among them");
         let free = [(Some(0), 8), (Some(0), 7)];
         assert_eq!(broken(&free, &[0, 1]), is(&[1, 0], "m7 has fewer tokens: 7"));
         let same = [(None, 3), (None, 3)];
-        assert_eq!(broken(&same, &[1, 0]), is(&[0, 1], "m3.15 is the first of equals"));
-        assert_eq!(broken(&same, &[1, 9]), is(&[1], "m3.18 is the only one"));
+        assert_eq!(broken(&same, &[1, 0]), is(&[0, 1], "m3.17 is the first of equals"));
+        assert_eq!(broken(&same, &[1, 9]), is(&[1], "m3.20 is the only one"));
         assert_eq!(broken(&same, &[]), is(&[], "nobody is left"));
     }
 }

@@ -303,6 +303,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_tie_counts_half_for_both() {
+        let mut games = Games::new(3);
+        games.count(0, 1, Some(1));
+        games.count(0, 2, None);
+        assert_eq!(games.wins, [[0.0, 0.0, 0.5], [1.0, 0.0, 0.0], [0.5, 0.0, 0.0]]);
+        assert!(games.beaten[1][0] && !games.beaten[0][1] && !games.beaten[0][2]);
+    }
+
+    #[test]
     fn circles_are_found() {
         let table = |pairs: &[(usize, usize)]| {
             let mut beaten = vec![vec![false; 5]; 5];
