@@ -168,12 +168,11 @@ impl Games {
                 None => {}
             }
             self.count(*one, *other, winner);
-            self.notes.extend(
-                poll.notes
-                    .into_iter()
-                    .filter(|note| !self.notes.contains(note))
-                    .collect::<Vec<_>>(),
-            );
+            for note in poll.notes {
+                if !self.notes.contains(&note) {
+                    self.notes.push(note);
+                }
+            }
             self.ballots.extend(poll.ballots);
             self.usage += poll.usage;
             self.cost = sum(self.cost, poll.cost);
