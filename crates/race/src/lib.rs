@@ -12,6 +12,8 @@ mod parallel;
 mod session;
 mod strategies;
 mod strategy;
+#[cfg(test)]
+mod testing;
 mod tie;
 
 pub use error::{BranchFailure, RaceError};
@@ -20,8 +22,8 @@ pub use outcome::{ParallelLoopOutcome, ParallelLoopResult, Selected};
 pub use parallel::{Race, agent_loop_parallel};
 pub use session::{RecordedRace, RecordedSession, SessionError, SessionFile, UnfinishedRace};
 pub use strategies::{
-    CheapestEvaluation, ElaborateEvaluation, Extraction, FastestEvaluation, MajorityEvaluation,
-    PairwiseEvaluation, PanelEvaluation, PickFirstEvaluation, ProgramVerifier,
+    CheapestEvaluation, ElaborateEvaluation, Extraction, Extractor, FastestEvaluation,
+    MajorityEvaluation, PairwiseEvaluation, PanelEvaluation, PickFirstEvaluation, ProgramVerifier,
     TokenEfficientEvaluation, TransparentEvaluation, VerifierEvaluation, Verify,
 };
 pub use strategy::{Ballot, EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};

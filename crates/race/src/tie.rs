@@ -41,3 +41,39 @@ pub(crate) fn break_tie(outcomes: &[ParallelLoopOutcome], tied: &[usize]) -> Tie
     };
     TieBreak { ranking: ranked.iter().map(|(place, _)| *place).collect(), words }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::answered;
+    use bakeoff_agent::Session;
+
+    #[test]
+    fn the_cheaper_then_fewer_tokens_then_the_first() {
+        let session = Session::named("s");
+        let broken = |branches: &[(Option<i64>, u64)], tied: &[usize]| {
+            let name = |(cost, tokens): &(Option<i64>, u64)| {
+                answered(&session, &format!("m{tokens}"), *cost, *tokens)
+            };
+            let outcomes: Vec<ParallelLoopOutcome> = branches.iter().map(name).collect();
+            let TieBreak { ranking, words } = break_tie(&outcomes, tied);
+            (ranking, words)
+        };
+        let is = |ranking: &[usize], words: &str| (ranking.to_vec(), words.to_owned());
+        let costs = [(Some(9_000), 1), (Some(7_000), 2), (Some(8_000), 3)];
+        assert_eq!(broken(&costs, &[0, 1, 2]), is(&[1, 2, 0], "m2 is cheaper: $0.0000070"));
+        assert_eq!(broken(&costs, &[0, 2]), is(&[2, 0], "m3 is cheaper: $0.0000080"));
+        // One unknown price, and prices say nothing about any of them.
+        let unknown = [(Some(1), 5), (None, 4), (Some(9), 6)];
+        assert_eq!(broken(&unknown, &[0, 1, 2]), is(&[1, 0, 2], "m4 has fewer tokens: 4"));
+        let dear = [(Some(1), 5), (None, 9)];
+        assert_eq!(broken(&dear, &[0, 1]).0, [0, 1], "what is unknown is not free");
+        assert_eq!(broken(&unknown, &[0, 2]).0, [0, 2], "unless it is not among them");
+        let free = [(Some(0), 8), (Some(0), 7)];
+        assert_eq!(broken(&free, &[0, 1]), is(&[1, 0], "m7 has fewer tokens: 7"));
+        let same = [(None, 3), (None, 3)];
+        assert_eq!(broken(&same, &[1, 0]), is(&[0, 1], "m3.17 is the first of equals"));
+        assert_eq!(broken(&same, &[1, 9]), is(&[1], "m3.20 is the only one"));
+        assert_eq!(broken(&same, &[]), is(&[], "nobody is left"));
+    }
+}

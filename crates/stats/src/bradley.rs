@@ -82,16 +82,16 @@ mod tests {
             [0.0, 0.0, 0.0, 1.0],
             [0.0, 0.0, 0.0, 0.0],
         ]);
-        let rows: [(Vec<Vec<f64>>, f64, &[f64]); 4] = [
-            (four, 0.0, &[0.205325, 0.022013, 0.362490, 0.410172]),
-            (three, 0.0, &[0.775222, 0.150575, 0.074203]),
-            (chain, 0.5, &[0.591811, 0.277794, 0.130395]),
-            (apart, 0.5, &[0.388702, 0.131282, 0.321091, 0.158925]),
+        let rows = [
+            (four, 0.0, vec![0.205325, 0.022013, 0.362490, 0.410172]),
+            (three, 0.0, vec![0.775222, 0.150575, 0.074203]),
+            (chain, 0.5, vec![0.591811, 0.277794, 0.130395]),
+            (apart, 0.5, vec![0.388702, 0.131282, 0.321091, 0.158925]),
         ];
         for (wins, smoothing, expected) in rows {
             let strengths = bradley_terry(&wins, smoothing).unwrap();
             for (actual, expected) in strengths.iter().zip(expected) {
-                near(*actual, *expected);
+                near(*actual, expected);
             }
         }
     }

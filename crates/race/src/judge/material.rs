@@ -55,3 +55,43 @@ fn transcript(messages: &[AgentMessage]) -> String {
     }
     lines.join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::answered;
+    use bakeoff_agent::Session;
+
+    fn begun_with(messages: &[Message], original: usize) -> ParallelLoopOutcome {
+        let mut outcome = answered(&Session::named("s"), "m", None, 1);
+        outcome.context.messages = messages.iter().cloned().map(AgentMessage::Llm).collect();
+        outcome.original_context_len = original;
+        outcome
+    }
+
+    fn material(prior: &str, query: &str) -> Material {
+        Material { prior: prior.to_owned(), query: query.to_owned() }
+    }
+
+    #[test]
+    fn what_a_branch_said_itself_is_not_part_of_it() {
+        let talk =
+            [Message::user("a"), Message::assistant("b"), Message::user("c"), Message::user("d")];
+        let outcome = begun_with(&talk, 3);
+        assert_eq!(Material::of(&[], Some(&outcome)), material("User: a\nAssistant: b", "c"));
+        let prompts = [AgentMessage::user("d")];
+        assert_eq!(
+            Material::of(&prompts, Some(&outcome)),
+            material("User: a\nAssistant: b\nUser: c", "d")
+        );
+    }
+
+    #[test]
+    fn a_context_that_is_too_short_or_without_user_is_taken_as_it_is() {
+        let outcome = begun_with(&[Message::user("a"), Message::user("b")], 120);
+        assert_eq!(Material::of(&[], Some(&outcome)), material("User: a", "b"));
+        let silent = begun_with(&[Message::system("s"), Message::assistant("b")], 2);
+        assert_eq!(Material::of(&[], Some(&silent)), material("Assistant: b", ""));
+        assert_eq!(Material::of(&[], None), Material::default());
+    }
+}

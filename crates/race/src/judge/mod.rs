@@ -12,8 +12,6 @@ mod material;
 mod poll;
 mod prompt;
 mod reading;
-#[cfg(test)]
-mod tests;
 mod words;
 
 pub(crate) use ask::sum;

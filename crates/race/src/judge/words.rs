@@ -61,3 +61,43 @@ fn numbered<'t>(text: &'t str, order: &[usize]) -> Option<(usize, &'t str)> {
     let place = order.get(number.checked_sub(1)?)?;
     (!after.starts_with(char::is_alphanumeric)).then_some((*place, after))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::answered;
+    use bakeoff_agent::Session;
+
+    #[test]
+    fn numbers_become_names_and_the_vote_is_left_out() {
+        let session = Session::named("s");
+        let outcomes = ["sim.a", "sim.b"].map(|name| answered(&session, name, None, 1));
+        let names = Names::of(&outcomes);
+        let words = |reply: &str| {
+            let ballot = Ballot {
+                loop_id: session.next_loop("j"),
+                order: vec![1, 0],
+                choice: Some(1),
+                reply: reply.to_owned(),
+            };
+            readable(&ballot, &names)
+        };
+        for (reply, expected) in [
+            ("Response 1 beats response #2.\n\n**1**", Some("sim.b beats sim.a.")),
+            ("RESPONSE 2 is it", Some("sim.a is it")),
+            (
+                "Response 12 and Response 3 and correspondence 1",
+                Some("Response 12 and Response 3 and correspondence 1"),
+            ),
+            ("Response 1st", Some("Response 1st")),
+            ("Ответ: response 1 — да\n1", Some("Ответ: sim.b — да")),
+            ("responses", Some("responses")),
+            ("1", None),
+            ("", None),
+        ] {
+            assert_eq!(words(reply).as_deref(), expected, "{reply:?}");
+        }
+        let long = words(&format!("{}\n1", "ж".repeat(999))).unwrap();
+        assert_eq!(long.chars().count(), 401);
+    }
+}

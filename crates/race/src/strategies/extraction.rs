@@ -4,6 +4,9 @@ use regex::Regex;
 use std::fmt;
 use std::sync::Arc;
 
+/// Finds the part of an answer that is compared; `None` when there is none.
+pub type Extractor = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// What is compared of answers.
 #[derive(Clone, Default)]
 #[non_exhaustive]
@@ -16,7 +19,7 @@ pub enum Extraction {
     /// The last match of a pattern: its first group, or all of it; compared as [`Text`](Self::Text).
     Pattern(Regex),
     /// Whatever a function finds, as it is.
-    Function(Arc<dyn Fn(&str) -> Option<String> + Send + Sync>),
+    Function(Extractor),
 }
 
 impl fmt::Debug for Extraction {
@@ -131,7 +134,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_without_trouble(text in ".*") {
+        fn any_text_is_read_without_trouble(text in "(?s).*") {
             Extraction::LastNumber.of(&text);
             Extraction::Text.of(&text);
         }

@@ -49,11 +49,8 @@ fn needed(votes: &[usize], left: usize) -> usize {
     votes.sort_by_key(|count| Reverse(*count));
     let place = |index: usize| votes.get(index).copied().unwrap_or_default();
     let lead = place(0) - place(1);
-    match left.checked_sub(lead) {
-        None => 0,
-        Some(behind) => behind / 2 + 1,
-    }
-    .min(left)
+    let needed = left.checked_sub(lead).map_or(0, |behind| behind / 2 + 1);
+    needed.min(left)
 }
 
 #[async_trait::async_trait]
@@ -68,7 +65,11 @@ impl EvaluationStrategy for MajorityEvaluation {
             *votes.entry(vote).or_default() += 1;
         }
         let votes: Vec<usize> = votes.into_values().collect();
-        ended.len() + needed(&votes, branches.saturating_sub(ended.len()))
+        let needed = needed(&votes, branches.saturating_sub(ended.len()));
+        // Those that ended in an earlier session may stand anywhere among the others.
+        let has_ended = |place: &usize| ended.iter().any(|branch| branch.config_index == *place);
+        let last = (0..branches).filter(|place| !has_ended(place)).take(needed).last();
+        last.map_or(0, |place| place + 1)
     }
 
     async fn evaluate(
@@ -85,10 +86,7 @@ impl EvaluationStrategy for MajorityEvaluation {
 impl MajorityEvaluation {
     fn count(&self, outcomes: &[ParallelLoopOutcome]) -> EvaluationDecision {
         let places: Vec<usize> = eligible(outcomes).map(|(place, _)| place).collect();
-        // The only answer there is needs no votes, and may be one that none can be read from.
-        if outcomes.len() < 2
-            && let Some(decision) = without_a_choice(&places)
-        {
+        if let Some(decision) = without_a_choice(&places) {
             return decision;
         }
         let mut camps: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -172,6 +170,8 @@ fn shown(answer: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::answered;
+    use bakeoff_agent::Session;
     use proptest::prelude::*;
 
     /// The votes that a race collects when each branch, in its turn, says what is written here, and
@@ -216,6 +216,25 @@ mod tests {
         ] {
             assert_eq!(needed(votes, left), expected, "{votes:?} {left}");
         }
+    }
+
+    #[test]
+    fn branches_that_ended_in_an_earlier_session_are_not_started_again() {
+        let session = Session::named("s");
+        let ended_at = |place: usize| {
+            let branch = answered(&session, "m", None, 1);
+            ParallelLoopOutcome { config_index: place, ..branch }
+        };
+        let wanted = |places: &[usize]| {
+            let ended: Vec<ParallelLoopOutcome> = places.iter().map(|p| ended_at(*p)).collect();
+            let ended: Vec<&ParallelLoopOutcome> = ended.iter().collect();
+            MajorityEvaluation::default().wanted(&ended, 5)
+        };
+        assert_eq!(wanted(&[]), 3);
+        assert_eq!(wanted(&[4]), 2, "the first two");
+        assert_eq!(wanted(&[1]), 3, "the first and the third");
+        assert_eq!(wanted(&[0, 4]), 2, "the second");
+        assert_eq!(wanted(&[0, 2, 4]), 0, "all agree");
     }
 
     proptest! {

@@ -10,7 +10,7 @@ mod transparent;
 mod verifier;
 mod verify;
 
-pub use extraction::Extraction;
+pub use extraction::{Extraction, Extractor};
 pub use figures::{
     CheapestEvaluation, ElaborateEvaluation, FastestEvaluation, PickFirstEvaluation,
     TokenEfficientEvaluation,

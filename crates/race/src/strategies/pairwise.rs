@@ -168,12 +168,11 @@ impl Games {
                 None => {}
             }
             self.count(*one, *other, winner);
-            self.notes.extend(
-                poll.notes
-                    .into_iter()
-                    .filter(|note| !self.notes.contains(note))
-                    .collect::<Vec<_>>(),
-            );
+            for note in poll.notes {
+                if !self.notes.contains(&note) {
+                    self.notes.push(note);
+                }
+            }
             self.ballots.extend(poll.ballots);
             self.usage += poll.usage;
             self.cost = sum(self.cost, poll.cost);
@@ -287,9 +286,9 @@ fn circles(beaten: &[Vec<bool>]) -> Vec<Vec<usize>> {
         }
     }
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for index in 0..count {
+    for (index, row) in reaches.iter().enumerate() {
         let is_known = groups.iter().any(|group| group.contains(&index));
-        let both_ways = |other: &usize| reaches[index][*other] && reaches[*other][index];
+        let both_ways = |other: &usize| row[*other] && reaches[*other][index];
         let group: Vec<usize> = (0..count).filter(both_ways).collect();
         if !is_known && group.len() > 1 {
             groups.push(group);
@@ -301,6 +300,15 @@ fn circles(beaten: &[Vec<bool>]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tie_counts_half_for_both() {
+        let mut games = Games::new(3);
+        games.count(0, 1, Some(1));
+        games.count(0, 2, None);
+        assert_eq!(games.wins, [[0.0, 0.0, 0.5], [1.0, 0.0, 0.0], [0.5, 0.0, 0.0]]);
+        assert!(games.beaten[1][0] && !games.beaten[0][1] && !games.beaten[0][2]);
+    }
 
     #[test]
     fn circles_are_found() {

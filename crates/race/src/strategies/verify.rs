@@ -4,7 +4,7 @@ use super::verifier::Verify;
 use crate::outcome::ParallelLoopOutcome;
 use bakeoff_agent::{AgentMessage, Ended, Finished, Program, Template, Workspace, run};
 use bakeoff_check::Check;
-use bakeoff_core::{Attempt, Content, Message, ToolUse};
+use bakeoff_core::{Attempt, Content, Message, Timing, ToolUse};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -37,6 +37,7 @@ fn attempt(outcome: &ParallelLoopOutcome) -> Attempt {
         _ => None,
     });
     let turns = said().filter(|message| matches!(message, Message::Assistant { .. })).count();
+    let elapsed_ms = u64::try_from(outcome.elapsed.as_millis()).unwrap_or(u64::MAX);
     Attempt {
         output: outcome.answer(),
         finish: outcome.finish.clone(),
@@ -44,6 +45,8 @@ fn attempt(outcome: &ParallelLoopOutcome) -> Attempt {
         turns: u32::try_from(turns).ok(),
         usage: Some(outcome.usage),
         cost: outcome.cost,
+        // What a branch waited for is not known, so that all of its time counts as work.
+        timing: Timing { latency_ms: elapsed_ms, elapsed_ms, ..Timing::default() },
         ..Attempt::default()
     }
 }

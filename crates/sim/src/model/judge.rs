@@ -42,7 +42,11 @@ impl Eye {
 pub(crate) fn choice(text: &str, eye: &mut Eye) -> Option<(usize, String)> {
     let (_, end) = text.rsplit_once("</response_")?;
     let (count, rest) = end.split_once(' ')?;
-    let (tag, _) = rest.split_once('>')?;
+    let (tag, question) = rest.split_once('>')?;
+    // A text that is judged otherwise may hold such fences, too, but then its own closes after them.
+    if !question.contains("Which response is best?") || question.contains("</") {
+        return None;
+    }
     // No race has so many branches that this bound is ever met.
     let count = count.parse().ok().filter(|count| (1..=10_000).contains(count))?;
     let candidate = |number: usize| between(text, &format!("response_{number}"), tag);
@@ -211,6 +215,8 @@ mod tests {
         assert_eq!(choice("Which is best? [quality 0.3]", &mut biased(0.0)), None);
         assert_eq!(choice("</response_99999999999 7>", &mut biased(0.0)), None);
         assert_eq!(choice("</response_2 7>", &mut biased(0.0)), None);
+        let inside = format!("<answer 1>\n{}\n</answer 1>\n", question(&["a", "b"]));
+        assert_eq!(choice(&inside, &mut biased(0.0)), None);
     }
 
     #[test]

@@ -84,15 +84,13 @@ fn judge_part(scene: &Scene<'_>) -> Content {
         random: Some(scene.key.rng("noise")),
     };
     let text = last_user_text(scene.request);
-    if let Some(verdict) = judge::verdict(&text, &mut eye) {
+    let (number, words) = if let Some((number, sentence)) = judge::choice(&text, &mut eye) {
+        (number, format!("{sentence}\n{number}"))
+    } else if let Some(verdict) = judge::verdict(&text, &mut eye) {
         return Content::text(verdict.to_string());
-    }
-    let (number, words) = match judge::choice(&text, &mut eye) {
-        Some((number, sentence)) => (number, format!("{sentence}\n{number}")),
-        None => {
-            let number = judge::best(&text, &mut eye);
-            (number, number.to_string())
-        }
+    } else {
+        let number = judge::best(&text, &mut eye);
+        (number, number.to_string())
     };
     let hints =
         Hints { number: i64::try_from(number).unwrap_or(i64::MAX), text: number.to_string() };

@@ -1,0 +1,27 @@
+//! Outcomes for tests.
+
+use crate::outcome::ParallelLoopOutcome;
+use bakeoff_agent::{AgentContext, AgentMessage, LoopStatus, Session};
+use bakeoff_core::{Message, NanoDollars, Usage};
+use std::time::Duration;
+
+/// A branch that answered.
+pub(crate) fn answered(
+    session: &Session,
+    segment: &str,
+    cost: Option<i64>,
+    tokens: u64,
+) -> ParallelLoopOutcome {
+    ParallelLoopOutcome {
+        config_index: 0,
+        loop_id: session.next_loop(segment),
+        status: LoopStatus::Completed,
+        context: AgentContext::default(),
+        new_messages: vec![AgentMessage::Llm(Message::assistant("answer"))],
+        usage: Usage { output: tokens, ..Usage::default() },
+        cost: cost.map(NanoDollars),
+        elapsed: Duration::ZERO,
+        original_context_len: 0,
+        finish: None,
+    }
+}

@@ -1,0 +1,13 @@
+//! Strategies that judge, through the public door, on the simulated provider.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
+
+mod fallbacks;
+mod judge;
+mod majority;
+mod pairwise;
+mod panel;
+mod prompts;
+mod support;
+mod verifier;
+mod wire;
