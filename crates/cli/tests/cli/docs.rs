@@ -199,6 +199,43 @@ fn the_commands_of_the_page_on_probes_run() {
     }
 }
 
+/// The words of a command, of which some stand in quotes.
+fn words(line: &str) -> Vec<&str> {
+    let parts = line.split('"').enumerate();
+    parts
+        .flat_map(|(place, part)| match place % 2 {
+            1 => vec![part],
+            _ => part.split_whitespace().collect(),
+        })
+        .collect()
+}
+
+#[test]
+fn the_commands_of_the_page_on_races_run() {
+    let mut place = Workplace::new();
+    let mut commands = 0;
+    for (about, block) in fences("docs/race.md") {
+        match about.split_once(' ') {
+            Some((_, name)) => place = place.write(name, block),
+            None if about == "sh" => {
+                for line in block.lines() {
+                    let ran = place.run(&words(line)[1..]);
+                    assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
+                    commands += 1;
+                }
+            }
+            // What is shown, apart from figures that depend on the prompt and the clock.
+            None => {
+                let ran = place.run(&words(&blocks("docs/race.md", "sh")[0])[1..]);
+                for line in block.lines().filter(|line| !line.contains(" s · ")) {
+                    assert!(ran.stderr.lines().any(|said| said == line), "{line}\n{}", ran.shown());
+                }
+            }
+        }
+    }
+    assert_eq!(commands, 10);
+}
+
 #[test]
 fn the_examples_run() {
     let mut count = 0;
