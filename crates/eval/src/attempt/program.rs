@@ -100,6 +100,7 @@ impl Trials {
             identity: Some(Identity {
                 run: self.folder.id.to_string(),
                 trial: Some(trial_id(asked.key)),
+                part: None,
             }),
             timeout: asked.timeout,
             most_output: MOST_OUTPUT,
