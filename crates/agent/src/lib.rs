@@ -9,6 +9,7 @@ mod coding;
 mod dialogue;
 mod group;
 mod identity;
+mod mcp;
 mod output;
 mod process;
 mod system;
@@ -24,6 +25,7 @@ pub use dialogue::{
     agent_loop_as, agent_loop_continue, check_loop, event_channel,
 };
 pub use identity::{Identity, PART_VARIABLE, RUN_VARIABLE, TRIAL_VARIABLE, end_left_behind};
+pub use mcp::{McpError, McpServer, McpServers};
 pub use process::{Ended, Finished, Program, ProgramError, Running, is_exhaustion, run, start};
 pub use tools::{
     FetchAccess, HttpFetch, ListFiles, ReadFile, RunCommand, TOOL_NAMES, ToolboxError, Workbench,

@@ -1,6 +1,6 @@
 //! The tools that come with the crate: what they do, and what they refuse.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use bakeoff_agent::{
     FetchAccess, TOOL_NAMES, Tool, ToolContext, ToolboxError, Workbench, built_in_tool,
