@@ -41,6 +41,8 @@ pub struct LoopEnd {
     pub elapsed: Duration,
     /// The successful calls themselves, without waiting for permits and retries.
     pub latency: Duration,
+    /// Running tools.
+    pub tool_time: Duration,
     /// Why the model stopped the last time.
     pub finish: Option<FinishReason>,
 }
@@ -232,6 +234,7 @@ pub async fn agent_loop_as(
             compactions: 0,
             elapsed: Duration::ZERO,
             latency: Duration::ZERO,
+            tool_time: Duration::ZERO,
             finish: None,
         },
         context,
@@ -446,9 +449,12 @@ impl Going<'_> {
             // Nobody would ever be told what they found.
             Some(limit) => Some(LoopStatus::LimitReached(limit)),
             None => {
+                let started = Instant::now();
                 let work =
                     self.toolbox.run(&mut results, &self.end.loop_id, &self.tx, &self.cancel);
-                within(self.deadline, &self.cancel, work).await.err().map(LoopStatus::from)
+                let ran = within(self.deadline, &self.cancel, work).await;
+                self.end.tool_time += started.elapsed();
+                ran.err().map(LoopStatus::from)
             }
         };
         let missing = match &interrupted {
