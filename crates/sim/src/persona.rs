@@ -108,7 +108,13 @@ mod tests {
             (Some(0.8), Some(-0.5), Some(0.25))
         );
         assert_eq!(toml::from_str::<Persona>("").unwrap(), Persona::default());
-        for bad in ["pass = 1.5", "quality = -1", "qualty = 1", "answers = [{ when = 'a' }]", "calls = [{}]"] {
+        for bad in [
+            "pass = 1.5",
+            "quality = -1",
+            "qualty = 1",
+            "answers = [{ when = 'a' }]",
+            "calls = [{}]",
+        ] {
             assert!(toml::from_str::<Persona>(bad).is_err(), "{bad}");
         }
     }
