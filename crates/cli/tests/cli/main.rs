@@ -25,4 +25,5 @@ mod secrets;
 mod services;
 mod stopping;
 mod support;
+mod tools;
 mod workers;
