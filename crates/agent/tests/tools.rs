@@ -3,13 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use bakeoff_agent::{
-    FetchAccess, TOOL_NAMES, Tool, ToolContext, ToolboxError, Workbench, built_in_tool,
+    FetchAccess, Identity, TOOL_NAMES, Tool, ToolContext, ToolboxError, Workbench, built_in_tool,
 };
 use bakeoff_core::Content;
 use bakeoff_llm::{HttpRequest, HttpResponse, Transport, TransportError};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::{Value, json};
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -88,6 +89,13 @@ async fn some_lines_of_a_file_are_shown_with_a_note() {
         "line 3\nline 4\n[these are lines 3 to 4 of 10]"
     );
     assert_eq!(place.call("read_file", lines(1, 99)).await.unwrap(), text);
+    let floats = json!({"path": "ten", "offset": 10.0, "limit": 1e300});
+    assert_eq!(
+        place.call("read_file", floats).await.unwrap(),
+        "line 10\n[these are lines 10 to 10 of 10]"
+    );
+    let beyond = json!({"path": "ten", "offset": 1e300});
+    assert_eq!(place.call("read_file", beyond).await.unwrap(), "[the file has 10 lines]");
     assert_eq!(place.call("read_file", lines(11, 1)).await.unwrap(), "[the file has 10 lines]");
 }
 
@@ -263,6 +271,27 @@ async fn a_cancelled_command_is_ended() {
     assert_eq!(said.unwrap_err().to_string(), "the command was cancelled");
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", group.id));
     assert!(stat.is_err(), "{stat:?}");
+}
+
+#[tokio::test]
+async fn commands_that_run_at_once_do_not_end_each_other() {
+    let place = Place::new();
+    let run = format!("tools-{}", std::process::id());
+    let identity = Identity { run, trial: Some("t/c/1".to_owned()), part: None };
+    let bench = Workbench { identity: Some(identity), ..place.bench() };
+    let tool = built_in_tool("run_command", &bench).unwrap();
+    let run = |command: &str| call(&*tool, json!({ "command": command }));
+    assert_eq!(run("mkfifo pipe").await.unwrap(), "exit code 0");
+    let waiting = run("read -r word < pipe; echo $word");
+    // Open for both, so that what is written waits for its reader.
+    let mut pipe =
+        std::fs::File::options().read(true).write(true).open(place.work().join("pipe")).unwrap();
+    let others = async {
+        run("true").await.unwrap();
+        pipe.write_all(b"on\n").unwrap();
+    };
+    let (waited, ()) = tokio::join!(waiting, others);
+    assert_eq!(waited.unwrap(), "exit code 0\n--- stdout\non");
 }
 
 /// Answers with what it was given, and remembers what it was asked.

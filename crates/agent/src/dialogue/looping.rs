@@ -8,7 +8,7 @@ use super::event::AgentEvent;
 use super::session::LoopId;
 use super::toolbox::{Results, Toolbox};
 use bakeoff_core::{ErrorKind, FinishReason, Message, NanoDollars, Request, Tool, ToolCall, Usage};
-use bakeoff_llm::{Call, CallContext, CallError, Delta, Ordinals, Retry};
+use bakeoff_llm::{Call, CallContext, CallError, Delta, Failure, Ordinals, Retry};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -412,7 +412,7 @@ impl Going<'_> {
             self.tx.send(AgentEvent::Retry {
                 loop_id: loop_id.clone(),
                 delay_ms: u64::try_from(retry.pause.as_millis()).unwrap_or(u64::MAX),
-                reason: format!("{}: {}", retry.model, retry.failure),
+                reason: format!("{}: {}", retry.model, in_words(retry.failure)),
             });
         };
         let context = CallContext {
@@ -495,7 +495,15 @@ fn failed(error: CallError, going: &mut Going<'_>) -> LoopStatus {
     going.end.retries = going.end.retries.saturating_add(error.retries);
     match error.failure.kind {
         ErrorKind::Cancelled => LoopStatus::Cancelled,
-        kind => LoopStatus::Failed(LoopFailure { kind, message: error.failure.to_string() }),
+        kind => LoopStatus::Failed(LoopFailure { kind, message: in_words(&error.failure) }),
+    }
+}
+
+/// The provider's words, with the status where there is one.
+fn in_words(failure: &Failure) -> String {
+    match failure.status {
+        Some(status) => format!("{status}: {failure}"),
+        None => failure.to_string(),
     }
 }
 

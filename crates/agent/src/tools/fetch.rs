@@ -73,7 +73,11 @@ impl HttpFetch {
                 "type": "object",
                 "properties": {
                     "url": { "type": "string", "description": "Begins with http:// or https://." },
-                    "method": { "enum": ["GET", "POST"], "description": "GET when absent." },
+                    "method": {
+                        "type": "string",
+                        "enum": ["GET", "POST"],
+                        "description": "GET when absent.",
+                    },
                     "body": { "type": "string", "description": "What a POST sends." },
                 },
                 "required": ["url"],

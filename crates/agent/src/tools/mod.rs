@@ -97,6 +97,17 @@ pub enum ToolboxError {
 
 /// Makes a tool by its name, one of [`TOOL_NAMES`].
 ///
+/// ```
+/// use bakeoff_agent::{AgentContext, Workbench, built_in_tool};
+///
+/// let bench = Workbench::in_folder(std::env::temp_dir());
+/// let tools = ["read_file", "run_command"].map(|name| built_in_tool(name, &bench));
+/// let tools = tools.into_iter().collect::<Result<Vec<_>, _>>()?;
+/// let context = AgentContext { tools, ..AgentContext::default() };
+/// assert_eq!(context.tools[1].definition().name, "run_command");
+/// # Ok::<(), bakeoff_agent::ToolboxError>(())
+/// ```
+///
 /// # Errors
 ///
 /// There is none of this name, or the workbench has not what it needs.

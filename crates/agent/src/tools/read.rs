@@ -25,10 +25,11 @@ pub struct ReadFile {
 #[derive(Deserialize)]
 struct Arguments {
     path: String,
+    // Some models write whole numbers as 1.0, which the schema allows.
     #[serde(default)]
-    offset: Option<usize>,
+    offset: Option<f64>,
     #[serde(default)]
-    limit: Option<usize>,
+    limit: Option<f64>,
 }
 
 impl ReadFile {
@@ -115,8 +116,9 @@ fn text(path: &str, file: File) -> Result<(String, u64), ToolError> {
 
 /// The lines that are wanted, as far as there is room, and what was left out.
 fn show(text: &str, unread: u64, arguments: &Arguments) -> String {
-    let first = arguments.offset.unwrap_or(1).max(1);
-    let wanted = arguments.limit.unwrap_or(usize::MAX);
+    // Numbers beyond all files become the largest that there are.
+    let first = arguments.offset.map_or(1, |offset| offset as usize).max(1);
+    let wanted = arguments.limit.map_or(usize::MAX, |limit| limit as usize);
     let mut shown = String::new();
     let (mut lines, mut last, mut is_cut) = (0, first - 1, false);
     for (at, line) in text.split_inclusive('\n').enumerate() {

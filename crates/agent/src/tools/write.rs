@@ -57,6 +57,7 @@ impl WriteFile {
                     },
                     "content": { "type": "string", "description": "The text." },
                     "mode": {
+                        "type": "string",
                         "enum": ["overwrite", "append"],
                         "description": "Whether the text replaces what is there (`overwrite`, when \
                                         absent) or is added at its end.",

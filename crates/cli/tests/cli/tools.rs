@@ -267,6 +267,20 @@ fn a_command_that_takes_too_long_is_the_models_business() {
 }
 
 #[test]
+fn of_a_long_conversation_less_is_sent_when_the_window_is_known() {
+    let calls = r#"{ tool = "read_file", arguments = { path = "long" } }"#;
+    let tokens = |more: &str| {
+        let target = format!("workspace = \"box\"\ntools = [\"read_file\"]\n{more}");
+        let place = Workplace::with_suite(&suite(calls, &target, ANY))
+            .with("box/long", "a line of some length\n".repeat(1000));
+        assert_eq!(place.run(&["run"]).code, 0);
+        only(&place)["attempt"]["usage"]["input"].as_u64().unwrap()
+    };
+    let (all, less) = (tokens(""), tokens("max_context_tokens = 2000"));
+    assert!(all > 4000 && less < 2000, "{all} and {less}");
+}
+
+#[test]
 fn a_call_that_fails_for_good_is_an_error_of_its_kind() {
     let suite = "[[target]]\nname = \"t\"\nmodel = \"sim/fault-401\"\nprompt = \"{{ id }}\"\ntools = [\"list_files\"]\n[[cases.inline]]\nid = \"a\"\n[[check]]\nkind = \"contains\"\nvalue = \"x\"\n";
     let place = Workplace::with_suite(suite);
