@@ -297,3 +297,37 @@ fn transcript(said: &[&Message], redactor: &Redactor) -> (String, u64) {
     }
     (text, dropped)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transcript_ends_with_the_last_whole_message_that_fits() {
+        let long = "x".repeat(MOST_TRANSCRIPT);
+        let said = [Message::user("first"), Message::user(long), Message::user("last")];
+        let said: Vec<&Message> = said.iter().collect();
+        let whole: u64 = said
+            .iter()
+            .map(|message| serde_json::to_string(message).unwrap().len() as u64 + 1)
+            .sum();
+        let (text, dropped) = transcript(&said, &Redactor::default());
+        assert_eq!(text.lines().count(), 1);
+        assert!(text.contains("first") && text.ends_with("}\n"), "{text}");
+        assert_eq!(text.len() as u64 + dropped, whole);
+    }
+
+    #[test]
+    fn the_answer_is_the_last_text_even_when_tools_were_called_after_it() {
+        let call = bakeoff_core::ToolCall {
+            id: "1".to_owned(),
+            name: "t".to_owned(),
+            arguments: json!({}),
+        };
+        let silent = Message::Assistant { content: vec![Content::ToolCall(call)] };
+        let said = [Message::assistant("so far"), silent, Message::user("more")];
+        assert_eq!(last_text(&said.iter().collect::<Vec<_>>()), "so far");
+        assert_eq!(tool_uses(&said.iter().collect::<Vec<_>>()).len(), 1);
+        assert_eq!(last_text(&[]), "");
+    }
+}
