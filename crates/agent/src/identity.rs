@@ -5,6 +5,7 @@ use crate::group::Group;
 use crate::system::{self, Seen};
 use bakeoff_core::ProcessGroup;
 use nix::sys::signal::Signal;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The environment variable with the run's id.
@@ -12,6 +13,9 @@ pub const RUN_VARIABLE: &str = "BAKEOFF_RUN_ID";
 
 /// The environment variable with the trial's id.
 pub const TRIAL_VARIABLE: &str = "BAKEOFF_TRIAL_ID";
+
+/// The environment variable that tells the programs of one trial apart.
+pub const PART_VARIABLE: &str = "BAKEOFF_PART_ID";
 
 /// How long programs that were left behind may take to go after they were asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -22,6 +26,10 @@ const BURIAL: Duration = Duration::from_secs(5);
 /// How often it is looked whether they are gone.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// Parts so far. Those of a process that has died are not taken for its successor's: the successor
+/// ends them before it starts anything.
+static PARTS: AtomicU64 = AtomicU64::new(1);
+
 /// Whose program it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -29,6 +37,8 @@ pub struct Identity {
     pub run: String,
     /// The trial's id; absent for programs that serve several.
     pub trial: Option<String>,
+    /// Which of the trial's programs it is; absent when there is only one, and when all are meant.
+    pub part: Option<String>,
 }
 
 impl Identity {
@@ -37,7 +47,15 @@ impl Identity {
         // A zero byte ends a variable, and none can be given on.
         let clean = |text: &str| text.replace('\0', "\u{fffd}");
         let trial = self.trial.as_deref().map(|trial| (TRIAL_VARIABLE, clean(trial)));
-        [(RUN_VARIABLE, clean(&self.run))].into_iter().chain(trial)
+        let part = self.part.as_deref().map(|part| (PART_VARIABLE, clean(part)));
+        [(RUN_VARIABLE, clean(&self.run))].into_iter().chain(trial).chain(part)
+    }
+
+    /// The same with a part of its own, so that it can be ended without the others.
+    #[must_use]
+    pub fn of_next_part(&self) -> Identity {
+        let number = PARTS.fetch_add(1, Ordering::Relaxed);
+        Identity { part: Some(number.to_string()), ..self.clone() }
     }
 
     /// Living processes that were started with these variables; never this one, nor who started it.
@@ -59,7 +77,7 @@ impl Identity {
     }
 
     /// Kills all of them, and those that they start meanwhile. Blocks for a moment.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         let deadline = Instant::now() + BURIAL;
         loop {
             let processes = self.processes();
@@ -84,7 +102,7 @@ fn signal_one(process: &Seen, signal: Signal) {
 /// are still the same, and every process that was started with the run's id. Waits until they are
 /// gone, a few seconds at most; then says how many are not.
 pub fn end_left_behind(run: &str, groups: &[ProcessGroup]) -> usize {
-    let identity = Identity { run: run.to_owned(), trial: None };
+    let identity = Identity { run: run.to_owned(), trial: None, part: None };
     let left = || {
         let mut left = identity.processes();
         let all = system::all();

@@ -9,9 +9,11 @@ mod coding;
 mod dialogue;
 mod group;
 mod identity;
+mod mcp;
 mod output;
 mod process;
 mod system;
+mod tools;
 mod worker;
 mod workspace;
 
@@ -22,7 +24,12 @@ pub use dialogue::{
     LoopStatus, Progress, Session, Tool, ToolContext, ToolError, ToolOutput, agent_loop,
     agent_loop_as, agent_loop_continue, check_loop, event_channel,
 };
-pub use identity::{Identity, RUN_VARIABLE, TRIAL_VARIABLE, end_left_behind};
+pub use identity::{Identity, PART_VARIABLE, RUN_VARIABLE, TRIAL_VARIABLE, end_left_behind};
+pub use mcp::{McpError, McpServer, McpServers};
 pub use process::{Ended, Finished, Program, ProgramError, Running, is_exhaustion, run, start};
+pub use tools::{
+    FetchAccess, HttpFetch, ListFiles, ReadFile, RunCommand, TOOL_NAMES, ToolboxError, Workbench,
+    WriteFile, built_in_tool,
+};
 pub use worker::{WorkerError, WorkerProgram, Workers};
 pub use workspace::{Left, Template, Workspace, remove};

@@ -1,6 +1,10 @@
 //! Reading what a program says without trusting it to be short.
 
+use std::collections::VecDeque;
 use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Bytes kept of the end of a pipe.
+const TAIL: usize = 4096;
 
 /// What was read of a pipe.
 #[derive(Debug, Default)]
@@ -39,5 +43,30 @@ impl Captured {
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         };
         (text, self.dropped)
+    }
+}
+
+/// The end of what was said.
+#[derive(Debug, Default)]
+pub(crate) struct Tail(VecDeque<u8>);
+
+impl Tail {
+    /// Reads until the pipe is closed. Progress is kept when the future is dropped.
+    pub(crate) async fn read_from(&mut self, pipe: &mut Option<impl AsyncRead + Unpin>) {
+        let Some(pipe) = pipe else { return };
+        let mut chunk = [0; 1024];
+        while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
+            self.add(&chunk[..count]);
+        }
+    }
+
+    pub(crate) fn add(&mut self, piece: &[u8]) {
+        self.0.extend(piece);
+        self.0.drain(..self.0.len().saturating_sub(TAIL));
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let bytes: Vec<u8> = self.0.iter().copied().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }

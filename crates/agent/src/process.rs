@@ -210,7 +210,7 @@ impl Running<'_> {
     }
 }
 
-fn name(program: &Program) -> String {
+pub(crate) fn name(program: &Program) -> String {
     program.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
@@ -238,7 +238,7 @@ impl<F: Future<Output = ()>> Draining<'_, F> {
     }
 }
 
-fn spawn(program: &Program) -> std::io::Result<Child> {
+pub(crate) fn spawn(program: &Program) -> std::io::Result<Child> {
     let (name, arguments) = program
         .command
         .split_first()

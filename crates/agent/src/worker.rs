@@ -6,22 +6,20 @@
 
 use crate::ProgramError;
 use crate::group::Group;
+use crate::output::Tail;
 use crate::process::LINGER;
 use nix::sys::signal::Signal;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-
-/// Bytes kept of what a worker last said on its standard error.
-const TAIL: usize = 4096;
 
 /// How to start a worker.
 #[derive(Debug, Clone)]
@@ -77,7 +75,8 @@ pub enum WorkerError {
     Cancelled,
 }
 
-fn said(stderr: &str) -> String {
+/// What was said last, after a colon, if anything was.
+pub(crate) fn said(stderr: &str) -> String {
     match stderr.trim() {
         "" => String::new(),
         text => format!(": {text}"),
@@ -297,31 +296,11 @@ async fn read_line(stdout: &mut BufReader<ChildStdout>, most: usize) -> Result<S
     }
 }
 
-fn in_words(status: ExitStatus) -> String {
+/// How a program ended, for people.
+pub(crate) fn in_words(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, signal) => format!("signal {}", signal.unwrap_or_default()),
-    }
-}
-
-/// The end of what was said on standard error.
-#[derive(Debug, Default)]
-struct Tail(VecDeque<u8>);
-
-impl Tail {
-    /// Reads until the pipe is closed. Progress is kept when the future is dropped.
-    async fn read_from(&mut self, pipe: &mut Option<ChildStderr>) {
-        let Some(pipe) = pipe else { return };
-        let mut chunk = [0; 1024];
-        while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
-            self.0.extend(&chunk[..count]);
-            self.0.drain(..self.0.len().saturating_sub(TAIL));
-        }
-    }
-
-    fn text(&self) -> String {
-        let bytes: Vec<u8> = self.0.iter().copied().collect();
-        String::from_utf8_lossy(&bytes).into_owned()
     }
 }

@@ -22,7 +22,7 @@ impl Sleeper {
         let mut command = Command::new("sh");
         command.args(["-c", script]).process_group(0).stdout(Stdio::piped());
         if let Some(run) = run {
-            let identity = Identity { run: run.to_owned(), trial: None };
+            let identity = Identity { run: run.to_owned(), trial: None, part: None };
             command.envs(identity.variables());
         }
         let mut leader = command.spawn().unwrap();

@@ -105,7 +105,7 @@ async fn children_may_tidy_up_when_they_are_asked_to_end() {
 
 fn named(script: &str) -> Program {
     let unique = format!("{}-{:?}", std::process::id(), std::thread::current().id());
-    let identity = Identity { run: unique, trial: Some("a/b/1".to_owned()) };
+    let identity = Identity { run: unique, trial: Some("a/b/1".to_owned()), part: None };
     Program { identity: Some(identity), ..shell(script, "") }
 }
 

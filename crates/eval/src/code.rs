@@ -71,7 +71,7 @@ impl Judge<'_> {
     /// Whose programs those of checks are; for one trial, or for several.
     fn identity(&self, key: Option<&TrialKey>) -> Option<Identity> {
         let run = self.run_id?.to_string();
-        Some(Identity { run, trial: key.map(trial_id) })
+        Some(Identity { run, trial: key.map(trial_id), part: None })
     }
 
     pub(crate) async fn ask_program(

@@ -7,7 +7,7 @@ use crate::Problem;
 use crate::case::{Case, CaseReader};
 use crate::choice::Chosen;
 use crate::lane::{Ended, Lane, LaneRules, Turn};
-use crate::suite::{Suite, TargetKind};
+use crate::suite::{AgentSettings, Suite, TargetKind};
 use crate::trial::{Made, Trials, failed};
 use bakeoff_core::{ErrorKind, Status, TargetName, TrialKey, TrialResult};
 use bakeoff_pace::Pool;
@@ -20,6 +20,9 @@ const PREPARED: usize = 4;
 
 /// Trials at once of a model whose window has no bound: memory and open files have one.
 const MOST_AT_ONCE: u32 = 10_000;
+
+/// Trials at once, for each core, of a model whose tools start programs.
+const AGENTS_PER_CORE: usize = 4;
 
 pub(crate) struct Dispatcher {
     lanes: Vec<TargetLane>,
@@ -80,6 +83,8 @@ impl Dispatcher {
         rules: &LaneRules,
         trials: Arc<Trials>,
     ) -> Result<Dispatcher, Problem> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let parallel = suite.settings.parallel.map(|most| most as usize);
         let mut pools: Vec<SharedPool> = Vec::new();
         let lane = |target: &crate::Target| {
             let lane = Lane::new(rules.clone(), chosen.ids.len());
@@ -96,12 +101,14 @@ impl Dispatcher {
             });
             let most = match &target.kind {
                 TargetKind::Service(service) => service.connections,
+                // Most of the time they wait for their model, and take memory all the same.
+                _ if target.agent().is_some_and(AgentSettings::starts_programs) => {
+                    parallel.unwrap_or(cores.saturating_mul(AGENTS_PER_CORE))
+                }
                 _ => usize::MAX,
             };
             TargetLane { lane, is_program: target.is_program(), pool, most, running: 0 }
         };
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let parallel = suite.settings.parallel.map(|most| most as usize);
         Ok(Dispatcher {
             lanes: suite.targets.iter().map(lane).collect(),
             pools,

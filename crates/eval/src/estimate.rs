@@ -33,6 +33,8 @@ pub struct TargetEstimate {
     pub usage: Option<Usage>,
     /// Money; absent when the price is not known.
     pub cost: Option<NanoDollars>,
+    /// It takes more: how often a model with tools is called is not known, and one call is counted.
+    pub is_least: bool,
 }
 
 impl Estimate {
@@ -84,10 +86,15 @@ pub fn estimate(suite: &Suite) -> Estimate {
                     let times = |cost: NanoDollars| {
                         NanoDollars(cost.0.saturating_mul(i64::try_from(calls).unwrap_or(i64::MAX)))
                     };
-                    (model.label.clone(), Some(usage), model.model.cost(&call).map(times))
+                    let what = match &model.agent {
+                        Some(_) => format!("{} with tools, at least one call each", model.label),
+                        None => model.label.clone(),
+                    };
+                    (what, Some(usage), model.model.cost(&call).map(times))
                 }
             };
-            TargetEstimate { name: target.name.clone(), what, trials: total, usage, cost }
+            let (name, is_least) = (target.name.clone(), target.agent().is_some());
+            TargetEstimate { name, what, trials: total, usage, cost, is_least }
         })
         .collect();
     Estimate { cases, trials, targets, judges: judge_calls(suite) }

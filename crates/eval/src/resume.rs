@@ -49,7 +49,7 @@ pub(crate) fn recall(
     aggregate: &mut Aggregate,
     files: &mut CaseFiles,
 ) -> Result<Vec<ProcessGroup>, Error> {
-    let mut running: HashMap<TrialKey, ProcessGroup> = HashMap::new();
+    let mut running: HashMap<TrialKey, Vec<ProcessGroup>> = HashMap::new();
     for event in bakeoff_journal::read::<Event>(&folder.journal())? {
         match event? {
             Event::TrialFinished { result } => {
@@ -58,12 +58,12 @@ pub(crate) fn recall(
                 files.add(&result);
             }
             Event::ProgramStarted { key, group } => {
-                running.insert(key, group);
+                running.entry(key).or_default().push(group);
             }
             _ => {}
         }
     }
-    Ok(running.into_values().collect())
+    Ok(running.into_values().flatten().collect())
 }
 
 /// Ends programs of a run whose process has died. Gives how many processes are still there.

@@ -6,6 +6,7 @@ use crate::folder::RunFolder;
 use crate::run::RunConfig;
 use crate::stopping::EarlyStop;
 use crate::suite::{Suite, Target, TargetKind, describe_limits};
+use bakeoff_agent::McpServer;
 use bakeoff_core::{CaseIds, RunId, SCHEMA_VERSION, TargetName};
 use bakeoff_stats::Threshold;
 use serde::{Deserialize, Serialize};
@@ -233,6 +234,19 @@ fn describe_target(target: &Target) -> serde_json::Value {
             value["model"] = json!(model.label);
             value["system"] = json!(model.system.as_ref().map(|system| system.source()));
             value["limits"] = describe_limits(&model.model.limits());
+            if let Some(agent) = &model.agent {
+                let server = |server: &McpServer| {
+                    let words = server.command.iter().map(|word| word.to_string_lossy());
+                    json!({
+                        "name": server.name,
+                        "command": words.collect::<Vec<_>>(),
+                        "tools": server.tools,
+                    })
+                };
+                value["tools"] = json!(agent.tools);
+                value["mcp"] = agent.mcp.iter().map(server).collect();
+                value["max_turns"] = json!(agent.max_turns);
+            }
         }
         TargetKind::Program(program) => {
             let words: Vec<_> = program.command.iter().map(|word| word.to_string_lossy()).collect();

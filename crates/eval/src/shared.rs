@@ -7,7 +7,7 @@ use crate::suite::{CacheScope, TargetKind};
 use crate::traffic::Traffic;
 use crate::trial::Trials;
 use bakeoff_core::{Event, Redactor};
-use bakeoff_llm::{Cache, Client, ClientConfig, Memory, PROVIDERS};
+use bakeoff_llm::{Cache, Client, ClientConfig, Memory, Network, PROVIDERS};
 use bakeoff_pace::{RetryPolicy, RunTag};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,12 @@ impl Run {
         let trials = Trials {
             suite: Arc::clone(&self.suite),
             run: RunTag(RUNS.fetch_add(1, Ordering::Relaxed)),
-            client,
+            client: Arc::new(client),
+            transport: self
+                .config
+                .transport
+                .clone()
+                .unwrap_or_else(|| Arc::new(Network::default())),
             redactor,
             folder: folder.clone(),
             stop: stopper.stop.clone(),

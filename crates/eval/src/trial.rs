@@ -8,7 +8,7 @@ use bakeoff_agent::{Workers, Workspace, is_exhaustion};
 use bakeoff_core::{
     Attempt, ErrorKind, Event, Redactor, Status, TargetName, TrialError, TrialKey, TrialResult,
 };
-use bakeoff_llm::Client;
+use bakeoff_llm::{Client, Transport};
 use bakeoff_pace::RunTag;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -24,7 +24,9 @@ pub(crate) struct Trials {
     pub(crate) suite: Arc<Suite>,
     /// The run, among others that share its pools.
     pub(crate) run: RunTag,
-    pub(crate) client: Client,
+    pub(crate) client: Arc<Client>,
+    /// How tools of models fetch pages.
+    pub(crate) transport: Arc<dyn Transport>,
     pub(crate) redactor: Redactor,
     pub(crate) folder: RunFolder,
     /// Ends what a trial is waiting for.
@@ -129,6 +131,9 @@ impl Trials {
         let timeout = target.timeout.unwrap_or(self.suite.settings.timeout);
         let asked = Asked { prompt, case, key, timeout };
         match &target.kind {
+            TargetKind::Model(model) if let Some(agent) = &model.agent => {
+                self.run_agent(model, agent, asked).await
+            }
             TargetKind::Model(model) => {
                 let (attempt, trace) = self.ask_model(model, asked.prompt, case, key).await;
                 Attempted { attempt, trace, workspace: None }
@@ -177,7 +182,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) struct Attempted {
     pub(crate) attempt: Attempt,
     pub(crate) trace: Trace,
-    /// Where a program worked.
+    /// Where a program or a model with tools worked.
     pub(crate) workspace: Option<Workspace>,
 }
 

@@ -28,9 +28,12 @@ impl Run {
             let share = total as f64 / whole.total_trials().max(1) as f64;
             let cost = NanoDollars((whole.total_cost().0 as f64 * share).round() as i64);
             let unpriced = whole.targets.iter().filter(|target| target.cost.is_none()).count();
+            let is_least = whole.targets.iter().any(|target| target.is_least);
             let money = match unpriced {
+                0 if is_least => format!("at least {cost}"),
                 0 => format!("about {cost}"),
                 all if all == whole.targets.len() => "what they cost is not known".to_owned(),
+                _ if is_least => format!("at least {cost}, and more for targets without a price"),
                 _ => format!("about {cost}, and more for targets without a price"),
             };
             warnings.push(warning("EVAL_COST_WARNING", format!("{total} trials: {money}")));

@@ -47,7 +47,7 @@ pub use ask::{Ask, Estimate, Fault, Outcome, Reply};
 pub use engine::{Config, Engine};
 pub use error::Error;
 pub use latency::Latency;
-pub use persona::{Canned, Persona};
+pub use persona::{Canned, Persona, PlannedCall};
 pub use profile::{
     FixedWindow, Foreign, HeaderStyle, Knee, Outage, Profile, Rate, RetryHint, Step,
 };

@@ -3,6 +3,7 @@
 use crate::number::{some_not_negative, some_share};
 use crate::{Latency, TokenCount};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// A model defined under `[sim.<name>]`. Everything is optional: what is absent is as the name
 /// alone would have it, so `[sim.judge]` with only a bias is still the judge.
@@ -13,6 +14,9 @@ pub struct Persona {
     pub answers: Vec<Canned>,
     /// The answer when none of `answers` fits.
     pub default: Option<String>,
+    /// Tools that it calls, one after the other, before it answers. Without an answer of its own it
+    /// says what the last of them returned.
+    pub calls: Vec<PlannedCall>,
     /// Probability that the right answer is given instead of the wrong one; 1 when absent.
     #[serde(deserialize_with = "some_share")]
     pub pass: Option<f64>,
@@ -46,6 +50,17 @@ pub struct Canned {
     pub answer: String,
 }
 
+/// A tool that a persona calls.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedCall {
+    /// Which tool; it is called whether it is offered or not.
+    pub tool: String,
+    /// What it is given.
+    #[serde(default)]
+    pub arguments: Map<String, Value>,
+}
+
 impl Persona {
     /// The wrong answer.
     pub(crate) fn wrong(&self) -> &str {
@@ -73,6 +88,7 @@ mod tests {
             r#"
             answers = [{ when = "capital of France", answer = "Paris" }]
             default = "no idea"
+            calls = [{ tool = "read", arguments = { path = "a" } }, { tool = "stop" }]
             pass = 0.8
             wrong = "Rome"
             latency = { kind = "fixed", ms = 5 }
@@ -87,6 +103,8 @@ mod tests {
         assert_eq!(persona.right("What is the CAPITAL of france?"), Some("Paris"));
         assert_eq!(persona.right("And of Spain?"), Some("no idea"));
         assert_eq!(persona.wrong(), "Rome");
+        assert_eq!(persona.calls[0].arguments["path"], "a");
+        assert_eq!(persona.calls[1].tool, "stop");
         assert_eq!(persona.latency, Some(Latency::Fixed { ms: 5.0 }));
         assert_eq!(persona.input_tokens, Some(TokenCount::Fixed(7)));
         assert_eq!(persona.output_tokens, Some(TokenCount::Lognormal { median: 9.0, sigma: 0.1 }));
@@ -101,6 +119,7 @@ mod tests {
             "quality = -1",
             "qualty = 1",
             "answers = [{ when = 'a' }]",
+            "calls = [{}]",
         ] {
             assert!(toml::from_str::<Persona>(bad).is_err(), "{bad}");
         }

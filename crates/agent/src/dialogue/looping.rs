@@ -8,7 +8,7 @@ use super::event::AgentEvent;
 use super::session::LoopId;
 use super::toolbox::{Results, Toolbox};
 use bakeoff_core::{ErrorKind, FinishReason, Message, NanoDollars, Request, Tool, ToolCall, Usage};
-use bakeoff_llm::{Call, CallContext, CallError, Delta, Ordinals, Retry};
+use bakeoff_llm::{Call, CallContext, CallError, Delta, Failure, Ordinals, Retry};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub struct LoopEnd {
     pub elapsed: Duration,
     /// The successful calls themselves, without waiting for permits and retries.
     pub latency: Duration,
+    /// Running tools.
+    pub tool_time: Duration,
     /// Why the model stopped the last time.
     pub finish: Option<FinishReason>,
 }
@@ -232,6 +234,7 @@ pub async fn agent_loop_as(
             compactions: 0,
             elapsed: Duration::ZERO,
             latency: Duration::ZERO,
+            tool_time: Duration::ZERO,
             finish: None,
         },
         context,
@@ -409,7 +412,7 @@ impl Going<'_> {
             self.tx.send(AgentEvent::Retry {
                 loop_id: loop_id.clone(),
                 delay_ms: u64::try_from(retry.pause.as_millis()).unwrap_or(u64::MAX),
-                reason: format!("{}: {}", retry.model, retry.failure),
+                reason: format!("{}: {}", retry.model, in_words(retry.failure)),
             });
         };
         let context = CallContext {
@@ -446,9 +449,12 @@ impl Going<'_> {
             // Nobody would ever be told what they found.
             Some(limit) => Some(LoopStatus::LimitReached(limit)),
             None => {
+                let started = Instant::now();
                 let work =
                     self.toolbox.run(&mut results, &self.end.loop_id, &self.tx, &self.cancel);
-                within(self.deadline, &self.cancel, work).await.err().map(LoopStatus::from)
+                let ran = within(self.deadline, &self.cancel, work).await;
+                self.end.tool_time += started.elapsed();
+                ran.err().map(LoopStatus::from)
             }
         };
         let missing = match &interrupted {
@@ -489,7 +495,15 @@ fn failed(error: CallError, going: &mut Going<'_>) -> LoopStatus {
     going.end.retries = going.end.retries.saturating_add(error.retries);
     match error.failure.kind {
         ErrorKind::Cancelled => LoopStatus::Cancelled,
-        kind => LoopStatus::Failed(LoopFailure { kind, message: error.failure.to_string() }),
+        kind => LoopStatus::Failed(LoopFailure { kind, message: in_words(&error.failure) }),
+    }
+}
+
+/// The provider's words, with the status where there is one.
+fn in_words(failure: &Failure) -> String {
+    match failure.status {
+        Some(status) => format!("{status}: {failure}"),
+        None => failure.to_string(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::channel::EventSender;
 use super::event::AgentEvent;
-use super::session::LoopId;
+use super::session::{LoopId, Session};
 use bakeoff_core::Content;
 use std::fmt;
 use std::time::Duration;
@@ -41,6 +41,15 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Tells how far it is.
     pub progress: Progress,
+}
+
+impl ToolContext {
+    /// For a call that no loop makes, such as one of a test. Nobody hears of its progress.
+    pub fn unattended(cancel: CancellationToken) -> ToolContext {
+        let loop_id = Session::named("unattended").next_loop("call");
+        let progress = Progress { loop_id, events: EventSender::nobody() };
+        ToolContext { call_id: String::new(), cancel, progress }
+    }
 }
 
 /// Tells how far a tool is.

@@ -365,7 +365,7 @@ path = "a"
        |          ^^
        |
        = help: `max_ms`: milliseconds.
-    error: `file_exists` is for programs; `one` is a model
+    error: `file_exists` is for programs and models with tools; `one` is a model
       --> bakeoff.toml:19:8
        |
     19 | kind = "file_exists"

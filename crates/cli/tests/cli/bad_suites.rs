@@ -539,7 +539,7 @@ fn keys_of_other_kinds_of_targets() {
     let suite = target("command = [\"true\"]\nargs = [\"x\"]\nmethod = \"GET\"\nanswer = \"$\"");
     let model = "[[target]]\nname = \"two\"\nmodel = \"sim/echo\"\nprompt = \"x\"\nworkspace = \".\"\nprotocol = \"jsonl\"\ntimeout_seconds = 1\n";
     insta::assert_snapshot!(shown(&format!("{model}{suite}")), @r#"
-    error: `workspace` is for programs and agents; this target is a model
+    error: `workspace` is for programs, agents and models with tools; this target is a model
      --> bakeoff.toml:5:13
       |
     5 | workspace = "."
@@ -549,7 +549,7 @@ fn keys_of_other_kinds_of_targets() {
       |
     6 | protocol = "jsonl"
       |            ^^^^^^^
-    error: `timeout_seconds` is for programs, agents and services; this target is a model
+    error: `timeout_seconds` is for programs, agents, services and models with tools; this target is a model
      --> bakeoff.toml:7:19
       |
     7 | timeout_seconds = 1
@@ -609,14 +609,14 @@ fn wrong_values_of_programs() {
     6 | timeout_seconds = 0
       |                   ^
       |
-      = help: `timeout_seconds`: how long a program, an agent or a service may take; the suite's when absent.
+      = help: `timeout_seconds`: how long a program, an agent, a service or a model with tools may take; the suite's when absent.
     error: `workspace` must be text in quotes, not 7
      --> bakeoff.toml:7:13
       |
     7 | workspace = 7
       |             ^
       |
-      = help: `workspace`: of a program or agent: the folder beside the suite that each trial gets a copy of; an empty one when absent.
+      = help: `workspace`: of a program, agent or model with tools: the folder beside the suite that each trial gets a copy of; an empty one when absent.
     error: 3 problems; nothing was called
     "#);
 }

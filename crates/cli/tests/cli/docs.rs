@@ -149,6 +149,36 @@ fn the_page_on_programs_is_true() {
 }
 
 #[test]
+fn the_page_on_models_with_tools_is_true() {
+    let mut commands = 0;
+    let mut place = Workplace::new();
+    for (words, block) in fences("docs/agents.md") {
+        if let Some((_, name)) = words.split_once(' ') {
+            place = place.with(name, block);
+            continue;
+        }
+        assert_eq!(words, "sh");
+        for line in block.lines() {
+            let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
+            let ran = place.run(&arguments);
+            assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
+            commands += 1;
+        }
+        // Each section is a folder of its own.
+        place = Workplace::new();
+    }
+    assert_eq!(commands, 3);
+    let page = std::fs::read_to_string(root().join("docs/agents.md")).unwrap();
+    let schema: serde_json::Value =
+        serde_json::from_str(&Workplace::new().run(&["schema"]).stdout).unwrap();
+    let target = &schema["properties"]["target"]["items"]["properties"];
+    for tool in target["tools"]["items"]["enum"].as_array().unwrap() {
+        let row = format!("| `{}` |", tool.as_str().unwrap());
+        assert!(page.contains(&row), "{row}");
+    }
+}
+
+#[test]
 fn the_recipes_for_pipelines_run() {
     let mut runs = 0;
     for (words, block) in fences("docs/ci.md") {
@@ -293,7 +323,7 @@ fn the_table_of_commands_is_complete() {
 fn every_setting_of_a_suite_is_documented() {
     let schema = Workplace::new().run(&["schema"]).stdout;
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
-    let page = ["docs/suite.md", "docs/checks.md", "docs/programs.md"]
+    let page = ["docs/suite.md", "docs/checks.md", "docs/programs.md", "docs/agents.md"]
         .map(|page| std::fs::read_to_string(root().join(page)).unwrap())
         .concat();
     let mut missing = Vec::new();

@@ -145,3 +145,67 @@ fn workers_that_outlive_a_killed_run_are_ended_too() {
     assert!(told.iter().all(|id| lives(id)));
     killed.resume("workers");
 }
+
+/// A model instead of the program: it makes one call, and says what comes back.
+fn with_tools(killed: &Killed, call: &str, target: &str, answer: &str) {
+    let suite = std::fs::read_to_string(killed.file("bakeoff.toml")).unwrap();
+    let suite = suite
+        .replace("command = [\"sh\", \"program.sh\"]\n", target)
+        .replace("value = \"ok\"", &format!("value = {}", Value::from(answer)));
+    let here = killed.place.path().display().to_string();
+    let sim = format!("[sim.worker]\ncalls = [{call}]\n").replace("HERE", &here);
+    std::fs::write(killed.file("bakeoff.toml"), format!("{sim}{suite}")).unwrap();
+}
+
+#[test]
+fn commands_of_a_model_that_outlive_a_killed_run_are_ended_too() {
+    let mut killed = Killed::new();
+    let call = "{ tool = \"run_command\", arguments = { command = \"sh HERE/program.sh\" } }";
+    let target = "model = \"sim/worker\"\ntools = [\"run_command\"]\n";
+    with_tools(&killed, call, target, "exit code 0\n--- stdout\nok");
+    let (mut child, _events) = killed.start();
+    let told: Vec<String> = killed.told.by_ref().take(4).map(Result::unwrap).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(told.iter().all(|id| lives(id)), "they would be gone in any case");
+    killed.resume("commands of a model");
+}
+
+/// A server that does not go when it is asked to, and does not answer unless there is a file `go`.
+const SERVER: &str = r#"
+import json, os, signal, sys, time
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["method"] == "initialize":
+        version = request["params"]["protocolVersion"]
+        info = {"name": "s", "version": "1"}
+        result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+    elif request["method"] == "tools/list":
+        result = {"tools": [{"name": "work", "inputSchema": {"type": "object"}}]}
+    elif request["method"] == "tools/call":
+        for name in ["children", "told"]:
+            print(os.getpid(), file=open("HERE/" + name, "a"), flush=True)
+        while not os.path.exists("HERE/go"):
+            time.sleep(600)
+        result = {"content": [{"type": "text", "text": "ok"}]}
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+"#;
+
+#[test]
+fn servers_of_a_model_that_outlive_a_killed_run_are_ended_too() {
+    let mut killed = Killed::new();
+    let here = killed.place.path().display().to_string();
+    std::fs::write(killed.file("server.py"), SERVER.replace("HERE", &here)).unwrap();
+    let target = "model = \"sim/worker\"\nmcp = [{ name = \"s\", command = [\"python3\", \"server.py\"] }]\n";
+    with_tools(&killed, "{ tool = \"s__work\" }", target, "ok");
+    let (mut child, _events) = killed.start();
+    let told: Vec<String> = killed.told.by_ref().take(2).map(Result::unwrap).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(told.iter().all(|id| lives(id)), "they would be gone in any case");
+    killed.resume("servers of a model");
+}

@@ -26,4 +26,5 @@ mod secrets;
 mod services;
 mod stopping;
 mod support;
+mod tools;
 mod workers;

@@ -1,9 +1,11 @@
 //! How each kind of target makes its attempt.
 
+mod agent;
 mod model;
 mod program;
 mod service;
 mod worker;
+mod workspace;
 
 pub(crate) use model::describe;
 pub(crate) use worker::{has_workers, workers};

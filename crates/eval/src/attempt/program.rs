@@ -1,16 +1,15 @@
 //! A program is run, or an agent that is known by name.
 
+use super::workspace::left_in;
 use super::{trial_id, without_secrets};
-use crate::suite::{Origin, PROMPT, ProgramTarget};
+use crate::suite::{PROMPT, ProgramTarget};
 use crate::trial::{Asked, Attempted, Trials, failed, milliseconds};
 use bakeoff_agent::{
-    CodingAgent, Ended, Finished, Identity, Left, Program, ProgramError, Said, Template, Workspace,
-    is_exhaustion, trouble,
+    CodingAgent, Ended, Finished, Identity, Left, Program, ProgramError, Said, trouble,
 };
 use bakeoff_core::{Attempt, ErrorKind, Event, Timing, TrialError, TrialKey};
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -30,60 +29,20 @@ struct Ran {
 impl Trials {
     /// Runs the program in a workspace of its own.
     pub(crate) async fn run_program(&self, target: &ProgramTarget, asked: Asked<'_>) -> Attempted {
-        let workspace = match self.workspace(target, &asked).await {
+        let workspace = match self.workspace(target.workspace.as_deref(), &asked).await {
             Ok(workspace) => workspace,
             Err(error) => return Attempt { error: Some(error), ..Attempt::default() }.into(),
         };
         let program = self.program(target, &asked, workspace.start());
         let ran =
             self.run(&program, target.agent.as_ref().map(|(agent, _)| *agent), asked.key).await;
-        let look = move || (workspace.left(), workspace);
-        let (left, workspace) = match tokio::task::spawn_blocking(look).await {
-            Ok((left, workspace)) => (left, Some(workspace)),
-            Err(broken) => std::panic::resume_unwind(broken.into_panic()),
-        };
+        let (left, workspace) = left_in(workspace).await;
         let attempt = match ran {
             Ok(ran) => self.concluded(ran, left, program.timeout),
             Err(error) if error.is_exhaustion() => exhausted(&error),
             Err(error) => failed(ErrorKind::Process, error.to_string()),
         };
-        Attempted { attempt, workspace, ..Attempted::default() }
-    }
-
-    /// Makes the folder that the program works in.
-    async fn workspace(
-        &self,
-        target: &ProgramTarget,
-        asked: &Asked<'_>,
-    ) -> Result<Workspace, TrialError> {
-        let error = |kind, message| TrialError { kind, message };
-        let suite = self.suite.path.parent().unwrap_or(Path::new(""));
-        let origin = Origin::of(target, asked.case, suite)
-            .map_err(|message| error(ErrorKind::Template, message))?;
-        let key = asked.key;
-        let name = blake3::hash(format!("{}\0{}\0{}", key.target, key.case, key.trial).as_bytes());
-        let folder = self.folder.work().join(&name.to_hex()[..16]);
-        let (run, work) = (self.folder.path.clone(), self.folder.work());
-        let make = move || {
-            std::fs::create_dir_all(&work)?;
-            bakeoff_agent::remove(&folder)?;
-            // Runs are no part of what they work on.
-            let runs = run.parent().unwrap_or(&run).to_owned();
-            let template = Template {
-                source: origin.source.as_deref(),
-                start: origin.start.as_deref(),
-                without: &[&runs, &run],
-            };
-            Workspace::create(&folder, template)
-        };
-        let made = match tokio::task::spawn_blocking(make).await {
-            Ok(made) => made,
-            Err(broken) => std::panic::resume_unwind(broken.into_panic()),
-        };
-        made.map_err(|reason| {
-            let code = if is_exhaustion(&reason) { " [EVAL_PARALLEL_EXHAUSTION]" } else { "" };
-            error(ErrorKind::Process, format!("cannot make the workspace: {reason}{code}"))
-        })
+        Attempted { attempt, workspace: Some(workspace), ..Attempted::default() }
     }
 
     fn program(&self, target: &ProgramTarget, asked: &Asked<'_>, folder: &Path) -> Program {
@@ -100,24 +59,11 @@ impl Trials {
             identity: Some(Identity {
                 run: self.folder.id.to_string(),
                 trial: Some(trial_id(asked.key)),
+                part: None,
             }),
             timeout: asked.timeout,
             most_output: MOST_OUTPUT,
         }
-    }
-
-    /// Keeps a program from taking the folders around its workspace for its own: those of the run lie
-    /// within the user's.
-    fn surroundings(&self, folder: &Path) -> BTreeMap<String, OsString> {
-        const CEILING: &str = "GIT_CEILING_DIRECTORIES";
-        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let others = std::env::var_os(CEILING).unwrap_or_default();
-        let ceilings =
-            std::iter::once(absolute(&self.folder.work())).chain(std::env::split_paths(&others));
-        let ceilings = ceilings.filter(|path: &PathBuf| !path.as_os_str().is_empty());
-        let mut variables = BTreeMap::from([("PWD".to_owned(), absolute(folder).into_os_string())]);
-        variables.extend(std::env::join_paths(ceilings).map(|paths| (CEILING.to_owned(), paths)));
-        variables
     }
 
     async fn run(
@@ -156,16 +102,12 @@ impl Trials {
             stderr: self.redactor.scrub(stderr),
             dropped_bytes,
             exit_code,
-            files: Some(left.files),
-            unlisted_files: left.unlisted,
             error: error
                 .map(|error| TrialError { message: self.redactor.scrub(error.message), ..error }),
             timing: Timing { latency_ms: milliseconds(latency), ..Timing::default() },
             ..Attempt::default()
         };
-        for file in attempt.files.iter_mut().flat_map(BTreeMap::values_mut) {
-            file.text = file.text.take().map(|text| self.redactor.scrub(text));
-        }
+        self.add_files(&mut attempt, left);
         let stdout = self.redactor.scrub(stdout);
         match said {
             None => {

@@ -31,7 +31,7 @@ pub(crate) fn workers(suite: &Suite, folder: &RunFolder) -> BTreeMap<TargetName,
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let most = suite.settings.parallel.map_or(cores, |most| most as usize);
     let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
-    let identity = Identity { run: folder.id.to_string(), trial: None };
+    let identity = Identity { run: folder.id.to_string(), trial: None, part: None };
     let variables = identity.variables().map(|(name, value)| (name.to_owned(), value.into()));
     let environment: BTreeMap<_, _> = variables.collect();
     suite

@@ -102,22 +102,26 @@ pub(crate) struct CheckReader {
     known: Vec<String>,
     /// Those that are wanted and are models.
     models: Vec<TargetName>,
+    /// Those of them that work with tools, and so have a workspace.
+    agents: Vec<TargetName>,
 }
 
 impl CheckReader {
     pub(super) fn new(folder: &Path, root: &Node<'_, '_>, targets: &[Target]) -> CheckReader {
         let name = |node: &Node<'_, '_>| Some(node.text("name")?.value.to_owned());
         let models = targets.iter().filter(|target| !target.is_program());
+        let agents = targets.iter().filter(|target| target.agent().is_some());
         CheckReader {
             folder: folder.to_owned(),
             known: root.tables("target").iter().filter_map(name).collect(),
             models: models.map(|target| target.name.clone()).collect(),
+            agents: agents.map(|target| target.name.clone()).collect(),
         }
     }
 
     /// For targets that are all programs.
     pub(super) fn of_targets(folder: &Path, known: Vec<String>) -> CheckReader {
-        CheckReader { folder: folder.to_owned(), known, models: Vec::new() }
+        CheckReader { folder: folder.to_owned(), known, models: Vec::new(), agents: Vec::new() }
     }
 
     /// Reads the checks of the suite. Those with problems are left out.
@@ -216,10 +220,13 @@ impl CheckReader {
             kind,
             rule: self.rule(kind, table)?,
         };
-        let model = self.models.iter().find(|model| check.applies_to(model));
+        let wants_code = kind.name == "exit_code";
+        let has_it = |model: &TargetName| !wants_code && self.agents.contains(model);
+        let model = self.models.iter().find(|model| check.applies_to(model) && !has_it(model));
         match model {
             Some(model) if kind.for_programs => {
-                let message = format!("`{}` is for programs; `{model}` is a model", kind.name);
+                let whom = if wants_code { "programs" } else { "programs and models with tools" };
+                let message = format!("`{}` is for {whom}; `{model}` is a model", kind.name);
                 Err(Wrong::at("kind", message)
                     .with_hint("limit the check with `targets = [\"…\"]`"))
             }

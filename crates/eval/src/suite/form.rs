@@ -105,6 +105,7 @@ fn fits(value: &Value, shape: &Shape) -> bool {
         Shape::Any => true,
         // Checks have none of these.
         Shape::Connections { .. }
+        | Shape::Words(_)
         | Shape::Table(_)
         | Shape::Tables(_)
         | Shape::Named(_)

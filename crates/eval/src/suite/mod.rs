@@ -1,5 +1,6 @@
 //! The suite file: from text to something that can be run, or to a list of what is wrong with it.
 
+mod agents;
 mod checks;
 mod coverage;
 mod fastskill;
@@ -17,6 +18,7 @@ pub(crate) mod tree;
 mod workspaces;
 mod written;
 
+pub use agents::AgentSettings;
 pub use checks::CheckSpec;
 pub(crate) use checks::PYTHON;
 pub(crate) use limits::describe as describe_limits;

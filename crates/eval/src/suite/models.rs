@@ -5,7 +5,7 @@ use super::tree::Node;
 use crate::problem::{Problems, suggest};
 use bakeoff_core::{NanoDollars, Prices};
 use bakeoff_llm::{ModelConfig, PROVIDERS, Provider};
-use bakeoff_sim::{Canned, Latency, Persona, TokenCount};
+use bakeoff_sim::{Canned, Latency, Persona, PlannedCall, TokenCount};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -110,10 +110,20 @@ pub(super) fn simulated(root: &Node<'_, '_>) -> BTreeMap<String, Persona> {
                     answer: node.text("answer")?.value.to_owned(),
                 })
             };
+            let planned = |node: Node<'_, '_>| {
+                Some(PlannedCall {
+                    tool: node.text("tool")?.value.to_owned(),
+                    arguments: node
+                        .table("arguments")
+                        .map(|table| table.to_json())
+                        .unwrap_or_default(),
+                })
+            };
             let text = |name| node.text(name).map(|text| text.value.to_owned());
             let persona = Persona {
                 answers: node.tables("answers").into_iter().filter_map(canned).collect(),
                 default: text("default"),
+                calls: node.tables("calls").into_iter().filter_map(planned).collect(),
                 pass: node.number("pass"),
                 wrong: text("wrong"),
                 latency: latency(&node),

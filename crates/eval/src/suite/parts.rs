@@ -54,7 +54,9 @@ pub(super) fn digests(root: &Node<'_, '_>, folder: &Path) -> BTreeMap<String, St
 fn digest(value: &Value, folder: &Path) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(value.to_string().as_bytes());
-    let words = value["command"].as_array().into_iter().flatten();
+    let servers = value["mcp"].as_array().into_iter().flatten();
+    let commands = servers.map(|server| &server["command"]).chain([&value["command"]]);
+    let words = commands.filter_map(Value::as_array).flatten();
     // `file.py:function` names a file, too.
     let function = value["function"].as_str().and_then(|text| text.split(':').next());
     let files = words.filter_map(Value::as_str).chain(value["file"].as_str()).chain(function);

@@ -123,7 +123,8 @@ pub(super) fn agent_target(
     })
 }
 
-fn workspace(
+/// The folder that each trial gets a copy of.
+pub(super) fn workspace(
     node: &Node<'_, '_>,
     refining: &Refining<'_>,
     problems: &mut Problems<'_>,

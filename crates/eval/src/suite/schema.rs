@@ -56,6 +56,7 @@ fn shape(shape: &Shape) -> Value {
         Shape::Texts { some } => {
             json!({"type": "array", "items": {"type": "string"}, "minItems": i32::from(*some)})
         }
+        Shape::Words(words) => json!({"type": "array", "items": {"enum": words}}),
         Shape::TextMap => json!({"type": "object", "additionalProperties": {"type": "string"}}),
         Shape::Table(table) => section(table),
         Shape::Tables(table) => json!({"type": "array", "items": section(table)}),

@@ -44,6 +44,8 @@ pub(crate) enum Shape {
     Choice(&'static [&'static str]),
     /// A list of texts; when `some` is true it must not be empty.
     Texts { some: bool },
+    /// A list of some of these words.
+    Words(&'static [&'static str]),
     /// A table from names to texts.
     TextMap,
     /// A table of its own.
@@ -339,17 +341,43 @@ const TARGET: Section = Section {
         optional(
             "timeout_seconds",
             Shape::Number { least: 0.001, most: 1e9 },
-            "How long a program, an agent or a service may take; the suite's when absent.",
+            "How long a program, an agent, a service or a model with tools may take; the suite's when absent.",
         ),
         optional(
             "workspace",
             Shape::Text,
-            "Of a program or agent: the folder beside the suite that each trial gets a copy of; an empty one when absent.",
+            "Of a program, agent or model with tools: the folder beside the suite that each trial gets a copy of; an empty one when absent.",
         ),
         optional(
             "protocol",
             Shape::Choice(&["text", "jsonl"]),
             "Of a program: whether it is started for each trial (`text`), or stays and answers line by line (`jsonl`); `text` when absent.",
+        ),
+        optional(
+            "tools",
+            Shape::Words(&bakeoff_agent::TOOL_NAMES),
+            "Of a model: tools that it may call, until it answers without calling one.",
+        ),
+        optional("mcp", Shape::Tables(&MCP), "Of a model: MCP servers whose tools it may call."),
+        optional(
+            "max_turns",
+            Shape::Integer { least: 1, most: 10_000 },
+            "Of a model with tools: most calls of the model in a trial; 50 when absent.",
+        ),
+        optional(
+            "tool_timeout_seconds",
+            Shape::Number { least: 0.001, most: 1e9 },
+            "Of a model with tools: how long one call of a tool may take; 120 when absent.",
+        ),
+        optional(
+            "fetch_hosts",
+            Shape::Texts { some: true },
+            "Of a model with the tool `http_fetch`: hosts that it may fetch from, such as \"example.com\" or \"127.0.0.1:8080\"; \"*\" is all of them.",
+        ),
+        optional(
+            "max_context_tokens",
+            Shape::Integer { least: 1_000, most: 100_000_000 },
+            "Of a model with tools: its window; of a longer conversation less is sent. Everything is sent when absent.",
         ),
         optional("args", Shape::Texts { some: false }, "Of an agent: more arguments."),
         optional(
@@ -406,6 +434,19 @@ const TARGET: Section = Section {
     ],
 };
 
+const MCP: Section = Section {
+    about: "An MCP server: a program that has tools.",
+    fields: &[
+        required("name", Shape::Text, "Its tools are called `<name>__<tool>`."),
+        required(
+            "command",
+            Shape::Texts { some: true },
+            "The program and its arguments; it runs in the trial's workspace.",
+        ),
+        optional("tools", Shape::Texts { some: true }, "Only these of its tools; all when absent."),
+    ],
+};
+
 /// Coding agents that are known by name.
 pub(crate) const AGENTS: [&str; 5] = ["claude", "codex", "gemini", "opencode", "cursor-agent"];
 
@@ -439,6 +480,11 @@ const SIM: Section = Section {
             "Answers by what the user said; the first that fits is given.",
         ),
         optional("default", Shape::Text, "The answer when none of `answers` fits."),
+        optional(
+            "calls",
+            Shape::Tables(&CALL),
+            "Tools that it calls, one after the other, before it answers.",
+        ),
         optional(
             "pass",
             Shape::Number { least: 0.0, most: 1.0 },
@@ -478,6 +524,14 @@ const CANNED: Section = Section {
     fields: &[
         required("when", Shape::Text, "Fits when the last user message contains it."),
         required("answer", Shape::Text, "The answer."),
+    ],
+};
+
+const CALL: Section = Section {
+    about: "A tool that is called.",
+    fields: &[
+        required("tool", Shape::Text, "Which one."),
+        optional("arguments", Shape::Open, "What it is given; nothing when absent."),
     ],
 };
 

@@ -1,7 +1,8 @@
 //! `[[target]]`.
 
+use super::agents::{self, AGENT_KEYS, AgentSettings};
 use super::models::{NamedModel, Spans};
-use super::programs::{self, ProgramTarget};
+use super::programs::{self, ProgramTarget, Protocol};
 use super::service::{self, ServiceTarget};
 use super::tree::{At, Node};
 use super::{Placed, Refining, compile};
@@ -10,6 +11,7 @@ use crate::template::Template;
 use bakeoff_core::{OutputFormat, Request, TargetName, Thinking};
 use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS, Provider};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 /// What is under test.
@@ -21,7 +23,7 @@ pub struct Target {
     pub gate: bool,
     /// What it is asked.
     pub prompt: Template,
-    /// How long a program or a service may take; the suite's timeout when absent.
+    /// How long a program, a service or a model with tools may take; the suite's timeout when absent.
     pub timeout: Option<Duration>,
     /// What it is.
     pub kind: TargetKind,
@@ -49,12 +51,32 @@ pub struct ModelTarget {
     pub system: Option<Template>,
     /// Settings of every request; the messages are filled in.
     pub request: Request,
+    /// How it works with tools; it is asked once when absent.
+    pub agent: Option<AgentSettings>,
 }
 
 impl Target {
     /// Whether it is a program.
     pub fn is_program(&self) -> bool {
         matches!(self.kind, TargetKind::Program(_))
+    }
+
+    /// How it works with tools, if it is a model that does.
+    pub(crate) fn agent(&self) -> Option<&AgentSettings> {
+        match &self.kind {
+            TargetKind::Model(model) => model.agent.as_ref(),
+            TargetKind::Program(_) | TargetKind::Service(_) => None,
+        }
+    }
+
+    /// The folder that its trials get a copy of, or an empty one; `None` when they have no folder.
+    pub(crate) fn workspace(&self) -> Option<Option<&Path>> {
+        match &self.kind {
+            TargetKind::Program(program) if program.protocol == Protocol::Text => {
+                Some(program.workspace.as_deref())
+            }
+            _ => self.agent().map(|agent| agent.workspace.as_deref()),
+        }
     }
 }
 
@@ -111,7 +133,8 @@ fn kind(
     let sort = sort(node, problems)?;
     only_its_own(node, sort, problems);
     match sort {
-        Sort::Model => {
+        Sort::Model | Sort::Loop => {
+            let agent = (sort == Sort::Loop).then(|| agents::read(node, refining, problems));
             let model = node.text("model")?;
             let system = node.text("system").map(|text| compile(text, templates, problems));
             let request = request(node, problems);
@@ -125,6 +148,7 @@ fn kind(
                     None => None,
                 },
                 request: request?,
+                agent,
             })))
         }
         Sort::Program => programs::read(node, refining, problems).map(TargetKind::Program),
@@ -140,6 +164,8 @@ fn kind(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Model,
+    /// A model with tools.
+    Loop,
     Program,
     Agent,
     Service,
@@ -149,6 +175,7 @@ impl Sort {
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Sort::Model => ("a model", "models"),
+            Sort::Loop => ("a model with tools", "models with tools"),
             Sort::Program => ("a program", "programs"),
             Sort::Agent => ("an agent", "agents"),
             Sort::Service => ("a service", "services"),
@@ -165,6 +192,9 @@ fn sort(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Sort> {
     ];
     let mut given = KEYS.iter().filter(|(key, _)| node.get(key).is_some());
     match (given.next(), given.next()) {
+        (Some((_, Sort::Model)), None) if AGENT_KEYS.iter().any(|key| node.get(key).is_some()) => {
+            Some(Sort::Loop)
+        }
         (Some((_, sort)), None) => Some(*sort),
         // An agent may be told which model to use.
         (Some((_, Sort::Agent)), Some((_, Sort::Model))) => Some(Sort::Agent),
@@ -204,16 +234,21 @@ fn only_its_own(node: &Node<'_, '_>, sort: Sort, problems: &mut Problems<'_>) {
         "extra",
     ];
     const SERVICES: &[&str] = &["method", "headers", "body", "answer", "usage", "connections"];
-    const KEYS: [(&[&str], &[Sort]); 6] = [
-        (MODELS, &[Sort::Model]),
+    const LOOPS: &[&str] = &["fetch_hosts", "max_context_tokens", "tool_timeout_seconds"];
+    const KEYS: [(&[&str], &[Sort]); 8] = [
+        (MODELS, &[Sort::Model, Sort::Loop]),
+        (&AGENT_KEYS, &[Sort::Model, Sort::Loop]),
+        (LOOPS, &[Sort::Loop]),
         (SERVICES, &[Sort::Service]),
-        (&["workspace"], &[Sort::Program, Sort::Agent]),
+        (&["workspace"], &[Sort::Program, Sort::Agent, Sort::Loop]),
         (&["protocol"], &[Sort::Program]),
         (&["args"], &[Sort::Agent]),
-        (&["timeout_seconds"], &[Sort::Program, Sort::Agent, Sort::Service]),
+        (&["timeout_seconds"], &[Sort::Program, Sort::Agent, Sort::Service, Sort::Loop]),
     ];
     for (keys, sorts) in KEYS.iter().filter(|(_, sorts)| !sorts.contains(&sort)) {
-        let whom: Vec<&str> = sorts.iter().map(|sort| sort.words().1).collect();
+        // Where all models are meant, those with tools need no mention.
+        let is_told = |sort: &&Sort| **sort != Sort::Loop || !sorts.contains(&Sort::Model);
+        let whom: Vec<&str> = sorts.iter().filter(is_told).map(|sort| sort.words().1).collect();
         let whom = match whom.as_slice() {
             [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
             only => only.concat(),

@@ -92,6 +92,18 @@ fn validate_value(value: &Value<'_>, field: &Field, problems: &mut Problems<'_>)
         {
             return;
         }
+        (Shape::Words(words), DeValue::Array(items))
+            if items.iter().all(|item| item.get_ref().is_str()) =>
+        {
+            let word = |item: &Value<'_>| item.get_ref().as_str().unwrap_or_default().to_owned();
+            for item in items.iter().filter(|item| !words.contains(&word(item).as_str())) {
+                let message = format!("`{}` cannot have {:?}", field.name, word(item));
+                let problem = problems.at(item.span(), message);
+                problem.code = field.code;
+                problem.hint = suggest(&word(item), words.iter().copied());
+            }
+            return;
+        }
         (Shape::TextMap, DeValue::Table(entries))
             if entries.values().all(|entry| entry.get_ref().is_str()) =>
         {
@@ -196,6 +208,7 @@ pub(super) fn expectation(shape: &Shape) -> String {
         }
         Shape::Texts { some: true } => "a list of at least one text".to_owned(),
         Shape::Texts { some: false } => "a list of texts".to_owned(),
+        Shape::Words(words) => format!("a list of some of {}", words.join(", ")),
         Shape::TextMap => "a table of texts".to_owned(),
         Shape::Table(_) | Shape::Open => "a table".to_owned(),
         Shape::TextOrOpen => "text in quotes or a table".to_owned(),

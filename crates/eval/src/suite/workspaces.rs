@@ -1,7 +1,6 @@
-//! What trials of programs start from.
+//! What trials that have a workspace start from.
 
-use super::programs::{ProgramTarget, Protocol};
-use super::targets::{Target, TargetKind};
+use super::targets::Target;
 use crate::case::{Case, CaseSource, FewProblems};
 use crate::problem::{Problem, Problems};
 use std::path::{Component, Path, PathBuf};
@@ -20,15 +19,11 @@ const WORKSPACE: &str = "workspace";
 const START: &str = "workspace_subdir";
 
 impl Origin {
-    /// What trials of a program at a case start from; the error is for people. Fields of the case are
-    /// relative to the suite's folder and do not lead out of it.
-    pub(crate) fn of(
-        program: &ProgramTarget,
-        case: &Case,
-        folder: &Path,
-    ) -> Result<Origin, String> {
+    /// What trials of a target at a case start from; the error is for people. Fields of the case are
+    /// relative to the suite's folder, do not lead out of it, and win over the target's own.
+    pub(crate) fn of(target: Option<&Path>, case: &Case, folder: &Path) -> Result<Origin, String> {
         let own = inner(case, WORKSPACE)?.map(|path| folder.join(path));
-        let source = own.or_else(|| program.workspace.clone());
+        let source = own.or_else(|| target.map(Path::to_owned));
         Ok(match (source, inner(case, START)?) {
             (Some(source), start) => Origin { source: Some(source), start },
             (None, Some(start)) => Origin { source: Some(folder.join(start)), start: None },
@@ -68,22 +63,16 @@ pub(super) fn check(
     folder: &Path,
     problems: &mut Problems<'_>,
 ) {
-    let programs: Vec<&ProgramTarget> = targets
-        .iter()
-        .filter_map(|target| match &target.kind {
-            TargetKind::Program(program) if program.protocol == Protocol::Text => Some(program),
-            _ => None,
-        })
-        .collect();
-    if programs.is_empty() || ![WORKSPACE, START].iter().any(|field| fields.contains(*field)) {
+    let own: Vec<Option<&Path>> = targets.iter().filter_map(Target::workspace).collect();
+    if own.is_empty() || ![WORKSPACE, START].iter().any(|field| fields.contains(*field)) {
         return;
     }
     let mut found = FewProblems::default();
     let absolute = std::path::absolute(folder.join(".")).unwrap_or_default();
     // Cases that cannot be read have been reported already.
     for case in cases.iter().filter_map(Result::ok) {
-        let wrong = programs.iter().find_map(|program| {
-            match Origin::of(program, &case, folder).map(|origin| origin.folder()) {
+        let wrong = own.iter().find_map(|own| {
+            match Origin::of(*own, &case, folder).map(|origin| origin.folder()) {
                 Ok(Some(path)) if !path.is_dir() => {
                     let shown = path.strip_prefix(&absolute).or(path.strip_prefix(folder));
                     let shown = shown.unwrap_or(&path).display();

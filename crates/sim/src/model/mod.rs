@@ -45,9 +45,11 @@ pub(crate) struct Scene<'a> {
 
 /// Writes the model's answer.
 pub(crate) fn draft(model: Model, scene: &Scene<'_>) -> Draft {
-    let content = match canned(scene) {
-        Some(text) => vec![Content::text(text)],
-        None => match model {
+    let content = match (planned(scene), canned(scene)) {
+        (Some(Planned::Call(call)), _) => vec![call],
+        (_, Some(text)) => vec![Content::text(text)],
+        (Some(Planned::Returned(text)), None) => vec![Content::text(text)],
+        (None, None) => match model {
             // The engine refuses for these two; what is left of them echoes.
             Model::Echo | Model::Slow | Model::Flaky(_) | Model::Status(_) => {
                 vec![Content::text(last_user_text(scene.request))]
@@ -66,6 +68,29 @@ pub(crate) fn draft(model: Model, scene: &Scene<'_>) -> Draft {
         },
     };
     Draft::Answer(finish(content, scene))
+}
+
+/// Where a persona is in its plan.
+enum Planned {
+    /// The next of its calls.
+    Call(Content),
+    /// All were made, and this is what the last returned.
+    Returned(String),
+}
+
+/// What comes next, of a persona that calls tools: one call for each result since the user spoke.
+fn planned(scene: &Scene<'_>) -> Option<Planned> {
+    let persona = scene.persona.filter(|persona| !persona.calls.is_empty())?;
+    let messages = &scene.request.messages;
+    let is_user = |message: &Message| matches!(message, Message::User { .. });
+    let since = messages.iter().rposition(is_user).map_or(0, |at| at + 1);
+    let is_result = |message: &&Message| matches!(message, Message::ToolResult { .. });
+    let made = messages[since..].iter().filter(is_result).count();
+    let last = || messages[since..].iter().rfind(is_result).map(Message::text).unwrap_or_default();
+    Some(match persona.calls.get(made) {
+        Some(call) => Planned::Call(tool::planned(call, scene.key)),
+        None => Planned::Returned(last()),
+    })
 }
 
 /// What the persona has prepared, right or wrong.

@@ -1,7 +1,7 @@
 //! What models answer, before limits.
 
 use super::*;
-use crate::Canned;
+use crate::{Canned, PlannedCall};
 use bakeoff_core::{Tool, ToolChoice};
 use serde_json::json;
 
@@ -155,4 +155,30 @@ fn thinking_comes_first_and_counts() {
 #[test]
 fn huge_is_huge() {
     assert!(answer(&request("fault-huge", "hi")).text().len() > 10_000_000);
+}
+
+#[test]
+fn a_persona_calls_its_tools_one_after_the_other_and_then_answers() {
+    let call = |tool: &str| PlannedCall { tool: tool.into(), ..PlannedCall::default() };
+    let mut persona = Persona { calls: vec![call("a"), call("b")], ..Persona::default() };
+    let mut request = request("worker", "go");
+    for tool in ["a", "b"] {
+        let response = answer_as(&request, Some(&persona), 0);
+        assert_eq!(response.finish, FinishReason::ToolCalls);
+        let call = response.tool_calls().next().unwrap().clone();
+        assert_eq!(call.name, tool);
+        request.messages.push(response.into_message());
+        request.messages.push(Message::ToolResult {
+            tool_call_id: call.id,
+            name: call.name,
+            content: vec![Content::text(format!("did {tool}"))],
+            is_error: false,
+        });
+    }
+    assert_eq!(answer_as(&request, Some(&persona), 0).text(), "did b");
+    persona.default = Some("done".into());
+    assert_eq!(answer_as(&request, Some(&persona), 0).text(), "done");
+    // What the user says next begins the plan anew.
+    request.messages.push(Message::user("again"));
+    assert_eq!(answer_as(&request, Some(&persona), 0).tool_calls().next().unwrap().name, "a");
 }

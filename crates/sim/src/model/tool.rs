@@ -1,6 +1,7 @@
 //! Tool calls.
 
 use super::fill::{self, Hints};
+use crate::PlannedCall;
 use crate::key::Key;
 use bakeoff_core::{Content, Request, Tool, ToolCall, ToolChoice};
 
@@ -29,4 +30,13 @@ pub(crate) fn call(tool: &Tool, hints: &Hints, key: Key) -> Content {
     }
     let id = format!("call_{}", key.hex());
     Content::ToolCall(ToolCall { id, name: tool.name.clone(), arguments })
+}
+
+/// A call that a persona has planned.
+pub(crate) fn planned(call: &PlannedCall, key: Key) -> Content {
+    Content::ToolCall(ToolCall {
+        id: format!("call_{}", key.hex()),
+        name: call.tool.clone(),
+        arguments: call.arguments.clone().into(),
+    })
 }

@@ -1,0 +1,541 @@
+//! Models with tools as targets.
+
+use crate::services::Server;
+use crate::support::Workplace;
+use serde_json::{Value, json};
+
+/// A model that makes these calls, works with these tools, and is asked one case, `a`.
+fn suite(calls: &str, target: &str, check: &str) -> String {
+    format!(
+        r#"[sim.worker]
+calls = [{calls}]
+[[target]]
+name = "agent"
+model = "sim/worker"
+prompt = "Work on {{{{ id }}}}."
+{target}
+[[cases.inline]]
+id = "a"
+[[check]]
+{check}
+"#
+    )
+}
+
+/// Any answer is right.
+const ANY: &str = "kind = \"max_turns\"\nmax = 99";
+
+/// A server with one tool, which writes a file and says so.
+const SERVER: &str = r#"
+import json, sys
+
+def answer(id, result):
+    print(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}), flush=True)
+
+for line in sys.stdin:
+    request = json.loads(line)
+    id, method = request.get("id"), request["method"]
+    if method == "initialize":
+        version = request["params"]["protocolVersion"]
+        info = {"name": "notes", "version": "1"}
+        answer(id, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+    elif method == "tools/list":
+        schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+        answer(id, {"tools": [{"name": n, "inputSchema": schema} for n in ["keep", "other"]]})
+    elif method == "tools/call":
+        text = request["params"]["arguments"]["text"]
+        if text == "die":
+            sys.exit("no more notes")
+        open("kept.txt", "w").write(text)
+        answer(id, {"content": [{"type": "text", "text": "kept " + text}]})
+"#;
+
+fn only(place: &Workplace) -> Value {
+    let mut trials = place.trials();
+    assert_eq!(trials.len(), 1);
+    trials.remove(0)
+}
+
+/// What the tools returned, as the model was told.
+fn returned(trial: &Value) -> Vec<String> {
+    let transcript = trial["attempt"]["transcript"].as_str().unwrap();
+    let messages = transcript.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    messages
+        .filter(|message| message["role"] == "tool")
+        .map(|message| {
+            let mark = if message["is_error"] == true { "error: " } else { "" };
+            format!("{mark}{}", message["content"][0]["text"].as_str().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn a_model_works_with_its_tools_until_it_answers() {
+    let calls = r#"
+    { tool = "read_file", arguments = { path = "box.txt" } },
+    { tool = "write_file", arguments = { path = "out/new.txt", content = "made\n" } },
+    { tool = "run_command", arguments = { command = "cat out/new.txt; echo $BAKEOFF_TRIAL_ID; exit 3" } },
+    { tool = "list_files" },
+"#;
+    let target = "workspace = \"box\"\nsystem = \"Be quick.\"\ntemperature = 0\ntools = [\"read_file\", \"write_file\", \"list_files\", \"run_command\"]";
+    let checks = r#"kind = "tool_order"
+names = ["read_file", "write_file", "run_command"]
+[[check]]
+kind = "file_contains"
+path = "out/new.txt"
+value = "made"
+[[check]]
+kind = "command_contains"
+value = "cat out/new.txt"
+[[check]]
+kind = "max_turns"
+max = 5
+[[check]]
+kind = "equals"
+value = "box.txt\nout/\nout/new.txt""#;
+    let place = Workplace::with_suite(&suite(calls, target, checks)).with("box/box.txt", "in it\n");
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let trial = only(&place);
+    assert_eq!(
+        returned(&trial),
+        [
+            "in it\n",
+            "5 bytes written to `out/new.txt`",
+            "exit code 3\n--- stdout\nmade\nagent/a/1",
+            "box.txt\nout/\nout/new.txt",
+        ]
+    );
+    let attempt = &trial["attempt"];
+    assert_eq!((&attempt["turns"], &attempt["finish"]), (&json!(5), &json!("stop")));
+    assert_eq!(attempt["files"]["out/new.txt"]["text"], "made\n");
+    assert_eq!(attempt["tool_uses"][0]["arguments"], json!({"path": "box.txt"}));
+    assert!(attempt["usage"]["input"].as_u64().unwrap() > 0);
+    // The original is as it was, and the copy is gone.
+    assert!(!place.path().join("box/out").exists());
+    assert!(!place.run_folder().join("work").exists());
+    let trace = std::fs::read_to_string(place.run_folder().join("a/trial-1/trace.jsonl")).unwrap();
+    let first: Value = serde_json::from_str(trace.lines().next().unwrap()).unwrap();
+    assert_eq!(first["payload"]["text"], "Work on a.");
+    assert_eq!(trace.matches("\"type\":\"tool_use\"").count(), 4);
+}
+
+#[test]
+fn the_simulated_tool_user_calls_the_first_tool_it_is_given() {
+    let suite = "[[target]]\nname = \"t\"\nmodel = \"sim/tool\"\nprompt = \"{{ id }}\"\ntools = [\"run_command\"]\n[[cases.inline]]\nid = \"pwd\"\n[[check]]\nkind = \"tool_called\"\nname = \"run_command\"\n[[check]]\nkind = \"contains\"\nvalue = \"exit code 0\"\n";
+    let place = Workplace::with_suite(suite);
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+}
+
+#[test]
+fn no_path_leads_out_and_the_model_is_told_so() {
+    let calls = r#"
+    { tool = "read_file", arguments = { path = "/etc/passwd" } },
+    { tool = "read_file", arguments = { path = "../../run.json" } },
+    { tool = "write_file", arguments = { path = "link/x", content = "y" } },
+    { tool = "read_file", arguments = { file = "x" } },
+    { tool = "delete_all" },
+"#;
+    let target = "workspace = \"box\"\ntools = [\"read_file\", \"write_file\"]";
+    let place = Workplace::with_suite(&suite(calls, target, ANY)).with("box/f", "");
+    std::os::unix::fs::symlink(place.path(), place.path().join("box/link")).unwrap();
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    insta::assert_snapshot!(returned(&only(&place)).join("\n"), @r"
+    error: `/etc/passwd` is refused: paths are relative to the workspace, such as `notes.txt`
+    error: `../../run.json` is refused: a path must not contain `..`; it is relative to the workspace
+    error: `link/x` leads out of the workspace
+    error: the arguments do not fit: Additional properties are not allowed ('file' was unexpected)
+    error: there is no tool `delete_all`; there are read_file, write_file
+    ");
+    assert!(!place.path().join("x").exists());
+}
+
+#[test]
+fn tools_of_mcp_servers_are_called_by_the_servers_name() {
+    let calls = r#"{ tool = "notes__keep", arguments = { text = "this" } },
+    { tool = "notes__other", arguments = { text = "x" } }"#;
+    let target =
+        r#"mcp = [{ name = "notes", command = ["python3", "server.py"], tools = ["keep"] }]"#;
+    let check = "kind = \"file_contains\"\npath = \"kept.txt\"\nvalue = \"this\"";
+    let place = Workplace::with_suite(&suite(calls, target, check)).write("server.py", SERVER);
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert_eq!(
+        returned(&only(&place)),
+        ["kept this", "error: there is no tool `notes__other`; there are notes__keep"]
+    );
+    // Its source is part of what results depend on.
+    let place = place.write("server.py", format!("{SERVER}\n# changed\n"));
+    let again = place.run(&["run", "--resume", "last"]);
+    assert_eq!(again.code, 2, "{}", again.shown());
+    assert!(again.stderr.contains("its plan was another: target `agent`"), "{}", again.stderr);
+}
+
+#[test]
+fn a_server_that_dies_is_told_to_the_model_and_one_that_never_begins_is_an_error() {
+    let target = |name: &str| format!("mcp = [{{ name = \"notes\", command = [\"{name}\"] }}]");
+    let calls = r#"{ tool = "notes__keep", arguments = { text = "die" } }"#;
+    let script = format!("#!/usr/bin/env python3\n{SERVER}");
+    let place = Workplace::with_suite(&suite(calls, &target("server"), ANY))
+        .with_program("server", &script);
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert_eq!(
+        returned(&only(&place))[0].trim_end(),
+        "error: the MCP server `notes` has ended (exit code 1): no more notes"
+    );
+    let place = Workplace::with_suite(&suite(calls, &target("broken"), ANY))
+        .with_program("broken", "#!/bin/sh\necho no licence >&2\nexit 7\n");
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 3, "{}", ran.shown());
+    let error = &only(&place)["attempt"]["error"];
+    assert_eq!(error["kind"], "process");
+    let message = error["message"].as_str().unwrap().trim_end();
+    assert_eq!(message, "the MCP server `notes` has ended (exit code 7): no licence");
+}
+
+#[test]
+fn pages_are_fetched_from_the_hosts_that_are_named() {
+    let server = Server::start(|_, _| (200, "", "a page".to_owned()));
+    let host = server.url.trim_start_matches("http://").split('/').next().unwrap().to_owned();
+    let calls = format!(
+        r#"{{ tool = "http_fetch", arguments = {{ url = "http://{host}/page" }} }},
+    {{ tool = "http_fetch", arguments = {{ url = "http://example.invalid/" }} }}"#
+    );
+    let target = format!("tools = [\"http_fetch\"]\nfetch_hosts = [\"{host}\"]");
+    let place = Workplace::with_suite(&suite(&calls, &target, ANY));
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let returned = returned(&only(&place));
+    assert_eq!(returned[0], "status 200\ncontent-type: unknown\n\na page");
+    let refused = format!(
+        "error: `http://example.invalid/` is refused: only these hosts are allowed: {host}"
+    );
+    assert_eq!(returned[1], refused);
+}
+
+#[test]
+fn a_model_that_is_not_done_within_its_turns_is_judged_by_what_it_did() {
+    let calls = r#"{ tool = "write_file", arguments = { path = "a", content = "1" } },
+    { tool = "write_file", arguments = { path = "b", content = "2" } }"#;
+    let check = "kind = \"file_exists\"\npath = \"a\"\n[[check]]\nid = \"b\"\nkind = \"file_exists\"\npath = \"b\"";
+    let target = "tools = [\"write_file\"]\nmax_turns = 2";
+    let place = Workplace::with_suite(&suite(calls, target, check));
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 1, "{}", ran.shown());
+    let trial = only(&place);
+    assert_eq!((&trial["status"], &trial["attempt"]["turns"]), (&json!("failed"), &json!(2)));
+    assert_eq!(trial["checks"][0]["passed"], true);
+    let stderr = trial["attempt"]["stderr"].as_str().unwrap();
+    assert_eq!(stderr, "stopped after 2 turns (`max_turns`) before it was done\n");
+}
+
+#[test]
+fn a_model_whose_time_is_up_is_an_error_and_its_commands_are_ended() {
+    let calls = r#"{ tool = "run_command", arguments = { command = "echo $$ > HERE/id; setsid sh -c 'echo $$ > HERE/left; exec sleep 600' & sleep 600" } }"#;
+    let place = Workplace::new();
+    let calls = calls.replace("HERE", place.path().to_str().unwrap());
+    let target = "tools = [\"run_command\"]\ntimeout_seconds = 3";
+    let place = place.write("bakeoff.toml", suite(&calls, target, ANY));
+    let ran = place.run(&["run", "--keep"]);
+    assert_eq!(ran.code, 3, "{}", ran.shown());
+    let error = only(&place)["attempt"]["error"].clone();
+    assert_eq!(error["kind"], "timeout");
+    assert_eq!(error["message"], "still running after 3 s [EVAL_CASE_TIMEOUT]");
+    for name in ["id", "left"] {
+        let id = std::fs::read_to_string(place.path().join(name)).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "{name}: {stat}");
+    }
+    assert!(place.run_folder().join("a/trial-1/workspace").is_dir());
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_the_models_business() {
+    let calls =
+        r#"{ tool = "run_command", arguments = { command = "echo begun; exec sleep 600" } }"#;
+    let target = "tools = [\"run_command\"]\ntool_timeout_seconds = 0.5";
+    let place = Workplace::with_suite(&suite(calls, target, ANY));
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert_eq!(
+        returned(&only(&place)),
+        ["error: the command took longer than 0.5 s and was ended\n--- stdout\nbegun"]
+    );
+}
+
+#[test]
+fn of_a_long_conversation_less_is_sent_when_the_window_is_known() {
+    let calls = r#"{ tool = "read_file", arguments = { path = "long" } }"#;
+    let tokens = |more: &str| {
+        let target = format!("workspace = \"box\"\ntools = [\"read_file\"]\n{more}");
+        let place = Workplace::with_suite(&suite(calls, &target, ANY))
+            .with("box/long", "a line of some length\n".repeat(1000));
+        assert_eq!(place.run(&["run"]).code, 0);
+        only(&place)["attempt"]["usage"]["input"].as_u64().unwrap()
+    };
+    let (all, less) = (tokens(""), tokens("max_context_tokens = 2000"));
+    assert!(all > 4000 && less < 2000, "{all} and {less}");
+}
+
+#[test]
+fn a_call_that_fails_for_good_is_an_error_of_its_kind() {
+    let suite = "[[target]]\nname = \"t\"\nmodel = \"sim/fault-401\"\nprompt = \"{{ id }}\"\ntools = [\"list_files\"]\n[[cases.inline]]\nid = \"a\"\n[[check]]\nkind = \"contains\"\nvalue = \"x\"\n";
+    let place = Workplace::with_suite(suite);
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 3, "{}", ran.shown());
+    assert_eq!(only(&place)["attempt"]["error"]["kind"], "auth");
+}
+
+#[test]
+fn secrets_that_tools_come_across_are_not_kept() {
+    let calls = r#"{ tool = "run_command", arguments = { command = "echo $GROQ_API_KEY | tee found; echo sk-quite-secret-key" } }"#;
+    let place = Workplace::with_suite(&suite(calls, "tools = [\"run_command\"]", ANY));
+    let output =
+        place.command(&["run"]).env("GROQ_API_KEY", "sk-quite-secret-key").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let trial = only(&place);
+    assert!(returned(&trial)[0].contains("exit code 0"), "{trial}");
+    for entry in ["journal.jsonl", "a/trial-1/trace.jsonl", "a/trial-1/result.json"] {
+        let text = std::fs::read_to_string(place.run_folder().join(entry)).unwrap();
+        assert!(!text.contains("sk-quite-secret-key"), "{entry}");
+    }
+}
+
+#[test]
+fn answers_of_a_killed_run_are_used_again_and_still_paid_for_by_it() {
+    let calls = r#"{ tool = "write_file", arguments = { path = "a", content = "1" } }"#;
+    let priced =
+        "[models.m]\nprovider = \"sim\"\nmodel = \"worker\"\nprices = { input = 1, output = 1 }\n";
+    let text = suite(calls, "tools = [\"write_file\"]", ANY)
+        .replace("\"sim/worker\"", "\"m\"")
+        .replace("[[target]]", &format!("{priced}[[target]]"));
+    let place = Workplace::with_suite(&text);
+    assert_eq!(place.run(&["run"]).code, 0);
+    let first = only(&place);
+    // As if it had been killed just before its result was written.
+    let journal = place.run_folder().join("journal.jsonl");
+    let lines = std::fs::read_to_string(&journal).unwrap();
+    std::fs::write(&journal, format!("{}\n", lines.lines().next().unwrap())).unwrap();
+    let ran = place.run(&["run", "--resume", "last"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let second = only(&place);
+    assert_eq!(second["attempt"]["cached"], true);
+    assert!(first["attempt"]["cost"].as_u64().unwrap() > 0, "{first}");
+    assert_eq!(second["attempt"]["cost"], first["attempt"]["cost"]);
+    assert_eq!(second["attempt"]["transcript"], first["attempt"]["transcript"]);
+}
+
+#[test]
+fn results_can_be_judged_again_and_other_tools_are_another_target() {
+    let calls = r#"{ tool = "write_file", arguments = { path = "a", content = "1" } }"#;
+    let check = "kind = \"file_exists\"\npath = \"a\"";
+    let text = suite(calls, "tools = [\"write_file\"]", check);
+    let place = Workplace::with_suite(&text);
+    assert_eq!(place.run(&["run"]).code, 0);
+    let place = place.write("bakeoff.toml", text.replace("path = \"a\"\n", "path = \"b\"\n"));
+    let scored = place.run(&["score", "last"]);
+    assert_eq!(scored.code, 1, "{}", scored.shown());
+    let place = place.write("bakeoff.toml", text.replace("[\"write_file\"]", "[\"read_file\"]"));
+    let ran = place.run(&["run", "--resume", "last"]);
+    assert_eq!(ran.code, 2, "{}", ran.shown());
+    assert!(ran.stderr.contains("target `agent`"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_estimate_says_that_it_is_the_least() {
+    let place = Workplace::with_suite(&suite("", "tools = [\"list_files\"]", ANY));
+    let ran = place.run(&["check"]);
+    let line = ran.stdout.lines().find(|line| line.contains("agent (")).unwrap();
+    insta::assert_snapshot!(line, @"  agent (sim/worker with tools, at least one call each): 1 trial, about 3 tokens in and 200 out, about $0.00");
+}
+
+/// What the user sees; nothing was run.
+fn wrong(target: &str) -> String {
+    let text = format!(
+        "[[target]]\nname = \"t\"\nprompt = \"x\"\n{target}\n[[cases.inline]]\nid = \"a\"\n[[check]]\nkind = \"contains\"\nvalue = \"x\"\n"
+    );
+    let place = Workplace::with_suite(&text);
+    let ran = place.run(&["run"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
+    assert!(!place.path().join("runs").exists());
+    ran.stderr
+}
+
+#[test]
+fn unknown_tools_come_with_a_suggestion() {
+    insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = [\"read_fiel\", \"list_files\", \"list_files\", \"teleport\"]"), @r#"
+    error: `tools` cannot have "read_fiel"
+     --> bakeoff.toml:5:10
+      |
+    5 | tools = ["read_fiel", "list_files", "list_files", "teleport"]
+      |          ^^^^^^^^^^^
+      |
+      = help: did you mean `read_file`?
+    error: the tool `list_files` is named twice
+     --> bakeoff.toml:5:37
+      |
+    5 | tools = ["read_fiel", "list_files", "list_files", "teleport"]
+      |                                     ^^^^^^^^^^^^
+    error: `tools` cannot have "teleport"
+     --> bakeoff.toml:5:51
+      |
+    5 | tools = ["read_fiel", "list_files", "list_files", "teleport"]
+      |                                                   ^^^^^^^^^^
+      |
+      = help: known here: `read_file`, `write_file`, `list_files`, `run_command`, `http_fetch`
+    error: 3 problems; nothing was called
+    "#);
+    insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = \"read_file\""), @r#"
+    error: `tools` must be a list of some of read_file, write_file, list_files, run_command, http_fetch, not the text "read_file"
+     --> bakeoff.toml:5:9
+      |
+    5 | tools = "read_file"
+      |         ^^^^^^^^^^^
+      |
+      = help: `tools`: of a model: tools that it may call, until it answers without calling one.
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn fetching_needs_hosts_and_hosts_need_fetching() {
+    insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = [\"http_fetch\"]"), @r#"
+    error: `http_fetch` needs `fetch_hosts`
+     --> bakeoff.toml:5:10
+      |
+    5 | tools = ["http_fetch"]
+      |          ^^^^^^^^^^^^
+      |
+      = help: add `fetch_hosts = ["example.com"]` with the hosts that may be fetched from, or `["*"]` for all
+    error: 1 problem; nothing was called
+    "#);
+    insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = [\"http_fetch\"]\nfetch_hosts = [\"https://example.com/\", \"*.com\"]"), @r#"
+    error: `https://example.com/` is no host
+     --> bakeoff.toml:6:16
+      |
+    6 | fetch_hosts = ["https://example.com/", "*.com"]
+      |                ^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: such as `example.com`, `127.0.0.1:8080`, or `*` for all hosts
+    error: `*.com` is no host
+     --> bakeoff.toml:6:40
+      |
+    6 | fetch_hosts = ["https://example.com/", "*.com"]
+      |                                        ^^^^^^^
+      |
+      = help: such as `example.com`, `127.0.0.1:8080`, or `*` for all hosts
+    error: 2 problems; nothing was called
+    "#);
+    insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = []\nfetch_hosts = [\"a.com\"]"), @r#"
+    error: `fetch_hosts` is for the tool `http_fetch`, which this target has not
+     --> bakeoff.toml:6:15
+      |
+    6 | fetch_hosts = ["a.com"]
+      |               ^^^^^^^^^
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn limits_of_tools_have_their_ranges() {
+    insta::assert_snapshot!(wrong("model = \"sim/tool\"\nmax_turns = 0\ntool_timeout_seconds = 0\nmax_context_tokens = 10"), @r"
+    error: `max_turns` must be a whole number from 1 to 10000, not 0
+     --> bakeoff.toml:5:13
+      |
+    5 | max_turns = 0
+      |             ^
+      |
+      = help: `max_turns`: of a model with tools: most calls of the model in a trial; 50 when absent.
+    error: `tool_timeout_seconds` must be a number from 0.001 to 1000000000, not 0
+     --> bakeoff.toml:6:24
+      |
+    6 | tool_timeout_seconds = 0
+      |                        ^
+      |
+      = help: `tool_timeout_seconds`: of a model with tools: how long one call of a tool may take; 120 when absent.
+    error: `max_context_tokens` must be a whole number from 1000 to 100000000, not 10
+     --> bakeoff.toml:7:22
+      |
+    7 | max_context_tokens = 10
+      |                      ^^
+      |
+      = help: `max_context_tokens`: of a model with tools: its window; of a longer conversation less is sent. Everything is sent when absent.
+    error: 3 problems; nothing was called
+    ");
+}
+
+#[test]
+fn tools_are_for_models() {
+    insta::assert_snapshot!(wrong("command = [\"cat\"]\ntools = [\"read_file\"]\nmax_turns = 3\nfetch_hosts = [\"a.com\"]"), @r#"
+    error: `tools` is for models; this target is a program
+     --> bakeoff.toml:5:9
+      |
+    5 | tools = ["read_file"]
+      |         ^^^^^^^^^^^^^
+    error: `max_turns` is for models; this target is a program
+     --> bakeoff.toml:6:13
+      |
+    6 | max_turns = 3
+      |             ^
+    error: `fetch_hosts` is for models with tools; this target is a program
+     --> bakeoff.toml:7:15
+      |
+    7 | fetch_hosts = ["a.com"]
+      |               ^^^^^^^^^
+    error: 3 problems; nothing was called
+    "#);
+    insta::assert_snapshot!(wrong("model = \"sim/tool\"\nworkspace = \".\"\ntool_timeout_seconds = 3"), @r#"
+    error: `workspace` is for programs, agents and models with tools; this target is a model
+     --> bakeoff.toml:5:13
+      |
+    5 | workspace = "."
+      |             ^^^
+    error: `tool_timeout_seconds` is for models with tools; this target is a model
+     --> bakeoff.toml:6:24
+      |
+    6 | tool_timeout_seconds = 3
+      |                        ^
+    error: 2 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn servers_that_cannot_be_started_are_found_before_any_call() {
+    insta::assert_snapshot!(wrong("model = \"sim/tool\"\nmcp = [{ name = \"fs\", command = [\"no-such-server\"] }, { name = \"fs\", command = [\"cat\"], tool = [\"x\"] }, { name = \"\", command = [] }]"), @r#"
+    error: cannot run `no-such-server`: there is no such program
+     --> bakeoff.toml:5:34
+      |
+    5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
+      |                                  ^^^^^^^^^^^^^^^^
+      |
+      = help: name a program on the PATH, or an executable file beside the suite
+    error: two servers are named `fs`
+     --> bakeoff.toml:5:64
+      |
+    5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
+      |                                                                ^^^^
+    error: unknown key `tool` in [[mcp]]
+     --> bakeoff.toml:5:89
+      |
+    5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
+      |                                                                                         ^^^^
+      |
+      = help: did you mean `tools`?
+    error: a server's name must not be empty
+     --> bakeoff.toml:5:114
+      |
+    5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
+      |                                                                                                                  ^^
+    error: `command` must be a list of at least one text, not an empty list
+     --> bakeoff.toml:5:128
+      |
+    5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
+      |                                                                                                                                ^^
+      |
+      = help: `command`: the program and its arguments; it runs in the trial's workspace.
+    error: 5 problems; nothing was called
+    "#);
+}
