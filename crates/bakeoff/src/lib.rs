@@ -1,7 +1,8 @@
 //! Find out which model, prompt or agent is best, and how sure that is.
 //!
 //! This crate is the door for programs that embed Bakeoff; it only re-exports. [`llm`] makes single
-//! calls, paced, retried, cached and priced; [`eval`] runs whole suites.
+//! calls, paced, retried, cached and priced; [`agent`] runs a model with tools, [`race`] several
+//! configs beside each other; [`eval`] runs whole suites.
 //!
 //! One call to one model (here the simulated one, which needs no key):
 //!
@@ -48,10 +49,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub use bakeoff_agent as agent;
 pub use bakeoff_check as check;
 pub use bakeoff_core as core;
 pub use bakeoff_eval as eval;
 pub use bakeoff_llm as llm;
 pub use bakeoff_pace as pace;
+pub use bakeoff_race as race;
 pub use bakeoff_sim as sim;
 pub use bakeoff_stats as stats;

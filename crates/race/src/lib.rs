@@ -3,6 +3,185 @@
 //! [`agent_loop_parallel`] sends one prompt through several configs at once, lets an
 //! [`EvaluationStrategy`] choose, and gives back the winner's context, with which the session goes
 //! on. A branch that fails, panics or is stopped takes no other down and never wins.
+//!
+//! The examples run on the simulated provider; for others, export a key and name a model such as
+//! `ModelConfig::named("anthropic", "claude-haiku-4-5")`.
+//!
+//! # Two configs, one winner
+//!
+//! ```
+//! use bakeoff_agent::{AgentContext, AgentLoopConfig, AgentMessage, EventSender};
+//! use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
+//! use bakeoff_race::{PickFirstEvaluation, agent_loop_parallel};
+//! use std::sync::Arc;
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! // One client for all, so that all calls go through the same pools.
+//! let client = Arc::new(Client::new(ClientConfig::default()));
+//! let environment = |name: &str| std::env::var(name).ok();
+//! let model = |name| Model::resolve(&ModelConfig::named("sim", name), &environment);
+//! let mut config_a = AgentLoopConfig::new(&client, model("a")?);
+//! config_a.request.temperature = Some(0.2);
+//! let config_b = AgentLoopConfig::new(&client, model("b")?);
+//!
+//! let result = agent_loop_parallel(
+//!     vec![AgentMessage::user("Explain quantum entanglement.")],
+//!     AgentContext { system_prompt: "Be concise.".to_owned(), ..AgentContext::default() },
+//!     vec![config_a, config_b],
+//!     Arc::new(PickFirstEvaluation), // or any other strategy
+//!     EventSender::nobody(),
+//!     CancellationToken::new(),
+//! )
+//! .await?;
+//! assert_eq!(result.selected_index, 0);
+//! println!("{} says: {}", result.selected.loop_id, result.answer());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # A judge, events, and going on with the winner
+//!
+//! ```
+//! use bakeoff_agent::{
+//!     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, ContextConfig, EventSender,
+//!     event_channel,
+//! };
+//! use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
+//! use bakeoff_race::{LlmJudgeEvaluation, VerdictKind, agent_loop_parallel};
+//! use std::sync::Arc;
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # let client = Arc::new(Client::new(ClientConfig::default()));
+//! # let model = |name| Model::resolve(&ModelConfig::named("sim", name), &|_| None);
+//! let config = |name| model(name).map(|model| AgentLoopConfig::new(&client, model));
+//! let judge = LlmJudgeEvaluation::new(AgentLoopConfig {
+//!     // What the judge sees is made to fit its window.
+//!     context_config: Some(ContextConfig { max_context_tokens: 200_000, ..Default::default() }),
+//!     ..config("judge")?
+//! });
+//! let (tx, mut rx) = event_channel(1024);
+//! let listening = tokio::spawn(async move {
+//!     let mut done = 0;
+//!     while let Some(event) = rx.recv().await {
+//!         if let AgentEvent::AgentEnd { loop_id, .. } = event {
+//!             println!("{loop_id} is done");
+//!             done += 1;
+//!         }
+//!     }
+//!     done
+//! });
+//! let question = "What is the most important discovery in physics of the 20th century?";
+//! let mut result = agent_loop_parallel(
+//!     vec![AgentMessage::user(question)],
+//!     AgentContext::default(),
+//!     vec![config("a")?, config("b")?],
+//!     Arc::new(judge),
+//!     tx,
+//!     CancellationToken::new(),
+//! )
+//! .await?;
+//! assert_eq!((result.selected_index, result.verdict.kind), (1, VerdictKind::Decided));
+//! assert_eq!(listening.await?, 4, "two branches, and the judge in both orders");
+//! println!("{} tokens: {}", result.total_usage.total(), result.verdict.reasons.join("; "));
+//!
+//! // The session goes on with the winner, here with another config.
+//! let (next, tx) = (config("echo")?, EventSender::nobody());
+//! let message = AgentMessage::user("Why?");
+//! let end = result.continue_with(message, &next, tx, CancellationToken::new()).await?;
+//! assert_eq!(end.loop_id.number(), 5);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # A strategy of one's own
+//!
+//! ```
+//! use async_trait::async_trait;
+//! use bakeoff_agent::{AgentContext, AgentLoopConfig, AgentMessage, EventSender};
+//! use bakeoff_core::Usage;
+//! use bakeoff_race::{
+//!     EvaluationDecision, EvaluationStrategy, ParallelLoopOutcome, agent_loop_parallel,
+//! };
+//! # use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
+//! use std::sync::Arc;
+//! use tokio_util::sync::CancellationToken;
+//!
+//! struct LongestResponse;
+//!
+//! #[async_trait]
+//! impl EvaluationStrategy for LongestResponse {
+//!     async fn evaluate(
+//!         &self,
+//!         _prompts: &[AgentMessage],
+//!         outcomes: &[ParallelLoopOutcome],
+//!         _tx: &EventSender,
+//!         _cancel: CancellationToken,
+//!     ) -> (EvaluationDecision, Usage) {
+//!         let able = outcomes.iter().filter(|outcome| outcome.is_eligible());
+//!         let longest = able.max_by_key(|outcome| outcome.answer().len());
+//!         let index = longest.map_or(0, |outcome| outcome.config_index);
+//!         (EvaluationDecision::select(index, "the longest answer"), Usage::default())
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # let client = Arc::new(Client::new(ClientConfig::default()));
+//! # let model = |name| Model::resolve(&ModelConfig::named("sim", name), &|_| None);
+//! # let config = |name| model(name).map(|model| AgentLoopConfig::new(&client, model));
+//! let result = agent_loop_parallel(
+//!     vec![AgentMessage::user("Hi")],
+//!     AgentContext::default(),
+//!     vec![config("echo")?, config("a")?, config("fault-400")?],
+//!     Arc::new(LongestResponse),
+//!     EventSender::nobody(),
+//!     CancellationToken::new(),
+//! )
+//! .await?;
+//! assert_eq!(result.selected_index, 1);
+//! assert_eq!(result.verdict.reasons, ["the longest answer"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Continue mode
+//!
+//! Without prompts, the branches answer the last message of the context:
+//!
+//! ```
+//! # use bakeoff_agent::{AgentContext, AgentLoopConfig, AgentMessage, EventSender};
+//! # use bakeoff_core::Message;
+//! # use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
+//! # use bakeoff_race::{TokenEfficientEvaluation, agent_loop_parallel};
+//! # use std::sync::Arc;
+//! # use tokio_util::sync::CancellationToken;
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # let client = Arc::new(Client::new(ClientConfig::default()));
+//! # let model = |name| Model::resolve(&ModelConfig::named("sim", name), &|_| None);
+//! # let config = |name| model(name).map(|model| AgentLoopConfig::new(&client, model));
+//! let mut context = AgentContext::default();
+//! context.messages.push(Message::user("What is quantum mechanics?").into());
+//! context.messages.push(Message::assistant("A branch of physics.").into());
+//! context.messages.push(Message::user("And entanglement?").into());
+//! let result = agent_loop_parallel(
+//!     vec![],
+//!     context,
+//!     vec![config("a")?, config("echo")?],
+//!     Arc::new(TokenEfficientEvaluation),
+//!     EventSender::nobody(),
+//!     CancellationToken::new(),
+//! )
+//! .await?;
+//! assert_eq!(result.selected.original_context_len, 3);
+//! assert_eq!(result.answer(), "And entanglement?");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod error;
 mod judge;

@@ -60,7 +60,11 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
     let priced = models().filter(|target| target.cost.is_some()).count();
     let cost = match (priced, models().count()) {
         (0, 1..) => "unknown".to_owned(),
-        (priced, models) if priced < models => format!("at least {}", plan.total_cost()),
+        (priced, models)
+            if priced < models || plan.targets.iter().any(|target| target.is_least) =>
+        {
+            format!("at least {}", plan.total_cost())
+        }
         _ => plan.total_cost().to_string(),
     };
     printer.data(format!("estimated cost: {cost}"));

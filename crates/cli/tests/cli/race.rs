@@ -80,13 +80,13 @@ fn all_answers_can_be_shown() {
     --- sim/echo (winner)
     hello
     --- sim/fault-400
-    (The request is not valid.)
+    (400: The request is not valid.)
     --- sim/a
     A patient baker asks for good flour. This recipe rests on a little patience. Every loaf begins with a steady hand. [quality 0.21]
     --- stderr
     sim/a: done · T s · 35 tokens · $0.00
     sim/echo: done · T s · 4 tokens · $0.00
-    sim/fault-400: failed · T s · 0 tokens · $0.00 · The request is not valid.
+    sim/fault-400: failed · T s · 0 tokens · $0.00 · 400: The request is not valid.
     winner: sim/echo (token-efficient: decided)
       why: the fewest tokens: 4
       T s · 4 tokens · $0.00 · in all 39 tokens, $0.00
@@ -288,9 +288,9 @@ fn when_all_models_fail_every_reason_is_told() {
     exit 3
     --- stdout
     --- stderr
-    sim/fault-400: failed · T s · 0 tokens · $0.00 · The request is not valid.
-    sim/fault-401: failed · T s · 0 tokens · $0.00 · Incorrect API key provided.
-    error: all models failed: sim/fault-400: The request is not valid.; sim/fault-401: Incorrect API key provided.
+    sim/fault-400: failed · T s · 0 tokens · $0.00 · 400: The request is not valid.
+    sim/fault-401: failed · T s · 0 tokens · $0.00 · 401: Incorrect API key provided.
+    error: all models failed: sim/fault-400: 400: The request is not valid.; sim/fault-401: 401: Incorrect API key provided.
     "#);
 }
 

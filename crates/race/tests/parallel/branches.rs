@@ -50,7 +50,7 @@ async fn only_a_branch_that_came_to_an_answer_can_win_and_the_others_do_it_no_ha
         assert_eq!(
             troubles,
             [
-                "The request is not valid.",
+                "400: The request is not valid.",
                 "empty answer",
                 "empty answer",
                 "time is up",
@@ -76,7 +76,7 @@ async fn when_all_fail_every_reason_is_told() {
     assert_eq!(
         reasons,
         [
-            "The model does not exist or you do not have access to it.",
+            "404: The model does not exist or you do not have access to it.",
             "empty answer",
             "the branch panicked: the wire is on fire",
         ]

@@ -169,10 +169,10 @@ async fn a_race_without_a_winner_leaves_the_conversation_as_it_was() {
     assert!(recorded.context.messages.is_empty() && recorded.unfinished.is_none());
     assert_eq!((recorded.races, recorded.last), (1, None));
     let lines = std::fs::read_to_string(&path).unwrap();
-    assert!(lines.contains("all branches failed: ses_1.sim.fault-400.1: The request is not"));
+    assert!(lines.contains("all branches failed: ses_1.sim.fault-400.1: 400: The request is not"));
     let failed = LoopStatus::Failed(bakeoff_agent::LoopFailure {
         kind: bakeoff_core::ErrorKind::InvalidRequest,
-        message: "The request is not valid.".to_owned(),
+        message: "400: The request is not valid.".to_owned(),
     });
     assert!(lines.contains(&serde_json::to_string(&failed).unwrap()));
 }
