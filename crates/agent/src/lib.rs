@@ -73,8 +73,8 @@ pub use coding::{CodingAgent, Listener, Said, trouble};
 pub use dialogue::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, Behalf, ContextConfig, EventReceiver,
     EventSender, ExecutionLimits, Extension, Limit, LoopEnd, LoopError, LoopFailure, LoopId,
-    LoopStatus, Progress, Session, Tool, ToolContext, ToolError, ToolOutput, agent_loop,
-    agent_loop_as, agent_loop_continue, check_loop, event_channel,
+    LoopStatus, Progress, Role, Session, Tool, ToolContext, ToolError, ToolOutput, agent_loop,
+    agent_loop_as, agent_loop_continue, check_loop, event_channel, last_answer,
 };
 pub use identity::{Identity, PART_VARIABLE, RUN_VARIABLE, TRIAL_VARIABLE, end_left_behind};
 pub use mcp::{McpError, McpServer, McpServers};

@@ -2,7 +2,8 @@
 //!
 //! The conversation itself stays as it is; each call gets a view of it. First the outputs of tools
 //! are shortened, then messages in the middle are left out, then fewer and fewer are kept, and at
-//! last long texts are cut. Calls of tools and their results are never torn apart.
+//! last long texts are cut. Calls of tools and their results are never torn apart, and the user's
+//! last message is always sent.
 
 use super::config::ContextConfig;
 use bakeoff_core::{Content, Message, Tool};
@@ -81,17 +82,24 @@ pub(super) fn compact<'m>(
     if tokens_of_all(&messages) <= budget {
         return Some(done(messages));
     }
-    let (mut first, mut recent) = (config.keep_first, config.keep_recent.max(1));
+    let mut recent = config.keep_recent.max(1);
     loop {
-        let kept = without_the_middle(&messages, first, recent);
+        let kept = without_the_middle(&messages, config.keep_first, recent);
         if tokens_of_all(&kept) <= budget {
             return Some(done(kept));
         }
-        if recent == 1 && first == 0 {
-            return Some(done(with_cut_texts(kept, budget)));
+        if recent == 1 {
+            // What is left is what matters most: a part of each is more than the whole of some.
+            let cut = with_cut_texts(kept, budget);
+            if tokens_of_all(&cut) <= budget {
+                return Some(done(cut));
+            }
+            break;
         }
-        (first, recent) = if recent > 1 { (first, recent / 2) } else { (first / 2, recent) };
+        recent /= 2;
     }
+    let kept = without_the_middle(&messages, 0, 1);
+    Some(done(with_cut_texts(kept, budget)))
 }
 
 /// Keeps the first and the last lines of what tools said.
@@ -113,7 +121,8 @@ fn shorten_tool_outputs(messages: &mut [Message], lines: usize) {
     }
 }
 
-/// Keeps so many messages at both ends, and a note of what was there between.
+/// Keeps so many messages at both ends and the last of the user, without which nobody knows what is
+/// asked; and notes of what was there between.
 fn without_the_middle(messages: &[Message], first: usize, recent: usize) -> Vec<Message> {
     let is_result = |message: &Message| matches!(message, Message::ToolResult { .. });
     let calls = |message: &Message| {
@@ -128,21 +137,39 @@ fn without_the_middle(messages: &[Message], first: usize, recent: usize) -> Vec<
     while head > 0 && (is_result(&messages[head - 1]) || calls(&messages[head - 1])) {
         head -= 1;
     }
-    if head == tail {
-        return messages.to_vec();
-    }
-    let note = format!("[{} earlier messages are left out here]", tail - head);
+    let question = messages.iter().rposition(|message| matches!(message, Message::User { .. }));
+    let question = question.filter(|place| (head..tail).contains(place)).unwrap_or(tail);
     let mut kept = messages[..head].to_vec();
-    kept.push(Message::user(note));
+    kept.extend(note(question - head));
+    if question < tail {
+        kept.push(messages[question].clone());
+        kept.extend(note(tail - question - 1));
+    }
     kept.extend_from_slice(&messages[tail..]);
     kept
 }
 
-/// Cuts texts that are longer than their share.
+/// In place of so many messages.
+fn note(left_out: usize) -> Option<Message> {
+    let text = match left_out {
+        0 => return None,
+        1 => "[1 earlier message is left out here]".to_owned(),
+        many => format!("[{many} earlier messages are left out here]"),
+    };
+    Some(Message::user(text))
+}
+
+/// Cuts the longest texts, all of them to the same length, so far that everything fits.
 fn with_cut_texts(mut messages: Vec<Message>, budget: u64) -> Vec<Message> {
-    let texts = messages.iter().flat_map(Message::content).count().max(1);
-    let share = usize::try_from(budget.saturating_mul(4)).unwrap_or(usize::MAX) / texts;
-    let most = share.max(LEAST_CHARACTERS);
+    const DOTS: &str = "...";
+    let texts = messages.iter().flat_map(Message::content).filter_map(|part| match part {
+        Content::Text { text } => Some(tokens_of_text(text)),
+        _ => None,
+    });
+    let mut texts: Vec<u64> = texts.collect();
+    let rest = tokens_of_all(&messages) - texts.iter().sum::<u64>();
+    let share = usize::try_from(level(&mut texts, budget.saturating_sub(rest))).unwrap_or_default();
+    let most = share.saturating_mul(4).max(LEAST_CHARACTERS + DOTS.len());
     for message in &mut messages {
         let (Message::System { content }
         | Message::User { content }
@@ -150,12 +177,27 @@ fn with_cut_texts(mut messages: Vec<Message>, budget: u64) -> Vec<Message> {
         | Message::ToolResult { content, .. }) = message;
         for part in content {
             if let Content::Text { text } = part
-                && let Some((end, _)) = text.char_indices().nth(most)
+                && text.char_indices().nth(most).is_some()
+                && let Some((end, _)) = text.char_indices().nth(most - DOTS.len())
             {
                 text.truncate(end);
-                text.push_str("...");
+                text.push_str(DOTS);
             }
         }
     }
     messages
+}
+
+/// The length to which the longest have to be cut so that all together have no more than this.
+fn level(lengths: &mut [u64], mut room: u64) -> u64 {
+    lengths.sort_unstable();
+    let mut left = lengths.len() as u64;
+    for length in lengths {
+        if *length > room / left {
+            return room / left;
+        }
+        room -= *length;
+        left -= 1;
+    }
+    u64::MAX
 }

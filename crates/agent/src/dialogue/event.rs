@@ -1,15 +1,41 @@
 //! What happens in loops, as it happens.
 
-use super::looping::LoopStatus;
+use super::end::LoopStatus;
 use super::session::LoopId;
 use bakeoff_core::{Message, NanoDollars, ToolCall, Usage};
 use bakeoff_llm::Delta;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// Who says a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The application.
+    System,
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
+impl Role {
+    /// Who says this one.
+    pub fn of(message: &Message) -> Role {
+        match message {
+            Message::System { .. } => Role::System,
+            Message::User { .. } => Role::User,
+            Message::Assistant { .. } => Role::Assistant,
+            Message::ToolResult { .. } => Role::Tool,
+        }
+    }
+}
+
 /// Something that happened in a loop or in a race of several.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AgentEvent {
@@ -45,7 +71,7 @@ pub enum AgentEvent {
         /// Which turn, from 1.
         turn: u32,
     },
-    /// The model was answered to: its tools have run, or it called none.
+    /// The turn is over: the model's tools have run, it called none, or the call failed.
     TurnEnd {
         /// Which loop.
         loop_id: LoopId,
@@ -58,8 +84,14 @@ pub enum AgentEvent {
     MessageStart {
         /// Which loop.
         loop_id: LoopId,
-        /// Who says it: `user`, `assistant` or `tool`.
-        role: &'static str,
+        /// Who says it.
+        role: Role,
+    },
+    /// There is no message after all: the call was given up or failed, or the answer is empty.
+    /// Pieces that have arrived are void.
+    MessageAborted {
+        /// Which loop.
+        loop_id: LoopId,
     },
     /// A piece of the model's message has arrived.
     MessageUpdate {
@@ -164,6 +196,7 @@ impl AgentEvent {
             | AgentEvent::MessageStart { loop_id, .. }
             | AgentEvent::MessageUpdate { loop_id, .. }
             | AgentEvent::MessageEnd { loop_id, .. }
+            | AgentEvent::MessageAborted { loop_id }
             | AgentEvent::Retry { loop_id, .. }
             | AgentEvent::ToolExecutionStart { loop_id, .. }
             | AgentEvent::ToolExecutionEnd { loop_id, .. }

@@ -4,126 +4,16 @@ use super::channel::EventSender;
 use super::compaction;
 use super::config::AgentLoopConfig;
 use super::context::{AgentContext, AgentMessage};
-use super::event::AgentEvent;
+use super::end::{Limit, LoopEnd, LoopError, LoopFailure, LoopStatus};
+use super::event::{AgentEvent, Role};
 use super::session::LoopId;
 use super::toolbox::{Results, Toolbox};
-use bakeoff_core::{ErrorKind, FinishReason, Message, NanoDollars, Request, Tool, ToolCall, Usage};
+use bakeoff_core::{ErrorKind, FinishReason, Message, Request, Tool, ToolCall, Usage};
 use bakeoff_llm::{Call, CallContext, CallError, Delta, Failure, Ordinals, Retry};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-/// How a loop ended. Whatever it says, the context holds what was said until then.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LoopEnd {
-    /// Which loop.
-    pub loop_id: LoopId,
-    /// How.
-    pub status: LoopStatus,
-    /// What the model and its tools said; the prompts are not among it.
-    pub new_messages: Vec<AgentMessage>,
-    /// Tokens of all calls.
-    pub usage: Usage,
-    /// Money for all calls; `None` when a price is unknown.
-    pub cost: Option<NanoDollars>,
-    /// Calls of the model.
-    pub turns: u32,
-    /// Those of them that the cache answered.
-    pub cached_turns: u32,
-    /// Attempts of calls that failed and were made again.
-    pub retries: u32,
-    /// How often less than the whole conversation was sent.
-    pub compactions: u32,
-    /// From start to end.
-    pub elapsed: Duration,
-    /// The successful calls themselves, without waiting for permits and retries.
-    pub latency: Duration,
-    /// Running tools.
-    pub tool_time: Duration,
-    /// Why the model stopped the last time.
-    pub finish: Option<FinishReason>,
-}
-
-/// Whether a loop came to its end, and what stopped it otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LoopStatus {
-    /// The model has answered and calls no more tools.
-    Completed,
-    /// A call failed for good.
-    Failed(LoopFailure),
-    /// Somebody stopped it.
-    Cancelled,
-    /// It reached one of its limits.
-    LimitReached(Limit),
-}
-
-/// What a loop failed of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{message}")]
-pub struct LoopFailure {
-    /// What kind of trouble.
-    pub kind: ErrorKind,
-    /// What happened, for people; without secrets.
-    pub message: String,
-}
-
-/// A limit that ends a loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Limit {
-    /// Calls of the model.
-    Turns,
-    /// Tokens.
-    Tokens,
-    /// Time.
-    Time,
-    /// Money.
-    Cost,
-}
-
-impl std::fmt::Display for Limit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Limit::Turns => "limit of turns reached",
-            Limit::Tokens => "limit of tokens reached",
-            Limit::Time => "time is up",
-            Limit::Cost => "limit of cost reached",
-        })
-    }
-}
-
-/// A loop that cannot begin. Nothing was called.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoopError {
-    /// There is nothing to ask.
-    #[error("there is no prompt; to answer the last message of a context, continue it")]
-    NoPrompt,
-    /// There is nothing to continue.
-    #[error("the context is empty; there is nothing to continue")]
-    EmptyContext,
-    /// The model spoke last.
-    #[error("the context ends with the model's answer; add a message before continuing")]
-    EndsOnAssistant,
-    /// A tool cannot be offered.
-    #[error("tool `{name}`: {reason}")]
-    BadTool {
-        /// Which one.
-        name: String,
-        /// Why not.
-        reason: String,
-    },
-    /// A limit of cost cannot be kept.
-    #[error("nobody knows the price of {model}, so a limit of cost cannot be kept")]
-    NoPrice {
-        /// Which model.
-        model: String,
-    },
-}
 
 /// Asks the model, with prompts added to the context, until it answers without calling tools.
 ///
@@ -222,21 +112,7 @@ pub async fn agent_loop_as(
     let tools = context.tools.iter().map(|tool| tool.definition().clone()).collect();
     let mut going = Going {
         deadline: started.checked_add(config.limits.max_time),
-        end: LoopEnd {
-            loop_id,
-            status: LoopStatus::Completed,
-            new_messages: Vec::new(),
-            usage: Usage::default(),
-            cost: Some(NanoDollars(0)),
-            turns: 0,
-            cached_turns: 0,
-            retries: 0,
-            compactions: 0,
-            elapsed: Duration::ZERO,
-            latency: Duration::ZERO,
-            tool_time: Duration::ZERO,
-            finish: None,
-        },
+        end: LoopEnd::begun(loop_id),
         context,
         config,
         toolbox,
@@ -312,12 +188,14 @@ impl Going<'_> {
     /// The limit that leaves no room for another call.
     fn limit(&self) -> Option<Limit> {
         let limits = &self.config.limits;
-        let spent = self.end.cost.unwrap_or_default();
         if self.end.turns >= limits.max_turns {
             Some(Limit::Turns)
         } else if self.end.usage.total() >= limits.max_tokens {
             Some(Limit::Tokens)
-        } else if limits.max_cost.is_some_and(|most| spent >= most) {
+        } else if limits
+            .max_cost
+            .is_some_and(|most| self.end.cost.is_none_or(|spent| spent >= most))
+        {
             Some(Limit::Cost)
         } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             Some(Limit::Time)
@@ -330,32 +208,61 @@ impl Going<'_> {
     async fn turn(&mut self) -> Result<bool, LoopStatus> {
         let turn = self.end.turns.saturating_add(1);
         self.tx.send(AgentEvent::TurnStart { loop_id: self.end.loop_id.clone(), turn });
-        let request = self.request();
-        let call = match self.ask(request).await? {
-            Ok(call) => call,
-            Err(error) => return Err(failed(error, self)),
+        let (usage, result) = match self.asked().await {
+            Ok(call) => {
+                self.end.turns = turn;
+                (call.response.usage, self.answered(call).await)
+            }
+            Err(status) => (Usage::default(), Err(status)),
         };
-        self.end.turns = turn;
-        self.account(&call);
-        let usage = call.response.usage;
+        let loop_id = self.end.loop_id.clone();
+        self.tx.send(AgentEvent::TurnEnd { loop_id, turn, usage });
+        result
+    }
+
+    /// One call of the model, and what it took.
+    async fn asked(&mut self) -> Result<Call, LoopStatus> {
+        let loop_id = self.end.loop_id.clone();
+        let request = self.request();
+        let role = Role::Assistant;
+        self.tx.send(AgentEvent::MessageStart { loop_id: loop_id.clone(), role });
+        let status = match self.ask(request).await {
+            Ok(Ok(call)) => {
+                self.account(&call);
+                return Ok(call);
+            }
+            Ok(Err(error)) => failed(error, self),
+            Err(interrupted) => interrupted.into(),
+        };
+        if !matches!(status, LoopStatus::Failed(_)) {
+            // It may have been on its way, and the provider may charge for it.
+            self.end.unaccounted_calls += 1;
+        }
+        self.tx.send(AgentEvent::MessageAborted { loop_id });
+        Err(status)
+    }
+
+    /// What the model said becomes part of the conversation, and its tools run; whether it has to be
+    /// asked again.
+    async fn answered(&mut self, call: Call) -> Result<bool, LoopStatus> {
         let calls: Vec<ToolCall> = call.response.tool_calls().cloned().collect();
         let is_refused = call.response.finish == FinishReason::ContentFilter;
         let is_empty = call.response.content.is_empty();
         self.end.finish = Some(call.response.finish.clone());
-        if !is_empty {
+        if is_empty {
+            let loop_id = self.end.loop_id.clone();
+            self.tx.send(AgentEvent::MessageAborted { loop_id });
+        } else {
             self.hear(call.response.into_message());
         }
-        let result = match calls.is_empty() {
+        match calls.is_empty() {
             true if is_refused => Err(LoopStatus::Failed(LoopFailure {
                 kind: ErrorKind::ContentFilter,
                 message: "the provider cut the answer off for its content".to_owned(),
             })),
             true => Ok(false),
             false => self.run_tools(calls).await.map(|()| true),
-        };
-        let loop_id = self.end.loop_id.clone();
-        self.tx.send(AgentEvent::TurnEnd { loop_id, turn, usage });
-        result
+        }
     }
 
     /// The whole conversation, or what the model's window has room for.
@@ -403,7 +310,6 @@ impl Going<'_> {
     async fn ask(&self, request: Request) -> Result<Result<Call, CallError>, Interrupted> {
         let loop_id = &self.end.loop_id;
         let behalf = &self.config.behalf;
-        self.tx.send(AgentEvent::MessageStart { loop_id: loop_id.clone(), role: "assistant" });
         let on_delta = |delta: &Delta| {
             let delta = delta.clone();
             self.tx.send(AgentEvent::MessageUpdate { loop_id: loop_id.clone(), delta });
@@ -418,8 +324,7 @@ impl Going<'_> {
         let context = CallContext {
             run: behalf.run,
             sample: &behalf.sample,
-            // Each loop of a session is a sample of its own.
-            trial: behalf.trial.wrapping_add(loop_id.number().saturating_sub(1)),
+            trial: sample_of(behalf.trial, loop_id),
             ordinals: self.ordinals.clone(),
             cancel: self.cancel.clone(),
             stop: behalf.stop.clone(),
@@ -461,12 +366,17 @@ impl Going<'_> {
             Some(LoopStatus::LimitReached(limit)) => format!("not finished: {limit}"),
             _ => "not finished: cancelled".to_owned(),
         };
-        for message in results.into_messages(&missing) {
-            self.tx
-                .send(AgentEvent::MessageStart { loop_id: self.end.loop_id.clone(), role: "tool" });
+        results.settle_rest(&missing, &self.end.loop_id, &self.tx);
+        let broken = results.machine_trouble();
+        for message in results.into_messages() {
+            let (loop_id, role) = (self.end.loop_id.clone(), Role::Tool);
+            self.tx.send(AgentEvent::MessageStart { loop_id, role });
             self.hear(message);
         }
-        interrupted.map_or(Ok(()), Err)
+        match broken.map(LoopStatus::Failed).or(interrupted) {
+            Some(status) => Err(status),
+            None => Ok(()),
+        }
     }
 
     /// A message of the model or of a tool becomes part of the conversation.
@@ -479,12 +389,7 @@ impl Going<'_> {
 
     fn tell(&self, prompt: &AgentMessage) {
         let Some(message) = prompt.as_llm() else { return };
-        let role = match message {
-            Message::System { .. } => "system",
-            Message::User { .. } => "user",
-            Message::Assistant { .. } => "assistant",
-            Message::ToolResult { .. } => "tool",
-        };
+        let role = Role::of(message);
         let loop_id = self.end.loop_id.clone();
         self.tx.send(AgentEvent::MessageStart { loop_id: loop_id.clone(), role });
         self.tx.send(AgentEvent::MessageEnd { loop_id, message: Arc::new(message.clone()) });
@@ -505,6 +410,12 @@ fn in_words(failure: &Failure) -> String {
         Some(status) => format!("{status}: {failure}"),
         None => failure.to_string(),
     }
+}
+
+/// Each loop of a session is a sample of its own, and the first is that of the trial. The factor is
+/// odd and large, so that the numbers of other trials are far away.
+fn sample_of(trial: u32, loop_id: &LoopId) -> u32 {
+    trial.wrapping_add(loop_id.number().wrapping_sub(1).wrapping_mul(0x9E37_79B1))
 }
 
 /// Waits for work, but not beyond the deadline and not when it was cancelled.

@@ -8,6 +8,7 @@ mod channel;
 mod compaction;
 mod config;
 mod context;
+mod end;
 mod event;
 mod looping;
 mod session;
@@ -17,10 +18,8 @@ mod toolbox;
 pub use channel::{EventReceiver, EventSender, event_channel};
 pub use config::{AgentLoopConfig, Behalf, ContextConfig, ExecutionLimits};
 pub use context::{AgentContext, AgentMessage, Extension};
-pub use event::AgentEvent;
-pub use looping::{
-    Limit, LoopEnd, LoopError, LoopFailure, LoopStatus, agent_loop, agent_loop_as,
-    agent_loop_continue, check_loop,
-};
+pub use end::{Limit, LoopEnd, LoopError, LoopFailure, LoopStatus, last_answer};
+pub use event::{AgentEvent, Role};
+pub use looping::{agent_loop, agent_loop_as, agent_loop_continue, check_loop};
 pub use session::{LoopId, Session};
 pub use tool::{Progress, Tool, ToolContext, ToolError, ToolOutput};

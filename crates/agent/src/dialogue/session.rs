@@ -43,7 +43,19 @@ impl Session {
     /// A name for the next loop: `{session}.{segment}.{number}`.
     pub fn next_loop(&self, segment: &str) -> LoopId {
         let number = self.loops.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        LoopId { text: format!("{}.{segment}.{number}", self.id).into(), number }
+        LoopId {
+            text: format!("{}.{segment}.{number}", self.id).into(),
+            session_bytes: self.id.len(),
+            number,
+        }
+    }
+
+    /// The same name, if it is one of this session. A name that was only read does not tell where a
+    /// session's id with a dot in it ends.
+    pub fn recognise(&self, loop_id: &LoopId) -> Option<LoopId> {
+        let rest = loop_id.text.strip_prefix(&*self.id)?;
+        let has_segment = rest.strip_prefix('.').is_some_and(|rest| rest.contains('.'));
+        has_segment.then(|| LoopId { session_bytes: self.id.len(), ..loop_id.clone() })
     }
 }
 
@@ -51,6 +63,8 @@ impl Session {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LoopId {
     text: Arc<str>,
+    /// Where the session's id ends.
+    session_bytes: usize,
     number: u32,
 }
 
@@ -67,7 +81,8 @@ impl LoopId {
 
     /// The part between session and number: which config it is.
     pub fn segment(&self) -> &str {
-        let rest = self.text.split_once('.').map_or(&*self.text, |(_, rest)| rest);
+        let rest = self.text.get(self.session_bytes..).unwrap_or_default();
+        let rest = rest.strip_prefix('.').unwrap_or(rest);
         rest.rsplit_once('.').map_or(rest, |(segment, _)| segment)
     }
 }
@@ -91,6 +106,7 @@ impl<'de> Deserialize<'de> for LoopId {
         let number = number.ok_or_else(|| {
             serde::de::Error::custom(format!("`{text}` does not end in the number of a loop"))
         })?;
-        Ok(LoopId { text: text.into(), number })
+        let session_bytes = text.find('.').unwrap_or_default();
+        Ok(LoopId { text: text.into(), session_bytes, number })
     }
 }

@@ -80,7 +80,15 @@ impl<T: Into<String>> From<T> for ToolOutput {
     }
 }
 
-/// Why a tool failed, in words for the model.
+/// Why a tool has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ToolError(pub String);
+#[non_exhaustive]
+pub enum ToolError {
+    /// It failed. The model is told these words, and goes on.
+    #[error("{0}")]
+    Failed(String),
+    /// The machine cannot go on, which is nobody's fault: there are no processes or files left. The
+    /// loop fails.
+    #[error("{0}")]
+    Machine(String),
+}

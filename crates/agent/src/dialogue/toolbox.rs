@@ -1,12 +1,12 @@
 //! The tools of one loop: found by name, arguments looked at, all calls of a turn run at once.
 
 use super::channel::EventSender;
+use super::end::{LoopError, LoopFailure};
 use super::event::AgentEvent;
-use super::looping::LoopError;
 use super::session::LoopId;
 use super::tool::{Progress, Tool, ToolContext, ToolError, ToolOutput};
 use bakeoff_check::Schema;
-use bakeoff_core::{Content, Message, ToolCall};
+use bakeoff_core::{Content, ErrorKind, Message, ToolCall};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub(super) struct Toolbox {
 /// What became of the calls of one turn.
 pub(super) struct Results {
     calls: Vec<ToolCall>,
+    /// Somebody was told that they have begun.
+    are_begun: bool,
     outputs: Vec<Option<Result<ToolOutput, ToolError>>>,
 }
 
@@ -57,6 +59,7 @@ impl Toolbox {
         let _ended_with_this = cancel.clone().drop_guard();
         let mut tasks = JoinSet::new();
         let mut places = BTreeMap::new();
+        results.are_begun = true;
         for call in &results.calls {
             let (loop_id, call) = (loop_id.clone(), call.clone());
             events.send(AgentEvent::ToolExecutionStart { loop_id, call });
@@ -79,7 +82,7 @@ impl Toolbox {
             let task = tasks.spawn(async move {
                 let work = tool.execute(arguments, context);
                 tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
-                    Err(ToolError(format!("it took longer than {} s", limit.as_secs_f64())))
+                    Err(ToolError::Failed(format!("it took longer than {} s", limit.as_secs_f64())))
                 })
             });
             places.insert(task.id(), place);
@@ -87,7 +90,9 @@ impl Toolbox {
         while let Some(joined) = tasks.join_next_with_id().await {
             let (task, output) = match joined {
                 Ok((task, output)) => (task, output),
-                Err(error) => (error.id(), Err(ToolError("the tool broke down".to_owned()))),
+                Err(error) => {
+                    (error.id(), Err(ToolError::Failed("the tool broke down".to_owned())))
+                }
             };
             if let Some(place) = places.get(&task) {
                 results.settle(*place, output, loop_id, events);
@@ -99,7 +104,7 @@ impl Toolbox {
     fn ready(&self, call: &ToolCall) -> Result<(Arc<dyn Tool>, Duration), ToolError> {
         let Some((tool, schema)) = self.tools.get(&call.name) else {
             let known: Vec<&str> = self.tools.keys().map(String::as_str).collect();
-            return Err(ToolError(match known.as_slice() {
+            return Err(ToolError::Failed(match known.as_slice() {
                 [] => format!("there is no tool `{}`; there are no tools", call.name),
                 known => {
                     format!("there is no tool `{}`; there are {}", call.name, known.join(", "))
@@ -107,10 +112,10 @@ impl Toolbox {
             }));
         };
         if let Value::String(text) = &call.arguments {
-            return Err(ToolError(format!("the arguments are not a JSON object: {text}")));
+            return Err(ToolError::Failed(format!("the arguments are not a JSON object: {text}")));
         }
         if let Some(problem) = schema.problem(&call.arguments) {
-            return Err(ToolError(format!("the arguments do not fit: {problem}")));
+            return Err(ToolError::Failed(format!("the arguments do not fit: {problem}")));
         }
         Ok((Arc::clone(tool), tool.timeout().unwrap_or(self.timeout)))
     }
@@ -119,7 +124,7 @@ impl Toolbox {
 impl Results {
     pub(super) fn of(calls: Vec<ToolCall>) -> Results {
         let outputs = calls.iter().map(|_| None).collect();
-        Results { calls, outputs }
+        Results { calls, are_begun: false, outputs }
     }
 
     fn settle(
@@ -139,16 +144,41 @@ impl Results {
         self.outputs[place] = Some(output);
     }
 
-    /// One message per call, in order; every call has its answer, or else no provider would take
-    /// the conversation any more. `missing` says why some calls have no result.
-    pub(super) fn into_messages(self, missing: &str) -> impl Iterator<Item = Message> {
-        self.calls.into_iter().zip(self.outputs).map(move |(call, output)| {
-            let output = output.unwrap_or_else(|| Err(ToolError(missing.to_owned())));
-            let (content, is_error) = match output {
+    /// Gives every call a result that has none; the words say why. Without one, no provider would
+    /// take the conversation any more.
+    pub(super) fn settle_rest(&mut self, missing: &str, loop_id: &LoopId, events: &EventSender) {
+        for place in 0..self.calls.len() {
+            if self.outputs[place].is_some() {
+                continue;
+            }
+            let output = Err(ToolError::Failed(missing.to_owned()));
+            if self.are_begun {
+                self.settle(place, output, loop_id, events);
+            } else {
+                self.outputs[place] = Some(output);
+            }
+        }
+    }
+
+    /// That the machine cannot go on.
+    pub(super) fn machine_trouble(&self) -> Option<LoopFailure> {
+        self.outputs.iter().flatten().find_map(|output| match output {
+            Err(ToolError::Machine(message)) => {
+                Some(LoopFailure { kind: ErrorKind::Process, message: message.clone() })
+            }
+            _ => None,
+        })
+    }
+
+    /// One message per call, in order.
+    pub(super) fn into_messages(self) -> impl Iterator<Item = Message> {
+        let settled = self.calls.into_iter().zip(self.outputs);
+        settled.filter_map(|(call, output)| {
+            let (content, is_error) = match output? {
                 Ok(output) => (output.content, false),
-                Err(error) => (vec![Content::text(error.0)], true),
+                Err(error) => (vec![Content::text(error.to_string())], true),
             };
-            Message::ToolResult { tool_call_id: call.id, name: call.name, content, is_error }
+            Some(Message::ToolResult { tool_call_id: call.id, name: call.name, content, is_error })
         })
     }
 }

@@ -11,14 +11,21 @@ const MOST_TEXT: usize = 64 * 1024;
 /// Most bytes of a picture, as base64: providers take no larger ones.
 const MOST_IMAGE: usize = 5 * 1024 * 1024;
 
+/// Most parts that are passed on, so that many small ones do not add up.
+const MOST_PARTS: usize = 256;
+
 /// In place of what is not known here.
 const UNKNOWN: &str = "[something of an unknown kind is left out]";
 
 /// What a tool returned; what it calls an error is one.
 pub(super) fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     let mut room = MOST_TEXT;
-    let mut content: Vec<Content> =
-        result.content.into_iter().map(|block| part(block, &mut room)).collect();
+    let rest = result.content.len().saturating_sub(MOST_PARTS);
+    let blocks = result.content.into_iter().take(MOST_PARTS);
+    let mut content: Vec<Content> = blocks.map(|block| part(block, &mut room)).collect();
+    if rest > 0 {
+        content.push(Content::text(format!("[{rest} more parts are left out]")));
+    }
     if content.is_empty()
         && let Some(value) = result.structured_content
     {
@@ -28,7 +35,7 @@ pub(super) fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
         content.push(Content::text("[the tool returned nothing]"));
     }
     match result.is_error {
-        Some(true) => Err(ToolError(Content::join_text(&content))),
+        Some(true) => Err(ToolError::Failed(Content::join_text(&content))),
         _ => Ok(ToolOutput { content }),
     }
 }

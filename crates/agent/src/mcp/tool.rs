@@ -91,7 +91,7 @@ impl Tool for McpTool {
         let request = CallToolRequestParams::new(self.name.clone()).with_arguments(arguments);
         let answer = tokio::select! {
             biased;
-            () = context.cancel.cancelled() => return Err(ToolError("cancelled".to_owned())),
+            () = context.cancel.cancelled() => return Err(ToolError::Failed("cancelled".to_owned())),
             answer = self.peer.call_tool_once(request) => answer,
             // Its pipes may be held open by what it started.
             _ = self.known.end() => Err(ServiceError::TransportClosed),
@@ -99,16 +99,18 @@ impl Tool for McpTool {
         let server = &self.known.name;
         match answer {
             Ok(CallToolResponse::Complete(result)) => content::read(result),
-            Ok(_) => Err(ToolError(format!(
+            Ok(_) => Err(ToolError::Failed(format!(
                 "the MCP server `{server}` wants to be asked again, which is not done here"
             ))),
             Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
                 let why = self.known.why_silent().await;
-                Err(ToolError(format!("the MCP server `{server}` {why}")))
+                Err(ToolError::Failed(format!("the MCP server `{server}` {why}")))
             }
             // The server's own words.
-            Err(ServiceError::McpError(error)) => Err(ToolError(error.message.into_owned())),
-            Err(error) => Err(ToolError(format!("the MCP server `{server}`: {error}"))),
+            Err(ServiceError::McpError(error)) => {
+                Err(ToolError::Failed(error.message.into_owned()))
+            }
+            Err(error) => Err(ToolError::Failed(format!("the MCP server `{server}`: {error}"))),
         }
     }
 }

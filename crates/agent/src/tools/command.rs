@@ -75,7 +75,11 @@ impl Tool for RunCommand {
             timeout: self.bench.command_timeout,
             most_output: MOST_OUTPUT,
         };
-        let broken = |error: process::ProgramError| ToolError(error.to_string());
+        let broken = |error: process::ProgramError| match error.is_exhaustion() {
+            // It says nothing about the model that there was no room for its command.
+            true => ToolError::Machine(format!("{error} [EVAL_PARALLEL_EXHAUSTION]")),
+            false => ToolError::Failed(error.to_string()),
+        };
         let running = process::start(&program).map_err(broken)?;
         self.bench.tell(running.group()).await;
         let finished = running.finish(&context.cancel, |_| {}).await.map_err(broken)?;
@@ -85,11 +89,13 @@ impl Tool for RunCommand {
             Ended::Signalled(signal) => {
                 Ok(show(&format!("ended by signal {signal}"), &finished).into())
             }
-            Ended::TimedOut => Err(ToolError(show(
+            Ended::TimedOut => Err(ToolError::Failed(show(
                 &format!("the command took longer than {seconds} s and was ended"),
                 &finished,
             ))),
-            Ended::Cancelled => Err(ToolError(show("the command was cancelled", &finished))),
+            Ended::Cancelled => {
+                Err(ToolError::Failed(show("the command was cancelled", &finished)))
+            }
         }
     }
 

@@ -43,7 +43,7 @@ impl Confined {
     pub(super) fn folder(&self, path: &str) -> Result<PathBuf, ToolError> {
         let found = self.existing(path)?;
         if !found.is_dir() {
-            return Err(ToolError(format!("`{path}` is no folder")));
+            return Err(ToolError::Failed(format!("`{path}` is no folder")));
         }
         Ok(found)
     }
@@ -66,7 +66,7 @@ impl Confined {
     pub(super) fn create(&self, path: &str, how: Writing) -> Result<File, ToolError> {
         let parts = parts(path)?;
         let Some((name, folders)) = parts.split_last() else {
-            return Err(ToolError(format!("`{path}` is no path of a file")));
+            return Err(ToolError::Failed(format!("`{path}` is no path of a file")));
         };
         let mut folder = self.top.clone();
         for part in folders {
@@ -106,11 +106,14 @@ impl Confined {
             Ok(metadata) if metadata.is_symlink() => {
                 let found = self.inner(path, folder)?;
                 if !found.is_dir() {
-                    return Err(ToolError(format!("`{}` is no folder", self.shown(folder))));
+                    return Err(ToolError::Failed(format!(
+                        "`{}` is no folder",
+                        self.shown(folder)
+                    )));
                 }
                 Ok(found)
             }
-            Ok(_) => Err(ToolError(format!("`{}` is no folder", self.shown(folder)))),
+            Ok(_) => Err(ToolError::Failed(format!("`{}` is no folder", self.shown(folder)))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::create_dir(folder) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     Err(wrong(path, &error))
@@ -131,7 +134,7 @@ impl Confined {
     fn inner(&self, path: &str, place: &Path) -> Result<PathBuf, ToolError> {
         let found = place.canonicalize().map_err(|error| wrong(path, &error))?;
         if !found.starts_with(&self.top) {
-            return Err(ToolError(format!("`{path}` leads out of the workspace")));
+            return Err(ToolError::Failed(format!("`{path}` leads out of the workspace")));
         }
         Ok(found)
     }
@@ -144,10 +147,10 @@ fn parts(path: &str) -> Result<Vec<&std::ffi::OsStr>, ToolError> {
         .filter_map(|part| match part {
             Component::Normal(name) => Some(Ok(name)),
             Component::CurDir => None,
-            Component::ParentDir => Some(Err(ToolError(format!(
+            Component::ParentDir => Some(Err(ToolError::Failed(format!(
                 "`{path}` is refused: a path must not contain `..`; it is relative to the workspace"
             )))),
-            Component::RootDir | Component::Prefix(_) => Some(Err(ToolError(format!(
+            Component::RootDir | Component::Prefix(_) => Some(Err(ToolError::Failed(format!(
                 "`{path}` is refused: paths are relative to the workspace, such as `notes.txt`"
             )))),
         })
@@ -171,18 +174,18 @@ fn is_regular(path: &str, file: &File) -> Result<(), ToolError> {
 
 fn regular(path: &str, metadata: &fs::Metadata) -> Result<(), ToolError> {
     if metadata.is_dir() {
-        return Err(ToolError(format!("`{path}` is a folder")));
+        return Err(ToolError::Failed(format!("`{path}` is a folder")));
     }
     match metadata.is_file() {
         true => Ok(()),
-        false => Err(ToolError(format!("`{path}` is no regular file"))),
+        false => Err(ToolError::Failed(format!("`{path}` is no regular file"))),
     }
 }
 
 /// What went wrong with a path; where the workspace lies is nobody's business.
 pub(super) fn wrong(path: &str, error: &io::Error) -> ToolError {
     match error.kind() {
-        io::ErrorKind::NotFound => ToolError(format!("there is no `{path}`")),
-        _ => ToolError(format!("`{path}`: {error}")),
+        io::ErrorKind::NotFound => ToolError::Failed(format!("there is no `{path}`")),
+        _ => ToolError::Failed(format!("`{path}`: {error}")),
     }
 }

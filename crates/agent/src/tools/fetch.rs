@@ -90,24 +90,24 @@ impl HttpFetch {
     fn request(&self, arguments: Arguments) -> Result<HttpRequest, ToolError> {
         let text = &arguments.url;
         let url = Url::parse(text)
-            .map_err(|error| ToolError(format!("`{text}` is no address: {error}")))?;
+            .map_err(|error| ToolError::Failed(format!("`{text}` is no address: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             let message = format!("`{text}` is refused: only http and https are fetched");
-            return Err(ToolError(message));
+            return Err(ToolError::Failed(message));
         }
         if !url.username().is_empty() || url.password().is_some() {
             let message = "the address is refused: it must not contain a user name or password";
-            return Err(ToolError(message.to_owned()));
+            return Err(ToolError::Failed(message.to_owned()));
         }
         if !self.access.allows(&url) {
-            return Err(ToolError(format!(
+            return Err(ToolError::Failed(format!(
                 "`{text}` is refused: only these hosts are allowed: {}",
                 self.access.hosts.join(", ")
             )));
         }
         let is_post = arguments.method.as_deref() == Some("POST");
         if arguments.body.is_some() && !is_post {
-            return Err(ToolError("a GET request has no body".to_owned()));
+            return Err(ToolError::Failed("a GET request has no body".to_owned()));
         }
         let body = arguments.body.unwrap_or_default();
         let mut headers = HeaderMap::new();
@@ -135,7 +135,7 @@ impl Tool for HttpFetch {
         let request = self.request(read_arguments(arguments)?)?;
         let url = request.url.clone();
         let work = async {
-            let failed = |error: bakeoff_llm::TransportError| ToolError(error.to_string());
+            let failed = |error: bakeoff_llm::TransportError| ToolError::Failed(error.to_string());
             let response = self.access.transport.send(request).await.map_err(failed)?;
             if response.status.is_redirection()
                 && let Some(place) = header(&response.headers, LOCATION)
@@ -148,7 +148,7 @@ impl Tool for HttpFetch {
         };
         tokio::select! {
             biased;
-            () = context.cancel.cancelled() => Err(ToolError("cancelled".to_owned())),
+            () = context.cancel.cancelled() => Err(ToolError::Failed("cancelled".to_owned())),
             shown = work => shown,
         }
     }
@@ -165,7 +165,7 @@ async fn show(mut response: HttpResponse) -> Result<ToolOutput, ToolError> {
     while bytes.len() <= MOST_SHOWN {
         match response.body.next().await {
             Some(Ok(piece)) => bytes.extend_from_slice(&piece),
-            Some(Err(error)) => return Err(ToolError(error.to_string())),
+            Some(Err(error)) => return Err(ToolError::Failed(error.to_string())),
             None => break,
         }
     }
@@ -180,7 +180,7 @@ async fn show(mut response: HttpResponse) -> Result<ToolOutput, ToolError> {
             std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
         }
         Err(_) => {
-            return Err(ToolError(format!(
+            return Err(ToolError::Failed(format!(
                 "status {status}, but the body is no text (content-type: {kind})"
             )));
         }

@@ -65,10 +65,14 @@ impl Tool for ListFiles {
         &self.definition
     }
 
-    async fn execute(&self, arguments: Value, _: ToolContext) -> Result<ToolOutput, ToolError> {
+    async fn execute(
+        &self,
+        arguments: Value,
+        context: ToolContext,
+    ) -> Result<ToolOutput, ToolError> {
         let Arguments { path } = read_arguments(arguments)?;
         let confined = self.confined.clone();
-        blocking(move || {
+        blocking(context.cancel, move || {
             let folder = confined.folder(path.as_deref().unwrap_or(""))?;
             Ok(list(&confined, &folder).into())
         })

@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// Names of all tools that come with this crate.
 pub const TOOL_NAMES: [&str; 5] =
@@ -129,16 +130,22 @@ pub fn built_in_tool(name: &str, bench: &Workbench) -> Result<Arc<dyn Tool>, Too
 /// for numbers that no machine has room for.
 fn read_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolError> {
     serde_json::from_value(arguments)
-        .map_err(|error| ToolError(format!("the arguments do not fit: {error}")))
+        .map_err(|error| ToolError::Failed(format!("the arguments do not fit: {error}")))
 }
 
-/// Runs what waits for disks where it holds nobody up.
+/// Runs what waits for disks where it holds nobody up. What has not begun when nobody waits for it
+/// any more is left undone: it would change a workspace that is being looked at.
 async fn blocking<T: Send + 'static>(
+    cancel: CancellationToken,
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
+    let work = move || match cancel.is_cancelled() {
+        true => Err(ToolError::Failed("cancelled".to_owned())),
+        false => work(),
+    };
     tokio::task::spawn_blocking(work)
         .await
-        .unwrap_or_else(|_| Err(ToolError("the tool broke down".to_owned())))
+        .unwrap_or_else(|_| Err(ToolError::Failed("the tool broke down".to_owned())))
 }
 
 /// The beginning of a text, in whole characters.

@@ -79,10 +79,14 @@ impl Tool for ReadFile {
         &self.definition
     }
 
-    async fn execute(&self, arguments: Value, _: ToolContext) -> Result<ToolOutput, ToolError> {
+    async fn execute(
+        &self,
+        arguments: Value,
+        context: ToolContext,
+    ) -> Result<ToolOutput, ToolError> {
         let arguments: Arguments = read_arguments(arguments)?;
         let confined = self.confined.clone();
-        blocking(move || {
+        blocking(context.cancel, move || {
             let file = confined.open(&arguments.path)?;
             let (text, unread) = text(&arguments.path, file)?;
             Ok(show(&text, unread, &arguments).into())
@@ -109,8 +113,9 @@ fn text(path: &str, file: File) -> Result<(String, u64), ToolError> {
             _ => Err(()),
         }
     });
-    let text = text
-        .map_err(|()| ToolError(format!("`{path}` is no text: its {size} bytes are not UTF-8")))?;
+    let text = text.map_err(|()| {
+        ToolError::Failed(format!("`{path}` is no text: its {size} bytes are not UTF-8"))
+    })?;
     Ok((text, unread))
 }
 

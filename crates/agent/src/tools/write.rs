@@ -77,10 +77,14 @@ impl Tool for WriteFile {
         &self.definition
     }
 
-    async fn execute(&self, arguments: Value, _: ToolContext) -> Result<ToolOutput, ToolError> {
+    async fn execute(
+        &self,
+        arguments: Value,
+        context: ToolContext,
+    ) -> Result<ToolOutput, ToolError> {
         let Arguments { path, content, mode } = read_arguments(arguments)?;
         if content.len() > MOST_WRITTEN {
-            return Err(ToolError(format!(
+            return Err(ToolError::Failed(format!(
                 "{} bytes are too many, at most {MOST_WRITTEN} are written at once; nothing was \
                  written",
                 content.len()
@@ -91,7 +95,7 @@ impl Tool for WriteFile {
             Mode::Append => Writing::Append,
         };
         let confined = self.confined.clone();
-        blocking(move || {
+        blocking(context.cancel, move || {
             let mut file = confined.create(&path, how)?;
             file.write_all(content.as_bytes()).map_err(|error| wrong(&path, &error))?;
             Ok(format!("{} bytes written to `{path}`", content.len()).into())

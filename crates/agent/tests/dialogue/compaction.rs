@@ -3,7 +3,7 @@
 use crate::support::{Provider, Reply, drain};
 use bakeoff_agent::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, ContextConfig, agent_loop,
-    event_channel,
+    agent_loop_continue, event_channel,
 };
 use bakeoff_core::{Content, Message, ToolCall};
 use proptest::prelude::*;
@@ -78,18 +78,8 @@ async fn what_fits_is_sent_whole_and_what_does_not_is_compacted_on_the_wire() {
 #[tokio::test(start_paused = true)]
 async fn outputs_of_tools_are_shortened_first_and_never_torn_from_their_calls() {
     let lines: Vec<String> = (1..=300).map(|line| format!("line {line}")).collect();
-    let call = ToolCall { id: "c1".to_owned(), name: "read".to_owned(), arguments: json!({}) };
-    let result = Message::ToolResult {
-        tool_call_id: "c1".to_owned(),
-        name: "read".to_owned(),
-        content: vec![Content::text(lines.join("\n"))],
-        is_error: false,
-    };
-    let mut messages = vec![
-        Message::user("read it"),
-        Message::Assistant { content: vec![Content::ToolCall(call)] },
-        result,
-    ];
+    let mut messages = vec![Message::user("read it")];
+    messages.extend(used("c1", &lines.join("\n")));
     let limits = ContextConfig { max_context_tokens: 400, ..Default::default() };
     let (sent_messages, _, _) = sent(messages.clone(), limits.clone()).await;
     assert_eq!(sent_messages.len(), 5);
@@ -125,22 +115,91 @@ async fn a_window_that_is_too_small_for_anything_is_told() {
     assert_eq!(context.messages[6], AgentMessage::user(huge));
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_question_is_sent_even_when_a_tool_said_very_much() {
+    // One line of 20 000 characters, as minified JSON has it.
+    let mut messages = vec![Message::user("Summarise data.json in French.")];
+    messages.extend(used("c1", &"x".repeat(20_000)));
+    let limits = ContextConfig { max_context_tokens: 2_000, ..Default::default() };
+    let provider = Provider::new([Reply::Text("ok")]);
+    let config = AgentLoopConfig { context_config: Some(limits), ..provider.config() };
+    let mut context = AgentContext {
+        messages: messages.into_iter().map(AgentMessage::from).collect(),
+        ..AgentContext::default()
+    };
+    let (tx, rx) = event_channel(100);
+    let cancel = CancellationToken::new();
+    agent_loop_continue(&mut context, &config, tx, cancel).await.unwrap();
+    let sent = provider.messages(0);
+    assert_eq!(text_of(&sent[0]), "Summarise data.json in French.");
+    let output = text_of(&sent[2]);
+    assert!(output.len() > 5_000 && output.ends_with("x..."), "{}", output.len());
+    let events = drain(rx).await;
+    assert!(!events.iter().any(|event| matches!(event, AgentEvent::ProgressMessage { .. })));
+}
+
+/// A tool that was called, and what it said.
+fn used(id: &str, output: &str) -> [Message; 2] {
+    let call = ToolCall { id: id.to_owned(), name: "read".to_owned(), arguments: json!({}) };
+    let result = Message::ToolResult {
+        tool_call_id: id.to_owned(),
+        name: "read".to_owned(),
+        content: vec![Content::text(output)],
+        is_error: false,
+    };
+    [Message::Assistant { content: vec![Content::ToolCall(call)] }, result]
+}
+
+#[derive(Debug, Clone)]
+enum Said {
+    Asked(String),
+    Answered(String),
+    Used(String),
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    let text = "\\PC{0,300}";
+    prop_oneof![
+        text.prop_map(Said::Asked),
+        text.prop_map(Said::Answered),
+        text.prop_map(Said::Used)
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn nothing_panics_and_the_last_message_is_always_sent(
-        texts in prop::collection::vec("\\PC{0,300}", 0..20),
+    fn nothing_panics_pairs_stay_together_and_what_is_told_is_true(
+        said in prop::collection::vec(said(), 0..20),
         max_context_tokens in 0_u64..2_000,
         keep_first in 0_usize..5,
         keep_recent in 0_usize..5,
         tool_output_lines in 0_usize..4,
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let messages = texts.into_iter().map(Message::user).collect();
+        let messages = said.into_iter().enumerate().flat_map(|(number, said)| match said {
+            Said::Asked(text) => vec![Message::user(text)],
+            Said::Answered(text) => vec![Message::assistant(text)],
+            Said::Used(text) => used(&format!("c{number}"), &text).to_vec(),
+        });
         let limits =
             ContextConfig { max_context_tokens, keep_first, keep_recent, tool_output_lines };
-        let (messages, _, _) = runtime.block_on(sent(messages, limits));
+        let (messages, events, _) = runtime.block_on(sent(messages.collect(), limits));
         prop_assert_eq!(text_of(messages.last().unwrap()), "And now?");
+        let ids = |of: fn(&Value) -> Option<&Value>| -> Vec<String> {
+            messages.iter().filter_map(of).map(Value::to_string).collect()
+        };
+        let called = ids(|message| message.get("tool_calls").map(|calls| &calls[0]["id"]));
+        let answered = ids(|message| message.get("tool_call_id"));
+        prop_assert_eq!(called, answered);
+        let sent_tokens = events.iter().find_map(|event| match event {
+            AgentEvent::Compaction { sent_tokens, .. } => Some(*sent_tokens),
+            _ => None,
+        });
+        let is_warned = events.iter().any(|e| matches!(e, AgentEvent::ProgressMessage { .. }));
+        // The instructions, `Be brief.`, take three tokens.
+        let budget = (max_context_tokens / 10 * 9).saturating_sub(3);
+        prop_assert_eq!(is_warned, sent_tokens.is_some_and(|tokens| tokens > budget));
     }
 }

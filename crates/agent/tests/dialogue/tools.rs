@@ -84,7 +84,7 @@ async fn a_tool_that_hangs_fails_or_breaks_down_takes_nothing_with_it() {
     let calls = ["hang", "fail", "break", "double"].map(|name| (name, json!({ "n": 1 })));
     let provider = Provider::new([Reply::Calls(calls.to_vec()), Reply::Text("done")]);
     let hang = tool("hang", |_, _| std::future::pending());
-    let fail = tool("fail", |_, _| async { Err(ToolError("not today".to_owned())) });
+    let fail = tool("fail", |_, _| async { Err(ToolError::Failed("not today".to_owned())) });
     let breaks = tool("break", |_, _| async { panic!("broken on purpose") });
     let config = AgentLoopConfig { tool_timeout: Duration::from_secs(30), ..provider.config() };
     let (end, context) = run(&config, vec![hang, fail, breaks, double()]).await;

@@ -5,7 +5,7 @@ use crate::sse::{SseEvent, SseParser};
 use bakeoff_core::Response;
 
 /// A piece of an answer.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Delta {

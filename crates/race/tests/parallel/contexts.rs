@@ -22,7 +22,7 @@ impl Tool for Unused {
     }
 
     async fn execute(&self, _: serde_json::Value, _: ToolContext) -> Result<ToolOutput, ToolError> {
-        Err(ToolError("nobody calls it".to_owned()))
+        Err(ToolError::Failed("nobody calls it".to_owned()))
     }
 }
 
