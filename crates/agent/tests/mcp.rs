@@ -159,9 +159,13 @@ async fn gone(id: i64) {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
     };
-    while lives() {
-        tokio::task::yield_now().await;
-    }
+    let waiting = async {
+        while lives() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let most = std::time::Duration::from_secs(60);
+    assert!(tokio::time::timeout(most, waiting).await.is_ok(), "the process lives on");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use bakeoff_core::ExitCode;
 use serde::Serialize;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Data to standard output, talk to standard error. Colours only where somebody can see them.
@@ -26,9 +26,15 @@ impl Printer {
         }
     }
 
-    /// Data that is wanted however quiet it should be.
+    /// Data that is wanted however quiet it should be. What models say does nothing to a terminal.
     pub(crate) fn answer(&self, text: impl AsRef<str>) {
-        self.note(writeln!(anstream::stdout(), "{}", text.as_ref()));
+        let mut out = std::io::stdout().lock();
+        let text = text.as_ref();
+        let written = match out.is_terminal() {
+            true => writeln!(out, "{}", harmless(text)),
+            false => writeln!(out, "{text}"),
+        };
+        self.note(written);
     }
 
     /// A line of JSON.
@@ -76,6 +82,11 @@ impl Printer {
     }
 }
 
+/// A text from outside without the characters that control terminals.
+pub(crate) fn harmless(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control() || ['\n', '\t'].contains(letter)).collect()
+}
+
 /// An error and what caused it, on one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -96,4 +107,15 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 pub(crate) fn count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_models_say_does_nothing_to_a_terminal() {
+        let text = "I \u{1b}[31mpick\u{1b}]0;pwn\u{7} it\n\tand\r\u{9b}2J é 漢";
+        assert_eq!(harmless(text), "I [31mpick]0;pwn it\n\tand2J é 漢");
+    }
 }

@@ -31,7 +31,7 @@ pub use message::{Content, ImageSource, Message, ToolCall};
 pub use money::{NanoDollars, ParseMoneyError, Prices};
 pub use request::{OutputFormat, Request, Thinking, Tool, ToolChoice};
 pub use response::{FinishReason, Response};
-pub use secret::Redactor;
+pub use secret::{PieceRedactor, Redactor};
 pub use summary::{Interval, PassK, RunStats, Score, Summary, TargetSummary};
 pub use traffic::{HttpEntry, LimitRecord, PoolState};
 pub use trial::{

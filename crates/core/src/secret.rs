@@ -50,6 +50,50 @@ impl Redactor {
     }
 }
 
+impl Redactor {
+    /// Takes secrets out of a text that comes in pieces.
+    pub fn pieces(&self) -> PieceRedactor {
+        PieceRedactor { redactor: self.clone(), waiting: String::new() }
+    }
+
+    /// Where the end of a text begins that may be the beginning of a secret.
+    fn undecided(&self, text: &str) -> usize {
+        let mut from = 0;
+        while let Some(letter) = text[from..].chars().next() {
+            let rest = &text[from..];
+            // The longer ones come first.
+            match self.secrets.iter().find(|secret| rest.starts_with(secret.as_str())) {
+                Some(whole) => from += whole.len(),
+                None if self.secrets.iter().any(|secret| secret.starts_with(rest)) => return from,
+                None => from += letter.len_utf8(),
+            }
+        }
+        text.len()
+    }
+}
+
+/// Takes secrets out of a text that comes in pieces, however they are torn apart.
+#[derive(Debug)]
+pub struct PieceRedactor {
+    redactor: Redactor,
+    /// May be the beginning of a secret.
+    waiting: String,
+}
+
+impl PieceRedactor {
+    /// Takes the next piece; gives what can be said by now.
+    pub fn push(&mut self, piece: &str) -> String {
+        self.waiting.push_str(piece);
+        let rest = self.waiting.split_off(self.redactor.undecided(&self.waiting));
+        self.redactor.scrub(std::mem::replace(&mut self.waiting, rest))
+    }
+
+    /// What was left, when nothing more comes.
+    pub fn finish(self) -> String {
+        self.redactor.scrub(self.waiting)
+    }
+}
+
 /// The part of a secret that gives it away: texts are cut for display, and half a key is bad enough.
 fn telling(secret: &str) -> &str {
     const TELLING: usize = 12;
@@ -112,5 +156,27 @@ mod tests {
         let json = serde_json::json!({"said": "it is quote\"and\\slash"}).to_string();
         assert!(redactor.finds_in(&json));
         assert_eq!(redactor.scrub(json), r#"{"said":"it is [redacted]"}"#);
+    }
+
+    #[test]
+    fn a_secret_that_comes_in_pieces_is_taken_out() {
+        let mut redactor = Redactor::default();
+        redactor.add("sk-0123456789abcdefghijklmnop");
+        redactor.add("pässwörter");
+        let text = "key: sk-0123456789abcdefghijklmnop, pässwörter, sk-01 and pässw";
+        let letters: Vec<char> = text.chars().collect();
+        for size in 1..letters.len() {
+            let mut pieces = redactor.pieces();
+            let mut said = String::new();
+            for piece in letters.chunks(size) {
+                said.push_str(&pieces.push(&piece.iter().collect::<String>()));
+            }
+            said.push_str(&pieces.finish());
+            assert_eq!(said, "key: [redacted], [redacted], sk-01 and pässw", "pieces of {size}");
+        }
+        // What cannot be a secret is said at once.
+        let mut pieces = redactor.pieces();
+        assert_eq!(pieces.push("hello s"), "hello ");
+        assert_eq!(pieces.push("ky"), "sky");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::attempt::Prepared;
 use crate::cache::{Cache, CacheKey};
+use crate::masked::Masked;
 use crate::memory::Memory;
 use crate::model::Model;
 use crate::network::Network;
@@ -178,17 +179,57 @@ impl Client {
             });
         }
         let mut waited = Waited::default();
-        let work = self.call_until_settled(model, &prepared, ordinal, context, &mut waited);
-        let call = tokio::select! {
-            // Cancelling comes first, so that nobody takes a permit that another one gave up.
-            biased;
-            () = context.cancel.cancelled() => return Err(cancelled(waited.retries)),
-            result = work => result?,
+        let masked = context
+            .on_delta
+            .filter(|_| !self.redactor.is_empty())
+            .map(|listener| Masked::new(&self.redactor, listener));
+        let call = match &masked {
+            None => self.call_to_its_end(model, &prepared, ordinal, context, &mut waited).await?,
+            Some(masked) => {
+                let on_retry = |retry: &Retry<'_>| {
+                    masked.forget();
+                    if let Some(on_retry) = context.on_retry {
+                        on_retry(retry);
+                    }
+                };
+                let on_delta = |delta: &Delta| masked.tell(delta);
+                let context = CallContext {
+                    run: context.run,
+                    sample: context.sample,
+                    trial: context.trial,
+                    ordinals: context.ordinals.clone(),
+                    cancel: context.cancel.clone(),
+                    stop: context.stop.clone(),
+                    on_retry: Some(&on_retry),
+                    on_delta: Some(&on_delta),
+                };
+                let call = self.call_to_its_end(model, &prepared, ordinal, &context, &mut waited);
+                let call = call.await?;
+                masked.finish();
+                call
+            }
         };
         if let (Some(cache), Some(key)) = (&self.cache, key) {
             cache.put(key, &call.response);
         }
         Ok(call)
+    }
+
+    async fn call_to_its_end(
+        &self,
+        model: &Model,
+        prepared: &Prepared,
+        ordinal: u32,
+        context: &CallContext<'_>,
+        waited: &mut Waited,
+    ) -> Result<Call, CallError> {
+        let work = self.call_until_settled(model, prepared, ordinal, context, waited);
+        tokio::select! {
+            // Cancelling comes first, so that nobody takes a permit that another one gave up.
+            biased;
+            () = context.cancel.cancelled() => Err(cancelled(waited.retries)),
+            result = work => result,
+        }
     }
 
     /// The pool that calls of a model go through.

@@ -24,6 +24,7 @@ mod attempt;
 mod cache;
 mod client;
 mod failure;
+mod masked;
 mod memory;
 mod model;
 mod network;

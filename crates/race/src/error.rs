@@ -70,13 +70,41 @@ pub enum RaceError {
         reason: String,
         /// What the branches left behind.
         outcomes: Vec<ParallelLoopOutcome>,
+        /// Tokens of all branches and of the evaluation.
+        total_usage: Usage,
     },
     /// Somebody stopped it.
     #[error("the race was cancelled")]
     Cancelled {
         /// What the branches left behind.
         outcomes: Vec<ParallelLoopOutcome>,
+        /// Tokens of all branches and of the evaluation, as far as they are known.
+        total_usage: Usage,
     },
+}
+
+impl RaceError {
+    /// Tokens that the race took; none when it did not begin.
+    pub fn total_usage(&self) -> Usage {
+        match self {
+            RaceError::AllFailed { total_usage, .. }
+            | RaceError::NoneAcceptable { total_usage, .. }
+            | RaceError::BadDecision { total_usage, .. }
+            | RaceError::Cancelled { total_usage, .. } => *total_usage,
+            _ => Usage::default(),
+        }
+    }
+
+    /// What the branches left behind; nothing when the race did not begin.
+    pub fn outcomes(&self) -> &[ParallelLoopOutcome] {
+        match self {
+            RaceError::AllFailed { outcomes, .. }
+            | RaceError::NoneAcceptable { outcomes, .. }
+            | RaceError::BadDecision { outcomes, .. }
+            | RaceError::Cancelled { outcomes, .. } => outcomes,
+            _ => &[],
+        }
+    }
 }
 
 /// Why one branch failed.

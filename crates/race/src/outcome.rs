@@ -3,14 +3,15 @@
 use crate::strategy::Verdict;
 use bakeoff_agent::{
     AgentContext, AgentLoopConfig, AgentMessage, EventSender, LoopEnd, LoopError, LoopId,
-    LoopStatus, agent_loop_continue,
+    LoopStatus, agent_loop, last_answer,
 };
-use bakeoff_core::{FinishReason, Message, NanoDollars, Usage};
+use bakeoff_core::{FinishReason, NanoDollars, Usage};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// What became of one branch.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ParallelLoopOutcome {
     /// Its place among the configs.
     pub config_index: usize,
@@ -26,6 +27,13 @@ pub struct ParallelLoopOutcome {
     pub usage: Usage,
     /// Money for its calls; `None` when a price is unknown.
     pub cost: Option<NanoDollars>,
+    /// Calls that were given up while they were under way, or broke down with their branch: what
+    /// they cost is in neither figure.
+    pub unaccounted_calls: u32,
+    /// How many branches had ended before it; `None` when it never began.
+    pub end_order: Option<u32>,
+    /// Why its last call was made again, if one was.
+    pub last_retry: Option<String>,
     /// How long it took.
     pub elapsed: Duration,
     /// Messages in the context before it began: `context.messages[..original_context_len]` is what
@@ -38,7 +46,7 @@ pub struct ParallelLoopOutcome {
 impl ParallelLoopOutcome {
     /// The text of the model's last message; empty when it said nothing.
     pub fn answer(&self) -> String {
-        last_said(&self.new_messages)
+        last_answer(&self.new_messages)
     }
 
     /// Whether it can win: it came to its end, and says something.
@@ -51,7 +59,10 @@ impl ParallelLoopOutcome {
         match &self.status {
             LoopStatus::Failed(failure) => Some(failure.to_string()),
             LoopStatus::Cancelled => Some("cancelled".to_owned()),
-            LoopStatus::LimitReached(limit) => Some(limit.to_string()),
+            LoopStatus::LimitReached(limit) => Some(match &self.last_retry {
+                Some(retry) => format!("{limit}; before that, {retry}"),
+                None => limit.to_string(),
+            }),
             LoopStatus::Completed if !self.answer().trim().is_empty() => None,
             LoopStatus::Completed if self.finish == Some(FinishReason::Length) => {
                 Some("empty answer, cut off at the most tokens allowed".to_owned())
@@ -63,6 +74,7 @@ impl ParallelLoopOutcome {
 
 /// What became of a race.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ParallelLoopResult {
     /// The winner's conversation, to go on with.
     pub selected_context: AgentContext,
@@ -84,6 +96,7 @@ pub struct ParallelLoopResult {
 
 /// The winner's figures.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Selected {
     /// Its loop.
     pub loop_id: LoopId,
@@ -95,19 +108,21 @@ pub struct Selected {
     pub elapsed: Duration,
     /// Messages in the context before it began.
     pub original_context_len: usize,
+    /// Why the model stopped; [`FinishReason::Length`] when its answer is cut off.
+    pub finish: Option<FinishReason>,
 }
 
 impl ParallelLoopResult {
     /// The winner's answer.
     pub fn answer(&self) -> String {
-        last_said(&self.selected_messages)
+        last_answer(&self.selected_messages)
     }
 
     /// Goes on with the winner: adds a message to its context and has it answered.
     ///
     /// # Errors
     ///
-    /// As for [`agent_loop_continue`].
+    /// As for [`agent_loop`]; the context is as it was then.
     pub async fn continue_with(
         &mut self,
         message: impl Into<AgentMessage>,
@@ -115,14 +130,6 @@ impl ParallelLoopResult {
         tx: EventSender,
         cancel: CancellationToken,
     ) -> Result<LoopEnd, LoopError> {
-        self.selected_context.messages.push(message.into());
-        agent_loop_continue(&mut self.selected_context, config, tx, cancel).await
+        agent_loop(vec![message.into()], &mut self.selected_context, config, tx, cancel).await
     }
-}
-
-/// The text of the model's last message; empty when it said nothing.
-fn last_said(messages: &[AgentMessage]) -> String {
-    let mut backwards = messages.iter().rev().filter_map(AgentMessage::as_llm);
-    let last = backwards.find(|message| matches!(message, Message::Assistant { .. }));
-    last.map(Message::text).unwrap_or_default()
 }

@@ -8,7 +8,7 @@ use bakeoff_agent::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, EventSender, LoopEnd, LoopError,
     LoopFailure, LoopId, LoopStatus, agent_loop_as, check_loop,
 };
-use bakeoff_core::{ErrorKind, NanoDollars, Usage};
+use bakeoff_core::{ErrorKind, FinishReason, NanoDollars, Usage};
 use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,6 +45,7 @@ pub struct Race {
     loop_ids: Vec<LoopId>,
     /// Outcomes by config, as far as branches have ended or were known before.
     outcomes: Vec<Option<ParallelLoopOutcome>>,
+    is_resumed: bool,
 }
 
 impl std::fmt::Debug for Race {
@@ -96,7 +97,13 @@ impl Race {
             return Err(RaceError::Changed { had: had.join(", "), has: has.join(", ") });
         }
         let mut race = Race::checked(prompts, base_context, configs, strategy, loop_ids)?;
-        for outcome in ended {
+        race.is_resumed = true;
+        for mut outcome in ended {
+            // What was written down knows neither the tools nor the session of the caller.
+            outcome.context = race.base.clone();
+            outcome.original_context_len = race.base.messages.len();
+            let said = race.prompts.iter().chain(&outcome.new_messages).cloned();
+            outcome.context.messages.extend(said);
             if let Some(place) = race.outcomes.get_mut(outcome.config_index) {
                 *place = Some(outcome);
             }
@@ -122,12 +129,18 @@ impl Race {
         }
         strategy.accepts(&configs)?;
         let outcomes = configs.iter().map(|_| None).collect();
-        Ok(Race { prompts, base, configs, strategy, loop_ids, outcomes })
+        let is_resumed = false;
+        Ok(Race { prompts, base, configs, strategy, loop_ids, outcomes, is_resumed })
     }
 
     /// What is asked.
     pub fn prompts(&self) -> &[AgentMessage] {
         &self.prompts
+    }
+
+    /// Whether it was interrupted before.
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
     }
 
     /// Name of the strategy.
@@ -208,7 +221,7 @@ impl Race {
                 Err(broken) => (broken.id(), Err(broken)),
             };
             let Some((place, since)) = places.remove(&task) else { continue };
-            let outcome = match ended {
+            let mut outcome = match ended {
                 Ok((Ok(end), context)) => self.outcome(place, end, context),
                 Ok((Err(error), _)) => {
                     self.broken(place, ErrorKind::InvalidRequest, error.to_string(), since)
@@ -220,6 +233,8 @@ impl Race {
                     outcome
                 }
             };
+            let before = self.outcomes.iter().flatten().count();
+            outcome.end_order = u32::try_from(before).ok();
             on_end(&outcome);
             self.outcomes[place] = Some(outcome);
         }
@@ -251,6 +266,9 @@ impl Race {
             new_messages: end.new_messages,
             usage: end.usage,
             cost: end.cost,
+            unaccounted_calls: end.unaccounted_calls,
+            end_order: None,
+            last_retry: end.last_retry,
             elapsed: end.elapsed,
             original_context_len: self.base.messages.len(),
             finish: end.finish,
@@ -267,6 +285,9 @@ impl Race {
             new_messages: Vec::new(),
             usage: Usage::default(),
             cost: Some(NanoDollars(0)),
+            unaccounted_calls: 0,
+            end_order: None,
+            last_retry: None,
             elapsed: Duration::ZERO,
             original_context_len: self.base.messages.len(),
             finish: None,
@@ -284,6 +305,7 @@ impl Race {
         // What it has spent until then is lost with it.
         ParallelLoopOutcome {
             cost: None,
+            unaccounted_calls: 1,
             elapsed: since.elapsed(),
             ..self.without_answer(place, status)
         }
@@ -305,21 +327,27 @@ impl Race {
         let mut total_usage = Usage::default();
         outcomes.iter().for_each(|outcome| total_usage += outcome.usage);
         if cancel.is_cancelled() {
-            return Err((RaceError::Cancelled { outcomes }, Usage::default()));
+            return Err((RaceError::Cancelled { outcomes, total_usage }, Usage::default()));
         }
         if !outcomes.iter().any(ParallelLoopOutcome::is_eligible) {
             let failures = outcomes.iter().map(failure).collect();
             let error = RaceError::AllFailed { failures, outcomes, total_usage };
             return Err((error, Usage::default()));
         }
-        let (decision, usage) =
-            self.strategy.evaluate(&self.prompts, &outcomes, tx, cancel.clone()).await;
+        let evaluation = self.strategy.evaluate(&self.prompts, &outcomes, tx, cancel.clone());
+        let evaluated = tokio::select! {
+            biased;
+            evaluated = evaluation => Some(evaluated),
+            () = long_after(&cancel) => None,
+        };
+        let usage = evaluated.as_ref().map(|(_, usage)| *usage).unwrap_or_default();
         total_usage += usage;
-        if cancel.is_cancelled() {
-            return Err((RaceError::Cancelled { outcomes }, usage));
-        }
+        let decision = match evaluated {
+            Some((decision, _)) if !cancel.is_cancelled() => decision,
+            _ => return Err((RaceError::Cancelled { outcomes, total_usage }, usage)),
+        };
         let strategy = self.strategy.name().to_owned();
-        let verdict = Verdict { strategy: strategy.clone(), ..decision.verdict };
+        let mut verdict = Verdict { strategy: strategy.clone(), ..decision.verdict };
         let Some(index) = decision.selected else {
             let verdict = Box::new(verdict);
             return Err((RaceError::NoneAcceptable { verdict, outcomes, total_usage }, usage));
@@ -329,9 +357,13 @@ impl Race {
             None => Some(format!("there are only {}", outcomes.len())),
         };
         if let Some(reason) = trouble {
-            return Err((RaceError::BadDecision { strategy, index, reason, outcomes }, usage));
+            let error = RaceError::BadDecision { strategy, index, reason, outcomes, total_usage };
+            return Err((error, usage));
         }
         let winner = outcomes.remove(index);
+        if winner.finish == Some(FinishReason::Length) {
+            verdict.reasons.push("its answer is cut off at the most tokens allowed".to_owned());
+        }
         Ok(ParallelLoopResult {
             selected_context: winner.context,
             selected_messages: winner.new_messages,
@@ -342,6 +374,7 @@ impl Race {
                 cost: winner.cost,
                 elapsed: winner.elapsed,
                 original_context_len: winner.original_context_len,
+                finish: winner.finish,
             },
             all_outcomes: outcomes,
             verdict,
@@ -349,6 +382,16 @@ impl Race {
             total_usage,
         })
     }
+}
+
+/// How long a strategy may take to end after it was told to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Some time after it was cancelled: judges end by themselves and tell what they took, and only what
+/// does not listen is left alone.
+async fn long_after(cancel: &CancellationToken) {
+    cancel.cancelled().await;
+    tokio::time::sleep(GRACE).await;
 }
 
 fn failure(outcome: &ParallelLoopOutcome) -> BranchFailure {

@@ -9,7 +9,7 @@ use crate::outcome::{ParallelLoopOutcome, ParallelLoopResult};
 use crate::parallel::Race;
 use crate::strategy::Verdict;
 use bakeoff_agent::{AgentContext, AgentMessage, LoopId, LoopStatus, Session};
-use bakeoff_core::{FinishReason, NanoDollars, SCHEMA_VERSION, Usage};
+use bakeoff_core::{FinishReason, NanoDollars, Redactor, SCHEMA_VERSION, Usage};
 use bakeoff_journal::Journal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,10 +20,12 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct SessionFile {
     journal: Journal,
+    redactor: Redactor,
 }
 
 /// What a session's file says.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RecordedSession {
     /// The conversation, to go on with.
     pub context: AgentContext,
@@ -31,14 +33,16 @@ pub struct RecordedSession {
     pub races: u32,
     /// The last race that had a winner.
     pub last: Option<RecordedRace>,
-    /// The last one of them in which there was something to choose.
-    pub last_contested: Option<RecordedRace>,
+    /// What the caller wrote down about the last race in which there was something to choose, whoever
+    /// won.
+    pub last_contested: Option<Value>,
     /// A race that has not ended.
     pub unfinished: Option<UnfinishedRace>,
 }
 
 /// A race that had a winner.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct RecordedRace {
     /// What the caller wrote down about it.
     pub settings: Value,
@@ -99,6 +103,12 @@ enum Line {
         settings: Value,
     },
     BranchEnded(Branch),
+    /// It can go on.
+    RaceInterrupted {
+        total_usage: Usage,
+        /// As in `RaceEnded`.
+        loops: u32,
+    },
     RaceEnded {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         selected_index: Option<usize>,
@@ -121,19 +131,28 @@ struct Branch {
     usage: Usage,
     #[serde(default, rename = "cost_nanodollars", skip_serializing_if = "Option::is_none")]
     cost: Option<NanoDollars>,
+    #[serde(default)]
+    unaccounted_calls: u32,
     elapsed_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     finish: Option<FinishReason>,
 }
 
 impl SessionFile {
-    /// Starts a file for a session; there must be none yet.
+    /// Starts a file for a session; there must be none yet, or an empty one. No secret that the
+    /// redactor knows is written.
     ///
     /// # Errors
     ///
     /// [`SessionError::Journal`].
-    pub fn create(path: &Path, context: &AgentContext) -> Result<SessionFile, SessionError> {
-        let mut file = SessionFile { journal: Journal::create(path)? };
+    pub fn create(
+        path: &Path,
+        context: &AgentContext,
+        redactor: Redactor,
+    ) -> Result<SessionFile, SessionError> {
+        let is_empty = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0);
+        let journal = if is_empty { Journal::reopen(path)? } else { Journal::create(path)? };
+        let mut file = SessionFile { journal, redactor };
         file.write(&Line::SessionStarted {
             schema_version: SCHEMA_VERSION,
             session_id: context.session.id().to_owned(),
@@ -142,26 +161,40 @@ impl SessionFile {
         Ok(file)
     }
 
-    /// Goes on with a session.
+    /// Goes on with a session. Name its secrets with [`SessionFile::keep_secret`].
     ///
     /// # Errors
     ///
     /// All of [`SessionError`].
     pub fn open(path: &Path) -> Result<(SessionFile, RecordedSession), SessionError> {
+        let is_file = std::fs::metadata(path).is_ok_and(|file| file.is_file());
+        if path.exists() && !is_file {
+            let reason = "it is not a regular file".to_owned();
+            return Err(SessionError::NoSession { path: path.to_owned(), reason });
+        }
         // Opening cuts off a torn line, which must not happen to a file that is something else.
         read(path)?;
         let journal = Journal::reopen(path)?;
         // Somebody may have written until we held it.
         let recorded = read(path)?;
-        Ok((SessionFile { journal }, recorded))
+        Ok((SessionFile { journal, redactor: Redactor::default() }, recorded))
     }
 
-    /// Writes that a race begins, with whatever the caller wants to find again.
+    /// Names secrets that must not be written from now on.
+    pub fn keep_secret(&mut self, redactor: Redactor) {
+        self.redactor = redactor;
+    }
+
+    /// Writes that a race begins, with whatever the caller wants to find again. One that goes on has
+    /// begun already.
     ///
     /// # Errors
     ///
     /// [`SessionError::Journal`].
     pub fn race_started(&mut self, race: &Race, settings: Value) -> Result<(), SessionError> {
+        if race.is_resumed() {
+            return Ok(());
+        }
         self.write(&Line::RaceStarted {
             prompts: race.prompts().to_vec(),
             loop_ids: race.loop_ids().to_vec(),
@@ -187,12 +220,13 @@ impl SessionFile {
             new_messages: outcome.new_messages.clone(),
             usage: outcome.usage,
             cost: outcome.cost,
+            unaccounted_calls: outcome.unaccounted_calls,
             elapsed_ms: u64::try_from(outcome.elapsed.as_millis()).unwrap_or(u64::MAX),
             finish: outcome.finish.clone(),
         }))
     }
 
-    /// Writes how a race ended. One that was cancelled has not: it can go on.
+    /// Writes how a race ended. One that was cancelled has only been interrupted: it can go on.
     ///
     /// # Errors
     ///
@@ -211,7 +245,9 @@ impl SessionFile {
                 total_usage: result.total_usage,
                 loops,
             },
-            Err(RaceError::Cancelled { .. }) => return Ok(()),
+            Err(RaceError::Cancelled { total_usage, .. }) => {
+                Line::RaceInterrupted { total_usage: *total_usage, loops }
+            }
             Err(error) => Line::RaceEnded {
                 selected_index: None,
                 verdict: match error {
@@ -219,11 +255,7 @@ impl SessionFile {
                     _ => None,
                 },
                 error: Some(error.to_string()),
-                total_usage: match error {
-                    RaceError::AllFailed { total_usage, .. }
-                    | RaceError::NoneAcceptable { total_usage, .. } => *total_usage,
-                    _ => Usage::default(),
-                },
+                total_usage: error.total_usage(),
                 loops,
             },
         };
@@ -235,18 +267,16 @@ impl SessionFile {
     /// # Errors
     ///
     /// [`SessionError::Journal`].
-    pub fn race_abandoned(&mut self, race: &UnfinishedRace) -> Result<(), SessionError> {
+    pub fn race_abandoned(
+        &mut self,
+        session: &Session,
+        race: &UnfinishedRace,
+    ) -> Result<(), SessionError> {
         let mut total_usage = Usage::default();
         race.ended.iter().for_each(|branch| total_usage += branch.usage);
-        let loops = race.loop_ids.iter().map(LoopId::number).max().unwrap_or_default();
-        let error = Some("abandoned".to_owned());
-        self.write(&Line::RaceEnded {
-            selected_index: None,
-            verdict: None,
-            error,
-            total_usage,
-            loops,
-        })
+        let (loops, error) = (session.loops(), Some("abandoned".to_owned()));
+        let (selected_index, verdict) = (None, None);
+        self.write(&Line::RaceEnded { selected_index, verdict, error, total_usage, loops })
     }
 
     /// Forces everything to disk and closes the file.
@@ -259,7 +289,16 @@ impl SessionFile {
     }
 
     fn write(&mut self, line: &Line) -> Result<(), SessionError> {
-        self.journal.push(line)?;
+        let clean = match serde_json::to_string(line) {
+            Ok(json) if self.redactor.finds_in(&json) => {
+                serde_json::from_str::<Value>(&self.redactor.scrub(json)).ok()
+            }
+            _ => None,
+        };
+        match clean {
+            Some(clean) => self.journal.push(&clean)?,
+            None => self.journal.push(line)?,
+        }
         Ok(self.journal.flush()?)
     }
 }
@@ -283,7 +322,7 @@ fn read(path: &Path) -> Result<RecordedSession, SessionError> {
         }
         Some(Err(error)) => return Err(error.into()),
         Some(Ok(_)) => return Err(no_session("it does not begin with the start of a session")),
-        None => return Err(no_session("it is empty")),
+        None => return Err(no_session("it has no whole line")),
     };
     for (number, line) in (2_u64..).zip(lines) {
         reading.take(line?).map_err(|reason| no_session(&format!("line {number}: {reason}")))?;
@@ -293,19 +332,29 @@ fn read(path: &Path) -> Result<RecordedSession, SessionError> {
 
 /// A session, as far as its file was read.
 struct Reading {
-    id: String,
+    /// Knows its loops by name; how many there were is known at the end.
+    session: Session,
     context: AgentContext,
     loops: u32,
     races: u32,
     last: Option<RecordedRace>,
-    last_contested: Option<RecordedRace>,
+    last_contested: Option<Value>,
     open: Option<UnfinishedRace>,
 }
 
 impl Reading {
     fn new(id: String, system_prompt: String) -> Reading {
+        let session = Session::named(id);
         let context = AgentContext { system_prompt, ..AgentContext::default() };
-        Reading { id, context, loops: 0, races: 0, last: None, last_contested: None, open: None }
+        Reading {
+            session,
+            context,
+            loops: 0,
+            races: 0,
+            last: None,
+            last_contested: None,
+            open: None,
+        }
     }
 
     fn take(&mut self, line: Line) -> Result<(), String> {
@@ -315,47 +364,54 @@ impl Reading {
                 if self.open.is_some() {
                     return Err("a race starts before the last one has ended".to_owned());
                 }
+                let loop_ids =
+                    loop_ids.iter().map(|id| self.own(id)).collect::<Result<Vec<_>, _>>()?;
                 let most = loop_ids.iter().map(LoopId::number).max();
                 self.loops = self.loops.max(most.unwrap_or_default());
                 self.open = Some(UnfinishedRace { prompts, loop_ids, settings, ended: Vec::new() });
             }
-            Line::BranchEnded(branch) => {
+            Line::BranchEnded(mut branch) => {
+                branch.loop_id = self.own(&branch.loop_id)?;
                 let race = self.open.as_mut().ok_or("a branch ends outside of a race")?;
                 let place = race.loop_ids.get(branch.config_index);
                 if place != Some(&branch.loop_id) {
                     return Err(format!("{} is not a branch of the race", branch.loop_id));
                 }
-                let outcome = outcome(branch, &self.context, &race.prompts);
+                let mut outcome = outcome(branch, &self.context, &race.prompts);
+                outcome.end_order = u32::try_from(race.ended.len()).ok();
                 race.ended.retain(|earlier| earlier.config_index != outcome.config_index);
                 race.ended.push(outcome);
             }
+            Line::RaceInterrupted { loops, .. } => self.loops = self.loops.max(loops),
             Line::RaceEnded { selected_index, loops, .. } => {
                 let race = self.open.take().ok_or("a race ends that has not started")?;
                 self.races += 1;
                 self.loops = self.loops.max(loops);
+                if race.loop_ids.len() > 1 {
+                    self.last_contested = Some(race.settings.clone());
+                }
                 if let Some(selected_index) = selected_index {
                     let is_winner =
                         |branch: &&ParallelLoopOutcome| branch.config_index == selected_index;
                     let winner = race.ended.iter().find(is_winner);
                     let winner = winner.ok_or("the winner has not ended")?;
                     self.context.messages = winner.context.messages.clone();
-                    let recorded = RecordedRace { settings: race.settings, selected_index };
-                    if race.loop_ids.len() > 1 {
-                        self.last_contested = Some(recorded.clone());
-                    }
-                    self.last = Some(recorded);
+                    self.last = Some(RecordedRace { settings: race.settings, selected_index });
                 }
             }
         }
         Ok(())
     }
 
+    /// The name of a loop of this session.
+    fn own(&self, loop_id: &LoopId) -> Result<LoopId, String> {
+        let own = self.session.recognise(loop_id);
+        own.ok_or_else(|| format!("{loop_id} is not a loop of the session"))
+    }
+
     fn finish(self) -> RecordedSession {
-        let session = Session::resumed(self.id, self.loops);
-        let mut unfinished = self.open;
-        for branch in unfinished.iter_mut().flat_map(|race| &mut race.ended) {
-            branch.context.session = session.clone();
-        }
+        let session = Session::resumed(self.session.id(), self.loops);
+        let unfinished = self.open;
         RecordedSession {
             context: AgentContext { session, ..self.context },
             races: self.races,
@@ -377,6 +433,9 @@ fn outcome(branch: Branch, base: &AgentContext, prompts: &[AgentMessage]) -> Par
         new_messages: branch.new_messages,
         usage: branch.usage,
         cost: branch.cost,
+        unaccounted_calls: branch.unaccounted_calls,
+        end_order: None,
+        last_retry: None,
         elapsed: Duration::from_millis(branch.elapsed_ms),
         original_context_len: base.messages.len(),
         finish: branch.finish,

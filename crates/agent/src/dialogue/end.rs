@@ -28,6 +28,8 @@ pub struct LoopEnd {
     pub cached_turns: u32,
     /// Attempts of calls that failed and were made again.
     pub retries: u32,
+    /// Why a call was made again, the last time.
+    pub last_retry: Option<String>,
     /// How often less than the whole conversation was sent.
     pub compactions: u32,
     /// From start to end.
@@ -53,6 +55,7 @@ impl LoopEnd {
             turns: 0,
             cached_turns: 0,
             retries: 0,
+            last_retry: None,
             compactions: 0,
             elapsed: Duration::ZERO,
             latency: Duration::ZERO,
@@ -78,7 +81,6 @@ pub fn last_answer(messages: &[AgentMessage]) -> String {
 /// Whether a loop came to its end, and what stopped it otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum LoopStatus {
     /// The model has answered and calls no more tools.
     Completed,

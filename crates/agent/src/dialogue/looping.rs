@@ -11,7 +11,7 @@ use super::toolbox::{Results, Toolbox};
 use bakeoff_core::{ErrorKind, FinishReason, Message, Request, Tool, ToolCall, Usage};
 use bakeoff_llm::{Call, CallContext, CallError, Delta, Failure, Ordinals, Retry};
 use jiff::Timestamp;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -118,6 +118,7 @@ pub async fn agent_loop_as(
         toolbox,
         tools,
         ordinals: Ordinals::default(),
+        last_retry: Mutex::default(),
         tx,
         cancel,
     };
@@ -126,7 +127,8 @@ pub async fn agent_loop_as(
         going.context.messages.push(prompt);
     }
     let status = going.until_answered().await;
-    let Going { mut end, tx, .. } = going;
+    let Going { mut end, tx, last_retry, .. } = going;
+    end.last_retry = last_retry.into_inner().unwrap_or_else(PoisonError::into_inner);
     end.status = status;
     end.elapsed = started.elapsed();
     tx.send(AgentEvent::AgentEnd {
@@ -146,6 +148,7 @@ struct Going<'a> {
     toolbox: Toolbox,
     tools: Vec<Tool>,
     ordinals: Ordinals,
+    last_retry: Mutex<Option<String>>,
     tx: EventSender,
     cancel: CancellationToken,
     /// `None` when it lies beyond all clocks.
@@ -315,11 +318,10 @@ impl Going<'_> {
             self.tx.send(AgentEvent::MessageUpdate { loop_id: loop_id.clone(), delta });
         };
         let on_retry = |retry: &Retry<'_>| {
-            self.tx.send(AgentEvent::Retry {
-                loop_id: loop_id.clone(),
-                delay_ms: u64::try_from(retry.pause.as_millis()).unwrap_or(u64::MAX),
-                reason: format!("{}: {}", retry.model, in_words(retry.failure)),
-            });
+            let reason = format!("{}: {}", retry.model, in_words(retry.failure));
+            *self.last_retry.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
+            let delay_ms = u64::try_from(retry.pause.as_millis()).unwrap_or(u64::MAX);
+            self.tx.send(AgentEvent::Retry { loop_id: loop_id.clone(), delay_ms, reason });
         };
         let context = CallContext {
             run: behalf.run,

@@ -117,3 +117,54 @@ async fn a_loop_goes_on_when_nobody_listens_any_more() {
     let end = agent_loop(prompts, &mut context, &provider.config(), tx, cancel).await.unwrap();
     assert_eq!(end.status, LoopStatus::Completed);
 }
+
+/// Every beginning has its end, however a loop ends.
+#[tokio::test(start_paused = true)]
+async fn what_has_begun_ends_even_when_the_loop_does_not_come_to_its_end() {
+    let hang = || tool("hang", |_, _| std::future::pending());
+    let call = |name| Reply::Calls(vec![(name, json!({ "n": 1 }))]);
+    let empty = crate::support::answer(&json!({ "content": null }), "stop");
+    let table = [
+        (vec![Reply::Hang], "limit_reached"),
+        (vec![Reply::Status(400)], "failed"),
+        (vec![call("hang")], "limit_reached"),
+        (vec![call("double"), Reply::Status(400)], "failed"),
+        (vec![Reply::Body(empty)], "completed"),
+    ];
+    for (replies, expected) in table {
+        let provider = Provider::new(replies);
+        let mut config = provider.config();
+        config.limits.max_time = std::time::Duration::from_secs(5);
+        let (tx, rx) = event_channel(100);
+        let mut context = with_tools([double(), hang()]);
+        let prompts = vec![AgentMessage::user("x")];
+        let cancel = CancellationToken::new();
+        let end = agent_loop(prompts, &mut context, &config, tx, cancel).await.unwrap();
+        let status = serde_json::to_string(&end.status).unwrap();
+        assert!(status.contains(expected), "{status}");
+        let kinds: Vec<String> = drain(rx).await.iter().map(kind).collect();
+        let count = |wanted: &str| kinds.iter().filter(|kind| *kind == wanted).count();
+        for what in ["agent", "turn", "tool_execution"] {
+            assert_eq!(count(&format!("{what}_start")), count(&format!("{what}_end")), "{kinds:?}");
+        }
+        assert_eq!(count("message_start"), count("message_end") + count("message_aborted"));
+        let given_up =
+            u32::from(provider.bodies().len() == 1 && end.turns == 0 && expected != "failed");
+        assert_eq!(end.unaccounted_calls, given_up, "{kinds:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_can_be_read_back() {
+    let provider =
+        Provider::new([Reply::Calls(vec![("double", json!({ "n": 20 }))]), Reply::Text("40")]);
+    let (tx, rx) = event_channel(100);
+    let mut context = with_tools([double()]);
+    let prompts = vec![AgentMessage::user("Twice 20?")];
+    let cancel = CancellationToken::new();
+    agent_loop(prompts, &mut context, &provider.config(), tx, cancel).await.unwrap();
+    for event in drain(rx).await {
+        let line = serde_json::to_string(&event).unwrap();
+        assert_eq!(serde_json::from_str::<AgentEvent>(&line).unwrap(), event, "{line}");
+    }
+}

@@ -113,3 +113,27 @@ async fn loops_are_named_by_session_config_and_number() {
     slugged.model = model("gpt-4.1/mini", None);
     assert_eq!(slugged.segment(), "openai.gpt-4-1-mini");
 }
+
+#[tokio::test(start_paused = true)]
+async fn no_two_loops_are_the_same_sample() {
+    let client =
+        std::sync::Arc::new(bakeoff_llm::Client::new(bakeoff_llm::ClientConfig::default()));
+    let model = bakeoff_llm::ModelConfig::named("sim", "prose");
+    let model = bakeoff_llm::Model::resolve(&model, &|_| None).unwrap();
+    let mut answers = std::collections::BTreeSet::new();
+    for trial in 0..8 {
+        // Loops of one session, in each of several trials.
+        let session = bakeoff_agent::Session::named("s");
+        for _ in 0..8 {
+            let mut config = bakeoff_agent::AgentLoopConfig::new(&client, model.clone());
+            config.behalf.trial = trial;
+            let mut context = AgentContext { session: session.clone(), ..Default::default() };
+            let (tx, cancel) = nobody();
+            let prompts = vec![AgentMessage::user("x")];
+            let end = agent_loop(prompts, &mut context, &config, tx, cancel).await.unwrap();
+            answers.insert(end.answer());
+        }
+    }
+    // Made-up sentences may be alike by chance, but not many of them.
+    assert!(answers.len() > 60, "{} different answers", answers.len());
+}

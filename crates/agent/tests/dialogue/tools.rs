@@ -128,3 +128,16 @@ async fn a_tool_is_told_when_nobody_waits_for_it_any_more() {
     let last = context.messages.last().and_then(AgentMessage::as_llm).unwrap();
     assert_eq!(last.text(), "not finished: time is up");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_machines_trouble_fails_the_loop_and_is_not_blamed_on_the_model() {
+    let provider = Provider::new([Reply::Calls(vec![("start", json!({ "n": 1 }))])]);
+    let start = tool("start", |_, _| async {
+        Err(ToolError::Machine("there are no processes left".to_owned()))
+    });
+    let (end, context) = run(&provider.config(), vec![start]).await;
+    let LoopStatus::Failed(failure) = end.status else { panic!("{:?}", end.status) };
+    assert_eq!(failure.kind, bakeoff_core::ErrorKind::Process);
+    assert_eq!(failure.message, "there are no processes left");
+    assert_eq!(context.messages.len(), 3, "the call has its result all the same");
+}

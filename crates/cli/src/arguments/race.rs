@@ -1,6 +1,6 @@
 //! What can be typed after `bakeoff race`.
 
-use super::seconds;
+use super::{not_negative, seconds};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub(crate) struct RaceArguments {
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
     /// Sampling temperature
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = not_negative)]
     pub(crate) temperature: Option<f64>,
     /// Most tokens of an answer
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

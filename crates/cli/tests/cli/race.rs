@@ -46,14 +46,14 @@ fn a_judged_race_tells_who_is_done_who_wins_and_why() {
     insta::assert_snapshot!(shown(&ran), @r#"
     exit 0
     --- stdout
-    The first batch improves a steady hand. The dough improves an early start. A pinch of salt rests on one more fold. [quality 0.98]
+    This recipe improves good flour. This recipe forgives a steady hand. [quality 0.98]
     --- stderr
     sim/a: done · T s · 26 tokens · $0.00
-    sim/b: done · T s · 37 tokens · $0.00
+    sim/b: done · T s · 25 tokens · $0.00
     winner: sim/b (judge: decided)
       why: the judge prefers sim/b in both orders
       why: the judge: sim/b answers the query best, with a quality of 0.98.
-      T s · 37 tokens · $0.00 · in all 645 tokens, $0.00
+      T s · 25 tokens · $0.00 · in all 611 tokens, $0.00
     "#);
 }
 
@@ -82,14 +82,14 @@ fn all_answers_can_be_shown() {
     --- sim/fault-400
     (400: The request is not valid.)
     --- sim/a
-    A patient baker asks for good flour. This recipe rests on a little patience. Every loaf begins with a steady hand. [quality 0.21]
+    A pinch of salt rests on a steady hand. The first batch depends on a slow rise. The crust rests on the right heat. A patient baker asks for good flour. [quality 0.21]
     --- stderr
-    sim/a: done · T s · 35 tokens · $0.00
+    sim/a: done · T s · 44 tokens · $0.00
     sim/echo: done · T s · 4 tokens · $0.00
     sim/fault-400: failed · T s · 0 tokens · $0.00 · 400: The request is not valid.
     winner: sim/echo (token-efficient: decided)
       why: the fewest tokens: 4
-      T s · 4 tokens · $0.00 · in all 39 tokens, $0.00
+      T s · 4 tokens · $0.00 · in all 48 tokens, $0.00
     "#);
     let ran = place.run(&["race", "hello", "-m", "sim/echo", "--quiet"]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "hello\n", ""));
@@ -185,12 +185,61 @@ fn an_interrupted_race_goes_on_without_a_prompt() {
     let ran = place.run(&["race", "--session", "talk.jsonl"]);
     assert_eq!(ran.code, 2, "{}", ran.shown());
 
-    std::fs::write(&session, kept.join("\n") + "\n").unwrap();
+    let interrupt = || std::fs::write(&session, kept.join("\n") + "\n").unwrap();
+    interrupt();
+    let ran = place.run(&["race", "--session", "talk.jsonl", "-m", "sim/c"]);
+    insta::assert_snapshot!(ran.shown(), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    error: --model does not go with a race that was interrupted, which has its own
+      hint: leave it out to go on, or give the race up with `--abandon`
+    "#);
+    let ran = place.run(&["race", "hello", "-m", "typo", "--session", "talk.jsonl", "--abandon"]);
+    assert_eq!((ran.code, lines(&session).len()), (2, 3), "nothing was given up: {}", ran.shown());
     let ran =
         place.run(&["race", "hello", "-m", "sim/echo", "--session", "talk.jsonl", "--abandon"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "hello\n"), "{}", ran.shown());
     let ran = place.run(&["race", "bye", "--session", "talk.jsonl"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "bye\n"), "{}", ran.shown());
+    interrupt();
+    let ran = place.run(&["race", "--session", "talk.jsonl", "--abandon"]);
+    insta::assert_snapshot!(ran.shown(), @r#"
+    exit 0
+    --- stdout
+    --- stderr
+    the race that was interrupted is given up
+    "#);
+    // What nobody won can be repeated.
+    let ran = place.run(&["race", "hello", "--session", "talk.jsonl", "--again"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert!(ran.stderr.contains("winner: "), "{}", ran.stderr);
+}
+
+#[test]
+fn keys_are_neither_kept_nor_shown() {
+    let place = Workplace::new();
+    let key = "sk-secretsecretsecret";
+    let prompt = format!("my key is {key}, is it not?");
+    let run = |more: &[&str]| {
+        let fixed = ["race", &prompt, "-m", "sim/echo", "--session", "talk.jsonl"];
+        let mut command = place.command(&[&fixed[..], more].concat());
+        Ran::from(command.env("OPENAI_API_KEY", key).output().unwrap())
+    };
+    for ran in [
+        run(&["--system", &prompt]),
+        run(&["--json"]),
+        run(&["-m", "sim/b", "--strategy", "first"]),
+    ] {
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        assert!(
+            !ran.shown().contains("sk-secret") && ran.stdout.contains("[redacted]"),
+            "{}",
+            ran.shown()
+        );
+    }
+    let text = std::fs::read_to_string(place.path().join("talk.jsonl")).unwrap();
+    assert!(!text.contains("sk-secret"), "{text}");
 }
 
 #[test]
@@ -226,7 +275,7 @@ fn ctrl_c_ends_a_race_that_can_go_on() {
     assert_eq!((ran.code, ran.stdout.as_str()), (130, ""), "{}", ran.shown());
     let events: Vec<String> =
         lines(&session).iter().map(|line| line["event"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(events, ["session_started", "race_started", "branch_ended"]);
+    assert_eq!(events, ["session_started", "race_started", "branch_ended", "race_interrupted"]);
 }
 
 #[test]
@@ -241,7 +290,10 @@ fn a_verifier_decides_which_answers_will_do() {
     };
     let ran = place.run(&arguments("test \"$(sh check.sh)\" = ''"));
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "good\n"), "{}", ran.shown());
-    let ran = place.run(&arguments("echo I like none of them; exit 3"));
+    let none = arguments("echo I like none of them; exit 3");
+    let all = place.run(&[&none[..], &["--show", "all"]].concat());
+    assert_eq!((all.code, all.stdout.as_str()), (1, "--- sim/two\nevil\n--- sim/one\ngood\n"));
+    let ran = place.run(&none);
     insta::assert_snapshot!(shown(&ran), @r#"
     exit 1
     --- stdout
@@ -249,7 +301,7 @@ fn a_verifier_decides_which_answers_will_do() {
     sim/one: done · T s · 2 tokens · $0.00
     sim/two: done · T s · 2 tokens · $0.00
     error: none of the answers will do: sim/two: exit code 3: I like none of them; sim/one: exit code 3: I like none of them
-      hint: `--json` shows all answers
+      hint: `--show all` shows all answers
     "#);
     let ran = place.run(&[
         "race",
@@ -327,6 +379,10 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
         with(&["--strategy", "first", "--session", "new.jsonl", "--abandon"]),
         place.run(&["race", "x", "--session", "new.jsonl", "--again"]),
         with(&["--strategy", "first", "--suite", "gone.toml"]),
+        with(&["--strategy", "first", "--session", "/dev/full"]),
+        with(&["--judge", "sim/judge", "--judge-prompt", "/dev/zero"]),
+        with(&["--strategy", "first", "--temperature", "nan"]),
+        with(&["--strategy", "first", "--temperature=-1"]),
     ];
     let mut all = String::new();
     for ran in &cases {
@@ -349,7 +405,7 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
     error: environment variable OPENAI_API_KEY is not set
       hint: `export OPENAI_API_KEY=…`
     error: nothing says who wins
-      hint: `--judge MODEL` has a model choose; `--strategy fastest` and others do without
+      hint: `--judge MODEL` has a model choose; `--strategy fastest`, `majority`, `verifier` and others do without
     error: nobody judges
       hint: name a model with `--judge`
     error: transparent: it is for exactly one config, and there are 2
@@ -373,8 +429,8 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
       hint: it must be a text file
     error: cannot read latin1.txt: stream did not contain valid UTF-8
       hint: it must be a text file
-    error: notes.txt is no session: it is empty
-      hint: name another file, or remove this one
+    error: notes.txt is no session: it has no whole line
+      hint: name another file
     error: cannot create gone/talk.jsonl: No such file or directory (os error 2)
     error: there is no race to give up
     error: the session has no race to repeat
@@ -383,6 +439,16 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
     --> gone.toml
      = help: `bakeoff init` writes a suite to start from
     error: 1 problem; nothing was called
+    error: /dev/full is no session: it is not a regular file
+      hint: name another file
+    error: cannot read /dev/zero: it is not a regular file
+      hint: it must be a text file
+    error: invalid value 'nan' for '--temperature <T>': `nan` is not a number from 0 on
+
+    For more information, try '--help'.
+    error: invalid value '-1' for '--temperature <T>': `-1` is not a number from 0 on
+
+    For more information, try '--help'.
     "#);
     assert_eq!(std::fs::read_to_string(place.path().join("notes.txt")).unwrap(), "my notes");
     assert!(!place.path().join("new.jsonl").exists());

@@ -218,7 +218,7 @@ impl Trials {
         };
         let (note, error) = judged(&end, timeout);
         Attempt {
-            output: self.redactor.scrub(last_text(&said)),
+            output: self.redactor.scrub(end.answer()),
             finish: end.finish,
             stderr: note.unwrap_or_default(),
             tool_uses: without_secrets(tool_uses(&said), &self.redactor),
@@ -260,12 +260,6 @@ fn judged(end: &LoopEnd, timeout: Duration) -> (Option<String>, Option<TrialErro
             (Some(format!("stopped after {turns} turns (`max_turns`) before it was done\n")), None)
         }
     }
-}
-
-/// What the model said last.
-fn last_text(said: &[&Message]) -> String {
-    let texts = said.iter().rev().filter(|message| matches!(message, Message::Assistant { .. }));
-    texts.map(|message| message.text()).find(|text| !text.is_empty()).unwrap_or_default()
 }
 
 /// What the model called, in order.
@@ -315,19 +309,5 @@ mod tests {
         assert_eq!(text.lines().count(), 1);
         assert!(text.contains("first") && text.ends_with("}\n"), "{text}");
         assert_eq!(text.len() as u64 + dropped, whole);
-    }
-
-    #[test]
-    fn the_answer_is_the_last_text_even_when_tools_were_called_after_it() {
-        let call = bakeoff_core::ToolCall {
-            id: "1".to_owned(),
-            name: "t".to_owned(),
-            arguments: json!({}),
-        };
-        let silent = Message::Assistant { content: vec![Content::ToolCall(call)] };
-        let said = [Message::assistant("so far"), silent, Message::user("more")];
-        assert_eq!(last_text(&said.iter().collect::<Vec<_>>()), "so far");
-        assert_eq!(tool_uses(&said.iter().collect::<Vec<_>>()).len(), 1);
-        assert_eq!(last_text(&[]), "");
     }
 }

@@ -124,11 +124,15 @@ async fn cancelling_a_race_ends_all_branches_at_once() {
     };
     let started = tokio::time::Instant::now();
     let (error, ()) = tokio::join!(go(cancel.clone()), later);
-    let Err(RaceError::Cancelled { outcomes }) = error else { panic!("{error:?}") };
+    let Err(RaceError::Cancelled { outcomes, total_usage }) = error else { panic!("{error:?}") };
+    assert_eq!(total_usage, outcomes[0].usage);
     assert_eq!(started.elapsed().as_secs(), 10);
     // What had ended is not lost.
     assert_eq!(outcomes[0].answer(), "soon");
     assert_eq!(outcomes[1].status, LoopStatus::Cancelled);
+    // What was on its way may be charged for.
+    let unaccounted: Vec<u32> = outcomes.iter().map(|branch| branch.unaccounted_calls).collect();
+    assert_eq!(unaccounted, [0, 1, 1]);
 
     let calls = world.calls();
     let error = go(cancel).await.unwrap_err();
@@ -175,4 +179,40 @@ async fn branches_that_are_not_wanted_are_never_started() {
     let result = race(configs, OneByOne).await.unwrap();
     assert_eq!((result.selected_index, world.calls()), (2, 3));
     assert!(result.all_outcomes[2..].iter().all(|other| other.status == LoopStatus::Cancelled));
+}
+
+/// Never comes to a decision, whoever tells it to stop.
+struct Deaf;
+
+#[async_trait::async_trait]
+impl EvaluationStrategy for Deaf {
+    async fn evaluate(
+        &self,
+        _prompts: &[AgentMessage],
+        _outcomes: &[ParallelLoopOutcome],
+        _tx: &EventSender,
+        cancel: CancellationToken,
+    ) -> (EvaluationDecision, Usage) {
+        cancel.cancel();
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strategy_that_does_not_listen_cannot_hold_a_race_up() {
+    let world = World::new(PERSONAS);
+    let error = race(world.configs(&["quick", "quick"]), Deaf).await.unwrap_err();
+    assert!(matches!(error, RaceError::Cancelled { .. }), "{error}");
+    assert!(error.total_usage().total() > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_winner_whose_answer_is_cut_off_is_told_as_such() {
+    let world = World::new("long.default = \"one two three four five six seven eight nine ten\"");
+    let mut config = world.config("long");
+    config.request.max_tokens = Some(3);
+    let result = race(vec![config], PickFirstEvaluation).await.unwrap();
+    assert_eq!(result.selected.finish, Some(bakeoff_core::FinishReason::Length));
+    let reasons = &result.verdict.reasons;
+    assert_eq!(reasons[1], "its answer is cut off at the most tokens allowed", "{reasons:?}");
 }

@@ -1,9 +1,8 @@
 //! What branches start from, and what a race gives back.
 
-use crate::support::{By, World, choose, race};
+use crate::support::{By, Unused, World, choose, race};
 use bakeoff_agent::{
     AgentContext, AgentMessage, ContextConfig, EventSender, LoopError, LoopStatus, Session, Tool,
-    ToolContext, ToolError, ToolOutput,
 };
 use bakeoff_core::{Message, Usage};
 use bakeoff_race::{
@@ -11,20 +10,6 @@ use bakeoff_race::{
 };
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
-
-#[derive(Debug)]
-struct Unused(bakeoff_core::Tool);
-
-#[async_trait::async_trait]
-impl Tool for Unused {
-    fn definition(&self) -> &bakeoff_core::Tool {
-        &self.0
-    }
-
-    async fn execute(&self, _: serde_json::Value, _: ToolContext) -> Result<ToolOutput, ToolError> {
-        Err(ToolError::Failed("nobody calls it".to_owned()))
-    }
-}
 
 fn conversation() -> AgentContext {
     let mut context = AgentContext { system_prompt: "Be kind.".to_owned(), ..Default::default() };
@@ -36,11 +21,7 @@ fn conversation() -> AgentContext {
 #[tokio::test(start_paused = true)]
 async fn every_branch_starts_from_the_same_context_and_shares_its_tools() {
     let world = World::new("");
-    let tool: Arc<dyn Tool> = Arc::new(Unused(bakeoff_core::Tool {
-        name: "unused".to_owned(),
-        description: String::new(),
-        parameters: serde_json::json!({ "type": "object" }),
-    }));
+    let tool: Arc<dyn Tool> = Arc::new(Unused::default());
     let base = AgentContext { tools: vec![Arc::clone(&tool)], ..conversation() };
     let seen: Arc<Mutex<Vec<ParallelLoopOutcome>>> = Arc::default();
     let strategy = By({

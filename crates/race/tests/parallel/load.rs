@@ -17,6 +17,7 @@ async fn races_share_the_pools_and_no_branch_is_lost_at_a_cap() {
     };
     let simulator = bakeoff_sim::Config { profile: Some(profile), ..Default::default() };
     let client = Arc::new(Client::new(ClientConfig { simulator, ..ClientConfig::default() }));
+    let started = tokio::time::Instant::now();
     let mut races = JoinSet::new();
     for _ in 0..200 {
         let configs: Vec<AgentLoopConfig> = ["a", "b", "c"]
@@ -29,6 +30,8 @@ async fn races_share_the_pools_and_no_branch_is_lost_at_a_cap() {
     }
     let results = races.join_all().await;
     assert_eq!(results.len(), 200);
+    // 600 answers of half a second, 20 at a time: the cap was in force.
+    assert!(started.elapsed().as_secs() >= 15, "{:?}", started.elapsed());
     for result in results {
         let result = result.unwrap();
         assert_eq!((result.selected_index, result.all_outcomes.len()), (0, 2));

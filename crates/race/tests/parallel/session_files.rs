@@ -1,8 +1,8 @@
 //! Sessions on disk.
 
-use crate::support::{By, World, choose};
-use bakeoff_agent::{AgentContext, AgentMessage, EventSender, LoopStatus, Session};
-use bakeoff_core::Message;
+use crate::support::{By, Unused, World, choose};
+use bakeoff_agent::{AgentContext, AgentMessage, EventSender, LoopStatus, Session, Tool};
+use bakeoff_core::{Message, Redactor};
 use bakeoff_race::{
     EvaluationStrategy, ParallelLoopOutcome, PickFirstEvaluation, Race, RaceError, SessionError,
     SessionFile, UnfinishedRace,
@@ -20,7 +20,7 @@ fn start(path: &Path) -> (SessionFile, AgentContext) {
         session: Session::named("ses_1"),
         ..AgentContext::default()
     };
-    (SessionFile::create(path, &context).unwrap(), context)
+    (SessionFile::create(path, &context, Redactor::default()).unwrap(), context)
 }
 
 /// Runs a race into a file, until it ends or so many branches have.
@@ -136,6 +136,70 @@ async fn a_race_that_was_interrupted_goes_on_and_pays_for_no_branch_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_race_that_goes_on_has_the_tools_and_the_session_of_the_caller() {
+    let world = World::new("");
+    let (_folder, path) = folder();
+    // With a dot in it, which names of loops are made of, too.
+    let context = AgentContext { session: Session::named("user.42"), ..AgentContext::default() };
+    let mut file = SessionFile::create(&path, &context, Redactor::default()).unwrap();
+    let prompts = vec![AgentMessage::user("one")];
+    let first = Race::new(prompts, context.clone(), world.configs(&NAMES), second()).unwrap();
+    file.race_started(&first, json!(null)).unwrap();
+    run(&mut file, &context, first, 2).await.unwrap_err();
+    file.finish().unwrap();
+
+    let (mut file, recorded) = SessionFile::open(&path).unwrap();
+    let tool: Arc<dyn Tool> = Arc::new(Unused::default());
+    let context = AgentContext { tools: vec![Arc::clone(&tool)], ..recorded.context };
+    let unfinished = recorded.unfinished.unwrap();
+    let segments: Vec<&str> = unfinished.loop_ids.iter().map(|id| id.segment()).collect();
+    assert_eq!(segments, ["sim.a", "sim.echo", "sim.b"]);
+    let resumed = Race::resumed(unfinished, context.clone(), world.configs(&NAMES), second());
+    let resumed = resumed.unwrap();
+    // It has been written already that it began.
+    file.race_started(&resumed, json!(null)).unwrap();
+    let result = run(&mut file, &context, resumed, usize::MAX).await.unwrap();
+    assert!(Arc::ptr_eq(&result.selected_context.tools[0], &tool));
+    assert!(result.all_outcomes.iter().all(|other| other.context.tools.len() == 1));
+    assert_eq!(result.selected_context.session.loops(), context.session.loops());
+    file.finish().unwrap();
+    assert!(SessionFile::open(&path).is_ok());
+}
+
+/// A judge whose race is interrupted while it thinks.
+#[tokio::test(start_paused = true)]
+async fn names_of_judges_are_not_used_again_after_an_interruption() {
+    let world = World::new("");
+    let (_folder, path) = folder();
+    let (mut file, context) = start(&path);
+    let judging = Arc::new(By(|_: &[AgentMessage], outcomes: &[ParallelLoopOutcome]| {
+        // As a judge does for its own loop.
+        outcomes[0].context.session.next_loop("sim.judge");
+        choose(0)
+    }));
+    let prompts = vec![AgentMessage::user("one")];
+    let race = Race::new(prompts, context.clone(), world.configs(&["a"]), judging).unwrap();
+    file.race_started(&race, json!(null)).unwrap();
+    // Cancelled when its only branch has ended, so that it is not judged.
+    run(&mut file, &context, race, 1).await.unwrap_err();
+    context.session.next_loop("sim.judge");
+    let cancelled = Err(RaceError::Cancelled { outcomes: Vec::new(), total_usage: usage(7) });
+    file.race_ended(&context.session, &cancelled).unwrap();
+    file.finish().unwrap();
+    let (mut file, recorded) = SessionFile::open(&path).unwrap();
+    assert_eq!(recorded.context.session.loops(), 2);
+    let unfinished = recorded.unfinished.unwrap();
+    file.race_abandoned(&recorded.context.session, &unfinished).unwrap();
+    file.finish().unwrap();
+    let (_, recorded) = SessionFile::open(&path).unwrap();
+    assert_eq!((recorded.context.session.loops(), recorded.races), (2, 1));
+}
+
+fn usage(input: u64) -> bakeoff_core::Usage {
+    bakeoff_core::Usage { input, ..bakeoff_core::Usage::default() }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_interrupted_race_does_not_go_on_with_other_configs() {
     let world = World::new("");
     let context = AgentContext { session: Session::named("s"), ..AgentContext::default() };
@@ -188,8 +252,8 @@ fn a_file_that_is_something_else_is_refused_and_left_alone() {
     let branch = r#"{"event":"branch_ended","config_index":0,"loop_id":"s.b.1","status":"completed","new_messages":[],"usage":{"input":0,"output":0},"elapsed_ms":1}"#;
     let end = r#"{"event":"race_ended","selected_index":0,"total_usage":{"input":0,"output":0},"loops":1}"#;
     let table = [
-        (String::new(), "it is empty"),
-        ("my notes, without a newline".to_owned(), "it is empty"),
+        (String::new(), "it has no whole line"),
+        ("my notes, without a newline".to_owned(), "it has no whole line"),
         ("my notes\n".to_owned(), "its first line is not one of a session"),
         (format!("{race}\n"), "does not begin with the start"),
         (format!("{newer}\n"), "newer Bakeoff (version 99"),
@@ -197,6 +261,7 @@ fn a_file_that_is_something_else_is_refused_and_left_alone() {
         (format!("{started}\n{branch}\n"), "line 2: a branch ends outside of a race"),
         (format!("{started}\n{race}\n{race}\n"), "line 3: a race starts before"),
         (format!("{started}\n{race}\n{branch}\n"), "line 3: s.b.1 is not a branch"),
+        (format!("{started}\n{}\n", race.replace("s.a.1", "t.a.1")), "line 2: t.a.1 is not a loop"),
         (format!("{started}\n{race}\n{end}\n"), "line 3: the winner has not ended"),
         (format!("{started}\n{end}\n"), "line 2: a race ends that has not started"),
         (format!("{started}\nnonsense\n"), ":2: damaged line"),
@@ -218,5 +283,47 @@ fn two_cannot_write_one_session() {
     let error = SessionFile::open(&path).unwrap_err().to_string();
     assert!(error.contains("another process"), "{error}");
     let context = AgentContext::default();
-    assert!(SessionFile::create(&path, &context).is_err(), "nor begin it anew");
+    assert!(
+        SessionFile::create(&path, &context, Redactor::default()).is_err(),
+        "nor begin it anew"
+    );
+}
+
+#[test]
+fn an_empty_file_can_become_a_session_and_what_is_no_file_cannot() {
+    let (folder, path) = folder();
+    std::fs::write(&path, "").unwrap();
+    let (file, _) = start(&path);
+    file.finish().unwrap();
+    assert!(SessionFile::open(&path).is_ok());
+    for other in [folder.path(), Path::new("/dev/null")] {
+        let error = SessionFile::open(other).unwrap_err().to_string();
+        assert!(error.ends_with("it is not a regular file"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn secrets_are_not_written() {
+    let world = World::new("");
+    let (_folder, path) = folder();
+    let mut redactor = Redactor::default();
+    redactor.add("sk-secret-secret");
+    let context = AgentContext {
+        system_prompt: "The key is sk-secret-secret.".to_owned(),
+        ..AgentContext::default()
+    };
+    let mut file = SessionFile::create(&path, &context, redactor.clone()).unwrap();
+    for _ in 0..2 {
+        let prompts = vec![AgentMessage::user("I said sk-secret-secret.")];
+        let configs = world.configs(&["echo"]);
+        let strategy = Arc::new(PickFirstEvaluation);
+        let race = Race::new(prompts, context.clone(), configs, strategy).unwrap();
+        file.race_started(&race, json!("sk-secret-secret")).unwrap();
+        run(&mut file, &context, race, usize::MAX).await.unwrap();
+        file.finish().unwrap();
+        file = SessionFile::open(&path).unwrap().0;
+        file.keep_secret(redactor.clone());
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("sk-secret") && text.contains("I said [redacted]."), "{text}");
 }

@@ -1,7 +1,8 @@
 //! Simulated models, a strategy that does what a closure says, and a count of calls.
 
 use bakeoff_agent::{
-    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, EventReceiver, EventSender,
+    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, EventReceiver, EventSender, Tool,
+    ToolContext, ToolError, ToolOutput,
 };
 use bakeoff_core::Usage;
 use bakeoff_llm::{
@@ -117,4 +118,29 @@ pub(crate) async fn drain(mut events: EventReceiver) -> Vec<AgentEvent> {
         all.push(event);
     }
     all
+}
+
+/// A tool that nobody calls.
+#[derive(Debug)]
+pub(crate) struct Unused(bakeoff_core::Tool);
+
+impl Default for Unused {
+    fn default() -> Unused {
+        Unused(bakeoff_core::Tool {
+            name: "unused".to_owned(),
+            description: String::new(),
+            parameters: serde_json::json!({ "type": "object" }),
+        })
+    }
+}
+
+#[async_trait::async_trait]
+impl Tool for Unused {
+    fn definition(&self) -> &bakeoff_core::Tool {
+        &self.0
+    }
+
+    async fn execute(&self, _: serde_json::Value, _: ToolContext) -> Result<ToolOutput, ToolError> {
+        Err(ToolError::Failed("nobody calls it".to_owned()))
+    }
 }

@@ -1,14 +1,17 @@
 //! What is shown while a race goes on: who is asked, who writes, who is done.
 
 use super::shown::Shown;
-use crate::printer::Printer;
+use crate::printer::{Printer, harmless};
 use bakeoff_agent::{AgentEvent, EventReceiver, LoopId, LoopStatus};
 use bakeoff_llm::Delta;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use std::collections::HashMap;
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How often it is told, where there is no terminal, that a model is asked again.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How often the clocks of a terminal are drawn.
 const TICK: Duration = Duration::from_millis(200);
@@ -25,6 +28,8 @@ pub(super) struct Live<'a> {
 /// A loop that is under way.
 struct Going {
     since: Timestamp,
+    /// When it was last told that a call is made again.
+    told_retry: Option<Instant>,
     characters: usize,
     bar: Option<ProgressBar>,
 }
@@ -41,7 +46,7 @@ impl<'a> Live<'a> {
     pub(super) async fn listen(mut self, mut events: EventReceiver) {
         while let Some(event) = events.recv().await {
             if self.json {
-                self.printer.json(&event);
+                self.shown.print_json(&event, self.printer);
             } else {
                 self.note(&event);
             }
@@ -61,7 +66,7 @@ impl<'a> Live<'a> {
                     bar.enable_steady_tick(TICK);
                     bar
                 });
-                let going = Going { since: *timestamp, characters: 0, bar };
+                let going = Going { since: *timestamp, told_retry: None, characters: 0, bar };
                 self.loops.insert(loop_id.clone(), going);
             }
             AgentEvent::MessageUpdate { loop_id, delta } => {
@@ -76,10 +81,17 @@ impl<'a> Live<'a> {
             AgentEvent::Retry { loop_id, delay_ms, reason } => {
                 let Some(going) = self.loops.get_mut(loop_id) else { return };
                 going.characters = 0;
-                going.say(&match delay_ms {
-                    0 => format!("waits for another turn: {reason}"),
-                    ms => format!("asked again in {:.1} s: {reason}", *ms as f64 / 1e3),
-                });
+                let words = match delay_ms {
+                    0 => format!("waits for another turn: {}", harmless(reason)),
+                    ms => format!("asked again in {:.1} s: {}", *ms as f64 / 1e3, harmless(reason)),
+                };
+                going.say(&words);
+                let is_due = going.told_retry.is_none_or(|told| told.elapsed() >= LINE_INTERVAL);
+                if self.bars.is_none() && is_due {
+                    going.told_retry = Some(Instant::now());
+                    let name = self.shown.name(loop_id);
+                    self.say(&format!("{name}: {words}"));
+                }
             }
             AgentEvent::ToolExecutionStart { loop_id, call } => {
                 if let Some(going) = self.loops.get(loop_id) {
@@ -87,7 +99,7 @@ impl<'a> Live<'a> {
                 }
             }
             AgentEvent::ProgressMessage { loop_id, text } => {
-                self.say(&format!("{}: {text}", self.shown.name(loop_id)));
+                self.say(&format!("{}: {}", self.shown.name(loop_id), harmless(text)));
             }
             AgentEvent::AgentEnd { loop_id, status, usage, cost, timestamp } => {
                 let Some(going) = self.loops.remove(loop_id) else { return };

@@ -60,34 +60,57 @@ struct Prepared {
     context: AgentContext,
     setup: Setup,
     ready: Ready,
-    is_resumed: bool,
+    /// Given up when this one begins, and not before.
+    abandoned: Option<UnfinishedRace>,
     show: Show,
     json: bool,
+    redactor: Redactor,
 }
 
 fn prepare(mut arguments: RaceArguments, printer: &Printer) -> Result<Prepared, Stop> {
     let prompt = read_prompt(arguments.prompt.take())?;
     let path = arguments.session.clone();
     let (mut session, recorded) = match &path {
-        Some(path) if path.exists() => {
+        // An empty file is as good as none.
+        Some(path) if path.exists() && !is_empty(path) => {
             let (file, recorded) = SessionFile::open(path).map_err(|e| refuse(&e))?;
             (Some(file), Some(recorded))
         }
         _ => (None, None),
     };
     let mut recorded = recorded;
-    if arguments.abandon {
-        abandon(session.as_mut(), recorded.as_mut())?;
+    let abandoned = match arguments.abandon {
+        true => Some(unfinished(recorded.as_mut())?),
+        false => None,
+    };
+    if let (Some(race), None, Some(session), Some(recorded)) =
+        (&abandoned, &prompt, &mut session, &recorded)
+    {
+        session.race_abandoned(&recorded.context.session, race).map_err(|error| refuse(&error))?;
+        printer.talk("the race that was interrupted is given up");
+        return Err(Stop::Told(ExitCode::Passed));
     }
     let interrupted = interrupted(recorded.as_mut(), prompt.as_deref())?;
     let setup = match &interrupted {
-        Some(unfinished) => Setup::recorded(&unfinished.settings, arguments.suite.as_deref())?,
+        Some(unfinished) => {
+            setup::refuse_changes(&arguments)?;
+            Setup::recorded(&unfinished.settings, arguments.suite.as_deref())?
+        }
         None => {
-            let last = recorded.as_ref().and_then(|recorded| match arguments.again {
-                true => recorded.last_contested.as_ref(),
-                false => recorded.last.as_ref(),
+            let earlier = recorded.as_ref().and_then(|recorded| match arguments.again {
+                true => Some((recorded.last_contested.as_ref()?, None)),
+                false => {
+                    recorded.last.as_ref().map(|race| (&race.settings, Some(race.selected_index)))
+                }
             });
-            Setup::new(&arguments, last)?
+            if recorded.is_some() && prompt.is_none() {
+                return Err(Refused::new(
+                    "no race of the session was interrupted",
+                    "give a prompt to go on with the conversation",
+                )
+                .into());
+            }
+            Setup::new(&arguments, earlier)?
         }
     };
     let known = models::known(setup.suite.as_deref(), printer).map_err(Stop::Told)?;
@@ -104,14 +127,13 @@ fn prepare(mut arguments: RaceArguments, printer: &Printer) -> Result<Prepared, 
             models: known.simulated,
             ..bakeoff_sim::Config::default()
         },
-        redactor,
+        redactor: redactor.clone(),
         memory: settings::memory_file()
             .map_or_else(Memory::default, |path| Memory::read(&path, SystemTime::now())),
         ..ClientConfig::default()
     }));
     let ready = setup.ready(&client, participants)?;
     let context = context(recorded, arguments.system.take())?;
-    let is_resumed = interrupted.is_some();
     let race = match (interrupted, prompt) {
         (Some(unfinished), _) => {
             let strategy = Arc::clone(&ready.strategy);
@@ -128,20 +150,36 @@ fn prepare(mut arguments: RaceArguments, printer: &Printer) -> Result<Prepared, 
         }
     };
     let race = race.map_err(|error| Refused { message: chain(&error), hint: None })?;
-    if let (None, Some(path)) = (&session, &path) {
-        session = Some(create(path, &context)?);
+    match (&mut session, &path) {
+        (Some(session), _) => session.keep_secret(redactor.clone()),
+        (None, Some(path)) => session = Some(create(path, &context, redactor.clone())?),
+        (None, None) => {}
     }
     let (show, json) = (arguments.show, arguments.json);
-    Ok(Prepared { race, session, context, setup, ready, is_resumed, show, json })
+    Ok(Prepared { race, session, context, setup, ready, abandoned, show, json, redactor })
 }
+
+fn is_empty(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0)
+}
+
+/// Longest prompt: no model reads more, and what never ends must not fill the memory.
+pub(super) const MOST_TEXT: u64 = 64 * 1024 * 1024;
 
 fn read_prompt(prompt: Option<String>) -> Result<Option<String>, Refused> {
     let prompt = match prompt.as_deref() {
         Some("-") => {
             let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(|error| {
+            let mut input = std::io::stdin().take(MOST_TEXT + 1);
+            input.read_to_string(&mut text).map_err(|error| {
                 Refused::new(format!("cannot read the prompt: {error}"), "it must be UTF-8 text")
             })?;
+            if text.len() as u64 > MOST_TEXT {
+                return Err(Refused::new(
+                    "the prompt is longer than 64 MiB",
+                    "no model reads that",
+                ));
+            }
             Some(text)
         }
         _ => prompt,
@@ -171,17 +209,9 @@ fn interrupted(
     Ok(Some(unfinished))
 }
 
-fn abandon(
-    session: Option<&mut SessionFile>,
-    recorded: Option<&mut RecordedSession>,
-) -> Result<(), Refused> {
-    let unfinished = recorded.and_then(|recorded| recorded.unfinished.take());
-    match (session, unfinished) {
-        (Some(session), Some(unfinished)) => {
-            session.race_abandoned(&unfinished).map_err(|error| refuse(&error))
-        }
-        _ => Err(Refused { message: "there is no race to give up".to_owned(), hint: None }),
-    }
+fn unfinished(recorded: Option<&mut RecordedSession>) -> Result<UnfinishedRace, Refused> {
+    let race = recorded.and_then(|recorded| recorded.unfinished.take());
+    race.ok_or_else(|| Refused { message: "there is no race to give up".to_owned(), hint: None })
 }
 
 fn context(
@@ -204,13 +234,13 @@ fn context(
     }
 }
 
-fn create(path: &Path, context: &AgentContext) -> Result<SessionFile, Refused> {
-    SessionFile::create(path, context).map_err(|error| refuse(&error))
+fn create(path: &Path, context: &AgentContext, redactor: Redactor) -> Result<SessionFile, Refused> {
+    SessionFile::create(path, context, redactor).map_err(|error| refuse(&error))
 }
 
 fn refuse(error: &SessionError) -> Refused {
     let hint = match error {
-        SessionError::NoSession { .. } => Some("name another file, or remove this one".to_owned()),
+        SessionError::NoSession { .. } => Some("name another file".to_owned()),
         _ => None,
     };
     Refused { message: chain(error), hint }
@@ -218,15 +248,20 @@ fn refuse(error: &SessionError) -> Refused {
 
 impl Prepared {
     async fn race(self, printer: &Printer) -> ExitCode {
-        let Prepared { race, mut session, context, setup, ready, is_resumed, show, json } = self;
+        let Prepared { race, mut session, context, setup, ready, abandoned, show, json, redactor } =
+            self;
         let mut trouble = None;
-        if let (Some(session), false) = (&mut session, is_resumed)
-            && let Err(error) = session.race_started(&race, setup.to_json())
-        {
-            printer.error(chain(&error), None);
-            return ExitCode::Internal;
+        if let Some(session) = &mut session {
+            let given_up =
+                abandoned.map_or(Ok(()), |old| session.race_abandoned(&context.session, &old));
+            let started = given_up.and_then(|()| session.race_started(&race, setup.to_json()));
+            if let Err(error) = started {
+                printer.error(chain(&error), None);
+                return ExitCode::Internal;
+            }
         }
-        let shown = Shown::new(&ready, race.loop_ids());
+        let shown = Shown::new(&ready, race.loop_ids(), redactor);
+        let has_session = session.is_some();
         let cancel = CancellationToken::new();
         let (tx, events) = event_channel(EVENTS_WAITING);
         let mut on_end = |outcome: &bakeoff_race::ParallelLoopOutcome| {
@@ -237,16 +272,18 @@ impl Prepared {
             }
         };
         let listening = Live::new(&shown, printer, json).listen(events);
-        let interrupted = tokio::spawn({
+        let listening_for_signals = tokio::spawn({
             let cancel = cancel.clone();
             async move {
-                if tokio::signal::ctrl_c().await.is_ok() {
-                    cancel.cancel();
-                }
+                told_to_stop().await;
+                cancel.cancel();
+                told_to_stop().await;
+                // Whoever asks twice does not want to wait; branches that ended are on disk.
+                std::process::exit(i32::from(ExitCode::Interrupted.code()));
             }
         });
         let (result, ()) = tokio::join!(race.run(tx, cancel, &mut on_end), listening);
-        interrupted.abort();
+        listening_for_signals.abort();
         if let Some(mut session) = session {
             let written = match trouble {
                 Some(error) => Err(error),
@@ -256,12 +293,24 @@ impl Prepared {
             };
             if let Err(error) = written {
                 printer.error(chain(&error), Some("the answer below is not in the session"));
-                conclude(&shown, &result, show, json, printer);
+                conclude(&shown, &result, Wanted { show, json, has_session }, printer);
                 return ExitCode::Internal;
             }
         }
         remember(&ready);
-        conclude(&shown, &result, show, json, printer)
+        conclude(&shown, &result, Wanted { show, json, has_session }, printer)
+    }
+}
+
+/// Ctrl-C, or what ends processes politely.
+async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminated) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        Ok(()) = tokio::signal::ctrl_c() => {}
+        _ = terminated.recv() => {}
     }
 }
 
@@ -272,12 +321,19 @@ fn remember(ready: &Ready) {
     }
 }
 
+/// What is shown at the end.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    show: Show,
+    json: bool,
+    has_session: bool,
+}
+
 /// Shows how it ended; the exit code.
 fn conclude(
     shown: &Shown,
     result: &Result<ParallelLoopResult, RaceError>,
-    show: Show,
-    json: bool,
+    wanted: Wanted,
     printer: &Printer,
 ) -> ExitCode {
     let code = match result {
@@ -287,25 +343,33 @@ fn conclude(
         Err(RaceError::Cancelled { .. }) => ExitCode::Interrupted,
         Err(_) => ExitCode::Internal,
     };
-    if json {
-        printer.json(&shown.json(result, code));
+    if wanted.json {
+        shown.print_json(&shown.json(result, code), printer);
         return code;
     }
     match result {
         Ok(result) => {
             shown.verdict(result).iter().for_each(|line| printer.talk(line));
-            shown.answers(result, show).iter().for_each(|line| printer.answer(line));
+            shown.answers(result, wanted.show).iter().for_each(|line| printer.answer(line));
         }
-        Err(RaceError::Cancelled { .. }) => {
-            printer
-                .talk("interrupted; a session goes on with it when it is raced without a prompt");
+        Err(RaceError::Cancelled { .. }) if wanted.has_session => {
+            printer.talk("interrupted; the session goes on with it when there is no prompt");
         }
+        Err(RaceError::Cancelled { .. }) => printer.talk("interrupted"),
         Err(error) => {
             let hint = match error {
-                RaceError::NoneAcceptable { .. } => Some("`--json` shows all answers"),
+                RaceError::NoneAcceptable { .. } if wanted.show != Show::All => {
+                    Some("`--show all` shows all answers")
+                }
                 _ => None,
             };
             printer.error(shown.failure(error), hint);
+            if wanted.show == Show::All {
+                shown
+                    .all_answers(error.outcomes(), None)
+                    .iter()
+                    .for_each(|line| printer.answer(line));
+            }
         }
     }
     code

@@ -6,7 +6,7 @@ use bakeoff_agent::{AgentLoopConfig, ContextConfig};
 use bakeoff_core::Thinking;
 use bakeoff_eval::SuiteModels;
 use bakeoff_llm::{Client, Model};
-use bakeoff_race::{EvaluationStrategy, RecordedRace};
+use bakeoff_race::EvaluationStrategy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -63,18 +63,21 @@ pub(super) struct Ready {
     pub(super) client: Arc<Client>,
     /// One per branch, as written.
     pub(super) names: Vec<String>,
+    /// Judges by the names in the ids of their loops.
+    pub(super) judges: Vec<(String, String)>,
     pub(super) configs: Vec<AgentLoopConfig>,
     pub(super) strategy: Arc<dyn EvaluationStrategy>,
 }
 
 impl Setup {
-    /// What was typed; what was not is as in the session's last race.
+    /// What was typed; what was not is as in an earlier race of the session, whose winner goes on
+    /// alone.
     pub(super) fn new(
         arguments: &RaceArguments,
-        last: Option<&RecordedRace>,
+        earlier: Option<(&Value, Option<usize>)>,
     ) -> Result<Setup, Refused> {
-        let last = match last {
-            Some(race) => Some((Setup::read(&race.settings)?, race.selected_index)),
+        let last = match earlier {
+            Some((settings, winner)) => Some((Setup::read(settings)?, winner)),
             None => None,
         };
         let (models, earlier) = participants(arguments, last)?;
@@ -182,9 +185,11 @@ impl Setup {
         let configs = models.into_iter().map(|model| self.config(client, model)).collect();
         let judges: Vec<AgentLoopConfig> =
             judges.into_iter().map(|model| self.judge(client, model)).collect();
+        let segments = judges.iter().map(AgentLoopConfig::segment);
+        let names = segments.zip(self.judges.iter().cloned()).collect();
         let strategy = self.strategy(judges)?;
         let client = Arc::clone(client);
-        Ok(Ready { client, names: named(&self.models), configs, strategy })
+        Ok(Ready { client, names: named(&self.models), judges: names, configs, strategy })
     }
 
     fn config(&self, client: &Arc<Client>, model: Model) -> AgentLoopConfig {
@@ -211,10 +216,38 @@ impl Setup {
     }
 }
 
+/// A race that goes on is the one that was interrupted, whatever is typed now.
+pub(super) fn refuse_changes(arguments: &RaceArguments) -> Result<(), Refused> {
+    let flags = [
+        ("--model", !arguments.models.is_empty()),
+        ("--samples", arguments.samples.is_some()),
+        ("--again", arguments.again),
+        ("--judge", !arguments.judges.is_empty()),
+        ("--strategy", arguments.strategy.is_some()),
+        ("--judge-prompt", arguments.judge_prompt.is_some()),
+        ("--judge-context", arguments.judge_context.is_some()),
+        ("--extract", arguments.extract.is_some()),
+        ("--expect", arguments.expect.is_some()),
+        ("--verify", arguments.verify.is_some()),
+        ("--temperature", arguments.temperature.is_some()),
+        ("--max-tokens", arguments.max_tokens.is_some()),
+        ("--thinking", arguments.thinking.is_some()),
+        ("--timeout", arguments.timeout.is_some()),
+        ("--seed", arguments.seed.is_some()),
+    ];
+    match flags.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((flag, _)) => Err(Refused::new(
+            format!("{flag} does not go with a race that was interrupted, which has its own"),
+            "leave it out to go on, or give the race up with `--abandon`",
+        )),
+    }
+}
+
 /// One model per branch, and the settings of the last race.
 fn participants(
     arguments: &RaceArguments,
-    last: Option<(Setup, usize)>,
+    last: Option<(Setup, Option<usize>)>,
 ) -> Result<(Vec<String>, Option<Setup>), Refused> {
     let samples = arguments.samples.unwrap_or(1) as usize;
     let each = |models: &[String]| -> Vec<String> {
@@ -236,8 +269,8 @@ fn participants(
             Ok((models, Some(setup)))
         }
         Some((setup, winner)) => {
-            let winner = setup.models.get(winner..=winner).unwrap_or_default();
-            Ok((each(winner), Some(setup)))
+            let winner = winner.and_then(|winner| setup.models.get(winner..=winner));
+            Ok((each(winner.unwrap_or_default()), Some(setup)))
         }
         None if arguments.again => {
             Err(Refused::new("the session has no race to repeat", "name models with `--model`"))
@@ -259,7 +292,7 @@ fn chosen(
         (None, [], 1) => Ok(StrategyName::Transparent),
         (None, [], _) => Err(Refused::new(
             "nothing says who wins",
-            "`--judge MODEL` has a model choose; `--strategy fastest` and others do without",
+            "`--judge MODEL` has a model choose; `--strategy fastest`, `majority`, `verifier` and others do without",
         )),
     }
 }
@@ -272,6 +305,10 @@ fn read_text(path: &Path) -> Result<String, Refused> {
     let refused = |reason: String| {
         Refused::new(format!("cannot read {}: {reason}", path.display()), "it must be a text file")
     };
+    let is_file = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?.is_file();
+    if !is_file {
+        return Err(refused("it is not a regular file".to_owned()));
+    }
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
     match text.trim().is_empty() {
         true => Err(refused("it is empty".to_owned())),

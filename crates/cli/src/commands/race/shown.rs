@@ -2,24 +2,37 @@
 
 use super::setup::Ready;
 use crate::arguments::Show;
-use crate::printer::chain;
+use crate::printer::{Printer, chain, harmless};
 use bakeoff_agent::{LoopId, LoopStatus};
-use bakeoff_core::{ExitCode, NanoDollars, Usage};
+use bakeoff_core::{ExitCode, NanoDollars, Redactor, Usage};
 use bakeoff_race::{
     BranchFailure, ParallelLoopOutcome, ParallelLoopResult, RaceError, Verdict, VerdictKind,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Knows the branches by the names that the user gave them.
 pub(super) struct Shown {
     names: Vec<String>,
+    /// Judges by the names in the ids of their loops.
+    judges: Vec<(String, String)>,
     loop_ids: Vec<LoopId>,
+    redactor: Redactor,
 }
 
 impl Shown {
-    pub(super) fn new(ready: &Ready, loop_ids: &[LoopId]) -> Shown {
-        Shown { names: ready.names.clone(), loop_ids: loop_ids.to_vec() }
+    pub(super) fn new(ready: &Ready, loop_ids: &[LoopId], redactor: Redactor) -> Shown {
+        let (names, judges) = (ready.names.clone(), ready.judges.clone());
+        Shown { names, judges, loop_ids: loop_ids.to_vec(), redactor }
+    }
+
+    /// A line of JSON without secrets: prompts may hold some.
+    pub(super) fn print_json(&self, value: &impl Serialize, printer: &Printer) {
+        match serde_json::to_string(value) {
+            Ok(json) => printer.answer(self.redactor.scrub(json)),
+            Err(error) => printer.error(format!("cannot write JSON: {error}"), None),
+        }
     }
 
     /// Who a loop is: a branch, or else a judge.
@@ -27,7 +40,11 @@ impl Shown {
         let place = self.loop_ids.iter().position(|own| own == loop_id);
         match place.and_then(|place| self.names.get(place)) {
             Some(name) => name.clone(),
-            None => format!("judge {}", loop_id.segment()),
+            None => {
+                let segment = loop_id.segment();
+                let judge = self.judges.iter().find(|(own, _)| own == segment);
+                format!("judge {}", judge.map_or(segment, |(_, name)| name))
+            }
         }
     }
 
@@ -81,7 +98,9 @@ impl Shown {
         let figures = figures(elapsed, usage, cost);
         match status {
             LoopStatus::Completed => format!("done · {figures}"),
-            LoopStatus::Failed(failure) => format!("failed · {figures} · {failure}"),
+            LoopStatus::Failed(failure) => {
+                format!("failed · {figures} · {}", harmless(&failure.to_string()))
+            }
             LoopStatus::Cancelled => format!("stopped · {figures}"),
             LoopStatus::LimitReached(limit) => format!("{limit} · {figures}"),
         }
@@ -119,17 +138,19 @@ impl Shown {
         for reason in reasons.iter().filter(|reason| Some(*reason) != fallback.as_ref()) {
             // Judges often say the same in both orders.
             if !said.contains(&reason) {
-                lines.push(format!("  why: {}", self.by_name(reason)));
+                lines.push(format!("  why: {}", harmless(&self.by_name(reason))));
                 said.push(reason);
             }
         }
         if let Some(fallback) = fallback {
-            lines.push(format!("  decided instead: {}", self.by_name(fallback)));
+            lines.push(format!("  decided instead: {}", harmless(&self.by_name(fallback))));
         }
         let selected = &result.selected;
         lines.push(format!(
-            "  {} · in all {} tokens, {}",
+            "  {} · in all {}{} tokens, {}",
             figures(selected.elapsed, selected.usage, selected.cost),
+            // Who was stopped while it wrote may still be charged for.
+            if unaccounted(result) > 0 { "at least " } else { "" },
             result.total_usage.total(),
             money(total_cost(result)),
         ));
@@ -141,26 +162,30 @@ impl Shown {
         if show == Show::Winner {
             return vec![result.answer()];
         }
-        let mut answers: Vec<(usize, String)> = result
-            .all_outcomes
-            .iter()
-            .map(|other| {
-                let text = match other.trouble() {
-                    Some(trouble) => format!("({trouble})"),
-                    None => other.answer(),
-                };
-                (other.config_index, text)
-            })
-            .collect();
-        answers.push((result.selected_index, result.answer()));
-        answers.sort_by_key(|(place, _)| *place);
-        answers
+        let winner = (result.selected_index, result.answer());
+        self.all_answers(&result.all_outcomes, Some(winner))
+    }
+
+    /// Everybody's answers, the winner's among them.
+    pub(super) fn all_answers(
+        &self,
+        others: &[ParallelLoopOutcome],
+        winner: Option<(usize, String)>,
+    ) -> Vec<String> {
+        let others = others.iter().map(|other| {
+            let text = match other.trouble() {
+                Some(trouble) => format!("({trouble})"),
+                None => other.answer(),
+            };
+            (other.config_index, text, "")
+        });
+        let winner = winner.map(|(place, text)| (place, text, " (winner)"));
+        let mut answers: Vec<(usize, String, &str)> = others.chain(winner).collect();
+        answers.sort_by_key(|(place, _, _)| *place);
+        let lines = answers
             .into_iter()
-            .flat_map(|(place, text)| {
-                let crown = if place == result.selected_index { " (winner)" } else { "" };
-                [format!("--- {}{crown}", self.branch(place)), text]
-            })
-            .collect()
+            .flat_map(|(place, text, crown)| [format!("--- {}{crown}", self.branch(place)), text]);
+        lines.collect()
     }
 
     /// Everything, as the last line of `--json`.
@@ -181,30 +206,23 @@ impl Shown {
                     "usage": selected.usage,
                     "cost_nanodollars": selected.cost,
                     "elapsed_ms": milliseconds(selected.elapsed),
+                    "status": LoopStatus::Completed,
+                    "finish": selected.finish,
                 });
                 json["verdict"] = json!(result.verdict);
                 json["evaluation_usage"] = json!(result.evaluation_usage);
                 json["total_usage"] = json!(result.total_usage);
                 json["total_cost_nanodollars"] = json!(total_cost(result));
-                &result.all_outcomes
+                json["unaccounted_calls"] = json!(unaccounted(result));
+                result.all_outcomes.as_slice()
             }
             Err(error) => {
                 json["error"] = json!(error.to_string());
-                match error {
-                    RaceError::NoneAcceptable { outcomes, verdict, total_usage } => {
-                        json["verdict"] = json!(verdict);
-                        json["total_usage"] = json!(total_usage);
-                        outcomes
-                    }
-                    RaceError::AllFailed { outcomes, total_usage, .. } => {
-                        json["total_usage"] = json!(total_usage);
-                        outcomes
-                    }
-                    RaceError::Cancelled { outcomes } | RaceError::BadDecision { outcomes, .. } => {
-                        outcomes
-                    }
-                    _ => return json,
+                json["total_usage"] = json!(error.total_usage());
+                if let RaceError::NoneAcceptable { verdict, .. } = error {
+                    json["verdict"] = json!(verdict);
                 }
+                error.outcomes()
             }
         };
         json["others"] = others.iter().map(|other| self.outcome(other)).collect();
@@ -221,6 +239,8 @@ impl Shown {
             "usage": outcome.usage,
             "cost_nanodollars": outcome.cost,
             "elapsed_ms": milliseconds(outcome.elapsed),
+            "unaccounted_calls": outcome.unaccounted_calls,
+            "finish": outcome.finish,
         })
     }
 }
@@ -230,6 +250,11 @@ fn total_cost(result: &ParallelLoopResult) -> Option<NanoDollars> {
     let others = result.all_outcomes.iter().map(|other| other.cost);
     let mut all = others.chain([result.selected.cost, result.verdict.cost]);
     all.try_fold(NanoDollars(0), |sum, cost| Some(sum.saturating_add(cost?)))
+}
+
+/// Calls whose cost nobody knows.
+fn unaccounted(result: &ParallelLoopResult) -> u32 {
+    result.all_outcomes.iter().map(|other| other.unaccounted_calls).sum()
 }
 
 fn figures(elapsed: Duration, usage: Usage, cost: Option<NanoDollars>) -> String {
@@ -265,6 +290,8 @@ mod tests {
         let session = Session::named("s");
         let shown = Shown {
             names: ["sim/a", "sim/a.b", "sim/x #1", "sim/x #2"].map(str::to_owned).to_vec(),
+            judges: Vec::new(),
+            redactor: Redactor::default(),
             loop_ids: ["sim.a", "sim.a-b", "sim.x", "sim.x"]
                 .map(|name| session.next_loop(name))
                 .into(),

@@ -74,14 +74,14 @@ impl Setup {
 }
 
 /// A shell command in the folder where it was typed.
-fn shell(command: Option<&str>) -> Result<[OsString; 5], Refused> {
+fn shell(command: Option<&str>) -> Result<[OsString; 6], Refused> {
     let folder = std::env::current_dir().map_err(|error| Refused {
         message: format!("cannot find the current folder: {error}"),
         hint: None,
     })?;
-    let there = "cd -- \"$0\" && eval \"$1\"";
+    let there = "cd -- \"$1\" && eval \"$2\"";
     let command = command.unwrap_or_default();
-    Ok(["sh".into(), "-c".into(), there.into(), folder.into(), command.into()])
+    Ok(["sh".into(), "-c".into(), there.into(), "verify".into(), folder.into(), command.into()])
 }
 
 fn bad_pattern(flag: &str, error: &dyn std::fmt::Display) -> Refused {
