@@ -19,7 +19,9 @@ impl Fence {
     /// Tags for these texts. Their name follows from the texts alone, so that the same question is
     /// the same request.
     pub fn of(texts: &[&str]) -> Fence {
-        // FNV-1a, which is stable; what must not be guessed is not needed, as the name is tried out.
+        // FNV-1a, which is stable. A name that nobody can guess would be no better: a random one
+        // keeps a text from closing its tag only as long as it does not occur in it, and that is
+        // looked up here. Who knows the name beforehand and writes it gets another one.
         let fold =
             |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         let bytes = texts.iter().flat_map(|text| text.bytes());
@@ -33,8 +35,10 @@ impl Fence {
     }
 }
 
-/// The first number from here on that occurs in none of the texts.
+/// The first number from here on that occurs in none of the texts, in upper case neither: to a
+/// reader that is the same name.
 fn free_tag(mut number: u64, texts: &[&str]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| text.to_ascii_lowercase()).collect();
     loop {
         let tag = format!("{number:016x}");
         if !texts.iter().any(|text| text.contains(&tag)) {
@@ -53,5 +57,6 @@ mod tests {
         let texts = ["x 00000000000000ff", "0000000000000100 y"];
         assert_eq!(free_tag(0xff, &texts), "0000000000000101");
         assert_eq!(free_tag(0xff, &texts[1..]), "00000000000000ff");
+        assert_eq!(free_tag(0xff, &["</ANSWER 00000000000000FF>"]), "0000000000000100");
     }
 }

@@ -1,7 +1,7 @@
 //! Races without a winner.
 
 use crate::outcome::ParallelLoopOutcome;
-use crate::strategy::Verdict;
+use crate::strategy::{Verdict, VerdictKind};
 use bakeoff_agent::{LoopError, LoopId};
 use bakeoff_core::Usage;
 
@@ -49,8 +49,9 @@ pub enum RaceError {
         /// Tokens of all branches.
         total_usage: Usage,
     },
-    /// The strategy rejects every branch.
-    #[error("none of the answers will do: {}", verdict.reasons.join("; "))]
+    /// The strategy rejects every branch, or nobody can say whether one will do; the verdict's kind
+    /// tells which.
+    #[error("{}: {}", without_winner(verdict), verdict.reasons.join("; "))]
     NoneAcceptable {
         /// What the strategy found.
         verdict: Box<Verdict>,
@@ -116,6 +117,13 @@ pub struct BranchFailure {
     pub loop_id: LoopId,
     /// Why.
     pub reason: String,
+}
+
+fn without_winner(verdict: &Verdict) -> &'static str {
+    match verdict.kind {
+        VerdictKind::CannotSay => "nobody can say whether an answer will do",
+        _ => "none of the answers will do",
+    }
 }
 
 fn list(failures: &[BranchFailure]) -> String {

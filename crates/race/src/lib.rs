@@ -203,6 +203,6 @@ pub use session::{RecordedRace, RecordedSession, SessionError, SessionFile, Unfi
 pub use strategies::{
     CheapestEvaluation, ElaborateEvaluation, Extraction, Extractor, FastestEvaluation,
     MajorityEvaluation, PairwiseEvaluation, PanelEvaluation, PickFirstEvaluation, ProgramVerifier,
-    TokenEfficientEvaluation, TransparentEvaluation, VerifierEvaluation, Verify,
+    TokenEfficientEvaluation, TransparentEvaluation, Verification, VerifierEvaluation, Verify,
 };
 pub use strategy::{Ballot, EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};

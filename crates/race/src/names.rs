@@ -26,10 +26,15 @@ impl Names {
     /// Several names: `a, b and c`.
     pub(crate) fn list(&self, places: &[usize], joining: &str) -> String {
         let names: Vec<String> = places.iter().map(|place| self.of_place(*place)).collect();
-        match &names[..] {
-            [] => "nobody".to_owned(),
-            [only] => only.clone(),
-            [others @ .., last] => format!("{} {joining} {last}", others.join(", ")),
-        }
+        list(&names, joining)
+    }
+}
+
+/// `a, b and c`.
+pub(crate) fn list(names: &[String], joining: &str) -> String {
+    match names {
+        [] => "nobody".to_owned(),
+        [only] => only.clone(),
+        [others @ .., last] => format!("{} {joining} {last}", others.join(", ")),
     }
 }

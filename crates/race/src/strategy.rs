@@ -141,6 +141,8 @@ pub enum VerdictKind {
     JudgeFailed,
     /// None of the branches will do.
     NoneAcceptable,
+    /// None of the branches is known to do, and of some nobody can say whether they will.
+    CannotSay,
 }
 
 /// What a judge said, once.

@@ -43,15 +43,15 @@ pub enum McpError {
     /// It took too long to say what it can do.
     #[error(
         "the MCP server `{server}` has not told its tools within {} s{}",
-        .after.as_secs_f64(), crate::worker::said(.stderr)
+        .after.as_secs_f64(), crate::worker::said(.said)
     )]
     TimedOut {
         /// Which one.
         server: String,
         /// How long it had.
         after: Duration,
-        /// What it last said on its standard error.
-        stderr: String,
+        /// What it said instead.
+        said: String,
     },
     /// It did not say what it can do.
     #[error("the MCP server `{server}` {reason}")]
@@ -60,6 +60,12 @@ pub enum McpError {
         server: String,
         /// What it did instead.
         reason: String,
+    },
+    /// It can do nothing.
+    #[error("the MCP server `{server}` has no tools")]
+    NoTools {
+        /// Which one.
+        server: String,
     },
     /// One of its tools is wanted that it has not.
     #[error("the MCP server `{server}` has no tool `{tool}`; it has {}", .known.join(", "))]
@@ -115,6 +121,9 @@ impl McpServers {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         let mut connections = Vec::new();
         for (server, (connection, listed)) in servers.iter().zip(opened) {
+            if listed.is_empty() {
+                return Err(McpError::NoTools { server: server.name.clone() });
+            }
             for tool in tool::offered(server, &connection, listed, &mut names)? {
                 tools.push(Arc::new(tool));
             }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr};
 use tokio::sync::watch;
+use tokio_util::io::InspectReader;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Most tools of a server that are listed.
@@ -23,6 +24,9 @@ const MOST_TOOLS: usize = 1_000;
 
 /// Most bytes of one message of a server; longer ones are passed over.
 const LONGEST_MESSAGE: usize = 16 * 1024 * 1024;
+
+/// Most bytes of its output that are shown when it is not understood.
+const LONGEST_BEGINNING: usize = 100;
 
 /// How long a server may take to go after its input was closed, and again after it was asked to.
 const GRACE: Duration = Duration::from_secs(1);
@@ -44,6 +48,8 @@ pub(super) struct Known {
     pub(super) name: String,
     /// Never locked across a wait.
     tail: Mutex<Tail>,
+    /// The beginning of its standard output, which is for messages only.
+    begins: Mutex<Vec<u8>>,
     /// How it ended, once it has.
     ended: watch::Sender<Option<String>>,
 }
@@ -69,6 +75,22 @@ impl Known {
     /// What it last said on its standard error.
     fn stderr(&self) -> String {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
+    }
+}
+
+impl Known {
+    fn hear(&self, bytes: &[u8]) {
+        let mut begins = self.begins.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = LONGEST_BEGINNING.saturating_sub(begins.len());
+        begins.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// That it prints to its standard output, which many do before they know better.
+    fn chatter(&self) -> Option<String> {
+        let begins = self.begins.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&begins);
+        let line = text.trim_start().lines().next().filter(|line| !line.starts_with('{'))?;
+        Some(format!("its standard output, which is for messages only, begins with `{line}`"))
     }
 }
 
@@ -102,10 +124,13 @@ impl Connection {
         let known = Arc::new(Known {
             name: name(),
             tail: Mutex::default(),
+            begins: Mutex::default(),
             ended: watch::Sender::new(None),
         });
         let watcher = AbortOnDropHandle::new(tokio::spawn(watch(child, Arc::clone(&known))));
         let talk = async {
+            let listener = Arc::clone(&known);
+            let stdout = InspectReader::new(stdout, move |bytes| listener.hear(bytes));
             let transport =
                 AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(LONGEST_MESSAGE);
             let info = ClientConfig::new(
@@ -135,7 +160,10 @@ impl Connection {
                 Err(broken(if ended { known.why_silent().await } else { reason }))
             }
             Err(_) => {
-                Err(McpError::TimedOut { server: name(), after: patience, stderr: known.stderr() })
+                let stderr = known.stderr();
+                let said = [known.chatter(), Some(stderr).filter(|text| !text.trim().is_empty())];
+                let said = said.into_iter().flatten().collect::<Vec<_>>().join("; ");
+                Err(McpError::TimedOut { server: name(), after: patience, said })
             }
         }
     }

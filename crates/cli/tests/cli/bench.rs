@@ -135,3 +135,30 @@ fn providers_that_cannot_be_read_are_usage_errors() {
     assert!(bad.stderr.contains("latencies"), "{}", bad.stderr);
     assert_eq!(place.run(&["bench", "pace", "--seed", "3"]).code, 2);
 }
+
+/// Seeded, so that the figures are the same on every machine, apart from time and memory.
+#[test]
+fn races_keep_what_they_promise() {
+    let report = measured(&["bench", "race", "--races", "200", "--json"]);
+    let judged = |better: &str, asked: &str| {
+        let rows = report["judged"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["better"] == better && row["asked"] == asked).unwrap();
+        (row["better_wins"].as_u64().unwrap(), row["p_value"].as_f64().unwrap())
+    };
+    for place in ["anywhere", "second"] {
+        let (once, _) = judged(place, "one call");
+        let (rounds, p_value) = judged(place, "both orders, up to 3 rounds");
+        assert!(rounds > once && p_value < 0.05, "{place}: {rounds} against {once}, p = {p_value}");
+    }
+    let blind = &report["blind"];
+    assert_eq!((&blind["ties"], &blind["won_by_fewer_tokens"]), (&200.into(), &200.into()));
+    for row in report["votes"].as_array().unwrap() {
+        assert_eq!(row["correct"], row["full_correct"], "{row}");
+        let share = row["calls"].as_f64().unwrap() / row["full_calls"].as_f64().unwrap();
+        // What is right more often is decided sooner.
+        let most = if row["right"].as_f64().unwrap() >= 0.8 { 0.7 } else { 0.9 };
+        assert!(share <= most, "{row}");
+    }
+    assert_eq!(report["cap"]["lost"], 0);
+    assert_eq!(report["memory"].as_array().unwrap().len(), 4);
+}

@@ -303,6 +303,16 @@ fn a_verifier_decides_which_answers_will_do() {
     error: none of the answers will do: sim/two: exit code 3: I like none of them; sim/one: exit code 3: I like none of them
       hint: `--show all` shows all answers
     "#);
+    let ran = place.run(&arguments("no-such-program 2>/dev/null"));
+    insta::assert_snapshot!(shown(&ran), @r#"
+    exit 3
+    --- stdout
+    --- stderr
+    sim/one: done · T s · 2 tokens · $0.00
+    sim/two: done · T s · 2 tokens · $0.00
+    error: nobody can say whether an answer will do: nobody can say about sim/two: the verifier could not start a program: exit code 127; nobody can say about sim/one: the verifier could not start a program: exit code 127
+      hint: see to the verifier; `--show all` shows all answers
+    "#);
     let ran = place.run(&[
         "race",
         "x",

@@ -4,7 +4,7 @@ use super::court::Court;
 use super::prompt::ask_again;
 use super::reading::vote;
 use bakeoff_agent::{
-    AgentContext, AgentLoopConfig, AgentMessage, LoopEnd, LoopError, LoopId, LoopStatus,
+    AgentContext, AgentLoopConfig, AgentMessage, Limit, LoopEnd, LoopError, LoopId, LoopStatus,
     agent_loop_as,
 };
 use bakeoff_core::{FinishReason, Message, NanoDollars, Usage};
@@ -131,7 +131,8 @@ fn heard(end: Result<LoopEnd, LoopError>, responses: usize) -> (String, Result<u
         Err(error) => return (error.to_string(), Err(Silence::Failed)),
     };
     let trouble = match end.status {
-        LoopStatus::Completed => None,
+        // Who calls a tool has not ended, and may have said something before.
+        LoopStatus::Completed | LoopStatus::LimitReached(Limit::Turns) => None,
         LoopStatus::Failed(failure) => Some(failure.to_string()),
         LoopStatus::Cancelled => Some("cancelled".to_owned()),
         LoopStatus::LimitReached(limit) => Some(limit.to_string()),
@@ -139,8 +140,9 @@ fn heard(end: Result<LoopEnd, LoopError>, responses: usize) -> (String, Result<u
     if let Some(trouble) = trouble {
         return (trouble, Err(Silence::Failed));
     }
-    let said = end.new_messages.iter().rev().filter_map(AgentMessage::as_llm);
-    let reply = said.map(Message::text).next().unwrap_or_default();
+    let is_own = |message: &&Message| matches!(message, Message::Assistant { .. });
+    let mut said = end.new_messages.iter().rev().filter_map(AgentMessage::as_llm);
+    let reply = said.find(is_own).map(Message::text).unwrap_or_default();
     // What stands at the end of a reply that was cut off is not its end.
     let read = match end.finish {
         Some(FinishReason::Length) => Err(Silence::Cut),

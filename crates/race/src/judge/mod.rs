@@ -15,14 +15,13 @@ mod reading;
 mod words;
 
 pub(crate) use ask::sum;
-pub(crate) use court::Court;
+pub(crate) use court::{Court, refuse};
 pub(crate) use poll::{Conclusion, Poll, settle};
 pub(crate) use words::readable;
 
 use crate::error::RaceError;
 use crate::names::Names;
 use crate::outcome::ParallelLoopOutcome;
-use crate::strategies::eligible;
 use crate::strategy::{EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
 use crate::tie::{TieBreak, break_tie};
 use bakeoff_agent::{AgentContext, AgentLoopConfig, AgentMessage, EventSender, check_loop};
@@ -96,10 +95,7 @@ impl EvaluationStrategy for LlmJudgeEvaluation {
     }
 
     fn accepts(&self, _configs: &[AgentLoopConfig]) -> Result<(), RaceError> {
-        match self.trouble() {
-            None => Ok(()),
-            Some(reason) => Err(RaceError::Strategy { strategy: self.name().to_owned(), reason }),
-        }
+        refuse(self.name(), self.trouble())
     }
 
     async fn evaluate(
@@ -109,16 +105,15 @@ impl EvaluationStrategy for LlmJudgeEvaluation {
         tx: &EventSender,
         cancel: CancellationToken,
     ) -> (EvaluationDecision, Usage) {
-        let places: Vec<usize> = eligible(outcomes).map(|(place, _)| place).collect();
-        if let Some(decision) = without_a_choice(&places) {
-            return (decision, Usage::default());
-        }
-        let court = Court::new(prompts, outcomes, tx, cancel);
-        let mut polls = [Poll::new(self, places.clone(), &court)];
+        let court = match Court::open(prompts, outcomes, tx, cancel) {
+            Ok(court) => court,
+            Err(decision) => return (*decision, Usage::default()),
+        };
+        let mut polls = [Poll::new(self, court.places.clone(), &court)];
         settle(&court, &mut polls).await;
         let [poll] = polls;
         let usage = poll.usage;
-        (self.decision(poll, places, outcomes), usage)
+        (self.decision(poll, &court), usage)
     }
 }
 
@@ -135,13 +130,8 @@ pub(crate) fn without_a_choice(places: &[usize]) -> Option<EvaluationDecision> {
 }
 
 impl LlmJudgeEvaluation {
-    fn decision(
-        &self,
-        poll: Poll<'_>,
-        places: Vec<usize>,
-        outcomes: &[ParallelLoopOutcome],
-    ) -> EvaluationDecision {
-        let names = Names::of(outcomes);
+    fn decision(&self, poll: Poll<'_>, court: &Court<'_>) -> EvaluationDecision {
+        let names = Names::of(court.outcomes);
         let rounds = poll.rounds();
         let failed = || Conclusion::Failed("it was never asked".to_owned(), Vec::new());
         let conclusion = poll.conclusion.clone().unwrap_or_else(failed);
@@ -169,7 +159,7 @@ impl LlmJudgeEvaluation {
         for ballot in poll.last_ballots() {
             reasons.extend(readable(ballot, &names).map(|words| format!("the judge: {words}")));
         }
-        let settled = Settled::new(&conclusion, &places, outcomes);
+        let settled = Settled::new(&conclusion, &court.places, court.outcomes);
         reasons.extend(settled.fallback.clone());
         reasons.extend(poll.notes);
         EvaluationDecision {

@@ -20,7 +20,8 @@ use rand::seq::SliceRandom;
 pub(crate) struct Poll<'j> {
     judge: &'j LlmJudgeEvaluation,
     /// As the judge's, but without compaction: what the judge sees is compacted already, and must
-    /// not be cut through its fences.
+    /// not be cut through its fences. And with one turn: there are no tools, and who calls one all
+    /// the same is not told so again and again.
     config: AgentLoopConfig,
     /// The branches, and what the judge sees of each.
     places: Vec<usize>,
@@ -69,8 +70,10 @@ impl<'j> Poll<'j> {
         let responses: Vec<String> = places.iter().map(answer).collect();
         let window = judge.window();
         let view = compact::view(&court.material.prior, &responses, window);
+        let mut config = AgentLoopConfig { context_config: None, ..judge.judge_config.clone() };
+        config.limits.max_turns = 1;
         Poll {
-            config: AgentLoopConfig { context_config: None, ..judge.judge_config.clone() },
+            config,
             named: vec![0; places.len()],
             notes: view.words().into_iter().collect(),
             judge,

@@ -19,7 +19,7 @@ pub use majority::MajorityEvaluation;
 pub use pairwise::PairwiseEvaluation;
 pub use panel::PanelEvaluation;
 pub use transparent::TransparentEvaluation;
-pub use verifier::{VerifierEvaluation, Verify};
+pub use verifier::{Verification, VerifierEvaluation, Verify};
 pub use verify::ProgramVerifier;
 
 use crate::outcome::ParallelLoopOutcome;

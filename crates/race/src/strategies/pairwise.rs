@@ -1,8 +1,7 @@
 //! Everybody against everybody, two at a time.
 
-use super::eligible;
 use crate::error::RaceError;
-use crate::judge::{Conclusion, Court, LlmJudgeEvaluation, Poll, settle, sum, without_a_choice};
+use crate::judge::{Conclusion, Court, LlmJudgeEvaluation, Poll, refuse, settle, sum};
 use crate::names::Names;
 use crate::outcome::ParallelLoopOutcome;
 use crate::strategy::{Ballot, EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
@@ -22,7 +21,8 @@ const SMOOTHING: f64 = 0.5;
 ///
 /// Up to six branches meet each other, and Bradley and Terry's model ranks them; with more, the
 /// winners of each stage meet in the next, and stages come before the model. A pair on which the
-/// orders do not agree is a tie and counts half for both.
+/// orders do not agree is a tie and counts half for both. In a stage the cheaper of the two goes on,
+/// and whoever comes to the top that way has not won: the verdict is a tie.
 #[derive(Debug, Clone)]
 pub struct PairwiseEvaluation {
     /// Compares each pair.
@@ -36,10 +36,7 @@ impl EvaluationStrategy for PairwiseEvaluation {
     }
 
     fn accepts(&self, _configs: &[AgentLoopConfig]) -> Result<(), RaceError> {
-        match self.judge.trouble() {
-            None => Ok(()),
-            Some(reason) => Err(RaceError::Strategy { strategy: self.name().to_owned(), reason }),
-        }
+        refuse(self.name(), self.judge.trouble())
     }
 
     async fn evaluate(
@@ -49,30 +46,31 @@ impl EvaluationStrategy for PairwiseEvaluation {
         tx: &EventSender,
         cancel: CancellationToken,
     ) -> (EvaluationDecision, Usage) {
-        let places: Vec<usize> = eligible(outcomes).map(|(place, _)| place).collect();
-        if let Some(decision) = without_a_choice(&places) {
-            return (decision, Usage::default());
-        }
-        let court = Court::new(prompts, outcomes, tx, cancel);
+        let court = match Court::open(prompts, outcomes, tx, cancel) {
+            Ok(court) => court,
+            Err(decision) => return (*decision, Usage::default()),
+        };
+        let places = court.places.clone();
         let mut games = Games::new(places.len());
         // How many stages each has reached; all are equal when everybody meets everybody.
         let mut stages = vec![0_u32; places.len()];
         if places.len() <= MOST_FOR_ALL_PAIRS {
             let pairs = |first| (first + 1..places.len()).map(move |second| (first, second));
             let pairs: Vec<(usize, usize)> = (0..places.len()).flat_map(pairs).collect();
-            games.play(&self.judge, &pairs, &places, &court).await;
+            games.play(&self.judge, &pairs, &court).await;
         } else {
             let mut left: Vec<usize> = (0..places.len()).collect();
             while left.len() > 1 && games.can_go_on() {
                 let pairs: Vec<(usize, usize)> =
                     left.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
-                let won = games.play(&self.judge, &pairs, &places, &court).await;
-                let winner = |(pair, winner): (&(usize, usize), Option<usize>)| {
-                    winner.unwrap_or_else(|| cheaper(outcomes, &places, *pair))
-                };
+                let won = games.play(&self.judge, &pairs, &court).await;
                 let rest: Vec<usize> = left.chunks_exact(2).remainder().to_vec();
+                let going_on = pairs.iter().zip(won).map(|(pair, won)| match won {
+                    Ok(winner) => winner,
+                    Err(kind) => games.settle(*pair, kind, &court),
+                });
                 // Who has nobody to meet comes first in the next stage, where it has.
-                left = rest.into_iter().chain(pairs.iter().zip(won).map(winner)).collect();
+                left = rest.into_iter().chain(going_on).collect();
                 for index in &left {
                     if let Some(stage) = stages.get_mut(*index) {
                         *stage += 1;
@@ -81,20 +79,17 @@ impl EvaluationStrategy for PairwiseEvaluation {
             }
         }
         let usage = games.usage;
-        (games.decision(&stages, &places, outcomes), usage)
+        (games.decision(&stages, &court), usage)
     }
 }
 
-/// The cheaper of two that a judge cannot tell apart.
-fn cheaper(
-    outcomes: &[ParallelLoopOutcome],
-    places: &[usize],
-    (one, other): (usize, usize),
-) -> usize {
-    let place = |index: usize| places.get(index).copied();
-    let pair: Vec<usize> = [one, other].into_iter().filter_map(place).collect();
-    let winner = break_tie(outcomes, &pair).ranking.first().copied();
-    if winner.is_some() && winner == place(other) { other } else { one }
+/// A pair of a stage that the judge left open, so that something else decided who goes on.
+struct Settled {
+    winner: usize,
+    /// Why the judge did not decide.
+    kind: VerdictKind,
+    /// What did.
+    words: String,
 }
 
 /// What came of all pairs; branches are numbered by their place among those that can win.
@@ -108,6 +103,7 @@ struct Games {
     failure: Option<String>,
     failed: usize,
     unreadable: usize,
+    settled: Vec<Settled>,
     notes: Vec<String>,
     ballots: Vec<Ballot>,
     usage: Usage,
@@ -124,6 +120,7 @@ impl Games {
             failure: None,
             failed: 0,
             unreadable: 0,
+            settled: Vec::new(),
             notes: Vec::new(),
             ballots: Vec::new(),
             usage: Usage::default(),
@@ -136,15 +133,14 @@ impl Games {
         self.failed == 0 || self.decided + self.tied + self.unreadable > 0
     }
 
-    /// Has pairs compared, all at once; the winner of each, where there is one.
+    /// Has pairs compared, all at once; the winner of each, or why there is none.
     async fn play(
         &mut self,
         judge: &LlmJudgeEvaluation,
         pairs: &[(usize, usize)],
-        places: &[usize],
         court: &Court<'_>,
-    ) -> Vec<Option<usize>> {
-        let place = |index: usize| places.get(index).copied().unwrap_or_default();
+    ) -> Vec<Result<usize, VerdictKind>> {
+        let place = |index: usize| court.places.get(index).copied().unwrap_or_default();
         let mut polls: Vec<Poll<'_>> = pairs
             .iter()
             .map(|(one, other)| Poll::new(judge, vec![place(*one), place(*other)], court))
@@ -153,21 +149,26 @@ impl Games {
         let mut winners = Vec::new();
         for ((one, other), poll) in pairs.iter().zip(polls) {
             let winner = match &poll.conclusion {
-                Some(Conclusion::Decided(winner)) if *winner == place(*one) => Some(*one),
-                Some(Conclusion::Decided(_)) => Some(*other),
-                _ => None,
-            };
-            match &poll.conclusion {
-                Some(Conclusion::Decided(_)) => self.decided += 1,
-                Some(Conclusion::Tied(_)) => self.tied += 1,
-                Some(Conclusion::Unreadable(_)) => self.unreadable += 1,
+                Some(Conclusion::Decided(winner)) => {
+                    self.decided += 1;
+                    Ok(if *winner == place(*one) { *one } else { *other })
+                }
+                Some(Conclusion::Tied(_)) => {
+                    self.tied += 1;
+                    Err(VerdictKind::Tie)
+                }
+                Some(Conclusion::Unreadable(_)) => {
+                    self.unreadable += 1;
+                    Err(VerdictKind::Unparseable)
+                }
                 Some(Conclusion::Failed(reason, _)) => {
                     self.failed += 1;
                     self.failure = Some(reason.clone());
+                    Err(VerdictKind::JudgeFailed)
                 }
-                None => {}
-            }
-            self.count(*one, *other, winner);
+                None => Err(VerdictKind::JudgeFailed),
+            };
+            self.count(*one, *other, winner.ok());
             for note in poll.notes {
                 if !self.notes.contains(&note) {
                     self.notes.push(note);
@@ -179,6 +180,37 @@ impl Games {
             winners.push(winner);
         }
         winners
+    }
+
+    /// The cheaper of two that the judge could not tell apart goes on, and it is kept that it did
+    /// not win.
+    fn settle(
+        &mut self,
+        (one, other): (usize, usize),
+        kind: VerdictKind,
+        court: &Court<'_>,
+    ) -> usize {
+        let place = |index: usize| court.places.get(index).copied();
+        let pair: Vec<usize> = [one, other].into_iter().filter_map(place).collect();
+        let broken = break_tie(court.outcomes, &pair);
+        let (winner, loser) = match broken.ranking.first() {
+            Some(first) if place(other) == Some(*first) => (other, one),
+            _ => (one, other),
+        };
+        let against = Names::of(court.outcomes).of_place(place(loser).unwrap_or_default());
+        let words = format!("against {against}, {}", broken.words);
+        self.settled.push(Settled { winner, kind, words });
+        winner
+    }
+
+    /// What a branch owes to something else than the judge: the kind of verdict, and what decided.
+    fn owed(&self, index: usize) -> Option<(VerdictKind, String)> {
+        let owed: Vec<&Settled> = self.settled.iter().filter(|pair| pair.winner == index).collect();
+        let is_among = |kind: &VerdictKind| owed.iter().any(|pair| pair.kind == *kind);
+        let kinds = [VerdictKind::Tie, VerdictKind::Unparseable, VerdictKind::JudgeFailed];
+        let kind = kinds.into_iter().find(is_among)?;
+        let words: Vec<&str> = owed.iter().map(|pair| pair.words.as_str()).collect();
+        Some((kind, words.join("; ")))
     }
 
     fn count(&mut self, one: usize, other: usize, winner: Option<usize>) {
@@ -197,12 +229,8 @@ impl Games {
         }
     }
 
-    fn decision(
-        self,
-        stages: &[u32],
-        places: &[usize],
-        outcomes: &[ParallelLoopOutcome],
-    ) -> EvaluationDecision {
+    fn decision(self, stages: &[u32], court: &Court<'_>) -> EvaluationDecision {
+        let Court { places, outcomes, .. } = court;
         let names = Names::of(outcomes);
         let name = |index: usize| names.of_place(places.get(index).copied().unwrap_or_default());
         let strengths = bradley_terry(&self.wins, SMOOTHING).unwrap_or_default();
@@ -224,13 +252,14 @@ impl Games {
             .filter_map(|index| places.get(*index).copied())
             .collect();
         let heard = self.decided + self.tied;
-        let kind = match equals.len() {
-            _ if heard == 0 && self.unreadable > 0 => VerdictKind::Unparseable,
-            _ if heard == 0 => VerdictKind::JudgeFailed,
-            0 | 1 => VerdictKind::Decided,
-            _ => VerdictKind::Tie,
+        let instead = |kind| (kind, Some(break_tie(outcomes, &equals).words));
+        let (kind, fallback) = match (equals.len(), self.owed(best)) {
+            (0 | 1, Some((kind, words))) => (kind, Some(words)),
+            _ if heard == 0 && self.unreadable > 0 => instead(VerdictKind::Unparseable),
+            _ if heard == 0 => instead(VerdictKind::JudgeFailed),
+            (0 | 1, None) => (VerdictKind::Decided, None),
+            _ => instead(VerdictKind::Tie),
         };
-        let fallback = (kind != VerdictKind::Decided).then(|| break_tie(outcomes, &equals).words);
         let listed: Vec<String> = order
             .iter()
             .map(|index| {

@@ -1,24 +1,23 @@
 //! Several judges.
 
-use super::eligible;
 use super::family::family;
 use crate::error::RaceError;
-use crate::judge::{
-    Conclusion, Court, LlmJudgeEvaluation, Poll, readable, settle, sum, without_a_choice,
-};
-use crate::names::Names;
+use crate::judge::{Conclusion, Court, LlmJudgeEvaluation, Poll, readable, refuse, settle, sum};
+use crate::names::{Names, list};
 use crate::outcome::ParallelLoopOutcome;
 use crate::strategy::{EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
 use crate::tie::break_tie;
 use bakeoff_agent::{AgentLoopConfig, AgentMessage, EventSender};
 use bakeoff_core::{NanoDollars, Usage};
+use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
 /// Several judges, who are asked at once; most of them decide.
 ///
 /// A judge whose preference depends on the order, who cannot be understood or cannot be asked does
 /// not vote. Equally many votes are a tie, which the cheaper branch wins. Judges of different makers
-/// than the candidates are best: models like answers of their own kind (PoLL, arXiv 2404.18796).
+/// than the candidates and than each other are best: models like answers of their own kind, and err
+/// alike (PoLL, arXiv 2404.18796). The verdict warns of others.
 #[derive(Debug, Clone)]
 pub struct PanelEvaluation {
     /// The judges.
@@ -33,10 +32,8 @@ impl EvaluationStrategy for PanelEvaluation {
 
     fn accepts(&self, _configs: &[AgentLoopConfig]) -> Result<(), RaceError> {
         let none = || self.judges.is_empty().then(|| "there are no judges".to_owned());
-        match self.judges.iter().find_map(LlmJudgeEvaluation::trouble).or_else(none) {
-            None => Ok(()),
-            Some(reason) => Err(RaceError::Strategy { strategy: self.name().to_owned(), reason }),
-        }
+        let trouble = self.judges.iter().find_map(LlmJudgeEvaluation::trouble);
+        refuse(self.name(), trouble.or_else(none))
     }
 
     async fn evaluate(
@@ -46,27 +43,25 @@ impl EvaluationStrategy for PanelEvaluation {
         tx: &EventSender,
         cancel: CancellationToken,
     ) -> (EvaluationDecision, Usage) {
-        let places: Vec<usize> = eligible(outcomes).map(|(place, _)| place).collect();
-        if let Some(decision) = without_a_choice(&places) {
-            return (decision, Usage::default());
-        }
-        let court = Court::new(prompts, outcomes, tx, cancel);
-        let mut polls: Vec<Poll<'_>> =
-            self.judges.iter().map(|judge| Poll::new(judge, places.clone(), &court)).collect();
+        let court = match Court::open(prompts, outcomes, tx, cancel) {
+            Ok(court) => court,
+            Err(decision) => return (*decision, Usage::default()),
+        };
+        let mut polls: Vec<Poll<'_>> = self
+            .judges
+            .iter()
+            .map(|judge| Poll::new(judge, court.places.clone(), &court))
+            .collect();
         settle(&court, &mut polls).await;
         let mut usage = Usage::default();
         polls.iter().for_each(|poll| usage += poll.usage);
-        (self.decision(polls, &places, outcomes), usage)
+        (self.decision(polls, &court), usage)
     }
 }
 
 impl PanelEvaluation {
-    fn decision(
-        &self,
-        polls: Vec<Poll<'_>>,
-        places: &[usize],
-        outcomes: &[ParallelLoopOutcome],
-    ) -> EvaluationDecision {
+    fn decision(&self, polls: Vec<Poll<'_>>, court: &Court<'_>) -> EvaluationDecision {
+        let Court { places, outcomes, .. } = court;
         let names = Names::of(outcomes);
         let mut votes = vec![0_usize; outcomes.len()];
         let mut reasons = Vec::new();
@@ -106,6 +101,7 @@ impl PanelEvaluation {
             ballots.extend(poll.ballots);
             cost = sum(cost, poll.cost);
         }
+        notes.extend(one_family(&self.judges));
         let most = votes.iter().max().copied().unwrap_or_default();
         let is_leading = |place: &&usize| most > 0 && votes.get(**place) == Some(&most);
         let leading: Vec<usize> = places.iter().filter(is_leading).copied().collect();
@@ -149,8 +145,7 @@ fn kinship(
     outcomes: &[ParallelLoopOutcome],
     names: &Names,
 ) -> Option<String> {
-    let config = &judge.judge_config;
-    let own = family(&format!("{}.{}", config.model.provider(), config.model.name()));
+    let own = family_of(judge);
     let is_kin = |place: &&usize| {
         outcomes.get(**place).is_some_and(|branch| family(branch.loop_id.segment()) == own)
     };
@@ -158,8 +153,28 @@ fn kinship(
     (!kin.is_empty()).then(|| {
         format!(
             "warning: {} is of the same family as {}, and models like their own kind",
-            config.segment(),
+            judge.judge_config.segment(),
             names.list(&kin, "and")
         )
     })
+}
+
+/// Warnings about judges who are of one kind among themselves.
+fn one_family(judges: &[LlmJudgeEvaluation]) -> Vec<String> {
+    let mut families: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for judge in judges {
+        families.entry(family_of(judge)).or_default().push(judge.judge_config.segment());
+    }
+    let alike = families.values().filter(|members| members.len() > 1);
+    alike
+        .map(|members| {
+            let members = list(members, "and");
+            format!("warning: the judges {members} are of one family, and err alike")
+        })
+        .collect()
+}
+
+fn family_of(judge: &LlmJudgeEvaluation) -> String {
+    let model = &judge.judge_config.model;
+    family(&format!("{}.{}", model.provider(), model.name()))
 }

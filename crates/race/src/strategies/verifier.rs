@@ -3,33 +3,51 @@
 use super::eligible;
 use super::figures::PickFirstEvaluation;
 use crate::error::RaceError;
+use crate::judge::refuse;
 use crate::names::Names;
 use crate::outcome::ParallelLoopOutcome;
 use crate::strategy::{EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
-use bakeoff_agent::{AgentLoopConfig, AgentMessage, EventSender, LoopFailure, LoopStatus};
+use bakeoff_agent::{
+    AgentContext, AgentLoopConfig, AgentMessage, EventSender, LoopFailure, LoopStatus,
+};
 use bakeoff_core::{ErrorKind, Usage};
 use futures_util::future::join_all;
+use std::borrow::Cow;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Says whether an answer is right.
 #[async_trait::async_trait]
 pub trait Verify: Send + Sync {
+    /// Why it can never say, whatever the answer; asked before anything is spent.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
     /// Looks at what became of a branch.
-    ///
-    /// # Errors
-    ///
-    /// Why it will not do, for people; also when nobody can say.
     async fn verify(
         &self,
         outcome: &ParallelLoopOutcome,
         cancel: &CancellationToken,
-    ) -> Result<(), String>;
+    ) -> Verification;
+}
+
+/// What a verifier says about an answer. Reasons are for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verification {
+    /// It is right.
+    Passes,
+    /// It will not do, and why.
+    Fails(String),
+    /// Nobody can say, and why. It may be right, and cannot win.
+    CannotSay(String),
 }
 
 /// Only what passes a verifier can win; among that, another strategy chooses.
 ///
-/// All answers are verified at once. When none passes, none wins.
+/// All answers are verified at once. When none passes, none wins; the verdict is
+/// [`NoneAcceptable`](VerdictKind::NoneAcceptable) when all of them fail, and otherwise
+/// [`CannotSay`](VerdictKind::CannotSay).
 #[derive(Clone)]
 pub struct VerifierEvaluation {
     /// Says which answers are right.
@@ -66,6 +84,7 @@ impl EvaluationStrategy for VerifierEvaluation {
     }
 
     fn accepts(&self, configs: &[AgentLoopConfig]) -> Result<(), RaceError> {
+        refuse(self.name(), self.verifier.trouble())?;
         self.among.accepts(configs)
     }
 
@@ -84,24 +103,23 @@ impl EvaluationStrategy for VerifierEvaluation {
         let names = Names::of(outcomes);
         let mut reasons = Vec::new();
         let mut passed = Vec::new();
-        let mut remaining = outcomes.to_vec();
+        let mut none = VerdictKind::NoneAcceptable;
         for (place, result) in verified {
+            let name = names.of_place(place);
             match result {
-                Ok(()) => passed.push(place),
-                Err(reason) => {
-                    reasons.push(format!("{}: {reason}", names.of_place(place)));
-                    // The other strategy knows that what failed cannot win.
-                    let failure = LoopFailure { kind: ErrorKind::InvalidRequest, message: reason };
-                    if let Some(outcome) = remaining.get_mut(place) {
-                        outcome.status = LoopStatus::Failed(failure);
-                    }
+                Verification::Passes => passed.push(place),
+                Verification::Fails(reason) => reasons.push(format!("{name}: {reason}")),
+                Verification::CannotSay(reason) => {
+                    reasons.push(format!("nobody can say about {name}: {reason}"));
+                    none = VerdictKind::CannotSay;
                 }
             }
         }
         if passed.is_empty() {
-            let verdict = Verdict { reasons, ..Verdict::of(VerdictKind::NoneAcceptable) };
+            let verdict = Verdict { reasons, ..Verdict::of(none) };
             return (EvaluationDecision { selected: None, verdict }, Usage::default());
         }
+        let remaining = remaining(outcomes, &passed);
         let passes = match &passed[..] {
             [only] => format!("only {} passes", names.of_place(*only)),
             several => format!("{} pass", names.list(several, "and")),
@@ -111,4 +129,35 @@ impl EvaluationStrategy for VerifierEvaluation {
         decision.verdict.reasons = std::iter::once(passes).chain(chosen).chain(reasons).collect();
         (decision, usage)
     }
+}
+
+/// The branches as the other strategy sees them: what does not pass is there, in its place and with
+/// its figures, but has failed. It cannot win, so that nobody needs a copy of what it said.
+fn remaining<'o>(
+    outcomes: &'o [ParallelLoopOutcome],
+    passed: &[usize],
+) -> Cow<'o, [ParallelLoopOutcome]> {
+    if eligible(outcomes).all(|(place, _)| passed.contains(&place)) {
+        return Cow::Borrowed(outcomes);
+    }
+    let one = |(place, outcome): (usize, &ParallelLoopOutcome)| match passed.contains(&place) {
+        true => outcome.clone(),
+        false => ParallelLoopOutcome {
+            status: LoopStatus::Failed(LoopFailure {
+                kind: ErrorKind::InvalidRequest,
+                message: outcome.trouble().unwrap_or_else(|| "it was not verified".to_owned()),
+            }),
+            context: AgentContext {
+                session: outcome.context.session.clone(),
+                ..AgentContext::default()
+            },
+            new_messages: Vec::new(),
+            original_context_len: 0,
+            loop_id: outcome.loop_id.clone(),
+            finish: outcome.finish.clone(),
+            last_retry: outcome.last_retry.clone(),
+            ..*outcome
+        },
+    };
+    Cow::Owned(outcomes.iter().enumerate().map(one).collect())
 }

@@ -1,9 +1,9 @@
 //! The verifiers that come with the house: checks, and programs.
 
-use super::verifier::Verify;
+use super::verifier::{Verification, Verify};
 use crate::outcome::ParallelLoopOutcome;
-use bakeoff_agent::{AgentMessage, Ended, Finished, Program, Template, Workspace, run};
-use bakeoff_check::Check;
+use bakeoff_agent::{AgentMessage, Ended, Finished, Identity, Program, Template, Workspace, run};
+use bakeoff_check::{Check, Kind};
 use bakeoff_core::{Attempt, Content, Message, Timing, ToolUse};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,18 +11,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// A check that needs neither a model nor a program. Others cannot say, so that nothing passes.
+/// A check that needs neither a model nor a program. Others are refused.
 #[async_trait::async_trait]
 impl Verify for Check {
+    fn trouble(&self) -> Option<String> {
+        let is_plain = matches!(self.kind, Kind::Plain(_));
+        (!is_plain).then(|| format!("the check `{}` needs a model or a program", self.id))
+    }
+
     async fn verify(
         &self,
         outcome: &ParallelLoopOutcome,
         _cancel: &CancellationToken,
-    ) -> Result<(), String> {
+    ) -> Verification {
         match self.run(&attempt(outcome)) {
-            Ok(result) if result.passed => Ok(()),
-            Ok(result) => Err(result.message),
-            Err(cannot_say) => Err(cannot_say.to_string()),
+            Ok(result) if result.passed => Verification::Passes,
+            Ok(result) => Verification::Fails(result.message),
+            Err(cannot_say) => Verification::CannotSay(cannot_say.to_string()),
         }
     }
 }
@@ -53,6 +58,9 @@ fn attempt(outcome: &ParallelLoopOutcome) -> Attempt {
 
 /// A program that gets the answer on standard input and exits with 0 when it is right. What it
 /// prints is the reason when it is not.
+///
+/// It cannot say when it cannot be started, takes too long or is ended by a signal, nor when it exits
+/// with 126 or 127: with these, shells say that they could not start a program.
 ///
 /// Each run has a folder of its own, which is removed afterwards.
 #[derive(Debug, Clone)]
@@ -93,6 +101,33 @@ impl ProgramVerifier {
         let created = created.map_err(|error| error.to_string())?;
         created.map_err(|error| format!("its workspace cannot be made: {error}"))
     }
+
+    /// How it ended, and what it printed; the error says why it could not begin.
+    async fn finished(
+        &self,
+        outcome: &ParallelLoopOutcome,
+        cancel: &CancellationToken,
+    ) -> Result<Finished, String> {
+        let workspace = self.folder().await?;
+        let program = Program {
+            command: self.command.clone(),
+            input: outcome.answer(),
+            folder: workspace.start().to_owned(),
+            environment: self.environment.clone(),
+            // What it leaves running is found by it, and ended.
+            identity: Some(Identity {
+                run: format!("verify-{:016x}", rand::random::<u64>()),
+                trial: None,
+                part: None,
+            }),
+            timeout: self.timeout,
+            most_output: MOST_OUTPUT,
+        };
+        let finished = run(&program, cancel).await.map_err(|error| error.to_string());
+        // Removing blocks, too, and nobody has to wait for it.
+        drop(tokio::task::spawn_blocking(move || drop(workspace)));
+        finished
+    }
 }
 
 /// Most bytes that are kept of what a program prints.
@@ -100,39 +135,36 @@ const MOST_OUTPUT: usize = 64 << 10;
 
 #[async_trait::async_trait]
 impl Verify for ProgramVerifier {
+    fn trouble(&self) -> Option<String> {
+        self.command.is_empty().then(|| "there is no program to verify with".to_owned())
+    }
+
     async fn verify(
         &self,
         outcome: &ParallelLoopOutcome,
         cancel: &CancellationToken,
-    ) -> Result<(), String> {
-        if self.command.is_empty() {
-            return Err("there is no program to verify it".to_owned());
-        }
-        let workspace = self.folder().await?;
-        let program = Program {
-            command: self.command.clone(),
-            input: outcome.answer(),
-            folder: workspace.start().to_owned(),
-            environment: self.environment.clone(),
-            identity: None,
-            timeout: self.timeout,
-            most_output: MOST_OUTPUT,
-        };
-        let finished = run(&program, cancel).await.map_err(|error| error.to_string());
-        // Removing blocks, too, and nobody has to wait for it.
-        drop(tokio::task::spawn_blocking(move || drop(workspace)));
-        let Finished { stdout, stderr, ended, .. } = finished?;
-        let how = match ended {
-            Ended::Exited(0) => return Ok(()),
-            Ended::Exited(code) => format!("exit code {code}"),
-            Ended::Signalled(signal) => format!("ended by signal {signal}"),
-            Ended::TimedOut => "the verifier took too long".to_owned(),
-            Ended::Cancelled => "cancelled".to_owned(),
+    ) -> Verification {
+        let Finished { stdout, stderr, ended, .. } = match self.finished(outcome, cancel).await {
+            Ok(finished) => finished,
+            Err(reason) => return Verification::CannotSay(reason),
         };
         let said = if stdout.trim().is_empty() { stderr } else { stdout };
-        Err(match said.lines().rev().find(|line| !line.trim().is_empty()) {
+        let because = |how: String| match said.lines().rev().find(|line| !line.trim().is_empty()) {
             Some(last) => format!("{how}: {}", last.trim().chars().take(300).collect::<String>()),
             None => how,
-        })
+        };
+        let cannot_say = |how: String| Verification::CannotSay(because(how));
+        match ended {
+            Ended::Exited(0) => Verification::Passes,
+            Ended::Exited(code @ (126 | 127)) => {
+                cannot_say(format!("the verifier could not start a program: exit code {code}"))
+            }
+            Ended::Exited(code) => Verification::Fails(because(format!("exit code {code}"))),
+            Ended::Signalled(signal) => {
+                cannot_say(format!("the verifier was ended by signal {signal}"))
+            }
+            Ended::TimedOut => cannot_say("the verifier took too long".to_owned()),
+            Ended::Cancelled => cannot_say("cancelled".to_owned()),
+        }
     }
 }

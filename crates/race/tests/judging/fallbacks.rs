@@ -1,6 +1,7 @@
 //! Replies that nobody can read, and judges that cannot be asked.
 
 use crate::support::{Raced, World, race};
+use bakeoff_agent::AgentEvent;
 use bakeoff_race::{LlmJudgeEvaluation, Orders, VerdictKind};
 
 /// Two answers and a judge who always replies this, in as many rounds as there are by default.
@@ -72,9 +73,7 @@ async fn the_judge_is_told_what_was_wrong_in_the_same_conversation() {
         .events
         .iter()
         .filter_map(|event| match event {
-            bakeoff_agent::AgentEvent::AgentEnd { loop_id, usage, .. }
-                if loop_id.segment() == "sim.j" =>
-            {
+            AgentEvent::AgentEnd { loop_id, usage, .. } if loop_id.segment() == "sim.j" => {
                 Some(usage.input)
             }
             _ => None,
@@ -93,6 +92,29 @@ async fn a_reply_that_was_cut_off_is_not_read() {
     let raced = race(world.configs(&["a", "b"]), judge).await;
     assert_eq!(raced.result().verdict.kind, VerdictKind::Unparseable);
     assert!(raced.questions("sim.j")[1].starts_with("Your reply was cut off before its end."));
+}
+
+/// There are no tools for judges, and nobody pays for many turns of being told so.
+#[tokio::test]
+async fn a_judge_that_calls_tools_is_asked_once_more_and_no_more() {
+    let world = World::new(
+        r#"
+        a = { default = "x [quality 0.2]" }
+        b = { default = "y [quality 0.9]" }
+        caller = { calls = [{ tool = "look" }, { tool = "look" }, { tool = "look" }], default = "2" }
+        "#,
+    );
+    let judge = LlmJudgeEvaluation { orders: Orders::AsGiven, ..world.judge("caller") };
+    let raced = race(world.configs(&["a", "b"]), judge).await;
+    let is_turn = |event: &&AgentEvent| match event {
+        AgentEvent::TurnStart { loop_id, .. } => loop_id.segment() == "sim.caller",
+        _ => false,
+    };
+    let turns = raced.events.iter().filter(is_turn).count();
+    assert_eq!((raced.asked("sim.caller"), turns), (2, 2));
+    let verdict = &raced.result().verdict;
+    assert_eq!(verdict.kind, VerdictKind::Unparseable);
+    assert!(verdict.ballots.iter().all(|ballot| ballot.reply.is_empty()), "{verdict:?}");
 }
 
 #[tokio::test]

@@ -73,6 +73,43 @@ async fn many_meet_in_stages() {
     assert_eq!(verdict.ranking[0], 2);
 }
 
+/// A judge who looks at the place alone decides nothing, however many stages there are.
+#[tokio::test]
+async fn ties_on_the_way_to_the_top_are_not_hidden() {
+    let world = World::new(&personas());
+    let names = ["q3", "q1", "q9", "q2", "q5", "q4", "q8"];
+    let priced = (1..).zip(names).map(|(price, name)| world.priced(name, &price.to_string()));
+    let judge = world.judge("left");
+    let raced = race(priced.collect(), PairwiseEvaluation { judge }).await;
+    let verdict = &raced.result().verdict;
+    assert_eq!((raced.result().selected_index, verdict.kind), (0, VerdictKind::Tie));
+    let fallback = verdict.fallback.clone().unwrap();
+    let pairs: Vec<&str> = fallback.split("; ").collect();
+    assert_eq!(pairs.len(), 3, "{fallback}");
+    assert!(pairs[0].starts_with("against sim.q1, sim.q3 is cheaper: $0.0000"), "{fallback}");
+    assert!(verdict.reasons.contains(&fallback), "{:?}", verdict.reasons);
+    assert!(verdict.reasons.contains(
+        &"of 6 pairs, 6 are ties, 0 cannot be read and 0 could not be asked about".to_owned()
+    ));
+
+    let judge = world.judge("mumbling");
+    let raced = race(world.configs(&names), PairwiseEvaluation { judge }).await;
+    assert_eq!(raced.result().verdict.kind, VerdictKind::Unparseable);
+}
+
+/// Ties among those who lose anyway say nothing about the winner.
+#[tokio::test]
+async fn ties_beside_the_way_to_the_top_do_not_matter() {
+    let world = World::new(&personas());
+    let names = ["q2", "q2", "q9", "q1", "q5", "q4", "q8"];
+    let judge = world.judge("judge");
+    let raced = race(world.configs(&names), PairwiseEvaluation { judge }).await;
+    let verdict = &raced.result().verdict;
+    assert_eq!((raced.result().selected_index, verdict.kind), (2, VerdictKind::Decided));
+    assert_eq!(verdict.fallback, None);
+    assert!(verdict.reasons[1].starts_with("of 6 pairs, 1 are ties"), "{:?}", verdict.reasons);
+}
+
 #[tokio::test]
 async fn a_judge_that_fails_ends_the_stages() {
     let world = World::new(&personas());

@@ -88,6 +88,24 @@ async fn a_judge_of_its_own_kind_is_warned_about() {
     );
 }
 
+/// Judges of one make err alike, so that two of them are hardly more than one.
+#[tokio::test]
+async fn judges_of_one_kind_are_warned_about() {
+    let world = World::new(PERSONAS);
+    let judges = ["judge-7b", "left", "judge-70b", "left"];
+    let raced = race(world.configs(&["poor", "good"]), panel(&world, &judges)).await;
+    let reasons = &raced.result().verdict.reasons;
+    let warnings: Vec<&String> =
+        reasons.iter().filter(|reason| reason.starts_with("warning")).collect();
+    assert_eq!(
+        warnings,
+        [
+            "warning: the judges sim.judge-7b and sim.judge-70b are of one family, and err alike",
+            "warning: the judges sim.left and sim.left are of one family, and err alike",
+        ]
+    );
+}
+
 #[tokio::test]
 async fn the_same_panel_asks_in_the_same_loops_every_time() {
     let world = World::new(PERSONAS);

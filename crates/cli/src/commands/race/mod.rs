@@ -13,7 +13,8 @@ use bakeoff_agent::{AgentContext, AgentMessage, event_channel};
 use bakeoff_core::{ExitCode, Redactor};
 use bakeoff_llm::{Client, ClientConfig, Memory, PROVIDERS};
 use bakeoff_race::{
-    ParallelLoopResult, Race, RaceError, RecordedSession, SessionError, SessionFile, UnfinishedRace,
+    ParallelLoopResult, Race, RaceError, RecordedSession, SessionError, SessionFile,
+    UnfinishedRace, VerdictKind,
 };
 use live::Live;
 use setup::{Ready, Setup};
@@ -338,6 +339,11 @@ fn conclude(
 ) -> ExitCode {
     let code = match result {
         Ok(_) => ExitCode::Passed,
+        Err(RaceError::NoneAcceptable { verdict, .. })
+            if verdict.kind == VerdictKind::CannotSay =>
+        {
+            ExitCode::Inconclusive
+        }
         Err(RaceError::NoneAcceptable { .. }) => ExitCode::Failed,
         Err(RaceError::AllFailed { .. }) => ExitCode::Inconclusive,
         Err(RaceError::Cancelled { .. }) => ExitCode::Interrupted,
@@ -358,6 +364,9 @@ fn conclude(
         Err(RaceError::Cancelled { .. }) => printer.talk("interrupted"),
         Err(error) => {
             let hint = match error {
+                RaceError::NoneAcceptable { .. } if code == ExitCode::Inconclusive => {
+                    Some("see to the verifier; `--show all` shows all answers")
+                }
                 RaceError::NoneAcceptable { .. } if wanted.show != Show::All => {
                     Some("`--show all` shows all answers")
                 }

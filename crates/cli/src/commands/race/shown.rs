@@ -276,6 +276,7 @@ fn words(kind: VerdictKind) -> &'static str {
         VerdictKind::Tie => "a tie",
         VerdictKind::Unparseable => "nobody can tell what the judge means",
         VerdictKind::JudgeFailed => "the judge failed",
+        VerdictKind::CannotSay => "nobody can say",
         _ => "none will do",
     }
 }
