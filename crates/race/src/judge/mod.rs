@@ -17,11 +17,12 @@ mod words;
 pub(crate) use ask::sum;
 pub(crate) use court::{Court, refuse};
 pub(crate) use poll::{Conclusion, Poll, settle};
-pub(crate) use words::readable;
+pub(crate) use words::{excerpt, readable};
 
 use crate::error::RaceError;
 use crate::names::Names;
 use crate::outcome::ParallelLoopOutcome;
+use crate::strategies::kinship;
 use crate::strategy::{EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
 use crate::tie::{TieBreak, break_tie};
 use bakeoff_agent::{AgentContext, AgentLoopConfig, AgentMessage, EventSender, check_loop};
@@ -152,7 +153,9 @@ impl LlmJudgeEvaluation {
                 names.list(named, "and")
             ),
             Conclusion::Unreadable(_) => {
-                "nobody can tell what the judge means, even when asked again".to_owned()
+                let unread = poll.ballots.iter().rfind(|ballot| ballot.choice.is_none());
+                let reply = unread.map(|ballot| excerpt(&ballot.reply)).unwrap_or_default();
+                format!("nobody can tell what the judge means, even when asked again: {reply:?}")
             }
             Conclusion::Failed(reason, _) => format!("the judge could not be asked: {reason}"),
         }];
@@ -161,6 +164,7 @@ impl LlmJudgeEvaluation {
         }
         let settled = Settled::new(&conclusion, &court.places, court.outcomes);
         reasons.extend(settled.fallback.clone());
+        reasons.extend(kinship(self, &court.places, court.outcomes, &names));
         reasons.extend(poll.notes);
         EvaluationDecision {
             selected: settled.ranking.first().copied(),

@@ -26,6 +26,16 @@ pub(crate) fn readable(ballot: &Ballot, names: &Names) -> Option<String> {
     })
 }
 
+/// The beginning of a reply, on one line.
+pub(crate) fn excerpt(reply: &str) -> String {
+    const MOST: usize = 80;
+    let line = reply.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST) {
+        None => line,
+        Some((end, _)) => format!("{}…", &line[..end]),
+    }
+}
+
 /// A text in which `Response 2` is the name of the branch that stood second.
 fn named(text: &str, order: &[usize], names: &Names) -> String {
     const LABEL: &str = "response";

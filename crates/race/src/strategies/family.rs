@@ -1,5 +1,9 @@
 //! Which models are of one kind, as far as names tell.
 
+use crate::judge::LlmJudgeEvaluation;
+use crate::names::Names;
+use crate::outcome::ParallelLoopOutcome;
+
 /// Words in names that say whose model it is, wherever it is served.
 const FAMILIES: [&str; 16] = [
     "claude", "gpt", "gemini", "gemma", "llama", "mistral", "mixtral", "qwen", "deepseek", "grok",
@@ -8,7 +12,7 @@ const FAMILIES: [&str; 16] = [
 
 /// The kind of a model named `provider.model`: a family that is known, or else the first word of the
 /// model's name.
-pub(super) fn family(segment: &str) -> String {
+fn family(segment: &str) -> String {
     let segment = segment.to_lowercase();
     let (provider, model) = segment.split_once('.').unwrap_or(("", &segment));
     let words: Vec<&str> = model
@@ -26,6 +30,32 @@ pub(super) fn family(segment: &str) -> String {
     // Simulated models carry the provider in front of their names.
     let first = words.iter().find(|word| **word != "sim");
     first.map(|word| (*word).to_owned()).unwrap_or_default()
+}
+
+/// A warning about a judge who judges its own kind.
+pub(crate) fn kinship(
+    judge: &LlmJudgeEvaluation,
+    places: &[usize],
+    outcomes: &[ParallelLoopOutcome],
+    names: &Names,
+) -> Option<String> {
+    let own = family_of(judge);
+    let is_kin = |place: &&usize| {
+        outcomes.get(**place).is_some_and(|branch| family(branch.loop_id.segment()) == own)
+    };
+    let kin: Vec<usize> = places.iter().filter(is_kin).copied().collect();
+    (!kin.is_empty()).then(|| {
+        format!(
+            "warning: {} is of the same family as {}, and models like their own kind",
+            judge.judge_config.segment(),
+            names.list(&kin, "and")
+        )
+    })
+}
+
+pub(super) fn family_of(judge: &LlmJudgeEvaluation) -> String {
+    let model = &judge.judge_config.model;
+    family(&format!("{}.{}", model.provider(), model.name()))
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ mod transparent;
 mod verifier;
 mod verify;
 
+pub(crate) use family::kinship;
+
 pub use extraction::{Extraction, Extractor};
 pub use figures::{
     CheapestEvaluation, ElaborateEvaluation, FastestEvaluation, PickFirstEvaluation,

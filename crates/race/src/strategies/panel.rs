@@ -1,6 +1,6 @@
 //! Several judges.
 
-use super::family::family;
+use super::family::{family_of, kinship};
 use crate::error::RaceError;
 use crate::judge::{Conclusion, Court, LlmJudgeEvaluation, Poll, readable, refuse, settle, sum};
 use crate::names::{Names, list};
@@ -138,27 +138,6 @@ impl PanelEvaluation {
     }
 }
 
-/// A warning about a judge who judges its own kind.
-fn kinship(
-    judge: &LlmJudgeEvaluation,
-    places: &[usize],
-    outcomes: &[ParallelLoopOutcome],
-    names: &Names,
-) -> Option<String> {
-    let own = family_of(judge);
-    let is_kin = |place: &&usize| {
-        outcomes.get(**place).is_some_and(|branch| family(branch.loop_id.segment()) == own)
-    };
-    let kin: Vec<usize> = places.iter().filter(is_kin).copied().collect();
-    (!kin.is_empty()).then(|| {
-        format!(
-            "warning: {} is of the same family as {}, and models like their own kind",
-            judge.judge_config.segment(),
-            names.list(&kin, "and")
-        )
-    })
-}
-
 /// Warnings about judges who are of one kind among themselves.
 fn one_family(judges: &[LlmJudgeEvaluation]) -> Vec<String> {
     let mut families: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -172,9 +151,4 @@ fn one_family(judges: &[LlmJudgeEvaluation]) -> Vec<String> {
             format!("warning: the judges {members} are of one family, and err alike")
         })
         .collect()
-}
-
-fn family_of(judge: &LlmJudgeEvaluation) -> String {
-    let model = &judge.judge_config.model;
-    family(&format!("{}.{}", model.provider(), model.name()))
 }

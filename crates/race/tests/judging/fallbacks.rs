@@ -23,10 +23,9 @@ async fn nonsense_is_asked_about_once_more_and_then_stated() {
         assert_eq!(result.selected_index, 1, "fewer tokens, and not just the first");
         let fallback = result.verdict.fallback.clone().unwrap();
         assert!(fallback.starts_with("sim.short has fewer tokens: "), "{fallback}");
-        assert_eq!(
-            result.verdict.reasons,
-            ["nobody can tell what the judge means, even when asked again", fallback.as_str()]
-        );
+        let unread =
+            format!("nobody can tell what the judge means, even when asked again: {reply:?}");
+        assert_eq!(result.verdict.reasons, [unread, fallback]);
         assert_eq!(raced.asked("sim.j"), 4, "both orders, and each once more");
         assert!(result.verdict.ballots.iter().all(|b| b.choice.is_none() && b.reply == reply));
         assert_eq!(result.evaluation_usage, raced.usage("sim.j"));

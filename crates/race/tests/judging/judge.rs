@@ -217,6 +217,33 @@ async fn ids_usage_and_cost_add_up() {
 }
 
 #[tokio::test]
+async fn no_loop_of_two_races_of_a_session_has_the_name_of_another() {
+    let world = World::new(PERSONAS);
+    let mut context = AgentContext { session: Session::named("ses_7"), ..AgentContext::default() };
+    let mut loops = Vec::new();
+    for _ in 0..2 {
+        let prompts = vec![AgentMessage::user("What is it?")];
+        let configs = world.configs(&["poor", "good"]);
+        let raced = race_in(context, prompts, configs, world.judge("judge")).await;
+        loops.extend(raced.loops());
+        context = raced.result().selected_context.clone();
+    }
+    // Two branches and the judge in both orders, twice.
+    let distinct: std::collections::HashSet<&String> = loops.iter().collect();
+    assert_eq!((loops.len(), distinct.len()), (8, 8), "{loops:?}");
+    assert_eq!(context.session.loops(), 8);
+}
+
+#[tokio::test]
+async fn a_judge_of_its_own_kind_is_warned_about() {
+    let world = World::new("judge-7b = { bias = 0.0 }");
+    let raced = race(world.configs(&["judge-70b", "other"]), world.judge("judge-7b")).await;
+    let reasons = &raced.result().verdict.reasons;
+    let warning = "warning: sim.judge-7b is of the same family as sim.judge-70b, and models like their own kind";
+    assert!(reasons.iter().any(|reason| reason == warning), "{reasons:?}");
+}
+
+#[tokio::test]
 async fn candidates_are_anonymous() {
     let world = World::new(PERSONAS);
     let raced = race(world.configs(&["poor", "good"]), world.judge("judge")).await;
