@@ -1,0 +1,209 @@
+//! What is known by now.
+
+use crate::objective::Objective;
+use crate::space::{Cell, Space};
+use serde::{Deserialize, Serialize};
+
+/// What a cell gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// How good it was, mostly from 0 to 1; `None` when it errored, which is missing data and never a
+    /// zero.
+    pub score: Option<f64>,
+    /// Dollars, spent even when it errored.
+    pub cost: f64,
+    /// Seconds.
+    pub latency: f64,
+}
+
+/// Everything that was observed.
+#[derive(Debug, Clone)]
+pub struct Evidence {
+    rows: Vec<Row>,
+    datapoints: usize,
+    objective: Objective,
+    /// What the largest cost and latency count as; fixed by [`Evidence::fix_scales`].
+    scales: Option<(f64, f64)>,
+    visited: usize,
+    spent: f64,
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    cells: Vec<Option<Observation>>,
+    visited: usize,
+    missing: usize,
+}
+
+/// Figures of one combination, over the cells that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct RowFigures {
+    /// Cells with a value.
+    pub n: usize,
+    /// Their mean; 0 when there are none.
+    pub mean: f64,
+    /// Their sample standard deviation; 0.5 when there are fewer than two.
+    pub deviation: f64,
+}
+
+impl RowFigures {
+    /// The standard error of the mean.
+    pub fn standard_error(&self) -> f64 {
+        self.deviation / (self.n.max(1) as f64).sqrt()
+    }
+}
+
+impl Evidence {
+    /// Nothing yet.
+    pub fn new(space: &Space, objective: Objective) -> Evidence {
+        let row = Row { cells: vec![None; space.datapoints()], visited: 0, missing: 0 };
+        Evidence {
+            rows: vec![row; space.combos()],
+            datapoints: space.datapoints(),
+            objective,
+            scales: None,
+            visited: 0,
+            spent: 0.0,
+        }
+    }
+
+    /// Adds what a cell gave. The first observation of a cell counts.
+    pub fn add(&mut self, cell: Cell, observation: Observation) {
+        let Some(row) = self.rows.get_mut(cell.combo) else { return };
+        let Some(place @ None) = row.cells.get_mut(cell.datapoint) else { return };
+        row.visited += 1;
+        row.missing += usize::from(observation.score.is_none());
+        self.visited += 1;
+        self.spent += observation.cost;
+        *place = Some(observation);
+    }
+
+    /// Fixes what the largest cost and latency are, from what is known by now. The first call counts.
+    pub fn fix_scales(&mut self) {
+        let seen = || self.rows.iter().flat_map(|row| row.cells.iter().flatten());
+        let cost = seen().map(|seen| seen.cost).fold(0.0, f64::max);
+        let latency = seen().map(|seen| seen.latency).fold(0.0, f64::max);
+        self.scales.get_or_insert((cost, latency));
+    }
+
+    /// What a cell gave; `None` when nobody has paid for it.
+    pub fn observation(&self, cell: Cell) -> Option<&Observation> {
+        self.rows.get(cell.combo)?.cells.get(cell.datapoint)?.as_ref()
+    }
+
+    /// Whether a cell was paid for, whatever it gave.
+    pub fn is_visited(&self, cell: Cell) -> bool {
+        self.observation(cell).is_some()
+    }
+
+    /// What a cell is worth; `None` when nobody has paid for it, or it errored.
+    pub fn value(&self, cell: Cell) -> Option<f64> {
+        let seen = self.observation(cell)?;
+        let score = seen.score?;
+        if self.objective.is_score() {
+            return Some(score);
+        }
+        let (cost, latency) = self.scales.unwrap_or((0.0, 0.0));
+        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        Some(
+            score
+                - self.objective.cost_weight * share(seen.cost, cost)
+                - self.objective.latency_weight * share(seen.latency, latency),
+        )
+    }
+
+    /// Figures of a combination.
+    pub fn figures(&self, combo: usize) -> RowFigures {
+        let values =
+            (0..self.datapoints).filter_map(|datapoint| self.value(Cell { combo, datapoint }));
+        let (mut n, mut mean, mut squares) = (0_usize, 0.0, 0.0);
+        for value in values {
+            // Welford's, which does not lose digits.
+            n += 1;
+            let before = value - mean;
+            mean += before / n as f64;
+            squares += before * (value - mean);
+        }
+        let deviation = if n < 2 { 0.5 } else { (squares / (n - 1) as f64).sqrt() };
+        RowFigures { n, mean, deviation }
+    }
+
+    /// Cells of a combination that were paid for, and those of them that errored.
+    pub fn visited(&self, combo: usize) -> (usize, usize) {
+        self.rows.get(combo).map_or((0, 0), |row| (row.visited, row.missing))
+    }
+
+    /// Cells that were paid for, in all.
+    pub fn cells(&self) -> usize {
+        self.visited
+    }
+
+    /// Dollars that they took.
+    pub fn spent(&self) -> f64 {
+        self.spent
+    }
+
+    /// Mean cost of a combination's cells; `None` when none was paid for.
+    pub fn mean_cost(&self, combo: usize) -> Option<f64> {
+        self.mean_of(combo, |seen| seen.cost)
+    }
+
+    /// Mean latency of a combination's cells; `None` when none was paid for.
+    pub fn mean_latency(&self, combo: usize) -> Option<f64> {
+        self.mean_of(combo, |seen| seen.latency)
+    }
+
+    fn mean_of(&self, combo: usize, of: impl Fn(&Observation) -> f64) -> Option<f64> {
+        let row = self.rows.get(combo)?;
+        let sum: f64 = row.cells.iter().flatten().map(of).sum();
+        (row.visited > 0).then(|| sum / row.visited as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Role;
+
+    fn space() -> Space {
+        let candidates = vec!["a".to_owned(), "b".to_owned()];
+        Space::full(vec![Role { name: "r".to_owned(), candidates }], 4).unwrap()
+    }
+
+    fn seen(score: Option<f64>, cost: f64, latency: f64) -> Observation {
+        Observation { score, cost, latency }
+    }
+
+    #[test]
+    fn errors_are_missing_data_that_cost_money() {
+        let mut evidence = Evidence::new(&space(), Objective::default());
+        for (datapoint, score) in [Some(1.0), None, Some(0.0)].into_iter().enumerate() {
+            evidence.add(Cell { combo: 0, datapoint }, seen(score, 0.5, 1.0));
+        }
+        // What is known of a cell does not change.
+        evidence.add(Cell { combo: 0, datapoint: 0 }, seen(Some(0.0), 9.0, 1.0));
+        let figures = evidence.figures(0);
+        assert_eq!((figures.n, figures.mean), (2, 0.5));
+        assert!((figures.deviation - 0.5_f64.sqrt()).abs() < 1e-12);
+        assert_eq!((evidence.visited(0), evidence.cells(), evidence.spent()), ((3, 1), 3, 1.5));
+        let none = evidence.figures(1);
+        assert_eq!((none.n, none.mean, none.deviation), (0, 0.0, 0.5));
+        assert_eq!(evidence.mean_cost(1), None);
+    }
+
+    #[test]
+    fn money_and_time_are_measured_by_what_the_first_cells_took() {
+        let objective = Objective { cost_weight: 0.2, latency_weight: 0.1 };
+        let mut evidence = Evidence::new(&space(), objective);
+        evidence.add(Cell { combo: 0, datapoint: 0 }, seen(Some(1.0), 2.0, 10.0));
+        evidence.add(Cell { combo: 1, datapoint: 0 }, seen(Some(1.0), 1.0, 5.0));
+        evidence.fix_scales();
+        // One that is dearer than all before does not change what the others are worth.
+        evidence.add(Cell { combo: 1, datapoint: 1 }, seen(Some(1.0), 4.0, 10.0));
+        evidence.fix_scales();
+        let value = |combo, datapoint| evidence.value(Cell { combo, datapoint }).unwrap();
+        assert!((value(0, 0) - 0.7).abs() < 1e-12);
+        assert!((value(1, 0) - 0.85).abs() < 1e-12);
+        assert!((value(1, 1) - 0.5).abs() < 1e-12);
+    }
+}
