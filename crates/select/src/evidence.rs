@@ -47,6 +47,19 @@ pub struct RowFigures {
 }
 
 impl RowFigures {
+    fn of(values: impl Iterator<Item = f64>) -> RowFigures {
+        let (mut n, mut mean, mut squares) = (0_usize, 0.0, 0.0);
+        for value in values {
+            // Welford's, which does not lose digits.
+            n += 1;
+            let before = value - mean;
+            mean += before / n as f64;
+            squares += before * (value - mean);
+        }
+        let deviation = if n < 2 { 0.5 } else { (squares / (n - 1) as f64).sqrt() };
+        RowFigures { n, mean, deviation }
+    }
+
     /// The standard error of the mean.
     pub fn standard_error(&self) -> f64 {
         self.deviation / (self.n.max(1) as f64).sqrt()
@@ -99,33 +112,32 @@ impl Evidence {
     /// What a cell is worth; `None` when nobody has paid for it, or it errored.
     pub fn value(&self, cell: Cell) -> Option<f64> {
         let seen = self.observation(cell)?;
-        let score = seen.score?;
+        Some(self.worth(seen, seen.score?))
+    }
+
+    fn worth(&self, seen: &Observation, score: f64) -> f64 {
         if self.objective.is_score() {
-            return Some(score);
+            return score;
         }
         let (cost, latency) = self.scales.unwrap_or((0.0, 0.0));
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
-        Some(
-            score
-                - self.objective.cost_weight * share(seen.cost, cost)
-                - self.objective.latency_weight * share(seen.latency, latency),
-        )
+        score
+            - self.objective.cost_weight * share(seen.cost, cost)
+            - self.objective.latency_weight * share(seen.latency, latency)
     }
 
     /// Figures of a combination.
     pub fn figures(&self, combo: usize) -> RowFigures {
-        let values =
-            (0..self.datapoints).filter_map(|datapoint| self.value(Cell { combo, datapoint }));
-        let (mut n, mut mean, mut squares) = (0_usize, 0.0, 0.0);
-        for value in values {
-            // Welford's, which does not lose digits.
-            n += 1;
-            let before = value - mean;
-            mean += before / n as f64;
-            squares += before * (value - mean);
-        }
-        let deviation = if n < 2 { 0.5 } else { (squares / (n - 1) as f64).sqrt() };
-        RowFigures { n, mean, deviation }
+        RowFigures::of(
+            (0..self.datapoints).filter_map(|datapoint| self.value(Cell { combo, datapoint })),
+        )
+    }
+
+    /// Figures of a combination with its errors counted as a score of 0: what it can be held to when
+    /// it errs often.
+    pub fn figures_with_errors(&self, combo: usize) -> RowFigures {
+        let seen = self.rows.get(combo).into_iter().flat_map(|row| row.cells.iter().flatten());
+        RowFigures::of(seen.map(|seen| self.worth(seen, seen.score.unwrap_or(0.0))))
     }
 
     /// Cells of a combination that were paid for, and those of them that errored.

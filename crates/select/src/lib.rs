@@ -5,12 +5,23 @@
 //! says which cells to pay for next and when it has seen enough. Selectors are pure: the same seed
 //! and the same observations give the same choice, however the cells are evaluated.
 
+mod concurrency;
 mod evidence;
 mod objective;
 mod selector;
+mod selectors;
 mod space;
+#[cfg(test)]
+mod testing;
+mod winner;
 
+pub use concurrency::Concurrency;
 pub use evidence::{Evidence, Observation, RowFigures};
 pub use objective::Objective;
 pub use selector::{Choice, Elimination, Round, Selector, Step};
+pub use selectors::{
+    ArmElimination, ArmEliminationConfig, BruteForce, EpsilonLucb, EpsilonLucbConfig, MatrixUcb,
+    MatrixUcbConfig, NAMES, OptionsError, RandomSearch, RandomSearchConfig, ThresholdSe,
+    ThresholdSeConfig,
+};
 pub use space::{Cell, Role, Space, SpaceError};

@@ -29,6 +29,8 @@ pub enum Step {
     Evaluate(Round),
     /// This one.
     Choose(Choice),
+    /// Nobody can be chosen, for this reason: whatever was paid for errored.
+    GiveUp(String),
 }
 
 /// Cells that can be evaluated in any order, or all at once.

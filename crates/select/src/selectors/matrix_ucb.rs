@@ -1,0 +1,163 @@
+//! The row that could be best gets the next datapoints, until a share of all cells is paid for.
+
+use super::error::{OptionsError, at_least, fraction, part};
+use super::plan::Plan;
+use crate::evidence::Evidence;
+use crate::selector::{Round, Selector, Step};
+use crate::space::{Cell, Space};
+
+/// How curious, and for how long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatrixUcbConfig {
+    /// What uncertainty is worth: the bound is mean + √(a/n).
+    pub curiosity: f64,
+    /// Share of all cells to pay for, rounded up.
+    pub fraction: f64,
+    /// Datapoints of the best row that are evaluated at once. It is fixed here, and not by how many
+    /// slots there are: what is chosen must not depend on those.
+    pub batch: usize,
+}
+
+impl Default for MatrixUcbConfig {
+    fn default() -> MatrixUcbConfig {
+        MatrixUcbConfig { curiosity: 1.0, fraction: 0.3, batch: 1 }
+    }
+}
+
+/// Evaluates the row with the highest mean + √(a/n); a row that nobody has seen comes first.
+#[derive(Debug, Clone)]
+pub struct MatrixUcb {
+    plan: Plan,
+    config: MatrixUcbConfig,
+    /// Cells to pay for.
+    target: usize,
+    /// For each row, cells visited when its figures were taken, values among them, and their mean:
+    /// only rows that were visited since need to be looked at again.
+    rows: Vec<(usize, usize, f64)>,
+}
+
+impl MatrixUcb {
+    /// Starts with everybody.
+    ///
+    /// # Errors
+    ///
+    /// A fraction outside of (0, 1], negative curiosity, or empty batches.
+    pub fn new(
+        space: &Space,
+        config: MatrixUcbConfig,
+        seed: u64,
+    ) -> Result<MatrixUcb, OptionsError> {
+        let target = part(fraction(config.fraction)?, space.cells());
+        at_least("curiosity", config.curiosity, 0.0)?;
+        at_least("batch", config.batch as f64, 1.0)?;
+        let rows = vec![(0, 0, 0.0); space.combos()];
+        Ok(MatrixUcb { plan: Plan::new(space, seed), config, target, rows })
+    }
+
+    fn look(&mut self, evidence: &Evidence) {
+        for (combo, row) in self.rows.iter_mut().enumerate() {
+            let visited = evidence.visited(combo).0;
+            if row.0 != visited {
+                let figures = evidence.figures(combo);
+                *row = (visited, figures.n, figures.mean);
+            }
+        }
+    }
+
+    /// The row with the highest bound that is not full; the first of equals.
+    fn row(&self) -> Option<usize> {
+        let seen = self.rows.iter().filter(|row| row.1 > 0);
+        let (count, sum) = seen.fold((0_usize, 0.0), |(count, sum), row| (count + 1, sum + row.2));
+        let usual = if count == 0 { 0.0 } else { sum / count as f64 };
+        // A row of nothing but errors is taken for a usual one. Were it taken for unseen, it would be
+        // paid for to its end.
+        let bound = |(visited, values, mean): (usize, usize, f64)| match (visited, values) {
+            (0, _) => f64::INFINITY,
+            (_, 0) => usual + (self.config.curiosity / visited as f64).sqrt(),
+            _ => mean + (self.config.curiosity / visited as f64).sqrt(),
+        };
+        let open = self.rows.iter().enumerate().filter(|row| row.1.0 < self.plan.order.len());
+        let bounds = open.map(|(combo, row)| (combo, bound(*row)));
+        let best = bounds.reduce(
+            |first, other| {
+                if other.1.total_cmp(&first.1).is_gt() { other } else { first }
+            },
+        );
+        best.map(|(combo, _)| combo)
+    }
+}
+
+impl Selector for MatrixUcb {
+    fn name(&self) -> &'static str {
+        "matrix_ucb"
+    }
+
+    fn next(&mut self, evidence: &Evidence) -> Step {
+        self.look(evidence);
+        let left = self.target.saturating_sub(evidence.cells());
+        let next = if left == 0 { None } else { self.row() };
+        let Some(row) = next else {
+            let reason = format!("{} cells were paid for", evidence.cells());
+            return Plan::choose(evidence, 0..self.plan.combos, reason);
+        };
+        if self.rows[row].0 == 0 {
+            // Unseen rows come first in any case, so that they can all be asked at once.
+            let unseen = (0..self.plan.combos).filter(|combo| self.rows[*combo].0 == 0);
+            let cells = unseen.map(|combo| Cell { combo, datapoint: self.plan.order[0] });
+            return Step::Evaluate(Round { cells: cells.take(left).collect(), batch: 1 });
+        }
+        let mut round = self.plan.whole(evidence, [row]);
+        round.cells.truncate(self.config.batch.min(left));
+        round.batch = round.cells.len();
+        Step::Evaluate(round)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{chosen, filled, run, space};
+
+    fn made(space: &Space, fraction: f64, batch: usize) -> MatrixUcb {
+        MatrixUcb::new(space, MatrixUcbConfig { fraction, batch, curiosity: 1.0 }, 4).unwrap()
+    }
+
+    #[test]
+    fn the_row_with_the_highest_bound_is_next() {
+        let space = space(3, 4);
+        // 1 + √(1/4) is full. Of the others 0.5 + √(1/2) = 1.207 and 0.3 + √(1/1) = 1.3.
+        let rows = [vec![Some(1.0); 4], vec![Some(0.5); 2], vec![Some(0.3)]];
+        let mut selector = made(&space, 1.0, 1);
+        selector.look(&filled(&space, &rows));
+        assert_eq!(selector.row(), Some(2));
+        // 0.2 + 1 = 1.2 is less than 1.207.
+        let rows = [vec![Some(1.0); 4], vec![Some(0.5); 2], vec![Some(0.2)]];
+        let mut selector = made(&space, 1.0, 1);
+        selector.look(&filled(&space, &rows));
+        assert_eq!(selector.row(), Some(1));
+    }
+
+    #[test]
+    fn a_share_of_the_cells_is_paid_for() {
+        let space = space(5, 10);
+        for (fraction, cells) in [(0.3, 15), (0.31, 16), (0.02, 1), (1.0, 50)] {
+            let score = |cell: Cell| Some(f64::from(cell.combo == 3));
+            let (_, end, evidence) = run(&space, &mut made(&space, fraction, 4), score);
+            assert_eq!(evidence.cells(), cells);
+            assert_eq!(chosen(&end), if cells == 1 { 0 } else { 3 });
+        }
+    }
+
+    #[test]
+    fn failing_cells_are_not_tried_again() {
+        let space = space(2, 10);
+        let (_, end, evidence) = run(&space, &mut made(&space, 1.0, 1), |_| None);
+        assert!(matches!(end, Step::GiveUp(_)));
+        assert_eq!(evidence.cells(), 20);
+        // Nor is a row of errors paid for to its end while others are better than usual.
+        let score = |cell: Cell| (cell.combo == 1).then_some(0.9);
+        let (_, end, evidence) = run(&space, &mut made(&space, 0.5, 1), score);
+        assert_eq!(chosen(&end), 1);
+        assert!(evidence.visited(0).0 <= 6, "{:?}", evidence.visited(0));
+    }
+}

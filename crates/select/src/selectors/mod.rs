@@ -1,0 +1,31 @@
+//! Selectors, each of which can be had by name.
+//!
+//! They share what they are told (errors are missing data and are never tried again), the order of
+//! the datapoints, which the seed fixes, and who is best of those that are left.
+
+mod arm_elimination;
+mod brute_force;
+mod epsilon_lucb;
+mod error;
+mod matrix_ucb;
+mod plan;
+mod random_search;
+mod threshold_se;
+
+pub use arm_elimination::{ArmElimination, ArmEliminationConfig};
+pub use brute_force::BruteForce;
+pub use epsilon_lucb::{EpsilonLucb, EpsilonLucbConfig};
+pub use error::OptionsError;
+pub use matrix_ucb::{MatrixUcb, MatrixUcbConfig};
+pub use random_search::{RandomSearch, RandomSearchConfig};
+pub use threshold_se::{ThresholdSe, ThresholdSeConfig};
+
+/// What selectors are called.
+pub const NAMES: &[&str] = &[
+    "brute_force",
+    "random_search",
+    "arm_elimination",
+    "threshold_se",
+    "epsilon_lucb",
+    "matrix_ucb",
+];

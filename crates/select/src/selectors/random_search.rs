@@ -1,0 +1,104 @@
+//! Some combinations, on all datapoints.
+
+use super::error::{OptionsError, fraction, part};
+use super::plan::{Draw, Plan, random};
+use crate::evidence::Evidence;
+use crate::selector::{Selector, Step};
+use crate::space::Space;
+use rand::seq::SliceRandom;
+
+/// How many to try.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RandomSearchConfig {
+    /// Share of the combinations, rounded up.
+    pub fraction: f64,
+}
+
+impl Default for RandomSearchConfig {
+    fn default() -> RandomSearchConfig {
+        RandomSearchConfig { fraction: 0.25 }
+    }
+}
+
+/// Tries a random share of the combinations on all datapoints.
+#[derive(Debug, Clone)]
+pub struct RandomSearch {
+    plan: Plan,
+    sample: Vec<usize>,
+}
+
+impl RandomSearch {
+    /// Draws the combinations.
+    ///
+    /// # Errors
+    ///
+    /// The fraction is not in (0, 1].
+    pub fn new(
+        space: &Space,
+        config: &RandomSearchConfig,
+        seed: u64,
+    ) -> Result<RandomSearch, OptionsError> {
+        let count = part(fraction(config.fraction)?, space.combos());
+        let mut sample: Vec<usize> = (0..space.combos()).collect();
+        sample.shuffle(&mut random(seed, Draw::Combos));
+        sample.truncate(count);
+        sample.sort_unstable();
+        Ok(RandomSearch { plan: Plan::new(space, seed), sample })
+    }
+}
+
+impl Selector for RandomSearch {
+    fn name(&self) -> &'static str {
+        "random_search"
+    }
+
+    fn next(&mut self, evidence: &Evidence) -> Step {
+        let round = self.plan.whole(evidence, self.sample.iter().copied());
+        if round.cells.is_empty() {
+            let reason =
+                format!("{} of {} combinations were tried", self.sample.len(), self.plan.combos);
+            return Plan::choose(evidence, self.sample.iter().copied(), reason);
+        }
+        Step::Evaluate(round)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{chosen, run, space};
+
+    #[test]
+    fn a_share_of_the_combinations_is_tried_on_everything() {
+        for (combos, fraction, expected) in
+            [(9, 0.25, 3), (10, 0.3, 3), (8, 0.25, 2), (5, 1.0, 5), (5, 0.001, 1)]
+        {
+            let space = space(combos, 6);
+            let config = RandomSearchConfig { fraction };
+            let mut selector = RandomSearch::new(&space, &config, 7).unwrap();
+            let sample = selector.sample.clone();
+            assert_eq!(sample.len(), expected, "{fraction} of {combos}");
+            let (_, end, evidence) = run(&space, &mut selector, |cell| Some(cell.combo as f64));
+            assert_eq!(evidence.cells(), expected * 6);
+            assert_eq!(Some(&chosen(&end)), sample.last());
+        }
+    }
+
+    #[test]
+    fn seeds_draw_differently() {
+        let space = space(100, 1);
+        let draw =
+            |seed| RandomSearch::new(&space, &RandomSearchConfig::default(), seed).unwrap().sample;
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+    }
+
+    #[test]
+    fn a_share_is_above_nothing_and_at_most_everything() {
+        for fraction in [0.0, -0.5, 1.5, f64::NAN] {
+            let config = RandomSearchConfig { fraction };
+            let error = RandomSearch::new(&space(4, 4), &config, 1).unwrap_err();
+            assert!(matches!(error, OptionsError::Fraction(_)));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Small worlds for tests.
+
+use crate::{Cell, Evidence, Objective, Observation, Role, Round, Selector, Space, Step};
+
+/// One role with so many candidates.
+pub(crate) fn space(combos: usize, datapoints: usize) -> Space {
+    grid(&[combos], datapoints)
+}
+
+/// Roles with so many candidates each.
+pub(crate) fn grid(sizes: &[usize], datapoints: usize) -> Space {
+    let roles = sizes.iter().enumerate().map(|(number, size)| Role {
+        name: format!("r{number}"),
+        candidates: (0..*size).map(|candidate| format!("m{candidate}")).collect(),
+    });
+    Space::full(roles.collect(), datapoints).unwrap()
+}
+
+pub(crate) fn seen(score: Option<f64>) -> Observation {
+    Observation { score, cost: 1.0, latency: 1.0 }
+}
+
+/// What is known when the first datapoints of each combination gave these scores.
+pub(crate) fn filled(space: &Space, scores: &[Vec<Option<f64>>]) -> Evidence {
+    let mut evidence = Evidence::new(space, Objective::default());
+    for (combo, row) in scores.iter().enumerate() {
+        for (datapoint, score) in row.iter().enumerate() {
+            evidence.add(Cell { combo, datapoint }, seen(*score));
+        }
+    }
+    evidence
+}
+
+/// Runs a selector, one round after the other, on `score`; gives the rounds and how it ended.
+pub(crate) fn run(
+    space: &Space,
+    selector: &mut dyn Selector,
+    score: impl Fn(Cell) -> Option<f64>,
+) -> (Vec<Round>, Step, Evidence) {
+    let mut evidence = Evidence::new(space, Objective::default());
+    let mut rounds = Vec::new();
+    loop {
+        match selector.next(&evidence) {
+            Step::Evaluate(round) => {
+                assert!(!round.cells.is_empty(), "{} asked for nothing", selector.name());
+                for cell in &round.cells {
+                    assert!(!evidence.is_visited(*cell), "{} asked twice", selector.name());
+                    evidence.add(*cell, seen(score(*cell)));
+                }
+                rounds.push(round);
+            }
+            end => return (rounds, end, evidence),
+        }
+    }
+}
+
+/// The combination that was chosen.
+pub(crate) fn chosen(step: &Step) -> usize {
+    match step {
+        Step::Choose(choice) => choice.combo,
+        other => panic!("not a choice: {other:?}"),
+    }
+}
