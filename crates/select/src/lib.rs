@@ -5,9 +5,14 @@
 //! says which cells to pay for next and when it has seen enough. Selectors are pure: the same seed
 //! and the same observations give the same choice, however the cells are evaluated.
 
+mod budget;
 mod concurrency;
+mod driver;
 mod evidence;
 mod objective;
+mod replay;
+mod search;
+mod selection;
 mod selector;
 mod selectors;
 mod space;
@@ -15,9 +20,14 @@ mod space;
 mod testing;
 mod winner;
 
+pub use budget::{Budget, Limit};
 pub use concurrency::Concurrency;
+pub use driver::{Evaluate, Options, select_best};
 pub use evidence::{Evidence, Observation, RowFigures};
 pub use objective::Objective;
+pub use replay::replay;
+pub use search::{OnRound, Progress, SelectError};
+pub use selection::{Ranked, Selection};
 pub use selector::{Choice, Elimination, Round, Selector, Step};
 pub use selectors::{
     ArmElimination, ArmEliminationConfig, BruteForce, EpsilonLucb, EpsilonLucbConfig, MatrixUcb,

@@ -1,6 +1,8 @@
 //! Small worlds for tests.
 
-use crate::{Cell, Evidence, Objective, Observation, Role, Round, Selector, Space, Step};
+use crate::{Cell, Evaluate, Evidence, Objective, Observation, Role, Round, Selector, Space, Step};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One role with so many candidates.
 pub(crate) fn space(combos: usize, datapoints: usize) -> Space {
@@ -59,5 +61,40 @@ pub(crate) fn chosen(step: &Step) -> usize {
     match step {
         Step::Choose(choice) => choice.combo,
         other => panic!("not a choice: {other:?}"),
+    }
+}
+
+/// Cells that end in another order than they were begun in.
+pub(crate) struct Scrambled<F> {
+    score: F,
+    running: AtomicUsize,
+    pub(crate) most: AtomicUsize,
+    seen: Mutex<Vec<(Cell, Observation)>>,
+}
+
+impl<F> Scrambled<F> {
+    pub(crate) fn new(score: F) -> Scrambled<F> {
+        let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Scrambled { score, running, most, seen: Mutex::new(Vec::new()) }
+    }
+
+    /// What was evaluated, in the order that it ended.
+    pub(crate) fn seen(&self) -> Vec<(Cell, Observation)> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+#[async_trait::async_trait]
+impl<F: Fn(Cell) -> Option<f64> + Send + Sync> Evaluate for Scrambled<F> {
+    async fn evaluate(&self, cell: Cell) -> Observation {
+        let running = self.running.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(running, Ordering::Relaxed);
+        for _ in 0..=(cell.combo * 7 + cell.datapoint * 5) % 11 {
+            tokio::task::yield_now().await;
+        }
+        self.running.fetch_sub(1, Ordering::Relaxed);
+        let observation = seen((self.score)(cell));
+        self.seen.lock().unwrap().push((cell, observation.clone()));
+        observation
     }
 }

@@ -38,7 +38,6 @@ pub(crate) fn best(evidence: &Evidence, combos: impl IntoIterator<Item = usize>)
 /// The best so far, of a search that was stopped: combinations have been seen unequally often, so
 /// that the mean alone would favour whoever had one lucky datapoint. The spread is pooled, since that
 /// of a few equal scores is zero.
-#[cfg(test)]
 pub(crate) fn best_so_far(
     evidence: &Evidence,
     combos: impl IntoIterator<Item = usize>,

@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_share_of_the_combinations_is_tried_on_everything() {
         for (combos, fraction, expected) in
-            [(9, 0.25, 3), (10, 0.3, 3), (8, 0.25, 2), (5, 1.0, 5), (5, 0.001, 1)]
+            [(9, 0.25, 3), (10, 0.3, 3), (8, 0.25, 2), (5, 1.0, 5), (5, 0.001, 1), (100, 0.07, 7)]
         {
             let space = space(combos, 6);
             let config = RandomSearchConfig { fraction };

@@ -1,0 +1,214 @@
+//! A search over cells that take time: as many at once as is allowed.
+
+use crate::budget::{Budget, Meter};
+use crate::concurrency::Concurrency;
+use crate::evidence::Observation;
+use crate::objective::Objective;
+use crate::search::{OnRound, Search, SelectError, Wanted};
+use crate::selection::Selection;
+use crate::selector::Selector;
+use crate::space::{Cell, Space};
+use futures_util::{StreamExt, stream};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Pays for cells.
+#[async_trait::async_trait]
+pub trait Evaluate: Send + Sync {
+    /// What a cell gives. An error is an observation without a score; it is not asked for again.
+    async fn evaluate(&self, cell: Cell) -> Observation;
+}
+
+/// How a search is run.
+pub struct Options<'a> {
+    /// Whether cells are evaluated at once.
+    pub parallel: bool,
+    /// Cells that are evaluated at once, at most.
+    pub max_concurrent: usize,
+    /// What the search may take, with what was observed before.
+    pub budget: Budget,
+    /// What is to be made large.
+    pub objective: Objective,
+    /// What was observed before: it is not paid for again.
+    pub prior: Vec<(Cell, Observation)>,
+    /// Who is told after each round.
+    pub on_round: Option<OnRound<'a>>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options {
+            parallel: true,
+            max_concurrent: 20,
+            budget: Budget::default(),
+            objective: Objective::default(),
+            prior: Vec::new(),
+            on_round: None,
+        }
+    }
+}
+
+/// Finds the best combination.
+///
+/// What is chosen does not depend on how many cells run at once, nor on which of them ends first, as
+/// long as no budget cuts a round short.
+///
+/// # Errors
+///
+/// Nobody could be chosen, or the selector broke its contract.
+pub async fn select_best<'a>(
+    space: &'a Space,
+    selector: &'a mut dyn Selector,
+    evaluate: &dyn Evaluate,
+    options: Options<'a>,
+) -> Result<Selection, SelectError> {
+    let Options { parallel, max_concurrent, budget, objective, prior, on_round } = options;
+    let mut search = Search::new(space, selector, objective, prior, on_round)?;
+    let purse = Purse { meter: Mutex::new(Meter::new(budget)), begun: Instant::now() };
+    loop {
+        let (cells, batch) = match search.next()? {
+            Wanted::Cells { cells, batch } => (cells, batch),
+            Wanted::Nothing(selection) => return Ok(*selection),
+        };
+        let slots = match parallel {
+            true => Concurrency::split(max_concurrent, batch),
+            false => Concurrency::SEQUENTIAL,
+        };
+        search.add(round(cells, slots, evaluate, &purse).await);
+        let stopped = purse.lock().stopped();
+        if let Some(limit) = stopped {
+            return search.stop(limit).map(|selection| *selection);
+        }
+    }
+}
+
+/// What all cells that run pay from.
+struct Purse {
+    meter: Mutex<Meter>,
+    begun: Instant,
+}
+
+impl Purse {
+    fn lock(&self) -> MutexGuard<'_, Meter> {
+        self.meter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Evaluates the cells of a round; those that the budget has nothing left for are missing.
+async fn round(
+    cells: Vec<(Cell, Option<Observation>)>,
+    slots: Concurrency,
+    evaluate: &dyn Evaluate,
+    purse: &Purse,
+) -> Vec<(Cell, Observation)> {
+    let mut seen: Vec<(usize, Cell, Observation)> = Vec::with_capacity(cells.len());
+    let mut groups: BTreeMap<usize, Vec<(usize, Cell)>> = BTreeMap::new();
+    for (place, (cell, known)) in cells.into_iter().enumerate() {
+        match known {
+            Some(known) => {
+                purse.lock().resume(known.cost);
+                seen.push((place, cell, known));
+            }
+            None => groups.entry(cell.combo).or_default().push((place, cell)),
+        }
+    }
+    let group = |cells: Vec<(usize, Cell)>| async move {
+        let cells = stream::iter(cells).map(|(place, cell)| one(place, cell, evaluate, purse));
+        cells.buffer_unordered(slots.datapoints).collect::<Vec<_>>().await
+    };
+    let mut groups = stream::iter(groups.into_values()).map(group).buffer_unordered(slots.combos);
+    while let Some(done) = groups.next().await {
+        seen.extend(done.into_iter().flatten());
+    }
+    seen.sort_unstable_by_key(|(place, ..)| *place);
+    seen.into_iter().map(|(_, cell, observation)| (cell, observation)).collect()
+}
+
+async fn one(
+    place: usize,
+    cell: Cell,
+    evaluate: &dyn Evaluate,
+    purse: &Purse,
+) -> Option<(usize, Cell, Observation)> {
+    if !purse.lock().start(purse.begun.elapsed()) {
+        return None;
+    }
+    let observation = evaluate.evaluate(cell).await;
+    purse.lock().pay(observation.cost);
+    Some((place, cell, observation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scrambled, space};
+    use crate::{BruteForce, Limit, MatrixUcb, MatrixUcbConfig};
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn no_more_run_at_once_than_allowed() {
+        let space = space(6, 5);
+        for (parallel, max_concurrent, most) in
+            [(true, 20, 20), (true, 7, 5), (true, 3, 3), (true, 0, 1), (false, 20, 1)]
+        {
+            let world = Scrambled::new(|cell: Cell| Some(f64::from(cell.combo == 2)));
+            let mut selector = BruteForce::new(&space, 1);
+            let options = Options { parallel, max_concurrent, ..Options::default() };
+            let selection = select_best(&space, &mut selector, &world, options).await.unwrap();
+            assert_eq!((selection.winner, selection.cells), (2, 30));
+            assert_eq!(world.most.load(Ordering::Relaxed), most, "of {max_concurrent}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_budget_is_exceeded_by_no_more_than_what_runs() {
+        let space = space(6, 5);
+        let run = async |parallel, budget| {
+            let world = Scrambled::new(|cell: Cell| Some(cell.combo as f64 / 10.0));
+            let mut selector = BruteForce::new(&space, 1);
+            let options = Options { parallel, max_concurrent: 4, budget, ..Options::default() };
+            select_best(&space, &mut selector, &world, options).await
+        };
+        let cost = Budget { cost: Some(7.0), ..Budget::default() };
+        let alone = run(false, cost).await.unwrap();
+        assert_eq!((alone.spent, alone.stopped), (7.0, Some(Limit::Cost)));
+        let many = run(true, cost).await.unwrap();
+        assert!(many.spent >= 7.0 && many.spent <= 7.0 + 3.0, "{}", many.spent);
+        let cells = Budget { cells: Some(7), ..Budget::default() };
+        let many = run(true, cells).await.unwrap();
+        assert_eq!((many.cells, many.stopped), (7, Some(Limit::Cells)));
+        let none = Budget { time: Some(Duration::ZERO), ..Budget::default() };
+        assert!(matches!(run(true, none).await, Err(SelectError::NothingObserved(_))));
+    }
+
+    #[tokio::test]
+    async fn what_was_observed_before_is_not_paid_for_again() {
+        let space = space(4, 10);
+        let score = |cell: Cell| Some([0.2, 0.5, 0.9, 0.4][cell.combo]);
+        let selector = || MatrixUcb::new(&space, MatrixUcbConfig::default(), 3).unwrap();
+        let world = Scrambled::new(score);
+        let whole = select_best(&space, &mut selector(), &world, Options::default()).await.unwrap();
+        let mut prior = world.seen();
+        prior.truncate(7);
+        let (world, mut rounds) = (Scrambled::new(score), 0);
+        let mut count = |progress: crate::Progress<'_>| rounds = progress.rounds;
+        let options = Options { prior, on_round: Some(&mut count), ..Options::default() };
+        let again = select_best(&space, &mut selector(), &world, options).await.unwrap();
+        assert_eq!(again, whole);
+        assert_eq!((world.seen().len(), whole.cells), (12 - 7, 12));
+        assert_eq!(rounds, 1 + 8);
+    }
+
+    #[tokio::test]
+    async fn a_search_can_be_a_task_of_its_own() {
+        let task = tokio::spawn(async {
+            let space = space(2, 2);
+            let world = Scrambled::new(|_: Cell| Some(1.0));
+            let mut selector = BruteForce::new(&space, 1);
+            select_best(&space, &mut selector, &world, Options::default()).await
+        });
+        assert!(task.await.unwrap().is_ok());
+    }
+}

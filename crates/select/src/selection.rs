@@ -1,0 +1,213 @@
+//! What a search came to.
+
+use crate::budget::Limit;
+use crate::evidence::Evidence;
+use crate::selector::{Choice, Elimination};
+use crate::space::{Cell, Space};
+use crate::winner;
+use bakeoff_stats::{CaseRate, mean_pass_rate, mean_score};
+use serde::{Deserialize, Serialize};
+
+/// What a search came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Selection {
+    /// Who searched.
+    pub selector: String,
+    /// The best combination, by number.
+    pub winner: usize,
+    /// How sure that is; absent where the selector makes no such claim, or was stopped.
+    pub confidence: Option<f64>,
+    /// Why the search ended.
+    pub reason: String,
+    /// The limit that ended it early.
+    pub stopped: Option<Limit>,
+    /// Combinations that were tried: the winner, those that were left, those that were given up, and
+    /// last those of which nothing is known but errors; the better first.
+    pub ranking: Vec<Ranked>,
+    /// What was given up, in order.
+    pub eliminations: Vec<Elimination>,
+    /// Cells that were evaluated, errors among them.
+    pub cells: usize,
+    /// Cells that there are.
+    pub cells_of: usize,
+    /// Dollars that the search took.
+    pub spent: f64,
+    /// Combinations that no other beats in score, cost and latency at once, by number.
+    pub front: Vec<usize>,
+}
+
+/// One combination that was tried.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ranked {
+    /// By number.
+    pub combo: usize,
+    /// In words.
+    pub name: String,
+    /// Mean of what was to be made large; absent when everything errored.
+    pub mean: Option<f64>,
+    /// Its 95 % interval: Wilson's where all values are 0 or 1, else Student's; absent when there are
+    /// too few values for one.
+    pub interval: Option<[f64; 2]>,
+    /// Mean score, which is `mean` unless money or time count.
+    pub score: Option<f64>,
+    /// Cells with a score.
+    pub n: usize,
+    /// Cells that errored.
+    pub errors: usize,
+    /// Mean dollars of a cell.
+    pub cost: f64,
+    /// Mean seconds of a cell.
+    pub latency: f64,
+    /// Whether it was given up.
+    pub eliminated: bool,
+}
+
+impl Selection {
+    pub(crate) fn new(
+        space: &Space,
+        evidence: &Evidence,
+        selector: &str,
+        choice: Choice,
+        stopped: Option<Limit>,
+        eliminations: &[Elimination],
+    ) -> Selection {
+        let gone = |combo: usize| eliminations.iter().any(|gone| gone.combo == combo);
+        let tried = (0..space.combos()).filter(|combo| evidence.visited(*combo).0 > 0);
+        let mut ranking: Vec<Ranked> =
+            tried.map(|combo| Ranked::new(space, evidence, combo, gone(combo))).collect();
+        let group = |ranked: &Ranked| match ranked.mean {
+            _ if ranked.combo == choice.combo => 0,
+            Some(_) if !ranked.eliminated => 1,
+            Some(_) => 2,
+            None => 3,
+        };
+        ranking.sort_by(|one, two| {
+            let mean = |ranked: &Ranked| ranked.mean.unwrap_or(f64::NEG_INFINITY);
+            (group(one).cmp(&group(two)))
+                .then_with(|| mean(two).total_cmp(&mean(one)))
+                .then_with(|| one.latency.total_cmp(&two.latency))
+                .then_with(|| one.cost.total_cmp(&two.cost))
+        });
+        Selection {
+            selector: selector.to_owned(),
+            winner: choice.combo,
+            confidence: choice.confidence,
+            reason: choice.reason,
+            stopped,
+            front: front(evidence, &ranking),
+            ranking,
+            eliminations: eliminations.to_vec(),
+            cells: evidence.cells(),
+            cells_of: space.cells(),
+            spent: evidence.spent(),
+        }
+    }
+}
+
+impl Ranked {
+    fn new(space: &Space, evidence: &Evidence, combo: usize, eliminated: bool) -> Ranked {
+        let (visited, errors) = evidence.visited(combo);
+        let cells = || (0..space.datapoints()).map(move |datapoint| Cell { combo, datapoint });
+        let values: Vec<f64> = cells().filter_map(|cell| evidence.value(cell)).collect();
+        let scores = cells().filter_map(|cell| evidence.observation(cell)?.score);
+        let n = visited - errors;
+        Ranked {
+            combo,
+            name: space.describe(combo),
+            mean: (n > 0).then(|| evidence.figures(combo).mean),
+            interval: interval(&values),
+            score: (n > 0).then(|| scores.sum::<f64>() / n as f64),
+            n,
+            errors,
+            cost: evidence.mean_cost(combo).unwrap_or(0.0),
+            latency: evidence.mean_latency(combo).unwrap_or(0.0),
+            eliminated,
+        }
+    }
+}
+
+fn interval(values: &[f64]) -> Option<[f64; 2]> {
+    // Student's interval has no width when all scores are equal, as they often are when they are
+    // right or wrong.
+    let estimate = if values.iter().all(|value| *value == 0.0 || *value == 1.0) {
+        let case = |value: &f64| CaseRate { passed: u64::from(*value == 1.0), counted: 1 };
+        mean_pass_rate(values.iter().map(case))
+    } else {
+        mean_score(values)
+    };
+    estimate.map(|estimate| [estimate.interval.low, estimate.interval.high])
+}
+
+/// Whom no other beats. The score of whoever errs often counts its errors as zeros: it must not be
+/// kept by one lucky success.
+fn front(evidence: &Evidence, ranking: &[Ranked]) -> Vec<usize> {
+    let point = |ranked: &Ranked| {
+        let score = ranked.score?;
+        let share = ranked.n as f64 / (ranked.n + ranked.errors) as f64;
+        let score = if winner::errs(evidence, ranked.combo) { score * share } else { score };
+        Some((ranked.combo, [score, -ranked.cost, -ranked.latency]))
+    };
+    let points: Vec<(usize, [f64; 3])> = ranking.iter().filter_map(point).collect();
+    let beats = |one: &[f64; 3], two: &[f64; 3]| {
+        let pairs = || one.iter().zip(two);
+        pairs().all(|(one, two)| one >= two) && pairs().any(|(one, two)| one > two)
+    };
+    let kept = points.iter().filter(|(_, own)| !points.iter().any(|(_, other)| beats(other, own)));
+    let mut front: Vec<usize> = kept.map(|(combo, _)| *combo).collect();
+    front.sort_unstable();
+    front
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{filled, space};
+    use crate::{Objective, Observation};
+
+    fn choice(combo: usize) -> Choice {
+        Choice { combo, confidence: None, reason: String::new() }
+    }
+
+    #[test]
+    fn the_better_first_and_who_was_given_up_last() {
+        let space = space(5, 4);
+        let rows = [
+            vec![Some(0.25), Some(0.75)],
+            vec![Some(1.0), Some(1.0)],
+            vec![None, None],
+            vec![Some(0.0), Some(1.0), None],
+            vec![],
+        ];
+        let evidence = filled(&space, &rows);
+        let gone = Elimination { combo: 1, after_cells: 4, by: Some(0) };
+        let selection = Selection::new(&space, &evidence, "some", choice(3), None, &[gone]);
+        let order: Vec<usize> = selection.ranking.iter().map(|ranked| ranked.combo).collect();
+        assert_eq!(order, [3, 0, 1, 2]);
+        let third = &selection.ranking[0];
+        assert_eq!((third.n, third.errors, third.mean), (2, 1, Some(0.5)));
+        assert_eq!(selection.ranking[3].mean, None);
+        // Wilson's interval for 2 of 2 (R: binom::binom.wilson(2, 2)).
+        let [low, high] = selection.ranking[2].interval.unwrap();
+        assert!((low - 0.342_380).abs() < 1e-5 && (high - 1.0).abs() < 1e-9, "{low} {high}");
+        assert_eq!((selection.cells, selection.cells_of, selection.spent), (9, 20, 9.0));
+        let text = serde_json::to_string(&selection).unwrap();
+        let read: Selection = serde_json::from_str(&text).unwrap();
+        assert_eq!((read.winner, read.ranking[2].combo, read.cells), (3, 1, 9));
+    }
+
+    #[test]
+    fn the_front_is_whom_no_other_beats() {
+        let space = space(5, 1);
+        let mut evidence = Evidence::new(&space, Objective::default());
+        // Best; cheapest; worse and dearer than the first; fastest; an error.
+        let cells = [(0.9, 3.0, 3.0), (0.5, 1.0, 3.0), (0.8, 4.0, 3.0), (0.1, 5.0, 1.0)];
+        for (combo, (score, cost, latency)) in cells.into_iter().enumerate() {
+            let seen = Observation { score: Some(score), cost, latency };
+            evidence.add(Cell { combo, datapoint: 0 }, seen);
+        }
+        let errored = Observation { score: None, cost: 0.0, latency: 0.0 };
+        evidence.add(Cell { combo: 4, datapoint: 0 }, errored);
+        let selection = Selection::new(&space, &evidence, "some", choice(0), None, &[]);
+        assert_eq!(selection.front, [0, 1, 3]);
+    }
+}
