@@ -4,7 +4,7 @@ use crate::budget::{Budget, Meter};
 use crate::concurrency::Concurrency;
 use crate::evidence::Observation;
 use crate::objective::Objective;
-use crate::search::{OnRound, Search, SelectError, Wanted};
+use crate::search::{OnRound, Search, SelectError, Wanted, sound};
 use crate::selection::Selection;
 use crate::selector::Selector;
 use crate::space::{Cell, Space};
@@ -134,7 +134,7 @@ async fn one(
     if !purse.lock().start(purse.begun.elapsed()) {
         return None;
     }
-    let observation = evaluate.evaluate(cell).await;
+    let observation = sound(evaluate.evaluate(cell).await);
     purse.lock().pay(observation.cost);
     Some((place, cell, observation))
 }
@@ -192,6 +192,13 @@ mod tests {
         let whole = select_best(&space, &mut selector(), &world, Options::default()).await.unwrap();
         let mut prior = world.seen();
         prior.truncate(7);
+        // It counts for the budget all the same.
+        let budget = Budget { cells: Some(7), ..Budget::default() };
+        let (world, options) =
+            (Scrambled::new(score), Options { prior: prior.clone(), budget, ..Options::default() });
+        let stopped = select_best(&space, &mut selector(), &world, options).await.unwrap();
+        assert_eq!((stopped.cells, stopped.stopped), (7, Some(Limit::Cells)));
+        assert_eq!(world.seen().len(), 0);
         let (world, mut rounds) = (Scrambled::new(score), 0);
         let mut count = |progress: crate::Progress<'_>| rounds = progress.rounds;
         let options = Options { prior, on_round: Some(&mut count), ..Options::default() };

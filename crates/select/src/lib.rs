@@ -9,6 +9,7 @@ mod budget;
 mod concurrency;
 mod driver;
 mod evidence;
+mod gp;
 mod objective;
 mod replay;
 mod search;
@@ -30,8 +31,8 @@ pub use search::{OnRound, Progress, SelectError};
 pub use selection::{Ranked, Selection};
 pub use selector::{Choice, Elimination, Round, Selector, Step};
 pub use selectors::{
-    ArmElimination, ArmEliminationConfig, BruteForce, EpsilonLucb, EpsilonLucbConfig, MatrixUcb,
-    MatrixUcbConfig, NAMES, OptionsError, RandomSearch, RandomSearchConfig, ThresholdSe,
-    ThresholdSeConfig,
+    ArmElimination, ArmEliminationConfig, Bayesian, BayesianConfig, BruteForce, EpsilonLucb,
+    EpsilonLucbConfig, HillClimbing, HillClimbingConfig, Hint, Hints, MatrixUcb, MatrixUcbConfig,
+    NAMES, OptionsError, RandomSearch, RandomSearchConfig, ThresholdSe, ThresholdSeConfig,
 };
 pub use space::{Cell, Role, Space, SpaceError};

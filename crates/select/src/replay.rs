@@ -3,7 +3,7 @@
 use crate::budget::{Budget, Meter};
 use crate::evidence::Observation;
 use crate::objective::Objective;
-use crate::search::{Search, SelectError, Wanted};
+use crate::search::{Search, SelectError, Wanted, sound};
 use crate::selection::Selection;
 use crate::selector::Selector;
 use crate::space::{Cell, Space};
@@ -33,7 +33,7 @@ pub fn replay(
             if !meter.start(elapsed) {
                 break;
             }
-            let observation = observe(cell);
+            let observation = sound(observe(cell));
             meter.pay(observation.cost);
             elapsed = elapsed.saturating_add(
                 Duration::try_from_secs_f64(observation.latency).unwrap_or_default(),

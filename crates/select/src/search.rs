@@ -83,7 +83,7 @@ impl<'a> Search<'a> {
             }
         }
         let evidence = Evidence::new(space, objective);
-        let prior = prior.into_iter().collect();
+        let prior = prior.into_iter().map(|(cell, seen)| (cell, sound(seen))).collect();
         Ok(Search { space, selector, evidence, prior, on_round, rounds: 0 })
     }
 
@@ -113,7 +113,7 @@ impl<'a> Search<'a> {
     /// Adds what a round gave, in the order of its cells, so that sums do not depend on who was first.
     pub(crate) fn add(&mut self, round: impl IntoIterator<Item = (Cell, Observation)>) {
         for (cell, observation) in round {
-            self.evidence.add(cell, sound(observation));
+            self.evidence.add(cell, observation);
         }
         self.evidence.fix_scales();
         self.rounds += 1;
@@ -157,8 +157,9 @@ impl<'a> Search<'a> {
     }
 }
 
-/// A score that is no number is an error, and a price or time that is none is unknown.
-fn sound(seen: Observation) -> Observation {
+/// A score that is no number is an error, and a price or time that is none is unknown. Whatever
+/// comes from outside goes through here, before it is added to anything.
+pub(crate) fn sound(seen: Observation) -> Observation {
     let amount = |amount: f64| if amount.is_finite() { amount.max(0.0) } else { 0.0 };
     Observation {
         score: seen.score.filter(|score| score.is_finite()),

@@ -30,6 +30,17 @@ pub(crate) fn defeating_bound(evidence: &Evidence, combo: usize, width: f64) -> 
     }
 }
 
+/// What a combination is worth: its mean, with errors as zeros where it errs. `None` when nothing was
+/// observed of it.
+pub(crate) fn standing(evidence: &Evidence, combo: usize) -> Option<f64> {
+    let figures = evidence.figures(combo);
+    let mean = match errs(evidence, combo) {
+        true => figures.mean.min(evidence.figures_with_errors(combo).mean),
+        false => figures.mean,
+    };
+    (figures.n > 0).then_some(mean)
+}
+
 /// The best of `combos`; `None` when nothing was observed of any.
 pub(crate) fn best(evidence: &Evidence, combos: impl IntoIterator<Item = usize>) -> Option<usize> {
     best_by(evidence, combos, |figures| figures.mean)

@@ -4,18 +4,24 @@
 //! the datapoints, which the seed fixes, and who is best of those that are left.
 
 mod arm_elimination;
+mod bayesian;
 mod brute_force;
 mod epsilon_lucb;
 mod error;
+mod hill_climbing;
+mod hints;
 mod matrix_ucb;
 mod plan;
 mod random_search;
 mod threshold_se;
 
 pub use arm_elimination::{ArmElimination, ArmEliminationConfig};
+pub use bayesian::{Bayesian, BayesianConfig};
 pub use brute_force::BruteForce;
 pub use epsilon_lucb::{EpsilonLucb, EpsilonLucbConfig};
 pub use error::OptionsError;
+pub use hill_climbing::{HillClimbing, HillClimbingConfig};
+pub use hints::{Hint, Hints};
 pub use matrix_ucb::{MatrixUcb, MatrixUcbConfig};
 pub use random_search::{RandomSearch, RandomSearchConfig};
 pub use threshold_se::{ThresholdSe, ThresholdSeConfig};
@@ -24,8 +30,10 @@ pub use threshold_se::{ThresholdSe, ThresholdSeConfig};
 pub const NAMES: &[&str] = &[
     "brute_force",
     "random_search",
+    "hill_climbing",
     "arm_elimination",
     "threshold_se",
     "epsilon_lucb",
+    "bayesian",
     "matrix_ucb",
 ];
