@@ -31,8 +31,9 @@ pub use search::{OnRound, Progress, SelectError};
 pub use selection::{Ranked, Selection};
 pub use selector::{Choice, Elimination, Round, Selector, Step};
 pub use selectors::{
-    ArmElimination, ArmEliminationConfig, Bayesian, BayesianConfig, BruteForce, EpsilonLucb,
-    EpsilonLucbConfig, HillClimbing, HillClimbingConfig, Hint, Hints, MatrixUcb, MatrixUcbConfig,
-    NAMES, OptionsError, RandomSearch, RandomSearchConfig, ThresholdSe, ThresholdSeConfig,
+    ArmElimination, ArmEliminationConfig, Bayesian, BayesianConfig, Briefing, BruteForce,
+    EpsilonLucb, EpsilonLucbConfig, HillClimbing, HillClimbingConfig, Hint, Hints, LmProposal,
+    MatrixUcb, MatrixUcbConfig, NAMES, OptionsError, Proposal, Propose, RandomSearch,
+    RandomSearchConfig, RoleBriefing, SelectorOptions, ThresholdSe, ThresholdSeConfig, named,
 };
 pub use space::{Cell, Role, Space, SpaceError};

@@ -10,6 +10,14 @@ pub enum OptionsError {
         /// What was asked for.
         name: String,
     },
+    /// An option of another selector.
+    #[error("the selector `{selector}` has no option `{option}`")]
+    Unused {
+        /// Which selector.
+        selector: String,
+        /// Which option.
+        option: &'static str,
+    },
     /// A share that is none.
     #[error("fraction is {0}, and must be above 0 and at most 1")]
     Fraction(f64),

@@ -10,7 +10,9 @@ mod epsilon_lucb;
 mod error;
 mod hill_climbing;
 mod hints;
+mod lm_proposal;
 mod matrix_ucb;
+mod named;
 mod plan;
 mod random_search;
 mod threshold_se;
@@ -22,18 +24,8 @@ pub use epsilon_lucb::{EpsilonLucb, EpsilonLucbConfig};
 pub use error::OptionsError;
 pub use hill_climbing::{HillClimbing, HillClimbingConfig};
 pub use hints::{Hint, Hints};
+pub use lm_proposal::{Briefing, LmProposal, Proposal, Propose, RoleBriefing};
 pub use matrix_ucb::{MatrixUcb, MatrixUcbConfig};
+pub use named::{NAMES, SelectorOptions, named};
 pub use random_search::{RandomSearch, RandomSearchConfig};
 pub use threshold_se::{ThresholdSe, ThresholdSeConfig};
-
-/// What selectors are called.
-pub const NAMES: &[&str] = &[
-    "brute_force",
-    "random_search",
-    "hill_climbing",
-    "arm_elimination",
-    "threshold_se",
-    "epsilon_lucb",
-    "bayesian",
-    "matrix_ucb",
-];

@@ -1,0 +1,291 @@
+//! Selectors by name, as users ask for them.
+
+use super::error::OptionsError;
+use super::{
+    ArmElimination, ArmEliminationConfig, Bayesian, BayesianConfig, BruteForce, EpsilonLucb,
+    EpsilonLucbConfig, HillClimbing, HillClimbingConfig, Hints, LmProposal, MatrixUcb,
+    MatrixUcbConfig, Proposal, RandomSearch, RandomSearchConfig, ThresholdSe, ThresholdSeConfig,
+};
+use crate::selector::Selector;
+use crate::space::Space;
+
+/// What selectors are called.
+pub const NAMES: &[&str] = &[
+    "brute_force",
+    "random_search",
+    "hill_climbing",
+    "arm_elimination",
+    "threshold_se",
+    "epsilon_lucb",
+    "bayesian",
+    "matrix_ucb",
+    "lm_proposal",
+];
+
+/// What can be set of a selector. What is not set is as the selector has it; what it does not have
+/// cannot be set.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SelectorOptions {
+    /// What everything random comes from.
+    pub seed: u64,
+    /// Share of the combinations, or of the cells, to try.
+    pub fraction: Option<f64>,
+    /// The mean that is good enough.
+    pub threshold: Option<f64>,
+    /// What another may be better by at most.
+    pub epsilon: Option<f64>,
+    /// Standard errors that bounds lie from the mean.
+    pub width: Option<f64>,
+    /// Datapoints that everybody gets first.
+    pub first: Option<usize>,
+    /// What each round is larger by.
+    pub growth: Option<f64>,
+    /// What uncertainty is worth.
+    pub curiosity: Option<f64>,
+    /// What is tried between two decisions: combinations, or datapoints of one.
+    pub batch: Option<usize>,
+    /// Rounds of neighbours for each start.
+    pub iterations: Option<usize>,
+    /// How often to start.
+    pub restarts: Option<usize>,
+    /// Rounds without improvement after which a start is over.
+    pub patience: Option<usize>,
+    /// What is known of the candidates.
+    pub hints: Option<Hints>,
+    /// What a model proposed; see [`LmProposal::ask`] for having it asked.
+    pub proposals: Option<Vec<Proposal>>,
+}
+
+impl SelectorOptions {
+    /// Options that are set, by name.
+    fn set(&self) -> impl Iterator<Item = &'static str> {
+        let set = [
+            ("fraction", self.fraction.is_some()),
+            ("threshold", self.threshold.is_some()),
+            ("epsilon", self.epsilon.is_some()),
+            ("width", self.width.is_some()),
+            ("first", self.first.is_some()),
+            ("growth", self.growth.is_some()),
+            ("curiosity", self.curiosity.is_some()),
+            ("batch", self.batch.is_some()),
+            ("iterations", self.iterations.is_some()),
+            ("restarts", self.restarts.is_some()),
+            ("patience", self.patience.is_some()),
+            ("hints", self.hints.is_some()),
+            ("proposals", self.proposals.is_some()),
+        ];
+        set.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name)
+    }
+}
+
+/// Options that a selector has.
+fn options_of(name: &str) -> Option<&'static [&'static str]> {
+    Some(match name {
+        "brute_force" => &[],
+        "random_search" => &["fraction"],
+        "hill_climbing" => &["iterations", "restarts", "patience", "batch", "hints"],
+        "arm_elimination" => &["first", "growth", "width"],
+        "threshold_se" => &["threshold", "first", "width"],
+        "epsilon_lucb" => &["epsilon", "first", "width"],
+        "bayesian" => &["fraction", "batch"],
+        "matrix_ucb" => &["curiosity", "fraction", "batch"],
+        "lm_proposal" => &["proposals"],
+        _ => return None,
+    })
+}
+
+/// The selector of that name.
+///
+/// # Errors
+///
+/// There is none, or the options make no sense for it.
+pub fn named(
+    name: &str,
+    space: &Space,
+    options: &SelectorOptions,
+) -> Result<Box<dyn Selector>, OptionsError> {
+    let unknown = || OptionsError::Unknown { name: name.to_owned() };
+    let known = options_of(name).ok_or_else(unknown)?;
+    if let Some(option) = options.set().find(|option| !known.contains(option)) {
+        return Err(OptionsError::Unused { selector: name.to_owned(), option });
+    }
+    let seed = options.seed;
+    Ok(match name {
+        "brute_force" => Box::new(BruteForce::new(space, seed)),
+        "random_search" => {
+            let mut config = RandomSearchConfig::default();
+            set(&mut config.fraction, options.fraction);
+            Box::new(RandomSearch::new(space, &config, seed)?)
+        }
+        "hill_climbing" => {
+            let hints = options.hints.clone();
+            let mut config = HillClimbingConfig { hints, ..HillClimbingConfig::default() };
+            set(&mut config.iterations, options.iterations);
+            set(&mut config.restarts, options.restarts);
+            set(&mut config.patience, options.patience);
+            set(&mut config.batch, options.batch);
+            Box::new(HillClimbing::new(space, config, seed)?)
+        }
+        "arm_elimination" => {
+            let first = options.first;
+            let mut config = ArmEliminationConfig { first, ..ArmEliminationConfig::default() };
+            set(&mut config.growth, options.growth);
+            set(&mut config.width, options.width);
+            Box::new(ArmElimination::new(space, &config, seed)?)
+        }
+        "threshold_se" => {
+            let first = options.first;
+            let mut config = ThresholdSeConfig { first, ..ThresholdSeConfig::default() };
+            set(&mut config.threshold, options.threshold);
+            set(&mut config.width, options.width);
+            Box::new(ThresholdSe::new(space, config, seed)?)
+        }
+        "epsilon_lucb" => {
+            let mut config = EpsilonLucbConfig::default();
+            set(&mut config.epsilon, options.epsilon);
+            set(&mut config.first, options.first);
+            set(&mut config.width, options.width);
+            Box::new(EpsilonLucb::new(space, config, seed)?)
+        }
+        "bayesian" => {
+            let mut config = BayesianConfig::default();
+            set(&mut config.fraction, options.fraction);
+            set(&mut config.batch, options.batch);
+            Box::new(Bayesian::new(space, &config, seed)?)
+        }
+        "matrix_ucb" => {
+            let mut config = MatrixUcbConfig::default();
+            set(&mut config.curiosity, options.curiosity);
+            set(&mut config.fraction, options.fraction);
+            set(&mut config.batch, options.batch);
+            Box::new(MatrixUcb::new(space, config, seed)?)
+        }
+        "lm_proposal" => {
+            let proposals = options.proposals.as_deref().unwrap_or_default();
+            Box::new(LmProposal::new(space, proposals, seed)?)
+        }
+        _ => return Err(unknown()),
+    })
+}
+
+fn set<T>(place: &mut T, option: Option<T>) {
+    if let Some(value) = option {
+        *place = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scrambled, grid};
+    use crate::{Cell, Options, Selection, select_best};
+
+    fn proposals(space: &Space) -> Vec<Proposal> {
+        let proposal = |combo: usize| {
+            let roles = space.roles().iter().enumerate();
+            let fill = |(role, of): (usize, &crate::Role)| {
+                (of.name.clone(), space.candidate(combo, role).to_owned())
+            };
+            roles.map(fill).collect()
+        };
+        [1, 7, 11].map(proposal).to_vec()
+    }
+
+    fn options(name: &str, space: &Space, seed: u64) -> SelectorOptions {
+        let proposals = (name == "lm_proposal").then(|| proposals(space));
+        SelectorOptions { seed, proposals, ..SelectorOptions::default() }
+    }
+
+    /// Scores that look like chance, are better for later combinations, and err now and then.
+    fn score(cell: Cell) -> Option<f64> {
+        let mixed = (cell.combo as u64 * 1_000_003 + cell.datapoint as u64)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let (chance, luck) = ((mixed >> 40) % 100, (mixed >> 20) % 40);
+        (luck != 0).then_some(f64::from(chance < 20 + 4 * cell.combo as u64))
+    }
+
+    async fn run(name: &str, seed: u64, parallel: bool, max_concurrent: usize) -> Selection {
+        let space = grid(&[4, 4], 40);
+        let mut selector = named(name, &space, &options(name, &space, seed)).unwrap();
+        let run = Options { parallel, max_concurrent, ..Options::default() };
+        select_best(&space, selector.as_mut(), &Scrambled::new(score), run).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn many_at_once_choose_as_one_after_the_other() {
+        for name in NAMES {
+            for seed in 0..5 {
+                let alone = run(name, seed, false, 1).await;
+                assert_eq!(alone.selector, *name);
+                for max_concurrent in [3, 20, 1000] {
+                    let many = run(name, seed, true, max_concurrent).await;
+                    assert_eq!(many, alone, "{name}, seed {seed}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_errs_ends() {
+        let space = grid(&[3, 3, 2], 12);
+        for name in NAMES {
+            for missing in [1, 2, 5] {
+                let mut selector = named(name, &space, &options(name, &space, 1)).unwrap();
+                // Combinations that always err, datapoints on which all err, and both.
+                let observe = |cell: Cell| {
+                    crate::testing::seen(
+                        (!cell.combo.is_multiple_of(missing)
+                            && !cell.datapoint.is_multiple_of(missing))
+                        .then_some(0.5),
+                    )
+                };
+                let end = crate::replay(
+                    &space,
+                    selector.as_mut(),
+                    observe,
+                    crate::Objective::default(),
+                    crate::Budget::default(),
+                );
+                match end {
+                    Ok(selection) => assert!(!selection.winner.is_multiple_of(missing), "{name}"),
+                    Err(error) => {
+                        assert!(matches!(error, crate::SelectError::NothingObserved(_)), "{error}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_and_options_are_checked() {
+        let space = grid(&[2, 2], 4);
+        let message = |name, options: SelectorOptions| match named(name, &space, &options) {
+            Ok(_) => "fine".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let none = SelectorOptions::default;
+        assert_eq!(
+            message("best", none()),
+            "there is no selector `best`; there are brute_force, random_search, hill_climbing, \
+             arm_elimination, threshold_se, epsilon_lucb, bayesian, matrix_ucb, lm_proposal"
+        );
+        let fraction = SelectorOptions { fraction: Some(2.0), ..none() };
+        assert_eq!(
+            message("bayesian", fraction.clone()),
+            "fraction is 2, and must be above 0 and at most 1"
+        );
+        assert_eq!(
+            message("arm_elimination", fraction),
+            "the selector `arm_elimination` has no option `fraction`"
+        );
+        let threshold = SelectorOptions { threshold: Some(75.0), ..none() };
+        assert_eq!(
+            message("threshold_se", threshold),
+            "threshold is 75, and must lie between 0 and 1"
+        );
+        assert_eq!(message("lm_proposal", none()), "lm_proposal has nothing to try");
+        let width = SelectorOptions { width: Some(-1.0), ..none() };
+        assert_eq!(message("epsilon_lucb", width), "width is -1, and must be at least 0");
+        assert!(NAMES.iter().all(|name| options_of(name).is_some()));
+    }
+}
