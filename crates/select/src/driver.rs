@@ -184,6 +184,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_price_that_is_no_number_does_not_hide_the_others() {
+        let space = space(6, 5);
+        let mut world = Scrambled::new(|_: Cell| Some(0.5));
+        world.cost = |cell| if cell.datapoint == 0 { f64::NAN } else { 1.0 };
+        let budget = Budget { cost: Some(8.0), ..Budget::default() };
+        let options = Options { parallel: false, budget, ..Options::default() };
+        let mut selector = BruteForce::new(&space, 1);
+        let selection = select_best(&space, &mut selector, &world, options).await.unwrap();
+        assert_eq!((selection.spent, selection.stopped), (8.0, Some(Limit::Cost)));
+    }
+
+    #[tokio::test]
     async fn what_was_observed_before_is_not_paid_for_again() {
         let space = space(4, 10);
         let score = |cell: Cell| Some([0.2, 0.5, 0.9, 0.4][cell.combo]);

@@ -67,6 +67,7 @@ pub(crate) fn chosen(step: &Step) -> usize {
 /// Cells that end in another order than they were begun in.
 pub(crate) struct Scrambled<F> {
     score: F,
+    pub(crate) cost: fn(Cell) -> f64,
     running: AtomicUsize,
     pub(crate) most: AtomicUsize,
     seen: Mutex<Vec<(Cell, Observation)>>,
@@ -75,7 +76,7 @@ pub(crate) struct Scrambled<F> {
 impl<F> Scrambled<F> {
     pub(crate) fn new(score: F) -> Scrambled<F> {
         let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Scrambled { score, running, most, seen: Mutex::new(Vec::new()) }
+        Scrambled { score, cost: |_| 1.0, running, most, seen: Mutex::new(Vec::new()) }
     }
 
     /// What was evaluated, in the order that it ended.
@@ -93,7 +94,7 @@ impl<F: Fn(Cell) -> Option<f64> + Send + Sync> Evaluate for Scrambled<F> {
             tokio::task::yield_now().await;
         }
         self.running.fetch_sub(1, Ordering::Relaxed);
-        let observation = seen((self.score)(cell));
+        let observation = Observation { cost: (self.cost)(cell), ..seen((self.score)(cell)) };
         self.seen.lock().unwrap().push((cell, observation.clone()));
         observation
     }

@@ -251,15 +251,21 @@ mod tests {
     #[test]
     fn it_climbs_to_the_top() {
         let space = grid(&[4, 4, 4], 3);
-        let top = space.combos() - 1;
         let score =
             |cell: Cell| Some(f64::from(space.members(cell.combo).iter().sum::<u32>()) / 10.0);
         let hint = |rank: usize| Hint { quality_rank: Some(4.0 - rank as f64), price: None };
         let hints = Hints(vec![(0..4).map(hint).collect(); 3]);
-        let (rounds, end, evidence) = run(&space, &mut made(&space, Some(hints)), score);
-        assert_eq!(chosen(&end), top);
-        assert!(rounds.iter().all(|round| round.cells.len() == 3 && round.batch == 3));
-        assert!(evidence.cells() < space.cells() / 2);
+        for seed in 0..10 {
+            let hints = Some(hints.clone());
+            let config = HillClimbingConfig { restarts: 1, hints, ..Default::default() };
+            let mut selector = HillClimbing::new(&space, config, seed).unwrap();
+            let (rounds, end, _) = run(&space, &mut selector, score);
+            // One step up for each round, and no combination beside the way.
+            let first = space.members(rounds[0].cells[0].combo);
+            let steps: u32 = first.iter().map(|candidate| 3 - candidate).sum();
+            assert_eq!((chosen(&end), rounds.len()), (63, 1 + steps as usize));
+            assert!(rounds.iter().all(|round| round.cells.len() == 3 && round.batch == 3));
+        }
     }
 
     #[test]

@@ -208,7 +208,10 @@ mod tests {
         let space = grid(&[4, 4], 40);
         let mut selector = named(name, &space, &options(name, &space, seed)).unwrap();
         let run = Options { parallel, max_concurrent, ..Options::default() };
-        select_best(&space, selector.as_mut(), &Scrambled::new(score), run).await.unwrap()
+        let mut world = Scrambled::new(score);
+        // Prices whose sum depends on their order in the last digit.
+        world.cost = |cell| 0.1 * (cell.combo * 3 + cell.datapoint * 7 % 11) as f64;
+        select_best(&space, selector.as_mut(), &world, run).await.unwrap()
     }
 
     #[tokio::test]
