@@ -30,6 +30,19 @@ pub(crate) fn defeating_bound(evidence: &Evidence, combo: usize, width: f64) -> 
     }
 }
 
+/// The upper bound of what a combination can win by: with errors as zeros where it errs, since it must
+/// win with them as well. Nothing is above one that nobody has tried.
+pub(crate) fn winning_bound(evidence: &Evidence, combo: usize, width: f64) -> f64 {
+    let upper = |figures: RowFigures| figures.mean + width * figures.standard_error();
+    let figures = evidence.figures(combo);
+    let bound = if figures.n == 0 { f64::INFINITY } else { upper(figures) };
+    if errs(evidence, combo) {
+        bound.min(upper(evidence.figures_with_errors(combo)))
+    } else {
+        bound
+    }
+}
+
 /// What a combination is worth: its mean, with errors as zeros where it errs. `None` when nothing was
 /// observed of it.
 pub(crate) fn standing(evidence: &Evidence, combo: usize) -> Option<f64> {
@@ -68,28 +81,30 @@ fn best_by(
     combos: impl IntoIterator<Item = usize>,
     of: impl Fn(RowFigures) -> f64,
 ) -> Option<usize> {
-    let mut left: Vec<usize> =
-        combos.into_iter().filter(|combo| evidence.figures(*combo).n > 0).collect();
+    let seen = combos.into_iter().map(|combo| (combo, evidence.figures(combo)));
+    let mut left: Vec<(usize, f64)> =
+        seen.filter(|(_, figures)| figures.n > 0).map(|(combo, seen)| (combo, of(seen))).collect();
     let strict = |combo: usize| of(evidence.figures_with_errors(combo));
-    let bar = left.iter().map(|combo| strict(*combo)).max_by(f64::total_cmp)?;
+    let bar = left.iter().map(|(combo, _)| strict(*combo)).max_by(f64::total_cmp)?;
     // Whoever is at the bar passes, so that somebody is found.
-    while let Some(leader) = lead(evidence, &left, |combo| of(evidence.figures(combo))) {
+    while let Some(leader) = lead(evidence, &left) {
         if !errs(evidence, leader) || strict(leader) >= bar - TIE {
             return Some(leader);
         }
-        left.retain(|combo| *combo != leader);
+        left.retain(|(combo, _)| *combo != leader);
     }
     None
 }
 
 /// Ties go to the faster, then to the cheaper, then to the first.
-fn lead(evidence: &Evidence, combos: &[usize], of: impl Fn(usize) -> f64) -> Option<usize> {
-    combos.iter().copied().reduce(|leader, other| {
-        match compare(evidence, of(other), other, of(leader), leader) {
+fn lead(evidence: &Evidence, combos: &[(usize, f64)]) -> Option<usize> {
+    let leader = combos.iter().reduce(|leader, other| {
+        match compare(evidence, other.1, other.0, leader.1, leader.0) {
             Ordering::Greater => other,
             _ => leader,
         }
-    })
+    });
+    leader.map(|(combo, _)| *combo)
 }
 
 /// Whether `one`, worth `value`, is better than `two`, worth `rival`.

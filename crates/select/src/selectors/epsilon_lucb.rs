@@ -49,17 +49,10 @@ impl EpsilonLucb {
         Ok(EpsilonLucb { plan: Plan::new(space, seed), config, done: 0 })
     }
 
-    /// The leader, the rival, and what the rival could be better by. Whoever nothing is known of has
-    /// no bound above it.
+    /// The leader, the rival, and what the rival could be better by.
     fn pair(&self, evidence: &Evidence) -> Option<(usize, usize, f64)> {
         let leader = winner::best(evidence, 0..self.plan.combos)?;
-        let upper = |combo: usize| {
-            let figures = evidence.figures(combo);
-            if figures.n == 0 {
-                return f64::INFINITY;
-            }
-            figures.mean + self.config.width * figures.standard_error()
-        };
+        let upper = |combo: usize| winner::winning_bound(evidence, combo, self.config.width);
         let others = (0..self.plan.combos).filter(|combo| *combo != leader);
         let (rival, bound) = others.map(|combo| (combo, upper(combo))).reduce(|first, other| {
             if other.1.total_cmp(&first.1).is_gt() { other } else { first }
@@ -159,6 +152,21 @@ mod tests {
         assert_eq!(rounds[0].cells.len(), 3);
         assert!(rounds[1..].iter().all(|round| round.cells.len() == 2 && round.batch == 1));
         assert!(evidence.cells() <= 3 + 2 * 9);
+    }
+
+    #[test]
+    fn one_that_always_errs_is_no_rival() {
+        let space = space(3, 50);
+        // The others are told apart in a few datapoints, which the one that errs must not take.
+        let score = |cell: crate::Cell| match cell.combo {
+            0 => None,
+            1 => Some(0.9 + 0.05 * (cell.datapoint % 2) as f64),
+            _ => Some(0.6 + 0.05 * (cell.datapoint % 2) as f64),
+        };
+        let config = EpsilonLucbConfig { first: 2, ..Default::default() };
+        let (_, end, evidence) = run(&space, &mut made(&space, config), score);
+        assert_eq!(chosen(&end), 1);
+        assert!(evidence.cells() <= 12, "{}", evidence.cells());
     }
 
     #[test]

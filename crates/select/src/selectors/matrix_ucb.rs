@@ -5,6 +5,7 @@ use super::plan::Plan;
 use crate::evidence::Evidence;
 use crate::selector::{Round, Selector, Step};
 use crate::space::{Cell, Space};
+use crate::winner;
 
 /// How curious, and for how long.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,9 +32,9 @@ pub struct MatrixUcb {
     config: MatrixUcbConfig,
     /// Cells to pay for.
     target: usize,
-    /// For each row, cells visited when its figures were taken, values among them, and their mean:
-    /// only rows that were visited since need to be looked at again.
-    rows: Vec<(usize, usize, f64)>,
+    /// For each row, cells visited when its mean was taken, and the mean: only rows that were visited
+    /// since need to be looked at again.
+    rows: Vec<(usize, f64)>,
 }
 
 impl MatrixUcb {
@@ -50,7 +51,7 @@ impl MatrixUcb {
         let target = part(fraction(config.fraction)?, space.cells());
         at_least("curiosity", config.curiosity, 0.0)?;
         at_least("batch", config.batch as f64, 1.0)?;
-        let rows = vec![(0, 0, 0.0); space.combos()];
+        let rows = vec![(0, 0.0); space.combos()];
         Ok(MatrixUcb { plan: Plan::new(space, seed), config, target, rows })
     }
 
@@ -58,22 +59,17 @@ impl MatrixUcb {
         for (combo, row) in self.rows.iter_mut().enumerate() {
             let visited = evidence.visited(combo).0;
             if row.0 != visited {
-                let figures = evidence.figures(combo);
-                *row = (visited, figures.n, figures.mean);
+                // A row of nothing but errors is worth nothing, and not unknown: it would be paid for to
+                // its end.
+                *row = (visited, winner::standing(evidence, combo).unwrap_or(0.0));
             }
         }
     }
 
     /// The row with the highest bound that is not full; the first of equals.
     fn row(&self) -> Option<usize> {
-        let seen = self.rows.iter().filter(|row| row.1 > 0);
-        let (count, sum) = seen.fold((0_usize, 0.0), |(count, sum), row| (count + 1, sum + row.2));
-        let usual = if count == 0 { 0.0 } else { sum / count as f64 };
-        // A row of nothing but errors is taken for a usual one. Were it taken for unseen, it would be
-        // paid for to its end.
-        let bound = |(visited, values, mean): (usize, usize, f64)| match (visited, values) {
-            (0, _) => f64::INFINITY,
-            (_, 0) => usual + (self.config.curiosity / visited as f64).sqrt(),
+        let bound = |(visited, mean): (usize, f64)| match visited {
+            0 => f64::INFINITY,
             _ => mean + (self.config.curiosity / visited as f64).sqrt(),
         };
         let open = self.rows.iter().enumerate().filter(|row| row.1.0 < self.plan.order.len());
@@ -122,6 +118,11 @@ mod tests {
         MatrixUcb::new(space, MatrixUcbConfig { fraction, batch, curiosity: 1.0 }, 4).unwrap()
     }
 
+    /// The datapoint that is visited first.
+    fn first_datapoint(space: &Space) -> usize {
+        made(space, 1.0, 1).plan.order[0]
+    }
+
     #[test]
     fn the_row_with_the_highest_bound_is_next() {
         let space = space(3, 4);
@@ -154,10 +155,14 @@ mod tests {
         let (_, end, evidence) = run(&space, &mut made(&space, 1.0, 1), |_| None);
         assert!(matches!(end, Step::GiveUp(_)));
         assert_eq!(evidence.cells(), 20);
-        // Nor is a row of errors paid for to its end while others are better than usual.
-        let score = |cell: Cell| (cell.combo == 1).then_some(0.9);
+        // Nor is a row of errors paid for to its end, be it for one success.
+        let space = crate::testing::space(2, 100);
+        let score = |cell: Cell| match cell.combo {
+            0 => (cell.datapoint == first_datapoint(&space)).then_some(1.0),
+            _ => Some(0.9),
+        };
         let (_, end, evidence) = run(&space, &mut made(&space, 0.5, 1), score);
         assert_eq!(chosen(&end), 1);
-        assert!(evidence.visited(0).0 <= 6, "{:?}", evidence.visited(0));
+        assert!(evidence.visited(0).0 <= 10, "{:?}", evidence.visited(0));
     }
 }

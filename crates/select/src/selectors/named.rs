@@ -260,6 +260,17 @@ mod tests {
     }
 
     #[test]
+    fn of_nothing_nothing_is_chosen() {
+        let roles = grid(&[2], 3).roles().to_vec();
+        let space = Space::of(roles, vec![], 3).unwrap();
+        for name in NAMES.iter().filter(|name| **name != "lm_proposal") {
+            let mut selector = named(name, &space, &SelectorOptions::default()).unwrap();
+            let end = selector.next(&crate::Evidence::new(&space, crate::Objective::default()));
+            assert!(matches!(end, crate::Step::GiveUp(_)), "{name}");
+        }
+    }
+
+    #[test]
     fn names_and_options_are_checked() {
         let space = grid(&[2, 2], 4);
         let message = |name, options: SelectorOptions| match named(name, &space, &options) {

@@ -72,7 +72,7 @@ impl Plan {
     ) -> Step {
         match winner::best(evidence, combos) {
             Some(combo) => Step::Choose(Choice { combo, confidence: None, reason: reason.into() }),
-            None => Step::GiveUp("every cell that was paid for errored".to_owned()),
+            None => Step::GiveUp("no cell that was paid for gave a score".to_owned()),
         }
     }
 }
