@@ -93,10 +93,13 @@ impl Evidence {
 
     /// Fixes what the largest cost and latency are, from what is known by now. The first call counts.
     pub fn fix_scales(&mut self) {
+        if self.scales.is_some() {
+            return;
+        }
         let seen = || self.rows.iter().flat_map(|row| row.cells.iter().flatten());
         let cost = seen().map(|seen| seen.cost).fold(0.0, f64::max);
         let latency = seen().map(|seen| seen.latency).fold(0.0, f64::max);
-        self.scales.get_or_insert((cost, latency));
+        self.scales = Some((cost, latency));
     }
 
     /// What a cell gave; `None` when nobody has paid for it.

@@ -3,7 +3,9 @@
 //! An agent has roles, each role has candidates, and a *combination* has one candidate for each role.
 //! A *cell* is a combination on a datapoint; paying for it gives an [`Observation`]. A [`Selector`]
 //! says which cells to pay for next and when it has seen enough. Selectors are pure: the same seed
-//! and the same observations give the same choice, however the cells are evaluated.
+//! and the same observations give the same choice, however the cells are evaluated. [`select_best`]
+//! pays for cells that take time, many at once and within a [`Budget`]; [`replay`] looks them up.
+//! [`named`] makes a selector from its name.
 
 mod budget;
 mod concurrency;

@@ -136,6 +136,10 @@ mod tests {
         let mut selector = made(&space, 1.0, 1);
         selector.look(&filled(&space, &rows));
         assert_eq!(selector.row(), Some(1));
+        // Nothing is above a row that nobody has seen.
+        let mut selector = made(&space, 1.0, 1);
+        selector.look(&filled(&space, &[vec![Some(1.0)], vec![Some(1.0)], vec![]]));
+        assert_eq!(selector.row(), Some(2));
     }
 
     #[test]
