@@ -9,8 +9,10 @@ mod evidence;
 mod objective;
 mod selector;
 mod space;
+mod strict;
 
 pub use evidence::{Evidence, Observation, RowFigures};
 pub use objective::Objective;
 pub use selector::{Choice, Elimination, Round, Selector, Step};
 pub use space::{Cell, Role, Space, SpaceError};
+pub use strict::{Strict, StrictOptions};
