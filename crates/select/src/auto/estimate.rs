@@ -1,0 +1,340 @@
+//! What is believed of all combinations, and of each against the leader.
+
+use super::adjust::{Adjusted, adjust, mean_of};
+use super::normal::below;
+use super::prior::{Prior, density};
+use super::spread::{Spread, pool};
+use super::table::Table;
+use super::tuning::Tuning;
+use crate::space::Space;
+
+/// Weight of the ridge of the slope on the leader's residuals, in observations.
+const SLOPE_WEIGHT: f64 = 3.0;
+
+/// What is believed after a round.
+#[derive(Debug)]
+pub(super) struct Estimate {
+    pub(super) leader: usize,
+    /// Against the leader; the leader's own entry means nothing.
+    pairs: Vec<Pair>,
+    depths: Vec<usize>,
+    total: usize,
+    front: usize,
+    tuning: Tuning,
+    caution: f64,
+}
+
+/// A combination beside the leader.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pair {
+    /// How much the means differ, adjusted for what the other has seen.
+    means: (f64, f64),
+    expected: (f64, f64),
+    /// Prior variances; the first is without the heavy tail.
+    prior: (f64, f64),
+    /// Variance of own residuals.
+    own: (f64, f64),
+    /// Variances of differences of scores, of residuals, and of what the one ahead leaves of the
+    /// other's residuals.
+    scores: f64,
+    residuals: f64,
+    left: f64,
+}
+
+/// How one compares with the leader.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Standing {
+    /// Chance that it is better by more than ε.
+    pub(super) better: f64,
+    /// Chance that it is worse by more than ε.
+    pub(super) worse: f64,
+}
+
+impl Estimate {
+    pub(super) fn new(space: &Space, table: &Table, prior: &mut Prior, tuning: Tuning) -> Estimate {
+        let arms = table.arms();
+        let (adjusted, front) = adjust(space, table);
+        let depths: Vec<usize> = (0..arms).map(|arm| table.depth(arm)).collect();
+        let total = table.total();
+        let caution = tuning.caution + tuning.caution_per_decade * (arms as f64).log10();
+        let means: Vec<f64> = adjusted.iter().map(|of| of.mean).collect();
+        let apart = Apart::new(table, &means, front);
+        let own = apart.variances();
+        let noise = apart.role_noise(space, &depths, total);
+        let sampling: Vec<f64> = (0..arms)
+            .map(|arm| {
+                own[arm] * left_of(depths[arm], total) * inflation(caution, &tuning, depths[arm])
+            })
+            .collect();
+        prior.fit(space, &means, &sampling, noise, &tuning);
+        let beliefs: Vec<f64> = (0..arms)
+            .map(|arm| {
+                let expected = prior.mean(space, arm);
+                let (far, rest) = (
+                    far(prior, &tuning, means[arm] - expected, sampling[arm]),
+                    means[arm] - expected,
+                );
+                let share = |variance: f64| variance / (variance + sampling[arm].max(1e-12));
+                let wide = prior.own + tuning.tail.1.powi(2);
+                expected + rest * ((1.0 - far) * share(prior.own) + far * share(wide))
+            })
+            .collect();
+        let leader =
+            (0..arms).fold(0, |best, arm| if beliefs[arm] > beliefs[best] { arm } else { best });
+        let mut estimate =
+            Estimate { leader, pairs: Vec::new(), depths, total, front, tuning, caution };
+        estimate.pairs = estimate.compare(space, table, &adjusted, &own, prior, &sampling);
+        estimate
+    }
+
+    fn compare(
+        &self,
+        space: &Space,
+        table: &Table,
+        adjusted: &[Adjusted],
+        own: &[f64],
+        prior: &Prior,
+        sampling: &[f64],
+    ) -> Vec<Pair> {
+        let leader = self.leader;
+        let arms = adjusted.len();
+        let expected = prior.mean(space, leader);
+        let leader_far =
+            far(prior, &self.tuning, adjusted[leader].mean - expected, sampling[leader]);
+        let leader_prior = prior.own + leader_far * self.tuning.tail.1.powi(2);
+        let mut spreads = Vec::with_capacity(arms);
+        let mut pairs = Vec::with_capacity(arms);
+        for arm in 0..arms {
+            let ahead = table.depth(arm) > table.depth(leader);
+            let (front, back) = if ahead { (arm, leader) } else { (leader, arm) };
+            let (slope, moved) = follow(&adjusted[front].residuals, &adjusted[back].residuals);
+            let gap = |one: &[f64], other: &[f64], slope: f64| {
+                let pairs = one.iter().zip(other);
+                Spread::of(
+                    pairs
+                        .map(move |(one, other)| one - slope * other)
+                        .collect::<Vec<_>>()
+                        .into_iter(),
+                )
+            };
+            spreads.push([
+                gap(table.row(arm), table.row(leader), 1.0),
+                gap(&adjusted[arm].residuals, &adjusted[leader].residuals, 1.0),
+                gap(&adjusted[back].residuals, &adjusted[front].residuals, slope),
+            ]);
+            let mut means = (adjusted[arm].mean, adjusted[leader].mean);
+            if ahead {
+                means.1 += moved
+            } else {
+                means.0 += moved
+            }
+            let extra = prior.extra(space, arm, leader);
+            pairs.push(Pair {
+                means,
+                expected: (prior.mean(space, arm), expected),
+                prior: (prior.own + extra, leader_prior + extra),
+                own: (own[arm], own[leader]),
+                ..Pair::default()
+            });
+        }
+        let others = |kind: usize| {
+            let spreads = spreads.iter().enumerate().filter(|(arm, _)| *arm != leader);
+            pool(spreads.map(|(_, spreads)| &spreads[kind]))
+        };
+        let pools = [others(0), others(1), others(2)];
+        for (arm, pair) in pairs.iter_mut().enumerate() {
+            // Cells that errored tell nothing: as if fewer had been seen.
+            let gaps = 1.0 / (1.0 - table.missing(arm).max(table.missing(leader))).max(0.1);
+            pair.scores = gaps * spreads[arm][0].drawn_to(pools[0]);
+            pair.residuals = gaps * spreads[arm][1].drawn_to(pools[1]);
+            pair.left = (gaps * spreads[arm][2].drawn_to(pools[2])).max(0.25 * pair.residuals);
+        }
+        pairs
+    }
+
+    pub(super) fn depth(&self, arm: usize) -> usize {
+        self.depths[arm]
+    }
+
+    /// How a combination compares with the leader now.
+    pub(super) fn standing(&self, arm: usize, epsilon: f64) -> Standing {
+        self.standing_at(arm, self.depths[arm], self.depths[self.leader], epsilon)
+    }
+
+    /// How it would compare if both had come so far and the means were as they are.
+    pub(super) fn standing_at(
+        &self,
+        arm: usize,
+        depth: usize,
+        leader: usize,
+        epsilon: f64,
+    ) -> Standing {
+        let pair = &self.pairs[arm];
+        if depth == self.total && leader == self.total {
+            let gap = pair.means.0 - pair.means.1;
+            let sure = |is: bool| if is { 1.0 } else { 0.0 };
+            return Standing {
+                better: sure(gap > epsilon + 1e-9),
+                worse: sure(gap < -epsilon - 1e-9),
+            };
+        }
+        let (low, high) = (depth.min(leader), depth.max(leader));
+        let front = self.front.max(high);
+        let inflation = inflation(self.caution, &self.tuning, low);
+        let part = |from: usize, to: usize| (1.0 / from as f64 - 1.0 / to as f64).max(0.0);
+        let variance = inflation
+            * (pair.scores * part(front, self.total)
+                + pair.residuals * part(high, front)
+                + pair.left * part(low, high));
+        let noise = (
+            pair.own.0 * left_of(depth, self.total) * inflation + 1e-9,
+            pair.own.1 * left_of(leader, self.total) * inflation + 1e-9,
+        );
+        pair.posterior(variance, noise, &self.tuning, epsilon)
+    }
+}
+
+impl Pair {
+    /// A Gaussian update in two dimensions for each part of the prior, mixed by how well each
+    /// explains what was seen.
+    fn posterior(
+        &self,
+        variance: f64,
+        noise: (f64, f64),
+        tuning: &Tuning,
+        epsilon: f64,
+    ) -> Standing {
+        let most = 0.95 * (noise.0 * noise.1).sqrt();
+        let together = ((noise.0 + noise.1 - variance) / 2.0).clamp(-most, most);
+        let rest = (self.means.0 - self.expected.0, self.means.1 - self.expected.1);
+        let parts = [(1.0 - tuning.tail.0, 0.0), (tuning.tail.0, tuning.tail.1.powi(2))];
+        let mut whole = 0.0;
+        let mut standing = Standing::default();
+        for (weight, wide) in parts {
+            let prior = (self.prior.0 + wide, self.prior.1);
+            let (a, b, c) = (prior.0 + noise.0, prior.1 + noise.1, together);
+            let determinant = (a * b - c * c).max(1e-18);
+            let solve =
+                |x: f64, y: f64| ((b * x - c * y) / determinant, (a * y - c * x) / determinant);
+            let solved = solve(rest.0, rest.1);
+            let mean = self.expected.0 - self.expected.1 + prior.0 * solved.0 - prior.1 * solved.1;
+            let gain = solve(prior.0, -prior.1);
+            let left = prior.0 + prior.1 - (prior.0 * gain.0 - prior.1 * gain.1);
+            let sd = left.max(1e-12).sqrt();
+            let fit = (-0.5 * (rest.0 * solved.0 + rest.1 * solved.1)).exp() / determinant.sqrt();
+            let weight = weight * fit.max(1e-300);
+            whole += weight;
+            standing.better += weight * below((mean - epsilon) / sd);
+            standing.worse += weight * below((-mean - epsilon) / sd);
+        }
+        Standing { better: standing.better / whole, worse: standing.worse / whole }
+    }
+}
+
+/// Chance that a combination's own effect is from the heavy tail.
+fn far(prior: &Prior, tuning: &Tuning, rest: f64, sampling: f64) -> f64 {
+    let variance = prior.own + sampling;
+    let narrow = (1.0 - tuning.tail.0) * density(rest, variance);
+    let wide = tuning.tail.0 * density(rest, variance + tuning.tail.1.powi(2));
+    wide / (narrow + wide).max(1e-300)
+}
+
+fn left_of(depth: usize, total: usize) -> f64 {
+    1.0 / depth.max(1) as f64 - 1.0 / total as f64
+}
+
+fn inflation(caution: f64, tuning: &Tuning, depth: usize) -> f64 {
+    caution * caution * (1.0 + tuning.few / depth.max(1) as f64)
+}
+
+/// The slope of the residuals of one that lags on those of one that is ahead, and how much its mean
+/// moves for what it has not seen.
+fn follow(ahead: &[f64], behind: &[f64]) -> (f64, f64) {
+    let both: Vec<(f64, f64)> = (ahead.iter().copied().zip(behind.iter().copied()))
+        .filter(|(ahead, behind)| !ahead.is_nan() && !behind.is_nan())
+        .collect();
+    if both.len() < 2 || ahead.len() == behind.len() {
+        return (0.0, 0.0);
+    }
+    let count = both.len() as f64;
+    let mean =
+        both.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0 / count, sum.1 + pair.1 / count));
+    let square: f64 = both.iter().map(|pair| (pair.0 - mean.0).powi(2)).sum();
+    let cross: f64 = both.iter().map(|pair| (pair.0 - mean.0) * (pair.1 - mean.1)).sum();
+    let slope = (cross / (square * (1.0 + SLOPE_WEIGHT / (count - 1.0)) + 1e-9)).clamp(-0.2, 1.0);
+    (slope, slope * (mean_of(ahead) - mean.0))
+}
+
+/// What is left of the scores when combinations and datapoints are taken out.
+struct Apart {
+    rows: Vec<Vec<f64>>,
+}
+
+impl Apart {
+    fn new(table: &Table, means: &[f64], front: usize) -> Apart {
+        let mut columns = vec![(0.0, 0.0); front];
+        for (arm, mean) in means.iter().enumerate() {
+            for (column, value) in columns.iter_mut().zip(table.row(arm)) {
+                if !value.is_nan() {
+                    *column = (column.0 + value - mean, column.1 + 1.0);
+                }
+            }
+        }
+        let row = |(arm, mean): (usize, &f64)| {
+            let cells = table.row(arm).iter().zip(&columns);
+            // A column of few has little left of them: made up for, and a column of one is no use.
+            let rest = |(value, (sum, count)): (&f64, &(f64, f64))| {
+                if *count < 2.0 {
+                    f64::NAN
+                } else {
+                    (value - mean - sum / count) * (count / (count - 1.0)).sqrt()
+                }
+            };
+            cells.map(rest).collect()
+        };
+        Apart { rows: means.iter().enumerate().map(row).collect() }
+    }
+
+    fn variances(&self) -> Vec<f64> {
+        let spreads: Vec<Spread> =
+            self.rows.iter().map(|row| Spread::of(row.iter().copied())).collect();
+        let pooled = pool(spreads.iter());
+        let mut sorted: Vec<f64> = spreads.iter().map(|spread| spread.drawn_to(pooled)).collect();
+        sorted.sort_by(f64::total_cmp);
+        let high = sorted.get(sorted.len() * 4 / 5).copied().unwrap_or(pooled).max(pooled);
+        spreads.iter().map(|spread| spread.drawn_to(high)).collect()
+    }
+
+    /// The sampling variance of each effect, from how the mean of those who share it spreads over
+    /// the datapoints.
+    fn role_noise(&self, space: &Space, depths: &[usize], total: usize) -> Vec<Vec<f64>> {
+        if space.roles().len() < 2 {
+            return Vec::new();
+        }
+        let front = depths.iter().copied().max().unwrap_or(0);
+        let of_role = |(place, role): (usize, &crate::space::Role)| {
+            let mut sums = vec![vec![(0.0, 0.0); front]; role.candidates.len()];
+            let mut depth = vec![(0.0, 0.0); role.candidates.len()];
+            for (arm, row) in self.rows.iter().enumerate() {
+                let member = space.members(arm)[place] as usize;
+                depth[member] = (depth[member].0 + depths[arm] as f64, depth[member].1 + 1.0);
+                for (sum, value) in sums[member].iter_mut().zip(row) {
+                    if !value.is_nan() {
+                        *sum = (sum.0 + value, sum.1 + 1.0);
+                    }
+                }
+            }
+            let spreads: Vec<Spread> = sums
+                .iter()
+                .map(|sums| Spread::of(sums.iter().map(|(sum, count)| sum / count)))
+                .collect();
+            let pooled = pool(spreads.iter());
+            let noise = spreads.iter().zip(&depth).map(|(spread, (sum, count))| {
+                let depth = sum / f64::max(*count, 1.0);
+                spread.drawn_to(pooled) * (1.0 / depth.max(1.0) - 1.0 / total as f64).max(0.0)
+            });
+            noise.collect()
+        };
+        space.roles().iter().enumerate().map(of_role).collect()
+    }
+}
