@@ -1,15 +1,12 @@
 //! What is believed of all combinations, and of each against the leader.
 
-use super::adjust::{Adjusted, adjust, mean_of};
+use super::adjust::{Adjusted, Difficulty, mean_of};
 use super::normal::below;
 use super::prior::{Prior, density};
 use super::spread::{Spread, pool};
 use super::table::Table;
 use super::tuning::Tuning;
 use crate::space::Space;
-
-/// Weight of the ridge of the slope on the leader's residuals, in observations.
-const SLOPE_WEIGHT: f64 = 3.0;
 
 /// What is believed after a round.
 #[derive(Debug)]
@@ -19,7 +16,6 @@ pub(super) struct Estimate {
     pairs: Vec<Pair>,
     depths: Vec<usize>,
     total: usize,
-    front: usize,
     tuning: Tuning,
     caution: f64,
 }
@@ -34,11 +30,12 @@ struct Pair {
     prior: (f64, f64),
     /// Variance of own residuals.
     own: (f64, f64),
-    /// Variances of differences of scores, of residuals, and of what the one ahead leaves of the
-    /// other's residuals.
+    /// Variances of differences of scores, and of what the datapoints leave of the scores of the one
+    /// that lags.
     scores: f64,
-    residuals: f64,
     left: f64,
+    /// Means of what was seen, whatever the others have seen.
+    plain: (f64, f64),
 }
 
 /// How one compares with the leader.
@@ -51,9 +48,14 @@ pub(super) struct Standing {
 }
 
 impl Estimate {
-    pub(super) fn new(space: &Space, table: &Table, prior: &mut Prior, tuning: Tuning) -> Estimate {
+    pub(super) fn new(
+        space: &Space,
+        table: &Table,
+        (difficulty, prior): (&mut Difficulty, &mut Prior),
+        tuning: Tuning,
+    ) -> Estimate {
         let arms = table.arms();
-        let (adjusted, front) = adjust(space, table);
+        let (adjusted, front) = difficulty.adjust(table);
         let depths: Vec<usize> = (0..arms).map(|arm| table.depth(arm)).collect();
         let total = table.total();
         let caution = tuning.caution + tuning.caution_per_decade * (arms as f64).log10();
@@ -81,8 +83,7 @@ impl Estimate {
             .collect();
         let leader =
             (0..arms).fold(0, |best, arm| if beliefs[arm] > beliefs[best] { arm } else { best });
-        let mut estimate =
-            Estimate { leader, pairs: Vec::new(), depths, total, front, tuning, caution };
+        let mut estimate = Estimate { leader, pairs: Vec::new(), depths, total, tuning, caution };
         estimate.pairs = estimate.compare(space, table, &adjusted, &own, prior, &sampling);
         estimate
     }
@@ -105,35 +106,20 @@ impl Estimate {
         let mut spreads = Vec::with_capacity(arms);
         let mut pairs = Vec::with_capacity(arms);
         for arm in 0..arms {
-            let ahead = table.depth(arm) > table.depth(leader);
-            let (front, back) = if ahead { (arm, leader) } else { (leader, arm) };
-            let (slope, moved) = follow(&adjusted[front].residuals, &adjusted[back].residuals);
-            let gap = |one: &[f64], other: &[f64], slope: f64| {
-                let pairs = one.iter().zip(other);
-                Spread::of(
-                    pairs
-                        .map(move |(one, other)| one - slope * other)
-                        .collect::<Vec<_>>()
-                        .into_iter(),
-                )
-            };
+            let back = if table.depth(arm) > table.depth(leader) { leader } else { arm };
+            let cells = table.row(arm).iter().zip(table.row(leader));
             spreads.push([
-                gap(table.row(arm), table.row(leader), 1.0),
-                gap(&adjusted[arm].residuals, &adjusted[leader].residuals, 1.0),
-                gap(&adjusted[back].residuals, &adjusted[front].residuals, slope),
+                Spread::of(cells.map(|(mine, theirs)| mine - theirs)),
+                Spread::of(adjusted[back].residuals.iter().copied()),
             ]);
-            let mut means = (adjusted[arm].mean, adjusted[leader].mean);
-            if ahead {
-                means.1 += moved
-            } else {
-                means.0 += moved
-            }
+            let means = (adjusted[arm].mean, adjusted[leader].mean);
             let extra = prior.extra(space, arm, leader);
             pairs.push(Pair {
                 means,
                 expected: (prior.mean(space, arm), expected),
                 prior: (prior.own + extra, leader_prior + extra),
                 own: (own[arm], own[leader]),
+                plain: (mean_of(table.row(arm)), mean_of(table.row(leader))),
                 ..Pair::default()
             });
         }
@@ -141,13 +127,12 @@ impl Estimate {
             let spreads = spreads.iter().enumerate().filter(|(arm, _)| *arm != leader);
             pool(spreads.map(|(_, spreads)| &spreads[kind]))
         };
-        let pools = [others(0), others(1), others(2)];
+        let pools = [others(0), others(1)];
         for (arm, pair) in pairs.iter_mut().enumerate() {
             // Cells that errored tell nothing: as if fewer had been seen.
             let gaps = 1.0 / (1.0 - table.missing(arm).max(table.missing(leader))).max(0.1);
             pair.scores = gaps * spreads[arm][0].drawn_to(pools[0]);
-            pair.residuals = gaps * spreads[arm][1].drawn_to(pools[1]);
-            pair.left = (gaps * spreads[arm][2].drawn_to(pools[2])).max(0.25 * pair.residuals);
+            pair.left = (gaps * spreads[arm][1].drawn_to(pools[1])).max(0.25 * pair.scores);
         }
         pairs
     }
@@ -171,7 +156,7 @@ impl Estimate {
     ) -> Standing {
         let pair = &self.pairs[arm];
         if depth == self.total && leader == self.total {
-            let gap = pair.means.0 - pair.means.1;
+            let gap = pair.plain.0 - pair.plain.1;
             let sure = |is: bool| if is { 1.0 } else { 0.0 };
             return Standing {
                 better: sure(gap > epsilon + 1e-9),
@@ -179,13 +164,10 @@ impl Estimate {
             };
         }
         let (low, high) = (depth.min(leader), depth.max(leader));
-        let front = self.front.max(high);
         let inflation = inflation(self.caution, &self.tuning, low);
         let part = |from: usize, to: usize| (1.0 / from as f64 - 1.0 / to as f64).max(0.0);
-        let variance = inflation
-            * (pair.scores * part(front, self.total)
-                + pair.residuals * part(high, front)
-                + pair.left * part(low, high));
+        let variance =
+            inflation * (pair.scores * part(high, self.total) + pair.left * part(low, high));
         let noise = (
             pair.own.0 * left_of(depth, self.total) * inflation + 1e-9,
             pair.own.1 * left_of(leader, self.total) * inflation + 1e-9,
@@ -245,24 +227,6 @@ fn left_of(depth: usize, total: usize) -> f64 {
 
 fn inflation(caution: f64, tuning: &Tuning, depth: usize) -> f64 {
     caution * caution * (1.0 + tuning.few / depth.max(1) as f64)
-}
-
-/// The slope of the residuals of one that lags on those of one that is ahead, and how much its mean
-/// moves for what it has not seen.
-fn follow(ahead: &[f64], behind: &[f64]) -> (f64, f64) {
-    let both: Vec<(f64, f64)> = (ahead.iter().copied().zip(behind.iter().copied()))
-        .filter(|(ahead, behind)| !ahead.is_nan() && !behind.is_nan())
-        .collect();
-    if both.len() < 2 || ahead.len() == behind.len() {
-        return (0.0, 0.0);
-    }
-    let count = both.len() as f64;
-    let mean =
-        both.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0 / count, sum.1 + pair.1 / count));
-    let square: f64 = both.iter().map(|pair| (pair.0 - mean.0).powi(2)).sum();
-    let cross: f64 = both.iter().map(|pair| (pair.0 - mean.0) * (pair.1 - mean.1)).sum();
-    let slope = (cross / (square * (1.0 + SLOPE_WEIGHT / (count - 1.0)) + 1e-9)).clamp(-0.2, 1.0);
-    (slope, slope * (mean_of(ahead) - mean.0))
 }
 
 /// What is left of the scores when combinations and datapoints are taken out.

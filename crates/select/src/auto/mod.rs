@@ -20,6 +20,7 @@ pub use tuning::Tuning;
 use crate::evidence::Evidence;
 use crate::selector::{Choice, Round, Selector, Step};
 use crate::space::Space;
+use adjust::Difficulty;
 use estimate::{Estimate, Standing};
 use prior::Prior;
 use table::Table;
@@ -49,6 +50,7 @@ pub struct Auto {
     space: Space,
     options: AutoOptions,
     table: Table,
+    difficulty: Difficulty,
     prior: Prior,
 }
 
@@ -56,7 +58,13 @@ impl Auto {
     /// For a space.
     pub fn new(space: &Space, options: AutoOptions) -> Auto {
         let table = Table::new(space, options.seed);
-        Auto { prior: Prior::new(space), space: space.clone(), options, table }
+        Auto {
+            difficulty: Difficulty::new(space),
+            prior: Prior::new(space),
+            space: space.clone(),
+            options,
+            table,
+        }
     }
 
     fn round(&mut self, wanted: &[(usize, usize)], evidence: &Evidence) -> Round {
@@ -158,7 +166,12 @@ impl Selector for Auto {
             self.table.update(evidence);
         }
         loop {
-            let now = Estimate::new(&self.space, &self.table, &mut self.prior, tuning);
+            let now = Estimate::new(
+                &self.space,
+                &self.table,
+                (&mut self.difficulty, &mut self.prior),
+                tuning,
+            );
             let standings: Vec<Standing> = (0..self.table.arms())
                 .map(|arm| {
                     if arm == now.leader {
