@@ -68,7 +68,11 @@ impl Estimate {
                 own[arm] * left_of(depths[arm], total) * inflation(caution, &tuning, depths[arm])
             })
             .collect();
-        prior.fit(space, &means, &sampling, noise, &tuning);
+        // The population is fitted to what the noise is, not to what caution makes of it: the more is
+        // put down to noise, the more alike all seem, and the surer one would be.
+        let honest: Vec<f64> =
+            (0..arms).map(|arm| own[arm] * left_of(depths[arm], total) + 1e-9).collect();
+        prior.fit(space, &means, &honest, noise, &tuning);
         let beliefs: Vec<f64> = (0..arms)
             .map(|arm| {
                 let expected = prior.mean(space, arm);
