@@ -118,6 +118,9 @@ fn set(tuning: &mut Tuning, name: &str, value: &str) {
         "own" => tuning.own = number,
         "tailw" => tuning.tail.0 = number,
         "tails" => tuning.tail.1 = number,
+        "kin" => tuning.kin = number,
+        "doubt" => tuning.doubt = number,
+        "unknown" => tuning.unknown = number,
         "joint" => tuning.joint = number > 0.0,
         _ => println!("unknown: {name}"),
     }

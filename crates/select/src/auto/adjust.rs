@@ -70,10 +70,18 @@ impl Difficulty {
             for shared in &mut self.shared {
                 shared.sweep(&mut rest, self.noise);
             }
-            let (sum, count) = squares(rest.iter().flatten().copied());
-            // The effects of datapoints take up some of the freedom; a rough count is enough.
-            let cells = (count - self.means.len() as f64 - front as f64).max(0.5 * count);
-            self.noise = ((sum + UNKNOWN) / (cells + 1.0)).max(1e-4);
+            let (mut sum, mut count) = (0.0, 0.0);
+            for (arm, rest) in rest.iter().enumerate() {
+                let cells = rest.iter().zip(table.row(arm)).filter(|(rest, _)| !rest.is_nan());
+                for (rest, value) in cells {
+                    sum += rest * (value - self.means[arm]);
+                    count += 1.0;
+                }
+            }
+            // What is left, times what there was, has the noise as its mean; what is left squared has
+            // less, because the effects have taken up some of it.
+            let cells = (count - self.means.len() as f64).max(0.5 * count);
+            self.noise = ((sum + UNKNOWN) / (cells + 1.0)).max(1e-3);
             for (mean, rest) in self.means.iter_mut().zip(&mut rest) {
                 let shift = mean_of(rest);
                 *mean += shift;
@@ -140,11 +148,6 @@ impl Shared {
             }
         }
     }
-}
-
-fn squares(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let there = values.filter(|value| !value.is_nan());
-    there.fold((0.0, 0.0), |(sum, count), value| (sum + value * value, count + 1.0))
 }
 
 /// The mean of what is there; 0 when nothing is.

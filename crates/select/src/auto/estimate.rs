@@ -61,8 +61,8 @@ impl Estimate {
         let caution = tuning.caution + tuning.caution_per_decade * (arms as f64).log10();
         let means: Vec<f64> = adjusted.iter().map(|of| of.mean).collect();
         let apart = Apart::new(table, &means, front);
-        let own = apart.variances();
-        let noise = apart.role_noise(space, &depths, total);
+        let own = apart.variances(tuning.unknown);
+        let noise: Vec<Vec<f64>> = apart.role_noise(space, &depths, total, tuning.unknown);
         let sampling: Vec<f64> = (0..arms)
             .map(|arm| {
                 own[arm] * left_of(depths[arm], total) * inflation(caution, &tuning, depths[arm])
@@ -72,6 +72,8 @@ impl Estimate {
         // put down to noise, the more alike all seem, and the surer one would be.
         let honest: Vec<f64> =
             (0..arms).map(|arm| own[arm] * left_of(depths[arm], total) + 1e-9).collect();
+        let wide = |noise: &f64| noise * tuning.kin;
+        let noise = noise.iter().map(|role| role.iter().map(wide).collect()).collect();
         prior.fit(space, &means, &honest, noise, &tuning);
         let beliefs: Vec<f64> = (0..arms)
             .map(|arm| {
@@ -114,7 +116,7 @@ impl Estimate {
             let cells = table.row(arm).iter().zip(table.row(leader));
             spreads.push([
                 Spread::of(cells.map(|(mine, theirs)| mine - theirs)),
-                Spread::of(adjusted[back].residuals.iter().copied()),
+                Spread::of_noise(table.row(back), adjusted[back].mean, &adjusted[back].residuals),
             ]);
             let means = (adjusted[arm].mean, adjusted[leader].mean);
             let extra = prior.extra(space, arm, leader);
@@ -129,7 +131,7 @@ impl Estimate {
         }
         let others = |kind: usize| {
             let spreads = spreads.iter().enumerate().filter(|(arm, _)| *arm != leader);
-            pool(spreads.map(|(_, spreads)| &spreads[kind]))
+            pool(spreads.map(|(_, spreads)| &spreads[kind]), self.tuning.unknown)
         };
         let pools = [others(0), others(1)];
         for (arm, pair) in pairs.iter_mut().enumerate() {
@@ -263,10 +265,10 @@ impl Apart {
         Apart { rows: means.iter().enumerate().map(row).collect() }
     }
 
-    fn variances(&self) -> Vec<f64> {
+    fn variances(&self, unknown: f64) -> Vec<f64> {
         let spreads: Vec<Spread> =
             self.rows.iter().map(|row| Spread::of(row.iter().copied())).collect();
-        let pooled = pool(spreads.iter());
+        let pooled = pool(spreads.iter(), unknown);
         let mut sorted: Vec<f64> = spreads.iter().map(|spread| spread.drawn_to(pooled)).collect();
         sorted.sort_by(f64::total_cmp);
         let high = sorted.get(sorted.len() * 4 / 5).copied().unwrap_or(pooled).max(pooled);
@@ -275,7 +277,13 @@ impl Apart {
 
     /// The sampling variance of each effect, from how the mean of those who share it spreads over
     /// the datapoints.
-    fn role_noise(&self, space: &Space, depths: &[usize], total: usize) -> Vec<Vec<f64>> {
+    fn role_noise(
+        &self,
+        space: &Space,
+        depths: &[usize],
+        total: usize,
+        unknown: f64,
+    ) -> Vec<Vec<f64>> {
         if space.roles().len() < 2 {
             return Vec::new();
         }
@@ -296,7 +304,7 @@ impl Apart {
                 .iter()
                 .map(|sums| Spread::of(sums.iter().map(|(sum, count)| sum / count)))
                 .collect();
-            let pooled = pool(spreads.iter());
+            let pooled = pool(spreads.iter(), unknown);
             let noise = spreads.iter().zip(&depth).map(|(spread, (sum, count))| {
                 let depth = sum / f64::max(*count, 1.0);
                 spread.drawn_to(pooled) * (1.0 / depth.max(1.0) - 1.0 / total as f64).max(0.0)

@@ -64,8 +64,11 @@ impl Prior {
                 (0..means.len()).map(|arm| weights[arm] * rest(self, arm)).sum::<f64>() / whole;
             self.centre += shift;
             for place in 0..self.effects.len() {
-                self.fit_role(space, place, means, &weights);
+                self.fit_role(space, place, means, &weights, tuning.doubt);
             }
+            // Few combinations, or few datapoints, cannot tell that all are alike: the variance is
+            // drawn to what the noise could hide.
+            let hidden = variances.iter().sum::<f64>() / means.len() as f64;
             let (mut sum, mut count) = (0.0, 0.0);
             for arm in 0..means.len() {
                 let share = self.own / (self.own + variances[arm]);
@@ -73,11 +76,20 @@ impl Prior {
                 sum += near * ((share * rest(self, arm)).powi(2) + share * variances[arm]);
                 count += near;
             }
-            self.own = (sum / f64::max(count, 1e-9)).max(tuning.own.powi(2));
+            let seen = sum / f64::max(count, 1e-9);
+            let drawn = (sum + tuning.doubt * hidden) / (count + tuning.doubt).max(1e-9);
+            self.own = seen.max(drawn).max(tuning.own.powi(2));
         }
     }
 
-    fn fit_role(&mut self, space: &Space, place: usize, means: &[f64], weights: &[f64]) {
+    fn fit_role(
+        &mut self,
+        space: &Space,
+        place: usize,
+        means: &[f64],
+        weights: &[f64],
+        doubt: f64,
+    ) {
         let count = self.effects[place].len();
         let mut sums = vec![(0.0, 0.0); count];
         for (arm, mean) in means.iter().enumerate() {
@@ -92,7 +104,10 @@ impl Prior {
             *effect = sum / precision;
             squares += *effect * *effect + 1.0 / precision;
         }
-        self.role[place] = (squares / count as f64).max(LEAST_ROLE);
+        let noise = self.noise[place].iter().sum::<f64>() / count as f64;
+        let known = count as f64 + doubt;
+        let seen = squares / count as f64;
+        self.role[place] = ((squares + doubt * noise) / known).max(seen).max(LEAST_ROLE);
     }
 
     fn mean_with(&self, space: &Space, arm: usize, share: f64) -> f64 {

@@ -10,7 +10,6 @@ pub(super) struct Spread {
 
 /// What variances are drawn to before anything is known, and the weights.
 const UNKNOWN: f64 = 0.1;
-const UNKNOWN_WEIGHT: f64 = 4.0;
 const POOL_WEIGHT: f64 = 8.0;
 
 impl Spread {
@@ -26,6 +25,16 @@ impl Spread {
         Spread { squares, freedom: f64::max(count - 1.0, 0.0) }
     }
 
+    /// Of the noise in scores, from what is left of them when everything else is taken out. The
+    /// product has the noise's variance as its mean; the square of what is left has less.
+    pub(super) fn of_noise(scores: &[f64], mean: f64, residuals: &[f64]) -> Spread {
+        let cells = scores.iter().zip(residuals).filter(|(score, _)| !score.is_nan());
+        let (squares, count) = cells.fold((0.0, 0.0_f64), |(sum, count), (score, left)| {
+            (sum + (score - mean) * left, count + 1.0)
+        });
+        Spread { squares: f64::max(squares, 0.0), freedom: (count - 1.0).max(0.0) }
+    }
+
     /// Drawn to what others have.
     pub(super) fn drawn_to(self, reference: f64) -> f64 {
         (self.squares + POOL_WEIGHT * reference) / (self.freedom + POOL_WEIGHT)
@@ -33,7 +42,7 @@ impl Spread {
 }
 
 /// What the variances of many have in common.
-pub(super) fn pool<'a>(spreads: impl Iterator<Item = &'a Spread>) -> f64 {
+pub(super) fn pool<'a>(spreads: impl Iterator<Item = &'a Spread>, unknown: f64) -> f64 {
     let (mut squares, mut freedom, mut weight) = (0.0, 0.0, 0.0);
     for spread in spreads.filter(|spread| spread.freedom > 0.0) {
         squares += spread.squares;
@@ -46,5 +55,5 @@ pub(super) fn pool<'a>(spreads: impl Iterator<Item = &'a Spread>) -> f64 {
     // The mean depth, by depth: all of them saw the same few datapoints, so that they do not count
     // as one sample.
     let depth = weight / freedom;
-    (depth * squares / freedom + UNKNOWN_WEIGHT * UNKNOWN) / (depth + UNKNOWN_WEIGHT)
+    (depth * squares / freedom + unknown * UNKNOWN) / (depth + unknown)
 }

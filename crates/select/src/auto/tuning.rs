@@ -23,6 +23,12 @@ pub struct Tuning {
     pub own: f64,
     /// Weight and standard deviation of the heavy tail of that effect.
     pub tail: (f64, f64),
+    /// Factor of the sampling variance of what those who share a model have in common.
+    pub kin: f64,
+    /// Weight, in combinations or candidates, of variances as large as the noise could hide.
+    pub doubt: f64,
+    /// Weight of the variance that scores are thought to have before any is seen, in datapoints.
+    pub unknown: f64,
     /// Whether the chances of rivals are added (`false`), or put together as if independent given
     /// the leader (`true`).
     pub joint: bool,
@@ -33,14 +39,17 @@ impl Default for Tuning {
         Tuning {
             first: 8,
             leader: 16,
-            caution: 1.2,
-            caution_per_decade: 0.0,
+            caution: 1.5,
+            caution_per_decade: -0.22,
             few: 4.0,
             parked: 0.5,
             step: 0.15,
             band: 0.1,
             own: 0.02,
             tail: (0.05, 0.25),
+            kin: 1.0,
+            doubt: 3.0,
+            unknown: 8.0,
             joint: false,
         }
     }
