@@ -45,9 +45,6 @@ pub enum Quality {
     Near,
     /// One is far better than the others, which are alike.
     Needle,
-    /// One of two halves is nearly always right, so that the first datapoints tell little; the other
-    /// is cheap.
-    Ceiling,
 }
 
 const BASE: Kind = Kind {
@@ -61,7 +58,7 @@ const BASE: Kind = Kind {
 };
 
 /// The kinds that are measured.
-pub const KINDS: [Kind; 18] = [
+pub const KINDS: [Kind; 16] = [
     Kind { name: "additive 9", roles: (2, 3), ..BASE },
     Kind { name: "single role 9", roles: (1, 9), ..BASE },
     BASE,
@@ -81,8 +78,6 @@ pub const KINDS: [Kind; 18] = [
         quality: Quality::Effects { role: 0.25, own: 0.3 },
         ..BASE
     },
-    Kind { name: "ceiling 16", roles: (2, 4), quality: Quality::Ceiling, noise: 0.15, ..BASE },
-    Kind { name: "ceiling 81", quality: Quality::Ceiling, noise: 0.3, ..BASE },
     Kind { name: "all tied 9", roles: (1, 9), quality: Quality::Tied, ..BASE },
     Kind { name: "near-tied 9", roles: (1, 9), quality: Quality::Near, ..BASE },
 ];
@@ -129,34 +124,18 @@ pub fn generate(kind: &Kind, datapoints: usize, seed: u64) -> Result<Matrix, Spa
             }
             Quality::Tied => 0.7,
             Quality::Near => 0.68 + 0.02 * random.random::<f64>(),
-            Quality::Ceiling => {
-                let good = space.members(combo)[0] % 2 == 0;
-                let base = if good { 0.935 } else { 0.77 };
-                base + if good { 0.006 } else { 0.015 } * own[combo]
-            }
             Quality::Needle if combo == needle => 0.75,
             Quality::Needle => 0.58 + 0.02 * own[combo],
         };
         let latent: Vec<f64> = (0..datapoints)
             .map(|at| {
-                // Where a critic changes little, those who share the solver are nearly the same.
-                let twins = kind.quality == Quality::Ceiling;
-                let weight = |place: usize| match (twins, place) {
-                    (true, 0) => 2.0,
-                    (true, _) => 0.1,
-                    (false, _) => 1.0,
-                };
-                let habit: f64 = members()
-                    .map(|(place, member)| weight(place) * habits[place * candidates + member][at])
-                    .sum();
+                let habit: f64 =
+                    members().map(|(place, member)| habits[place * candidates + member][at]).sum();
                 difficulty[at] + 0.6 * habit / (roles as f64).sqrt() + kind.noise * noise[combo][at]
             })
             .collect();
         let scores = if kind.graded { graded(&latent, quality) } else { ranked(&latent, quality) };
-        let mut price: f64 = members().map(|(place, member)| prices[place][member]).sum();
-        if kind.quality == Quality::Ceiling && quality < 0.85 {
-            price *= 0.2;
-        }
+        let price: f64 = members().map(|(place, member)| prices[place][member]).sum();
         let row = scores.into_iter().map(|score| Observation {
             score: (random.random::<f64>() >= kind.missing).then_some(score),
             cost: price * (0.5 * normal(&mut random)).exp(),

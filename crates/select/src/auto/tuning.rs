@@ -1,6 +1,7 @@
 //! Constants, and why they are what they are.
 
-/// What was found by replaying made matrices; recorded ones had no part in it.
+/// What was found by replaying made matrices. Whether variances may be known to be small (`doubt`,
+/// `unknown`) was asked because of a recorded one, and answered on made ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tuning {
     /// Cells that each combination gets first.
@@ -49,7 +50,7 @@ impl Default for Tuning {
             tail: (0.05, 0.25),
             kin: 1.0,
             doubt: 3.0,
-            unknown: 8.0,
+            unknown: 4.0,
             joint: false,
         }
     }
