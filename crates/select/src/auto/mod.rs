@@ -8,6 +8,7 @@
 //! is `strict`'s.
 
 mod adjust;
+mod apart;
 mod estimate;
 mod normal;
 mod prior;
