@@ -13,6 +13,7 @@ mod permits;
 mod provider;
 mod race;
 mod scratch;
+pub mod select;
 mod usage;
 
 pub use engine::{EngineConfig, EngineReport, Figures, engine};

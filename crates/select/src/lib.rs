@@ -7,6 +7,7 @@
 //! pays for cells that take time, many at once and within a [`Budget`]; [`replay`] looks them up.
 //! [`named`] makes a selector from its name.
 
+mod auto;
 mod budget;
 mod concurrency;
 mod driver;
@@ -19,10 +20,12 @@ mod selection;
 mod selector;
 mod selectors;
 mod space;
+mod strict;
 #[cfg(test)]
 mod testing;
 mod winner;
 
+pub use auto::{Auto, AutoOptions, Tuning};
 pub use budget::{Budget, Limit};
 pub use concurrency::Concurrency;
 pub use driver::{Evaluate, Options, select_best};
@@ -39,3 +42,4 @@ pub use selectors::{
     RandomSearchConfig, RoleBriefing, SelectorOptions, ThresholdSe, ThresholdSeConfig, named,
 };
 pub use space::{Cell, Role, Space, SpaceError};
+pub use strict::{Strict, StrictOptions};

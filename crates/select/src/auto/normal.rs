@@ -1,0 +1,34 @@
+//! The normal distribution.
+
+/// Chance that a standard normal is below `z`, to 1e-7 (Abramowitz and Stegun, 26.2.17).
+pub(super) fn below(z: f64) -> f64 {
+    if z > 0.0 {
+        return 1.0 - below(-z);
+    }
+    let t = 1.0 / (1.0 - 0.231_641_9 * z);
+    let tail = t
+        * (0.319_381_530
+            + t * (-0.356_563_782
+                + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+    tail * (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::below;
+
+    #[test]
+    fn it_is_the_normal_distribution() {
+        // R: pnorm(c(-6, -2.5, -1, 0, 1.96))
+        let table = [
+            (-6.0, 9.865_876e-10),
+            (-2.5, 0.006_209_665),
+            (-1.0, 0.158_655_25),
+            (0.0, 0.5),
+            (1.96, 0.975_002_1),
+        ];
+        for (z, expected) in table {
+            assert!((below(z) - expected).abs() < 1e-7, "{z}: {} {expected}", below(z));
+        }
+    }
+}
