@@ -243,14 +243,11 @@ async fn a_command_tells_its_code_and_both_outputs() {
 #[tokio::test]
 async fn a_command_that_takes_too_long_tells_what_it_printed() {
     let place = Place::new();
-    let bench = Workbench { command_timeout: Duration::from_millis(300), ..place.bench() };
+    let bench = Workbench { command_timeout: Duration::from_secs(5), ..place.bench() };
     let tool = built_in_tool("run_command", &bench).unwrap();
     let command = json!({"command": "echo begun; exec sleep 600"});
     let said = call(&*tool, command).await.unwrap_err();
-    assert_eq!(
-        said, "the command took longer than 0.3 s and was ended\n--- stdout\nbegun",
-        "{said}"
-    );
+    assert_eq!(said, "the command took longer than 5 s and was ended\n--- stdout\nbegun", "{said}");
 }
 
 #[tokio::test]

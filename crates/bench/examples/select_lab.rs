@@ -1,10 +1,8 @@
 //! Replays selectors: `select_lab [seeds=N] [instances=N] [only=TEXT] [FILE…] [name=value…]`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use bakeoff_bench::select::{
-    ArmElimination, EPSILON, Figures, KINDS, Make, Matrix, generate, lower_bound, replay,
-};
-use bakeoff_select::{Auto, AutoOptions, Space, Tuning};
+use bakeoff_bench::select::{EPSILON, Figures, KINDS, Make, Matrix, generate, lower_bound, replay};
+use bakeoff_select::{Auto, AutoOptions, SelectorOptions, Space, Tuning};
 use std::time::Instant;
 
 fn main() {
@@ -48,8 +46,8 @@ fn main() {
         groups.push((kind.name.to_owned(), made.collect()));
     }
     println!(
-        "{:38} {:>5} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>5} {:>6} {:>6}",
-        "", "bound", "find", "worst", "regret", "money", "of AE", "cells", "round", "claim-", "ms"
+        "{:38} {:>5} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}",
+        "", "bound", "find", "worst", "regret", "money", "of AE", "cells", "claim-", "ms"
     );
     let mut totals = vec![(0.0, 0.0, 0.0, 0.0, 0.0); tunings.len()];
     for (name, matrices) in &groups {
@@ -58,8 +56,9 @@ fn main() {
         let elimination: Vec<Figures> = matrices
             .iter()
             .map(|matrix| {
-                let make = |space: &Space, _: u64| -> Box<dyn bakeoff_select::Selector> {
-                    Box::new(ArmElimination::new(space))
+                let make = |space: &Space, seed: u64| -> Box<dyn bakeoff_select::Selector> {
+                    let options = SelectorOptions { seed, ..SelectorOptions::default() };
+                    bakeoff_select::named("arm_elimination", space, &options).unwrap()
                 };
                 spread(matrix, &make, seeds)
             })
@@ -144,7 +143,6 @@ fn spread(matrix: &Matrix, make: &Make<'_>, seeds: u64) -> Figures {
         cells_share: both(|of| of.cells_share),
         cost_share: both(|of| of.cost_share),
         claimed: both(|of| of.claimed),
-        rounds: both(|of| of.rounds),
         seeds,
     }
 }
@@ -158,11 +156,10 @@ fn show(label: &str, bound: f64, figures: &[Figures], elimination: &[Figures], t
     let worst = figures.iter().map(|of| of.find_rate).fold(1.0, f64::min);
     let money = mean(figures, |of| of.cost_share);
     println!(
-        "  {label:36} {bound:5.3} {find:6.3} {worst:6.3} {:6.4} {money:6.3} {:6.2} {:6.3} {:5.1} {:+6.3} {time:6.1}",
+        "  {label:36} {bound:5.3} {find:6.3} {worst:6.3} {:6.4} {money:6.3} {:6.2} {:6.3} {:+6.3} {time:6.1}",
         mean(figures, |of| of.regret),
         money / mean(elimination, |of| of.cost_share),
         mean(figures, |of| of.cells_share),
-        mean(figures, |of| of.rounds),
         mean(figures, |of| of.claimed) - find
     );
 }

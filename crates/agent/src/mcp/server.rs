@@ -85,13 +85,16 @@ impl Known {
         begins.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// That it prints to its standard output, which many do before they know better.
     fn chatter(&self) -> Option<String> {
-        let begins = self.begins.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&begins);
-        let line = text.trim_start().lines().next().filter(|line| !line.starts_with('{'))?;
-        Some(format!("its standard output, which is for messages only, begins with `{line}`"))
+        chatter(&self.begins.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// That a server prints to its standard output, which many do before they know better.
+fn chatter(begins: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(begins);
+    let line = text.trim_start().lines().next().filter(|line| !line.starts_with('{'))?;
+    Some(format!("its standard output, which is for messages only, begins with `{line}`"))
 }
 
 impl Connection {
@@ -226,5 +229,20 @@ async fn listen(stderr: Option<ChildStderr>, known: Arc<Known>) {
     let mut chunk = [0; 1024];
     while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
         known.tail.lock().unwrap_or_else(PoisonError::into_inner).add(&chunk[..count]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chatter;
+
+    #[test]
+    fn what_is_no_message_is_shown() {
+        let told = |begins: &[u8]| chatter(begins);
+        assert_eq!(told(b""), None);
+        assert_eq!(told(b"\n {\"jsonrpc\": \"2.0\"}\n"), None);
+        let shown = "its standard output, which is for messages only, begins with `Welcome!`";
+        assert_eq!(told(b"Welcome!\n{\"jsonrpc\"").as_deref(), Some(shown));
+        assert!(told(b"\xff\x00").is_some(), "what is no text is no message either");
     }
 }

@@ -7,10 +7,8 @@ mod bound;
 mod generate;
 mod matrix;
 mod replay;
-mod rivals;
 
 pub use bound::lower_bound;
 pub use generate::{KINDS, Kind, Quality, generate};
 pub use matrix::{Matrix, MatrixError};
-pub use replay::{EPSILON, Figures, Make, Search, order, replay, search};
-pub use rivals::ArmElimination;
+pub use replay::{EPSILON, Figures, Make, order, replay};

@@ -1,16 +1,13 @@
 //! Selectors on matrices, over and over in other orders.
 
 use super::matrix::Matrix;
-use bakeoff_select::{Choice, Evidence, Objective, Selector, Space, Step};
+use bakeoff_select::{self as select, Budget, Cell, Objective, Selector, Space};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
 /// How far from the best a winner may be.
 pub const EPSILON: f64 = 0.01;
-
-/// Rounds after which a selector is taken to be stuck.
-const MOST_ROUNDS: usize = 100_000;
 
 /// Makes a selector for a space, by seed.
 pub type Make<'a> = dyn Fn(&Space, u64) -> Box<dyn Selector> + Sync + 'a;
@@ -30,39 +27,8 @@ pub struct Figures {
     pub cost_share: f64,
     /// What was claimed; 0 when nothing was.
     pub claimed: f64,
-    /// Rounds until the choice.
-    pub rounds: f64,
     /// Searches.
     pub seeds: u64,
-}
-
-/// One search.
-#[derive(Debug)]
-pub struct Search {
-    /// What was chosen.
-    pub choice: Choice,
-    /// What was paid for.
-    pub evidence: Evidence,
-    /// Rounds until the choice.
-    pub rounds: usize,
-}
-
-/// Replays a matrix with the datapoints in another order. `None` when the selector never chooses.
-pub fn search(matrix: &Matrix, order: &[usize], selector: &mut dyn Selector) -> Option<Search> {
-    let mut evidence = Evidence::new(&matrix.space, Objective::default());
-    for rounds in 0..MOST_ROUNDS {
-        match selector.next(&evidence) {
-            Step::Choose(choice) => return Some(Search { choice, evidence, rounds }),
-            Step::GiveUp(_) => return None,
-            Step::Evaluate(round) => {
-                for cell in round.cells {
-                    let seen = &matrix.cells[cell.combo][order[cell.datapoint]];
-                    evidence.add(cell, seen.clone());
-                }
-            }
-        }
-    }
-    None
 }
 
 /// The order of the datapoints for a seed.
@@ -81,14 +47,20 @@ pub fn replay(matrix: &Matrix, make: &Make<'_>, seeds: std::ops::Range<u64>) -> 
     for seed in seeds {
         let order = order(matrix.space.datapoints(), seed);
         let mut selector = make(&matrix.space, seed);
-        let Some(found) = search(matrix, &order, selector.as_mut()) else { continue };
-        let regret = best - truth[found.choice.combo];
+        let seen = |cell: Cell| matrix.cells[cell.combo][order[cell.datapoint]].clone();
+        let (objective, budget) = (Objective::default(), Budget::default());
+        let found = select::replay(&matrix.space, selector.as_mut(), seen, objective, budget);
+        let Ok(found) = found else {
+            // Whoever chooses nobody has found nothing.
+            sums.regret += best;
+            continue;
+        };
+        let regret = best - truth[found.winner];
         sums.find_rate += f64::from(u8::from(regret <= EPSILON + 1e-9));
         sums.regret += regret;
-        sums.cells += found.evidence.cells() as f64;
-        sums.cost_share += found.evidence.spent() / whole;
-        sums.claimed += found.choice.confidence.unwrap_or(0.0);
-        sums.rounds += found.rounds as f64;
+        sums.cells += found.cells as f64;
+        sums.cost_share += found.spent / whole;
+        sums.claimed += found.confidence.unwrap_or(0.0);
     }
     let count = sums.seeds.max(1) as f64;
     Figures {
@@ -98,7 +70,6 @@ pub fn replay(matrix: &Matrix, make: &Make<'_>, seeds: std::ops::Range<u64>) -> 
         cells_share: sums.cells / count / matrix.space.cells() as f64,
         cost_share: sums.cost_share / count,
         claimed: sums.claimed / count,
-        rounds: sums.rounds / count,
         seeds: sums.seeds,
     }
 }

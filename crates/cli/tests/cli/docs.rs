@@ -79,6 +79,15 @@ fn fences(page: &str) -> Vec<(String, String)> {
     fences
 }
 
+/// Runs the commands of a block, which must all succeed; how many there are.
+fn run_all(place: &Workplace, block: &str) -> usize {
+    for line in block.lines() {
+        let ran = place.run(&words(line)[1..]);
+        assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
+    }
+    block.lines().count()
+}
+
 #[test]
 fn the_first_suite_can_be_written_as_it_is_told() {
     let mut place = Workplace::new();
@@ -89,12 +98,7 @@ fn the_first_suite_can_be_written_as_it_is_told() {
             continue;
         }
         assert_eq!(words, "sh");
-        for line in block.lines() {
-            let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
-            let ran = place.run(&arguments);
-            assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
-            commands += 1;
-        }
+        commands += run_all(&place, &block);
     }
     assert!(commands >= 7, "{commands} commands");
 }
@@ -158,12 +162,7 @@ fn the_page_on_models_with_tools_is_true() {
             continue;
         }
         assert_eq!(words, "sh");
-        for line in block.lines() {
-            let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
-            let ran = place.run(&arguments);
-            assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
-            commands += 1;
-        }
+        commands += run_all(&place, &block);
         // Each section is a folder of its own.
         place = Workplace::new();
     }
@@ -248,11 +247,7 @@ fn the_commands_of_the_page_on_races_run() {
         match about.split_once(' ') {
             Some((_, name)) => place = place.write(name, block),
             None if about == "sh" => {
-                for line in block.lines() {
-                    let ran = place.run(&words(line)[1..]);
-                    assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
-                    commands += 1;
-                }
+                commands += run_all(&place, &block);
             }
             // What is shown, apart from figures that depend on the prompt and the clock.
             None => {

@@ -237,13 +237,13 @@ fn a_model_whose_time_is_up_is_an_error_and_its_commands_are_ended() {
     let calls = r#"{ tool = "run_command", arguments = { command = "echo $$ > HERE/id; setsid sh -c 'echo $$ > HERE/left; exec sleep 600' & sleep 600" } }"#;
     let place = Workplace::new();
     let calls = calls.replace("HERE", place.path().to_str().unwrap());
-    let target = "tools = [\"run_command\"]\ntimeout_seconds = 3";
+    let target = "tools = [\"run_command\"]\ntimeout_seconds = 10";
     let place = place.write("bakeoff.toml", suite(&calls, target, ANY));
     let ran = place.run(&["run", "--keep"]);
     assert_eq!(ran.code, 3, "{}", ran.shown());
     let error = only(&place)["attempt"]["error"].clone();
     assert_eq!(error["kind"], "timeout");
-    assert_eq!(error["message"], "still running after 3 s [EVAL_CASE_TIMEOUT]");
+    assert_eq!(error["message"], "still running after 10 s [EVAL_CASE_TIMEOUT]");
     for name in ["id", "left"] {
         let id = std::fs::read_to_string(place.path().join(name)).unwrap();
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
@@ -256,13 +256,13 @@ fn a_model_whose_time_is_up_is_an_error_and_its_commands_are_ended() {
 fn a_command_that_takes_too_long_is_the_models_business() {
     let calls =
         r#"{ tool = "run_command", arguments = { command = "echo begun; exec sleep 600" } }"#;
-    let target = "tools = [\"run_command\"]\ntool_timeout_seconds = 0.5";
+    let target = "tools = [\"run_command\"]\ntool_timeout_seconds = 5";
     let place = Workplace::with_suite(&suite(calls, target, ANY));
     let ran = place.run(&["run"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert_eq!(
         returned(&only(&place)),
-        ["error: the command took longer than 0.5 s and was ended\n--- stdout\nbegun"]
+        ["error: the command took longer than 5 s and was ended\n--- stdout\nbegun"]
     );
 }
 
