@@ -107,7 +107,7 @@ async fn round(
     for (place, (cell, known)) in cells.into_iter().enumerate() {
         match known {
             Some(known) => {
-                purse.lock().resume(known.cost);
+                purse.lock().resume(known.paid());
                 seen.push((place, cell, known));
             }
             None => groups.entry(cell.combo).or_default().push((place, cell)),
@@ -135,7 +135,7 @@ async fn one(
         return None;
     }
     let observation = sound(evaluate.evaluate(cell).await);
-    purse.lock().pay(observation.cost);
+    purse.lock().pay(observation.paid());
     Some((place, cell, observation))
 }
 

@@ -10,8 +10,11 @@ pub struct Observation {
     /// How good it was, mostly from 0 to 1; `None` when it errored, which is missing data and never a
     /// zero.
     pub score: Option<f64>,
-    /// Dollars, spent even when it errored.
+    /// Dollars that it takes, even when it errored.
     pub cost: f64,
+    /// Dollars of these that were not paid, because an equal call had been made before.
+    #[serde(default)]
+    pub saved: f64,
     /// Seconds.
     pub latency: f64,
 }
@@ -33,6 +36,7 @@ struct Row {
     cells: Vec<Option<Observation>>,
     visited: usize,
     missing: usize,
+    cost: f64,
 }
 
 /// Figures of one combination, over the cells that are there.
@@ -44,6 +48,13 @@ pub struct RowFigures {
     pub mean: f64,
     /// Their sample standard deviation; 0.5 when there are fewer than two.
     pub deviation: f64,
+}
+
+impl Observation {
+    /// Dollars that were paid.
+    pub fn paid(&self) -> f64 {
+        (self.cost - self.saved).max(0.0)
+    }
 }
 
 impl RowFigures {
@@ -69,7 +80,7 @@ impl RowFigures {
 impl Evidence {
     /// Nothing yet.
     pub fn new(space: &Space, objective: Objective) -> Evidence {
-        let row = Row { cells: vec![None; space.datapoints()], visited: 0, missing: 0 };
+        let row = Row { cells: vec![None; space.datapoints()], visited: 0, missing: 0, cost: 0.0 };
         Evidence {
             rows: vec![row; space.combos()],
             datapoints: space.datapoints(),
@@ -87,7 +98,8 @@ impl Evidence {
         row.visited += 1;
         row.missing += usize::from(observation.score.is_none());
         self.visited += 1;
-        self.spent += observation.cost;
+        row.cost += observation.cost;
+        self.spent += observation.paid();
         *place = Some(observation);
     }
 
@@ -115,11 +127,19 @@ impl Evidence {
     /// What a cell is worth; `None` when nobody has paid for it, or it errored.
     pub fn value(&self, cell: Cell) -> Option<f64> {
         let seen = self.observation(cell)?;
-        Some(self.worth(seen, seen.score?))
+        Some(self.worth(cell.combo, seen, seen.score?))
     }
 
-    fn worth(&self, seen: &Observation, score: f64) -> f64 {
-        if self.objective.is_score() {
+    /// Whether a combination costs no more than it may, as far as anybody can tell.
+    pub fn is_affordable(&self, combo: usize) -> bool {
+        let most = self.objective.max_cost.unwrap_or(f64::INFINITY);
+        self.mean_cost(combo).is_none_or(|cost| cost <= most)
+    }
+
+    fn worth(&self, combo: usize, seen: &Observation, score: f64) -> f64 {
+        // Who is too dear is no rival: worse than anybody by the whole range of scores.
+        let score = if self.is_affordable(combo) { score } else { score - 1.0 };
+        if !self.objective.is_weighted() {
             return score;
         }
         let (cost, latency) = self.scales.unwrap_or((0.0, 0.0));
@@ -140,7 +160,7 @@ impl Evidence {
     /// it errs often.
     pub fn figures_with_errors(&self, combo: usize) -> RowFigures {
         let seen = self.rows.get(combo).into_iter().flat_map(|row| row.cells.iter().flatten());
-        RowFigures::of(seen.map(|seen| self.worth(seen, seen.score.unwrap_or(0.0))))
+        RowFigures::of(seen.map(|seen| self.worth(combo, seen, seen.score.unwrap_or(0.0))))
     }
 
     /// Cells of a combination that were paid for, and those of them that errored.
@@ -153,24 +173,21 @@ impl Evidence {
         self.visited
     }
 
-    /// Dollars that they took.
+    /// Dollars that were paid for them.
     pub fn spent(&self) -> f64 {
         self.spent
     }
 
     /// Mean cost of a combination's cells; `None` when none was paid for.
     pub fn mean_cost(&self, combo: usize) -> Option<f64> {
-        self.mean_of(combo, |seen| seen.cost)
+        let row = self.rows.get(combo)?;
+        (row.visited > 0).then(|| row.cost / row.visited as f64)
     }
 
     /// Mean latency of a combination's cells; `None` when none was paid for.
     pub fn mean_latency(&self, combo: usize) -> Option<f64> {
-        self.mean_of(combo, |seen| seen.latency)
-    }
-
-    fn mean_of(&self, combo: usize, of: impl Fn(&Observation) -> f64) -> Option<f64> {
         let row = self.rows.get(combo)?;
-        let sum: f64 = row.cells.iter().flatten().map(of).sum();
+        let sum: f64 = row.cells.iter().flatten().map(|seen| seen.latency).sum();
         (row.visited > 0).then(|| sum / row.visited as f64)
     }
 }
@@ -186,7 +203,7 @@ mod tests {
     }
 
     fn seen(score: Option<f64>, cost: f64, latency: f64) -> Observation {
-        Observation { score, cost, latency }
+        Observation { score, cost, saved: 0.0, latency }
     }
 
     #[test]
@@ -208,7 +225,7 @@ mod tests {
 
     #[test]
     fn money_and_time_are_measured_by_what_the_first_cells_took() {
-        let objective = Objective { cost_weight: 0.2, latency_weight: 0.1 };
+        let objective = Objective { cost_weight: 0.2, latency_weight: 0.1, max_cost: None };
         let mut evidence = Evidence::new(&space(), objective);
         evidence.add(Cell { combo: 0, datapoint: 0 }, seen(Some(1.0), 2.0, 10.0));
         evidence.add(Cell { combo: 1, datapoint: 0 }, seen(Some(1.0), 1.0, 5.0));
@@ -220,5 +237,25 @@ mod tests {
         assert!((value(0, 0) - 0.7).abs() < 1e-12);
         assert!((value(1, 0) - 0.85).abs() < 1e-12);
         assert!((value(1, 1) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn who_is_too_dear_is_worse_than_anybody() {
+        let objective = Objective { max_cost: Some(1.0), ..Objective::default() };
+        let mut evidence = Evidence::new(&space(), objective);
+        evidence.add(Cell { combo: 0, datapoint: 0 }, seen(Some(1.0), 1.5, 0.0));
+        assert_eq!((evidence.figures(0).mean, evidence.is_affordable(0)), (0.0, false));
+        // It is the mean that counts.
+        evidence.add(Cell { combo: 0, datapoint: 1 }, seen(Some(1.0), 0.5, 0.0));
+        assert_eq!((evidence.figures(0).mean, evidence.is_affordable(0)), (1.0, true));
+        assert!(evidence.is_affordable(1), "nobody knows");
+    }
+
+    #[test]
+    fn what_was_not_paid_is_no_expense_of_the_search() {
+        let mut evidence = Evidence::new(&space(), Objective::default());
+        let shared = Observation { saved: 0.75, ..seen(Some(1.0), 1.0, 0.0) };
+        evidence.add(Cell { combo: 0, datapoint: 0 }, shared);
+        assert_eq!((evidence.spent(), evidence.mean_cost(0)), (0.25, Some(1.0)));
     }
 }

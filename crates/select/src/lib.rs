@@ -8,10 +8,12 @@
 //! [`named`] makes a selector from its name.
 
 mod auto;
+mod bet;
 mod budget;
 mod concurrency;
 mod driver;
 mod evidence;
+mod frugal;
 mod gp;
 mod objective;
 mod replay;
@@ -30,6 +32,7 @@ pub use budget::{Budget, Limit};
 pub use concurrency::Concurrency;
 pub use driver::{Evaluate, Options, select_best};
 pub use evidence::{Evidence, Observation, RowFigures};
+pub use frugal::Frugal;
 pub use objective::Objective;
 pub use replay::replay;
 pub use search::{OnRound, Progress, SelectError};

@@ -12,11 +12,14 @@ pub struct Objective {
     pub cost_weight: f64,
     /// Points of score that the slowest is worth less than one that takes no time.
     pub latency_weight: f64,
+    /// Dollars that a datapoint may cost on average; who costs more cannot win.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<f64>,
 }
 
 impl Objective {
-    /// Whether the score alone counts.
-    pub fn is_score(&self) -> bool {
-        self.cost_weight == 0.0 && self.latency_weight == 0.0
+    /// Whether money and time are weighed against the score.
+    pub fn is_weighted(&self) -> bool {
+        self.cost_weight != 0.0 || self.latency_weight != 0.0
     }
 }

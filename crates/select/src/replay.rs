@@ -34,7 +34,7 @@ pub fn replay(
                 break;
             }
             let observation = sound(observe(cell));
-            meter.pay(observation.cost);
+            meter.pay(observation.paid());
             elapsed = elapsed.saturating_add(
                 Duration::try_from_secs_f64(observation.latency).unwrap_or_default(),
             );
@@ -86,11 +86,34 @@ mod tests {
     }
 
     #[test]
+    fn the_best_of_those_that_are_not_too_dear() {
+        let space = space(3, 10);
+        let observe = |cell: Cell| Observation {
+            cost: 1.0 + cell.combo as f64,
+            ..seen(Some(0.1 * cell.combo as f64))
+        };
+        let under = |dollars: f64, name: &str| {
+            let objective = Objective { max_cost: Some(dollars), ..Objective::default() };
+            let mut selector = crate::named(name, &space, &Default::default()).unwrap();
+            replay(&space, selector.as_mut(), observe, objective, Budget::default())
+        };
+        for name in ["auto", "strict", "brute_force", "arm_elimination", "matrix_ucb"] {
+            assert_eq!(under(2.5, name).unwrap().winner, 1, "{name}");
+        }
+        let error = under(0.5, "auto").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "no combination costs as little as asked for; the cheapest is r0=m0 with $1.000000 each"
+        );
+    }
+
+    #[test]
     fn what_is_no_number_is_an_error() {
         let space = space(2, 4);
         let observe = |cell: Cell| Observation {
             score: Some(if cell.combo == 0 { f64::NAN } else { 0.1 }),
             cost: f64::INFINITY,
+            saved: f64::NAN,
             latency: -1.0,
         };
         let mut selector = BruteForce::new(&space, 1);
@@ -151,7 +174,7 @@ mod tests {
     #[test]
     fn weights_are_not_negative() {
         let space = space(2, 1);
-        let objective = Objective { cost_weight: -1.0, latency_weight: 0.0 };
+        let objective = Objective { cost_weight: -1.0, ..Objective::default() };
         let mut selector = BruteForce::new(&space, 1);
         let error = replay(&space, &mut selector, |_| seen(None), objective, Budget::default())
             .unwrap_err();

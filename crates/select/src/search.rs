@@ -29,6 +29,16 @@ pub enum SelectError {
         /// What speaks against it.
         why: &'static str,
     },
+    /// Nobody costs as little as asked for.
+    #[error(
+        "no combination costs as little as asked for; the cheapest is {name} with ${cost:.6} each"
+    )]
+    TooDear {
+        /// The cheapest.
+        name: String,
+        /// What it costs on average.
+        cost: f64,
+    },
     /// A weight that is negative or no number.
     #[error("a weight of the objective is {0}, and must be at least 0")]
     Weight(f64),
@@ -130,11 +140,38 @@ impl<'a> Search<'a> {
     pub(crate) fn stop(&mut self, limit: Limit) -> Result<Box<Selection>, SelectError> {
         let gone = self.selector.eliminations();
         let left = |combo: &usize| !gone.iter().any(|gone| gone.combo == *combo);
-        let combo = winner::best_so_far(&self.evidence, (0..self.space.combos()).filter(left))
-            .ok_or_else(|| SelectError::NothingObserved(limit.to_string()))?;
-        let choice =
-            Choice { combo, confidence: None, reason: format!("{limit}; the best so far") };
+        let observed = |choice: &Choice| self.evidence.figures(choice.combo).n > 0;
+        let (combo, confidence) = match self.selector.so_far(&self.evidence).filter(observed) {
+            Some(choice) => (choice.combo, choice.confidence),
+            None => {
+                let left = (0..self.space.combos()).filter(left);
+                let best = winner::best_so_far(&self.evidence, left)
+                    .ok_or_else(|| SelectError::NothingObserved(limit.to_string()))?;
+                (best, None)
+            }
+        };
+        let choice = Choice { combo, confidence, reason: format!("{limit}; the best so far") };
         self.finish(choice, Some(limit))
+    }
+
+    /// The choice, or the best of those that are not too dear.
+    fn affordable(&self, choice: Choice) -> Result<Choice, SelectError> {
+        if self.evidence.is_affordable(choice.combo) {
+            return Ok(choice);
+        }
+        let cost = |combo: usize| Some((self.evidence.mean_cost(combo)?, combo));
+        let costs = || (0..self.space.combos()).filter_map(cost);
+        let gone = self.selector.eliminations();
+        let left = |combo: usize| !gone.iter().any(|gone| gone.combo == combo);
+        let within = costs().map(|(_, combo)| combo);
+        let within = within.filter(|combo| self.evidence.is_affordable(*combo) && left(*combo));
+        if let Some(combo) = winner::best_so_far(&self.evidence, within) {
+            let reason = format!("{}; who was ahead turned out to be too dear", choice.reason);
+            return Ok(Choice { combo, confidence: None, reason });
+        }
+        let cheapest = costs().min_by(|one, other| one.0.total_cmp(&other.0));
+        let (cost, combo) = cheapest.unwrap_or((0.0, choice.combo));
+        Err(SelectError::TooDear { name: self.space.describe(combo), cost })
     }
 
     fn finish(
@@ -142,6 +179,7 @@ impl<'a> Search<'a> {
         choice: Choice,
         stopped: Option<Limit>,
     ) -> Result<Box<Selection>, SelectError> {
+        let choice = self.affordable(choice)?;
         let (selector, combo) = (self.selector.name(), choice.combo);
         let eliminations = self.selector.eliminations();
         if self.evidence.figures(combo).n == 0 {
@@ -164,6 +202,7 @@ pub(crate) fn sound(seen: Observation) -> Observation {
     Observation {
         score: seen.score.filter(|score| score.is_finite()),
         cost: amount(seen.cost),
+        saved: amount(seen.saved),
         latency: amount(seen.latency),
     }
 }

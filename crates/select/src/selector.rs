@@ -16,6 +16,11 @@ pub trait Selector: Send {
     /// What to do now.
     fn next(&mut self, evidence: &Evidence) -> Step;
 
+    /// What it would say if it had to decide now; `None` where the best mean is all it could say.
+    fn so_far(&self, _evidence: &Evidence) -> Option<Choice> {
+        None
+    }
+
     /// What was given up, in order.
     fn eliminations(&self) -> &[Elimination] {
         &[]

@@ -11,12 +11,10 @@
 //! A cell that errored could have been anything. For the pair it takes the value that speaks most for
 //! the one that would be dropped, so that what holds for every value holds for the true one.
 
-mod bet;
-
+use crate::bet::Bet;
 use crate::evidence::Evidence;
 use crate::selector::{Choice, Elimination, Round, Selector, Step};
 use crate::space::{Cell, Space};
-use bet::Bet;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
@@ -144,7 +142,11 @@ impl Selector for Strict {
         loop {
             self.update(evidence);
             if self.active.len() < 2 || self.wanted == self.order.len() {
-                return Step::Choose(self.choose(evidence));
+                let choice = self.choose(evidence);
+                return match evidence.figures(choice.combo).n {
+                    0 => Step::GiveUp("no cell that was paid for gave a score".to_owned()),
+                    _ => Step::Choose(choice),
+                };
             }
             let step = ((self.options.step * self.order.len() as f64) as usize).max(1);
             let to = (self.wanted + step).min(self.order.len());

@@ -19,7 +19,7 @@ pub(crate) fn grid(sizes: &[usize], datapoints: usize) -> Space {
 }
 
 pub(crate) fn seen(score: Option<f64>) -> Observation {
-    Observation { score, cost: 1.0, latency: 1.0 }
+    Observation { score, cost: 1.0, saved: 0.0, latency: 1.0 }
 }
 
 /// What is known when the first datapoints of each combination gave these scores.

@@ -55,7 +55,10 @@ fn search_with(
                 round.cells.shuffle(&mut random);
                 for cell @ Cell { combo, datapoint } in round.cells {
                     let score = scores[combo][datapoint];
-                    evidence.add(cell, Observation { score, cost: prices[combo], latency: 1.0 });
+                    evidence.add(
+                        cell,
+                        Observation { score, cost: prices[combo], saved: 0.0, latency: 1.0 },
+                    );
                 }
             }
         }

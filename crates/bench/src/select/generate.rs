@@ -139,6 +139,7 @@ pub fn generate(kind: &Kind, datapoints: usize, seed: u64) -> Result<Matrix, Spa
         let row = scores.into_iter().map(|score| Observation {
             score: (random.random::<f64>() >= kind.missing).then_some(score),
             cost: price * (0.5 * normal(&mut random)).exp(),
+            saved: 0.0,
             latency: price * 1000.0,
         });
         cells.push(row.collect());

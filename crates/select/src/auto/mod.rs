@@ -157,6 +157,9 @@ impl Selector for Auto {
 
     fn next(&mut self, evidence: &Evidence) -> Step {
         let tuning = self.options.tuning;
+        if self.table.arms() == 0 {
+            return Step::GiveUp("there are no combinations".to_owned());
+        }
         self.table.update(evidence);
         if self.table.depth(0) == 0 {
             let wanted: Vec<_> = (0..self.table.arms()).map(|arm| (arm, tuning.first)).collect();

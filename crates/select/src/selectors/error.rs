@@ -21,6 +21,9 @@ pub enum OptionsError {
     /// A share that is none.
     #[error("fraction is {0}, and must be above 0 and at most 1")]
     Fraction(f64),
+    /// A chance that is none, or that leaves nothing to chance.
+    #[error("confidence is {0}, and must be at least 0.5 and below 1")]
+    Confidence(f64),
     /// A threshold that separates nothing.
     #[error("threshold is {0}, and must lie between 0 and 1")]
     Threshold(f64),
@@ -58,6 +61,11 @@ fn listed(notes: &[String]) -> String {
 /// A share in (0, 1].
 pub(crate) fn fraction(value: f64) -> Result<f64, OptionsError> {
     if value > 0.0 && value <= 1.0 { Ok(value) } else { Err(OptionsError::Fraction(value)) }
+}
+
+/// A chance in [0.5, 1).
+pub(crate) fn confidence(value: f64) -> Result<f64, OptionsError> {
+    if (0.5..1.0).contains(&value) { Ok(value) } else { Err(OptionsError::Confidence(value)) }
 }
 
 /// A number that is at least `least`, and finite.

@@ -1,16 +1,22 @@
 //! Selectors by name, as users ask for them.
 
-use super::error::OptionsError;
+use super::error::{OptionsError, at_least, confidence};
 use super::{
     ArmElimination, ArmEliminationConfig, Bayesian, BayesianConfig, BruteForce, EpsilonLucb,
     EpsilonLucbConfig, HillClimbing, HillClimbingConfig, Hints, LmProposal, MatrixUcb,
     MatrixUcbConfig, Proposal, RandomSearch, RandomSearchConfig, ThresholdSe, ThresholdSeConfig,
 };
+use crate::auto::{Auto, AutoOptions};
+use crate::frugal::Frugal;
+use crate::objective::Objective;
 use crate::selector::Selector;
 use crate::space::Space;
+use crate::strict::{Strict, StrictOptions};
 
-/// What selectors are called.
+/// What selectors are called; the first is what most want.
 pub const NAMES: &[&str] = &[
+    "auto",
+    "strict",
     "brute_force",
     "random_search",
     "hill_climbing",
@@ -28,6 +34,13 @@ pub const NAMES: &[&str] = &[
 pub struct SelectorOptions {
     /// What everything random comes from.
     pub seed: u64,
+    /// What is to be made large; the same as the search's.
+    pub objective: Objective,
+    /// Points of the best that may be given up for money: whoever is found is the cheapest within so
+    /// many. Every selector has this.
+    pub within: Option<f64>,
+    /// How sure to be.
+    pub confidence: Option<f64>,
     /// Share of the combinations, or of the cells, to try.
     pub fraction: Option<f64>,
     /// The mean that is good enough.
@@ -60,6 +73,7 @@ impl SelectorOptions {
     /// Options that are set, by name.
     fn set(&self) -> impl Iterator<Item = &'static str> {
         let set = [
+            ("confidence", self.confidence.is_some()),
             ("fraction", self.fraction.is_some()),
             ("threshold", self.threshold.is_some()),
             ("epsilon", self.epsilon.is_some()),
@@ -81,6 +95,8 @@ impl SelectorOptions {
 /// Options that a selector has.
 fn options_of(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
+        "auto" => &["confidence", "epsilon"],
+        "strict" => &["confidence"],
         "brute_force" => &[],
         "random_search" => &["fraction"],
         "hill_climbing" => &["iterations", "restarts", "patience", "batch", "hints"],
@@ -109,8 +125,41 @@ pub fn named(
     if let Some(option) = options.set().find(|option| !known.contains(option)) {
         return Err(OptionsError::Unused { selector: name.to_owned(), option });
     }
+    let Some(within) = options.within else { return alone(name, space, options) };
+    at_least("within", within, 0.0)?;
+    // Whoever says how sure it is has half of the error, and the comparison by price the other.
+    let alpha = (1.0 - options.confidence.unwrap_or(CONFIDENCE)) / 2.0;
+    let mut options = options.clone();
+    if known.contains(&"confidence") {
+        options.confidence = Some(1.0 - alpha);
+    }
+    let best = alone(name, space, &options)?;
+    Ok(Box::new(Frugal::new(best, space, (within, alpha), options.seed)))
+}
+
+/// The selector of that name, whatever its winner costs.
+fn alone(
+    name: &str,
+    space: &Space,
+    options: &SelectorOptions,
+) -> Result<Box<dyn Selector>, OptionsError> {
     let seed = options.seed;
+    let confidence = confidence(options.confidence.unwrap_or(CONFIDENCE))?;
     Ok(match name {
+        "auto" => {
+            let mut config = AutoOptions { confidence, seed, ..AutoOptions::default() };
+            set(&mut config.epsilon, options.epsilon);
+            at_least("epsilon", config.epsilon, 0.0)?;
+            Box::new(Auto::new(space, config))
+        }
+        "strict" => {
+            let Objective { cost_weight, latency_weight, .. } = options.objective;
+            let range = (-cost_weight - latency_weight, 1.0);
+            Box::new(Strict::new(
+                space,
+                StrictOptions { confidence, range, seed, ..StrictOptions::default() },
+            ))
+        }
         "brute_force" => Box::new(BruteForce::new(space, seed)),
         "random_search" => {
             let mut config = RandomSearchConfig::default();
@@ -164,9 +213,12 @@ pub fn named(
             let proposals = options.proposals.as_deref().unwrap_or_default();
             Box::new(LmProposal::new(space, proposals, seed)?)
         }
-        _ => return Err(unknown()),
+        _ => return Err(OptionsError::Unknown { name: name.to_owned() }),
     })
 }
+
+/// How sure selectors are that can say so, unless told otherwise.
+const CONFIDENCE: f64 = 0.95;
 
 fn set<T>(place: &mut T, option: Option<T>) {
     if let Some(value) = option {
@@ -280,7 +332,7 @@ mod tests {
         let none = SelectorOptions::default;
         assert_eq!(
             message("best", none()),
-            "there is no selector `best`; there are brute_force, random_search, hill_climbing, \
+            "there is no selector `best`; there are auto, strict, brute_force, random_search, hill_climbing, \
              arm_elimination, threshold_se, epsilon_lucb, bayesian, matrix_ucb, lm_proposal"
         );
         let fraction = SelectorOptions { fraction: Some(2.0), ..none() };
@@ -300,6 +352,10 @@ mod tests {
         assert_eq!(message("lm_proposal", none()), "lm_proposal has nothing to try");
         let width = SelectorOptions { width: Some(-1.0), ..none() };
         assert_eq!(message("epsilon_lucb", width), "width is -1, and must be at least 0");
+        let sure = SelectorOptions { confidence: Some(1.0), ..none() };
+        assert_eq!(message("auto", sure), "confidence is 1, and must be at least 0.5 and below 1");
+        let within = SelectorOptions { within: Some(-0.1), ..none() };
+        assert_eq!(message("bayesian", within), "within is -0.1, and must be at least 0");
         assert!(NAMES.iter().all(|name| options_of(name).is_some()));
     }
 }

@@ -8,7 +8,7 @@ const UNKNOWN_WEIGHT: f64 = 4.0;
 
 /// A bet that the mean of N values from 0 to 1 is below a half.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bet {
+pub(crate) struct Bet {
     total: f64,
     seen: f64,
     sum: f64,
@@ -20,13 +20,13 @@ pub(super) struct Bet {
 }
 
 impl Bet {
-    pub(super) fn new(total: usize, needed: f64) -> Bet {
+    pub(crate) fn new(total: usize, needed: f64) -> Bet {
         let total = total as f64;
         Bet { total, seen: 0.0, sum: 0.0, squares: 0.0, wealth: 0.0, needed, won: false }
     }
 
     /// Sees the next value. What is bet on it depends on the values before it alone.
-    pub(super) fn see(&mut self, value: f64) {
+    pub(crate) fn see(&mut self, value: f64) {
         // If the mean of all is a half or more, that of those that are left is this or more.
         let mean = (self.total / 2.0 - self.sum) / (self.total - self.seen);
         if mean > 1.0 {
@@ -46,7 +46,7 @@ impl Bet {
         self.won |= cannot || self.wealth >= self.needed;
     }
 
-    pub(super) fn is_won(&self) -> bool {
+    pub(crate) fn is_won(&self) -> bool {
         self.won
     }
 }
