@@ -1,8 +1,10 @@
 //! What can be typed.
 
 mod race;
+mod select;
 
 pub(crate) use race::{RaceArguments, Show, StrategyName};
+pub(crate) use select::{SelectArguments, SelectBenchArguments};
 
 use bakeoff_bench::pace::Contender;
 use bakeoff_core::NanoDollars;
@@ -37,6 +39,8 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Ask several models the same thing, have the best answer chosen, and go on with the winner
     Race(Box<RaceArguments>),
+    /// Find the best combination of models for the roles of an agent, for a fraction of the bill
+    Select(Box<SelectArguments>),
     /// List the runs on disk
     List(ListArguments),
     /// Show what a run found, or write it as JUnit, Markdown, CSV or JSONL
@@ -435,6 +439,8 @@ pub(crate) enum Bench {
     Honesty(HonestyArguments),
     /// Do races keep what they promise? Biased judges, votes that stop early, many races at once
     Race(RaceBenchArguments),
+    /// Selectors on recorded and made matrices: who finds the best, and for how much money
+    Select(SelectBenchArguments),
 }
 
 #[derive(Debug, Args)]

@@ -35,6 +35,7 @@ mod tally;
 mod template;
 mod traffic;
 mod trial;
+mod underway;
 mod warnings;
 
 pub use aggregate::{Aggregate, Measure};

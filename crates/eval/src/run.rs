@@ -2,7 +2,6 @@
 
 use crate::Error;
 use crate::aggregate::{Aggregate, Measure};
-use crate::attempt;
 use crate::casefile::CaseFiles;
 use crate::choice::{Chosen, Filter, choose};
 use crate::dispatch::Dispatcher;
@@ -10,15 +9,13 @@ use crate::folder::RunFolder;
 use crate::lane::LaneRules;
 use crate::limited::{limited, limited_judges};
 use crate::problem::suggest;
-use crate::record::Record;
 use crate::resume;
 use crate::runfile::RunFile;
 use crate::suite::{Budget, MOST_TRIALS, Suite};
-use crate::traffic::{LiveHttp, Traffic};
+use crate::traffic::LiveHttp;
+use crate::underway::Underway;
 use crate::warnings::{given_up, needs_prices};
-use bakeoff_core::{
-    Event, ExitCode, RunPlan, RunStats, SCHEMA_VERSION, Summary, TargetName, TrialKey, Verdict,
-};
+use bakeoff_core::{Event, ExitCode, RunPlan, Summary, TargetName, TrialKey, Verdict};
 use bakeoff_journal::Journal;
 use bakeoff_llm::Transport;
 use bakeoff_pace::{LimitOverrides, Pools};
@@ -26,12 +23,7 @@ use bakeoff_stats::Threshold;
 use jiff::Timestamp;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
-
-/// How often pools are looked at.
-const WATCH: Duration = Duration::from_secs(1);
 
 /// What the command line adds to a suite.
 #[derive(Debug, Default)]
@@ -121,20 +113,20 @@ pub struct Run {
     pub(crate) suite: Arc<Suite>,
     pub(crate) config: RunConfig,
     pub(crate) measure: Measure,
-    chosen: Arc<Chosen>,
+    pub(crate) chosen: Arc<Chosen>,
 }
 
 /// A run's folder, and what is known of it already.
-struct Opened {
-    folder: RunFolder,
-    journal: Journal,
-    aggregate: Aggregate,
-    files: CaseFiles,
-    started_at: String,
+pub(crate) struct Opened {
+    pub(crate) folder: RunFolder,
+    pub(crate) journal: Journal,
+    pub(crate) aggregate: Aggregate,
+    pub(crate) files: CaseFiles,
+    pub(crate) started_at: String,
     /// Trials that need not be made again; absent for a new run.
-    done: Option<u64>,
+    pub(crate) done: Option<u64>,
     /// Processes of the earlier run that could not be ended.
-    left: usize,
+    pub(crate) left: usize,
 }
 
 impl Run {
@@ -226,36 +218,21 @@ impl Run {
         stopper: &Stopper,
         listen: &mut (dyn FnMut(&Event) + Send),
     ) -> Result<Finished, Error> {
-        let started = Instant::now();
-        let Opened { folder, journal, aggregate, files, started_at, done, left } = self.open()?;
-        let judged: Vec<_> = aggregate.judged().collect();
-        let mut record = Record::new(journal, aggregate, files, listen);
-        let (schema_version, run_id, plan) = (SCHEMA_VERSION, folder.id.clone(), self.plan());
-        record.event(&match done {
-            None => Event::RunStarted { schema_version, run_id, plan },
-            Some(done) => Event::RunResumed { schema_version, run_id, plan, done },
-        })?;
-        let mut traffic = Traffic::open(&folder)?;
-        let (trials, mut told, cache_problem) = self.trials(&folder, &traffic, stopper);
-        if left > 0 {
-            let message = format!("{left} processes of the earlier run could not be ended");
-            record.event(&Event::Warning { code: "EVAL_LEFT_BEHIND".to_owned(), message })?;
-        }
-        for warning in self.warnings(cache_problem, done.unwrap_or_default()) {
-            record.event(&warning)?;
+        let (mut underway, judged) = self.begin(stopper, listen)?;
+        for warning in self.warnings(judged.len() as u64) {
+            underway.record.event(&warning)?;
         }
         let rules = self.rules();
-        let chosen = Arc::clone(&self.chosen);
-        let mut dispatcher = Dispatcher::new(&self.suite, chosen, &rules, Arc::clone(&trials))
-            .map_err(Error::Cases)?;
+        let (chosen, trials) = (Arc::clone(&self.chosen), Arc::clone(&underway.trials));
+        let mut dispatcher =
+            Dispatcher::new(&self.suite, chosen, &rules, trials).map_err(Error::Cases)?;
         dispatcher.recall(judged);
-        let client = &trials.client;
-        let mut watch = tokio::time::interval_at(started + WATCH, WATCH);
-        watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut watch = underway.watch();
         // After the first problem nothing starts, but what is under way is paid for and kept.
         let mut problem = Ok(());
         let mut used_up = None;
         loop {
+            let Underway { record, told, started, .. } = &mut underway;
             used_up = used_up.or_else(|| self.used_up(record.spent(), started.elapsed()));
             if problem.is_ok() && used_up.is_none() && !stopper.stop.is_cancelled() {
                 let started =
@@ -268,46 +245,16 @@ impl Run {
             tokio::select! {
                 ended = dispatcher.ended() => problem = problem.and(record.trials(ended)),
                 Some(event) = told.recv() => problem = problem.and(record.told(&event)),
-                _ = watch.tick() => {
-                    traffic.changes(client).iter().for_each(|event| record.tell(event));
-                    Traffic::pools(client).iter().for_each(|event| record.tell(event));
-                    traffic.flush();
-                }
+                _ = watch.tick() => underway.look(),
             }
         }
-        while let Ok(event) = told.try_recv() {
-            problem = problem.and(record.told(&event));
-        }
-        traffic.changes(client).iter().for_each(|event| record.tell(event));
-        let (connection_limit_history, warnings) = traffic.finish();
-        warnings.iter().chain(&self.remember(client)).for_each(|event| record.tell(event));
-        used_up.iter().chain(&given_up(&dispatcher)).for_each(|event| record.tell(event));
-        // Connections and buffers go first: the summary of a large suite needs their room.
-        drop((dispatcher, trials));
-        if attempt::has_workers(&self.suite) {
-            // They are dead, and what they have left behind goes with them.
-            resume::end_left_behind(&folder.id, &[]);
-        }
-        let finished = record.finish();
-        resume::sweep(&folder.work());
-        // Without all its results a run has no verdict, and so no summary.
-        problem?;
-        let (aggregate, files) = finished?;
-        let stats = RunStats {
-            started_at,
-            elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            connection_limit_history,
-            ..RunStats::default()
-        };
-        let summary = aggregate.summary(&folder.id, &self.suite.name, stats);
-        files.write(&folder, &summary)?;
-        folder.write_summary(&summary, &self.suite)?;
-        let exit_code = exit_code(&summary, stopper);
-        Ok(Finished { folder, summary, exit_code })
+        let last: Vec<Event> = used_up.into_iter().chain(given_up(&dispatcher)).collect();
+        drop(dispatcher);
+        underway.end(&self, problem, &last, stopper)
     }
 
     /// Makes the run's folder, or takes up an earlier one.
-    fn open(&self) -> Result<Opened, Error> {
+    pub(crate) fn open(&self) -> Result<Opened, Error> {
         let mut aggregate = Aggregate::new(self.measure.clone());
         let mut files = CaseFiles::new(self.suite.settings.artifacts);
         let Some(path) = &self.config.resume else {

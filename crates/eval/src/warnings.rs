@@ -12,13 +12,12 @@ use std::time::Duration;
 
 impl Run {
     /// What people should know before the first call.
-    pub(crate) fn warnings(&self, cache_problem: Option<String>, done: u64) -> Vec<Event> {
+    pub(crate) fn warnings(&self, done: u64) -> Vec<Event> {
         let warning =
             |code: &str, message: String| Event::Warning { code: code.to_owned(), message };
-        let mut warnings: Vec<Event> =
-            cache_problem.into_iter().map(|why| warning("CACHE_UNAVAILABLE", why)).collect();
         let known = self.suite.warnings.iter();
-        warnings.extend(known.map(|(code, message)| warning(code, message.clone())));
+        let mut warnings: Vec<Event> =
+            known.map(|(code, message)| warning(code, message.clone())).collect();
         let differ = different_limits(&self.suite.targets);
         warnings.extend(differ.into_iter().map(|what| warning("PACE_LIMITS_DIFFER", what)));
         let total = self.plan().total.saturating_sub(done);

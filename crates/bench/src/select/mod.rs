@@ -7,8 +7,10 @@ mod bound;
 mod generate;
 mod matrix;
 mod replay;
+mod table;
 
 pub use bound::lower_bound;
 pub use generate::{KINDS, Kind, Quality, generate};
 pub use matrix::{Matrix, MatrixError};
 pub use replay::{EPSILON, Figures, Make, order, replay};
+pub use table::{LARGE, RIVAL, SelectConfig, SelectRow, SelectTotal, select, totals};

@@ -1,7 +1,7 @@
 //! Selectors on matrices, over and over in other orders.
 
 use super::matrix::Matrix;
-use bakeoff_select::{self as select, Budget, Cell, Objective, Selector, Space};
+use bakeoff_select::{self as select, Budget, Cell, Objective, OptionsError, Selector, Space};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
@@ -10,7 +10,7 @@ use rand::seq::SliceRandom;
 pub const EPSILON: f64 = 0.01;
 
 /// Makes a selector for a space, by seed.
-pub type Make<'a> = dyn Fn(&Space, u64) -> Box<dyn Selector> + Sync + 'a;
+pub type Make<'a> = dyn Fn(&Space, u64) -> Result<Box<dyn Selector>, OptionsError> + Sync + 'a;
 
 /// What a selector did with a matrix, on average over the seeds.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +31,26 @@ pub struct Figures {
     pub seeds: u64,
 }
 
+impl Figures {
+    /// Of all seeds, where each part has some of them.
+    pub(super) fn mean(parts: &[Figures]) -> Figures {
+        let seeds: u64 = parts.iter().map(|part| part.seeds).sum();
+        let mean = |of: fn(&Figures) -> f64| {
+            let sum: f64 = parts.iter().map(|part| of(part) * part.seeds as f64).sum();
+            sum / seeds.max(1) as f64
+        };
+        Figures {
+            find_rate: mean(|part| part.find_rate),
+            regret: mean(|part| part.regret),
+            cells: mean(|part| part.cells),
+            cells_share: mean(|part| part.cells_share),
+            cost_share: mean(|part| part.cost_share),
+            claimed: mean(|part| part.claimed),
+            seeds,
+        }
+    }
+}
+
 /// The order of the datapoints for a seed.
 pub fn order(datapoints: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..datapoints).collect();
@@ -39,14 +59,22 @@ pub fn order(datapoints: usize, seed: u64) -> Vec<usize> {
 }
 
 /// Replays a matrix over seeds.
-pub fn replay(matrix: &Matrix, make: &Make<'_>, seeds: std::ops::Range<u64>) -> Figures {
+///
+/// # Errors
+///
+/// The selector cannot be made.
+pub fn replay(
+    matrix: &Matrix,
+    make: &Make<'_>,
+    seeds: std::ops::Range<u64>,
+) -> Result<Figures, OptionsError> {
     let truth = matrix.truth();
     let best = truth.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let whole: f64 = matrix.costs().iter().sum();
     let mut sums = Figures { seeds: seeds.end - seeds.start, ..Figures::default() };
     for seed in seeds {
         let order = order(matrix.space.datapoints(), seed);
-        let mut selector = make(&matrix.space, seed);
+        let mut selector = make(&matrix.space, seed)?;
         let seen = |cell: Cell| matrix.cells[cell.combo][order[cell.datapoint]].clone();
         let (objective, budget) = (Objective::default(), Budget::default());
         let found = select::replay(&matrix.space, selector.as_mut(), seen, objective, budget);
@@ -63,7 +91,7 @@ pub fn replay(matrix: &Matrix, make: &Make<'_>, seeds: std::ops::Range<u64>) -> 
         sums.claimed += found.confidence.unwrap_or(0.0);
     }
     let count = sums.seeds.max(1) as f64;
-    Figures {
+    Ok(Figures {
         find_rate: sums.find_rate / count,
         regret: sums.regret / count,
         cells: sums.cells / count,
@@ -71,5 +99,5 @@ pub fn replay(matrix: &Matrix, make: &Make<'_>, seeds: std::ops::Range<u64>) -> 
         cost_share: sums.cost_share / count,
         claimed: sums.claimed / count,
         seeds: sums.seeds,
-    }
+    })
 }

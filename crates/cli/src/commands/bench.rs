@@ -3,6 +3,7 @@
 mod honesty;
 mod pace;
 mod race;
+mod select;
 
 use crate::arguments::{Bench, BenchArguments, EngineArguments, FlightArguments, PermitsArguments};
 use crate::printer::{Printer, chain};
@@ -22,6 +23,7 @@ pub(crate) fn run(arguments: &BenchArguments, printer: &Printer) -> ExitCode {
         Bench::Flight(arguments) => run_flight(arguments, printer),
         Bench::Honesty(arguments) => honesty::run(arguments, printer),
         Bench::Race(arguments) => race::run(arguments, printer),
+        Bench::Select(arguments) => select::run(arguments, printer),
     }
 }
 
