@@ -25,6 +25,8 @@ pub enum Limit {
     Cells,
     /// The time was over.
     Time,
+    /// Somebody wanted it to end.
+    Halted,
 }
 
 impl std::fmt::Display for Limit {
@@ -33,6 +35,7 @@ impl std::fmt::Display for Limit {
             Limit::Cost => "the money of the budget is spent",
             Limit::Cells => "the cells of the budget are spent",
             Limit::Time => "the time of the budget is over",
+            Limit::Halted => "it was interrupted",
         })
     }
 }
@@ -66,6 +69,11 @@ impl Meter {
         self.stopped = self.stopped.or(over);
         self.started += usize::from(self.stopped.is_none());
         self.stopped.is_none()
+    }
+
+    /// Starts nothing more.
+    pub(crate) fn halt(&mut self) {
+        self.stopped = self.stopped.or(Some(Limit::Halted));
     }
 
     /// A cell that was paid for before counts as well: the budget is for the whole search.

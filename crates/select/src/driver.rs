@@ -34,6 +34,8 @@ pub struct Options<'a> {
     pub prior: Vec<(Cell, Observation)>,
     /// Who is told after each round.
     pub on_round: Option<OnRound<'a>>,
+    /// Whether to end now: nothing is started any more, and what runs is finished.
+    pub halt: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
 impl Default for Options<'_> {
@@ -45,6 +47,7 @@ impl Default for Options<'_> {
             objective: Objective::default(),
             prior: Vec::new(),
             on_round: None,
+            halt: None,
         }
     }
 }
@@ -63,9 +66,9 @@ pub async fn select_best<'a>(
     evaluate: &dyn Evaluate,
     options: Options<'a>,
 ) -> Result<Selection, SelectError> {
-    let Options { parallel, max_concurrent, budget, objective, prior, on_round } = options;
+    let Options { parallel, max_concurrent, budget, objective, prior, on_round, halt } = options;
     let mut search = Search::new(space, selector, objective, prior, on_round)?;
-    let purse = Purse { meter: Mutex::new(Meter::new(budget)), begun: Instant::now() };
+    let purse = Purse { meter: Mutex::new(Meter::new(budget)), begun: Instant::now(), halt };
     loop {
         let (cells, batch) = match search.next()? {
             Wanted::Cells { cells, batch } => (cells, batch),
@@ -84,12 +87,22 @@ pub async fn select_best<'a>(
 }
 
 /// What all cells that run pay from.
-struct Purse {
+struct Purse<'a> {
     meter: Mutex<Meter>,
     begun: Instant,
+    halt: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
-impl Purse {
+impl Purse<'_> {
+    /// Whether one more cell may start.
+    fn start(&self) -> bool {
+        let mut meter = self.lock();
+        if self.halt.is_some_and(|halt| halt()) {
+            meter.halt();
+        }
+        meter.start(self.begun.elapsed())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Meter> {
         self.meter.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,14 +113,14 @@ async fn round(
     cells: Vec<(Cell, Option<Observation>)>,
     slots: Concurrency,
     evaluate: &dyn Evaluate,
-    purse: &Purse,
+    purse: &Purse<'_>,
 ) -> Vec<(Cell, Observation)> {
     let mut seen: Vec<(usize, Cell, Observation)> = Vec::with_capacity(cells.len());
     let mut groups: BTreeMap<usize, Vec<(usize, Cell)>> = BTreeMap::new();
     for (place, (cell, known)) in cells.into_iter().enumerate() {
         match known {
             Some(known) => {
-                purse.lock().resume(known.paid());
+                purse.lock().resume(known.paid);
                 seen.push((place, cell, known));
             }
             None => groups.entry(cell.combo).or_default().push((place, cell)),
@@ -129,13 +142,13 @@ async fn one(
     place: usize,
     cell: Cell,
     evaluate: &dyn Evaluate,
-    purse: &Purse,
+    purse: &Purse<'_>,
 ) -> Option<(usize, Cell, Observation)> {
-    if !purse.lock().start(purse.begun.elapsed()) {
+    if !purse.start() {
         return None;
     }
     let observation = sound(evaluate.evaluate(cell).await);
-    purse.lock().pay(observation.paid());
+    purse.lock().pay(observation.paid);
     Some((place, cell, observation))
 }
 
@@ -181,6 +194,17 @@ mod tests {
         assert_eq!((many.cells, many.stopped), (7, Some(Limit::Cells)));
         let none = Budget { time: Some(Duration::ZERO), ..Budget::default() };
         assert!(matches!(run(true, none).await, Err(SelectError::NothingObserved(_))));
+    }
+
+    #[tokio::test]
+    async fn whoever_wants_it_to_end_gets_the_best_so_far() {
+        let space = space(6, 5);
+        let world = Scrambled::new(|cell: Cell| Some(cell.combo as f64 / 10.0));
+        let mut selector = BruteForce::new(&space, 1);
+        let halt = || world.seen().len() >= 7;
+        let options = Options { parallel: false, halt: Some(&halt), ..Options::default() };
+        let found = select_best(&space, &mut selector, &world, options).await.unwrap();
+        assert_eq!((found.cells, found.stopped), (7, Some(Limit::Halted)));
     }
 
     #[tokio::test]

@@ -12,9 +12,9 @@ pub struct Observation {
     pub score: Option<f64>,
     /// Dollars that it takes, even when it errored.
     pub cost: f64,
-    /// Dollars of these that were not paid, because an equal call had been made before.
-    #[serde(default)]
-    pub saved: f64,
+    /// Dollars that were paid to see it: less where an equal call had been made before, more where
+    /// somebody had to judge it.
+    pub paid: f64,
     /// Seconds.
     pub latency: f64,
 }
@@ -48,13 +48,6 @@ pub struct RowFigures {
     pub mean: f64,
     /// Their sample standard deviation; 0.5 when there are fewer than two.
     pub deviation: f64,
-}
-
-impl Observation {
-    /// Dollars that were paid.
-    pub fn paid(&self) -> f64 {
-        (self.cost - self.saved).max(0.0)
-    }
 }
 
 impl RowFigures {
@@ -99,7 +92,7 @@ impl Evidence {
         row.missing += usize::from(observation.score.is_none());
         self.visited += 1;
         row.cost += observation.cost;
-        self.spent += observation.paid();
+        self.spent += observation.paid;
         *place = Some(observation);
     }
 
@@ -203,7 +196,7 @@ mod tests {
     }
 
     fn seen(score: Option<f64>, cost: f64, latency: f64) -> Observation {
-        Observation { score, cost, saved: 0.0, latency }
+        Observation { score, cost, paid: cost, latency }
     }
 
     #[test]
@@ -254,7 +247,7 @@ mod tests {
     #[test]
     fn what_was_not_paid_is_no_expense_of_the_search() {
         let mut evidence = Evidence::new(&space(), Objective::default());
-        let shared = Observation { saved: 0.75, ..seen(Some(1.0), 1.0, 0.0) };
+        let shared = Observation { paid: 0.25, ..seen(Some(1.0), 1.0, 0.0) };
         evidence.add(Cell { combo: 0, datapoint: 0 }, shared);
         assert_eq!((evidence.spent(), evidence.mean_cost(0)), (0.25, Some(1.0)));
     }

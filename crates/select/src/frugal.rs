@@ -185,7 +185,7 @@ mod tests {
         let observe = |cell: Cell| Observation {
             score: Some(f64::from((cell.datapoint * 37 % 100) as f64 + 0.5 < rows[cell.combo].0)),
             cost: rows[cell.combo].1,
-            saved: 0.0,
+            paid: rows[cell.combo].1,
             latency: 1.0,
         };
         replay(&space, &mut selector, observe, Objective::default(), Budget::default()).unwrap()

@@ -34,7 +34,7 @@ pub fn replay(
                 break;
             }
             let observation = sound(observe(cell));
-            meter.pay(observation.paid());
+            meter.pay(observation.paid);
             elapsed = elapsed.saturating_add(
                 Duration::try_from_secs_f64(observation.latency).unwrap_or_default(),
             );
@@ -113,7 +113,7 @@ mod tests {
         let observe = |cell: Cell| Observation {
             score: Some(if cell.combo == 0 { f64::NAN } else { 0.1 }),
             cost: f64::INFINITY,
-            saved: f64::NAN,
+            paid: f64::NAN,
             latency: -1.0,
         };
         let mut selector = BruteForce::new(&space, 1);

@@ -202,7 +202,7 @@ pub(crate) fn sound(seen: Observation) -> Observation {
     Observation {
         score: seen.score.filter(|score| score.is_finite()),
         cost: amount(seen.cost),
-        saved: amount(seen.saved),
+        paid: amount(seen.paid),
         latency: amount(seen.latency),
     }
 }

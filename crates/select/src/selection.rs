@@ -202,10 +202,10 @@ mod tests {
         // Best; cheapest; worse and dearer than the first; fastest; an error.
         let cells = [(0.9, 3.0, 3.0), (0.5, 1.0, 3.0), (0.8, 4.0, 3.0), (0.1, 5.0, 1.0)];
         for (combo, (score, cost, latency)) in cells.into_iter().enumerate() {
-            let seen = Observation { score: Some(score), cost, saved: 0.0, latency };
+            let seen = Observation { score: Some(score), cost, paid: cost, latency };
             evidence.add(Cell { combo, datapoint: 0 }, seen);
         }
-        let errored = Observation { score: None, cost: 0.0, saved: 0.0, latency: 0.0 };
+        let errored = Observation { score: None, cost: 0.0, paid: 0.0, latency: 0.0 };
         evidence.add(Cell { combo: 4, datapoint: 0 }, errored);
         let selection = Selection::new(&space, &evidence, "some", choice(0), None, &[]);
         assert_eq!(selection.front, [0, 1, 3]);

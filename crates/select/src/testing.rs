@@ -19,7 +19,7 @@ pub(crate) fn grid(sizes: &[usize], datapoints: usize) -> Space {
 }
 
 pub(crate) fn seen(score: Option<f64>) -> Observation {
-    Observation { score, cost: 1.0, saved: 0.0, latency: 1.0 }
+    Observation { score, cost: 1.0, paid: 1.0, latency: 1.0 }
 }
 
 /// What is known when the first datapoints of each combination gave these scores.
@@ -94,7 +94,10 @@ impl<F: Fn(Cell) -> Option<f64> + Send + Sync> Evaluate for Scrambled<F> {
             tokio::task::yield_now().await;
         }
         self.running.fetch_sub(1, Ordering::Relaxed);
-        let observation = Observation { cost: (self.cost)(cell), ..seen((self.score)(cell)) };
+        let observation = {
+            let cost = (self.cost)(cell);
+            Observation { cost, paid: cost, ..seen((self.score)(cell)) }
+        };
         self.seen.lock().unwrap().push((cell, observation.clone()));
         observation
     }

@@ -178,7 +178,7 @@ mod tests {
         ] {
             let mut evidence = Evidence::new(&space, Objective::default());
             for (combo, (cost, latency)) in figures.into_iter().enumerate() {
-                let seen = Observation { score: Some(0.5), cost, saved: 0.0, latency };
+                let seen = Observation { score: Some(0.5), cost, paid: cost, latency };
                 evidence.add(Cell { combo, datapoint: 0 }, seen);
             }
             assert_eq!(best(&evidence, 0..3), Some(winner));

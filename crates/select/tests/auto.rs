@@ -57,7 +57,12 @@ fn search_with(
                     let score = scores[combo][datapoint];
                     evidence.add(
                         cell,
-                        Observation { score, cost: prices[combo], saved: 0.0, latency: 1.0 },
+                        Observation {
+                            score,
+                            cost: prices[combo],
+                            paid: prices[combo],
+                            latency: 1.0,
+                        },
                     );
                 }
             }

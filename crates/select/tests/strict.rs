@@ -65,7 +65,7 @@ fn search(world: &World, confidence: f64, seed: u64) -> (bool, usize) {
     while let Step::Evaluate(round) = selector.next(&evidence) {
         for cell @ Cell { combo, datapoint } in round.cells {
             let score = world.seen[combo][datapoint];
-            evidence.add(cell, Observation { score, cost: 1.0, saved: 0.0, latency: 1.0 });
+            evidence.add(cell, Observation { score, cost: 1.0, paid: 1.0, latency: 1.0 });
         }
     }
     let dropped = selector.eliminations();
@@ -116,7 +116,7 @@ fn what_errs_always_does_not_win() {
             Step::Evaluate(round) => {
                 for cell @ Cell { combo, datapoint } in round.cells {
                     let score = world.seen[combo][datapoint];
-                    evidence.add(cell, Observation { score, cost: 1.0, saved: 0.0, latency: 1.0 });
+                    evidence.add(cell, Observation { score, cost: 1.0, paid: 1.0, latency: 1.0 });
                 }
             }
         }

@@ -136,11 +136,10 @@ pub fn generate(kind: &Kind, datapoints: usize, seed: u64) -> Result<Matrix, Spa
             .collect();
         let scores = if kind.graded { graded(&latent, quality) } else { ranked(&latent, quality) };
         let price: f64 = members().map(|(place, member)| prices[place][member]).sum();
-        let row = scores.into_iter().map(|score| Observation {
-            score: (random.random::<f64>() >= kind.missing).then_some(score),
-            cost: price * (0.5 * normal(&mut random)).exp(),
-            saved: 0.0,
-            latency: price * 1000.0,
+        let row = scores.into_iter().map(|score| {
+            let score = (random.random::<f64>() >= kind.missing).then_some(score);
+            let cost = price * (0.5 * normal(&mut random)).exp();
+            Observation { score, cost, paid: cost, latency: price * 1000.0 }
         });
         cells.push(row.collect());
     }

@@ -87,7 +87,7 @@ impl Matrix {
         let cell = |row: usize, column: usize| Observation {
             score: raw.score[row][column],
             cost: raw.cost_usd[row][column].unwrap_or(0.0),
-            saved: 0.0,
+            paid: raw.cost_usd[row][column].unwrap_or(0.0),
             latency: raw.latency_s[row][column].unwrap_or(0.0),
         };
         let cells = (0..rows).map(|row| (0..columns).map(|column| cell(row, column)).collect());

@@ -148,9 +148,9 @@ pub fn totals(rows: &[SelectRow]) -> Vec<SelectTotal> {
         let of_rival =
             |row: &&SelectRow| row.rival.map(|rival| row.figures.cost_share / rival.max(1e-12));
         let large = || own.iter().copied().filter(|row| row.combos >= LARGE);
-        let lowest = own.iter().min_by(|one, other| {
-            one.figures.find_rate.total_cmp(&other.figures.find_rate)
-        })?;
+        let lowest = own
+            .iter()
+            .min_by(|one, other| one.figures.find_rate.total_cmp(&other.figures.find_rate))?;
         Some(SelectTotal {
             selector: name.to_owned(),
             find_rate: mean(own.iter().map(|row| row.figures.find_rate))?,
