@@ -107,6 +107,9 @@ pub struct Attempt {
     /// Money, where prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<NanoDollars>,
+    /// The part of `cost` that was not paid because a cache had the answer.
+    #[serde(default, skip_serializing_if = "NanoDollars::is_zero")]
+    pub saved: NanoDollars,
     /// Tokens of the models that judged it, where there are any; not part of `usage`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_usage: Option<Usage>,

@@ -6,9 +6,10 @@
 
 use bakeoff_core::Response;
 use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -72,12 +73,45 @@ impl CacheKey {
     }
 }
 
+/// An answer that was stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    /// The answer.
+    pub response: Response,
+    /// How long it took when it was made; unknown of what older versions stored.
+    pub latency: Option<Duration>,
+}
+
+/// An answer as it is written.
+#[derive(Debug, Clone)]
+struct Row {
+    response: Arc<str>,
+    /// In microseconds.
+    latency: Option<i64>,
+}
+
+impl Row {
+    /// What cannot be read counts as missing.
+    fn read(&self) -> Option<Stored> {
+        let microseconds = self.latency.and_then(|latency| u64::try_from(latency).ok());
+        Some(Stored {
+            response: serde_json::from_str(&self.response).ok()?,
+            latency: microseconds.map(Duration::from_micros),
+        })
+    }
+}
+
+/// Answers that are not in the file yet, so that who asks a moment later finds them all the same.
+/// There are never more of them than the queue and a batch hold.
+type Unwritten = Arc<Mutex<HashMap<CacheKey, Row>>>;
+
 /// The response cache.
 #[derive(Debug)]
 pub struct Cache {
     scope: String,
     reader: Mutex<Connection>,
-    queue: Option<SyncSender<(CacheKey, String)>>,
+    unwritten: Unwritten,
+    queue: Option<SyncSender<(CacheKey, Row)>>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -98,16 +132,18 @@ impl Cache {
         let reader = connect(path)?;
         let connection = connect(path)?;
         let (queue, waiting) = mpsc::sync_channel(QUEUE);
+        let unwritten = Unwritten::default();
         let writer = std::thread::Builder::new()
             .name("cache-writer".to_owned())
             .spawn({
-                let scope = scope.to_owned();
-                move || write_all(connection, &waiting, &scope)
+                let (scope, unwritten) = (scope.to_owned(), Arc::clone(&unwritten));
+                move || write_all(connection, &waiting, &unwritten, &scope)
             })
             .map_err(|source| CacheError::Folder { path: path.to_owned(), source })?;
         Ok(Cache {
             scope: scope.to_owned(),
             reader: Mutex::new(reader),
+            unwritten,
             queue: Some(queue),
             writer: Some(writer),
         })
@@ -119,20 +155,32 @@ impl Cache {
     }
 
     /// The answer of that name. What cannot be read counts as missing: the call is made again.
-    pub fn get(&self, key: &CacheKey) -> Option<Response> {
-        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut statement =
-            reader.prepare_cached("SELECT response FROM responses WHERE key = ?1").ok()?;
-        let json: String =
-            statement.query_row([key.0], |row| row.get(0)).optional().ok().flatten()?;
-        serde_json::from_str(&json).ok()
+    pub fn get(&self, key: &CacheKey) -> Option<Stored> {
+        let unwritten = lock(&self.unwritten).get(key).cloned();
+        unwritten.or_else(|| self.written(key))?.read()
     }
 
-    /// Stores an answer, soon.
-    pub fn put(&self, key: CacheKey, response: &Response) {
+    fn written(&self, key: &CacheKey) -> Option<Row> {
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut statement = reader
+            .prepare_cached("SELECT response, latency_us FROM responses WHERE key = ?1")
+            .ok()?;
+        let row = |row: &rusqlite::Row<'_>| {
+            Ok(Row { response: row.get::<_, String>(0)?.into(), latency: row.get(1)? })
+        };
+        statement.query_row([key.0], row).optional().ok().flatten()
+    }
+
+    /// Stores an answer and how long it took: in the file soon, for this process at once.
+    pub fn put(&self, key: CacheKey, response: &Response, latency: Duration) {
         if let (Some(queue), Ok(json)) = (&self.queue, serde_json::to_string(response)) {
+            let row =
+                Row { response: json.into(), latency: i64::try_from(latency.as_micros()).ok() };
+            lock(&self.unwritten).insert(key, row.clone());
             // Fails only when the writer has died; then nothing is stored, and nothing is lost.
-            let _ = queue.send((key, json));
+            if queue.send((key, row)).is_err() {
+                lock(&self.unwritten).remove(&key);
+            }
         }
     }
 
@@ -196,42 +244,74 @@ fn connect(path: &Path) -> Result<Connection, CacheError> {
                  key BLOB NOT NULL,
                  scope TEXT NOT NULL,
                  created INTEGER NOT NULL,
-                 response TEXT NOT NULL
+                 response TEXT NOT NULL,
+                 latency_us INTEGER
              );
              CREATE UNIQUE INDEX IF NOT EXISTS responses_by_key ON responses (key);
              CREATE INDEX IF NOT EXISTS responses_by_age ON responses (created);
              PRAGMA user_version = {SCHEMA};"
         ))
         .map_err(error)?;
+    add_latency(&connection).map_err(error)?;
     Ok(connection)
 }
 
+/// Gives files of older versions the column that they lack. Those versions can still use the file:
+/// they name the columns that they know, and this one may be empty.
+fn add_latency(connection: &Connection) -> rusqlite::Result<()> {
+    let has_it = |connection: &Connection| {
+        let sql = "SELECT count(*) FROM pragma_table_info('responses') WHERE name = 'latency_us'";
+        connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|count| count > 0)
+    };
+    if has_it(connection)? {
+        return Ok(());
+    }
+    match connection.execute_batch("ALTER TABLE responses ADD COLUMN latency_us INTEGER") {
+        // Another process was faster.
+        Err(_) if has_it(connection)? => Ok(()),
+        added => added,
+    }
+}
+
+fn lock(unwritten: &Unwritten) -> std::sync::MutexGuard<'_, HashMap<CacheKey, Row>> {
+    unwritten.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Stores what arrives until nobody can send any more.
-fn write_all(mut connection: Connection, waiting: &Receiver<(CacheKey, String)>, scope: &str) {
+fn write_all(
+    mut connection: Connection,
+    waiting: &Receiver<(CacheKey, Row)>,
+    unwritten: &Unwritten,
+    scope: &str,
+) {
     let oldest = seconds_since_epoch() - KEPT.as_secs() as i64;
     // An old entry too many is no harm.
     let _ = connection.execute("DELETE FROM responses WHERE created < ?1", [oldest]);
     while let Ok(first) = waiting.recv() {
-        let batch = std::iter::once(first).chain(waiting.try_iter()).take(BATCH);
+        let batch: Vec<_> = std::iter::once(first).chain(waiting.try_iter()).take(BATCH).collect();
         // A full disk costs the cache, not the run.
-        let _ = write_batch(&mut connection, batch, scope);
+        let _ = write_batch(&mut connection, &batch, scope);
+        let mut unwritten = lock(unwritten);
+        for (key, _) in &batch {
+            unwritten.remove(key);
+        }
     }
 }
 
 fn write_batch(
     connection: &mut Connection,
-    batch: impl Iterator<Item = (CacheKey, String)>,
+    batch: &[(CacheKey, Row)],
     scope: &str,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     {
         let mut insert = transaction.prepare_cached(
-            "INSERT INTO responses (key, scope, created, response) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (key) DO NOTHING",
+            "INSERT INTO responses (key, scope, created, response, latency_us)
+             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (key) DO NOTHING",
         )?;
         let now = seconds_since_epoch();
-        for (key, response) in batch {
-            insert.execute(params![key.0, scope, now, response])?;
+        for (key, row) in batch {
+            insert.execute(params![key.0, scope, now, &*row.response, row.latency])?;
         }
     }
     transaction.commit()
@@ -268,15 +348,61 @@ mod tests {
         let path = folder.path().join("deep/cache.sqlite");
         let cache = Cache::open(&path, "run").unwrap();
         for trial in 0..1000 {
-            cache.put(key("run", trial, 0), &response(&trial.to_string()));
+            let latency = Duration::from_micros(trial.into());
+            cache.put(key("run", trial, 0), &response(&trial.to_string()), latency);
         }
         drop(cache);
         let cache = Cache::open(&path, "run").unwrap();
-        assert_eq!(cache.get(&key("run", 7, 0)), Some(response("7")));
+        let found = Stored { response: response("7"), latency: Some(Duration::from_micros(7)) };
+        assert_eq!(cache.get(&key("run", 7, 0)), Some(found));
         assert_eq!(cache.get(&key("run", 1000, 0)), None);
         assert_eq!(Cache::stats(&path).unwrap().entries, 1000);
         assert_eq!(Cache::clear(&path).unwrap(), 1000);
         assert_eq!(cache.get(&key("run", 7, 0)), None);
+    }
+
+    #[test]
+    fn what_was_stored_is_found_at_once_and_leaves_the_memory_when_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cache.sqlite");
+        let cache = Cache::open(&path, "run").unwrap();
+        // Nothing is written while another process writes.
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        cache.put(key("run", 1, 0), &response("x"), Duration::ZERO);
+        assert_eq!(cache.get(&key("run", 1, 0)).unwrap().response, response("x"));
+        other.execute_batch("COMMIT").unwrap();
+        let unwritten = Arc::clone(&cache.unwritten);
+        drop(cache);
+        assert!(lock(&unwritten).is_empty());
+    }
+
+    #[test]
+    fn files_of_older_versions_stay_readable() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cache.sqlite");
+        let old = Connection::open(&path).unwrap();
+        old.execute_batch(
+            "CREATE TABLE responses (id INTEGER PRIMARY KEY, key BLOB NOT NULL,
+                 scope TEXT NOT NULL, created INTEGER NOT NULL, response TEXT NOT NULL);
+             CREATE UNIQUE INDEX responses_by_key ON responses (key);
+             PRAGMA user_version = 1;",
+        )
+        .unwrap();
+        let json = serde_json::to_string(&response("old")).unwrap();
+        let now = seconds_since_epoch();
+        let insert = |trial: u32| {
+            let sql =
+                "INSERT INTO responses (key, scope, created, response) VALUES (?1, ?2, ?3, ?4)";
+            old.execute(sql, params![key("run", trial, 0).0, "run", now, json]).unwrap();
+        };
+        insert(1);
+        let cache = Cache::open(&path, "run").unwrap();
+        let found = Stored { response: response("old"), latency: None };
+        assert_eq!(cache.get(&key("run", 1, 0)), Some(found.clone()));
+        // The older version goes on writing to it.
+        insert(2);
+        assert_eq!(cache.get(&key("run", 2, 0)), Some(found));
     }
 
     #[test]

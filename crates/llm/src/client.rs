@@ -2,6 +2,7 @@
 
 use crate::attempt::Prepared;
 use crate::cache::{Cache, CacheKey};
+use crate::flight::{Flights, Turn};
 use crate::masked::Masked;
 use crate::memory::Memory;
 use crate::model::Model;
@@ -27,6 +28,7 @@ pub struct Client {
     pub(crate) started: Instant,
     pub(crate) pools: Arc<Pools>,
     cache: Option<Cache>,
+    flights: Flights,
     pub(crate) retry: RetryPolicy,
     pub(crate) redactor: Redactor,
     pub(crate) on_http: Option<HttpObserver>,
@@ -112,9 +114,10 @@ pub struct Call {
     pub response: Response,
     /// What it cost; `None` when nobody knows the price. Nothing when it came from the cache.
     pub cost: Option<NanoDollars>,
-    /// How long the successful attempt took.
+    /// How long the successful attempt took; of an answer from the cache, how long it took when it
+    /// was made, and nothing where that is not known.
     pub latency: Duration,
-    /// It came from the cache.
+    /// It came from the cache, and so says nothing about the speed of today.
     pub cached: bool,
     /// Attempts that failed before.
     pub retries: u32,
@@ -143,6 +146,7 @@ impl Client {
                 Arc::new(Pools::remembering(move |key| config.memory.recall(key)))
             }),
             cache: config.cache,
+            flights: Flights::default(),
             retry: config.retry,
             redactor: config.redactor,
             on_http: config.on_http,
@@ -166,13 +170,18 @@ impl Client {
             let scope = format!("{}\0{}", cache.scope(), context.sample);
             CacheKey::new(&scope, endpoint, request, context.trial, ordinal)
         });
+        // Held to the end, so that an equal call waits for this answer instead of paying for it again.
+        let _turn = match key {
+            Some(key) => Some(self.turn(key, context).await?),
+            None => None,
+        };
         if let (Some(cache), Some(key)) = (&self.cache, &key)
-            && let Some(response) = cache.get(key)
+            && let Some(stored) = cache.get(key)
         {
             return Ok(Call {
-                response,
+                response: stored.response,
                 cost: Some(NanoDollars(0)),
-                latency: Duration::ZERO,
+                latency: stored.latency.unwrap_or_default(),
                 cached: true,
                 retries: 0,
                 headers: HeaderMap::new(),
@@ -210,9 +219,20 @@ impl Client {
             }
         };
         if let (Some(cache), Some(key)) = (&self.cache, key) {
-            cache.put(key, &call.response);
+            cache.put(key, &call.response, call.latency);
         }
         Ok(call)
+    }
+
+    /// Waits until no equal call is under way.
+    async fn turn(&self, key: CacheKey, context: &CallContext<'_>) -> Result<Turn<'_>, CallError> {
+        let place = self.flights.queue(key);
+        tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => Err(cancelled(0)),
+            turn = place.turn() => Ok(turn),
+            () = context.stop.cancelled() => Err(cancelled(0)),
+        }
     }
 
     async fn call_to_its_end(

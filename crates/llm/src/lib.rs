@@ -24,6 +24,7 @@ mod attempt;
 mod cache;
 mod client;
 mod failure;
+mod flight;
 mod masked;
 mod memory;
 mod model;
@@ -39,7 +40,7 @@ pub mod sse;
 mod transport;
 mod wire;
 
-pub use cache::{Cache, CacheError, CacheKey, CacheStats};
+pub use cache::{Cache, CacheError, CacheKey, CacheStats, Stored};
 pub use client::{Call, CallContext, CallError, Client, ClientConfig, Ordinals, Retry};
 pub use failure::{Failure, classify};
 pub use memory::{Memory, MemoryError};

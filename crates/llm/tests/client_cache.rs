@@ -1,6 +1,6 @@
 //! What the client keeps, and what it does not ask for again.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 mod support;
 
@@ -50,10 +50,17 @@ fn trial(trial: u32) -> CallContext<'static> {
     CallContext { trial, ..CallContext::default() }
 }
 
-#[tokio::test]
+/// Numbers its answers, each of which takes a second.
+fn slow() -> Arc<Fake> {
+    Fake::new(|number| Reply::text(&format!("answer {number}")).after(SECOND))
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
 async fn the_next_client_finds_the_answer_and_asks_nobody() {
     let shelf = Shelf::new();
-    let first = shelf.client("run", &counting());
+    let first = shelf.client("run", &slow());
     let asked = first.call(&model(), ask("hello"), &trial(1)).await.unwrap();
     assert!(!asked.cached);
     drop(first);
@@ -62,7 +69,8 @@ async fn the_next_client_finds_the_answer_and_asks_nobody() {
     let found = shelf.client("run", &fake).call(&model(), ask("hello"), &trial(1)).await.unwrap();
     assert_eq!(found.response, asked.response);
     assert!(found.cached);
-    assert_eq!((found.cost, found.latency), (Some(NanoDollars(0)), Duration::ZERO));
+    // It costs nothing, and took what it took then.
+    assert_eq!((found.cost, found.latency), (Some(NanoDollars(0)), SECOND));
     assert_eq!(fake.count(), 0);
 }
 
@@ -218,4 +226,78 @@ async fn samples_do_not_share_answers() {
         texts.push(call.response.text());
     }
     assert_ne!(texts[0], texts[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_calls_at_the_same_time_make_one_request() {
+    let shelf = Shelf::new();
+    let fake = slow();
+    let client = shelf.client("run", &fake);
+    let call = async || client.call(&model(), ask("hello"), &trial(1)).await.unwrap();
+    let other = async || client.call(&model(), ask("hello"), &trial(2)).await.unwrap();
+    let started = tokio::time::Instant::now();
+    let (first, second, third, other) = tokio::join!(call(), call(), call(), other());
+    assert_eq!((fake.count(), started.elapsed()), (2, SECOND));
+    assert_eq!(
+        [first.cached, second.cached, third.cached, other.cached],
+        [false, true, true, false]
+    );
+    assert_eq!((&second.response, second.latency), (&first.response, SECOND));
+    assert_eq!(third.response, first.response);
+    // A moment later, it may not have been written yet.
+    assert!(call().await.cached);
+    assert_eq!(fake.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_call_that_fails_makes_its_own() {
+    let shelf = Shelf::new();
+    let fake = Fake::new(|number| match number {
+        0 => Reply::error(400, "bad", "no").after(SECOND),
+        _ => Reply::text("fine").after(SECOND),
+    });
+    let client = shelf.client("run", &fake);
+    let call = async || client.call(&model(), ask("hello"), &trial(1)).await;
+    let (first, second, third) = tokio::join!(call(), call(), call());
+    assert!(first.is_err());
+    assert_eq!([second.unwrap().cached, third.unwrap().cached], [false, true]);
+    assert_eq!(fake.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cancelled_or_dropped_leaves_its_turn_to_the_next() {
+    let shelf = Shelf::new();
+    let fake = Fake::new(|number| match number {
+        0 | 1 => Reply::silence(),
+        _ => Reply::text("fine").after(SECOND),
+    });
+    let client = shelf.client("run", &fake);
+    let (model, cancelled) = (model(), trial(1));
+    let cancelling = async {
+        tokio::time::sleep(SECOND).await;
+        cancelled.cancel.cancel();
+    };
+    let first = client.call(&model, ask("hello"), &cancelled);
+    let dropped = async {
+        let call = client.call(&model, ask("hello"), &trial(1)).await;
+        panic!("nobody answers {call:?}");
+    };
+    let second = tokio::time::timeout(2 * SECOND, dropped);
+    let context = trial(1);
+    let third = client.call(&model, ask("hello"), &context);
+    let stopped = trial(1);
+    let stopping = async {
+        tokio::time::sleep(SECOND).await;
+        stopped.stop.cancel();
+    };
+    let fourth = client.call(&model, ask("hello"), &stopped);
+    let (first, second, third, fourth, (), ()) =
+        tokio::join!(first, second, third, fourth, cancelling, stopping);
+    let kind =
+        |call: Result<bakeoff_llm::Call, bakeoff_llm::CallError>| call.unwrap_err().failure.kind;
+    assert_eq!(kind(first), ErrorKind::Cancelled);
+    assert!(second.is_err());
+    assert_eq!(third.unwrap().response.text(), "fine");
+    assert_eq!(kind(fourth), ErrorKind::Cancelled);
+    assert_eq!(fake.count(), 3);
 }
