@@ -227,7 +227,7 @@ impl Dispatcher {
 }
 
 /// A trial whose task broke is an error like any other.
-fn broke(key: TrialKey, broken: &JoinError) -> Made {
+pub(crate) fn broke(key: TrialKey, broken: &JoinError) -> Made {
     let message = format!("the trial's task broke: {broken} [EVAL_PARALLEL_EXHAUSTION]");
     let result = TrialResult {
         key,

@@ -183,7 +183,7 @@ impl RunFolder {
     }
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
     Ok(write_atomic_with(path, |writer| {
         serde_json::to_writer_pretty(&mut *writer, value)?;
         writer.write_all(b"\n")

@@ -1,7 +1,7 @@
 //! How do people look at it?
 //!
-//! Views of a [`bakeoff_core::Summary`], of single trials, and of how calls went out: as text, JUnit
-//! XML, Markdown and CSV. How the run was made is for others to know.
+//! Views of a [`bakeoff_core::Summary`], of single trials, of how calls went out, and of a
+//! [`bakeoff_select::Selection`]: as text, JUnit XML, Markdown, CSV and SVG. How the run was made is for others to know.
 
 mod comparison;
 mod details;
@@ -9,6 +9,7 @@ mod failures;
 mod junit;
 mod markdown;
 mod rows;
+mod selection;
 mod table;
 mod traffic;
 
@@ -18,6 +19,7 @@ pub use failures::Failures;
 pub use junit::write_junit;
 pub use markdown::markdown;
 pub use rows::CsvRows;
+pub use selection::{ranking_table, selection_notes, selection_svg};
 pub use table::{notes, summary_table};
 pub use traffic::{http_header, http_line, limit_header, limit_line, pool_line};
 

@@ -46,6 +46,10 @@ pub(crate) struct Meter {
     budget: Budget,
     started: usize,
     spent: f64,
+    /// Cells whose price is in `spent`.
+    paid: usize,
+    /// Cells that run.
+    running: usize,
     stopped: Option<Limit>,
 }
 
@@ -56,7 +60,10 @@ impl Meter {
 
     /// Starts a cell if there is still something to spend.
     pub(crate) fn start(&mut self, elapsed: Duration) -> bool {
-        let over = if self.budget.cost.is_some_and(|most| self.spent >= most) {
+        // Those that run will have to be paid as well; they are taken to cost what others did.
+        let mean = self.spent / self.paid.max(1) as f64;
+        let due = self.spent + mean * self.running as f64;
+        let over = if self.budget.cost.is_some_and(|most| due >= most) {
             Some(Limit::Cost)
         } else if self.budget.cells.is_some_and(|most| self.started >= most) {
             Some(Limit::Cells)
@@ -67,8 +74,10 @@ impl Meter {
         };
         // The first limit that was met is the reason.
         self.stopped = self.stopped.or(over);
-        self.started += usize::from(self.stopped.is_none());
-        self.stopped.is_none()
+        let starts = self.stopped.is_none();
+        self.started += usize::from(starts);
+        self.running += usize::from(starts);
+        starts
     }
 
     /// Starts nothing more.
@@ -79,10 +88,14 @@ impl Meter {
     /// A cell that was paid for before counts as well: the budget is for the whole search.
     pub(crate) fn resume(&mut self, cost: f64) {
         self.started += 1;
+        self.paid += 1;
         self.spent += cost;
     }
 
+    /// A cell has ended.
     pub(crate) fn pay(&mut self, cost: f64) {
+        self.running = self.running.saturating_sub(1);
+        self.paid += 1;
         self.spent += cost;
     }
 

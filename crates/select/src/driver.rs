@@ -188,7 +188,9 @@ mod tests {
         let alone = run(false, cost).await.unwrap();
         assert_eq!((alone.spent, alone.stopped), (7.0, Some(Limit::Cost)));
         let many = run(true, cost).await.unwrap();
-        assert!(many.spent >= 7.0 && many.spent <= 7.0 + 3.0, "{}", many.spent);
+        // The first four are started before anybody knows what they cost; from then on those that
+        // run are counted.
+        assert_eq!(many.spent, 7.0);
         let cells = Budget { cells: Some(7), ..Budget::default() };
         let many = run(true, cells).await.unwrap();
         assert_eq!((many.cells, many.stopped), (7, Some(Limit::Cells)));

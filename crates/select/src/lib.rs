@@ -36,7 +36,7 @@ pub use frugal::Frugal;
 pub use objective::Objective;
 pub use replay::replay;
 pub use search::{OnRound, Progress, SelectError};
-pub use selection::{Ranked, Selection};
+pub use selection::{Ranked, Selection, ranking};
 pub use selector::{Choice, Elimination, Round, Selector, Step};
 pub use selectors::{
     ArmElimination, ArmEliminationConfig, Bayesian, BayesianConfig, Briefing, BruteForce,

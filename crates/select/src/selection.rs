@@ -7,6 +7,7 @@ use crate::space::{Cell, Space};
 use crate::winner;
 use bakeoff_stats::{CaseRate, mean_pass_rate, mean_score};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// What a search came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,23 +72,9 @@ impl Selection {
         stopped: Option<Limit>,
         eliminations: &[Elimination],
     ) -> Selection {
-        let gone = |combo: usize| eliminations.iter().any(|gone| gone.combo == combo);
-        let tried = (0..space.combos()).filter(|combo| evidence.visited(*combo).0 > 0);
-        let mut ranking: Vec<Ranked> =
-            tried.map(|combo| Ranked::new(space, evidence, combo, gone(combo))).collect();
-        let group = |ranked: &Ranked| match ranked.mean {
-            _ if ranked.combo == choice.combo => 0,
-            Some(_) if !ranked.eliminated => 1,
-            Some(_) => 2,
-            None => 3,
-        };
-        ranking.sort_by(|one, two| {
-            let mean = |ranked: &Ranked| ranked.mean.unwrap_or(f64::NEG_INFINITY);
-            (group(one).cmp(&group(two)))
-                .then_with(|| mean(two).total_cmp(&mean(one)))
-                .then_with(|| one.latency.total_cmp(&two.latency))
-                .then_with(|| one.cost.total_cmp(&two.cost))
-        });
+        let mut ranking = ranking(space, evidence, eliminations);
+        // The winner comes first, whatever the means say.
+        ranking.sort_by_key(|ranked| ranked.combo != choice.combo);
         Selection {
             selector: selector.to_owned(),
             winner: choice.combo,
@@ -102,6 +89,27 @@ impl Selection {
             spent: evidence.spent(),
         }
     }
+}
+
+/// All combinations that were tried, the best first and who was given up last.
+pub fn ranking(space: &Space, evidence: &Evidence, eliminations: &[Elimination]) -> Vec<Ranked> {
+    let gone: HashSet<usize> = eliminations.iter().map(|gone| gone.combo).collect();
+    let tried = (0..space.combos()).filter(|combo| evidence.visited(*combo).0 > 0);
+    let mut ranking: Vec<Ranked> = tried
+        .map(|combo| Ranked::new(space, evidence, combo, gone.contains(&combo)))
+        .collect();
+    let group = |ranked: &Ranked| match ranked.mean {
+        Some(_) => usize::from(ranked.eliminated),
+        None => 2,
+    };
+    ranking.sort_by(|one, two| {
+        let mean = |ranked: &Ranked| ranked.mean.unwrap_or(f64::NEG_INFINITY);
+        (group(one).cmp(&group(two)))
+            .then_with(|| mean(two).total_cmp(&mean(one)))
+            .then_with(|| one.latency.total_cmp(&two.latency))
+            .then_with(|| one.cost.total_cmp(&two.cost))
+    });
+    ranking
 }
 
 impl Ranked {

@@ -98,7 +98,15 @@ fn heading(row: &SelectRow) -> Vec<String> {
         ),
         format!(
             "{:<16} {:>5} {:>7} {:>7} {:>6} {:>6} {:>6} {:>8} {:>8} {:>8}",
-            "selector", "find", "regret", "cells", "share", "money", "of AE", "of bound", "claimed",
+            "selector",
+            "find",
+            "regret",
+            "cells",
+            "share",
+            "money",
+            "of AE",
+            "of bound",
+            "claimed",
             "CPU ms"
         ),
     ]
@@ -150,7 +158,14 @@ fn summary(rows: &[SelectRow]) -> Vec<String> {
         ),
         format!(
             "{:<16} {:>5} {:>6} {:>9} {:>6} {:>9} {:>8}  {}",
-            "selector", "find", "lowest", "overclaim", "of AE", "AE, large", "of bound", "lowest on"
+            "selector",
+            "find",
+            "lowest",
+            "overclaim",
+            "of AE",
+            "AE, large",
+            "of bound",
+            "lowest on"
         ),
     ];
     let ratio = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));

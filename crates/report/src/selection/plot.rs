@@ -1,0 +1,327 @@
+//! Score against cost, as SVG.
+
+use bakeoff_select::{Ranked, Selection};
+use std::fmt::Write;
+
+const WIDTH: f64 = 880.0;
+const HEIGHT: f64 = 520.0;
+/// Room for the axes' numbers: left, right, top, bottom.
+const MARGIN: [f64; 4] = [64.0, 24.0, 64.0, 56.0];
+/// A line of the list below the plot.
+const LINE: f64 = 18.0;
+/// Most that the list below the plot names.
+const MOST_NAMED: usize = 20;
+
+/// Score against cost, with intervals, the front and the winner. The front's names stand below.
+pub fn selection_svg(selection: &Selection, title: &str) -> String {
+    let shown: Vec<&Ranked> =
+        selection.ranking.iter().filter(|ranked| ranked.score.is_some()).collect();
+    let mut front: Vec<&Ranked> = shown
+        .iter()
+        .copied()
+        .filter(|ranked| {
+            selection.front.contains(&ranked.combo) || ranked.combo == selection.winner
+        })
+        .collect();
+    front.sort_by(|one, other| one.cost.total_cmp(&other.cost));
+    let named = &front[..front.len().min(MOST_NAMED)];
+    let across = Axis::cost(&shown, MARGIN[0], WIDTH - MARGIN[1]);
+    let up = Axis::score(&shown, HEIGHT - MARGIN[3], MARGIN[2]);
+    let height = HEIGHT + LINE * (named.len() as f64 + 1.5);
+    let mut svg = String::new();
+    // Writing to a text cannot fail.
+    let _ = draw(&mut svg, title, height, (&across, &up), selection, &shown, named);
+    svg
+}
+
+/// From values to places.
+struct Axis {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+    log: bool,
+    ticks: Vec<f64>,
+}
+
+impl Axis {
+    fn place(&self, value: f64) -> f64 {
+        let at = |value: f64| if self.log { value.max(self.low).ln() } else { value };
+        let share = (at(value) - at(self.low)) / (at(self.high) - at(self.low));
+        self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
+    }
+
+    /// Prices that differ widely are shown by their orders of magnitude.
+    fn cost(shown: &[&Ranked], from: f64, to: f64) -> Axis {
+        let costs = || shown.iter().map(|ranked| ranked.cost).filter(|cost| cost.is_finite());
+        let high = costs().fold(0.0, f64::max);
+        let low = costs().filter(|cost| *cost > 0.0).fold(high, f64::min);
+        let log = low > 0.0 && high > 8.0 * low && costs().all(|cost| cost > 0.0);
+        if log {
+            let (low, high) = (low / 1.2, high * 1.2);
+            let first = low.log10().floor() as i32;
+            let decades = (first..=high.log10().ceil() as i32).map(|power| 10_f64.powi(power));
+            let ticks = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|times| times * decade));
+            let ticks = ticks.filter(|tick| *tick >= low && *tick <= high).collect();
+            return Axis { low, high, from, to, log, ticks };
+        }
+        let high = if high > 0.0 { high * 1.08 } else { 1.0 };
+        Axis { low: 0.0, high, from, to, log, ticks: steps(0.0, high) }
+    }
+
+    fn score(shown: &[&Ranked], from: f64, to: f64) -> Axis {
+        let ends = shown.iter().flat_map(|ranked| {
+            let score = ranked.score.unwrap_or_default();
+            let [low, high] = bounds(ranked).unwrap_or([score, score]);
+            [low, high]
+        });
+        let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
+        let air = (0.04 * (high - low)).max(0.02);
+        let (low, high) = (low - air, high + air);
+        Axis { low, high, from, to, log: false, ticks: steps(low, high) }
+    }
+}
+
+/// The interval of the score; where money and time count, the interval is of something else.
+fn bounds(ranked: &Ranked) -> Option<[f64; 2]> {
+    ranked.interval.filter(|_| ranked.mean == ranked.score)
+}
+
+/// Some five round numbers.
+fn steps(low: f64, high: f64) -> Vec<f64> {
+    let rough = (high - low) / 5.0;
+    let power = 10_f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|times| times * power);
+    let step = step.into_iter().find(|step| *step >= rough).unwrap_or(10.0 * power);
+    let first = (low / step).ceil() as i64;
+    let last = (high / step).floor() as i64;
+    (first..=last).map(|times| times as f64 * step).collect()
+}
+
+/// A price with as many digits as tell it apart.
+fn dollars(cost: f64) -> String {
+    match cost {
+        0.0 => "$0".to_owned(),
+        cost if cost >= 0.01 => format!("${}", trimmed(format!("{cost:.4}"))),
+        cost => format!("${}", trimmed(format!("{cost:.8}"))),
+    }
+}
+
+fn trimmed(number: String) -> String {
+    number.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn escaped(text: &str) -> String {
+    text.chars()
+        .filter(|letter| !letter.is_control())
+        .map(|letter| match letter {
+            '<' => "&lt;".to_owned(),
+            '>' => "&gt;".to_owned(),
+            '&' => "&amp;".to_owned(),
+            '"' => "&quot;".to_owned(),
+            other => other.to_string(),
+        })
+        .collect()
+}
+
+const STYLE: &str = "\
+text{font:12px system-ui,sans-serif;fill:#333}\
+.title{font-size:16px;font-weight:600}\
+.grid{stroke:#e5e5e5}\
+.interval{stroke-width:1.5;opacity:.45}\
+.tried{fill:#8a8f98;stroke:#8a8f98}\
+.gone{fill:#d0d3d8;stroke:#d0d3d8}\
+.front{fill:#1f6feb;stroke:#1f6feb}\
+.best{fill:#1a7f37;stroke:#1a7f37}\
+.line{fill:none;stroke:#1f6feb;stroke-dasharray:4 3}";
+
+fn draw(
+    svg: &mut String,
+    title: &str,
+    height: f64,
+    (across, up): (&Axis, &Axis),
+    selection: &Selection,
+    shown: &[&Ranked],
+    named: &[&Ranked],
+) -> std::fmt::Result {
+    writeln!(
+        svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"{WIDTH}\" height=\"{height}\" role=\"img\">"
+    )?;
+    writeln!(svg, "<title>{}</title><style>{STYLE}</style>", escaped(title))?;
+    writeln!(svg, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>")?;
+    let left = MARGIN[0];
+    writeln!(svg, "<text class=\"title\" x=\"{left}\" y=\"26\">{}</text>", escaped(title))?;
+    writeln!(
+        svg,
+        "<text x=\"{left}\" y=\"46\">green: chosen · blue: no other is better, cheaper and faster \
+         at once · pale: given up · bars: 95 % intervals</text>"
+    )?;
+    axes(svg, across, up)?;
+    let points: Vec<String> = (named.iter())
+        .filter(|ranked| selection.front.contains(&ranked.combo))
+        .map(|ranked| {
+            let (x, y) = (across.place(ranked.cost), up.place(ranked.score.unwrap_or_default()));
+            format!("{x:.1},{y:.1}")
+        })
+        .collect();
+    writeln!(svg, "<polyline class=\"line\" points=\"{}\"/>", points.join(" "))?;
+    // Who matters is drawn last, on top of the others.
+    let kind = |ranked: &Ranked| match ranked {
+        ranked if ranked.combo == selection.winner => (3, "best", 6.5),
+        ranked if selection.front.contains(&ranked.combo) => (2, "front", 5.0),
+        ranked if ranked.eliminated => (0, "gone", 3.5),
+        _ => (1, "tried", 4.0),
+    };
+    let mut order: Vec<&Ranked> = shown.to_vec();
+    order.sort_by_key(|ranked| kind(ranked).0);
+    for ranked in order {
+        let (_, class, radius) = kind(ranked);
+        let score = ranked.score.unwrap_or_default();
+        let (x, y) = (across.place(ranked.cost), up.place(score));
+        writeln!(svg, "<g class=\"{class}\">")?;
+        if let Some([low, high]) = bounds(ranked) {
+            let (low, high) = (up.place(low), up.place(high));
+            writeln!(
+                svg,
+                "<line class=\"interval\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" \
+                 y2=\"{high:.1}\"/>"
+            )?;
+        }
+        writeln!(
+            svg,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"><title>{}: {score:.3} on {} cells, \
+             {} each, {:.2} s</title></circle></g>",
+            escaped(&ranked.name),
+            ranked.n,
+            dollars(ranked.cost),
+            ranked.latency,
+        )?;
+    }
+    for (place, ranked) in named.iter().enumerate() {
+        let (x, y) = (across.place(ranked.cost), up.place(ranked.score.unwrap_or_default()));
+        writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 8.0, y - 6.0, place + 1)?;
+        let best = if ranked.combo == selection.winner { ", chosen" } else { "" };
+        writeln!(
+            svg,
+            "<text x=\"{left}\" y=\"{:.1}\">{}  {}: {:.3}, {} each{best}</text>",
+            HEIGHT + LINE * (place as f64 + 1.0),
+            place + 1,
+            escaped(&ranked.name),
+            ranked.score.unwrap_or_default(),
+            dollars(ranked.cost),
+        )?;
+    }
+    writeln!(svg, "</svg>")
+}
+
+fn axes(svg: &mut String, across: &Axis, up: &Axis) -> std::fmt::Result {
+    for tick in &across.ticks {
+        let (x, y) = (across.place(*tick), up.from);
+        writeln!(
+            svg,
+            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{y:.1}\"/>\
+             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            up.to,
+            y + 18.0,
+            dollars(*tick),
+        )?;
+    }
+    for tick in &up.ticks {
+        let (x, y) = (across.from, up.place(*tick));
+        writeln!(
+            svg,
+            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            across.to,
+            x - 8.0,
+            y + 4.0,
+            trimmed(format!("{tick:.3}")),
+        )?;
+    }
+    let middle = (across.from + across.to) / 2.0;
+    writeln!(
+        svg,
+        "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">cost of a task</text>",
+        up.from + 40.0
+    )?;
+    let middle = (up.from + up.to) / 2.0;
+    writeln!(
+        svg,
+        "<text transform=\"translate(16 {middle:.1}) rotate(-90)\" \
+         text-anchor=\"middle\">score</text>"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selection::table::tests::selection;
+    use quick_xml::Reader;
+    use quick_xml::events::Event;
+
+    /// Names of all elements; fails where it is not XML.
+    fn elements(svg: &str) -> Vec<String> {
+        let mut reader = Reader::from_str(svg);
+        let mut names = Vec::new();
+        loop {
+            match reader.read_event().unwrap() {
+                Event::Start(tag) | Event::Empty(tag) => {
+                    names.push(String::from_utf8(tag.name().as_ref().to_vec()).unwrap());
+                }
+                Event::Eof => return names,
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_point_for_each_whatever_it_is_called() {
+        let mut found = selection();
+        found.ranking[1].name = "planner=<a&b>\u{1b} + solver=\"x\"".to_owned();
+        found.ranking[2].score = None;
+        let svg = selection_svg(&found, "S & T");
+        let names = elements(&svg);
+        let count = |name: &str| names.iter().filter(|one| *one == name).count();
+        assert_eq!((count("circle"), count("polyline")), (2, 1));
+        assert!(svg.contains("planner=&lt;a&amp;b&gt; + solver=&quot;x&quot;: 0.750"), "{svg}");
+        assert!(svg.contains("class=\"best\"") && svg.contains("<title>S &amp; T</title>"));
+    }
+
+    #[test]
+    fn nothing_and_extremes_are_drawn_too() {
+        let mut found = selection();
+        found.ranking.clear();
+        assert_eq!(elements(&selection_svg(&found, "")).first().unwrap(), "svg");
+        let mut found = selection();
+        for (ranked, cost) in found.ranking.iter_mut().zip([0.0, 0.0, 1e-12]) {
+            ranked.cost = cost;
+            ranked.interval = None;
+        }
+        let svg = selection_svg(&found, "x");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+
+    #[test]
+    fn prices_that_differ_widely_are_shown_by_magnitude() {
+        let mut found = selection();
+        for (ranked, cost) in found.ranking.iter_mut().zip([0.001, 0.01, 0.1]) {
+            ranked.cost = cost;
+        }
+        let shown: Vec<&Ranked> = found.ranking.iter().collect();
+        let axis = Axis::cost(&shown, 0.0, 100.0);
+        assert!(axis.log);
+        let near = |cost: f64, place: f64| (axis.place(cost) - place).abs() < 1e-9;
+        assert!(near(0.01, 50.0) && axis.ticks.contains(&0.05), "{:?}", axis.ticks);
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(steps(0.0, 1.0), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
+        assert_eq!(steps(12.0, 48.0), [20.0, 30.0, 40.0]);
+    }
+}

@@ -1,0 +1,162 @@
+//! The ranking of a search, and what stands below it.
+
+use bakeoff_select::{Limit, Ranked, Selection};
+use comfy_table::{CellAlignment, Table, presets};
+
+/// One line for each of the first combinations. `best` is marked, and so are those of the front.
+pub fn ranking_table(
+    ranking: &[Ranked],
+    best: Option<usize>,
+    front: &[usize],
+    most: usize,
+) -> String {
+    let is_weighted = ranking.iter().any(|ranked| ranked.mean != ranked.score);
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let mut header = vec!["", "combination", "score", "95 % interval", "cells", "errors"];
+    header.extend(["$ per task", "seconds", ""]);
+    if is_weighted {
+        header.insert(3, "worth");
+    }
+    table.set_header(header);
+    for (place, ranked) in ranking.iter().take(most).enumerate() {
+        let mut marks = Vec::new();
+        if best == Some(ranked.combo) {
+            marks.push("best");
+        }
+        if front.contains(&ranked.combo) {
+            marks.push("front");
+        }
+        if ranked.eliminated {
+            marks.push("given up");
+        }
+        let mut row = vec![
+            (place + 1).to_string(),
+            ranked.name.clone(),
+            number(ranked.score),
+            ranked
+                .interval
+                .map_or_else(|| "–".to_owned(), |[low, high]| format!("{low:.3} – {high:.3}")),
+            ranked.n.to_string(),
+            if ranked.errors > 0 { ranked.errors.to_string() } else { String::new() },
+            format!("{:.6}", ranked.cost),
+            format!("{:.2}", ranked.latency),
+            marks.join(", "),
+        ];
+        if is_weighted {
+            row.insert(3, number(ranked.mean));
+        }
+        table.add_row(row);
+    }
+    let columns = if is_weighted { 10 } else { 9 };
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+        if column.index != 1 && column.index + 1 != columns {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"))
+}
+
+/// What stands below the ranking: who won and how sure that is, what was paid, who was given up.
+pub fn selection_notes(selection: &Selection) -> Vec<String> {
+    let winner = selection.ranking.iter().find(|ranked| ranked.combo == selection.winner);
+    let name = winner.map_or("", |winner| winner.name.as_str());
+    let sure = match selection.confidence {
+        Some(confidence) => format!(" ({:.1} % sure)", 100.0 * floored(confidence)),
+        None => String::new(),
+    };
+    let mut notes = vec![format!("best: {name}{sure}"), format!("because {}", selection.reason)];
+    notes.push(format!(
+        "cells: {} of {} ({:.0} %); spent: ${:.6}",
+        selection.cells,
+        selection.cells_of,
+        100.0 * selection.cells as f64 / selection.cells_of.max(1) as f64,
+        selection.spent,
+    ));
+    let gone = selection.eliminations.len();
+    if gone > 0 {
+        let them = if gone == 1 { "combination was" } else { "combinations were" };
+        notes.push(format!(
+            "{gone} {them} given up on the way; selection.json says when and by whom"
+        ));
+    }
+    if selection.stopped.is_some_and(|limit| limit != Limit::Halted) {
+        notes.push(
+            "the budget ended the search: with more it may come to another result".to_owned(),
+        );
+    }
+    notes
+}
+
+/// A chance is not rounded up to certainty.
+fn floored(chance: f64) -> f64 {
+    (chance * 1000.0).floor() / 1000.0
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use bakeoff_select::Elimination;
+
+    fn ranked(combo: usize, score: f64, eliminated: bool) -> Ranked {
+        Ranked {
+            combo,
+            name: format!("planner=m{combo} + solver=large"),
+            mean: Some(score),
+            interval: (combo != 2).then_some([score - 0.1, score + 0.1]),
+            score: Some(score),
+            n: 40 - combo,
+            errors: combo % 2,
+            cost: 0.001 * (combo + 1) as f64,
+            latency: 1.5,
+            eliminated,
+        }
+    }
+
+    pub(in crate::selection) fn selection() -> Selection {
+        Selection {
+            selector: "auto".to_owned(),
+            winner: 1,
+            confidence: Some(0.9996),
+            reason: "the others are worse".to_owned(),
+            stopped: Some(Limit::Cost),
+            ranking: vec![ranked(1, 0.8, false), ranked(0, 0.75, false), ranked(2, 0.1, true)],
+            eliminations: vec![Elimination { combo: 2, after_cells: 30, by: Some(1) }],
+            cells: 117,
+            cells_of: 600,
+            spent: 0.5,
+            front: vec![0, 1],
+        }
+    }
+
+    #[test]
+    fn a_line_for_each_and_what_came_of_it() {
+        let found = selection();
+        let table = ranking_table(&found.ranking, Some(found.winner), &found.front, 10);
+        insta::assert_snapshot!(table, @r#"
+           combination                score  95 % interval  cells  errors  $ per task  seconds
+        1  planner=m1 + solver=large  0.800  0.700 – 0.900     39       1    0.002000     1.50  best, front
+        2  planner=m0 + solver=large  0.750  0.650 – 0.850     40            0.001000     1.50  front
+        3  planner=m2 + solver=large  0.100              –     38            0.003000     1.50  given up
+        "#);
+        insta::assert_snapshot!(selection_notes(&found).join("\n"), @r#"
+        best: planner=m1 + solver=large (99.9 % sure)
+        because the others are worse
+        cells: 117 of 600 (20 %); spent: $0.500000
+        1 combination was given up on the way; selection.json says when and by whom
+        the budget ended the search: with more it may come to another result
+        "#);
+        let mut weighed = found.ranking.clone();
+        weighed[0].mean = Some(0.7);
+        insta::assert_snapshot!(ranking_table(&weighed, None, &[], 1), @r#"
+           combination                score  worth  95 % interval  cells  errors  $ per task  seconds
+        1  planner=m1 + solver=large  0.800  0.700  0.700 – 0.900     39       1    0.002000     1.50
+        "#);
+    }
+}
