@@ -24,6 +24,7 @@ fn main() -> std::process::ExitCode {
         Command::Check(arguments) => commands::check::run(&arguments, &printer),
         Command::Run(arguments) => commands::run::run(*arguments),
         Command::Race(arguments) => commands::race::run(*arguments),
+        Command::Select(arguments) => commands::select::run(*arguments),
         Command::List(arguments) => commands::list::run(&arguments, &printer),
         Command::Report(arguments) => commands::report::run(&arguments, &printer),
         Command::Compare(arguments) => commands::compare::run(&arguments, &printer),

@@ -50,7 +50,7 @@ pub use past::PastRun;
 pub use problem::{Place, Problem};
 pub use run::{Finished, Run, RunConfig, Stopper};
 pub use runfile::{CasesRecord, ChosenRecord, Layout, RunFile, SuiteRecord};
-pub use search::{SearchConfig, Searched, SelectionFile};
+pub use search::{Search, SearchOverrides, Searched, SelectionFile};
 pub use stopping::EarlyStop;
 pub use stored::{Entries, Traced, find_run, http_log, limit_log};
 pub use suite::{

@@ -41,13 +41,17 @@ pub struct Persona {
 }
 
 /// An answer prepared for something that the user may say.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Canned {
     /// Fits when the last user message contains it, upper or lower case.
     pub when: String,
     /// The answer.
     pub answer: String,
+    /// Probability that it is given instead of the wrong one; the model's `pass` when absent. So a
+    /// model can be better at one thing than at another.
+    #[serde(default, deserialize_with = "some_share")]
+    pub pass: Option<f64>,
 }
 
 /// A tool that a persona calls.
@@ -67,14 +71,15 @@ impl Persona {
         self.wrong.as_deref().unwrap_or("I do not know.")
     }
 
-    /// The right answer to what the user said, if there is one.
-    pub(crate) fn right(&self, said: &str) -> Option<&str> {
+    /// The right answer to what the user said, if there is one, and how probable it is.
+    pub(crate) fn right(&self, said: &str) -> Option<(&str, f64)> {
         let said = said.to_lowercase();
+        let pass = self.pass.unwrap_or(1.0);
         self.answers
             .iter()
             .find(|canned| said.contains(&canned.when.to_lowercase()))
-            .map(|canned| canned.answer.as_str())
-            .or(self.default.as_deref())
+            .map(|canned| (canned.answer.as_str(), canned.pass.unwrap_or(pass)))
+            .or(self.default.as_deref().map(|answer| (answer, pass)))
     }
 }
 
@@ -86,7 +91,7 @@ mod tests {
     fn reads_every_key_and_no_other() {
         let persona: Persona = toml::from_str(
             r#"
-            answers = [{ when = "capital of France", answer = "Paris" }]
+            answers = [{ when = "capital of France", answer = "Paris", pass = 0.9 }]
             default = "no idea"
             calls = [{ tool = "read", arguments = { path = "a" } }, { tool = "stop" }]
             pass = 0.8
@@ -100,8 +105,8 @@ mod tests {
             "#,
         )
         .unwrap();
-        assert_eq!(persona.right("What is the CAPITAL of france?"), Some("Paris"));
-        assert_eq!(persona.right("And of Spain?"), Some("no idea"));
+        assert_eq!(persona.right("What is the CAPITAL of france?"), Some(("Paris", 0.9)));
+        assert_eq!(persona.right("And of Spain?"), Some(("no idea", 0.8)));
         assert_eq!(persona.wrong(), "Rome");
         assert_eq!(persona.calls[0].arguments["path"], "a");
         assert_eq!(persona.calls[1].tool, "stop");

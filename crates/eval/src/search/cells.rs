@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::case::CaseReader;
 use crate::choice::Chosen;
+use crate::run::Run;
 use crate::dispatch::broke;
 use crate::problem::Problem;
 use crate::trial::{Made, Trials};
@@ -101,22 +102,17 @@ pub(super) struct Known {
 }
 
 /// What an earlier process has paid for, by its journal.
-pub(super) fn known(
-    journal: &Path,
-    targets: &[&str],
-    chosen: &Chosen,
-    trials: u32,
-) -> Result<Known, Error> {
-    let combos: HashMap<&str, usize> =
-        targets.iter().enumerate().map(|(number, name)| (*name, number)).collect();
+pub(super) fn known(run: &Run, journal: &Path) -> Result<Known, Error> {
+    let targets = run.suite.targets.iter().map(|target| target.name.as_str());
+    let combos: HashMap<&str, usize> = targets.zip(0..).collect();
     let cases: HashMap<&str, usize> =
-        chosen.ids.iter().enumerate().map(|(number, id)| (id, number)).collect();
+        run.chosen.ids.iter().enumerate().map(|(number, id)| (id, number)).collect();
     let (mut seen, mut lost) = (HashMap::<Cell, Observation>::new(), 0.0);
     for event in bakeoff_journal::read::<Event>(journal)? {
         let Event::TrialFinished { result } = event? else { continue };
         let place = combos.get(result.key.target.as_str()).zip(cases.get(result.key.case.as_str()));
         let Some((&combo, &case)) = place else { continue };
-        if !(1..=trials).contains(&result.key.trial) {
+        if !(1..=run.measure.trials).contains(&result.key.trial) {
             continue;
         }
         let datapoint = (result.key.trial - 1) as usize * cases.len() + case;

@@ -1,10 +1,10 @@
 //! `selection.json`: what a search came to.
 
 use crate::Error;
+use super::setup::Search;
 use crate::folder::{RunFolder, write_json};
-use crate::run::Run;
 use bakeoff_core::{RunId, SCHEMA_VERSION};
-use bakeoff_select::{Role, Selection, Space};
+use bakeoff_select::{Objective, Role, Selection};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,8 +18,15 @@ pub struct SelectionFile {
     pub run_id: RunId,
     /// The suite.
     pub suite: String,
+    /// The target whose roles were filled.
+    pub target: String,
     /// The seed.
     pub seed: u64,
+    /// What was to be made large.
+    pub objective: Objective,
+    /// Points of the best that could be given up for money, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cheapest_within: Option<f64>,
     /// Roles and their candidates.
     pub roles: Vec<Role>,
     /// Who won: for each role, its model.
@@ -29,12 +36,8 @@ pub struct SelectionFile {
 }
 
 impl SelectionFile {
-    pub(super) fn new(
-        run: &Run,
-        run_id: &RunId,
-        space: &Space,
-        selection: &Selection,
-    ) -> SelectionFile {
+    pub(super) fn new(search: &Search, run_id: &RunId, selection: Selection) -> SelectionFile {
+        let Search { run, space, options, .. } = search;
         let roles = space.roles().iter().enumerate();
         let filled = |(role, of): (usize, &Role)| {
             (of.name.clone(), space.candidate(selection.winner, role).to_owned())
@@ -43,10 +46,13 @@ impl SelectionFile {
             schema_version: SCHEMA_VERSION,
             run_id: run_id.clone(),
             suite: run.suite.name.clone(),
+            target: run.suite.select.as_ref().map_or(String::new(), |plan| plan.target.clone()),
             seed: run.config.seed,
+            objective: options.objective,
+            cheapest_within: options.within,
             roles: space.roles().to_vec(),
             best: roles.map(filled).collect(),
-            selection: selection.clone(),
+            selection,
         }
     }
 

@@ -5,41 +5,32 @@
 
 mod cells;
 mod file;
+mod prices;
+mod propose;
+mod routing;
+mod setup;
 
 pub use file::SelectionFile;
+pub use setup::{Search, SearchOverrides};
 
 use crate::Error;
 use crate::folder::RunFolder;
 use crate::run::{Run, Stopper};
-use crate::suite::Suite;
+use crate::suite::{AgentSettings, Suite};
+use crate::trial::Trials;
 use crate::underway::Underway;
-use bakeoff_core::{ErrorKind, Event, ExitCode, Status};
+use bakeoff_core::{ErrorKind, Event, ExitCode, NanoDollars};
 use bakeoff_select::{
-    Budget, Limit, Objective, OnRound, Options, SelectError, Selection, Selector, Space,
-    select_best,
+    Budget, OnRound, Options, OptionsError, Propose, SelectError, Selection, Selector, select_best,
 };
 use cells::{Cells, Known, Told};
-use std::sync::Arc;
+use propose::{Proposer, briefing};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 
 /// Cells of models at once, when nobody says: pools let through what providers allow.
 const MOST_AT_ONCE: usize = 200;
-
-/// How a search is made.
-pub struct SearchConfig<'a> {
-    /// The combinations, in the order of the suite's targets, and the datapoints: the cases, as often
-    /// as there are trials.
-    pub space: Space,
-    /// Who says what to try.
-    pub selector: Box<dyn Selector>,
-    /// What is to be made large.
-    pub objective: Objective,
-    /// What it may take, with what an earlier process took.
-    pub budget: Budget,
-    /// Who is told after each round.
-    pub on_round: OnRound<'a>,
-}
 
 /// A search that is over.
 #[derive(Debug)]
@@ -47,137 +38,156 @@ pub struct Searched {
     /// The run's folder.
     pub folder: RunFolder,
     /// What was found; an error when nobody could be chosen.
-    pub selection: Result<Selection, SelectError>,
+    pub found: Result<SelectionFile, SelectError>,
     /// What the shell is told.
     pub exit_code: ExitCode,
 }
 
 impl Run {
-    /// Datapoints of a search.
-    pub fn datapoints(&self) -> usize {
+    /// Datapoints of a search: the cases, as often as there are trials.
+    fn datapoints(&self) -> usize {
         self.chosen.ids.len() * self.measure.trials as usize
     }
+}
 
-    /// Makes the trials that a search asks for, until it has seen enough or may take no more.
+impl Search {
+    /// Makes the trials that the search asks for, until it has seen enough or may take no more.
+    /// Everything that happens is told to `listen`, in order, and rounds to `on_round`.
     ///
     /// # Errors
     ///
     /// When results cannot be written; what had been written stays.
-    pub async fn search(
-        self,
-        config: SearchConfig<'_>,
+    pub async fn execute(
+        mut self,
         stopper: &Stopper,
         listen: &mut (dyn FnMut(&Event) + Send),
+        on_round: OnRound<'_>,
     ) -> Result<Searched, Error> {
-        let SearchConfig { space, mut selector, objective, budget, on_round } = config;
-        let (mut underway, judged) = self.begin(stopper, listen)?;
-        let targets: Vec<&str> =
-            self.suite.targets.iter().map(|target| target.name.as_str()).collect();
-        let Known { seen, lost } = match judged.is_empty() {
+        let (mut underway, judged) = self.run.begin(stopper, listen)?;
+        let mut known = match judged.is_empty() {
             true => Known::default(),
-            false => {
-                let trials = self.measure.trials;
-                cells::known(&underway.folder.journal(), &targets, &self.chosen, trials)?
-            }
+            false => cells::known(&self.run, &underway.folder.journal())?,
         };
-        let (told, mut heard) = mpsc::unbounded_channel();
-        let evaluate = Cells {
-            trials: Arc::clone(&underway.trials),
-            cases: self.suite.cases.reader(&self.suite.survey).map_err(Error::Cases)?,
-            chosen: Arc::clone(&self.chosen),
-            told,
-        };
-        let broken = AtomicBool::new(false);
-        let halt = || broken.load(Ordering::Relaxed) || stopper.is_stopped();
-        let options = Options {
-            max_concurrent: at_once(&self.suite),
-            budget: Budget { cost: budget.cost.map(|cost| (cost - lost).max(0.0)), ..budget },
-            objective,
-            prior: seen,
-            on_round: Some(on_round),
-            halt: Some(&halt),
-            ..Options::default()
-        };
-        let mut problem = Ok(());
-        let selection = {
-            let search = select_best(&space, selector.as_mut(), &evaluate, options);
-            tokio::pin!(search);
-            let mut watch = underway.watch();
-            loop {
-                tokio::select! {
-                    selection = &mut search => break selection,
-                    Some(what) = heard.recv() => {
-                        let heard = hear(what, &mut underway);
-                        let ended = heard.is_err() || matches!(heard, Ok(Ended::ForGood));
-                        broken.fetch_or(ended, Ordering::Relaxed);
-                        problem = problem.and(heard.map(|_| ()));
-                    }
-                    Some(event) = underway.told.recv() => {
-                        problem = problem.and(underway.record.told(&event));
-                    }
-                    _ = watch.tick() => underway.look(),
-                }
-            }
-        };
-        drop(evaluate);
-        // What was told last, and not heard.
-        while let Ok(what) = heard.try_recv() {
-            problem = problem.and(hear(what, &mut underway).map(|_| ()));
-        }
-        let selection = selection.map(|found| Selection { spent: found.spent + lost, ..found });
-        let finished = underway.end(&self, problem, &[], stopper)?;
-        let exit_code = match &selection {
+        // What a proposal costs is no cell's.
+        known.lost += self.propose(&underway.trials).await?.as_dollars();
+        let mut selector = self.selector()?;
+        let (problem, found) =
+            self.rounds(selector.as_mut(), known, &mut underway, stopper, on_round).await?;
+        let finished = underway.end(&self.run, problem, &[], stopper)?;
+        let exit_code = match &found {
             _ if stopper.is_stopped() => ExitCode::Interrupted,
             Ok(Selection { stopped: None, .. }) => ExitCode::Passed,
             Err(SelectError::TooDear { .. }) => ExitCode::Failed,
             Ok(_) | Err(_) => ExitCode::Inconclusive,
         };
-        if let Ok(selection) = &selection {
-            let file = SelectionFile::new(&self, &finished.folder.id, &space, selection);
-            file.write(&finished.folder)?;
+        let found = match found {
+            Ok(selection) => {
+                let file = SelectionFile::new(&self, &finished.folder.id, selection);
+                file.write(&finished.folder)?;
+                Ok(file)
+            }
+            Err(error) => Err(error),
+        };
+        Ok(Searched { folder: finished.folder, found, exit_code })
+    }
+
+    /// All rounds. The first result says whether everything could be written.
+    async fn rounds(
+        &self,
+        selector: &mut dyn Selector,
+        known: Known,
+        underway: &mut Underway<'_>,
+        stopper: &Stopper,
+        on_round: OnRound<'_>,
+    ) -> Result<(Result<(), Error>, Result<Selection, SelectError>), Error> {
+        let suite = &self.run.suite;
+        let (told, mut heard) = mpsc::unbounded_channel();
+        let evaluate = Cells {
+            trials: Arc::clone(&underway.trials),
+            cases: suite.cases.reader(&suite.survey).map_err(Error::Cases)?,
+            chosen: Arc::clone(&self.run.chosen),
+            told,
+        };
+        let broken = AtomicBool::new(false);
+        let halt = || broken.load(Ordering::Relaxed) || stopper.is_stopped();
+        let left = self.budget.cost.map(|cost| (cost - known.lost).max(0.0));
+        let options = Options {
+            max_concurrent: at_once(suite),
+            budget: Budget { cost: left, ..self.budget },
+            objective: self.options.objective,
+            prior: known.seen,
+            on_round: Some(on_round),
+            halt: Some(&halt),
+            ..Options::default()
+        };
+        let search = select_best(&self.space, selector, &evaluate, options);
+        tokio::pin!(search);
+        let mut watch = underway.watch();
+        let mut problem = Ok(());
+        let found = loop {
+            tokio::select! {
+                found = &mut search => break found,
+                Some(what) = heard.recv() => {
+                    let goes_on = hear(what, underway);
+                    if !matches!(goes_on, Ok(true)) {
+                        broken.store(true, Ordering::Relaxed);
+                    }
+                    problem = problem.and(goes_on.map(|_| ()));
+                }
+                Some(event) = underway.told.recv() => {
+                    problem = problem.and(underway.record.told(&event));
+                }
+                _ = watch.tick() => underway.look(),
+            }
+        };
+        let found = found.map(|found| Selection { spent: found.spent + known.lost, ..found });
+        Ok((problem, found))
+    }
+
+    /// Asks the model that proposes, where there is one; gives what that cost.
+    async fn propose(&mut self, trials: &Trials) -> Result<NanoDollars, Error> {
+        let plan = self.run.suite.select.as_ref();
+        let Some((_, model)) = plan.and_then(|plan| plan.proposer.as_ref()) else {
+            return Ok(NanoDollars::default());
+        };
+        if self.method != setup::PROPOSALS {
+            return Ok(NanoDollars::default());
         }
-        Ok(Searched { folder: finished.folder, selection, exit_code })
+        let proposer = Proposer { trials, model, spent: Mutex::default() };
+        let briefing = briefing(self);
+        let mut proposals = proposer
+            .propose(&briefing)
+            .await
+            .map_err(|why| setup::refused(&OptionsError::NotProposed(why)))?;
+        proposals.truncate(briefing.most);
+        self.options.proposals = Some(proposals);
+        Ok(proposer.spent.into_inner().unwrap_or_default())
     }
 }
 
-/// Whether a search can go on after what it was told.
-enum Ended {
-    No,
-    /// An account is used up: whatever else is asked will not be answered.
-    ForGood,
-}
-
-fn hear(what: Told, underway: &mut Underway<'_>) -> Result<Ended, Error> {
+/// Keeps what a cell has told; gives whether the search can go on.
+fn hear(what: Told, underway: &mut Underway<'_>) -> Result<bool, Error> {
     match what {
         Told::Started(key) => underway.record.tell(&Event::TrialStarted { key }),
         Told::Unreadable(problem) => return Err(Error::Cases(problem)),
         Told::Ended(made, written) => {
             let error = made.result.attempt.error.as_ref();
+            // An account that is used up will answer nothing else.
             let used_up = error.is_some_and(|error| error.kind == ErrorKind::Quota);
-            let is_error = made.result.status == Status::Error;
             underway.record.trials(vec![*made])?;
             // Who asked may be gone.
             let _ = written.send(());
-            if used_up && is_error {
-                return Ok(Ended::ForGood);
-            }
+            return Ok(!used_up);
         }
     }
-    Ok(Ended::No)
+    Ok(true)
 }
 
 fn at_once(suite: &Suite) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let heavy = suite.targets.iter().any(|target| {
-        target.is_program() || target.agent().is_some_and(crate::AgentSettings::starts_programs)
+        target.is_program() || target.agent().is_some_and(AgentSettings::starts_programs)
     });
     let usual = if heavy { cores } else { MOST_AT_ONCE };
     suite.settings.parallel.map_or(usual, |most| most as usize)
-}
-
-impl Searched {
-    /// What ended the search early.
-    pub fn stopped(&self) -> Option<Limit> {
-        self.selection.as_ref().ok().and_then(|selection| selection.stopped)
-    }
 }

@@ -108,6 +108,7 @@ pub(super) fn simulated(root: &Node<'_, '_>) -> BTreeMap<String, Persona> {
                 Some(Canned {
                     when: node.text("when")?.value.to_owned(),
                     answer: node.text("answer")?.value.to_owned(),
+                    pass: node.number("pass"),
                 })
             };
             let planned = |node: Node<'_, '_>| {

@@ -96,8 +96,7 @@ fn planned(scene: &Scene<'_>) -> Option<Planned> {
 /// What the persona has prepared, right or wrong.
 fn canned<'a>(scene: &Scene<'a>) -> Option<&'a str> {
     let persona = scene.persona?;
-    let right = persona.right(&last_user_text(scene.request))?;
-    let share = persona.pass.unwrap_or(1.0);
+    let (right, share) = persona.right(&last_user_text(scene.request))?;
     Some(if scene.key.rng("answer").random::<f64>() < share { right } else { persona.wrong() })
 }
 

@@ -109,7 +109,7 @@ fn other_names_carry_their_quality() {
 
 #[test]
 fn personas_give_prepared_answers_right_or_wrong() {
-    let canned = Canned { when: "capital".into(), answer: "Paris".into() };
+    let canned = Canned { when: "capital".into(), answer: "Paris".into(), pass: None };
     let mut persona = Persona { answers: vec![canned], pass: Some(0.25), ..Persona::default() };
     let request = request("student", "The capital of France?");
     let right = (0..2000)

@@ -1,0 +1,244 @@
+//! `bakeoff select`.
+
+mod live;
+
+use crate::arguments::{LogLevel, SelectArguments};
+use crate::commands::failed;
+use crate::commands::run::stop_on_signal;
+use crate::printer::{Printer, count};
+use crate::progress::Voice;
+use crate::{limits, problems, settings};
+use bakeoff_core::{Event, ExitCode};
+use bakeoff_eval::{
+    Error, LiveHttp, RunConfig, RunFile, Search, SearchOverrides, Searched, SelectionFile, Stopper,
+    Suite, Wanted, find_run,
+};
+use bakeoff_report::{http_line, ranking_table, selection_notes, selection_svg};
+use live::Live;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Combinations shown at the end; selection.json has all.
+const SHOWN: usize = 15;
+
+pub(crate) fn run(mut arguments: SelectArguments) -> ExitCode {
+    let printer = Printer::new(arguments.quiet);
+    settings::raise_file_limit();
+    let earlier = match earlier(&mut arguments) {
+        Ok(earlier) => earlier,
+        Err(error) => return failed(&error, &printer),
+    };
+    let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
+    let wanted = Wanted { must_run: true, combinations: true, ..Wanted::default() };
+    let suite = match Suite::load_wanted(&path, wanted, &settings::variable) {
+        Ok(suite) => suite,
+        Err(found) => {
+            problems::show(&found, &printer);
+            return ExitCode::Usage;
+        }
+    };
+    let suite_file = suite.path.clone();
+    if let Some(refused) = arguments.apply.as_deref().and_then(cannot_write) {
+        printer.error(refused, Some("`--apply` names a file in a folder that exists"));
+        return ExitCode::Usage;
+    }
+    let voice = Arc::default();
+    let search = match search(suite, &arguments, earlier, &voice) {
+        Ok(search) => search,
+        Err(Refused::Limits(refused)) => {
+            printer.error(refused.message, Some(refused.hint));
+            return ExitCode::Usage;
+        }
+        Err(Refused::Other(error)) => return failed(&error, &printer),
+    };
+    let searched =
+        match super::block_on(&printer, execute(search, &arguments, &voice, &printer)) {
+            Ok(Ok(searched)) => searched,
+            Ok(Err(error)) => return failed(&error, &printer),
+            Err(code) => return code,
+        };
+    conclude(searched, &arguments, &suite_file, &printer)
+}
+
+/// The search to go on with; what is not said anew is as it was.
+fn earlier(arguments: &mut SelectArguments) -> Result<Option<PathBuf>, Error> {
+    let Some(wanted) = &arguments.resume else { return Ok(None) };
+    let path = find_run(&arguments.out, wanted)?;
+    let file = RunFile::read(&path)?;
+    if file.select.is_none() {
+        return Err(Error::Usage {
+            code: None,
+            message: format!("{} is no search", file.run_id),
+            hint: Some(format!("`bakeoff run --resume {}` goes on with it", file.run_id)),
+        });
+    }
+    arguments.suite.get_or_insert_with(|| PathBuf::from(&file.suite.path));
+    arguments.seed.get_or_insert(file.seed);
+    if arguments.cases.is_empty() && arguments.tags.is_empty() {
+        arguments.cases.clone_from(&file.suite.chosen.cases);
+        arguments.tags.clone_from(&file.suite.chosen.tags);
+    }
+    Ok(Some(path))
+}
+
+/// Why a file could not be written when the search is over.
+fn cannot_write(path: &Path) -> Option<String> {
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    if path.is_dir() {
+        return Some(format!("{} is a folder", path.display()));
+    }
+    (!folder.is_dir()).then(|| format!("there is no folder {}", folder.display()))
+}
+
+enum Refused {
+    Limits(limits::Refused),
+    Other(Error),
+}
+
+fn search(
+    suite: Suite,
+    arguments: &SelectArguments,
+    resume: Option<PathBuf>,
+    voice: &Arc<OnceLock<Voice>>,
+) -> Result<Search, Refused> {
+    let limits = limits::overrides(&arguments.limits).map_err(Refused::Limits)?;
+    let voice = Arc::clone(voice);
+    let on_http = LiveHttp::new(move |entry| {
+        if let Some(voice) = voice.get() {
+            voice.say(&http_line(entry));
+        }
+    });
+    let is_live = arguments.log_level == LogLevel::Http && !arguments.quiet;
+    let config = RunConfig {
+        out: arguments.out.clone(),
+        // More candidates make a search larger, and spoil nothing that it has paid for.
+        extend: resume.is_some(),
+        resume,
+        parallel: arguments.parallel,
+        cases: arguments.cases.clone(),
+        tags: arguments.tags.clone(),
+        seed: arguments.seed.unwrap_or_default(),
+        cache: if arguments.no_cache { None } else { settings::cache_file() },
+        limits,
+        memory: if arguments.no_memory { None } else { settings::memory_file() },
+        on_http: is_live.then_some(on_http),
+        arguments: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        ..RunConfig::default()
+    };
+    let overrides = SearchOverrides {
+        method: arguments.method.clone(),
+        confidence: arguments.confidence,
+        max_cost: arguments.max_cost,
+        max_cells: arguments.max_cells,
+        deadline: arguments.deadline,
+    };
+    Search::new(suite, config, &overrides).map_err(Refused::Other)
+}
+
+async fn execute(
+    search: Search,
+    arguments: &SelectArguments,
+    voice: &OnceLock<Voice>,
+    printer: &Printer,
+) -> Result<Searched, Error> {
+    let space = search.space().clone();
+    if !arguments.json {
+        printer.talk(format!(
+            "{} × {} = {}; searching by {}",
+            count(space.combos() as u64, "combination"),
+            count(space.datapoints() as u64, "case"),
+            count(space.cells() as u64, "cell"),
+            search.method(),
+        ));
+    }
+    let hidden = arguments.json || printer.quiet;
+    let live = Mutex::new(Live::new(hidden));
+    let lock = || live.lock().unwrap_or_else(PoisonError::into_inner);
+    // Nobody has set it before: a search is executed once.
+    let _ = voice.set(lock().voice());
+    let stopper = Stopper::default();
+    let speaker = (!printer.quiet).then(|| lock().voice());
+    let listening = tokio::spawn(stop_on_signal(stopper.clone(), speaker));
+    let mut listen = |event: &Event| {
+        match event {
+            Event::RunResumed { run_id, done, .. } if !arguments.json => {
+                printer.talk(format!("going on with {run_id}: {} paid for", count(*done, "cell")));
+            }
+            Event::Warning { code, message } if !arguments.json => {
+                printer.talk(format!("warning: {message} [{code}]"));
+            }
+            _ => {}
+        }
+        lock().note(event);
+    };
+    let mut on_round = |progress: bakeoff_select::Progress<'_>| {
+        if let Some(line) = lock().round(&space, progress) {
+            printer.talk(line);
+        }
+    };
+    let searched = search.execute(&stopper, &mut listen, &mut on_round).await;
+    lock().finish();
+    listening.abort();
+    searched
+}
+
+fn conclude(
+    searched: Searched,
+    arguments: &SelectArguments,
+    suite: &Path,
+    printer: &Printer,
+) -> ExitCode {
+    let code = match searched.exit_code {
+        ExitCode::Inconclusive | ExitCode::Failed if arguments.no_fail => ExitCode::Passed,
+        code => code,
+    };
+    let folder = &searched.folder.path;
+    let file = match &searched.found {
+        Ok(file) => file,
+        Err(error) => {
+            printer.error(error.to_string(), None);
+            printer.talk(format!("results: {}", folder.display()));
+            return printer.settle(code);
+        }
+    };
+    let title = format!("{}: {} on score and cost", file.suite, file.target);
+    let plot = folder.join("selection.svg");
+    if let Err(source) = std::fs::write(&plot, selection_svg(&file.selection, &title)) {
+        return failed(&Error::Write { path: plot, source }, printer);
+    }
+    if let Some(to) = &arguments.apply
+        && let Err(error) = file.apply(suite, to)
+    {
+        return failed(&error, printer);
+    }
+    if arguments.json {
+        printer.json(file);
+    } else {
+        show(file, arguments, printer);
+        if let Some(to) = &arguments.apply {
+            printer.talk(format!("routes: {}", to.display()));
+        }
+        printer.talk(format!("results: {}, plot: {}", folder.display(), plot.display()));
+    }
+    printer.settle(code)
+}
+
+fn show(file: &SelectionFile, arguments: &SelectArguments, printer: &Printer) {
+    let selection = &file.selection;
+    let most = if arguments.all { usize::MAX } else { SHOWN };
+    printer.data(ranking_table(
+        &selection.ranking,
+        Some(selection.winner),
+        &selection.front,
+        most,
+    ));
+    let left = selection.ranking.len().saturating_sub(most);
+    if left > 0 {
+        printer.data(format!("   … and {left} more; --all shows them"));
+    }
+    printer.data("");
+    selection_notes(selection).iter().for_each(|note| printer.data(note));
+}

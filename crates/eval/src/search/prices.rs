@@ -1,0 +1,65 @@
+//! What candidates and first rounds cost, as far as it is known before anything is called.
+
+use crate::suite::{ModelTarget, Suite, Target, TargetKind};
+use crate::template::Template;
+use bakeoff_core::{NanoDollars, Usage};
+use bakeoff_select::Cell;
+
+/// Cases that are looked at to tell how long prompts are.
+const LOOKED_AT: usize = 20;
+
+/// The models that a target asks, each with its prompt.
+fn calls(target: &Target) -> Vec<(Option<&str>, &ModelTarget, &Template)> {
+    match &target.kind {
+        TargetKind::Model(model) => vec![(None, model.as_ref(), &target.prompt)],
+        TargetKind::Chain(chain) => chain
+            .steps
+            .iter()
+            .map(|step| (step.role.as_deref(), &step.model, &step.prompt))
+            .collect(),
+        TargetKind::Program(_) | TargetKind::Service(_) => Vec::new(),
+    }
+}
+
+/// Dollars that a call of 1 000 tokens each way costs, for each candidate of each role.
+pub(super) fn per_call(suite: &Suite) -> Vec<Vec<Option<f64>>> {
+    let Some(plan) = &suite.select else { return Vec::new() };
+    let call = Usage { input: 1000, output: 1000, ..Usage::default() };
+    let mut stride = suite.targets.len();
+    let role = |(name, candidates): &(String, Vec<String>)| {
+        stride /= candidates.len().max(1);
+        let price = |candidate: usize| {
+            let target = suite.targets.get(candidate * stride)?;
+            let (_, model, _) = calls(target)
+                .into_iter()
+                .find(|(role, ..)| role.is_none_or(|role| role == name))?;
+            model.model.cost(&call).map(NanoDollars::as_dollars)
+        };
+        (0..candidates.len()).map(price).collect()
+    };
+    plan.roles.iter().map(role).collect()
+}
+
+/// Dollars that the prompts of these cells cost at least: what is asked of the first model, as far as
+/// it can be told from the first cases. Answers cost more.
+pub(super) fn first_round(suite: &Suite, cells: &[Cell]) -> f64 {
+    let Some(base) = suite.targets.first() else { return 0.0 };
+    let Some(&(_, model, prompt)) = calls(base).first() else { return 0.0 };
+    let templates = [Some(prompt), model.system.as_ref()];
+    let tokens = |fields: &serde_json::Value| -> u64 {
+        let texts = templates.iter().flatten().filter_map(|template| template.render(fields).ok());
+        texts.map(|text| text.chars().count() as u64 / 4).sum()
+    };
+    let cases = suite.cases.iter().take(LOOKED_AT).filter_map(Result::ok);
+    let (sum, count) = cases.fold((0, 0), |(sum, count), case| (sum + tokens(&case.fields), count + 1));
+    let call = Usage { input: sum / count.max(1), output: 1, ..Usage::default() };
+    let mut prices = vec![None; suite.targets.len()];
+    let mut price = |combo: usize| -> f64 {
+        let Some(target) = suite.targets.get(combo) else { return 0.0 };
+        *prices[combo].get_or_insert_with(|| {
+            let first = calls(target).first().and_then(|(_, model, _)| model.model.cost(&call));
+            first.map_or(0.0, NanoDollars::as_dollars)
+        })
+    };
+    cells.iter().map(|cell| price(cell.combo)).sum()
+}
