@@ -51,9 +51,10 @@ pub use runfile::{CasesRecord, ChosenRecord, Layout, RunFile, SuiteRecord};
 pub use stopping::EarlyStop;
 pub use stored::{Entries, Traced, find_run, http_log, limit_log};
 pub use suite::{
-    AgentSettings, Artifacts, Budget, CacheScope, CheckSpec, ModelTarget, ProgramTarget, Project,
-    Protocol, SUITE_FILE_NAME, ServiceTarget, Settings, Suite, SuiteModels, Target, TargetKind,
-    Wanted, schema, suite_models,
+    AgentSettings, Artifacts, Budget, CacheScope, ChainTarget, CheckSpec, ModelTarget,
+    ProgramTarget, Project, Protocol, SUITE_FILE_NAME, SelectBudget, SelectObjective,
+    SelectOptions, SelectPlan, ServiceTarget, Settings, Step, Suite, SuiteModels, Target,
+    TargetKind, Wanted, schema, suite_models,
 };
 pub use template::Template;
 pub use traffic::LiveHttp;

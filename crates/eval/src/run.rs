@@ -15,7 +15,7 @@ use crate::resume;
 use crate::runfile::RunFile;
 use crate::suite::{Budget, MOST_TRIALS, Suite};
 use crate::traffic::{LiveHttp, Traffic};
-use crate::warnings::{given_up, needs_prices};
+use crate::warnings::{given_up, needs_prices, roles_filled};
 use bakeoff_core::{
     Event, ExitCode, RunPlan, RunStats, SCHEMA_VERSION, Summary, TargetName, TrialKey, Verdict,
 };
@@ -165,8 +165,7 @@ impl Run {
             suite.targets.retain(|target| wanted(&target.name));
         }
         suite.settings.timeout = config.limits.timeout.unwrap_or(suite.settings.timeout);
-        let limited = |target| limited(target, &config.limits);
-        suite.targets = suite.targets.into_iter().map(limited).collect::<Result<_, Error>>()?;
+        suite.targets = limited(std::mem::take(&mut suite.targets), &config.limits)?;
         suite.judges = limited_judges(std::mem::take(&mut suite.judges), &config.limits)?;
         let filter = Filter {
             ids: config.cases.iter().cloned().collect(),
@@ -226,6 +225,7 @@ impl Run {
         stopper: &Stopper,
         listen: &mut (dyn FnMut(&Event) + Send),
     ) -> Result<Finished, Error> {
+        roles_filled(&self.suite)?;
         let started = Instant::now();
         let Opened { folder, journal, aggregate, files, started_at, done, left } = self.open()?;
         let judged: Vec<_> = aggregate.judged().collect();
