@@ -134,6 +134,10 @@ impl Progress {
 pub(crate) struct Voice(ProgressBar);
 
 impl Voice {
+    pub(crate) fn new(bar: ProgressBar) -> Voice {
+        Voice(bar)
+    }
+
     pub(crate) fn say(&self, line: &str) {
         if self.0.is_hidden() {
             Printer::default().talk(line);

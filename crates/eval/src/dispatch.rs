@@ -21,6 +21,9 @@ const PREPARED: usize = 4;
 /// Trials at once of a model whose window has no bound: memory and open files have one.
 const MOST_AT_ONCE: u32 = 10_000;
 
+/// What a trial counts in its pools, over all of them. It divides by the first numbers.
+const WHOLE: usize = 2520;
+
 /// Trials at once, for each core, of a model whose tools start programs.
 const AGENTS_PER_CORE: usize = 4;
 
@@ -49,16 +52,26 @@ struct Running {
 struct TargetLane {
     lane: Lane,
     is_program: bool,
-    /// Index of the pool that its calls go through.
-    pool: Option<usize>,
+    /// Indices of the pools that its calls go through.
+    pools: Vec<usize>,
     /// Most of its trials at once.
     most: usize,
     running: usize,
 }
 
+impl TargetLane {
+    /// What one of its trials counts in each of its pools. The steps of a chain go one after the
+    /// other, so that its trials are spread over its pools: counted whole in each of them, they
+    /// would leave most of every window empty.
+    fn share(&self) -> usize {
+        WHOLE / self.pools.len().max(1)
+    }
+}
+
 /// A pool, and the trials of all targets that use it.
 struct SharedPool {
     pool: Pool,
+    /// In parts of [`WHOLE`].
     running: usize,
 }
 
@@ -72,7 +85,7 @@ impl SharedPool {
             limit => limit,
         };
         let resting = self.pool.resting().min(limit);
-        self.running < limit as usize + resting as usize + PREPARED
+        self.running < (limit as usize + resting as usize + PREPARED).saturating_mul(WHOLE)
     }
 }
 
@@ -88,17 +101,19 @@ impl Dispatcher {
         let mut pools: Vec<SharedPool> = Vec::new();
         let lane = |target: &crate::Target| {
             let lane = Lane::new(rules.clone(), chosen.ids.len());
-            let pool = match &target.kind {
-                // Limits that make no pool fail each call, and so need no room.
-                TargetKind::Model(model) => trials.client.pool(&model.model).ok(),
-                TargetKind::Program(_) | TargetKind::Service(_) => None,
-            };
-            let pool = pool.map(|pool| {
-                pools.iter().position(|known| known.pool.is(&pool)).unwrap_or_else(|| {
+            let mut own = Vec::new();
+            // Limits that make no pool fail each call, and so need no room.
+            let used = target.models();
+            for pool in used.iter().filter_map(|one| trials.client.pool(&one.model).ok()) {
+                let known = pools.iter().position(|known| known.pool.is(&pool));
+                let number = known.unwrap_or_else(|| {
                     pools.push(SharedPool { pool, running: 0 });
                     pools.len() - 1
-                })
-            });
+                });
+                if !own.contains(&number) {
+                    own.push(number);
+                }
+            }
             let most = match &target.kind {
                 TargetKind::Service(service) => service.connections,
                 // Most of the time they wait for their model, and take memory all the same.
@@ -107,7 +122,7 @@ impl Dispatcher {
                 }
                 _ => usize::MAX,
             };
-            TargetLane { lane, is_program: target.is_program(), pool, most, running: 0 }
+            TargetLane { lane, is_program: target.is_program(), pools: own, most, running: 0 }
         };
         Ok(Dispatcher {
             lanes: suite.targets.iter().map(lane).collect(),
@@ -161,8 +176,9 @@ impl Dispatcher {
         let programs: usize =
             self.lanes.iter().filter(|lane| lane.is_program).map(|lane| lane.running).sum();
         let has_room = |lane: &TargetLane| {
-            let pool = lane.pool.and_then(|pool| self.pools.get(pool));
-            pool.is_none_or(SharedPool::has_room)
+            // A trial that waits for its second step keeps nobody from the pool of its first, but
+            // more and more of them would pile up there.
+            lane.pools.iter().all(|pool| self.pools[*pool].has_room())
                 && (!lane.is_program || programs < self.programs)
                 && lane.running < lane.most
         };
@@ -177,16 +193,12 @@ impl Dispatcher {
         let key = TrialKey { target, case: case.id.clone(), trial };
         let task = self.tasks.spawn(Arc::clone(&self.trials).make(number, case, trial));
         self.running.insert(task.id(), Running { lane: number, turn, key: key.clone() });
-        self.lanes[number].running += 1;
-        if let Some(pool) = self.pool_of(number) {
-            pool.running += 1;
+        let lane = &mut self.lanes[number];
+        lane.running += 1;
+        for pool in &lane.pools {
+            self.pools[*pool].running += lane.share();
         }
         key
-    }
-
-    fn pool_of(&mut self, lane: usize) -> Option<&mut SharedPool> {
-        let pool = self.lanes[lane].pool?;
-        self.pools.get_mut(pool)
     }
 
     /// Waits for trials to end; all that have ended by then come together. None when none is under
@@ -206,9 +218,10 @@ impl Dispatcher {
     fn settle(&mut self, ended: Result<(Id, Made), JoinError>) -> Option<Made> {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let Running { lane, turn, key } = self.running.remove(&id)?;
-        self.lanes[lane].running -= 1;
-        if let Some(pool) = self.pool_of(lane) {
-            pool.running -= 1;
+        let freed = &mut self.lanes[lane];
+        freed.running -= 1;
+        for pool in &freed.pools {
+            self.pools[*pool].running -= freed.share();
         }
         let made = match ended {
             Ok((_, made)) => made,

@@ -1,8 +1,11 @@
 //! What a run would take, without making a call.
 
-use crate::suite::{Suite, TargetKind};
+use crate::suite::{ModelTarget, Step, Suite, Target, TargetKind};
+use crate::template::{Template, with_texts};
 use bakeoff_core::{NanoDollars, TargetName, Usage};
+use minijinja::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What is assumed of answers whose length nobody bounds.
 const ANSWER_TOKENS: u64 = 200;
@@ -25,7 +28,7 @@ pub struct Estimate {
 pub struct TargetEstimate {
     /// The target's name.
     pub name: TargetName,
-    /// `provider/model`, or the program.
+    /// `provider/model`, those of a chain's steps, or the program.
     pub what: String,
     /// Trials over all cases.
     pub trials: u64,
@@ -56,43 +59,39 @@ pub fn estimate(suite: &Suite) -> Estimate {
     let cases = suite.survey.ids.len() as u64;
     let trials = suite.settings.trials;
     let total = cases * u64::from(trials);
+    // Combinations of a target are asked the same, as far as one can know.
+    let mut prompts: BTreeMap<&TargetName, Vec<u64>> = BTreeMap::new();
     let targets = suite
         .targets
         .iter()
         .map(|target| {
-            let (what, usage, cost) = match &target.kind {
-                TargetKind::Service(service) => (service.service.address().to_owned(), None, None),
+            let what = match &target.kind {
+                TargetKind::Service(service) => service.service.address().to_owned(),
                 TargetKind::Program(program) => {
                     let words: Vec<_> =
                         program.command.iter().map(|word| word.to_string_lossy()).collect();
-                    (words.join(" "), None, None)
+                    words.join(" ")
                 }
-                TargetKind::Model(model) => {
-                    let templates = model.system.iter().chain([&target.prompt]);
-                    let input = prompt_tokens(suite, &templates.collect::<Vec<_>>());
-                    let most = model.request.max_tokens.unwrap_or(ANSWER_TOKENS);
-                    let usage = Usage {
-                        input: input * u64::from(trials),
-                        output: total * most.min(ANSWER_TOKENS),
-                        ..Usage::default()
-                    };
-                    // Some prices rise with the length of a call, so it is a call that is priced.
-                    let calls = total.max(1);
-                    let call = Usage {
-                        input: usage.input.div_ceil(calls),
-                        output: usage.output.div_ceil(calls),
-                        ..Usage::default()
-                    };
-                    let times = |cost: NanoDollars| {
-                        NanoDollars(cost.0.saturating_mul(i64::try_from(calls).unwrap_or(i64::MAX)))
-                    };
-                    let what = match &model.agent {
-                        Some(_) => format!("{} with tools, at least one call each", model.label),
-                        None => model.label.clone(),
-                    };
-                    (what, Some(usage), model.model.cost(&call).map(times))
+                TargetKind::Model(model) => match &model.agent {
+                    Some(_) => format!("{} with tools, at least one call each", model.label),
+                    None => model.label.clone(),
+                },
+                TargetKind::Chain(chain) => {
+                    let labels = chain.steps.iter().map(|step| step.model.label.as_str());
+                    labels.collect::<Vec<_>>().join(", then ")
                 }
             };
+            let tokens =
+                prompts.entry(target.base()).or_insert_with(|| prompt_tokens(suite, target));
+            let calls = target.models().into_iter().zip(&*tokens);
+            let taken: Vec<_> =
+                calls.map(|(model, input)| taken(model, *input, trials, total)).collect();
+            let usage = taken.iter().map(|(usage, _)| *usage).reduce(|mut sum, usage| {
+                sum += usage;
+                sum
+            });
+            let costs = taken.iter().map(|(_, cost)| *cost);
+            let cost = costs.reduce(|sum, cost| Some(sum?.saturating_add(cost?))).flatten();
             let (name, is_least) = (target.name.clone(), target.agent().is_some());
             TargetEstimate { name, what, trials: total, usage, cost, is_least }
         })
@@ -110,7 +109,7 @@ fn judge_calls(suite: &Suite) -> BTreeMap<String, u64> {
         let own = suite.own_checks(&case).unwrap_or_default();
         let checks = suite.checks.iter().chain(&own);
         for check in checks.filter(|check| check.applies_to_tags(&case.tags)) {
-            let targets = suite.targets.iter().filter(|target| check.applies_to(&target.name));
+            let targets = suite.targets.iter().filter(|target| check.applies_to(target.base()));
             let count = targets.count() as u64 * u64::from(suite.settings.trials);
             if let Some(judge) = &check.judge {
                 *calls.entry(judge.clone()).or_default() += count * check.judge_calls();
@@ -120,11 +119,60 @@ fn judge_calls(suite: &Suite) -> BTreeMap<String, u64> {
     calls
 }
 
-/// Tokens of all cases' prompts; what cannot be rendered counts as nothing.
-fn prompt_tokens(suite: &Suite, templates: &[&crate::Template]) -> u64 {
-    let tokens = |case: &crate::Case| -> u64 {
-        let lengths = templates.iter().filter_map(|template| template.render(&case.fields).ok());
+/// What all calls of a model would take, with so many tokens of prompts over all cases.
+fn taken(model: &ModelTarget, input: u64, trials: u32, calls: u64) -> (Usage, Option<NanoDollars>) {
+    let usage = Usage {
+        input: input * u64::from(trials),
+        output: calls * answer_tokens(model),
+        ..Usage::default()
+    };
+    // Some prices rise with the length of a call, so it is a call that is priced.
+    let calls = calls.max(1);
+    let call = Usage {
+        input: usage.input.div_ceil(calls),
+        output: usage.output.div_ceil(calls),
+        ..Usage::default()
+    };
+    let times = |cost: NanoDollars| {
+        NanoDollars(cost.0.saturating_mul(i64::try_from(calls).unwrap_or(i64::MAX)))
+    };
+    (usage, model.model.cost(&call).map(times))
+}
+
+fn answer_tokens(model: &ModelTarget) -> u64 {
+    model.request.max_tokens.unwrap_or(ANSWER_TOKENS).min(ANSWER_TOKENS)
+}
+
+/// Tokens of all cases' prompts, for each model that a target asks; what cannot be rendered counts
+/// as nothing.
+fn prompt_tokens(suite: &Suite, target: &Target) -> Vec<u64> {
+    let cases = || suite.cases.iter().filter_map(Result::ok);
+    let tokens = |templates: &[&Template], fields: &Value| -> u64 {
+        let lengths = templates.iter().filter_map(|template| template.render(fields).ok());
         lengths.map(|text| (text.chars().count() as u64).div_ceil(4)).sum()
     };
-    suite.cases.iter().filter_map(Result::ok).map(|case| tokens(&case)).sum()
+    match &target.kind {
+        TargetKind::Program(_) | TargetKind::Service(_) => Vec::new(),
+        TargetKind::Model(model) => {
+            let templates: Vec<&Template> = model.system.iter().chain([&target.prompt]).collect();
+            vec![cases().map(|case| tokens(&templates, &case.fields)).sum()]
+        }
+        TargetKind::Chain(chain) => {
+            // Answers of earlier steps are as long as answers are taken to be.
+            let answer = |step: &Arc<Step>| "word".repeat(answer_tokens(&step.model) as usize);
+            let answers: Vec<String> = chain.steps.iter().map(answer).collect();
+            let mut sums = vec![0; chain.steps.len()];
+            for case in cases() {
+                let known = chain.steps.iter().zip(&answers);
+                let known = known.map(|(step, answer)| (step.name.as_str(), answer.as_str()));
+                let fields = with_texts(&case.fields, known);
+                for (sum, step) in sums.iter_mut().zip(&chain.steps) {
+                    let templates: Vec<&Template> =
+                        step.model.system.iter().chain([&step.prompt]).collect();
+                    *sum += tokens(&templates, &fields);
+                }
+            }
+            sums
+        }
+    }
 }

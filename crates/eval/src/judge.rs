@@ -1,5 +1,6 @@
 //! From an attempt to a result.
 
+use crate::attempt::sample;
 use crate::case::Case;
 use crate::judged::Spent;
 use crate::suite::{CheckSpec, Suite, Target};
@@ -120,7 +121,7 @@ impl Judge<'_> {
     ) -> Result<Vec<CheckResult>, TrialError> {
         let own = self.suite.own_checks(case).map_err(cannot_say)?;
         let applies = |check: &&CheckSpec| {
-            check.applies_to(&target.name) && check.applies_to_tags(&case.tags)
+            check.applies_to(target.base()) && check.applies_to_tags(&case.tags)
         };
         let on_retry = |retry: &Retry<'_>| {
             if let Some(told) = self.on_retry {
@@ -128,7 +129,7 @@ impl Judge<'_> {
             }
         };
         // Not the target's own sample: a target may ask the same as a judge.
-        let sample = format!("{}\0{}\0judges", key.target, key.case);
+        let sample = format!("{}\0judges", sample(target, key));
         let context = CallContext {
             run: self.run,
             sample: &sample,

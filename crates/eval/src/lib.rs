@@ -49,14 +49,15 @@ pub use list::{RunState, StoredRun, list};
 pub use past::PastRun;
 pub use problem::{Place, Problem};
 pub use run::{Finished, Run, RunConfig, Stopper};
-pub use runfile::{CasesRecord, ChosenRecord, Layout, RunFile, SuiteRecord};
+pub use runfile::{CasesRecord, ChosenRecord, Layout, RunFile, SelectRecord, SuiteRecord};
 pub use search::{Search, SearchOverrides, Searched, SelectionFile};
 pub use stopping::EarlyStop;
 pub use stored::{Entries, Traced, find_run, http_log, limit_log};
 pub use suite::{
-    AgentSettings, Artifacts, Budget, CacheScope, CheckSpec, ModelTarget, ProgramTarget, Project,
-    Protocol, SUITE_FILE_NAME, ServiceTarget, Settings, Suite, SuiteModels, Target, TargetKind,
-    Wanted, schema, suite_models,
+    AgentSettings, Artifacts, Budget, CacheScope, ChainTarget, CheckSpec, ModelTarget,
+    ProgramTarget, Project, Protocol, SUITE_FILE_NAME, SelectBudget, SelectObjective,
+    SelectOptions, SelectPlan, ServiceTarget, Settings, Step, Suite, SuiteModels, Target,
+    TargetKind, Wanted, schema, suite_models,
 };
 pub use template::Template;
 pub use traffic::LiveHttp;

@@ -124,6 +124,8 @@ impl<'a> Problems<'a> {
             let place = problem.place.as_ref().map(|place| (place.line, place.column));
             (problem.path.clone(), place)
         });
+        // What is used in two ways may be looked at twice.
+        self.found.dedup();
         self.found
     }
 }

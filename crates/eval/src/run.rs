@@ -14,7 +14,7 @@ use crate::runfile::RunFile;
 use crate::suite::{Budget, MOST_TRIALS, Suite};
 use crate::traffic::LiveHttp;
 use crate::underway::Underway;
-use crate::warnings::{given_up, needs_prices};
+use crate::warnings::{given_up, needs_prices, roles_filled};
 use bakeoff_core::{Event, ExitCode, RunPlan, Summary, TargetName, TrialKey, Verdict};
 use bakeoff_journal::Journal;
 use bakeoff_llm::Transport;
@@ -157,8 +157,7 @@ impl Run {
             suite.targets.retain(|target| wanted(&target.name));
         }
         suite.settings.timeout = config.limits.timeout.unwrap_or(suite.settings.timeout);
-        let limited = |target| limited(target, &config.limits);
-        suite.targets = suite.targets.into_iter().map(limited).collect::<Result<_, Error>>()?;
+        suite.targets = limited(std::mem::take(&mut suite.targets), &config.limits)?;
         suite.judges = limited_judges(std::mem::take(&mut suite.judges), &config.limits)?;
         let filter = Filter {
             ids: config.cases.iter().cloned().collect(),
@@ -218,6 +217,7 @@ impl Run {
         stopper: &Stopper,
         listen: &mut (dyn FnMut(&Event) + Send),
     ) -> Result<Finished, Error> {
+        roles_filled(&self.suite)?;
         let (mut underway, judged) = self.begin(stopper, listen)?;
         for warning in self.warnings(judged.len() as u64) {
             underway.record.event(&warning)?;

@@ -5,7 +5,7 @@ use crate::aggregate::Measure;
 use crate::folder::RunFolder;
 use crate::run::RunConfig;
 use crate::stopping::EarlyStop;
-use crate::suite::{Suite, Target, TargetKind, describe_limits};
+use crate::suite::{Step, Suite, Target, TargetKind, describe_limits};
 use bakeoff_agent::McpServer;
 use bakeoff_core::{CaseIds, RunId, SCHEMA_VERSION, TargetName};
 use bakeoff_stats::Threshold;
@@ -35,8 +35,20 @@ pub struct RunFile {
     /// The run whose outputs were judged anew, if that is what this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scored_from: Option<RunId>,
+    /// What was searched, if it is a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub select: Option<SelectRecord>,
     /// The suite as it was resolved.
     pub suite: SuiteRecord,
+}
+
+/// What was searched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelectRecord {
+    /// The target whose roles are to be filled.
+    pub target: String,
+    /// Roles and their candidates.
+    pub roles: Vec<(String, Vec<String>)>,
 }
 
 /// Where cases lie in a run's folder.
@@ -129,6 +141,10 @@ impl RunFile {
             seed: config.seed,
             layout: if folder.is_flat() { Layout::Flat } else { Layout::ByTarget },
             scored_from: None,
+            select: suite.select.as_ref().map(|plan| SelectRecord {
+                target: plan.target.clone(),
+                roles: plan.roles.clone(),
+            }),
             suite: SuiteRecord {
                 name: suite.name.clone(),
                 path: absolute(&suite.path),
@@ -229,7 +245,17 @@ fn describe_target(target: &Target) -> serde_json::Value {
         "gate": target.gate,
         "prompt": target.prompt.source(),
     });
+    if !target.roles.is_empty() {
+        let roles = target.roles.iter().map(|(role, filler)| (role.as_str(), filler.as_str()));
+        value["roles"] = json!(roles.collect::<BTreeMap<_, _>>());
+    }
+    if let Some(base) = &target.sample {
+        value["combination_of"] = json!(base);
+    }
     match &target.kind {
+        TargetKind::Chain(chain) => {
+            value["chain"] = chain.steps.iter().map(|step| describe_step(step)).collect()
+        }
         TargetKind::Model(model) => {
             value["model"] = json!(model.label);
             value["system"] = json!(model.system.as_ref().map(|system| system.source()));
@@ -259,6 +285,17 @@ fn describe_target(target: &Target) -> serde_json::Value {
         TargetKind::Service(service) => value["url"] = json!(service.service.address()),
     }
     value
+}
+
+fn describe_step(step: &Step) -> serde_json::Value {
+    json!({
+        "name": step.name,
+        "role": step.role,
+        "model": step.model.label,
+        "system": step.model.system.as_ref().map(|system| system.source()),
+        "prompt": step.prompt.source(),
+        "limits": describe_limits(&step.model.model.limits()),
+    })
 }
 
 /// What the number of trials in the suite file is called.
@@ -326,7 +363,7 @@ pub(crate) fn differences(then: &RunFile, now: &RunFile, suite: &Suite) -> Diffe
     for name in new.parts.keys().filter(|name| !old.parts.contains_key(*name)) {
         // What new trials bring changes no result that is there.
         let is_more = name == TRIALS || name.starts_with("target") || name.starts_with("model");
-        let is_more = is_more || name.starts_with("simulated model");
+        let is_more = is_more || name.starts_with("simulated model") || name.starts_with("role");
         let list = if is_more { &mut found.more } else { &mut found.other };
         list.push(format!("{name} is new"));
     }

@@ -2,6 +2,7 @@
 
 use crate::attempt;
 use crate::folder::RunFolder;
+use crate::limited::asked_models;
 use crate::run::{Run, Stopper};
 use crate::suite::{CacheScope, TargetKind};
 use crate::traffic::Traffic;
@@ -53,12 +54,22 @@ impl Run {
     /// The client, and why it has no cache although it should.
     fn client(&self, folder: &RunFolder, traffic: &Traffic) -> (Client, Redactor, Option<String>) {
         let mut redactor = Redactor::default();
+        for (_, model) in asked_models(&self.suite.targets) {
+            model.model.add_secrets(&mut redactor);
+        }
         for target in &self.suite.targets {
-            match &target.kind {
-                TargetKind::Model(model) => model.model.add_secrets(&mut redactor),
-                TargetKind::Service(service) => service.service.add_secrets(&mut redactor),
-                TargetKind::Program(_) => {}
+            if let TargetKind::Service(service) = &target.kind {
+                service.service.add_secrets(&mut redactor);
             }
+        }
+        if let Some((_, proposer)) =
+            self.suite.select.as_ref().and_then(|plan| plan.proposer.as_ref())
+        {
+            proposer.add_secrets(&mut redactor);
+        }
+        let proposer = self.suite.select.as_ref().and_then(|plan| plan.proposer.as_ref());
+        if let Some((_, model)) = proposer {
+            model.add_secrets(&mut redactor);
         }
         for judge in self.suite.judges.values() {
             judge.add_secrets(&mut redactor);

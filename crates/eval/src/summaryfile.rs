@@ -52,7 +52,7 @@ fn only<'a>(target: &'a TargetSummary, suite: &'a Suite, folder: &Path) -> OnlyT
             Some((agent, model)) => (Some(agent.name()), model.as_deref()),
             None => (None, None),
         },
-        Some(TargetKind::Service(_)) | None => (None, None),
+        Some(TargetKind::Chain(_) | TargetKind::Service(_)) | None => (None, None),
     };
     let project = suite.project.as_ref();
     OnlyTarget {

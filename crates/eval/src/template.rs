@@ -3,7 +3,7 @@
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,6 +23,20 @@ const NAME: &str = "template";
 /// The fields of a case, as templates see them.
 pub(crate) fn fields(row: &serde_json::Map<String, serde_json::Value>) -> Value {
     Value::from(Serde(row))
+}
+
+/// The fields of a case, and texts under names of their own.
+pub(crate) fn with_texts<'n>(
+    fields: &Value,
+    texts: impl IntoIterator<Item = (&'n str, &'n str)>,
+) -> Value {
+    let texts: BTreeMap<&str, Value> =
+        texts.into_iter().map(|(name, text)| (name, Value::from(text))).collect();
+    if texts.is_empty() {
+        return fields.clone();
+    }
+    // What stands first goes before the fields.
+    minijinja::value::merge_maps([Value::from(texts), fields.clone()])
 }
 
 /// A template does not compile.

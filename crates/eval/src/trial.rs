@@ -1,6 +1,7 @@
 //! One trial: ask the target, judge what it produced.
 
 use crate::Error;
+use crate::attempt::Question;
 use crate::case::Case;
 use crate::folder::RunFolder;
 use crate::suite::{Artifacts, Suite, Target, TargetKind};
@@ -8,7 +9,7 @@ use bakeoff_agent::{Workers, Workspace, is_exhaustion};
 use bakeoff_core::{
     Attempt, ErrorKind, Event, Redactor, Status, TargetName, TrialError, TrialKey, TrialResult,
 };
-use bakeoff_llm::{Client, Transport};
+use bakeoff_llm::{Client, Ordinals, Transport};
 use bakeoff_pace::RunTag;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -132,10 +133,16 @@ impl Trials {
         let asked = Asked { prompt, case, key, timeout };
         match &target.kind {
             TargetKind::Model(model) if let Some(agent) = &model.agent => {
-                self.run_agent(model, agent, asked).await
+                self.run_agent(model, agent, target, asked).await
             }
             TargetKind::Model(model) => {
-                let (attempt, trace) = self.ask_model(model, asked.prompt, case, key).await;
+                let (fields, ordinals) = (&case.fields, Ordinals::default());
+                let question = Question { target: model, prompt: asked.prompt, fields, ordinals };
+                let (attempt, trace) = self.ask_model(question, target, key).await;
+                Attempted { attempt, trace, workspace: None }
+            }
+            TargetKind::Chain(chain) => {
+                let (attempt, trace) = self.ask_chain(chain, target, case, key).await;
                 Attempted { attempt, trace, workspace: None }
             }
             TargetKind::Program(program) => {
@@ -164,7 +171,8 @@ impl Trials {
             return Trace::default();
         }
         let is_answer = attempt.error.is_none() || !attempt.output.is_empty();
-        Trace { request: Some(request), response: is_answer.then(|| in_short(attempt)) }
+        let response = is_answer.then(|| in_short(attempt));
+        Trace { request: Some(request), response, ..Trace::default() }
     }
 }
 
@@ -195,6 +203,8 @@ impl From<Attempt> for Attempted {
 /// What was said, for `trace.jsonl`.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
+    /// What was said before, step by step.
+    pub(crate) earlier: Vec<Value>,
     pub(crate) request: Option<Value>,
     pub(crate) response: Option<Value>,
 }
@@ -206,12 +216,12 @@ impl Trace {
         let told = |part: &Option<Value>, name: &str| {
             part.as_ref().filter(|_| !is_agent).map(|part| serde_json::json!({ name: part }))
         };
-        let parts = [
+        let last = [
             told(&self.request, "request"),
             told(&self.response, "response"),
             result.attempt.error.as_ref().map(|error| serde_json::json!({ "error": error })),
         ];
-        for part in parts.into_iter().flatten() {
+        for part in self.earlier.iter().cloned().chain(last.into_iter().flatten()) {
             lines.extend_from_slice(part.to_string().as_bytes());
             lines.push(b'\n');
         }

@@ -4,9 +4,9 @@ use crate::Error;
 use crate::dispatch::Dispatcher;
 use crate::estimate::estimate;
 use crate::lane::Ended;
-use crate::limited::different_limits;
+use crate::limited::{asked_models, different_limits};
 use crate::run::Run;
-use crate::suite::{Budget, Suite, TargetKind};
+use crate::suite::{Budget, Suite, Target};
 use bakeoff_core::{Event, NanoDollars, Usage};
 use std::time::Duration;
 
@@ -65,10 +65,10 @@ impl Run {
 /// A budget of money cannot be kept where prices are not known.
 pub(crate) fn needs_prices(suite: &Suite) -> Result<(), Error> {
     let call = Usage { input: 1, output: 1, ..Usage::default() };
-    let unpriced = suite.targets.iter().find_map(|target| match &target.kind {
-        TargetKind::Model(model) if model.model.cost(&call).is_none() => Some(model.label.clone()),
-        _ => None,
-    });
+    let unpriced = asked_models(&suite.targets)
+        .into_iter()
+        .find(|(_, model)| model.model.cost(&call).is_none())
+        .map(|(_, model)| model.label.clone());
     let judge = suite.judges.iter().find(|(_, judge)| judge.cost(&call).is_none());
     match unpriced.or(judge.map(|(name, _)| name.clone())) {
         None => Ok(()),
@@ -79,6 +79,24 @@ pub(crate) fn needs_prices(suite: &Suite) -> Result<(), Error> {
                 "give its table under [models] `prices = { input = …, output = … }` in dollars per million tokens"
                     .to_owned(),
             ),
+        }),
+    }
+}
+
+/// A first candidate may stand in for a role where nothing is asked, but not in a run.
+pub(crate) fn roles_filled(suite: &Suite) -> Result<(), Error> {
+    let role = |target: &Target| {
+        let mut roles = target.roles.iter().map(|(role, _)| role);
+        roles.find(|role| suite.unfilled.contains(role)).cloned()
+    };
+    match suite.targets.iter().find_map(|target| Some((target, role(target)?))) {
+        None => Ok(()),
+        Some((target, role)) => Err(Error::Usage {
+            code: None,
+            message: format!("nobody fills the role `{role}` of the target `{}`", target.name),
+            hint: Some(format!(
+                "write `{role} = \"provider/model\"` under [roles], or let `bakeoff select` find who is best"
+            )),
         }),
     }
 }

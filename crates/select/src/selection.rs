@@ -95,9 +95,8 @@ impl Selection {
 pub fn ranking(space: &Space, evidence: &Evidence, eliminations: &[Elimination]) -> Vec<Ranked> {
     let gone: HashSet<usize> = eliminations.iter().map(|gone| gone.combo).collect();
     let tried = (0..space.combos()).filter(|combo| evidence.visited(*combo).0 > 0);
-    let mut ranking: Vec<Ranked> = tried
-        .map(|combo| Ranked::new(space, evidence, combo, gone.contains(&combo)))
-        .collect();
+    let mut ranking: Vec<Ranked> =
+        tried.map(|combo| Ranked::new(space, evidence, combo, gone.contains(&combo))).collect();
     let group = |ranked: &Ranked| match ranked.mean {
         Some(_) => usize::from(ranked.eliminated),
         None => 2,

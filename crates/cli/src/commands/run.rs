@@ -120,6 +120,13 @@ fn earlier(arguments: &RunArguments) -> Result<Option<(PathBuf, RunFile)>, Error
     let Some(wanted) = &arguments.resume else { return Ok(None) };
     let path = find_run(&arguments.out, wanted)?;
     let file = RunFile::read(&path)?;
+    if file.select.is_some() {
+        return Err(Error::Usage {
+            code: None,
+            message: format!("{} is a search", file.run_id),
+            hint: Some(format!("`bakeoff select --resume {}` goes on with it", file.run_id)),
+        });
+    }
     Ok(Some((path, file)))
 }
 

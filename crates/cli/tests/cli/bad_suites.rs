@@ -88,7 +88,7 @@ fn wrong_types_and_ranges() {
     9 | model = 7
       |         ^
       |
-      = help: `model`: a name under [models], or provider/model; with `agent`, the agent's name of its model.
+      = help: `model`: a name under [models] or [sim], provider/model, or role/name for who fills a role; with `agent`, the agent's name of its model.
     error: 5 problems; nothing was called
     "#);
 }
@@ -130,7 +130,7 @@ value = "("
       |         ^^^^^^^^^^^
       |
       = help: did you mean `openai`?
-    error: the target has none of `model`, `command`, `agent` and `url`
+    error: the target has none of `model`, `chain`, `command`, `agent` and `url`
      --> bakeoff.toml:8:1
       |
     8 | [[target]]
@@ -259,7 +259,7 @@ fn a_field_that_no_case_has() {
 #[test]
 fn neither_model_nor_command() {
     insta::assert_snapshot!(shown(&target("")), @r#"
-    error: the target has none of `model`, `command`, `agent` and `url`
+    error: the target has none of `model`, `chain`, `command`, `agent` and `url`
      --> bakeoff.toml:1:1
       |
     1 | [[target]]

@@ -1,8 +1,8 @@
 //! A model works with tools.
 
 use super::workspace::left_in;
-use super::{shallow, trial_id, without_secrets};
-use crate::suite::{AgentSettings, CacheScope, ModelTarget};
+use super::{sample, shallow, trial_id, without_secrets};
+use crate::suite::{AgentSettings, CacheScope, ModelTarget, Target};
 use crate::trial::{Asked, Attempted, Trials, failed, milliseconds};
 use bakeoff_agent::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, Behalf, ContextConfig, EventReceiver,
@@ -44,6 +44,7 @@ impl Trials {
         &self,
         target: &ModelTarget,
         agent: &AgentSettings,
+        whole: &Target,
         asked: Asked<'_>,
     ) -> Attempted {
         let system = target.system.as_ref().map(|system| system.render(&asked.case.fields));
@@ -58,7 +59,8 @@ impl Trials {
         let (started, programs) = mpsc::channel(PROGRAMS_WAITING);
         let bench = self.bench(agent, &asked, workspace.start(), started);
         let identity = bench.identity.clone();
-        let work = self.work(target, agent, &asked, system, bench);
+        let config = self.loop_config(target, agent, sample(whole, asked.key), &asked);
+        let work = self.work(agent, config, &asked, system, bench);
         let (worked, ()) = tokio::join!(work, self.tell_programs(asked.key, programs));
         if let Some(identity) = identity.filter(|_| agent.starts_programs()) {
             // What still runs would go on writing. Only a broken runtime loses the task.
@@ -117,8 +119,8 @@ impl Trials {
 
     async fn work(
         &self,
-        target: &ModelTarget,
         agent: &AgentSettings,
+        mut config: AgentLoopConfig,
         asked: &Asked<'_>,
         system_prompt: String,
         bench: Workbench,
@@ -144,7 +146,7 @@ impl Trials {
         }
         tools.extend_from_slice(servers.tools());
         let mut context = AgentContext { system_prompt, tools, ..AgentContext::default() };
-        let config = self.loop_config(target, agent, asked, started);
+        config.limits.max_time = asked.timeout.saturating_sub(started.elapsed());
         let (tx, events) = event_channel(RETRIES_WAITING);
         let prompts = vec![AgentMessage::user(asked.prompt.as_str())];
         let looping = agent_loop(prompts, &mut context, &config, tx, self.abort.clone());
@@ -158,14 +160,13 @@ impl Trials {
         &self,
         target: &ModelTarget,
         agent: &AgentSettings,
+        sample: String,
         asked: &Asked<'_>,
-        started: Instant,
     ) -> AgentLoopConfig {
-        let key = asked.key;
         let limits = ExecutionLimits {
             max_turns: agent.max_turns,
             max_tokens: u64::MAX,
-            max_time: asked.timeout.saturating_sub(started.elapsed()),
+            max_time: asked.timeout,
             max_cost: None,
         };
         AgentLoopConfig {
@@ -178,8 +179,8 @@ impl Trials {
             tool_timeout: agent.tool_timeout,
             behalf: Behalf {
                 run: self.run,
-                sample: format!("{}\0{}", key.target, key.case),
-                trial: key.trial,
+                sample,
+                trial: asked.key.trial,
                 stop: self.stop.clone(),
             },
             ..AgentLoopConfig::new(&self.client, target.model.clone())
@@ -216,6 +217,7 @@ impl Trials {
             }),
             CacheScope::Shared | CacheScope::None => end.cost,
         };
+        let paid = end.cost.filter(|_| has_answers && end.cached_turns > 0);
         let (note, error) = judged(&end, timeout);
         Attempt {
             output: self.redactor.scrub(end.answer()),
@@ -227,6 +229,10 @@ impl Trials {
             dropped_transcript_bytes,
             usage: has_answers.then_some(end.usage),
             cost: cost.filter(|_| has_answers),
+            // What was paid is what the cache did not have.
+            saved: cost.zip(paid).map_or(NanoDollars(0), |(cost, paid)| {
+                NanoDollars(cost.0.saturating_sub(paid.0).max(0))
+            }),
             cached: has_answers && end.cached_turns == end.turns,
             timing: Timing {
                 latency_ms: milliseconds(latency),

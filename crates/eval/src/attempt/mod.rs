@@ -1,17 +1,24 @@
 //! How each kind of target makes its attempt.
 
 mod agent;
+mod chain;
 mod model;
 mod program;
 mod service;
 mod worker;
 mod workspace;
 
-pub(crate) use model::describe;
+pub(crate) use model::{Question, describe};
 pub(crate) use worker::{has_workers, workers};
 
+use crate::suite::Target;
 use bakeoff_core::{Redactor, ToolUse, TrialKey};
 use serde_json::Value;
+
+/// What the answers of a trial are samples of: combinations of a target share theirs.
+pub(crate) fn sample(target: &Target, key: &TrialKey) -> String {
+    format!("{}\0{}", target.base(), key.case)
+}
 
 /// Names the trial to a program and to the gateway.
 pub(crate) fn trial_id(key: &TrialKey) -> String {

@@ -1,25 +1,39 @@
 //! A model is asked.
 
-use super::shallow;
-use crate::case::Case;
-use crate::suite::{Artifacts, CacheScope, ModelTarget};
+use super::{sample, shallow};
+use crate::suite::{Artifacts, CacheScope, ModelTarget, Target};
 use crate::trial::{Trace, Trials, failed, milliseconds};
 use bakeoff_core::{
     Attempt, ErrorKind, Event, Message, Request, Timing, ToolCall, ToolUse, TrialKey,
 };
 use bakeoff_llm::{CallContext, Ordinals, Retry};
+use minijinja::Value as Fields;
+
+/// What a model is asked.
+#[derive(Debug)]
+pub(crate) struct Question<'a> {
+    /// Who is asked, and how.
+    pub(crate) target: &'a ModelTarget,
+    /// What it is asked.
+    pub(crate) prompt: String,
+    /// What its instructions are made from.
+    pub(crate) fields: &'a Fields,
+    /// Counts the calls of the trial that are the same.
+    pub(crate) ordinals: Ordinals,
+}
 
 impl Trials {
+    /// Asks on behalf of a target, which the model may be only a part of.
     pub(crate) async fn ask_model(
         &self,
-        target: &ModelTarget,
-        prompt: String,
-        case: &Case,
+        question: Question<'_>,
+        whole: &Target,
         key: &TrialKey,
     ) -> (Attempt, Trace) {
+        let Question { target, prompt, fields, ordinals } = question;
         let mut messages = Vec::with_capacity(2);
         if let Some(system) = &target.system {
-            match system.render(&case.fields) {
+            match system.render(fields) {
                 Ok(text) => messages.push(Message::system(text)),
                 Err(reason) => {
                     return (
@@ -37,12 +51,12 @@ impl Trials {
             trace.request = serde_json::to_value(&request).ok();
         }
         let on_retry = |retry: &Retry<'_>| self.tell_retry(key, retry);
-        let sample = format!("{}\0{}", key.target, key.case);
+        let sample = sample(whole, key);
         let context = CallContext {
             run: self.run,
             sample: &sample,
             trial: key.trial,
-            ordinals: Ordinals::default(),
+            ordinals,
             cancel: self.abort.clone(),
             stop: self.stop.clone(),
             on_retry: Some(&on_retry),
@@ -55,16 +69,18 @@ impl Trials {
                     retries: call.retries,
                     ..Timing::default()
                 };
+                // What this run's own cache has was paid for by this run, before it was killed.
+                let cost = match self.suite.settings.cache {
+                    CacheScope::Run => target.model.cost(&call.response.usage),
+                    CacheScope::Shared | CacheScope::None => call.cost,
+                };
                 let attempt = Attempt {
                     output: call.response.text(),
                     finish: Some(call.response.finish.clone()),
                     tool_uses: call.response.tool_calls().map(used).collect(),
                     usage: Some(call.response.usage),
-                    // What this run's own cache has was paid for by this run, before it was killed.
-                    cost: match self.suite.settings.cache {
-                        CacheScope::Run => target.model.cost(&call.response.usage),
-                        CacheScope::Shared | CacheScope::None => call.cost,
-                    },
+                    cost,
+                    saved: cost.filter(|_| call.cached).unwrap_or_default(),
                     cached: call.cached,
                     timing,
                     ..Attempt::default()

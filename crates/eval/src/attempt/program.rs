@@ -55,7 +55,7 @@ impl Trials {
             command: target.command.iter().map(word).collect(),
             input: if has_place { String::new() } else { asked.prompt.clone() },
             folder: folder.to_owned(),
-            environment: self.surroundings(folder),
+            environment: self.surroundings(folder).into_iter().chain(told(target)).collect(),
             identity: Some(Identity {
                 run: self.folder.id.to_string(),
                 trial: Some(trial_id(asked.key)),
@@ -129,6 +129,11 @@ impl Trials {
         }
         attempt
     }
+}
+
+/// Who fills the roles of a program, as it is told.
+pub(super) fn told(target: &ProgramTarget) -> impl Iterator<Item = (String, OsString)> {
+    target.variables.iter().map(|(name, label)| (name.clone(), label.into()))
 }
 
 fn has_prompt(word: &OsStr) -> bool {

@@ -1,5 +1,6 @@
 //! A program that stays is asked: one line of JSON in, one out.
 
+use super::program::told;
 use super::{trial_id, without_secrets};
 use crate::folder::RunFolder;
 use crate::suite::{Protocol, Suite, TargetKind};
@@ -42,7 +43,7 @@ pub(crate) fn workers(suite: &Suite, folder: &RunFolder) -> BTreeMap<TargetName,
                 let program = WorkerProgram {
                     command: program.command.clone(),
                     folder: folder.worker(&target.name),
-                    environment: environment.clone(),
+                    environment: environment.clone().into_iter().chain(told(program)).collect(),
                     most_answer: MOST_ANSWER,
                 };
                 Some((target.name.clone(), Workers::new(program, most)))

@@ -3,9 +3,9 @@
 use crate::Error;
 use crate::case::CaseReader;
 use crate::choice::Chosen;
-use crate::run::Run;
 use crate::dispatch::broke;
 use crate::problem::Problem;
+use crate::run::Run;
 use crate::trial::{Made, Trials};
 use bakeoff_core::{Event, NanoDollars, Status, TrialKey, TrialResult};
 use bakeoff_select::{Cell, Evaluate, Observation};

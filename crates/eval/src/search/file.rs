@@ -1,7 +1,7 @@
 //! `selection.json`: what a search came to.
 
-use crate::Error;
 use super::setup::Search;
+use crate::Error;
 use crate::folder::{RunFolder, write_json};
 use bakeoff_core::{RunId, SCHEMA_VERSION};
 use bakeoff_select::{Objective, Role, Selection};

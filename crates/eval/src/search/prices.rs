@@ -46,12 +46,13 @@ pub(super) fn first_round(suite: &Suite, cells: &[Cell]) -> f64 {
     let Some(base) = suite.targets.first() else { return 0.0 };
     let Some(&(_, model, prompt)) = calls(base).first() else { return 0.0 };
     let templates = [Some(prompt), model.system.as_ref()];
-    let tokens = |fields: &serde_json::Value| -> u64 {
+    let tokens = |fields: &minijinja::Value| -> u64 {
         let texts = templates.iter().flatten().filter_map(|template| template.render(fields).ok());
         texts.map(|text| text.chars().count() as u64 / 4).sum()
     };
     let cases = suite.cases.iter().take(LOOKED_AT).filter_map(Result::ok);
-    let (sum, count) = cases.fold((0, 0), |(sum, count), case| (sum + tokens(&case.fields), count + 1));
+    let (sum, count) =
+        cases.fold((0, 0), |(sum, count), case| (sum + tokens(&case.fields), count + 1));
     let call = Usage { input: sum / count.max(1), output: 1, ..Usage::default() };
     let mut prices = vec![None; suite.targets.len()];
     let mut price = |combo: usize| -> f64 {

@@ -33,7 +33,7 @@ pub(super) fn briefing(search: &Search) -> Briefing {
             *known = price;
         }
     }
-    let shown = |fields: &serde_json::Value| fields.to_string().chars().take(LETTERS).collect();
+    let shown = |fields: &minijinja::Value| fields.to_string().chars().take(LETTERS).collect();
     briefing.preview = suite
         .cases
         .iter()
@@ -56,7 +56,8 @@ pub(super) fn briefing(search: &Search) -> Briefing {
 #[async_trait::async_trait]
 impl Propose for Proposer<'_> {
     async fn propose(&self, briefing: &Briefing) -> Result<Vec<Proposal>, String> {
-        let request = Request { messages: vec![Message::user(question(briefing))], ..Request::default() };
+        let request =
+            Request { messages: vec![Message::user(question(briefing))], ..Request::default() };
         let context = CallContext {
             run: self.trials.run,
             sample: "select\0proposal",

@@ -166,10 +166,10 @@ pub(super) fn refused(error: &OptionsError) -> Error {
 }
 
 fn space(plan: &SelectPlan, datapoints: usize) -> Result<Space, Error> {
-    let roles = plan.roles.iter().map(|(name, candidates)| Role {
-        name: name.clone(),
-        candidates: candidates.clone(),
-    });
+    let roles = plan
+        .roles
+        .iter()
+        .map(|(name, candidates)| Role { name: name.clone(), candidates: candidates.clone() });
     Space::full(roles.collect(), datapoints)
         .map_err(|error| usage(error.to_string(), "candidates stand under [select.roles]"))
 }

@@ -153,6 +153,7 @@ impl CheckReader {
                                 template,
                                 span: span.clone(),
                                 has_prompt: false,
+                                step: None,
                             });
                         });
                     }

@@ -66,7 +66,7 @@ impl Coverage<'_> {
     fn all_checked(&self) -> bool {
         let whole = |target: &&Target| {
             let applies =
-                |check: &&CheckSpec| check.tags.is_empty() && check.applies_to(&target.name);
+                |check: &&CheckSpec| check.tags.is_empty() && check.applies_to(target.base());
             self.checks.iter().any(|check| applies(&check))
         };
         self.targets.iter().all(|target| target.is_program() || whole(&target))
@@ -94,7 +94,7 @@ impl Coverage<'_> {
             }
             for (number, target) in self.targets.iter().enumerate() {
                 let applies = |check: &CheckSpec| {
-                    check.applies_to(&target.name) && check.applies_to_tags(&case.tags)
+                    check.applies_to(target.base()) && check.applies_to_tags(&case.tags)
                 };
                 if self.checks.iter().chain(&own).any(applies) {
                     found.checked.insert(number);
@@ -177,7 +177,7 @@ impl Coverage<'_> {
         let mut seen = BTreeSet::new();
         // A judge of targets that are not wanted needs no key.
         let wanted =
-            |check: &CheckSpec| self.targets.iter().any(|target| check.applies_to(&target.name));
+            |check: &CheckSpec| self.targets.iter().any(|target| check.applies_to(target.base()));
         let is_judge = |name: &str| {
             let mut judges = self.checks.iter().filter(|check| wanted(check));
             judges.any(|check| check.judge.as_deref() == Some(name))

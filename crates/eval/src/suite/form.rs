@@ -106,6 +106,7 @@ fn fits(value: &Value, shape: &Shape) -> bool {
         // Checks have none of these.
         Shape::Connections { .. }
         | Shape::Words(_)
+        | Shape::TextLists
         | Shape::Table(_)
         | Shape::Tables(_)
         | Shape::Named(_)

@@ -1,7 +1,9 @@
 //! The suite file: from text to something that can be run, or to a list of what is wrong with it.
 
 mod agents;
+mod chain;
 mod checks;
+mod combinations;
 mod coverage;
 mod fastskill;
 mod form;
@@ -9,7 +11,9 @@ mod limits;
 mod models;
 mod parts;
 mod programs;
+mod roles;
 mod schema;
+mod select;
 mod service;
 mod settings;
 mod spec;
@@ -19,12 +23,15 @@ mod workspaces;
 mod written;
 
 pub use agents::AgentSettings;
+pub use chain::{ChainTarget, Step};
 pub use checks::CheckSpec;
 pub(crate) use checks::PYTHON;
 pub(crate) use limits::describe as describe_limits;
 pub(crate) use programs::PROMPT;
 pub use programs::{ProgramTarget, Protocol};
+use roles::Roles;
 pub use schema::schema;
+pub use select::{SelectBudget, SelectObjective, SelectOptions, SelectPlan};
 pub use service::ServiceTarget;
 use settings::settings;
 pub use settings::{Artifacts, Budget, CacheScope, Settings};
@@ -35,7 +42,7 @@ pub(crate) use workspaces::Origin;
 use crate::case::{Case, CaseSource, Row, Survey};
 use crate::code::Python;
 use crate::problem::{Place, Problem, Problems, suggest};
-use crate::template::Template;
+use crate::template::{Template, with_texts};
 use bakeoff_llm::{Environment, Model, ModelConfig};
 use bakeoff_sim::Persona;
 use checks::CheckReader;
@@ -58,8 +65,13 @@ pub struct Suite {
     pub path: PathBuf,
     /// Its settings.
     pub settings: Settings,
-    /// What is under test.
+    /// What is under test. When combinations are wanted, those of one target, the last role changing
+    /// fastest.
     pub targets: Vec<Target>,
+    /// What is searched for, when combinations are wanted.
+    pub select: Option<SelectPlan>,
+    /// Roles that nobody fills but a first candidate, so that their targets cannot be run.
+    pub(crate) unfilled: Vec<String>,
     /// Names of all targets in the file, wanted or not.
     pub target_names: Vec<String>,
     /// What it is asked.
@@ -96,6 +108,9 @@ pub struct Wanted<'a> {
     pub must_run: bool,
     /// No target is asked, so keys of targets are not needed; those of judges are.
     pub judges_only: bool,
+    /// The target of `[select]`, once for each combination of who fills its roles, in place of all
+    /// targets.
+    pub combinations: bool,
 }
 
 /// Where the files of a FastSkill project are.
@@ -121,12 +136,20 @@ impl Suite {
     /// left out.
     pub(crate) fn parts(&self) -> BTreeMap<String, String> {
         let mut parts = self.parts.clone();
-        let unwanted = self
-            .target_names
-            .iter()
-            .filter(|name| self.targets.iter().all(|target| target.name != name.as_str()));
-        for name in unwanted {
+        let is_base = |name: &str| self.targets.iter().any(|target| *target.base() == *name);
+        for name in self.target_names.iter().filter(|name| !is_base(name)) {
             parts.remove(&format!("target `{name}`"));
+        }
+        let used: BTreeMap<&str, &str> = self
+            .targets
+            .iter()
+            .flat_map(|target| &target.roles)
+            .map(|(role, filler)| (role.as_str(), filler.as_str()))
+            .collect();
+        for (role, filler) in used {
+            let candidates = self.select.as_ref().and_then(|plan| plan.candidates(role));
+            let who = candidates.map_or(filler.to_owned(), |candidates| candidates.join(", "));
+            parts.insert(format!("role `{role}`"), who);
         }
         parts
     }
@@ -170,14 +193,26 @@ impl Suite {
             return Err(problems.into_sorted());
         };
         if fastskill::is_project(&path, tree.get_ref()) {
+            if wanted.combinations {
+                return Err(vec![select::missing(&path, None)]);
+            }
             return fastskill::load(&path, &text, tree.get_ref(), wanted, environment);
         }
         tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
         let root = Node::new(tree.get_ref(), 0..0);
+        if wanted.combinations && root.get("select").is_none() {
+            // Without it nobody need fill any role.
+            problems.extend([select::missing(&path, Some(&root))]);
+            return Err(problems.into_sorted());
+        }
+        let searched = wanted.combinations.then(|| select::target(&root)).flatten();
+        let only = searched.map(|target| vec![target]);
         let refining = Refining {
             path: &path,
             text: &text,
-            only: wanted.targets,
+            only: only.as_deref().unwrap_or(wanted.targets),
+            roles: &Roles::read(&root, wanted.combinations, !wanted.must_run),
+            combinations: wanted.combinations,
             environment,
             judges_only: wanted.judges_only,
         };
@@ -287,6 +322,10 @@ struct Refining<'a> {
     text: &'a str,
     /// Names of the targets that are wanted; all when empty.
     only: &'a [String],
+    /// Who fills which role.
+    roles: &'a Roles<'a>,
+    /// All combinations of who fills them are wanted.
+    combinations: bool,
     environment: Environment<'a>,
     /// Keys of targets are not needed.
     judges_only: bool,
@@ -301,7 +340,8 @@ impl Refining<'_> {
             .filter(|name| !name.is_empty())
             .unwrap_or_else(|| folder_name(self.path));
         let simulated = models::simulated(root);
-        let models = models::named(root, problems);
+        let mut models = models::named(root, problems);
+        models::add_simulated(root, &mut models);
         let cases = self.cases(root, problems);
         let mut templates = Vec::new();
         let lenient =
@@ -309,10 +349,14 @@ impl Refining<'_> {
         let environment = if self.judges_only { &lenient } else { self.environment };
         let for_targets = Refining { environment, ..*self };
         let targets = targets::read(root, &models, &for_targets, &mut templates, problems);
+        let search = select::read(root, &models, &for_targets, problems);
         let reader = CheckReader::new(self.folder(), root, &targets);
         let checks = reader.of_suite(root, self.environment, &mut templates, problems);
         let (cases, survey) = cases?;
         check_variables(&templates, &survey, problems);
+        let wanted: Vec<_> =
+            root.tables("target").into_iter().filter(|node| self.wants(node)).collect();
+        chain::check_fields(&wanted, &survey.fields, problems);
         workspaces::check(&cases, &survey.fields, &targets, self.folder(), problems);
         self.check_bodies(root, &targets, &survey, problems);
         let coverage = Coverage {
@@ -332,11 +376,24 @@ impl Refining<'_> {
         let path = self.path.to_owned();
         let name_of = |node: &Node<'_, '_>| Some(node.text("name")?.value.to_owned());
         let target_names = root.tables("target").iter().filter_map(name_of).collect();
+        let stood_in = |role: &&String| !self.combinations && !self.roles.has(role);
+        let used = targets.iter().flat_map(|target| target.roles.iter().map(|(role, _)| role));
+        let unfilled = used.filter(stood_in).cloned().collect();
+        // What is wrong already would only be wrong once more for each combination.
+        let (targets, select) = match search.filter(|_| self.combinations && problems.is_empty()) {
+            Some(search) => {
+                let base = targets.first()?;
+                (combinations::expand(base, &search), Some(search.plan))
+            }
+            None => (targets, None),
+        };
         Some(Suite {
             name,
             path,
             settings,
             targets,
+            select,
+            unfilled,
             target_names,
             cases,
             survey,
@@ -459,6 +516,39 @@ pub(crate) struct Placed {
     span: Range<usize>,
     /// Whether it knows the prompt, too.
     has_prompt: bool,
+    /// Which step of a chain it belongs to.
+    step: Option<Steps>,
+}
+
+/// A step of a chain, among the others.
+#[derive(Debug, Clone)]
+pub(crate) struct Steps {
+    /// Names of all steps.
+    names: std::sync::Arc<[String]>,
+    /// Which one it is.
+    number: usize,
+}
+
+impl Placed {
+    /// What templates know here beside the case's fields.
+    fn known(&self) -> impl Iterator<Item = &str> + Clone {
+        let earlier = self.step.as_ref().map_or(&[][..], |step| &step.names[..step.number]);
+        let prompt = self.has_prompt.then_some("prompt");
+        earlier.iter().map(String::as_str).chain(prompt)
+    }
+
+    /// That it uses an answer that is not there yet.
+    fn too_early(&self, variable: &str) -> Option<String> {
+        let Steps { names, number } = self.step.as_ref()?;
+        let own = names.get(*number)?;
+        if own == variable {
+            return Some(format!("the step `{own}` cannot see its own answer"));
+        }
+        let is_later = names[*number..].iter().any(|name| name == variable);
+        is_later.then(|| {
+            format!("the step `{own}` cannot see the answer of `{variable}`, which comes later")
+        })
+    }
 }
 
 /// How templates are written.
@@ -470,12 +560,23 @@ fn compile(
     templates: &mut Vec<Placed>,
     problems: &mut Problems<'_>,
 ) -> Option<Template> {
+    compile_for(text, None, templates, problems)
+}
+
+/// [`compile`], for a step of a chain.
+fn compile_for(
+    text: tree::At<&str>,
+    step: Option<Steps>,
+    templates: &mut Vec<Placed>,
+    problems: &mut Problems<'_>,
+) -> Option<Template> {
     match Template::compile(text.value) {
         Ok(template) => {
             templates.push(Placed {
                 template: template.clone(),
                 span: text.span,
                 has_prompt: false,
+                step,
             });
             Some(template)
         }
@@ -491,24 +592,34 @@ fn compile(
 fn check_variables(templates: &[Placed], survey: &Survey, problems: &mut Problems<'_>) {
     let Some(first) = &survey.first else { return };
     for placed in templates {
-        let rendered = match placed.has_prompt {
-            true => placed.template.try_render(&service::with_prompt(first, "")),
-            false => placed.template.try_render(first),
+        let variables = || placed.template.variables().iter();
+        let mut too_early = variables().filter_map(|name| placed.too_early(name)).peekable();
+        if too_early.peek().is_some() {
+            for message in too_early {
+                problems.at(placed.span.clone(), message).with_hint(
+                    "steps see the case's fields and the answers of the steps before them",
+                );
+            }
+            continue;
+        }
+        let unknown_yet = placed.known().map(|name| (name, ""));
+        let Err(error) = placed.template.try_render(&with_texts(first, unknown_yet)) else {
+            continue;
         };
-        let Err(error) = rendered else { continue };
-        let is_known = |variable: &String| {
-            survey.fields.contains(variable) || (placed.has_prompt && variable == "prompt")
+        let is_known = |name: &&String| {
+            survey.fields.contains(*name) || placed.known().any(|known| known == *name)
         };
-        let unknown: Vec<&String> =
-            placed.template.variables().iter().filter(|variable| !is_known(variable)).collect();
+        let unknown: Vec<&String> = variables().filter(|name| !is_known(name)).collect();
         for variable in &unknown {
             let problem =
                 problems.at(placed.span.clone(), format!("no case has the field `{variable}`"));
-            let prompt = placed.has_prompt.then_some("prompt");
             problem.hint =
-                suggest(variable, survey.fields.iter().map(String::as_str).chain(prompt));
+                suggest(variable, survey.fields.iter().map(String::as_str).chain(placed.known()));
         }
-        if unknown.is_empty() && !error.is_undefined {
+        // Nobody knows what earlier steps will answer; it may well be what the template needs.
+        let depends = placed.step.is_some()
+            && placed.known().any(|name| placed.template.variables().contains(name));
+        if unknown.is_empty() && !error.is_undefined && !depends {
             problems.at(placed.span.clone(), format!("the template fails: {}", error.message));
         }
     }

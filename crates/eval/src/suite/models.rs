@@ -78,6 +78,14 @@ pub(super) fn named(
         .collect()
 }
 
+/// Adds the names under `[sim]`, which stand for `sim/<name>`; those under `[models]` go first.
+pub(super) fn add_simulated(root: &Node<'_, '_>, models: &mut BTreeMap<String, NamedModel>) {
+    for (name, _) in root.named("sim") {
+        let (config, spans) = (ModelConfig::named("sim", name.value), Spans::all(name.span));
+        models.entry(name.value.to_owned()).or_insert(NamedModel { config, spans });
+    }
+}
+
 fn prices(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Prices> {
     let table = node.table("prices")?;
     let mut price = |name| {

@@ -1,16 +1,19 @@
 //! `[[target]]` with a `command` or an `agent`.
 
-use super::Refining;
+use super::models::NamedModel;
+use super::roles::variable;
 use super::tree::{At, Node};
+use super::{Refining, targets};
 use crate::problem::Problems;
 use bakeoff_agent::CodingAgent;
 use bakeoff_llm::Environment;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A program: the prompt on standard input, the answer on standard output.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ProgramTarget {
     /// The program and its arguments; those that name a file beside the suite are absolute.
     pub command: Vec<OsString>,
@@ -20,6 +23,11 @@ pub struct ProgramTarget {
     pub protocol: Protocol,
     /// The agent that it is, and its name of the model, when it is known by name.
     pub agent: Option<(CodingAgent, Option<String>)>,
+    /// More arguments of such an agent.
+    pub(crate) more: Vec<OsString>,
+    /// Environment variables that say who fills its roles: `BAKEOFF_MODEL_<ROLE>` and
+    /// `provider/model`.
+    pub variables: BTreeMap<String, String>,
 }
 
 /// How a program is spoken to.
@@ -37,6 +45,7 @@ pub(crate) const PROMPT: &str = "{prompt}";
 /// Reads a program.
 pub(super) fn read(
     node: &Node<'_, '_>,
+    models: &BTreeMap<String, NamedModel>,
     refining: &Refining<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<ProgramTarget> {
@@ -69,7 +78,49 @@ pub(super) fn read(
         workspace: workspace(node, refining, problems),
         protocol,
         agent: None,
+        more: Vec::new(),
+        variables: variables(node, models, refining, problems),
     })
+}
+
+/// The variables that tell a program who fills its roles.
+fn variables(
+    node: &Node<'_, '_>,
+    models: &BTreeMap<String, NamedModel>,
+    refining: &Refining<'_>,
+    problems: &mut Problems<'_>,
+) -> BTreeMap<String, String> {
+    let mut variables = BTreeMap::new();
+    let mut taken: BTreeMap<String, &str> = BTreeMap::new();
+    for role in node.texts("roles").unwrap_or_default() {
+        let name = variable(role.value);
+        match taken.insert(name.clone(), role.value) {
+            Some(other) if other == role.value => {
+                problems.at(role.span, format!("the role `{other}` is named twice"));
+                continue;
+            }
+            Some(other) => {
+                problems
+                    .at(
+                        role.span,
+                        format!(
+                            "the roles `{other}` and `{}` are both told as `{name}`",
+                            role.value
+                        ),
+                    )
+                    .with_hint("give one of them another name");
+                continue;
+            }
+            None => {}
+        }
+        let Some(filler) = refining.roles.fill(&role, problems) else { continue };
+        let label = targets::label(&filler, models);
+        // The program makes its calls itself, so that the name is all that must be right.
+        if targets::find(filler, models, problems).is_some() {
+            variables.insert(name, label);
+        }
+    }
+    variables
 }
 
 /// Reads an agent that is known by name.
@@ -83,7 +134,10 @@ pub(super) fn read_agent(
     let agent = CodingAgent::find(name.value)?;
     let more: Vec<OsString> =
         node.texts("args").unwrap_or_default().iter().map(|word| word.value.into()).collect();
-    let model = node.text("model").map(|model| model.value);
+    let model = match node.text("model") {
+        Some(model) => Some(refining.roles.who(model, problems)?.value),
+        None => None,
+    };
     let workspace = workspace(node, refining, problems);
     let Some(target) = agent_target(agent, model, &more, refining.environment) else {
         let problem = problems.at(name.span, unavailable(agent));
@@ -114,13 +168,28 @@ pub(super) fn agent_target(
 ) -> Option<ProgramTarget> {
     let is_there = |name: &&&str| find_program(OsStr::new(name), environment).is_ok();
     let program = agent.programs().iter().find(is_there)?;
-    let arguments = agent.arguments(model, more);
-    Some(ProgramTarget {
-        command: std::iter::once(OsString::from(program)).chain(arguments).collect(),
+    let target = ProgramTarget {
+        command: vec![OsString::from(program)],
         workspace: None,
         protocol: Protocol::Text,
-        agent: Some((agent, model.map(str::to_owned))),
-    })
+        agent: Some((agent, None)),
+        more: more.to_vec(),
+        variables: BTreeMap::new(),
+    };
+    Some(target.with_model(model))
+}
+
+impl ProgramTarget {
+    /// The same agent with a model of that name.
+    pub(super) fn with_model(self, model: Option<&str>) -> ProgramTarget {
+        let Some((agent, _)) = self.agent else { return self };
+        let program = self.command.iter().take(1).cloned();
+        ProgramTarget {
+            command: program.chain(agent.arguments(model, &self.more)).collect(),
+            agent: Some((agent, model.map(str::to_owned))),
+            ..self
+        }
+    }
 }
 
 /// The folder that each trial gets a copy of.

@@ -58,6 +58,10 @@ fn shape(shape: &Shape) -> Value {
         }
         Shape::Words(words) => json!({"type": "array", "items": {"enum": words}}),
         Shape::TextMap => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        Shape::TextLists => json!({
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": {"type": "string"}},
+        }),
         Shape::Table(table) => section(table),
         Shape::Tables(table) => json!({"type": "array", "items": section(table)}),
         Shape::Named(table) => json!({"type": "object", "additionalProperties": section(table)}),

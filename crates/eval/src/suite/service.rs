@@ -5,7 +5,7 @@ use super::tree::{At, Node};
 use super::written::Written;
 use super::{Placed, Refining, TEMPLATE_HINT, targets};
 use crate::problem::Problems;
-use crate::template::Template;
+use crate::template::{Template, with_texts};
 use bakeoff_check::ParameterType;
 use bakeoff_llm::{Service, ServiceConfig};
 use minijinja::Value as Fields;
@@ -48,7 +48,7 @@ enum Body {
 impl ServiceTarget {
     /// What is sent for a case; the error is for people.
     pub(crate) fn body(&self, fields: &Fields, prompt: &str) -> Result<String, String> {
-        let fields = with_prompt(fields, prompt);
+        let fields = with_texts(fields, [("prompt", prompt)]);
         match &self.body {
             Body::Text(template) => template.render(&fields),
             Body::Table(written) => Ok(written.render(&fields)?.to_string()),
@@ -63,11 +63,6 @@ impl ServiceTarget {
         let error = serde_json::from_str::<serde::de::IgnoredAny>(body).err()?;
         Some(format!("the body is not JSON: {error}"))
     }
-}
-
-/// The fields of a case, and the prompt that was made of them.
-pub(super) fn with_prompt(fields: &Fields, prompt: &str) -> Fields {
-    minijinja::context! { prompt, ..fields.clone() }
 }
 
 /// Reads a service.
@@ -140,7 +135,7 @@ fn body(
         Ok(body) => {
             let mut place = |template: &Template| {
                 let (template, span) = (template.clone(), span.clone());
-                templates.push(Placed { template, span, has_prompt: true });
+                templates.push(Placed { template, span, has_prompt: true, step: None });
             };
             match &body {
                 Body::Text(template) => place(template),

@@ -2,6 +2,8 @@
 //!
 //! Reading, the errors for what is written wrong, and the JSON Schema all come from these tables.
 
+mod roles;
+
 use bakeoff_check::{KindInfo, ParameterInfo, ParameterType};
 
 /// A table of the file.
@@ -48,6 +50,8 @@ pub(crate) enum Shape {
     Words(&'static [&'static str]),
     /// A table from names to texts.
     TextMap,
+    /// A table from names to lists of texts.
+    TextLists,
     /// A table of its own.
     Table(&'static Section),
     /// Any number of tables.
@@ -95,9 +99,19 @@ pub(crate) const SUITE_FILE: Section = Section {
     fields: &SUITE_FILE_FIELDS,
 };
 
-const SUITE_FILE_FIELDS: [Field; 6] = [
+const SUITE_FILE_FIELDS: [Field; 8] = [
     optional("suite", Shape::Table(&SUITE), "Settings of the suite."),
     optional("models", Shape::Named(&MODEL), "Models under names of your own."),
+    optional(
+        "roles",
+        Shape::TextMap,
+        "Who fills which role in `bakeoff run`: a name under [models] or [sim], or provider/model.",
+    ),
+    optional(
+        "select",
+        Shape::Table(&roles::SELECT),
+        "Which combination of models `bakeoff select` looks for.",
+    ),
     required("target", Shape::Tables(&TARGET), "What is under test."),
     required("cases", Shape::Table(&CASES), "What the targets are asked."),
     optional("check", Shape::Checks, "What makes an answer right."),
@@ -106,12 +120,14 @@ const SUITE_FILE_FIELDS: [Field; 6] = [
 
 /// The same, where only its models are of interest.
 pub(crate) const MODELS_FILE: Section = {
-    let [suite, models, target, cases, check, sim] = SUITE_FILE_FIELDS;
+    let [suite, models, roles, select, target, cases, check, sim] = SUITE_FILE_FIELDS;
     Section {
         about: SUITE_FILE.about,
         fields: &[
             suite,
             models,
+            roles,
+            select,
             Field { required: false, ..target },
             Field { required: false, ..cases },
             check,
@@ -315,123 +331,159 @@ const PRICES: Section = Section {
     ],
 };
 
-const TARGET: Section = Section {
-    about: "What is under test: a model with a prompt, a program, a coding agent or an HTTP service.",
-    fields: &[
-        required("name", Shape::Text, "Its name in results."),
-        optional(
-            "model",
-            Shape::Text,
-            "A name under [models], or provider/model; with `agent`, the agent's name of its model.",
-        ),
-        optional(
-            "command",
-            Shape::Texts { some: true },
-            "A program and its arguments: the prompt on standard input, or in an argument in place of `{prompt}`; the answer on standard output.",
-        ),
-        optional("agent", Shape::Choice(&AGENTS), "A coding agent that is installed here."),
-        optional("url", Shape::Text, "The address of an HTTP service."),
-        required("prompt", Shape::Template, "What it is asked."),
-        optional("system", Shape::Template, "Instructions for a model."),
-        optional(
-            "gate",
-            Shape::Boolean,
-            "Whether it counts for the run's verdict; true when absent.",
-        ),
-        optional(
-            "timeout_seconds",
-            Shape::Number { least: 0.001, most: 1e9 },
-            "How long a program, an agent, a service or a model with tools may take; the suite's when absent.",
-        ),
-        optional(
-            "workspace",
-            Shape::Text,
-            "Of a program, agent or model with tools: the folder beside the suite that each trial gets a copy of; an empty one when absent.",
-        ),
-        optional(
-            "protocol",
-            Shape::Choice(&["text", "jsonl"]),
-            "Of a program: whether it is started for each trial (`text`), or stays and answers line by line (`jsonl`); `text` when absent.",
-        ),
-        optional(
-            "tools",
-            Shape::Words(&bakeoff_agent::TOOL_NAMES),
-            "Of a model: tools that it may call, until it answers without calling one.",
-        ),
-        optional("mcp", Shape::Tables(&MCP), "Of a model: MCP servers whose tools it may call."),
-        optional(
-            "max_turns",
-            Shape::Integer { least: 1, most: 10_000 },
-            "Of a model with tools: most calls of the model in a trial; 50 when absent.",
-        ),
-        optional(
-            "tool_timeout_seconds",
-            Shape::Number { least: 0.001, most: 1e9 },
-            "Of a model with tools: how long one call of a tool may take; 120 when absent.",
-        ),
-        optional(
-            "fetch_hosts",
-            Shape::Texts { some: true },
-            "Of a model with the tool `http_fetch`: hosts that it may fetch from, such as \"example.com\" or \"127.0.0.1:8080\"; \"*\" is all of them.",
-        ),
-        optional(
-            "max_context_tokens",
-            Shape::Integer { least: 1_000, most: 100_000_000 },
-            "Of a model with tools: its window; of a longer conversation less is sent. Everything is sent when absent.",
-        ),
-        optional("args", Shape::Texts { some: false }, "Of an agent: more arguments."),
-        optional(
-            "method",
-            Shape::Choice(&["POST", "GET", "PUT", "PATCH", "DELETE"]),
-            "Of a service: the method of the request; POST when absent.",
-        ),
-        optional(
-            "headers",
-            Shape::TextMap,
-            "Of a service: sent with every request; `$NAME` takes an environment variable.",
-        ),
-        optional(
-            "body",
-            Shape::TextOrOpen,
-            "Of a service: a template of the JSON that is sent, or a table whose texts are templates; `{ prompt = \"{{ prompt }}\" }` when absent.",
-        ),
-        optional(
-            "answer",
-            Shape::Text,
-            "Of a service: where the answer is in the JSON that comes back, as a JSONPath; all of it when absent.",
-        ),
-        optional(
-            "usage",
-            Shape::Table(&USAGE),
-            "Of a service: where tokens and cost are in the JSON that comes back.",
-        ),
-        optional(
-            "connections",
-            Shape::Integer { least: 1, most: MOST_CONNECTIONS as i64 },
-            "Of a service: most requests in flight; 10 when absent.",
-        ),
-        optional("temperature", Shape::Number { least: 0.0, most: 2.0 }, "Sampling temperature."),
-        optional("top_p", Shape::Number { least: 0.0, most: 1.0 }, "Nucleus sampling."),
-        optional(
-            "max_tokens",
-            Shape::Integer { least: 1, most: 100_000_000 },
-            "Most tokens of the answer.",
-        ),
-        optional("stop", Shape::Texts { some: false }, "Texts that end the answer."),
-        optional(
-            "thinking",
-            Shape::Text,
-            "How much the model should think, in the provider's words: low, medium, high, …",
-        ),
-        optional(
-            "thinking_tokens",
-            Shape::Integer { least: 0, most: 100_000_000 },
-            "Most tokens it may think; 0 switches thinking off.",
-        ),
-        optional("json", Shape::Boolean, "Demand a JSON object; false when absent."),
-        optional("json_schema", Shape::Open, "Demand JSON that fits this schema."),
-        optional("extra", Shape::Open, "Fields for the provider's request as they are."),
-    ],
+/// Settings of a request to a model.
+const REQUEST: [Field; 9] = [
+    optional("temperature", Shape::Number { least: 0.0, most: 2.0 }, "Sampling temperature."),
+    optional("top_p", Shape::Number { least: 0.0, most: 1.0 }, "Nucleus sampling."),
+    optional(
+        "max_tokens",
+        Shape::Integer { least: 1, most: 100_000_000 },
+        "Most tokens of the answer.",
+    ),
+    optional("stop", Shape::Texts { some: false }, "Texts that end the answer."),
+    optional(
+        "thinking",
+        Shape::Text,
+        "How much the model should think, in the provider's words: low, medium, high, …",
+    ),
+    optional(
+        "thinking_tokens",
+        Shape::Integer { least: 0, most: 100_000_000 },
+        "Most tokens it may think; 0 switches thinking off.",
+    ),
+    optional("json", Shape::Boolean, "Demand a JSON object; false when absent."),
+    optional("json_schema", Shape::Open, "Demand JSON that fits this schema."),
+    optional("extra", Shape::Open, "Fields for the provider's request as they are."),
+];
+
+const TARGET: Section = {
+    let [temperature, top_p, max_tokens, stop, thinking, thinking_tokens, json, json_schema, extra] =
+        REQUEST;
+    Section {
+        about: "What is under test: a model with a prompt, a chain of models, a program, a coding agent or an HTTP service.",
+        fields: &[
+            required("name", Shape::Text, "Its name in results."),
+            optional(
+                "model",
+                Shape::Text,
+                "A name under [models] or [sim], provider/model, or role/name for who fills a role; with `agent`, the agent's name of its model.",
+            ),
+            optional(
+                "command",
+                Shape::Texts { some: true },
+                "A program and its arguments: the prompt on standard input, or in an argument in place of `{prompt}`; the answer on standard output.",
+            ),
+            optional("agent", Shape::Choice(&AGENTS), "A coding agent that is installed here."),
+            optional("url", Shape::Text, "The address of an HTTP service."),
+            // Needed by all but chains; who reads targets says so.
+            optional(
+                "prompt",
+                Shape::Template,
+                "What it is asked; steps of a chain have their own.",
+            ),
+            optional(
+                "chain",
+                Shape::Tables(&roles::STEP),
+                "Models that are asked one after the other; the answer of the last is the target's.",
+            ),
+            optional(
+                "roles",
+                Shape::Texts { some: true },
+                "Of a program: roles whose models it is told in its environment, as `BAKEOFF_MODEL_<ROLE>`.",
+            ),
+            optional("system", Shape::Template, "Instructions for a model."),
+            optional(
+                "gate",
+                Shape::Boolean,
+                "Whether it counts for the run's verdict; true when absent.",
+            ),
+            optional(
+                "timeout_seconds",
+                Shape::Number { least: 0.001, most: 1e9 },
+                "How long a program, an agent, a service or a model with tools may take; the suite's when absent.",
+            ),
+            optional(
+                "workspace",
+                Shape::Text,
+                "Of a program, agent or model with tools: the folder beside the suite that each trial gets a copy of; an empty one when absent.",
+            ),
+            optional(
+                "protocol",
+                Shape::Choice(&["text", "jsonl"]),
+                "Of a program: whether it is started for each trial (`text`), or stays and answers line by line (`jsonl`); `text` when absent.",
+            ),
+            optional(
+                "tools",
+                Shape::Words(&bakeoff_agent::TOOL_NAMES),
+                "Of a model: tools that it may call, until it answers without calling one.",
+            ),
+            optional(
+                "mcp",
+                Shape::Tables(&MCP),
+                "Of a model: MCP servers whose tools it may call.",
+            ),
+            optional(
+                "max_turns",
+                Shape::Integer { least: 1, most: 10_000 },
+                "Of a model with tools: most calls of the model in a trial; 50 when absent.",
+            ),
+            optional(
+                "tool_timeout_seconds",
+                Shape::Number { least: 0.001, most: 1e9 },
+                "Of a model with tools: how long one call of a tool may take; 120 when absent.",
+            ),
+            optional(
+                "fetch_hosts",
+                Shape::Texts { some: true },
+                "Of a model with the tool `http_fetch`: hosts that it may fetch from, such as \"example.com\" or \"127.0.0.1:8080\"; \"*\" is all of them.",
+            ),
+            optional(
+                "max_context_tokens",
+                Shape::Integer { least: 1_000, most: 100_000_000 },
+                "Of a model with tools: its window; of a longer conversation less is sent. Everything is sent when absent.",
+            ),
+            optional("args", Shape::Texts { some: false }, "Of an agent: more arguments."),
+            optional(
+                "method",
+                Shape::Choice(&["POST", "GET", "PUT", "PATCH", "DELETE"]),
+                "Of a service: the method of the request; POST when absent.",
+            ),
+            optional(
+                "headers",
+                Shape::TextMap,
+                "Of a service: sent with every request; `$NAME` takes an environment variable.",
+            ),
+            optional(
+                "body",
+                Shape::TextOrOpen,
+                "Of a service: a template of the JSON that is sent, or a table whose texts are templates; `{ prompt = \"{{ prompt }}\" }` when absent.",
+            ),
+            optional(
+                "answer",
+                Shape::Text,
+                "Of a service: where the answer is in the JSON that comes back, as a JSONPath; all of it when absent.",
+            ),
+            optional(
+                "usage",
+                Shape::Table(&USAGE),
+                "Of a service: where tokens and cost are in the JSON that comes back.",
+            ),
+            optional(
+                "connections",
+                Shape::Integer { least: 1, most: MOST_CONNECTIONS as i64 },
+                "Of a service: most requests in flight; 10 when absent.",
+            ),
+            temperature,
+            top_p,
+            max_tokens,
+            stop,
+            thinking,
+            thinking_tokens,
+            json,
+            json_schema,
+            extra,
+        ],
+    }
 };
 
 const MCP: Section = Section {

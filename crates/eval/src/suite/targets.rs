@@ -1,15 +1,17 @@
 //! `[[target]]`.
 
 use super::agents::{self, AGENT_KEYS, AgentSettings};
+use super::chain::{self, ChainTarget};
 use super::models::{NamedModel, Spans};
 use super::programs::{self, ProgramTarget, Protocol};
+use super::roles::roles_of;
 use super::service::{self, ServiceTarget};
 use super::tree::{At, Node};
 use super::{Placed, Refining, compile};
 use crate::problem::{Problems, suggest};
 use crate::template::Template;
 use bakeoff_core::{OutputFormat, Request, TargetName, Thinking};
-use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS, Provider};
+use bakeoff_llm::{Environment, Model, ModelConfig, ModelError, PROVIDERS, Provider};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -21,12 +23,17 @@ pub struct Target {
     pub name: TargetName,
     /// Whether it counts for the run's verdict.
     pub gate: bool,
-    /// What it is asked.
+    /// What it is asked; of a chain, what its first step is asked.
     pub prompt: Template,
     /// How long a program, a service or a model with tools may take; the suite's timeout when absent.
     pub timeout: Option<Duration>,
     /// What it is.
     pub kind: TargetKind,
+    /// Who fills its roles: their names, and candidates as they are written.
+    pub roles: Vec<(String, String)>,
+    /// The target that it is a combination of. Its answers are samples of that one, so that
+    /// combinations share the answers of steps that are the same.
+    pub sample: Option<TargetName>,
 }
 
 /// What a target is.
@@ -34,6 +41,8 @@ pub struct Target {
 pub enum TargetKind {
     /// A model with a prompt.
     Model(Box<ModelTarget>),
+    /// Models that are asked one after the other.
+    Chain(ChainTarget),
     /// A program, or an agent that is known by name.
     Program(ProgramTarget),
     /// An HTTP service.
@@ -41,7 +50,7 @@ pub enum TargetKind {
 }
 
 /// A model with its settings.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ModelTarget {
     /// The model.
     pub model: Model,
@@ -61,11 +70,25 @@ impl Target {
         matches!(self.kind, TargetKind::Program(_))
     }
 
+    /// The name in the suite file: that of the target that it is a combination of, or its own.
+    pub fn base(&self) -> &TargetName {
+        self.sample.as_ref().unwrap_or(&self.name)
+    }
+
+    /// The models that it asks itself: those of programs are their own business.
+    pub(crate) fn models(&self) -> Vec<&ModelTarget> {
+        match &self.kind {
+            TargetKind::Model(model) => vec![model],
+            TargetKind::Chain(chain) => chain.steps.iter().map(|step| &step.model).collect(),
+            TargetKind::Program(_) | TargetKind::Service(_) => Vec::new(),
+        }
+    }
+
     /// How it works with tools, if it is a model that does.
     pub(crate) fn agent(&self) -> Option<&AgentSettings> {
         match &self.kind {
             TargetKind::Model(model) => model.agent.as_ref(),
-            TargetKind::Program(_) | TargetKind::Service(_) => None,
+            TargetKind::Chain(_) | TargetKind::Program(_) | TargetKind::Service(_) => None,
         }
     }
 
@@ -108,10 +131,27 @@ pub(super) fn read(
                     .at(name.span, format!("two targets are named `{}`", name.value))
                     .with_hint("names of targets must be unique");
             }
+            if node.get("prompt").is_none() && node.get("chain").is_none() {
+                problems
+                    .at(node.span.clone(), "[[target]] has no `prompt`")
+                    .with_hint("add `prompt`: what it is asked.");
+            }
             let prompt = node.text("prompt").and_then(|text| compile(text, templates, problems));
             let kind = kind(node, models, refining, templates, problems);
+            let prompt = match &kind {
+                Some(TargetKind::Chain(chain)) => {
+                    chain.steps.first().map(|step| step.prompt.clone())
+                }
+                _ => prompt,
+            };
+            let roles = roles_of(node).into_iter().filter_map(|role| {
+                let filler = refining.roles.filler(role.value)?;
+                Some((role.value.to_owned(), filler.value.to_owned()))
+            });
             Some(Target {
                 name: name.value.into(),
+                roles: roles.collect(),
+                sample: None,
                 gate: node.boolean("gate").unwrap_or(true),
                 prompt: prompt?,
                 timeout: node
@@ -138,6 +178,7 @@ fn kind(
             let model = node.text("model")?;
             let system = node.text("system").map(|text| compile(text, templates, problems));
             let request = request(node, problems);
+            let model = refining.roles.who(model, problems)?;
             let label = label(&model, models);
             let model = resolve(model, models, refining, problems)?;
             Some(TargetKind::Model(Box::new(ModelTarget {
@@ -151,7 +192,11 @@ fn kind(
                 agent,
             })))
         }
-        Sort::Program => programs::read(node, refining, problems).map(TargetKind::Program),
+        Sort::Chain => {
+            let chain = chain::read(node, models, refining, templates, problems)?;
+            Some(TargetKind::Chain(chain))
+        }
+        Sort::Program => programs::read(node, models, refining, problems).map(TargetKind::Program),
         Sort::Agent => programs::read_agent(node, refining, problems).map(TargetKind::Program),
         Sort::Service => {
             let service = service::read(node, refining, templates, problems)?;
@@ -166,6 +211,7 @@ enum Sort {
     Model,
     /// A model with tools.
     Loop,
+    Chain,
     Program,
     Agent,
     Service,
@@ -176,6 +222,7 @@ impl Sort {
         match self {
             Sort::Model => ("a model", "models"),
             Sort::Loop => ("a model with tools", "models with tools"),
+            Sort::Chain => ("a chain", "chains"),
             Sort::Program => ("a program", "programs"),
             Sort::Agent => ("an agent", "agents"),
             Sort::Service => ("a service", "services"),
@@ -184,7 +231,8 @@ impl Sort {
 }
 
 fn sort(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Sort> {
-    const KEYS: [(&str, Sort); 4] = [
+    const KEYS: [(&str, Sort); 5] = [
+        ("chain", Sort::Chain),
         ("command", Sort::Program),
         ("agent", Sort::Agent),
         ("url", Sort::Service),
@@ -198,6 +246,8 @@ fn sort(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Sort> {
         (Some((_, sort)), None) => Some(*sort),
         // An agent may be told which model to use.
         (Some((_, Sort::Agent)), Some((_, Sort::Model))) => Some(Sort::Agent),
+        // That a chain has no model of its own is said with other keys that it has not.
+        (Some((_, Sort::Chain)), Some((_, Sort::Model))) => Some(Sort::Chain),
         (Some((one, _)), Some((other, _))) => {
             let span = node.get(other).map_or(node.span.clone(), |value| value.span());
             problems
@@ -209,7 +259,7 @@ fn sort(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Sort> {
             problems
                 .at(
                     node.span.clone(),
-                    "the target has none of `model`, `command`, `agent` and `url`",
+                    "the target has none of `model`, `chain`, `command`, `agent` and `url`",
                 )
                 .with_hint(
                     "write `model = \"sim/echo\"` or `command = [\"python3\", \"agent.py\"]`",
@@ -235,17 +285,27 @@ fn only_its_own(node: &Node<'_, '_>, sort: Sort, problems: &mut Problems<'_>) {
     ];
     const SERVICES: &[&str] = &["method", "headers", "body", "answer", "usage", "connections"];
     const LOOPS: &[&str] = &["fetch_hosts", "max_context_tokens", "tool_timeout_seconds"];
-    const KEYS: [(&[&str], &[Sort]); 8] = [
+    const KEYS: [(&[&str], &[Sort]); 9] = [
         (MODELS, &[Sort::Model, Sort::Loop]),
         (&AGENT_KEYS, &[Sort::Model, Sort::Loop]),
         (LOOPS, &[Sort::Loop]),
         (SERVICES, &[Sort::Service]),
         (&["workspace"], &[Sort::Program, Sort::Agent, Sort::Loop]),
         (&["protocol"], &[Sort::Program]),
+        (&["roles"], &[Sort::Program]),
         (&["args"], &[Sort::Agent]),
         (&["timeout_seconds"], &[Sort::Program, Sort::Agent, Sort::Service, Sort::Loop]),
     ];
-    for (keys, sorts) in KEYS.iter().filter(|(_, sorts)| !sorts.contains(&sort)) {
+    let of_steps = MODELS.iter().chain(&["prompt", "model"]).filter(|_| sort == Sort::Chain);
+    for (key, value) in of_steps.filter_map(|key| Some((key, node.get(key)?))) {
+        problems
+            .at(value.span(), format!("a chain has no `{key}` of its own"))
+            .with_hint(format!("its steps have: write `{key}` under [[target.chain]]"));
+    }
+    let of_others = |(keys, sorts): &&(&[&str], &[Sort])| {
+        !sorts.contains(&sort) && !(sort == Sort::Chain && *keys == MODELS)
+    };
+    for (keys, sorts) in KEYS.iter().filter(of_others) {
         // Where all models are meant, those with tools need no mention.
         let is_told = |sort: &&Sort| **sort != Sort::Loop || !sorts.contains(&Sort::Model);
         let whom: Vec<&str> = sorts.iter().filter(is_told).map(|sort| sort.words().1).collect();
@@ -260,7 +320,7 @@ fn only_its_own(node: &Node<'_, '_>, sort: Sort, problems: &mut Problems<'_>) {
     }
 }
 
-fn request(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Request> {
+pub(super) fn request(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Request> {
     let count = |name| node.integer(name).and_then(|number| u64::try_from(number).ok());
     let exclusive = |one, other, problems: &mut Problems<'_>| match (node.get(one), node.get(other))
     {
@@ -295,7 +355,7 @@ fn request(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Request> 
     })
 }
 
-fn label(model: &At<&str>, models: &BTreeMap<String, NamedModel>) -> String {
+pub(super) fn label(model: &At<&str>, models: &BTreeMap<String, NamedModel>) -> String {
     match models.get(model.value) {
         Some(named) => format!("{}/{}", named.config.provider, named.config.model),
         None => model.value.to_owned(),
@@ -309,10 +369,36 @@ pub(super) fn resolve(
     refining: &Refining<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Model> {
-    let (config, spans) = match (models.get(model.value), model.value.split_once('/')) {
-        (Some(named), _) => (named.config.clone(), named.spans.clone()),
+    resolve_in(model, models, refining.environment, problems)
+}
+
+/// [`resolve`], in an environment of its own.
+pub(super) fn resolve_in(
+    model: At<&str>,
+    models: &BTreeMap<String, NamedModel>,
+    environment: Environment<'_>,
+    problems: &mut Problems<'_>,
+) -> Option<Model> {
+    let (config, spans) = find(model, models, problems)?;
+    match Model::resolve(&config, environment) {
+        Ok(model) => Some(model),
+        Err(error) => {
+            explain(error, &spans, problems);
+            None
+        }
+    }
+}
+
+/// Finds the model that is meant by a name, with or without its key.
+pub(super) fn find(
+    model: At<&str>,
+    models: &BTreeMap<String, NamedModel>,
+    problems: &mut Problems<'_>,
+) -> Option<(ModelConfig, Spans)> {
+    match (models.get(model.value), model.value.split_once('/')) {
+        (Some(named), _) => Some((named.config.clone(), named.spans.clone())),
         (None, Some((provider, name))) if !name.is_empty() => {
-            (ModelConfig::named(provider, name), Spans::all(model.span.clone()))
+            Some((ModelConfig::named(provider, name), Spans::all(model.span)))
         }
         (None, _) => {
             let problem = problems.at(model.span, format!("there is no model `{}`", model.value));
@@ -321,13 +407,6 @@ pub(super) fn resolve(
                 Some(hint) if hint.starts_with("did you mean") => Some(hint),
                 _ => Some("name a table under [models], or write provider/model such as `openai/gpt-4o-mini`".to_owned()),
             };
-            return None;
-        }
-    };
-    match Model::resolve(&config, refining.environment) {
-        Ok(model) => Some(model),
-        Err(error) => {
-            explain(error, &spans, problems);
             None
         }
     }

@@ -109,6 +109,16 @@ fn validate_value(value: &Value<'_>, field: &Field, problems: &mut Problems<'_>)
         {
             return;
         }
+        (Shape::TextLists, DeValue::Table(entries)) => {
+            let is_list = |value: &DeValue<'_>| value.as_array().is_some_and(all_texts);
+            for (key, entry) in entries.iter().filter(|(_, entry)| !is_list(entry.get_ref())) {
+                let (key, found) = (key.get_ref(), describe(entry.get_ref()));
+                problems
+                    .at(entry.span(), format!("`{key}` must be a list of texts, not {found}"))
+                    .with_hint(format!("`{}`: {}", field.name, lower_first(field.about)));
+            }
+            return;
+        }
         (Shape::Table(section), DeValue::Table(table)) => {
             return validate(table, value.span(), section, &format!("[{}]", field.name), problems);
         }
@@ -176,6 +186,10 @@ fn validate_check(table: &DeTable<'_>, span: Range<usize>, problems: &mut Proble
     }
 }
 
+fn all_texts(items: &toml::de::DeArray<'_>) -> bool {
+    items.iter().all(|item| item.get_ref().is_str())
+}
+
 fn all_tables(items: &[Value<'_>]) -> bool {
     items.iter().all(|item| item.get_ref().is_table())
 }
@@ -210,6 +224,7 @@ pub(super) fn expectation(shape: &Shape) -> String {
         Shape::Texts { some: false } => "a list of texts".to_owned(),
         Shape::Words(words) => format!("a list of some of {}", words.join(", ")),
         Shape::TextMap => "a table of texts".to_owned(),
+        Shape::TextLists => "a table of lists of texts".to_owned(),
         Shape::Table(_) | Shape::Open => "a table".to_owned(),
         Shape::TextOrOpen => "text in quotes or a table".to_owned(),
         Shape::Any => "a value".to_owned(),
@@ -331,6 +346,17 @@ impl<'a, 't> Node<'a, 't> {
                 Some((name, Node { table, span: value.span() }))
             })
             .collect()
+    }
+
+    /// The keys of the table, in the order of the file.
+    pub(crate) fn keys(&self) -> Vec<At<&'a str>> {
+        let key = |key: &'a Spanned<std::borrow::Cow<'t, str>>| At {
+            value: key.get_ref().as_ref(),
+            span: key.span(),
+        };
+        let mut keys: Vec<_> = self.table.iter().map(|(name, _)| key(name)).collect();
+        keys.sort_by_key(|key| key.span.start);
+        keys
     }
 
     /// Adds what is wrong with a table of checks, in its place.

@@ -51,12 +51,11 @@ pub(crate) fn run(mut arguments: SelectArguments) -> ExitCode {
         }
         Err(Refused::Other(error)) => return failed(&error, &printer),
     };
-    let searched =
-        match super::block_on(&printer, execute(search, &arguments, &voice, &printer)) {
-            Ok(Ok(searched)) => searched,
-            Ok(Err(error)) => return failed(&error, &printer),
-            Err(code) => return code,
-        };
+    let searched = match super::block_on(&printer, execute(search, &arguments, &voice, &printer)) {
+        Ok(Ok(searched)) => searched,
+        Ok(Err(error)) => return failed(&error, &printer),
+        Err(code) => return code,
+    };
     conclude(searched, &arguments, &suite_file, &printer)
 }
 
@@ -229,12 +228,7 @@ fn conclude(
 fn show(file: &SelectionFile, arguments: &SelectArguments, printer: &Printer) {
     let selection = &file.selection;
     let most = if arguments.all { usize::MAX } else { SHOWN };
-    printer.data(ranking_table(
-        &selection.ranking,
-        Some(selection.winner),
-        &selection.front,
-        most,
-    ));
+    printer.data(ranking_table(&selection.ranking, Some(selection.winner), &selection.front, most));
     let left = selection.ranking.len().saturating_sub(most);
     if left > 0 {
         printer.data(format!("   … and {left} more; --all shows them"));

@@ -144,6 +144,8 @@ impl Project<'_, '_> {
             parts: targets.iter().map(part).collect(),
             check_reader: CheckReader::of_targets(folder, target_names.clone()),
             targets,
+            select: None,
+            unfilled: Vec::new(),
             target_names,
             cases,
             survey,
@@ -292,6 +294,8 @@ impl Project<'_, '_> {
             prompt: Template::compile("{{ prompt }}").ok()?,
             timeout: None,
             kind: TargetKind::Program(ProgramTarget { workspace, ..program }),
+            roles: Vec::new(),
+            sample: None,
         })
     }
 }

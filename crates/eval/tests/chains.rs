@@ -1,0 +1,192 @@
+//! Chains of models, on simulated ones and in virtual time.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
+
+mod support;
+
+use bakeoff_core::{ErrorKind, NanoDollars, Status, Usage};
+use bakeoff_eval::estimate;
+use support::{COMBINATIONS, Place, RUN, Ran};
+
+/// A planner that always plans the same, and a solver that repeats what it is asked.
+const SUITE: &str = r#"
+[roles]
+planner = "small"
+solver = "large"
+
+[sim.planning]
+default = "divide"
+latency_ms = 30
+output_tokens = 10
+
+[sim.solving]
+latency_ms = 200
+output_tokens = 5
+
+[models.small]
+provider = "sim"
+model = "planning"
+prices = { input = 0, output = 1 }
+
+[models.large]
+provider = "sim"
+model = "solving"
+prices = { input = 0, output = 10 }
+
+[[target]]
+name = "pipeline"
+[[target.chain]]
+role = "planner"
+prompt = "Plan: {{ question }}"
+[[target.chain]]
+role = "solver"
+system = "You were told to {{ planner }}."
+prompt = "{{ planner }}, then {{ question }}"
+
+[cases]
+inline = [{ id = "one", question = "2+2" }]
+
+[[check]]
+kind = "contains"
+value = "{{ question }}"
+required = false
+"#;
+
+#[tokio::test(start_paused = true)]
+async fn later_steps_see_the_answers_of_earlier_ones_and_everything_adds_up() {
+    let place = Place::new(SUITE);
+    let ran = place.run(RUN).await;
+    let attempt = ran.only();
+    let requests = ran.lines("one/trial-1/trace.jsonl");
+    let said: Vec<(&str, bool)> = requests
+        .iter()
+        .map(|line| (line["step"].as_str().unwrap(), line.get("request").is_some()))
+        .collect();
+    assert_eq!(said, [("planner", true), ("planner", false), ("solver", true), ("solver", false)]);
+    let messages = requests[2]["request"]["messages"].to_string();
+    assert!(messages.contains("You were told to divide."), "{messages}");
+    assert!(messages.contains("divide, then 2+2"), "{messages}");
+    let answers: Vec<String> =
+        [1, 3].map(|line| requests[line]["response"]["content"].to_string()).into();
+    assert!(answers[0].contains("divide"), "{answers:?}");
+    // The answer of the last step is the chain's.
+    assert!(answers[1].contains(&attempt.output) && !attempt.output.is_empty(), "{answers:?}");
+    let usage = attempt.usage.unwrap();
+    assert_eq!(usage.output, 15);
+    assert_eq!(attempt.cost, Some(NanoDollars(10 * 1_000 + 5 * 10_000)));
+    assert_eq!((attempt.timing.latency_ms, attempt.cached), (230, false));
+    assert_eq!(attempt.saved, NanoDollars(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_fails_is_named_and_what_came_before_it_is_paid_for() {
+    let suite = SUITE
+        .replace("model = \"solving\"\n", "model = \"fault-503\"\nlimits = { max_retries = 1 }\n");
+    let place = Place::new(&suite);
+    let ran = place.run(RUN).await;
+    let attempt = ran.only();
+    let error = attempt.error.as_ref().unwrap();
+    assert_eq!(error.kind, ErrorKind::Transient);
+    assert!(error.message.starts_with("step `solver`: 503"), "{}", error.message);
+    assert_eq!((attempt.output.as_str(), ran.results[0].status), ("", Status::Error));
+    assert_eq!(attempt.cost, Some(NanoDollars(10_000)));
+    assert_eq!((attempt.timing.latency_ms, attempt.timing.retries), (30, 1));
+    // What was asked is there all the same.
+    assert_eq!(ran.lines("one/trial-1/trace.jsonl").len(), 4);
+
+    let broken = SUITE.replace("{{ planner }}, then", "{{ planner.nothing.more }}, then");
+    place.rewrite(&broken);
+    let ran = place.run(RUN).await;
+    let error = ran.only().error.as_ref().unwrap();
+    assert_eq!(error.kind, ErrorKind::Template);
+    assert!(error.message.starts_with("step `solver`: prompt: "), "{}", error.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn steps_that_ask_the_same_get_answers_of_their_own() {
+    let suite = SUITE
+        .replace("role = \"solver\"\nsystem = \"You were told to {{ planner }}.\"\nprompt = \"{{ planner }}, then {{ question }}\"",
+            "role = \"planner\"\nname = \"again\"\nprompt = \"Plan: {{ question }}\"");
+    let place = Place::new(&suite);
+    let ran = place.run(RUN).await;
+    assert_eq!((ran.only().cached, ran.lines("http.jsonl").len()), (false, 2));
+}
+
+/// The search over who plans and who solves.
+fn searched() -> String {
+    format!(
+        "{SUITE}{}",
+        r#"
+[select.roles]
+planner = ["small", "large"]
+solver = ["small", "large", "sim/third"]
+"#
+    )
+    .replace(
+        "inline = [{ id = \"one\", question = \"2+2\" }]",
+        "inline = [{ question = \"2+2\" }, { question = \"3+3\" }, { question = \"4+4\" }]",
+    )
+}
+
+fn of<'a>(ran: &'a Ran, target: &str) -> Vec<&'a bakeoff_core::Attempt> {
+    let named = ran.results.iter().filter(|result| result.key.target == *target);
+    named.map(|result| &result.attempt).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn combinations_share_the_answers_of_steps_that_are_the_same() {
+    let place = Place::new(&searched());
+    let ran = place.run(COMBINATIONS).await;
+    assert_eq!(ran.results.len(), 6 * 3);
+    assert!(ran.results.iter().all(|result| result.attempt.error.is_none()));
+    // Two planners, asked once for each case, and a solver for each combination.
+    let requests = ran.lines("http.jsonl").len();
+    assert_eq!(requests, (2 + 6) * 3);
+    for target in ["pipeline[planner=small,solver=small]", "pipeline[planner=small,solver=large]"] {
+        for attempt in of(&ran, target) {
+            let plan = 30;
+            let solved = if target.contains("solver=small") { 30 } else { 200 };
+            // Who came second did not wait for it, and it took what it took.
+            assert_eq!(attempt.timing.latency_ms, plan + solved, "{target}");
+            assert!(!attempt.cached);
+        }
+    }
+    // Each plan was paid for once: whatever else it costs is saved.
+    let saved = |planner: &str| -> i64 {
+        let all = ran.results.iter().filter(|result| {
+            result.key.target.as_str().starts_with(&format!("pipeline[planner={planner},"))
+        });
+        all.map(|result| result.attempt.saved.0).sum()
+    };
+    assert_eq!(saved("small"), 3 * 2 * 10_000);
+    assert_eq!(saved("large"), 3 * 2 * 50_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_goes_on_only_with_the_same_roles() {
+    let place = Place::new(SUITE);
+    let folder = place.run(RUN).await.finished.folder.path;
+    let resume = async || {
+        let config = bakeoff_eval::RunConfig { resume: Some(folder.clone()), ..place.config() };
+        place.try_run(RUN, config).await
+    };
+    assert!(resume().await.is_ok());
+    place.rewrite(&SUITE.replacen("solver = \"large\"", "solver = \"small\"", 1));
+    let error = resume().await.err().unwrap().to_string();
+    assert!(error.ends_with("role `solver` has changed"), "{error}");
+    // One that nobody uses does not matter.
+    place.rewrite(&SUITE.replacen("[roles]", "[roles]\ncritic = \"small\"", 1));
+    assert!(resume().await.is_ok());
+}
+
+#[test]
+fn every_step_is_estimated() {
+    let suite = Place::new(SUITE).load(RUN).unwrap();
+    let plan = estimate(&suite);
+    let target = &plan.targets[0];
+    assert_eq!(target.what, "sim/planning, then sim/solving");
+    // 9 letters; "You were told to {200 tokens}." and "{200 tokens}, then 2+2".
+    let expected = Usage { input: 3 + 205 + 203, output: 400, ..Usage::default() };
+    assert_eq!(target.usage, Some(expected));
+    assert_eq!(target.cost, Some(NanoDollars(200 * 1_000 + 200 * 10_000)));
+}
