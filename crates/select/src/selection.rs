@@ -112,6 +112,14 @@ pub fn ranking(space: &Space, evidence: &Evidence, eliminations: &[Elimination])
 }
 
 impl Ranked {
+    /// Whether the mean is that of the scores: neither money nor time count.
+    pub fn is_score(&self) -> bool {
+        match (self.mean, self.score) {
+            (Some(mean), Some(score)) => (mean - score).abs() < 1e-9,
+            _ => true,
+        }
+    }
+
     fn new(space: &Space, evidence: &Evidence, combo: usize, eliminated: bool) -> Ranked {
         let (visited, errors) = evidence.visited(combo);
         let cells = || (0..space.datapoints()).map(move |datapoint| Cell { combo, datapoint });

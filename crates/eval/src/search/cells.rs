@@ -79,16 +79,12 @@ fn observe(result: &TrialResult) -> Observation {
         Status::Failed => Some(result.score.unwrap_or(0.0)),
         Status::Error | Status::Skipped => None,
     };
-    let milliseconds = match attempt.timing.latency_ms {
-        0 => attempt.timing.elapsed_ms,
-        latency => latency,
-    };
     Observation {
         score,
         cost,
         // A judge belongs to the search, not to what is judged.
         paid: cost - attempt.saved.as_dollars() + dollars(attempt.judge_cost),
-        latency: milliseconds as f64 / 1e3,
+        latency: attempt.timing.latency_ms as f64 / 1e3,
     }
 }
 

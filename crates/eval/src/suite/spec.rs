@@ -576,6 +576,11 @@ const CANNED: Section = Section {
     fields: &[
         required("when", Shape::Text, "Fits when the last user message contains it."),
         required("answer", Shape::Text, "The answer."),
+        optional(
+            "pass",
+            Shape::Number { least: 0.0, most: 1.0 },
+            "Probability that it is given instead of the wrong one; the model's `pass` when absent.",
+        ),
     ],
 };
 

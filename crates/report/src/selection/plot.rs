@@ -87,7 +87,7 @@ impl Axis {
 
 /// The interval of the score; where money and time count, the interval is of something else.
 fn bounds(ranked: &Ranked) -> Option<[f64; 2]> {
-    ranked.interval.filter(|_| ranked.mean == ranked.score)
+    ranked.interval.filter(|_| ranked.is_score())
 }
 
 /// Some five round numbers.

@@ -10,7 +10,7 @@ pub fn ranking_table(
     front: &[usize],
     most: usize,
 ) -> String {
-    let is_weighted = ranking.iter().any(|ranked| ranked.mean != ranked.score);
+    let is_weighted = ranking.iter().any(|ranked| !ranked.is_score());
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     let mut header = vec!["", "combination", "score", "95 % interval", "cells", "errors"];
