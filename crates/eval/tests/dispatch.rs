@@ -115,6 +115,28 @@ async fn trials_in_preparation_follow_the_window() {
     assert_eq!(limits, [4, 8, 16]);
 }
 
+/// A chain over two models, each of which answers three at a time.
+fn chain(cases: usize) -> String {
+    let steps = "[[target.chain]]\nname = \"a\"\nmodel = \"m\"\nprompt = \"{{ word }}\"\n\
+                 [[target.chain]]\nname = \"b\"\nmodel = \"n\"\nprompt = \"{{ a }}\"\n";
+    let limits = "limits = { strategy = \"fixed\", connections = 3 }";
+    format!(
+        "{}[models.n]\nprovider = \"openai\"\nmodel = \"n\"\nbase_url = \"http://127.0.0.1:1/v1\"\n{limits}\n\
+         [[target]]\nname = \"pipeline\"\n{steps}",
+        suite("strategy = \"fixed\", connections = 3", 0, cases)
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn trials_of_a_chain_fill_the_windows_of_all_its_pools() {
+    let (finished, most, times) = run(&chain(30), 0).await;
+    assert_eq!(most, 2 * (3 + 4));
+    assert_eq!(times.len(), 60);
+    assert_eq!(finished.summary.targets[0].passed, 30);
+    // Both models are busy all the time, but for the first second of one and the last of the other.
+    assert_eq!(times[times.len() - 1].as_secs(), 10);
+}
+
 #[tokio::test(start_paused = true)]
 async fn limits_that_cannot_all_hold_are_told() {
     let two = suite("strategy = \"fixed\", connections = 3", 2, 5).replacen(

@@ -3,7 +3,7 @@
 use super::models::NamedModel;
 use super::targets::{self, ModelTarget};
 use super::tree::{At, Node};
-use super::{Placed, Refining, Steps, compile_for};
+use super::{Placed, Refining, Steps, compile_for, resolve};
 use crate::problem::Problems;
 use crate::template::Template;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,8 +66,8 @@ pub(super) fn read(
             let prompt = compile("prompt", problems);
             let request = targets::request(node, problems);
             let (role, model) = who(node, refining, problems)?;
-            let label = targets::label(&model, models);
-            let model = targets::resolve(model, models, refining, problems)?;
+            let label = resolve::label(&model, models);
+            let model = resolve::resolve(model, models, refining, problems)?;
             let system = match system {
                 Some(system) => Some(system?),
                 None => None,

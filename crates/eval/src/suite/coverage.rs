@@ -4,7 +4,7 @@
 use super::checks::{CheckReader, CheckSpec};
 use super::form::Wrong;
 use super::tree::{At, Node};
-use super::{Refining, Target, targets};
+use super::{Refining, Target, resolve};
 use crate::case::{Case, CaseSource, FewProblems, Survey};
 use crate::problem::{Place, Problem, Problems, suggest};
 use crate::suite::models::NamedModel;
@@ -185,7 +185,7 @@ impl Coverage<'_> {
         for name in nodes.iter().filter_map(|node| node.text("model")) {
             let key = name.value.to_owned();
             if is_judge(&key) && seen.insert(key.clone()) {
-                let model = targets::resolve(name, self.models, self.refining, problems);
+                let model = resolve::resolve(name, self.models, self.refining, problems);
                 judges.extend(model.map(|model| (key, model)));
             }
         }
@@ -195,7 +195,7 @@ impl Coverage<'_> {
             }
             let mut local = Problems::new(self.refining.path, self.refining.text);
             let named = At { value: name.as_str(), span: 0..0 };
-            let model = targets::resolve(named, self.models, self.refining, &mut local);
+            let model = resolve::resolve(named, self.models, self.refining, &mut local);
             judges.extend(model.map(|model| (name.clone(), model)));
             // What is wrong with a model of [models] is wrong there.
             let here = !self.models.contains_key(name);

@@ -11,6 +11,7 @@ mod limits;
 mod models;
 mod parts;
 mod programs;
+mod resolve;
 mod roles;
 mod schema;
 mod select;
@@ -19,6 +20,7 @@ mod settings;
 mod spec;
 mod targets;
 pub(crate) mod tree;
+mod variables;
 mod workspaces;
 mod written;
 
@@ -41,17 +43,17 @@ pub(crate) use workspaces::Origin;
 
 use crate::case::{Case, CaseSource, Row, Survey};
 use crate::code::Python;
-use crate::problem::{Place, Problem, Problems, suggest};
-use crate::template::{Template, with_texts};
+use crate::problem::{Place, Problem, Problems};
 use bakeoff_llm::{Environment, Model, ModelConfig};
 use bakeoff_sim::Persona;
 use checks::CheckReader;
 use coverage::Coverage;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 use tree::Node;
+use variables::check_variables;
+use variables::{Placed, Steps, TEMPLATE_HINT, compile, compile_for};
 
 /// The file's usual name.
 pub const SUITE_FILE_NAME: &str = "bakeoff.toml";
@@ -508,119 +510,4 @@ fn folder_name(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let name = absolute.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     name.unwrap_or("suite").to_owned()
-}
-
-/// A template and the place of its text, to be checked against the cases.
-pub(crate) struct Placed {
-    template: Template,
-    span: Range<usize>,
-    /// Whether it knows the prompt, too.
-    has_prompt: bool,
-    /// Which step of a chain it belongs to.
-    step: Option<Steps>,
-}
-
-/// A step of a chain, among the others.
-#[derive(Debug, Clone)]
-pub(crate) struct Steps {
-    /// Names of all steps.
-    names: std::sync::Arc<[String]>,
-    /// Which one it is.
-    number: usize,
-}
-
-impl Placed {
-    /// What templates know here beside the case's fields.
-    fn known(&self) -> impl Iterator<Item = &str> + Clone {
-        let earlier = self.step.as_ref().map_or(&[][..], |step| &step.names[..step.number]);
-        let prompt = self.has_prompt.then_some("prompt");
-        earlier.iter().map(String::as_str).chain(prompt)
-    }
-
-    /// That it uses an answer that is not there yet.
-    fn too_early(&self, variable: &str) -> Option<String> {
-        let Steps { names, number } = self.step.as_ref()?;
-        let own = names.get(*number)?;
-        if own == variable {
-            return Some(format!("the step `{own}` cannot see its own answer"));
-        }
-        let is_later = names[*number..].iter().any(|name| name == variable);
-        is_later.then(|| {
-            format!("the step `{own}` cannot see the answer of `{variable}`, which comes later")
-        })
-    }
-}
-
-/// How templates are written.
-pub(crate) const TEMPLATE_HINT: &str = "fields of the case are written as {{ name }}";
-
-/// Compiles a template and remembers it for the check of its variables.
-fn compile(
-    text: tree::At<&str>,
-    templates: &mut Vec<Placed>,
-    problems: &mut Problems<'_>,
-) -> Option<Template> {
-    compile_for(text, None, templates, problems)
-}
-
-/// [`compile`], for a step of a chain.
-fn compile_for(
-    text: tree::At<&str>,
-    step: Option<Steps>,
-    templates: &mut Vec<Placed>,
-    problems: &mut Problems<'_>,
-) -> Option<Template> {
-    match Template::compile(text.value) {
-        Ok(template) => {
-            templates.push(Placed {
-                template: template.clone(),
-                span: text.span,
-                has_prompt: false,
-                step,
-            });
-            Some(template)
-        }
-        Err(error) => {
-            problems.at(text.span, error.in_words(text.value)).with_hint(TEMPLATE_HINT);
-            None
-        }
-    }
-}
-
-/// Fills every template in with the first case: what fails there for another reason than a field
-/// that only other cases have would fail for all of them.
-fn check_variables(templates: &[Placed], survey: &Survey, problems: &mut Problems<'_>) {
-    let Some(first) = &survey.first else { return };
-    for placed in templates {
-        let variables = || placed.template.variables().iter();
-        let mut too_early = variables().filter_map(|name| placed.too_early(name)).peekable();
-        if too_early.peek().is_some() {
-            for message in too_early {
-                problems.at(placed.span.clone(), message).with_hint(
-                    "steps see the case's fields and the answers of the steps before them",
-                );
-            }
-            continue;
-        }
-        let unknown_yet = placed.known().map(|name| (name, ""));
-        let Err(error) = placed.template.try_render(&with_texts(first, unknown_yet)) else {
-            continue;
-        };
-        let is_known = |name: &&String| {
-            survey.fields.contains(*name) || placed.known().any(|known| known == *name)
-        };
-        let unknown: Vec<&String> = variables().filter(|name| !is_known(name)).collect();
-        for variable in &unknown {
-            let problem =
-                problems.at(placed.span.clone(), format!("no case has the field `{variable}`"));
-            problem.hint =
-                suggest(variable, survey.fields.iter().map(String::as_str).chain(placed.known()));
-        }
-        // Nobody knows what earlier steps will answer; it may well be what the template needs.
-        let depends = placed.step.is_some()
-            && placed.known().any(|name| placed.template.variables().contains(name));
-        if unknown.is_empty() && !error.is_undefined && !depends {
-            problems.at(placed.span.clone(), format!("the template fails: {}", error.message));
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use super::models::NamedModel;
 use super::roles::variable;
 use super::tree::{At, Node};
-use super::{Refining, targets};
+use super::{Refining, resolve};
 use crate::problem::Problems;
 use bakeoff_agent::CodingAgent;
 use bakeoff_llm::Environment;
@@ -114,9 +114,9 @@ fn variables(
             None => {}
         }
         let Some(filler) = refining.roles.fill(&role, problems) else { continue };
-        let label = targets::label(&filler, models);
+        let label = resolve::label(&filler, models);
         // The program makes its calls itself, so that the name is all that must be right.
-        if targets::find(filler, models, problems).is_some() {
+        if resolve::find(filler, models, problems).is_some() {
             variables.insert(name, label);
         }
     }

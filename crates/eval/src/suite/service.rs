@@ -3,7 +3,7 @@
 use super::models::Spans;
 use super::tree::{At, Node};
 use super::written::Written;
-use super::{Placed, Refining, TEMPLATE_HINT, targets};
+use super::{Placed, Refining, TEMPLATE_HINT, resolve};
 use crate::problem::Problems;
 use crate::template::{Template, with_texts};
 use bakeoff_check::ParameterType;
@@ -95,7 +95,7 @@ pub(super) fn read(
                 api_key_env: url.span.clone(),
                 additions: span("headers"),
             };
-            targets::explain(error, &spans, problems);
+            resolve::explain(error, &spans, problems);
             return None;
         }
     };
