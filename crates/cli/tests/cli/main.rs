@@ -23,6 +23,7 @@ mod reports;
 mod resume;
 mod runs;
 mod secrets;
+mod select;
 mod services;
 mod stopping;
 mod support;

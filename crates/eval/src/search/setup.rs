@@ -196,11 +196,11 @@ fn options(
         let prices = per_call(&run.suite).into_iter();
         Hints(prices.map(|role| role.into_iter().map(hint).collect()).collect())
     });
-    SelectorOptions {
+    let options = SelectorOptions {
         seed: run.config.seed,
         objective,
         within: plan.objective.cheapest_within,
-        confidence: overrides.confidence.or(plan.confidence),
+        confidence: plan.confidence,
         epsilon: plan.epsilon,
         fraction: given.fraction,
         threshold: given.threshold,
@@ -214,5 +214,8 @@ fn options(
         patience: given.patience,
         hints,
         proposals: None,
-    }
+    };
+    // What the suite says is for its own method; what the command line says is meant.
+    let options = if method == plan.method { options } else { options.only_of(method) };
+    SelectorOptions { confidence: overrides.confidence.or(options.confidence), ..options }
 }

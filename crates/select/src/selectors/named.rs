@@ -92,6 +92,29 @@ impl SelectorOptions {
     }
 }
 
+impl SelectorOptions {
+    /// The same without what that selector has not.
+    pub fn only_of(mut self, selector: &str) -> SelectorOptions {
+        let known = options_of(selector).unwrap_or_default();
+        let has = |option: &str| known.contains(&option);
+        self.confidence = self.confidence.filter(|_| has("confidence"));
+        self.fraction = self.fraction.filter(|_| has("fraction"));
+        self.threshold = self.threshold.filter(|_| has("threshold"));
+        self.epsilon = self.epsilon.filter(|_| has("epsilon"));
+        self.width = self.width.filter(|_| has("width"));
+        self.first = self.first.filter(|_| has("first"));
+        self.growth = self.growth.filter(|_| has("growth"));
+        self.curiosity = self.curiosity.filter(|_| has("curiosity"));
+        self.batch = self.batch.filter(|_| has("batch"));
+        self.iterations = self.iterations.filter(|_| has("iterations"));
+        self.restarts = self.restarts.filter(|_| has("restarts"));
+        self.patience = self.patience.filter(|_| has("patience"));
+        self.hints = self.hints.filter(|_| has("hints"));
+        self.proposals = self.proposals.filter(|_| has("proposals"));
+        self
+    }
+}
+
 /// Options that a selector has.
 fn options_of(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
@@ -356,6 +379,25 @@ mod tests {
         assert_eq!(message("auto", sure), "confidence is 1, and must be at least 0.5 and below 1");
         let within = SelectorOptions { within: Some(-0.1), ..none() };
         assert_eq!(message("bayesian", within), "within is -0.1, and must be at least 0");
+        let all = SelectorOptions {
+            confidence: Some(0.9),
+            fraction: Some(0.5),
+            threshold: Some(0.5),
+            epsilon: Some(0.1),
+            width: Some(1.0),
+            first: Some(1),
+            growth: Some(2.0),
+            curiosity: Some(1.0),
+            batch: Some(1),
+            iterations: Some(2),
+            restarts: Some(2),
+            patience: Some(2),
+            ..none()
+        };
+        for name in NAMES.iter().filter(|name| **name != "lm_proposal") {
+            assert_ne!(message(name, all.clone()), "fine", "{name}");
+            assert_eq!(message(name, all.clone().only_of(name)), "fine", "{name}");
+        }
         assert!(NAMES.iter().all(|name| options_of(name).is_some()));
     }
 }
