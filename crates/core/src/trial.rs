@@ -155,7 +155,8 @@ fn is_zero(number: &u64) -> bool {
 pub struct Timing {
     /// When it started, in milliseconds since 1970.
     pub started_ms: u64,
-    /// The work itself, without waiting for permits and retries.
+    /// The work itself, without waiting for permits and retries; what a cache answered took what it
+    /// took when it was made.
     pub latency_ms: u64,
     /// From start to end.
     pub elapsed_ms: u64,

@@ -5,7 +5,8 @@
 mod support;
 
 use bakeoff_core::{ErrorKind, NanoDollars, Status, Usage};
-use bakeoff_eval::estimate;
+use bakeoff_eval::{Budget, RunConfig, estimate};
+use bakeoff_pace::{LimitOverrides, Strategy};
 use support::{COMBINATIONS, Place, RUN, Ran};
 
 /// A planner that always plans the same, and a solver that repeats what it is asked.
@@ -167,7 +168,7 @@ async fn a_run_goes_on_only_with_the_same_roles() {
     let place = Place::new(SUITE);
     let folder = place.run(RUN).await.finished.folder.path;
     let resume = async || {
-        let config = bakeoff_eval::RunConfig { resume: Some(folder.clone()), ..place.config() };
+        let config = RunConfig { resume: Some(folder.clone()), ..place.config() };
         place.try_run(RUN, config).await
     };
     assert!(resume().await.is_ok());
@@ -189,4 +190,29 @@ fn every_step_is_estimated() {
     let expected = Usage { input: 3 + 205 + 203, output: 400, ..Usage::default() };
     assert_eq!(target.usage, Some(expected));
     assert_eq!(target.cost, Some(NanoDollars(200 * 1_000 + 200 * 10_000)));
+}
+
+#[tokio::test]
+async fn budgets_need_the_prices_of_all_steps_and_limits_hold_for_all_of_them() {
+    let local =
+        "provider = \"openai\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"unheard-of\"";
+    let place = Place::new(&SUITE.replace(
+        "provider = \"sim\"\nmodel = \"solving\"\nprices = { input = 0, output = 10 }",
+        local,
+    ));
+    let budget = Budget { cost: Some(NanoDollars(1)), ..Budget::default() };
+    let config = RunConfig { budget, ..place.config() };
+    let error = place.try_run(RUN, config).await.err().unwrap().to_string();
+    assert!(error.starts_with("the price of `openai/unheard-of` is not known"), "{error}");
+
+    // It needs to know a rate, and one of the two steps has none.
+    let limits =
+        LimitOverrides { strategy: Some(Strategy::Proactive), ..LimitOverrides::default() };
+    let place = Place::new(&SUITE.replace(
+        "[models.small]\n",
+        "[models.small]\nlimits = { strategy = \"proactive\", rpm = 10 }\n",
+    ));
+    let config = RunConfig { limits, ..place.config() };
+    let error = place.try_run(RUN, config).await.err().unwrap().to_string();
+    assert!(error.starts_with("limits of the target `pipeline`: "), "{error}");
 }

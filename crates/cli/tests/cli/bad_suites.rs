@@ -521,6 +521,28 @@ fn every_bad_suite_is_refused_with_its_message() {
 }
 
 #[test]
+fn candidates_alone_are_enough_for_a_look_but_not_for_a_run() {
+    let suite =
+        target("model = \"role/solver\"\n[select.roles]\nsolver = [\"sim/echo\", \"sim/judge\"]");
+    let place = Workplace::with_suite(&suite).write("cases.jsonl", CASES);
+    let checked = place.run(&["check"]);
+    assert_eq!(checked.code, 0, "{}", checked.shown());
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 2, "{}", ran.shown());
+    assert!(!place.path().join("runs").exists());
+    insta::assert_snapshot!(ran.stderr, @r#"
+    error: nobody fills the role `solver`
+     --> bakeoff.toml:4:9
+      |
+    4 | model = "role/solver"
+      |         ^^^^^^^^^^^^^
+      |
+      = help: write `solver = "provider/model"` under [roles], or let `bakeoff select` find who is best
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
 fn two_kinds_of_target_in_one() {
     insta::assert_snapshot!(shown(&target("command = [\"true\"]\nmodel = \"sim/echo\"\nurl = \"http://127.0.0.1:9/\"")), @r#"
     error: a target has either `command` or `url`

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What a search looks for, and how.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SelectPlan {
     /// The target whose roles are filled, as it is named in the file.
     pub target: String,
