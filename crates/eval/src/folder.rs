@@ -28,9 +28,12 @@ pub(crate) const HTTP_FILE: &str = "http.jsonl";
 /// One line per change of a pool's limit.
 pub(crate) const LIMITS_FILE: &str = "limits.jsonl";
 
+/// What a search came to.
+pub(crate) const SELECTION_FILE: &str = "selection.json";
+
 /// Names that a case or target cannot take.
 const RESERVED: [&str; 7] =
-    ["run.json", "journal.jsonl", LIMITS_FILE, HTTP_FILE, "summary.json", "selection.json", "work"];
+    ["run.json", "journal.jsonl", LIMITS_FILE, HTTP_FILE, "summary.json", SELECTION_FILE, "work"];
 
 impl RunFolder {
     /// Makes a new folder in `parent`; one that exists is never used again.
@@ -96,15 +99,18 @@ impl RunFolder {
         write_json(&self.path.join("run.json"), run)
     }
 
-    /// Removes `summary.json`, which is no longer true once a run goes on.
+    /// Removes `summary.json` and `selection.json`, which are no longer true once a run goes on.
     pub(crate) fn remove_summary(&self) -> Result<(), Error> {
-        let path = self.path.join("summary.json");
-        match fs::remove_file(&path) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::Write { path, source })
+        for name in ["summary.json", SELECTION_FILE] {
+            let path = self.path.join(name);
+            match fs::remove_file(&path) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::Write { path, source });
+                }
+                _ => {}
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     /// Writes `summary.json`.

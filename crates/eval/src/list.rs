@@ -1,5 +1,6 @@
 //! The runs in a folder.
 
+use crate::search::SelectionFile;
 use crate::stored::is_run;
 use bakeoff_core::{RunId, Summary, TargetName, Verdict};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,17 @@ pub enum RunState {
         verdict: Verdict,
         /// Per target: name, passed cases, cases.
         targets: Vec<(TargetName, u64, u64)>,
+    },
+    /// A search, to its end.
+    Searched {
+        /// The suite's name.
+        suite: String,
+        /// Who won.
+        best: String,
+        /// How sure that is, where somebody says so.
+        confidence: Option<f64>,
+        /// What ended it early.
+        stopped: Option<bakeoff_select::Limit>,
     },
     /// It has no summary: it is running, or was killed.
     Unfinished {
@@ -66,6 +78,14 @@ fn started_at(path: &Path) -> Option<jiff::Timestamp> {
 }
 
 fn state(path: &Path) -> RunState {
+    if let Ok(Some(file)) = SelectionFile::read(path) {
+        return RunState::Searched {
+            best: file.winner().to_owned(),
+            suite: file.suite,
+            confidence: file.selection.confidence,
+            stopped: file.selection.stopped,
+        };
+    }
     let summary = std::fs::read(path.join("summary.json"))
         .ok()
         .and_then(|bytes| serde_json::from_slice::<Summary>(&bytes).ok());

@@ -30,6 +30,13 @@ fn as_line(run: &StoredRun) -> String {
                 .collect();
             format!("{}  {}  {}", run.id, word(verdict), targets.join(", "))
         }
+        RunState::Searched { best, confidence, stopped, .. } => {
+            let sure = confidence.map_or(String::new(), |share| {
+                format!(" ({:.1} % sure)", (1000.0 * share).floor() / 10.0)
+            });
+            let stopped = stopped.map_or(String::new(), |limit| format!("; {limit}"));
+            format!("{}  search  best: {best}{sure}{stopped}", run.id)
+        }
         RunState::Unfinished { trials } => {
             format!("{}  unfinished  {trials} trials in the journal", run.id)
         }
@@ -54,6 +61,14 @@ fn as_json(run: &StoredRun) -> serde_json::Value {
                 .iter()
                 .map(|(name, passed, cases)| json!({"target": name, "passed": passed, "total_cases": cases}))
                 .collect::<Vec<_>>(),
+        }),
+        RunState::Searched { suite, best, confidence, stopped } => json!({
+            "run_id": run.id,
+            "run_dir": run.path.display().to_string(),
+            "suite": suite,
+            "best": best,
+            "confidence": confidence,
+            "stopped": stopped,
         }),
         RunState::Unfinished { trials } => {
             json!({"run_id": run.id, "run_dir": run.path.display().to_string(), "verdict": null, "trials": trials})

@@ -5,7 +5,7 @@ use crate::commands::failed;
 use crate::export::export;
 use crate::printer::Printer;
 use bakeoff_core::{ExitCode, Summary};
-use bakeoff_eval::{Error, PastRun, find_run};
+use bakeoff_eval::{Error, PastRun, SelectionFile, find_run};
 use bakeoff_report::{Failures, notes, summary_table};
 
 /// Failures shown; all are in the files.
@@ -19,7 +19,17 @@ pub(crate) fn run(arguments: &ReportArguments, printer: &Printer) -> ExitCode {
 }
 
 fn report(arguments: &ReportArguments, printer: &Printer) -> Result<(), Error> {
-    let past = PastRun::open(&find_run(&arguments.run.out, &arguments.run.run)?)?;
+    let folder = find_run(&arguments.run.out, &arguments.run.run)?;
+    let past = PastRun::open(&folder)?;
+    if let Some(found) = SelectionFile::read(&folder)? {
+        export(&arguments.export, &past, &past.summary()?, false, printer)?;
+        if arguments.run.json {
+            printer.json(&found);
+        } else {
+            super::select::show(&found, usize::MAX, printer);
+        }
+        return Ok(());
+    }
     let summary = past.summary()?;
     export(&arguments.export, &past, &summary, false, printer)?;
     if arguments.run.json {
@@ -33,8 +43,11 @@ fn report(arguments: &ReportArguments, printer: &Printer) -> Result<(), Error> {
     show(&summary, &failures, printer);
     if !past.is_finished() {
         printer.talk("this run has no end: it was killed or still goes on; what is missing counts as skipped");
-        printer
-            .talk(format!("  hint: `bakeoff run --resume {}` goes on with it", past.file.run_id));
+        let command = if past.file.select.is_some() { "select" } else { "run" };
+        printer.talk(format!(
+            "  hint: `bakeoff {command} --resume {}` goes on with it",
+            past.file.run_id
+        ));
     }
     Ok(())
 }

@@ -405,7 +405,11 @@ fn searches_and_runs_are_not_mixed_up() {
     assert_eq!(ran.code, 2, "{}", ran.shown());
     assert!(ran.stderr.contains("is a search"), "{}", ran.stderr);
     let listed = place.run(&["list"]);
-    assert_eq!(listed.code, 0, "{}", listed.shown());
+    assert!(listed.stdout.contains("  search  best: planner="), "{}", listed.shown());
+    let reported = place.run(&["report"]);
+    assert!(reported.stdout.contains("\nbest: planner="), "{}", reported.shown());
+    let reported: Value = serde_json::from_str(&place.run(&["report", "--json"]).stdout).unwrap();
+    assert_eq!(reported, selection(&place));
     let plain = Workplace::with_suite(
         "[[target]]\nname = \"t\"\nmodel = \"sim/echo\"\nprompt = \"a\"\n[[cases.inline]]\nid = \"c\"\n\
          [[check]]\nkind = \"equals\"\nvalue = \"a\"\n",

@@ -2,7 +2,7 @@
 
 use super::setup::Search;
 use crate::Error;
-use crate::folder::{RunFolder, write_json};
+use crate::folder::{RunFolder, SELECTION_FILE, write_json};
 use bakeoff_core::{RunId, SCHEMA_VERSION};
 use bakeoff_select::{Objective, Role, Selection};
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,13 @@ impl SelectionFile {
     }
 
     pub(super) fn write(&self, folder: &RunFolder) -> Result<(), Error> {
-        write_json(&folder.path.join("selection.json"), self)
+        write_json(&folder.path.join(SELECTION_FILE), self)
+    }
+
+    /// Who won, in words.
+    pub fn winner(&self) -> &str {
+        let Selection { ranking, winner, .. } = &self.selection;
+        ranking.iter().find(|ranked| ranked.combo == *winner).map_or("", |ranked| &ranked.name)
     }
 
     /// Reads the `selection.json` of a run; `None` when it has none.
@@ -66,7 +72,7 @@ impl SelectionFile {
     ///
     /// It is not what Bakeoff writes.
     pub fn read(run: &Path) -> Result<Option<SelectionFile>, Error> {
-        let path = run.join("selection.json");
+        let path = run.join(SELECTION_FILE);
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
             Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => return Ok(None),

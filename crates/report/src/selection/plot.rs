@@ -95,7 +95,7 @@ fn steps(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 5.0;
     let power = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|times| times * power);
-    let step = step.into_iter().find(|step| *step >= rough).unwrap_or(10.0 * power);
+    let step = step.into_iter().find(|step| *step >= 0.8 * rough).unwrap_or(10.0 * power);
     let first = (low / step).ceil() as i64;
     let last = (high / step).floor() as i64;
     (first..=last).map(|times| times as f64 * step).collect()

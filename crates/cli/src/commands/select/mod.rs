@@ -113,7 +113,7 @@ fn search(
     let is_live = arguments.log_level == LogLevel::Http && !arguments.quiet;
     let config = RunConfig {
         out: arguments.out.clone(),
-        // More candidates make a search larger, and spoil nothing that it has paid for.
+        // More cases make a search larger, and spoil nothing that it has paid for.
         extend: resume.is_some(),
         resume,
         parallel: arguments.parallel,
@@ -216,7 +216,7 @@ fn conclude(
     if arguments.json {
         printer.json(file);
     } else {
-        show(file, arguments, printer);
+        show(file, if arguments.all { usize::MAX } else { SHOWN }, printer);
         if let Some(to) = &arguments.apply {
             printer.talk(format!("routes: {}", to.display()));
         }
@@ -225,9 +225,9 @@ fn conclude(
     printer.settle(code)
 }
 
-fn show(file: &SelectionFile, arguments: &SelectArguments, printer: &Printer) {
+/// The first of the ranking, and what came of it.
+pub(crate) fn show(file: &SelectionFile, most: usize, printer: &Printer) {
     let selection = &file.selection;
-    let most = if arguments.all { usize::MAX } else { SHOWN };
     printer.data(ranking_table(&selection.ranking, Some(selection.winner), &selection.front, most));
     let left = selection.ranking.len().saturating_sub(most);
     if left > 0 {
