@@ -262,13 +262,50 @@ fn the_commands_of_the_page_on_races_run() {
 }
 
 #[test]
+fn the_page_on_searches_is_true() {
+    let mut commands = 0;
+    for (about, block) in fences("docs/select.md") {
+        match about.as_str() {
+            "sh" => {
+                for line in block.lines().filter(|line| !line.contains(" bench ")) {
+                    let example = root().join("examples/select").display().to_string();
+                    let line = line.replace("examples/select", &example);
+                    commands += run_all(&Workplace::new(), &line);
+                }
+            }
+            "toml" => {
+                let case = "{\"id\": \"one\", \"question\": \"Why?\"}\n";
+                let place = Workplace::with_suite(&block).write("cases.jsonl", case);
+                assert_eq!(run_all(&place, "bakeoff select"), 1);
+            }
+            _ => {
+                let example = root().join("examples/select");
+                let ran = Workplace::new().run(&["select", example.to_str().unwrap()]);
+                if let Some(best) = block.strip_prefix("best: ") {
+                    let best = format!("best: {}", best.trim_end());
+                    assert!(ran.stdout.contains(&best), "{best}\n{}", ran.shown());
+                }
+            }
+        }
+    }
+    assert_eq!(commands, 2);
+    // Every method has its line.
+    let page = std::fs::read_to_string(root().join("docs/select.md")).unwrap();
+    for method in bakeoff_select::NAMES {
+        assert!(page.contains(&format!("| `{method}` |")), "{method}");
+    }
+}
+
+#[test]
 fn the_examples_run() {
     let mut count = 0;
     for entry in std::fs::read_dir(root().join("examples")).unwrap() {
         let suite = entry.unwrap().path();
         if suite.join("bakeoff.toml").is_file() {
             let place = Workplace::new();
-            let ran = place.run(&["run", suite.to_str().unwrap()]);
+            let text = std::fs::read_to_string(suite.join("bakeoff.toml")).unwrap();
+            let command = if text.contains("\n[select]\n") { "select" } else { "run" };
+            let ran = place.run(&[command, suite.to_str().unwrap()]);
             assert_eq!(ran.code, 0, "{}\n{}", suite.display(), ran.shown());
             count += 1;
         }
@@ -284,8 +321,10 @@ fn the_readme_shows_what_happens() {
     // All but the command, times, and the run's name.
     let is_fixed =
         |line: &&str| !["$ ", " ms ", "results:", "…"].iter().any(|mark| line.contains(mark));
+    // Columns are as wide as the times in them.
+    let same = |one: &str, other: &str| one.split_whitespace().eq(other.split_whitespace());
     for line in shown.lines().filter(is_fixed) {
-        let is_there = ran.stdout.lines().chain(ran.stderr.lines()).any(|said| said == line);
+        let is_there = ran.stdout.lines().chain(ran.stderr.lines()).any(|said| same(said, line));
         assert!(is_there, "{line:?} is not in\n{}", ran.shown());
     }
 }
