@@ -216,3 +216,40 @@ async fn budgets_need_the_prices_of_all_steps_and_limits_hold_for_all_of_them() 
     let error = place.try_run(RUN, config).await.err().unwrap().to_string();
     assert!(error.starts_with("limits of the target `pipeline`: "), "{error}");
 }
+
+#[tokio::test]
+async fn models_with_tools_share_the_answers_to_equal_conversations() {
+    let model = "provider = \"sim\"\nmodel = \"working\"\nprices = { input = 0, output = 1 }";
+    let place = Place::new(&format!(
+        r#"
+[models.one]
+{model}
+[models.other]
+{model}
+[sim.working]
+default = "done"
+output_tokens = 10
+calls = [{{ tool = "list_files" }}]
+[[target]]
+name = "agent"
+model = "role/worker"
+tools = ["list_files"]
+prompt = "{{{{ task }}}}"
+[select.roles]
+worker = ["one", "other"]
+[cases]
+inline = [{{ task = "look around" }}]
+[[check]]
+kind = "equals"
+value = "done"
+"#
+    ));
+    let ran = place.run(COMBINATIONS).await;
+    let attempts: Vec<_> = ran.results.iter().map(|result| &result.attempt).collect();
+    assert!(ran.results.iter().all(|result| result.status == Status::Passed), "{attempts:?}");
+    // Two turns of ten tokens each, whoever came first.
+    let cost = NanoDollars(2 * 10_000);
+    assert!(attempts.iter().all(|attempt| attempt.cost == Some(cost)), "{attempts:?}");
+    assert_eq!(attempts.iter().map(|attempt| attempt.saved.0).sum::<i64>(), cost.0);
+    assert_eq!(ran.lines("http.jsonl").len(), 2);
+}
