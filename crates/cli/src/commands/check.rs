@@ -1,10 +1,11 @@
 //! `bakeoff check`: everything that can be known without a call.
 
 use crate::arguments::CheckArguments;
+use crate::commands::failed;
 use crate::printer::{Printer, count};
 use crate::{problems, settings};
 use bakeoff_core::ExitCode;
-use bakeoff_eval::{Suite, Wanted, estimate};
+use bakeoff_eval::{RunConfig, Search, SearchOverrides, Suite, Wanted, estimate};
 
 pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
     let wanted = Wanted {
@@ -68,5 +69,30 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
         _ => plan.total_cost().to_string(),
     };
     printer.data(format!("estimated cost: {cost}"));
+    search(arguments, printer)
+}
+
+/// What `bakeoff select` would do, if the suite has [select].
+fn search(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
+    let wanted = Wanted { combinations: true, ..Wanted::default() };
+    // What else is wrong with it has been found already.
+    let Ok(suite) = Suite::load_wanted(&arguments.suite, wanted, &settings::variable) else {
+        return ExitCode::Passed;
+    };
+    let (all, target) = (estimate(&suite), suite.select.as_ref().map(|plan| plan.target.clone()));
+    let overrides = SearchOverrides::default();
+    let search = match Search::new(suite, RunConfig::default(), &overrides) {
+        Ok(search) => search,
+        Err(error) => return failed(&error, printer),
+    };
+    let space = search.space();
+    printer.data(format!(
+        "select: {} of {} × {} = {}; all of them would cost about {}",
+        count(space.combos() as u64, "combination"),
+        target.unwrap_or_default(),
+        count(space.datapoints() as u64, "case"),
+        count(space.cells() as u64, "cell"),
+        all.total_cost(),
+    ));
     ExitCode::Passed
 }

@@ -398,6 +398,19 @@ fn what_cannot_be_searched_is_explained() {
 }
 
 #[test]
+fn a_check_says_what_there_is_to_search() {
+    let checked = Workplace::with_suite(&suite(5, 3, "", 0)).run(&["check"]);
+    assert_eq!(checked.code, 0, "{}", checked.shown());
+    let line =
+        "select: 9 combinations of agent × 5 cases = 45 cells; all of them would cost about $";
+    assert!(checked.stdout.contains(line), "{}", checked.shown());
+    let odd = Workplace::with_suite(&suite(5, 3, "method = \"strict\"\ngrowth = 2", 0));
+    let checked = odd.run(&["check"]);
+    assert_eq!(checked.code, 2, "{}", checked.shown());
+    assert!(checked.stderr.contains("has no option `growth`"), "{}", checked.shown());
+}
+
+#[test]
 fn searches_and_runs_are_not_mixed_up() {
     let place = Workplace::with_suite(&suite(5, 3, "", 0));
     assert_eq!(place.run(&["select", "--quiet"]).code, 0);
