@@ -25,6 +25,7 @@ pub struct Frugal {
     order: Vec<usize>,
     combos: usize,
     search: Option<Cheaper>,
+    eliminations: Vec<Elimination>,
 }
 
 /// The comparison with the best.
@@ -54,7 +55,8 @@ impl Frugal {
     ) -> Frugal {
         let mut order: Vec<usize> = (0..space.datapoints()).collect();
         order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-        Frugal { best, within, alpha, order, combos: space.combos(), search: None }
+        let (combos, search, eliminations) = (space.combos(), None, Vec::new());
+        Frugal { best, within, alpha, order, combos, search, eliminations }
     }
 
     fn begin(&self, best: Choice, evidence: &Evidence) -> Cheaper {
@@ -127,13 +129,19 @@ impl Selector for Frugal {
     fn next(&mut self, evidence: &Evidence) -> Step {
         let mut search = match self.search.take() {
             Some(search) => search,
-            None => match self.best.next(evidence) {
-                Step::Choose(choice) => self.begin(choice, evidence),
-                other => return other,
-            },
+            None => {
+                let step = self.best.next(evidence);
+                self.eliminations = self.best.eliminations().to_vec();
+                match step {
+                    Step::Choose(choice) => self.begin(choice, evidence),
+                    other => return other,
+                }
+            }
         };
         loop {
             self.update(&mut search, evidence);
+            // Whom the other gave up may be the cheapest that is good enough.
+            self.eliminations.retain(|gone| Some(gone.combo) != search.good);
             if search.rivals.is_empty() {
                 let choice = search.choice((self.within, self.alpha));
                 self.search = Some(search);
@@ -163,12 +171,8 @@ impl Selector for Frugal {
         }
     }
 
-    // Who was given up by the other may be the cheapest that is good enough, so nobody is.
     fn eliminations(&self) -> &[Elimination] {
-        match &self.search {
-            Some(search) if search.good.is_some() => &[],
-            _ => self.best.eliminations(),
-        }
+        &self.eliminations
     }
 }
 
@@ -211,5 +215,29 @@ mod tests {
         assert_eq!(found.winner, 1);
         let worse = found.ranking.iter().find(|ranked| ranked.combo == 2).unwrap();
         assert!(worse.n < 50, "{}", worse.n);
+        assert!(worse.eliminated && !found.ranking[0].eliminated);
+    }
+
+    #[test]
+    fn whom_the_other_gave_up_can_be_chosen_when_the_budget_ends() {
+        // The second is given up for the first, and is good enough all the same.
+        let rows = [(95.0, 9.0), (70.0, 1.0), (90.0, 5.0)];
+        let space = space(3, 100);
+        for cells in 30..300 {
+            let seed = SelectorOptions { seed: 1, ..SelectorOptions::default() };
+            let best = named("arm_elimination", &space, &seed).unwrap();
+            let mut selector = Frugal::new(best, &space, (0.5, 0.025), 1);
+            let observe = |cell: Cell| Observation {
+                score: Some(f64::from(
+                    (cell.datapoint * 37 % 100) as f64 + 0.5 < rows[cell.combo].0,
+                )),
+                cost: rows[cell.combo].1,
+                paid: rows[cell.combo].1,
+                latency: 1.0,
+            };
+            let budget = Budget { cells: Some(cells), ..Budget::default() };
+            let found = replay(&space, &mut selector, observe, Objective::default(), budget);
+            assert!(found.is_ok(), "{cells}: {found:?}");
+        }
     }
 }
