@@ -29,6 +29,7 @@ pub struct Evidence {
     scales: Option<(f64, f64)>,
     visited: usize,
     spent: f64,
+    saved: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -81,6 +82,7 @@ impl Evidence {
             scales: None,
             visited: 0,
             spent: 0.0,
+            saved: 0.0,
         }
     }
 
@@ -93,6 +95,7 @@ impl Evidence {
         self.visited += 1;
         row.cost += observation.cost;
         self.spent += observation.paid;
+        self.saved += (observation.cost - observation.paid).max(0.0);
         *place = Some(observation);
     }
 
@@ -169,6 +172,11 @@ impl Evidence {
     /// Dollars that were paid for them.
     pub fn spent(&self) -> f64 {
         self.spent
+    }
+
+    /// Dollars that were not paid, because an equal call had been made before.
+    pub fn saved(&self) -> f64 {
+        self.saved
     }
 
     /// Mean cost of a combination's cells; `None` when none was paid for.
@@ -249,6 +257,7 @@ mod tests {
         let mut evidence = Evidence::new(&space(), Objective::default());
         let shared = Observation { paid: 0.25, ..seen(Some(1.0), 1.0, 0.0) };
         evidence.add(Cell { combo: 0, datapoint: 0 }, shared);
-        assert_eq!((evidence.spent(), evidence.mean_cost(0)), (0.25, Some(1.0)));
+        assert_eq!((evidence.spent(), evidence.saved()), (0.25, 0.75));
+        assert_eq!(evidence.mean_cost(0), Some(1.0));
     }
 }

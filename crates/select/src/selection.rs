@@ -33,6 +33,9 @@ pub struct Selection {
     pub cells_of: usize,
     /// Dollars that the search took.
     pub spent: f64,
+    /// Dollars that it would have taken more if equal calls had not shared an answer.
+    #[serde(default)]
+    pub saved: f64,
     /// Combinations that no other beats in score, cost and latency at once, by number.
     pub front: Vec<usize>,
 }
@@ -87,6 +90,7 @@ impl Selection {
             cells: evidence.cells(),
             cells_of: space.cells(),
             spent: evidence.spent(),
+            saved: evidence.saved(),
         }
     }
 }

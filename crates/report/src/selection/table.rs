@@ -79,6 +79,9 @@ pub fn selection_notes(selection: &Selection) -> Vec<String> {
         100.0 * selection.cells as f64 / selection.cells_of.max(1) as f64,
         selection.spent,
     ));
+    if selection.saved > 0.0 {
+        notes.push(format!("shared answers saved: ${:.6}", selection.saved));
+    }
     let gone = selection.eliminations.len();
     if gone > 0 {
         let them = if gone == 1 { "combination was" } else { "combinations were" };
@@ -131,6 +134,7 @@ pub(super) mod tests {
             cells: 117,
             cells_of: 600,
             spent: 0.5,
+            saved: 0.125,
             front: vec![0, 1],
         }
     }
@@ -149,6 +153,7 @@ pub(super) mod tests {
         best: planner=m1 + solver=large (99.9 % sure)
         because the others are worse
         cells: 117 of 600 (20 %); spent: $0.500000
+        shared answers saved: $0.125000
         1 combination was given up on the way; selection.json says when and by whom
         the budget ended the search: with more it may come to another result
         "#);
