@@ -35,7 +35,7 @@ impl std::fmt::Display for Limit {
             Limit::Cost => "the money of the budget is spent",
             Limit::Cells => "the cells of the budget are spent",
             Limit::Time => "the time of the budget is over",
-            Limit::Halted => "it was interrupted",
+            Limit::Halted => "it was ended from outside",
         })
     }
 }

@@ -17,7 +17,8 @@ use std::time::Instant;
 #[async_trait::async_trait]
 pub trait Evaluate: Send + Sync {
     /// What a cell gives. An error is an observation without a score; it is not asked for again.
-    async fn evaluate(&self, cell: Cell) -> Observation;
+    /// `None` ends the search: the cell was interrupted, or nothing can be evaluated any more.
+    async fn evaluate(&self, cell: Cell) -> Option<Observation>;
 }
 
 /// How a search is run.
@@ -147,7 +148,10 @@ async fn one(
     if !purse.start() {
         return None;
     }
-    let observation = sound(evaluate.evaluate(cell).await);
+    let Some(observation) = evaluate.evaluate(cell).await.map(sound) else {
+        purse.lock().halt();
+        return None;
+    };
     purse.lock().pay(observation.paid);
     Some((place, cell, observation))
 }

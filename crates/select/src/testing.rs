@@ -87,7 +87,7 @@ impl<F> Scrambled<F> {
 
 #[async_trait::async_trait]
 impl<F: Fn(Cell) -> Option<f64> + Send + Sync> Evaluate for Scrambled<F> {
-    async fn evaluate(&self, cell: Cell) -> Observation {
+    async fn evaluate(&self, cell: Cell) -> Option<Observation> {
         let running = self.running.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(running, Ordering::Relaxed);
         for _ in 0..=(cell.combo * 7 + cell.datapoint * 5) % 11 {
@@ -99,6 +99,6 @@ impl<F: Fn(Cell) -> Option<f64> + Send + Sync> Evaluate for Scrambled<F> {
             Observation { cost, paid: cost, ..seen((self.score)(cell)) }
         };
         self.seen.lock().unwrap().push((cell, observation.clone()));
-        observation
+        Some(observation)
     }
 }

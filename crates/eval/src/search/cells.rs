@@ -7,7 +7,7 @@ use crate::dispatch::broke;
 use crate::problem::Problem;
 use crate::run::Run;
 use crate::trial::{Made, Trials};
-use bakeoff_core::{Event, NanoDollars, Status, TrialKey, TrialResult};
+use bakeoff_core::{ErrorKind, Event, NanoDollars, Status, TrialKey, TrialResult};
 use bakeoff_select::{Cell, Evaluate, Observation};
 use std::collections::HashMap;
 use std::path::Path;
@@ -42,14 +42,13 @@ impl Cells {
 
 #[async_trait::async_trait]
 impl Evaluate for Cells {
-    async fn evaluate(&self, cell: Cell) -> Observation {
+    async fn evaluate(&self, cell: Cell) -> Option<Observation> {
         let (case, trial) = self.turn(cell.datapoint);
         let case = match self.cases.case(self.chosen.number(case)) {
             Ok(case) => case,
             Err(problem) => {
-                // The run ends; nothing will be made of this.
                 let _ = self.told.send(Told::Unreadable(problem));
-                return NOTHING;
+                return None;
             }
         };
         let target = self.trials.suite.targets[cell.combo].name.clone();
@@ -57,7 +56,10 @@ impl Evaluate for Cells {
         let _ = self.told.send(Told::Started(key.clone()));
         let task = tokio::spawn(Arc::clone(&self.trials).make(cell.combo, case, trial + 1));
         let made = task.await.unwrap_or_else(|broken| broke(key, &broken));
-        let seen = observe(&made.result);
+        // An account that is used up will answer nothing else, and an interrupt says nothing.
+        let kind = made.result.attempt.error.as_ref().map(|error| error.kind);
+        let says_nothing = matches!(kind, Some(ErrorKind::Quota | ErrorKind::Cancelled));
+        let seen = (!says_nothing).then(|| observe(&made.result));
         let (written, is_written) = oneshot::channel();
         if self.told.send(Told::Ended(Box::new(made), written)).is_ok() {
             // Nothing counts that could be lost.
@@ -66,8 +68,6 @@ impl Evaluate for Cells {
         seen
     }
 }
-
-const NOTHING: Observation = Observation { score: None, cost: 0.0, paid: 0.0, latency: 0.0 };
 
 /// What a search sees of a trial.
 fn observe(result: &TrialResult) -> Observation {

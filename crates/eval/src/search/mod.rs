@@ -128,11 +128,8 @@ impl Search {
             tokio::select! {
                 found = &mut search => break found,
                 Some(what) = heard.recv() => {
-                    let goes_on = hear(what, underway);
-                    if !matches!(goes_on, Ok(true)) {
-                        broken.store(true, Ordering::Relaxed);
-                    }
-                    problem = problem.and(goes_on.map(|_| ()));
+                    problem = problem.and(hear(what, underway, &broken));
+                    broken.fetch_or(problem.is_err(), Ordering::Relaxed);
                 }
                 Some(event) = underway.told.recv() => {
                     problem = problem.and(underway.record.told(&event));
@@ -140,6 +137,10 @@ impl Search {
                 _ = watch.tick() => underway.look(),
             }
         };
+        // Nobody waits for what was told last.
+        while let Ok(what) = heard.try_recv() {
+            problem = problem.and(hear(what, underway, &broken));
+        }
         let found = found.map(|found| Selection { spent: found.spent + known.lost, ..found });
         Ok((problem, found))
     }
@@ -165,22 +166,26 @@ impl Search {
     }
 }
 
-/// Keeps what a cell has told; gives whether the search can go on.
-fn hear(what: Told, underway: &mut Underway<'_>) -> Result<bool, Error> {
+/// Keeps what a cell has told.
+fn hear(what: Told, underway: &mut Underway<'_>, broken: &AtomicBool) -> Result<(), Error> {
     match what {
         Told::Started(key) => underway.record.tell(&Event::TrialStarted { key }),
         Told::Unreadable(problem) => return Err(Error::Cases(problem)),
         Told::Ended(made, written) => {
             let error = made.result.attempt.error.as_ref();
-            // An account that is used up will answer nothing else.
-            let used_up = error.is_some_and(|error| error.kind == ErrorKind::Quota);
+            if let Some(error) = error.filter(|error| error.kind == ErrorKind::Quota)
+                && !broken.swap(true, Ordering::Relaxed)
+            {
+                let message = format!("the search ends, an account is used up: {}", error.message);
+                let code = "EVAL_QUOTA_USED_UP".to_owned();
+                underway.record.tell(&Event::Warning { code, message });
+            }
             underway.record.trials(vec![*made])?;
             // Who asked may be gone.
             let _ = written.send(());
-            return Ok(!used_up);
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 fn at_once(suite: &Suite) -> usize {
