@@ -2,17 +2,16 @@
 //!
 //! All combinations see the datapoints in one shuffled order, each as far as it has come. A model of
 //! the population gives the chance that a rival is better than the leader by more than ε; the search
-//! ends when all of these chances together are small, and the next cells are those that make them
-//! smaller for the least money. Nothing is given up for ever: who has next to no chance is left
-//! lying, and comes back when the leader falls. What it claims is a model's, not a proof; the proof
-//! is `strict`'s.
+//! ends when the chance that anybody is is small, and the next cells are those that make it smaller
+//! for the least money. Nothing is given up for ever: who has next to no chance is left lying, and
+//! comes back when the leader falls. What it claims is a model's, not a proof; the proof is
+//! `strict`'s.
 
-mod adjust;
-mod apart;
-mod estimate;
 mod normal;
-mod prior;
-mod spread;
+mod posterior;
+mod rivals;
+mod scales;
+mod seen;
 mod table;
 mod tuning;
 
@@ -21,9 +20,10 @@ pub use tuning::Tuning;
 use crate::evidence::Evidence;
 use crate::selector::{Choice, Round, Selector, Step};
 use crate::space::Space;
-use adjust::Difficulty;
-use estimate::{Estimate, Standing};
-use prior::Prior;
+use posterior::Posterior;
+use rivals::Rivals;
+use scales::Scales;
+use seen::{Design, Seen};
 use table::Table;
 
 /// What a search by [`Auto`] is to reach.
@@ -48,24 +48,26 @@ impl Default for AutoOptions {
 /// Pays for the cells that tell the most for their money.
 #[derive(Debug)]
 pub struct Auto {
-    space: Space,
     options: AutoOptions,
     table: Table,
-    difficulty: Difficulty,
-    prior: Prior,
+    design: Design,
+    scales: Scales,
+    grid: Vec<usize>,
 }
 
 impl Auto {
     /// For a space.
     pub fn new(space: &Space, options: AutoOptions) -> Auto {
         let table = Table::new(space, options.seed);
-        Auto {
-            difficulty: Difficulty::new(space),
-            prior: Prior::new(space),
-            space: space.clone(),
-            options,
-            table,
+        let design = Design::new(space);
+        let scales = Scales::new(&design, space.combos(), options.tuning);
+        let tuning = options.tuning;
+        let mut grid = vec![tuning.first.min(table.total())];
+        while let Some(&last) = grid.last().filter(|last| **last < table.total()) {
+            let step = (tuning.step * last as f64).ceil().max(1.0) as usize;
+            grid.push((last + step).min(table.total()));
         }
+        Auto { design, scales, options, table, grid }
     }
 
     fn round(&mut self, wanted: &[(usize, usize)], evidence: &Evidence) -> Round {
@@ -78,39 +80,25 @@ impl Auto {
         round
     }
 
+    /// All combinations stop at the same few depths, so that few blocks of datapoints differ in who
+    /// saw them.
     fn step_to(&self, depth: usize) -> usize {
-        let step = (self.options.tuning.step * depth as f64).ceil().max(1.0) as usize;
-        (depth + step).min(self.table.total())
+        self.grid.iter().copied().find(|to| *to > depth).unwrap_or(depth)
     }
 
     /// Who gets how far next: those who make the chances smaller for the least money.
-    fn wanted(&self, now: &Estimate, standings: &[Standing]) -> Vec<(usize, usize)> {
-        let (epsilon, leader) = (self.options.epsilon, now.leader);
-        let mut active: Vec<usize> = (0..standings.len()).filter(|&arm| arm != leader).collect();
-        active.sort_by(|&one, &other| standings[one].better.total_cmp(&standings[other].better));
-        let mut spare = (1.0 - self.options.confidence) * self.options.tuning.parked;
-        active.retain(|&arm| {
-            spare -= standings[arm].better;
-            spare < 0.0
-        });
-        let to = self.step_to(now.depth(leader));
+    fn wanted(&self, rivals: &Rivals<'_>) -> Vec<(usize, usize)> {
+        let chances: Vec<f64> = (0..self.table.arms()).map(|arm| rivals.better(arm)).collect();
+        let mut active: Vec<usize> = (0..chances.len()).filter(|&arm| chances[arm] > 1e-5).collect();
+        active.sort_by(|&one, &other| chances[other].total_cmp(&chances[one]));
+        active.truncate(100);
         let mut worth = Vec::new();
-        if to > now.depth(leader) {
-            let gain = |&arm: &usize| {
-                standings[arm].better - now.standing_at(arm, now.depth(arm), to, epsilon).better
-            };
-            let gain: f64 = active.iter().map(gain).sum();
-            let doubt: f64 = active.iter().map(|&arm| standings[arm].better).sum();
-            let steps = (to - now.depth(leader)) as f64;
-            worth.push((leader, to, (gain.max(0.0) + 1e-4 * doubt) / (steps * self.price(leader))));
-        }
-        for &arm in &active {
-            let to = self.step_to(now.depth(arm));
-            if to > now.depth(arm) {
-                let better = standings[arm].better;
-                let gain = better - now.standing_at(arm, to, now.depth(leader), epsilon).better;
-                let steps = (to - now.depth(arm)) as f64;
-                worth.push((arm, to, (gain.max(0.0) + 1e-4 * better) / (steps * self.price(arm))));
+        for &arm in active.iter().chain(std::iter::once(&rivals.leader)) {
+            let from = self.table.depth(arm);
+            let to = self.step_to(from);
+            if to > from {
+                let gain = rivals.gain(arm, to - from, &active) + 1e-6;
+                worth.push((arm, to, gain / ((to - from) as f64 * self.price(arm))));
             }
         }
         let most = worth.iter().map(|(_, _, worth)| *worth).fold(0.0, f64::max);
@@ -127,21 +115,21 @@ impl Auto {
     }
 
     /// The cheapest that is as good, as far as the error that is left allows.
-    fn choose(&self, now: &Estimate, standings: &[Standing], doubt: f64) -> Choice {
+    fn choose(&self, rivals: &Rivals<'_>, doubt: f64) -> Choice {
         let mut spare = 1.0 - self.options.confidence - doubt;
-        let mut choice = (now.leader, 0.0);
-        for arm in (0..standings.len()).filter(|&arm| arm != now.leader) {
-            let worse = if now.depth(arm) == self.table.total()
-                && now.depth(now.leader) == self.table.total()
-            {
-                now.standing(arm, 0.0).worse
-            } else {
-                standings[arm].worse
-            };
-            let cheaper = self.price(arm) < 0.95 * self.price(now.leader)
+        let leader = rivals.leader;
+        let mut choice = (leader, 0.0);
+        for arm in (0..self.table.arms()).filter(|&arm| arm != leader) {
+            let complete = |arm: usize| self.table.depth(arm) == self.table.total();
+            let margin =
+                if complete(arm) && complete(leader) { 0.0 } else { self.options.epsilon };
+            let cheaper = self.price(arm) < 0.95 * self.price(leader)
                 && self.price(arm) < self.price(choice.0);
-            if cheaper && worse <= spare {
-                choice = (arm, worse);
+            if cheaper {
+                let worse = rivals.worse(arm, margin);
+                if worse <= spare {
+                    choice = (arm, worse);
+                }
             }
         }
         spare = (1.0 - doubt - choice.1).max(0.0);
@@ -167,36 +155,32 @@ impl Selector for Auto {
             self.table.update(evidence);
         }
         loop {
-            let now = Estimate::new(
-                &self.space,
-                &self.table,
-                (&mut self.difficulty, &mut self.prior),
-                tuning,
-            );
-            let standings: Vec<Standing> = (0..self.table.arms())
-                .map(|arm| {
-                    if arm == now.leader {
-                        Standing::default()
-                    } else {
-                        now.standing(arm, self.options.epsilon)
-                    }
-                })
-                .collect();
-            let doubt = if tuning.joint {
-                1.0 - standings.iter().map(|of| 1.0 - of.better).product::<f64>()
-            } else {
-                standings.iter().map(|of| of.better).sum()
+            let seen = Seen::new(&self.table);
+            let Some(mut now) = Posterior::new(&seen, &self.design, &self.scales) else {
+                return Step::GiveUp("the model cannot be solved".to_owned());
             };
-            let deep = now.depth(now.leader) >= tuning.leader.min(self.table.total());
-            if deep && doubt <= 1.0 - self.options.confidence {
-                return Step::Choose(self.choose(&now, &standings, doubt));
+            for _ in 0..tuning.sweeps {
+                self.scales.improve(&seen, &self.design, &now);
+                let Some(next) = Posterior::new(&seen, &self.design, &self.scales) else {
+                    return Step::GiveUp("the model cannot be solved".to_owned());
+                };
+                now = next;
             }
-            let mut wanted = self.wanted(&now, &standings);
-            if !deep && wanted.iter().all(|(arm, _)| *arm != now.leader) {
-                wanted.push((now.leader, self.step_to(now.depth(now.leader))));
+            let leader = (0..self.table.arms())
+                .fold(0, |best, arm| if now.means[arm] > now.means[best] { arm } else { best });
+            let context = (&self.design, &self.scales, &seen);
+            let rivals = Rivals::new(&now, context, tuning, (leader, self.options.epsilon));
+            let doubt = rivals.anybody();
+            let deep = self.table.depth(leader) >= tuning.leader.min(self.table.total());
+            if deep && doubt <= tuning.stop * (1.0 - self.options.confidence) {
+                return Step::Choose(self.choose(&rivals, doubt));
+            }
+            let mut wanted = self.wanted(&rivals);
+            if !deep && wanted.iter().all(|(arm, _)| *arm != leader) {
+                wanted.push((leader, self.step_to(self.table.depth(leader))));
             }
             if wanted.is_empty() {
-                return Step::Choose(self.choose(&now, &standings, doubt));
+                return Step::Choose(self.choose(&rivals, doubt));
             }
             let round = self.round(&wanted, evidence);
             if !round.cells.is_empty() {

@@ -1,5 +1,8 @@
 //! The normal distribution.
 
+use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
+
 /// Chance that a standard normal is below `z`, to 1e-7 (Abramowitz and Stegun, 26.2.17).
 pub(super) fn below(z: f64) -> f64 {
     if z > 0.0 {
@@ -11,6 +14,12 @@ pub(super) fn below(z: f64) -> f64 {
             + t * (-0.356_563_782
                 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
     tail * (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
+}
+
+/// A standard normal (Box and Muller's, of which the second is left out).
+pub(super) fn draw(random: &mut ChaCha8Rng) -> f64 {
+    let (radius, angle): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
+    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 
 #[cfg(test)]
