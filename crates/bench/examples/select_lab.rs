@@ -39,7 +39,7 @@ fn main() {
         groups.push((matrix.name.clone(), vec![matrix]));
     }
     for (number, kind) in KINDS.iter().enumerate().filter(|(_, kind)| {
-        instances > 0 && kind.name.contains(&only) && !kind.name.contains(&skip)
+        instances > 0 && only.split(',').any(|text| kind.name.contains(text)) && !kind.name.contains(&skip)
     }) {
         // Kinds have seeds of their own: the same seed would give all of them the same effects.
         let first = from + 100_000 * number as u64;
@@ -122,6 +122,7 @@ fn set(tuning: &mut Tuning, name: &str, value: &str) {
         "loads" => tuning.loads = number,
         "joint" => tuning.joint = number,
         "sweeps" => tuning.sweeps = number as usize,
+        "floor" => tuning.floor = number,
         "stop" => tuning.stop = number,
         _ => println!("unknown: {name}"),
     }

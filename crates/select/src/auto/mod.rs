@@ -172,6 +172,9 @@ impl Selector for Auto {
             let rivals = Rivals::new(&now, context, tuning, (leader, self.options.epsilon));
             let doubt = rivals.anybody();
             let deep = self.table.depth(leader) >= tuning.leader.min(self.table.total());
+            if std::env::var("AUTO_DEBUG").is_ok() {
+                rivals.debug();
+            }
             if deep && doubt <= tuning.stop * (1.0 - self.options.confidence) {
                 return Step::Choose(self.choose(&rivals, doubt));
             }

@@ -95,6 +95,17 @@ impl<'a> Rivals<'a> {
         Rivals { leader, rivals, now, context, tuning, epsilon }
     }
 
+    pub(super) fn debug(&self) {
+        let (_, scales, seen) = self.context;
+        eprintln!("ROUND leader {} depth {} mean {:.3} noise {:.3} shared {:.4?} effects {:.4?} typical {:.3} blocks {:?}", self.leader, seen.depth(self.leader), self.now.means[self.leader], scales.noise, scales.shared, scales.effects, scales.typical.sqrt(), seen.blocks.iter().map(|b| (b.to, b.arms.len())).collect::<Vec<_>>());
+        let mut order: Vec<usize> = (0..self.rivals.len()).collect();
+        order.sort_by(|&a, &b| self.now.means[b].total_cmp(&self.now.means[a]));
+        for arm in order.into_iter().take(20) {
+            let raw = seen.rows[arm].iter().sum::<f64>() / seen.depth(arm) as f64;
+            eprintln!("  arm {arm} loads {:?} depth {} raw {raw:.3} mean {:.3} theta {:.3} own {:.3} sd {:.4} far {:.3} fargap {:.3} P {:.4} load {:.2}", self.context.0.loads[arm], seen.depth(arm), self.now.means[arm], self.now.theta[arm], self.now.own[arm], self.rivals[arm].variance.sqrt(), self.rivals[arm].far, self.rivals[arm].far_gap, self.better(arm), scales.load[arm]);
+        }
+    }
+
     /// Chance that one is better than the leader by more than ε.
     pub(super) fn better(&self, arm: usize) -> f64 {
         if arm == self.leader { 0.0 } else { self.rivals[arm].better(self.epsilon, (0.0, 0.0)) }

@@ -153,7 +153,7 @@ impl Scales {
         }
         let shape = |arm: usize| {
             let mean = now.means[arm].clamp(0.0, 1.0);
-            (mean * (1.0 - mean)).max(0.02)
+            (mean * (1.0 - mean)).max(self.tuning.floor)
         };
         let spread = |row: &[f64]| {
             let mean = row.iter().sum::<f64>() / row.len() as f64;

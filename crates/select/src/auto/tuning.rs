@@ -31,6 +31,8 @@ pub struct Tuning {
     pub joint: f64,
     /// Steps towards the scales, a round.
     pub sweeps: usize,
+    /// Least variance of a score near the ends.
+    pub floor: f64,
     /// Share of alpha that the search stops at.
     pub stop: f64,
 }
@@ -40,19 +42,20 @@ impl Default for Tuning {
         Tuning {
             first: 6,
             leader: 16,
-            caution: 1.1,
-            few: 2.0,
+            caution: 1.0,
+            few: 0.0,
             step: 0.25,
             band: 0.1,
             own: 0.015,
-            tail: (0.05, 0.2),
+            tail: (0.01, 0.2),
             doubt: 4.0,
             doubt_effects: 1.0,
             doubt_own: 4.0,
-            loads: 16.0,
+            loads: 1e9,
             joint: 1.0,
-            sweeps: 2,
+            sweeps: 1,
             stop: 1.0,
+            floor: 0.03,
         }
     }
 }
