@@ -123,6 +123,8 @@ fn set(tuning: &mut Tuning, name: &str, value: &str) {
         "joint" => tuning.joint = number,
         "sweeps" => tuning.sweeps = number as usize,
         "floor" => tuning.floor = number,
+        "guess" => tuning.own_guess = number,
+        "firstfit" => tuning.sweeps = number as usize,
         "stop" => tuning.stop = number,
         _ => println!("unknown: {name}"),
     }

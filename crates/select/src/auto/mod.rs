@@ -53,7 +53,11 @@ pub struct Auto {
     design: Design,
     scales: Scales,
     grid: Vec<usize>,
+    fitted: bool,
 }
+
+/// Steps towards the scales before the first choice; then one a round.
+
 
 impl Auto {
     /// For a space.
@@ -67,7 +71,7 @@ impl Auto {
             let step = (tuning.step * last as f64).ceil().max(1.0) as usize;
             grid.push((last + step).min(table.total()));
         }
-        Auto { design, scales, options, table, grid }
+        Auto { design, scales, options, table, grid, fitted: false }
     }
 
     fn round(&mut self, wanted: &[(usize, usize)], evidence: &Evidence) -> Round {
@@ -156,21 +160,23 @@ impl Selector for Auto {
         }
         loop {
             let seen = Seen::new(&self.table);
-            let Some(mut now) = Posterior::new(&seen, &self.design, &self.scales) else {
-                return Step::GiveUp("the model cannot be solved".to_owned());
-            };
-            for _ in 0..tuning.sweeps {
-                self.scales.improve(&seen, &self.design, &now);
-                let Some(next) = Posterior::new(&seen, &self.design, &self.scales) else {
+            let mut steps = if self.fitted { 0 } else { tuning.sweeps };
+            let now = loop {
+                let Some(now) = Posterior::new(&seen, &self.design, &self.scales) else {
                     return Step::GiveUp("the model cannot be solved".to_owned());
                 };
-                now = next;
-            }
+                if steps == 0 {
+                    break now;
+                }
+                self.scales.improve(&seen, &self.design, &now);
+                steps -= 1;
+            };
+            self.fitted = true;
             let leader = (0..self.table.arms())
                 .fold(0, |best, arm| if now.means[arm] > now.means[best] { arm } else { best });
             let context = (&self.design, &self.scales, &seen);
             let rivals = Rivals::new(&now, context, tuning, (leader, self.options.epsilon));
-            let doubt = rivals.anybody();
+            let doubt = rivals.anybody(tuning.stop * (1.0 - self.options.confidence));
             let deep = self.table.depth(leader) >= tuning.leader.min(self.table.total());
             if std::env::var("AUTO_DEBUG").is_ok() {
                 rivals.debug();
@@ -185,6 +191,7 @@ impl Selector for Auto {
             if wanted.is_empty() {
                 return Step::Choose(self.choose(&rivals, doubt));
             }
+            self.scales.improve(&seen, &self.design, &now);
             let round = self.round(&wanted, evidence);
             if !round.cells.is_empty() {
                 return Step::Evaluate(round);

@@ -100,7 +100,7 @@ impl<'a> Rivals<'a> {
         eprintln!("ROUND leader {} depth {} mean {:.3} noise {:.3} shared {:.4?} effects {:.4?} typical {:.3} blocks {:?}", self.leader, seen.depth(self.leader), self.now.means[self.leader], scales.noise, scales.shared, scales.effects, scales.typical.sqrt(), seen.blocks.iter().map(|b| (b.to, b.arms.len())).collect::<Vec<_>>());
         let mut order: Vec<usize> = (0..self.rivals.len()).collect();
         order.sort_by(|&a, &b| self.now.means[b].total_cmp(&self.now.means[a]));
-        for arm in order.into_iter().take(20) {
+        for arm in order.into_iter().take(81) {
             let raw = seen.rows[arm].iter().sum::<f64>() / seen.depth(arm) as f64;
             eprintln!("  arm {arm} loads {:?} depth {} raw {raw:.3} mean {:.3} theta {:.3} own {:.3} sd {:.4} far {:.3} fargap {:.3} P {:.4} load {:.2}", self.context.0.loads[arm], seen.depth(arm), self.now.means[arm], self.now.theta[arm], self.now.own[arm], self.rivals[arm].variance.sqrt(), self.rivals[arm].far, self.rivals[arm].far_gap, self.better(arm), scales.load[arm]);
         }
@@ -117,14 +117,15 @@ impl<'a> Rivals<'a> {
     }
 
     /// Chance that anybody is: by draws for those who have a chance at all, added up for the others.
-    pub(super) fn anybody(&self) -> f64 {
+    pub(super) fn anybody(&self, enough: f64) -> f64 {
         let mut chances: Vec<(usize, f64)> =
             (0..self.rivals.len()).map(|arm| (arm, self.better(arm))).collect();
         chances.sort_by(|one, other| other.1.total_cmp(&one.1));
         let close = chances.iter().take(MOST).take_while(|(_, chance)| *chance > LEAST).count();
         let rest: f64 = chances[close..].iter().map(|(_, chance)| chance).sum();
         let sum: f64 = chances.iter().map(|(_, chance)| chance).sum();
-        if close < 2 || self.tuning.joint == 0.0 {
+        // Between the largest and the sum: where that settles it, nothing has to be drawn.
+        if close < 2 || chances[0].1 > enough || sum <= 0.5 * enough || self.tuning.joint == 0.0 {
             return sum.min(1.0);
         }
         let arms: Vec<usize> = chances[..close].iter().map(|(arm, _)| *arm).collect();
@@ -162,21 +163,20 @@ impl<'a> Rivals<'a> {
         let mut hits = 0.0;
         let mut fresh = vec![0.0; size];
         for _ in 0..DRAWS {
-            fresh.iter_mut().for_each(|value| *value = draw(&mut random));
             let mut hit = false;
             for (row, &arm) in arms.iter().enumerate() {
                 let rival = &self.rivals[arm];
-                let (chance, more): (f64, f64) = (random.random(), draw(&mut random));
-                if hit {
-                    continue;
-                }
+                fresh[row] = draw(&mut random);
                 let shared: f64 = (0..=row).map(|at| lower[(row, at)] * fresh[at]).sum();
-                let value = if chance < rival.far {
-                    rival.far_gap + shared + rival.far_extra.sqrt() * more
+                let value = if random.random::<f64>() < rival.far {
+                    rival.far_gap + shared + rival.far_extra.sqrt() * draw(&mut random)
                 } else {
                     rival.gap + shared
                 };
                 hit = value > self.epsilon + 1e-9;
+                if hit {
+                    break;
+                }
             }
             hits += f64::from(u8::from(hit));
         }

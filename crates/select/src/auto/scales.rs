@@ -39,8 +39,8 @@ impl Scales {
             shared: vec![SHARED; design.families],
             effects,
             centre: 0.5,
-            typical: tuning.own.powi(2) * 4.0,
-            own: vec![tuning.own.powi(2) * 4.0; arms],
+            typical: tuning.own_guess.powi(2),
+            own: vec![tuning.own_guess.powi(2); arms],
             far: vec![tuning.tail.0; arms],
             noise: NOISE,
             load: vec![1.0; arms],
@@ -108,10 +108,10 @@ impl Scales {
 
     fn fit_effects(&mut self, design: &Design, now: &Posterior) {
         for family in 1..design.families {
-            let (mut squares, mut known) = (0.0, 0.0);
+            let (mut squares, mut known) = (0.0, 0.0_f64);
             for column in (0..design.columns()).filter(|&c| design.family[c] == family) {
-                squares += now.effects[column].powi(2);
-                known += 1.0 - now.effect_variance[column] / self.effects[family];
+                squares += now.effects[column].powi(2) + now.effect_variance[column];
+                known += 1.0;
             }
             let weight = self.tuning.doubt_effects;
             let seen = squares + weight * EFFECT;
@@ -125,12 +125,12 @@ impl Scales {
         let (mut squares, mut known) = (0.0, 0.0);
         for arm in 0..now.own.len() {
             let near = 1.0 - self.far[arm];
-            squares += near * now.own[arm].powi(2);
-            known += near * (1.0 - now.own_variance[arm] / self.own[arm]);
+            squares += near * (now.own[arm].powi(2) + now.own_variance[arm]);
+            known += near;
         }
         let doubt = self.tuning.doubt_own;
         let least = self.tuning.own.powi(2);
-        self.typical = ((squares + doubt * least * 4.0) / (known.max(0.0) + doubt)).max(least);
+        self.typical = ((squares + doubt * self.tuning.own_guess.powi(2)) / (known + doubt)).max(least);
         for arm in 0..now.own.len() {
             // What the scores alone say of it: the belief without what was believed before.
             let told = (1.0 / now.own_variance[arm] - 1.0 / self.own[arm]).max(1e-9);

@@ -33,6 +33,8 @@ pub struct Tuning {
     pub sweeps: usize,
     /// Least variance of a score near the ends.
     pub floor: f64,
+    /// Guess of own effects.
+    pub own_guess: f64,
     /// Share of alpha that the search stops at.
     pub stop: f64,
 }
@@ -45,16 +47,17 @@ impl Default for Tuning {
             caution: 1.0,
             few: 0.0,
             step: 0.25,
-            band: 0.1,
+            band: 0.6,
             own: 0.015,
             tail: (0.01, 0.2),
             doubt: 4.0,
-            doubt_effects: 1.0,
+            doubt_effects: 2.0,
             doubt_own: 4.0,
             loads: 1e9,
             joint: 1.0,
-            sweeps: 1,
+            sweeps: 8,
             stop: 1.0,
+            own_guess: 0.08,
             floor: 0.03,
         }
     }
