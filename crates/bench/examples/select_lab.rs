@@ -125,6 +125,8 @@ fn set(tuning: &mut Tuning, name: &str, value: &str) {
         "floor" => tuning.floor = number,
         "guess" => tuning.own_guess = number,
         "firstfit" => tuning.sweeps = number as usize,
+        "link" => tuning.link = number,
+        "width" => tuning.width = number,
         "stop" => tuning.stop = number,
         _ => println!("unknown: {name}"),
     }

@@ -98,7 +98,8 @@ impl Posterior {
                 let answer: f64 =
                     design.loads[arm].iter().map(|&column| answers[(column, number)]).sum();
                 weights[2 * columns + number] -= load * answer;
-                design.loads[other].iter().for_each(|&c| weights[c] -= load * answer);
+                let slope = scales.slope[other];
+                design.loads[other].iter().for_each(|&c| weights[c] -= load * answer * slope);
             }
             self.factor.l_dirty().solve_lower_triangular_mut(&mut weights);
             row += weights;
@@ -144,10 +145,13 @@ impl Parts<'_> {
         precision
     }
 
-    /// Sums over a block of the scores of its arms.
+    /// Sums over a block of the scores of its arms, above their bases.
     fn sums(&self, block: usize) -> Vec<f64> {
         let block = &self.seen.blocks[block];
-        let sum = |&arm: &usize| self.seen.rows[arm][block.from..block.to].iter().sum();
+        let sum = |&arm: &usize| {
+            let scores = self.seen.rows[arm][block.from..block.to].iter();
+            scores.sum::<f64>() - block.len() * self.scales.base[arm]
+        };
         block.arms.iter().map(sum).collect()
     }
 
@@ -204,7 +208,7 @@ impl Parts<'_> {
         let mut rows: Vec<(Vec<(usize, f64)>, f64)> = Vec::with_capacity(seen.rows.len());
         let sums = self.sums(0);
         for (&arm, sum) in seen.blocks[0].arms.iter().zip(&sums) {
-            let mut row: Vec<(usize, f64)> = design.loads[arm].iter().map(|&c| (c, 1.0)).collect();
+            let mut row: Vec<(usize, f64)> = design.loads[arm].iter().map(|&c| (c, scales.slope[arm])).collect();
             row.extend(design.loads[arm].iter().map(|&c| (columns + c, scales.load[arm])));
             let mut variance = self.noise[arm] / first;
             match self.place[arm] {
@@ -222,15 +226,16 @@ impl Parts<'_> {
         for (number, &arm) in self.deep.iter().enumerate() {
             precision[(2 * columns + number, 2 * columns + number)] += 1.0 / scales.own[arm];
             target[2 * columns + number] += outer[number];
-            design.loads[arm].iter().for_each(|&c| target[c] += outer[number]);
+            let slope = scales.slope[arm];
+            design.loads[arm].iter().for_each(|&c| target[c] += slope * outer[number]);
             for (theirs, &other) in self.deep.iter().enumerate() {
                 let value = inner[(number, theirs)];
                 precision[(2 * columns + number, 2 * columns + theirs)] += value;
                 for &row in &design.loads[arm] {
-                    precision[(row, 2 * columns + theirs)] += value;
-                    precision[(2 * columns + theirs, row)] += value;
+                    precision[(row, 2 * columns + theirs)] += slope * value;
+                    precision[(2 * columns + theirs, row)] += slope * value;
                     for &column in &design.loads[other] {
-                        precision[(row, column)] += value;
+                        precision[(row, column)] += slope * scales.slope[other] * value;
                     }
                 }
             }
@@ -259,8 +264,8 @@ impl Parts<'_> {
         let (mut theta, mut own) = (vec![0.0; arms], vec![0.0; arms]);
         for arm in 0..arms {
             for &c in &design.loads[arm] {
-                theta_roots[(c, arm)] += 1.0;
-                theta[arm] += solved[c];
+                theta_roots[(c, arm)] += scales.slope[arm];
+                theta[arm] += scales.slope[arm] * solved[c];
             }
             if let Some(place) = self.place[arm] {
                 theta_roots[(2 * columns + place, arm)] = 1.0;
@@ -278,7 +283,7 @@ impl Parts<'_> {
                 }
                 apart[arm] = share * noise;
             }
-            theta[arm] += own[arm];
+            theta[arm] += own[arm] + scales.base[arm];
         }
         // What the datapoints are like that some did not see, from those who did.
         let blocks = seen.blocks.len();
@@ -294,7 +299,7 @@ impl Parts<'_> {
             let mut gap = DVector::<f64>::zeros(self.deep.len());
             for (&arm, sum) in seen.blocks[block].arms.iter().zip(self.sums(block)) {
                 if let Some(place) = self.place[arm] {
-                    gap[place] = sum - len * theta[arm];
+                    gap[place] = sum - len * (theta[arm] - scales.base[arm]);
                 }
             }
             expected[block] = &expected[block + 1] + &answers[block] * gap / total;
@@ -314,7 +319,8 @@ impl Parts<'_> {
                     let slope: f64 =
                         design.loads[arm].iter().map(|&c| slopes[reach][(c, number)]).sum();
                     root[2 * columns + number] -= load * slope;
-                    design.loads[other].iter().for_each(|&c| root[c] -= load * slope);
+                    let theirs = load * slope * scales.slope[other];
+                    design.loads[other].iter().for_each(|&c| root[c] -= theirs);
                 }
             }
             roots.set_column(arm, &root);

@@ -80,8 +80,8 @@ impl<'a> Rivals<'a> {
                 let mean = now.own[arm] / now.own_variance[arm] * variance;
                 (mean, variance)
             };
-            let near = at(scales.typical);
-            let far = at(scales.typical + tuning.tail.1.powi(2));
+            let near = at(scales.typical_of(arm));
+            let far = at(scales.typical_of(arm) + tuning.tail.1.powi(2));
             let variance = (mine + own - 2.0 * ours).max(0.0)
                 + (near.1 - now.own_variance[arm]) * left * left;
             rivals[arm] = Rival {

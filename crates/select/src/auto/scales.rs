@@ -22,6 +22,9 @@ pub(super) struct Scales {
     pub(super) noise: f64,
     /// How strongly datapoints and noise tell on each combination; about 1.
     pub(super) load: Vec<f64>,
+    /// Scores end at 0 and 1, and effects flatten out there: `θ = base + slope·effects + own`.
+    pub(super) base: Vec<f64>,
+    pub(super) slope: Vec<f64>,
     tuning: Tuning,
 }
 
@@ -44,6 +47,8 @@ impl Scales {
             far: vec![tuning.tail.0; arms],
             noise: NOISE,
             load: vec![1.0; arms],
+            base: vec![0.0; arms],
+            slope: vec![1.0; arms],
             tuning,
         }
     }
@@ -56,6 +61,9 @@ impl Scales {
     pub(super) fn improve(&mut self, seen: &Seen, design: &Design, now: &Posterior) {
         self.fit_datapoints(seen, design, now);
         self.fit_effects(design, now);
+        if self.tuning.link > 0.0 {
+            self.fit_slopes(seen, design, now);
+        }
         self.fit_own(now);
         self.fit_loads(seen, now);
     }
@@ -119,13 +127,32 @@ impl Scales {
         }
     }
 
+    /// The tangent of a logistic curve, of slope 1 in the middle, at where the effects lead.
+    fn fit_slopes(&mut self, seen: &Seen, design: &Design, now: &Posterior) {
+        if !seen.rows.iter().flatten().all(|value| (0.0..=1.0).contains(value)) {
+            return;
+        }
+        for arm in 0..self.slope.len() {
+            let sum: f64 = design.loads[arm].iter().map(|&column| now.effects[column]).sum();
+            let at = sum.clamp(0.5 - self.tuning.link, 0.5 + self.tuning.link);
+            let height = 1.0 / (1.0 + (-4.0 * (at - 0.5)).exp());
+            self.slope[arm] = 4.0 * height * (1.0 - height);
+            self.base[arm] = height - self.slope[arm] * at;
+        }
+    }
+
+    fn width(&self, arm: usize) -> f64 {
+        self.slope[arm].max(self.tuning.width)
+    }
+
     /// The own effects have a heavy tail: each is a typical one, or one of a wide kind.
     fn fit_own(&mut self, now: &Posterior) {
         let (weight, wide) = (self.tuning.tail.0, self.tuning.tail.1.powi(2));
         let (mut squares, mut known) = (0.0, 0.0);
         for arm in 0..now.own.len() {
             let near = 1.0 - self.far[arm];
-            squares += near * (now.own[arm].powi(2) + now.own_variance[arm]);
+            squares +=
+                near * (now.own[arm].powi(2) + now.own_variance[arm]) / self.width(arm).powi(2);
             known += near;
         }
         let doubt = self.tuning.doubt_own;
@@ -136,13 +163,18 @@ impl Scales {
             let told = (1.0 / now.own_variance[arm] - 1.0 / self.own[arm]).max(1e-9);
             let mean = now.own[arm] / now.own_variance[arm] / told;
             let density = |variance: f64| (-0.5 * mean * mean / variance).exp() / variance.sqrt();
-            let near = (1.0 - weight) * density(self.typical + 1.0 / told);
-            let far = weight * density(self.typical + wide + 1.0 / told);
+            let typical = self.typical_of(arm);
+            let near = (1.0 - weight) * density(typical + 1.0 / told);
+            let far = weight * density(typical + wide + 1.0 / told);
             self.far[arm] = far / (near + far).max(1e-300);
-            let precision =
-                (1.0 - self.far[arm]) / self.typical + self.far[arm] / (self.typical + wide);
+            let precision = (1.0 - self.far[arm]) / typical + self.far[arm] / (typical + wide);
             self.own[arm] = 1.0 / precision;
         }
+    }
+
+    /// Variance of an own effect that is not from the tail.
+    pub(super) fn typical_of(&self, arm: usize) -> f64 {
+        self.typical * self.width(arm).powi(2)
     }
 
     /// Scores near the ends of their range vary less.

@@ -35,6 +35,10 @@ pub struct Tuning {
     pub floor: f64,
     /// Guess of own effects.
     pub own_guess: f64,
+    /// How far the logistic curve is followed.
+    pub link: f64,
+    /// Least slope for own effects.
+    pub width: f64,
     /// Share of alpha that the search stops at.
     pub stop: f64,
 }
@@ -57,7 +61,9 @@ impl Default for Tuning {
             joint: 1.0,
             sweeps: 8,
             stop: 1.0,
-            own_guess: 0.08,
+            link: 0.8,
+            width: 0.5,
+            own_guess: 0.04,
             floor: 0.03,
         }
     }
