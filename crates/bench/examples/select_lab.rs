@@ -127,6 +127,7 @@ fn set(tuning: &mut Tuning, name: &str, value: &str) {
         "firstfit" => tuning.sweeps = number as usize,
         "link" => tuning.link = number,
         "width" => tuning.width = number,
+        "lam" => tuning.lam = number,
         "stop" => tuning.stop = number,
         _ => println!("unknown: {name}"),
     }

@@ -356,3 +356,44 @@ impl Parts<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auto::tuning::Tuning;
+    use crate::testing::grid;
+
+    fn small() -> (Seen, Design, Scales) {
+        let design = Design::new(&grid(&[2, 2], 6));
+        let rows = vec![
+            vec![1.0, 0.0, 1.0],
+            vec![0.0, 0.0, 1.0],
+            vec![1.0, 1.0, 1.0, 0.0, 1.0],
+            vec![1.0, 0.5, 1.0, 0.0],
+        ];
+        let seen = Seen::of(6, rows, vec![1.0; 4]);
+        let mut scales = Scales::new(&design, 4, Tuning::default());
+        scales.shared = vec![0.05, 0.03, 0.02];
+        scales.effects = vec![1.0, 0.01, 0.02];
+        scales.own = vec![0.004, 0.01, 0.004, 0.006];
+        scales.noise = 0.1;
+        scales.load = vec![1.0, 0.8, 1.2, 0.9];
+        scales.slope = vec![1.0, 0.7, 0.9, 0.6];
+        scales.base = vec![0.0, 0.1, 0.05, 0.2];
+        (seen, design, scales)
+    }
+
+    #[test]
+    fn it_is_what_conditioning_all_cells_at_once_gives() {
+        let (seen, design, scales) = small();
+        let now = Posterior::new(&seen, &design, &scales).unwrap();
+        println!("{:?}\n{:?}\n{:?} {:?}", now.means, now.theta, now.own, now.own_variance);
+        let context = (&design, &scales, &seen);
+        for one in 0..4 {
+            println!("{:?}", (0..4).map(|o| now.covariance(context, one, o)).collect::<Vec<_>>());
+        }
+        println!("{:?}", now.outlook(context, 3, 1, &[0, 1, 2, 3]));
+        println!("{:?}", now.outlook(context, 2, 1, &[0, 1, 2, 3]));
+        panic!();
+    }
+}

@@ -22,6 +22,7 @@ pub(super) struct Scales {
     pub(super) noise: f64,
     /// How strongly datapoints and noise tell on each combination; about 1.
     pub(super) load: Vec<f64>,
+    pub(super) grain: Vec<f64>,
     /// Scores end at 0 and 1, and effects flatten out there: `θ = base + slope·effects + own`.
     pub(super) base: Vec<f64>,
     pub(super) slope: Vec<f64>,
@@ -47,6 +48,7 @@ impl Scales {
             far: vec![tuning.tail.0; arms],
             noise: NOISE,
             load: vec![1.0; arms],
+            grain: vec![1.0; arms],
             base: vec![0.0; arms],
             slope: vec![1.0; arms],
             tuning,
@@ -54,7 +56,7 @@ impl Scales {
     }
 
     pub(super) fn noise_of(&self, arm: usize) -> f64 {
-        self.noise * self.load[arm].powi(2)
+        self.noise * self.grain[arm].powi(2)
     }
 
     /// One step towards the scales that explain what was seen.
@@ -70,7 +72,9 @@ impl Scales {
 
     fn fit_datapoints(&mut self, seen: &Seen, design: &Design, now: &Posterior) {
         let columns = design.columns();
-        let mut squares = vec![0.0; design.families];
+        // About their mean: were all of them thought to be easy by mistake, they would seem to vary,
+        // and the more they vary the easier it is to believe that all of them were easy.
+        let mut sums = vec![(0.0, 0.0, 0.0); columns];
         let mut known = vec![0.0; design.families];
         let (mut noise, mut cells) = (0.0, 0.0);
         let front = seen.blocks.last().map_or(1.0, |block| block.to as f64);
@@ -92,16 +96,24 @@ impl Scales {
                     design.loads[arm].iter().for_each(|&column| pull[column] += weight);
                 }
                 let like = covariance * pull;
-                for column in 0..columns {
-                    squares[design.family[column]] += like[column] * like[column];
+                for (column, sum) in sums.iter_mut().enumerate() {
+                    if covariance[(column, column)] < 0.999 * self.shared[design.family[column]] {
+                        sum.0 += 1.0;
+                        sum.1 += like[column];
+                        sum.2 += like[column] * like[column];
+                    }
                 }
                 for &arm in &block.arms {
                     let told: f64 = design.loads[arm].iter().map(|&column| like[column]).sum();
                     let left = seen.rows[arm][at] - now.theta[arm] - self.load[arm] * told;
-                    noise += left * left / self.load[arm].powi(2);
+                    noise += left * left / self.grain[arm].powi(2);
                     cells += seen.present[arm];
                 }
             }
+        }
+        let mut squares = vec![0.0; design.families];
+        for (column, (count, sum, square)) in sums.into_iter().enumerate() {
+            squares[design.family[column]] += (square - sum * sum / f64::max(count, 1.0)).max(0.0);
         }
         // Means were taken out of the noise as well.
         let taken: f64 = (0..now.own.len()).map(|arm| 1.0 - now.own_variance[arm] / self.own[arm]).sum();
@@ -205,7 +217,8 @@ impl Scales {
             let weight = self.tuning.loads;
             let variance =
                 (squares[arm] + weight * scale * shape(arm)) / (freedom(arm) + weight);
-            self.load[arm] = (variance / pooled).max(1e-3).sqrt();
+            self.grain[arm] = (variance / pooled).max(1e-3).sqrt();
+            self.load[arm] = self.grain[arm].powf(self.tuning.lam);
         }
     }
 }

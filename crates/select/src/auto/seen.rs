@@ -63,23 +63,24 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn new(table: &Table) -> Seen {
-        let arms = table.arms();
-        let mut depths: Vec<usize> = (0..arms).map(|arm| table.depth(arm)).collect();
-        let reach = |depths: &[usize], arm: usize| {
-            depths.iter().filter(|depth| **depth <= table.depth(arm)).count()
-        };
+        let present = (0..table.arms()).map(|arm| (1.0 - table.missing(arm)).max(1e-3));
+        Seen::of(table.total(), filled(table), present.collect())
+    }
+
+    /// Of rows without gaps, each a prefix of all datapoints.
+    pub(super) fn of(total: usize, rows: Vec<Vec<f64>>, present: Vec<f64>) -> Seen {
+        let mut depths: Vec<usize> = rows.iter().map(Vec::len).filter(|&depth| depth > 0).collect();
         depths.sort_unstable();
         depths.dedup();
-        depths.retain(|depth| *depth > 0);
-        let reach: Vec<usize> = (0..arms).map(|arm| reach(&depths, arm)).collect();
+        let reach = |row: &Vec<f64>| depths.iter().filter(|depth| **depth <= row.len()).count();
+        let reach: Vec<usize> = rows.iter().map(reach).collect();
         let block = |number: usize| Block {
             from: if number == 0 { 0 } else { depths[number - 1] },
             to: depths[number],
-            arms: (0..arms).filter(|&arm| reach[arm] > number).collect(),
+            arms: (0..rows.len()).filter(|&arm| reach[arm] > number).collect(),
         };
-        let blocks: Vec<Block> = (0..depths.len()).map(block).collect();
-        let present = (0..arms).map(|arm| (1.0 - table.missing(arm)).max(1e-3)).collect();
-        Seen { total: table.total(), rows: filled(table), present, blocks, reach }
+        let blocks = (0..depths.len()).map(block).collect();
+        Seen { total, rows, present, blocks, reach }
     }
 
     pub(super) fn depth(&self, arm: usize) -> usize {

@@ -39,6 +39,8 @@ pub struct Tuning {
     pub link: f64,
     /// Least slope for own effects.
     pub width: f64,
+    /// Load of shared.
+    pub lam: f64,
     /// Share of alpha that the search stops at.
     pub stop: f64,
 }
@@ -61,6 +63,7 @@ impl Default for Tuning {
             joint: 1.0,
             sweeps: 8,
             stop: 1.0,
+            lam: 1.0,
             link: 0.8,
             width: 0.5,
             own_guess: 0.04,
