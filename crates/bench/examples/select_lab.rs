@@ -39,7 +39,9 @@ fn main() {
         groups.push((matrix.name.clone(), vec![matrix]));
     }
     for (number, kind) in KINDS.iter().enumerate().filter(|(_, kind)| {
-        instances > 0 && only.split(',').any(|text| kind.name.contains(text)) && !kind.name.contains(&skip)
+        instances > 0
+            && only.split(',').any(|text| kind.name.contains(text))
+            && !kind.name.contains(&skip)
     }) {
         // Kinds have seeds of their own: the same seed would give all of them the same effects.
         let first = from + 100_000 * number as u64;
@@ -110,25 +112,16 @@ fn set(tuning: &mut Tuning, name: &str, value: &str) {
         "first" => tuning.first = number as usize,
         "leader" => tuning.leader = number as usize,
         "caution" => tuning.caution = number,
-        "few" => tuning.few = number,
         "step" => tuning.step = number,
         "band" => tuning.band = number,
         "own" => tuning.own = number,
-        "tailw" => tuning.tail.0 = number,
-        "tails" => tuning.tail.1 = number,
+        "tail" => tuning.tail.0 = number,
+        "wide" => tuning.tail.1 = number,
         "doubt" => tuning.doubt = number,
-        "doubta" => tuning.doubt_effects = number,
-        "doubtg" => tuning.doubt_own = number,
-        "loads" => tuning.loads = number,
-        "joint" => tuning.joint = number,
+        "doubt_effects" => tuning.doubt_effects = number,
+        "doubt_own" => tuning.doubt_own = number,
+        "least" => tuning.least = number,
         "sweeps" => tuning.sweeps = number as usize,
-        "floor" => tuning.floor = number,
-        "guess" => tuning.own_guess = number,
-        "firstfit" => tuning.sweeps = number as usize,
-        "link" => tuning.link = number,
-        "width" => tuning.width = number,
-        "lam" => tuning.lam = number,
-        "stop" => tuning.stop = number,
         _ => println!("unknown: {name}"),
     }
 }

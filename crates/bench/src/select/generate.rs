@@ -88,7 +88,7 @@ pub const KINDS: [Kind; 24] = [
     Kind { name: "graded 81", graded: true, ..BASE },
     Kind { name: "needle 81", quality: Quality::Needle, ..BASE },
     Kind { name: "near-tied 81", quality: Quality::Near, ..BASE },
-    Kind { name: "gaps 81", missing: 0.05, ..BASE },
+    Kind { name: "gaps 81", missing: 0.02, ..BASE },
     Kind { name: "additive 512", roles: (3, 8), ..BASE },
     Kind {
         name: "interaction 512",
@@ -104,7 +104,13 @@ pub const KINDS: [Kind; 24] = [
     Kind { name: "uneven loading 81", loading: 0.5, ..BASE },
     Kind { name: "shared mistakes 81", habits: 1.5, ..BASE },
     Kind { name: "strong planner 81", first: 4.0, prices: 1.2, ..BASE },
-    Kind { name: "graded crowded 81", quality: Quality::Crowded, graded: true, prices: 1.2, ..BASE },
+    Kind {
+        name: "graded crowded 81",
+        quality: Quality::Crowded,
+        graded: true,
+        prices: 1.2,
+        ..BASE
+    },
     Kind { name: "dear outliers 16", roles: (2, 4), prices: 1.5, ..BASE },
 ];
 
@@ -145,7 +151,8 @@ pub fn generate(kind: &Kind, datapoints: usize, seed: u64) -> Result<Matrix, Spa
         let members = || space.members(combo).iter().map(|&member| member as usize).enumerate();
         // The first role counts for more, and the sum for no more than before.
         let weights = |place: usize| if place == 0 { kind.first } else { 1.0 };
-        let norm = ((0..roles).map(|place| weights(place).powi(2)).sum::<f64>() / roles as f64).sqrt();
+        let norm =
+            ((0..roles).map(|place| weights(place).powi(2)).sum::<f64>() / roles as f64).sqrt();
         let sum: f64 =
             members().map(|(place, member)| weights(place) * effects[place][member]).sum::<f64>()
                 / norm;

@@ -56,9 +56,6 @@ pub fn replay(matrix: &Matrix, make: &Make<'_>, seeds: std::ops::Range<u64>) -> 
             continue;
         };
         let regret = best - truth[found.winner];
-        if std::env::var("AUTO_DEBUG").is_ok() {
-            eprintln!("END seed {seed} {:?} winner {} regret {regret:.4} truth {truth:.4?}", matrix.name, found.winner);
-        }
         sums.find_rate += f64::from(u8::from(regret <= EPSILON + 1e-9));
         sums.regret += regret;
         sums.cells += found.cells as f64;

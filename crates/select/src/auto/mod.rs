@@ -1,29 +1,35 @@
 //! `auto`: paired, by a model, and for as little money as it can.
 //!
 //! All combinations see the datapoints in one shuffled order, each as far as it has come. A model of
-//! the population gives the chance that a rival is better than the leader by more than ε; the search
-//! ends when the chance that anybody is is small, and the next cells are those that make it smaller
-//! for the least money. Nothing is given up for ever: who has next to no chance is left lying, and
-//! comes back when the leader falls. What it claims is a model's, not a proof; the proof is
+//! all scores gives the chance that anybody is better than the leader by more than ε; the search ends
+//! when that is small, and the next cells are those that make it smaller for the least money. Nothing
+//! is given up for ever, and so nothing is reported as eliminated: who has next to no chance is left
+//! lying, and comes back when the leader falls. What it claims is a model's, not a proof; the proof is
 //! `strict`'s.
 
+mod condition;
+mod design;
+mod draws;
 mod normal;
+mod population;
 mod posterior;
 mod rivals;
 mod scales;
 mod seen;
 mod table;
 mod tuning;
+mod verdict;
 
 pub use tuning::Tuning;
 
 use crate::evidence::Evidence;
 use crate::selector::{Choice, Round, Selector, Step};
 use crate::space::Space;
+use design::Design;
 use posterior::Posterior;
 use rivals::Rivals;
 use scales::Scales;
-use seen::{Design, Seen};
+use seen::Seen;
 use table::Table;
 
 /// What a search by [`Auto`] is to reach.
@@ -52,12 +58,18 @@ pub struct Auto {
     table: Table,
     design: Design,
     scales: Scales,
-    grid: Vec<usize>,
-    fitted: bool,
+    /// Depths at which combinations stop.
+    depths: Vec<usize>,
+    /// What was believed last; empty before the first fit.
+    means: Vec<f64>,
 }
 
-/// Steps towards the scales before the first choice; then one a round.
-
+/// Rivals whose chances are looked at one by one when cells are chosen, and the least chance.
+const MOST_RIVALS: usize = 100;
+const LEAST_CHANCE: f64 = 1e-5;
+/// Combinations that are looked at beyond the first datapoints; of more, the best. The time that a
+/// round takes grows with the cube of it.
+const MOST_DEEP: usize = 400;
 
 impl Auto {
     /// For a space.
@@ -65,13 +77,12 @@ impl Auto {
         let table = Table::new(space, options.seed);
         let design = Design::new(space);
         let scales = Scales::new(&design, space.combos(), options.tuning);
-        let tuning = options.tuning;
-        let mut grid = vec![tuning.first.min(table.total())];
-        while let Some(&last) = grid.last().filter(|last| **last < table.total()) {
-            let step = (tuning.step * last as f64).ceil().max(1.0) as usize;
-            grid.push((last + step).min(table.total()));
+        let mut depths = vec![options.tuning.first.clamp(1, table.total())];
+        while let Some(&last) = depths.last().filter(|last| **last < table.total()) {
+            let step = (options.tuning.step * last as f64).ceil().max(1.0) as usize;
+            depths.push((last + step).min(table.total()));
         }
-        Auto { design, scales, options, table, grid, fitted: false }
+        Auto { options, table, design, scales, depths, means: Vec::new() }
     }
 
     fn round(&mut self, wanted: &[(usize, usize)], evidence: &Evidence) -> Round {
@@ -84,62 +95,93 @@ impl Auto {
         round
     }
 
-    /// All combinations stop at the same few depths, so that few blocks of datapoints differ in who
-    /// saw them.
+    /// Where one that has come so far stops next.
     fn step_to(&self, depth: usize) -> usize {
-        self.grid.iter().copied().find(|to| *to > depth).unwrap_or(depth)
+        self.depths.iter().copied().find(|to| *to > depth).unwrap_or(depth)
+    }
+
+    /// What there is to look at.
+    fn seen(&self) -> Seen {
+        let first = self.depths[0];
+        let mut deep: Vec<usize> =
+            (0..self.table.arms()).filter(|&arm| self.table.depth(arm) > first).collect();
+        if deep.len() > MOST_DEEP && !self.means.is_empty() {
+            deep.sort_by(|&one, &other| self.means[other].total_cmp(&self.means[one]));
+        }
+        let mut within = vec![first; self.table.arms()];
+        deep.iter().take(MOST_DEEP).for_each(|&arm| within[arm] = usize::MAX);
+        Seen::new(&self.table, |arm| within[arm])
     }
 
     /// Who gets how far next: those who make the chances smaller for the least money.
     fn wanted(&self, rivals: &Rivals<'_>) -> Vec<(usize, usize)> {
         let chances: Vec<f64> = (0..self.table.arms()).map(|arm| rivals.better(arm)).collect();
-        let mut active: Vec<usize> = (0..chances.len()).filter(|&arm| chances[arm] > 1e-5).collect();
-        active.sort_by(|&one, &other| chances[other].total_cmp(&chances[one]));
-        active.truncate(100);
+        let mut close: Vec<usize> =
+            (0..chances.len()).filter(|&arm| chances[arm] > LEAST_CHANCE).collect();
+        close.sort_by(|&one, &other| chances[other].total_cmp(&chances[one]));
+        close.truncate(MOST_RIVALS);
         let mut worth = Vec::new();
-        for &arm in active.iter().chain(std::iter::once(&rivals.leader)) {
+        for &arm in close.iter().chain([&rivals.leader]) {
             let from = self.table.depth(arm);
             let to = self.step_to(from);
             if to > from {
-                let gain = rivals.gain(arm, to - from, &active) + 1e-6;
+                // Never nothing, so that somebody goes on.
+                let gain = rivals.gain(arm, to - from, &close) + 1e-9;
                 worth.push((arm, to, gain / ((to - from) as f64 * self.price(arm))));
             }
         }
         let most = worth.iter().map(|(_, _, worth)| *worth).fold(0.0, f64::max);
         let least = self.options.tuning.band * most;
-        worth
-            .into_iter()
-            .filter(|(_, _, worth)| *worth >= least)
-            .map(|(arm, to, _)| (arm, to))
-            .collect()
+        worth.retain(|(_, _, worth)| *worth >= least);
+        worth.into_iter().map(|(arm, to, _)| (arm, to)).collect()
     }
 
+    /// What a cell of a combination costs. Free ones cost next to nothing.
     fn price(&self, arm: usize) -> f64 {
         self.table.cost(arm).max(1e-12)
     }
 
-    /// The cheapest that is as good, as far as the error that is left allows.
-    fn choose(&self, rivals: &Rivals<'_>, doubt: f64) -> Choice {
-        let mut spare = 1.0 - self.options.confidence - doubt;
-        let leader = rivals.leader;
-        let mut choice = (leader, 0.0);
-        for arm in (0..self.table.arms()).filter(|&arm| arm != leader) {
-            let complete = |arm: usize| self.table.depth(arm) == self.table.total();
-            let margin =
-                if complete(arm) && complete(leader) { 0.0 } else { self.options.epsilon };
-            let cheaper = self.price(arm) < 0.95 * self.price(leader)
-                && self.price(arm) < self.price(choice.0);
-            if cheaper {
-                let worse = rivals.worse(arm, margin);
-                if worse <= spare {
-                    choice = (arm, worse);
-                }
+    /// What to do about what was seen; `None` when the model cannot be solved.
+    fn decide(&mut self, seen: &Seen) -> Option<Decision> {
+        if self.means.is_empty() {
+            for _ in 0..self.options.tuning.sweeps {
+                let now = Posterior::new(seen, &self.design, &self.scales)?;
+                self.scales = self.scales.improved(seen, &self.design, &now);
             }
         }
-        spare = (1.0 - doubt - choice.1).max(0.0);
-        let reason = "the rivals' chances are small".to_owned();
-        Choice { combo: choice.0, confidence: Some(spare), reason }
+        let now = Posterior::new(seen, &self.design, &self.scales)?;
+        let decision = self.decide_by(&now);
+        let next = self.scales.improved(seen, &self.design, &now);
+        self.means = now.means;
+        self.scales = next;
+        Some(decision)
     }
+
+    fn decide_by(&self, now: &Posterior<'_>) -> Decision {
+        let rivals = Rivals::new(now, &self.options.tuning, self.options.epsilon);
+        let (leader, enough) = (rivals.leader, 1.0 - self.options.confidence);
+        let doubt = rivals.anybody(enough);
+        let depth = self.table.depth(leader);
+        let deep = depth >= self.options.tuning.leader.min(self.table.total());
+        let mut wanted = Vec::new();
+        if !deep || doubt > enough {
+            wanted = self.wanted(&rivals);
+            if !deep && wanted.iter().all(|(arm, _)| *arm != leader) {
+                wanted.push((leader, self.step_to(depth)));
+            }
+        }
+        if wanted.is_empty() {
+            return Decision::Stop(self.verdict(&rivals, doubt));
+        }
+        Decision::GoOn(wanted)
+    }
+}
+
+/// What to do next.
+enum Decision {
+    Stop(Choice),
+    /// Who goes on, and how far.
+    GoOn(Vec<(usize, usize)>),
 }
 
 impl Selector for Auto {
@@ -148,50 +190,25 @@ impl Selector for Auto {
     }
 
     fn next(&mut self, evidence: &Evidence) -> Step {
-        let tuning = self.options.tuning;
         self.table.update(evidence);
         if self.table.depth(0) == 0 {
-            let wanted: Vec<_> = (0..self.table.arms()).map(|arm| (arm, tuning.first)).collect();
+            let wanted: Vec<_> = (0..self.table.arms()).map(|arm| (arm, self.depths[0])).collect();
             let round = self.round(&wanted, evidence);
             if !round.cells.is_empty() {
                 return Step::Evaluate(round);
             }
             self.table.update(evidence);
         }
+        if self.table.is_blank() {
+            return Step::GiveUp("all of the first cells errored".to_owned());
+        }
         loop {
-            let seen = Seen::new(&self.table);
-            let mut steps = if self.fitted { 0 } else { tuning.sweeps };
-            let now = loop {
-                let Some(now) = Posterior::new(&seen, &self.design, &self.scales) else {
-                    return Step::GiveUp("the model cannot be solved".to_owned());
-                };
-                if steps == 0 {
-                    break now;
-                }
-                self.scales.improve(&seen, &self.design, &now);
-                steps -= 1;
+            let seen = self.seen();
+            let wanted = match self.decide(&seen) {
+                None => return Step::GiveUp("the scores cannot be fitted".to_owned()),
+                Some(Decision::Stop(choice)) => return Step::Choose(choice),
+                Some(Decision::GoOn(wanted)) => wanted,
             };
-            self.fitted = true;
-            let leader = (0..self.table.arms())
-                .fold(0, |best, arm| if now.means[arm] > now.means[best] { arm } else { best });
-            let context = (&self.design, &self.scales, &seen);
-            let rivals = Rivals::new(&now, context, tuning, (leader, self.options.epsilon));
-            let doubt = rivals.anybody(tuning.stop * (1.0 - self.options.confidence));
-            let deep = self.table.depth(leader) >= tuning.leader.min(self.table.total());
-            if std::env::var("AUTO_DEBUG").is_ok() {
-                rivals.debug();
-            }
-            if deep && doubt <= tuning.stop * (1.0 - self.options.confidence) {
-                return Step::Choose(self.choose(&rivals, doubt));
-            }
-            let mut wanted = self.wanted(&rivals);
-            if !deep && wanted.iter().all(|(arm, _)| *arm != leader) {
-                wanted.push((leader, self.step_to(self.table.depth(leader))));
-            }
-            if wanted.is_empty() {
-                return Step::Choose(self.choose(&rivals, doubt));
-            }
-            self.scales.improve(&seen, &self.design, &now);
             let round = self.round(&wanted, evidence);
             if !round.cells.is_empty() {
                 return Step::Evaluate(round);

@@ -16,6 +16,14 @@ pub(super) fn below(z: f64) -> f64 {
     tail * (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
 }
 
+/// Chance that something of this mean is above 0. What does not vary is above it, or is not.
+pub(super) fn above(mean: f64, variance: f64) -> f64 {
+    if variance <= 1e-12 {
+        return if mean > 1e-9 { 1.0 } else { 0.0 };
+    }
+    below(mean / variance.sqrt())
+}
+
 /// A standard normal (Box and Muller's, of which the second is left out).
 pub(super) fn draw(random: &mut ChaCha8Rng) -> f64 {
     let (radius, angle): (f64, f64) = (1.0 - random.random::<f64>(), random.random());

@@ -1,7 +1,6 @@
 //! What the model is conditioned on: scores by datapoint, in blocks that the same combinations saw.
 
 use super::table::Table;
-use crate::space::Space;
 
 /// Datapoints that were seen by the same combinations.
 #[derive(Debug, Clone)]
@@ -17,44 +16,15 @@ impl Block {
     }
 }
 
-/// Which columns of the model a combination loads on: 0 is everybody's, then one for each candidate
-/// of each role. With one role the candidates are the combinations, and column 0 is all there is.
-#[derive(Debug, Clone)]
-pub(super) struct Design {
-    pub(super) loads: Vec<Vec<usize>>,
-    /// For each column, which family it is of: 0, or 1 + its role.
-    pub(super) family: Vec<usize>,
-    pub(super) families: usize,
-}
-
-impl Design {
-    pub(super) fn new(space: &Space) -> Design {
-        let mut design =
-            Design { loads: vec![vec![0]; space.combos()], family: vec![0], families: 1 };
-        if space.roles().len() > 1 {
-            for (place, role) in space.roles().iter().enumerate() {
-                let first = design.family.len();
-                for (arm, loads) in design.loads.iter_mut().enumerate() {
-                    loads.push(first + space.members(arm)[place] as usize);
-                }
-                design.family.extend(role.candidates.iter().map(|_| design.families));
-                design.families += 1;
-            }
-        }
-        design
-    }
-
-    pub(super) fn columns(&self) -> usize {
-        self.family.len()
-    }
-}
-
 /// Scores with gaps filled, and the blocks.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) total: usize,
     pub(super) rows: Vec<Vec<f64>>,
-    /// Share of each row that did not error.
+    /// What a difference of 1 between rows is in scores.
+    pub(super) unit: f64,
+    bounded: bool,
+    /// Share of each row that tells something.
     pub(super) present: Vec<f64>,
     pub(super) blocks: Vec<Block>,
     /// How many blocks each combination has seen.
@@ -62,13 +32,26 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn new(table: &Table) -> Seen {
-        let present = (0..table.arms()).map(|arm| (1.0 - table.missing(arm)).max(1e-3));
-        Seen::of(table.total(), filled(table), present.collect())
+    /// `within` says how much of each row is looked at.
+    pub(super) fn new(table: &Table, within: impl Fn(usize) -> usize) -> Seen {
+        let present = |arm: usize| {
+            if table.errs(arm) { 1.0 } else { (1.0 - table.missing(arm)).max(1e-3) }
+        };
+        let mut rows = filled(table);
+        rows.iter_mut().enumerate().for_each(|(arm, row)| row.truncate(within(arm)));
+        Seen::of(table.total(), rows, (0..table.arms()).map(present).collect())
     }
 
     /// Of rows without gaps, each a prefix of all datapoints.
-    pub(super) fn of(total: usize, rows: Vec<Vec<f64>>, present: Vec<f64>) -> Seen {
+    pub(super) fn of(total: usize, mut rows: Vec<Vec<f64>>, present: Vec<f64>) -> Seen {
+        // The model thinks of scores from 0 to 1; others are brought there.
+        let all = || rows.iter().flatten().copied();
+        let (low, high) = (all().fold(0.0, f64::min), all().fold(1.0, f64::max));
+        let unit = high - low;
+        let bounded = unit <= 1.0;
+        if !bounded {
+            rows.iter_mut().flatten().for_each(|value| *value = (*value - low) / unit);
+        }
         let mut depths: Vec<usize> = rows.iter().map(Vec::len).filter(|&depth| depth > 0).collect();
         depths.sort_unstable();
         depths.dedup();
@@ -80,7 +63,12 @@ impl Seen {
             arms: (0..rows.len()).filter(|&arm| reach[arm] > number).collect(),
         };
         let blocks = (0..depths.len()).map(block).collect();
-        Seen { total, rows, present, blocks, reach }
+        Seen { total, rows, unit, bounded, present, blocks, reach }
+    }
+
+    /// Whether scores lie between 0 and 1 by themselves.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.bounded
     }
 
     pub(super) fn depth(&self, arm: usize) -> usize {
@@ -89,39 +77,37 @@ impl Seen {
 }
 
 /// An errored cell gets what the row and the others on its datapoint let one expect. That it tells
-/// nothing is accounted for by the share that is present.
+/// nothing is accounted for by the share that is present. Who errs often has its errors counted as
+/// zeros: it can only win if it wins with them.
 fn filled(table: &Table) -> Vec<Vec<f64>> {
     let rows = || (0..table.arms()).map(|arm| table.row(arm));
-    if rows().all(|row| row.iter().all(|value| !value.is_nan())) {
-        return rows().map(<[f64]>::to_vec).collect();
-    }
-    let known: Vec<f64> = rows().map(mean_of).collect();
-    let overall = mean_of(&known);
-    let means: Vec<f64> =
-        known.iter().map(|mean| if mean.is_nan() { overall } else { *mean }).collect();
-    let front = rows().map(<[f64]>::len).max().unwrap_or(0);
+    let known: Vec<Option<f64>> = rows().map(|row| mean_of(row.iter().copied())).collect();
+    let overall = mean_of(known.iter().flatten().copied()).unwrap_or(0.0);
+    let mean = |arm: usize| known[arm].unwrap_or(overall);
     let column = |at: usize| {
-        let rest = rows().zip(&means).filter_map(|(row, mean)| Some(row.get(at)? - mean));
-        let rest: Vec<f64> = rest.collect();
-        let shift = mean_of(&rest);
-        if shift.is_nan() { 0.0 } else { shift }
+        let there = (0..table.arms()).filter_map(|arm| Some(table.row(arm).get(at)? - mean(arm)));
+        mean_of(there).unwrap_or(0.0)
     };
-    let columns: Vec<f64> = (0..front).map(column).collect();
-    let fill = |(row, mean): (&[f64], &f64)| {
-        let cells = row.iter().zip(&columns);
+    let mut columns: Vec<Option<f64>> = vec![None; table.total()];
+    let mut fill = |arm: usize| -> Vec<f64> {
+        let errs = table.errs(arm);
+        let cells = table.row(arm).iter().enumerate();
         cells
-            .map(|(value, column)| {
-                let guess = if mean.is_nan() { 0.5 } else { mean + column };
-                if value.is_nan() { guess } else { *value }
+            .map(|(at, value)| {
+                if !value.is_nan() {
+                    return *value;
+                }
+                let guess = mean(arm) + *columns[at].get_or_insert_with(|| column(at));
+                if errs { guess.min(0.0) } else { guess }
             })
             .collect()
     };
-    rows().zip(&means).map(fill).collect()
+    (0..table.arms()).map(&mut fill).collect()
 }
 
-/// The mean of what is there; NaN when nothing is.
-fn mean_of(values: &[f64]) -> f64 {
-    let there = values.iter().filter(|value| !value.is_nan());
+/// The mean of what is there.
+fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let there = values.filter(|value| !value.is_nan());
     let (sum, count) = there.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
-    sum / count
+    (count > 0.0).then(|| sum / count)
 }

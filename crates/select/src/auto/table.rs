@@ -2,6 +2,7 @@
 
 use crate::evidence::Evidence;
 use crate::space::{Cell, Space};
+use crate::winner::MOST_ERRORS;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
@@ -71,6 +72,18 @@ impl Table {
     pub(super) fn missing(&self, arm: usize) -> f64 {
         let gaps = self.rows[arm].iter().filter(|value| value.is_nan()).count();
         gaps as f64 / self.depth(arm).max(1) as f64
+    }
+
+    /// Whether so many of its cells errored that they count as zeros: as for the other selectors, but
+    /// one error alone is nobody's habit.
+    pub(super) fn errs(&self, arm: usize) -> bool {
+        let gaps = self.missing(arm) * self.depth(arm) as f64;
+        gaps > 1.5 && self.missing(arm) > MOST_ERRORS
+    }
+
+    /// Whether anything was scored at all.
+    pub(super) fn is_blank(&self) -> bool {
+        self.rows.iter().flatten().all(|value| value.is_nan())
     }
 
     /// What a cell of a combination costs, with its dearest cells held down.
