@@ -33,3 +33,18 @@ impl Design {
         self.family.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Design;
+    use crate::testing::grid;
+
+    #[test]
+    fn everybody_has_the_first_column_and_one_of_each_role() {
+        let design = Design::new(&grid(&[2, 3], 1));
+        assert_eq!(design.family, [0, 1, 1, 2, 2, 2]);
+        assert_eq!((&design.loads[0], &design.loads[5]), (&vec![0, 1, 3], &vec![0, 2, 5]));
+        // The candidates of one role are the combinations: nothing is shared but the datapoints.
+        assert_eq!(Design::new(&grid(&[3], 1)).loads, vec![vec![0]; 3]);
+    }
+}

@@ -82,3 +82,36 @@ impl Rivals<'_> {
         matrix
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::auto::posterior::{Posterior, tests::small};
+    use crate::auto::rivals::{Rival, Rivals};
+    use crate::auto::tuning::Tuning;
+
+    fn drawn(rivals: [Rival; 4]) -> f64 {
+        let (seen, design, scales) = small();
+        let now = Posterior::new(&seen, &design, &scales).unwrap();
+        let mut all = Rivals::new(&now, &Tuning::default(), 0.01);
+        all.rivals = rivals.to_vec();
+        all.drawn(&[0, 1, 3]).unwrap()
+    }
+
+    #[test]
+    fn one_alone_has_its_own_chance() {
+        let none = Rival { gap: -9.0, variance: 0.01, ..Rival::default() };
+        let one = Rival { gap: -0.19, variance: 0.01, ..Rival::default() };
+        // Two standard deviations below ε: pnorm(-2) = 0.0228.
+        assert!((drawn([one, none, none, none]) - 0.0228).abs() < 0.015);
+        // From the tail, at 0.01 and as wide, with a chance of 0.2: half of them.
+        let far = Rival { far: 0.2, far_gap: 0.01, ..none };
+        assert!((drawn([far, none, none, none]) - 0.1).abs() < 0.03);
+    }
+
+    #[test]
+    fn chances_that_overlap_are_less_than_their_sum() {
+        let one = Rival { gap: -0.04, variance: 0.01, ..Rival::default() };
+        let (three, sum) = (drawn([one; 4]), 3.0 * 0.3085);
+        assert!(three > 0.33 && three < 0.8 * sum, "{three}");
+    }
+}

@@ -64,9 +64,10 @@ pub struct Auto {
     means: Vec<f64>,
 }
 
-/// Rivals whose chances are looked at one by one when cells are chosen, and the least chance.
+/// Rivals whose chances are looked at one by one when cells are chosen, and the least chance, as a
+/// share of the error that is allowed.
 const MOST_RIVALS: usize = 100;
-const LEAST_CHANCE: f64 = 1e-5;
+const LEAST_CHANCE: f64 = 2e-4;
 /// Combinations that are looked at beyond the first datapoints; of more, the best. The time that a
 /// round takes grows with the cube of it.
 const MOST_DEEP: usize = 400;
@@ -116,8 +117,9 @@ impl Auto {
     /// Who gets how far next: those who make the chances smaller for the least money.
     fn wanted(&self, rivals: &Rivals<'_>) -> Vec<(usize, usize)> {
         let chances: Vec<f64> = (0..self.table.arms()).map(|arm| rivals.better(arm)).collect();
+        let least = LEAST_CHANCE * (1.0 - self.options.confidence);
         let mut close: Vec<usize> =
-            (0..chances.len()).filter(|&arm| chances[arm] > LEAST_CHANCE).collect();
+            (0..chances.len()).filter(|&arm| chances[arm] > least).collect();
         close.sort_by(|&one, &other| chances[other].total_cmp(&chances[one]));
         close.truncate(MOST_RIVALS);
         let mut worth = Vec::new();

@@ -32,7 +32,8 @@ pub(super) fn draw(random: &mut ChaCha8Rng) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::below;
+    use super::*;
+    use rand::SeedableRng;
 
     #[test]
     fn it_is_the_normal_distribution() {
@@ -47,5 +48,19 @@ mod tests {
         for (z, expected) in table {
             assert!((below(z) - expected).abs() < 1e-7, "{z}: {} {expected}", below(z));
         }
+    }
+    #[test]
+    fn what_does_not_vary_is_above_or_is_not() {
+        assert_eq!([0.1, 0.0, -0.1].map(|mean| above(mean, 0.0)), [1.0, 0.0, 0.0]);
+        assert!((above(0.2, 0.04) - 0.841_344_7).abs() < 1e-6);
+    }
+
+    #[test]
+    fn draws_have_mean_0_and_variance_1() {
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let draws: Vec<f64> = (0..10_000).map(|_| draw(&mut random)).collect();
+        let mean = draws.iter().sum::<f64>() / 1e4;
+        let square = draws.iter().map(|value| value * value).sum::<f64>() / 1e4;
+        assert!(mean.abs() < 0.03 && (square - 1.0).abs() < 0.05, "{mean} {square}");
     }
 }

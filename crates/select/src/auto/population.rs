@@ -79,3 +79,49 @@ impl Scales {
         (precision, now.own[arm] / now.own_variance[arm] / precision)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::auto::posterior::{Posterior, tests::small};
+
+    #[test]
+    fn variances_of_effects_are_the_squares_that_are_expected() {
+        let (seen, design, mut scales) = small();
+        let before = scales.clone();
+        let now = Posterior::new(&seen, &design, &before).unwrap();
+        scales.fit_effects(&design, &now);
+        // The two candidates of the first role, and 0.01 with the weight of two more.
+        let square = |at: usize| now.effects[at].powi(2) + now.effect_variance[at];
+        assert!((scales.effects[1] - (square(1) + square(2) + 0.02) / 4.0).abs() < 1e-12);
+        assert!((scales.effects[0] - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_tangent_touches_the_curve() {
+        let (seen, design, mut scales) = small();
+        let before = scales.clone();
+        let mut now = Posterior::new(&seen, &design, &before).unwrap();
+        now.effects = vec![0.5, 0.0, 0.1, 0.0, 9.0];
+        scales.fit_slopes(&design, &now);
+        // At 0.5 the score is 0.5 and the slope 1; at 0.6 they are 1/(1 + e^-0.4) and 4 of it times the rest.
+        assert!((scales.slope[0] - 1.0).abs() < 1e-12 && scales.base[0].abs() < 1e-12);
+        assert!((scales.slope[2] - 0.961_042_98).abs() < 1e-8, "{:?}", scales.slope);
+        assert!((scales.base[2] + 0.6 * scales.slope[2] - 0.598_687_66).abs() < 1e-8);
+        // Far out it is followed no further than 1.3: 1/(1 + e^-3.2).
+        assert!((scales.base[3] + 1.3 * scales.slope[3] - 0.960_834_28).abs() < 1e-8);
+    }
+
+    #[test]
+    fn one_far_from_what_is_typical_is_from_the_tail() {
+        let (seen, design, mut scales) = small();
+        let before = scales.clone();
+        let mut now = Posterior::new(&seen, &design, &before).unwrap();
+        now.own = vec![0.0, 0.0, 0.0, 0.4];
+        now.own_variance = vec![0.0001; 4];
+        scales.slope = vec![1.0; 4];
+        scales.fit_own(&now);
+        // One in a hundred is thought to be; 0.4 makes that seven times as likely, 0 less.
+        assert!(scales.far[0] < 0.01 && scales.far[3] > 0.05, "{:?}", scales.far);
+        assert!(scales.own[3] > scales.own[0], "{:?}", scales.own);
+    }
+}

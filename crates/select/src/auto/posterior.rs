@@ -226,3 +226,6 @@ fn square(matrix: &DMatrix<f64>, row: &[(usize, f64)]) -> f64 {
     };
     row.iter().map(product).sum()
 }
+
+#[cfg(test)]
+pub(super) mod tests;

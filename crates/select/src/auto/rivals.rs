@@ -115,3 +115,56 @@ impl<'a> Rivals<'a> {
         rivals.iter().zip(rest).map(gain).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auto::design::Design;
+    use crate::auto::posterior::tests::small;
+    use crate::auto::scales::Scales;
+    use crate::auto::seen::Seen;
+    use crate::testing::grid;
+
+    #[test]
+    fn what_is_known_to_the_end_is_certain() {
+        let design = Design::new(&grid(&[3], 4));
+        let rows = vec![vec![1.0, 1.0, 0.0, 1.0], vec![1.0; 4], vec![1.0, 1.0, 1.0, 0.995]];
+        let seen = Seen::of(4, rows, vec![1.0; 3]);
+        let scales = Scales::new(&design, 3, Tuning::default());
+        let now = Posterior::new(&seen, &design, &scales).unwrap();
+        let rivals = Rivals::new(&now, &Tuning::default(), 0.01);
+        assert_eq!(rivals.leader, 1);
+        assert_eq!([0, 2].map(|arm| rivals.better(arm)), [0.0, 0.0]);
+        assert_eq!([0, 2].map(|arm| rivals.worse(arm, false)), [1.0, 0.0]);
+        assert_eq!(rivals.worse(2, true), 1.0);
+        assert_eq!(rivals.anybody(0.05), 0.0);
+    }
+
+    #[test]
+    fn chances_are_those_of_a_normal_difference() {
+        let (seen, design, mut scales) = small();
+        // Nothing from the tail, and all that is believed of own effects is typical.
+        scales.far = vec![0.0; 4];
+        scales.typical = 0.01;
+        scales.slope = vec![1.0; 4];
+        scales.own = vec![0.01; 4];
+        let now = Posterior::new(&seen, &design, &scales).unwrap();
+        let rivals = Rivals::new(&now, &Tuning::default(), 0.01);
+        assert_eq!(rivals.leader, 2);
+        let variance = now.covariance(0, 0) + now.covariance(2, 2) - 2.0 * now.covariance(0, 2);
+        let expected = above(now.means[0] - now.means[2] - 0.01, variance);
+        assert!((rivals.better(0) - expected).abs() < 1e-9);
+        assert!(expected > 0.05 && expected < 0.5, "{expected}");
+    }
+
+    #[test]
+    fn cells_of_the_leader_and_of_a_close_rival_tell_more_than_those_of_others() {
+        let (seen, design, scales) = small();
+        let now = Posterior::new(&seen, &design, &scales).unwrap();
+        let rivals = Rivals::new(&now, &Tuning::default(), 0.01);
+        let gain = |arm: usize, cells: usize| rivals.gain(arm, cells, &[0, 1, 3]);
+        assert!(rivals.better(0) > rivals.better(1));
+        assert!(gain(0, 2) > gain(1, 2), "{} {}", gain(0, 2), gain(1, 2));
+        assert!(gain(0, 2) > gain(0, 1) && gain(0, 1) > 0.0);
+    }
+}

@@ -141,3 +141,59 @@ impl Scales {
         self.grain = shapes.iter().map(|shape| shape / pooled.max(1e-9)).collect();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::grid;
+    use rand::rngs::ChaCha8Rng;
+    use rand::{RngExt, SeedableRng};
+
+    fn fitted(rows: Vec<Vec<f64>>, steps: usize) -> Scales {
+        let (count, total) = (rows.len(), 200);
+        let design = Design::new(&grid(&[count], total));
+        let seen = Seen::of(total, rows, vec![1.0; count]);
+        let mut scales = Scales::new(&design, count, Tuning::default());
+        for _ in 0..steps {
+            let now = Posterior::new(&seen, &design, &scales).unwrap();
+            scales = scales.improved(&seen, &design, &now);
+        }
+        scales
+    }
+
+    #[test]
+    fn six_right_answers_do_not_make_anybody_sure() {
+        let scales = fitted(vec![vec![1.0; 6]; 3], 30);
+        // Next to nothing was seen to vary: what was thought before, with the weight of 4 beside some
+        // 6 datapoints and some 15 cells.
+        assert!(scales.shared[0] > 0.015, "{:?}", scales.shared);
+        assert!(scales.noise_of(0) > 0.01, "{}", scales.noise);
+    }
+
+    #[test]
+    fn difficulty_and_noise_are_told_apart() {
+        // Difficulties of ±0.3 and noise of ±0.1, by chance: variances of 0.09 and 0.01.
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let mut sign = || if random.random::<bool>() { 1.0 } else { -1.0 };
+        let hard: Vec<f64> = (0..60).map(|_| 0.5 + 0.3 * sign()).collect();
+        let mut row = || hard.iter().map(|hard| hard + 0.1 * sign()).collect();
+        let rows = (0..8).map(|_| row()).collect();
+        let scales = fitted(rows, 30);
+        assert!((scales.shared[0] - 0.09).abs() < 0.02, "{:?}", scales.shared);
+        assert!((scales.noise - 0.01).abs() < 0.004, "{}", scales.noise);
+    }
+
+    #[test]
+    fn who_is_near_the_end_varies_less_but_never_too_little() {
+        let design = Design::new(&grid(&[2], 4));
+        let rows = vec![vec![1.0; 4], vec![1.0, 0.0, 1.0, 0.0]];
+        let seen = Seen::of(4, rows, vec![1.0; 2]);
+        let before = Scales::new(&design, 2, Tuning::default());
+        let mut scales = before.clone();
+        let now = Posterior::new(&seen, &design, &before).unwrap();
+        scales.fit_grain(&seen, &now);
+        // Complete rows have the means 1 and 0.5: variances 0.03, the least, and 0.25; 0.14 on average.
+        assert!((scales.grain[0] - 0.03 / 0.14).abs() < 1e-9, "{:?}", scales.grain);
+        assert!((scales.grain[1] - 0.25 / 0.14).abs() < 1e-9, "{:?}", scales.grain);
+    }
+}

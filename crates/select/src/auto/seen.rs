@@ -88,6 +88,8 @@ fn filled(table: &Table) -> Vec<Vec<f64>> {
         let there = (0..table.arms()).filter_map(|arm| Some(table.row(arm).get(at)? - mean(arm)));
         mean_of(there).unwrap_or(0.0)
     };
+    let all = || rows().flatten().copied().filter(|value| !value.is_nan());
+    let (low, high) = (all().fold(f64::MAX, f64::min), all().fold(f64::MIN, f64::max));
     let mut columns: Vec<Option<f64>> = vec![None; table.total()];
     let mut fill = |arm: usize| -> Vec<f64> {
         let errs = table.errs(arm);
@@ -98,7 +100,7 @@ fn filled(table: &Table) -> Vec<Vec<f64>> {
                     return *value;
                 }
                 let guess = mean(arm) + *columns[at].get_or_insert_with(|| column(at));
-                if errs { guess.min(0.0) } else { guess }
+                if errs { guess.min(0.0) } else { guess.max(low).min(high) }
             })
             .collect()
     };
@@ -110,4 +112,64 @@ fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
     let there = values.filter(|value| !value.is_nan());
     let (sum, count) = there.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     (count > 0.0).then(|| sum / count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{filled as evidence, space};
+
+    /// What `rows` give when the datapoints are not shuffled.
+    fn table(rows: &[Vec<Option<f64>>]) -> Table {
+        let space = space(rows.len(), rows[0].len());
+        let mut table = Table::in_order(&space);
+        let evidence = evidence(&space, rows);
+        (0..rows.len()).for_each(|arm| {
+            table.advance(arm, rows[0].len(), &evidence);
+        });
+        table.update(&evidence);
+        table
+    }
+
+    #[test]
+    fn blocks_are_where_the_same_saw_the_same() {
+        let seen = Seen::of(9, vec![vec![0.0; 2], vec![0.0; 5], vec![0.0; 2]], vec![1.0; 3]);
+        let blocks: Vec<_> = seen.blocks.iter().map(|of| (of.from, of.to, &of.arms[..])).collect();
+        assert_eq!(blocks, [(0, 2, &[0, 1, 2][..]), (2, 5, &[1][..])]);
+        assert_eq!(seen.reach, [1, 2, 1]);
+    }
+
+    #[test]
+    fn a_gap_gets_what_row_and_column_let_one_expect() {
+        let row = |scores: [f64; 4]| scores.map(Some).to_vec();
+        let mut gap = row([0.6, 0.6, 0.6, 0.6]);
+        gap[0] = None;
+        let row2 = vec![Some(0.9), Some(0.5)];
+        let seen = Seen::new(&table(&[gap, row([1.0, 0.5, 0.5, 0.0])]), |_| 9);
+        // The row's mean is 0.6, and the other is 0.4 above its own mean there; but nothing is above 1.
+        assert!((seen.rows[0][0] - 1.0).abs() < 1e-9, "{:?}", seen.rows[0]);
+        let seen = Seen::new(&table(&[vec![None, Some(0.5)], row2]), |_| 9);
+        assert!((seen.rows[0][0] - 0.7).abs() < 1e-9, "{:?}", seen.rows[0]);
+        assert!((seen.present[0] - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_errors_of_one_who_errs_are_zeros() {
+        let mut erring = vec![Some(1.0); 10];
+        (erring[2], erring[5]) = (None, None);
+        let seen = Seen::new(&table(&[erring, vec![Some(0.5); 10]]), |_| 99);
+        assert_eq!((seen.rows[0][2], seen.rows[0][5], seen.rows[0][0]), (0.0, 0.0, 1.0));
+        assert!((seen.present[0] - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn scores_of_other_ranges_are_brought_to_one() {
+        let seen = Seen::of(2, vec![vec![-10.0, 30.0], vec![10.0]], vec![1.0; 2]);
+        assert_eq!(
+            (seen.rows, seen.unit, seen.bounded),
+            (vec![vec![0.0, 1.0], vec![0.5]], 40.0, false)
+        );
+        let seen = Seen::of(2, vec![vec![0.2, 0.4]], vec![1.0]);
+        assert_eq!((seen.rows, seen.unit, seen.bounded), (vec![vec![0.2, 0.4]], 1.0, true));
+    }
 }
