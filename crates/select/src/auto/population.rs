@@ -48,7 +48,7 @@ impl Scales {
     /// needle would be shrunk away.
     pub(super) fn fit_own(&mut self, now: &Posterior<'_>) {
         let doubt = self.tuning.doubt_own;
-        let (mut squares, mut count) = (doubt * self.tuning.own.powi(2), doubt);
+        let (mut squares, mut count) = (doubt * self.guess, doubt);
         for arm in 0..now.own.len() {
             let near = 1.0 - self.far[arm];
             let square = now.own[arm].powi(2) + now.own_variance[arm];

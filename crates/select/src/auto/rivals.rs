@@ -48,7 +48,7 @@ impl<'a> Rivals<'a> {
         let arms = now.means.len();
         let leader = (0..arms)
             .fold(0, |best, arm| if now.means[arm] > now.means[best] { arm } else { best });
-        let caution = tuning.caution.powi(2);
+        let caution = tuning.caution.powi(2) + tuning.few / arms as f64;
         let epsilon = epsilon / now.seen().unit;
         let mut all =
             Rivals { leader, rivals: vec![Rival::default(); arms], now, epsilon, caution };

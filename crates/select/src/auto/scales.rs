@@ -16,6 +16,8 @@ pub(super) struct Scales {
     pub(super) shared: Vec<f64>,
     /// Of the effects; the first is the overall mean's.
     pub(super) effects: Vec<f64>,
+    /// What the next is thought to be before anything is seen.
+    pub(super) guess: f64,
     /// Of a combination's own effect: where the curve is steepest, and for each.
     pub(super) typical: f64,
     pub(super) own: Vec<f64>,
@@ -40,11 +42,14 @@ impl Scales {
     pub(super) fn new(design: &Design, arms: usize, tuning: Tuning) -> Scales {
         let mut effects = vec![EFFECT; design.families];
         effects[0] = 1.0;
+        // With one role, own effects are those of its models.
+        let guess = if design.families > 1 { tuning.own } else { tuning.alone }.powi(2);
         Scales {
             shared: vec![SHARED; design.families],
             effects,
-            typical: tuning.own.powi(2),
-            own: vec![tuning.own.powi(2); arms],
+            guess,
+            typical: guess,
+            own: vec![guess; arms],
             far: vec![tuning.tail.0; arms],
             noise: NOISE,
             grain: vec![1.0; arms],

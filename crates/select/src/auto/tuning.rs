@@ -8,17 +8,22 @@ pub struct Tuning {
     pub first: usize,
     /// Least depth of the winner: the luckiest of many is lucky for a while.
     pub leader: usize,
-    /// Factor of all standard deviations. The beliefs turned out to be as wide as the errors are, so
-    /// that hardly any is needed.
+    /// Factor of all standard deviations. The beliefs about many combinations turned out to be as
+    /// wide as the errors are, so that none is needed.
     pub caution: f64,
+    /// The variances themselves are less known the fewer combinations there are: the squared factor
+    /// grows by this over their number.
+    pub few: f64,
     /// Depths are this share apart: some 16 for 200 datapoints, so that few blocks differ in who saw
     /// them.
     pub step: f64,
     /// Who is worth at least this share of the worthiest's money is in the round. With 0.1 rounds are
     /// wide, and the search costs a third more; with 0.9 there are twice the rounds for 5 % less.
     pub band: f64,
-    /// Standard deviation of a combination's own effect, as thought before; and its least.
+    /// Standard deviation of a combination's own effect, as thought before anything is seen.
     pub own: f64,
+    /// The same where there is one role, so that own effects are those of its models.
+    pub alone: f64,
     /// The least that the data can make of it.
     pub least_own: f64,
     /// Weight and standard deviation of the heavy tail of own effects.
@@ -42,9 +47,11 @@ impl Default for Tuning {
             first: 6,
             leader: 16,
             caution: 1.0,
+            few: 2.0,
             step: 0.25,
             band: 0.6,
             own: 0.05,
+            alone: 0.25,
             least_own: 0.015,
             tail: (0.01, 0.2),
             doubt: 4.0,
