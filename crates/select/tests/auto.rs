@@ -98,6 +98,13 @@ fn of_those_that_are_seen_to_be_equal_the_cheapest_is_chosen() {
 }
 
 #[test]
+fn cheap_is_not_good() {
+    let space = space(1, 3);
+    let (choice, _) = search(&space, &answers(&[0.2, 0.9, 0.5], 4), &[0.001, 5.0, 0.1], 0);
+    assert_eq!(choice.combo, 1);
+}
+
+#[test]
 fn a_world_of_errors_ends() {
     let space = space(2, 2);
     let mut selector = Auto::new(&space, AutoOptions::default());

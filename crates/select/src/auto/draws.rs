@@ -111,7 +111,8 @@ mod tests {
     #[test]
     fn chances_that_overlap_are_less_than_their_sum() {
         let one = Rival { gap: -0.04, variance: 0.01, ..Rival::default() };
-        let (three, sum) = (drawn([one; 4]), 3.0 * 0.3085);
-        assert!(three > 0.33 && three < 0.8 * sum, "{three}");
+        // Half a standard deviation below ε: 0.3085 each, 0.669 together if they were independent.
+        let three = drawn([one; 4]);
+        assert!(three > 0.33 && three < 0.62, "{three}");
     }
 }

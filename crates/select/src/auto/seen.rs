@@ -147,7 +147,7 @@ mod tests {
         let row2 = vec![Some(0.9), Some(0.5)];
         let seen = Seen::new(&table(&[gap, row([1.0, 0.5, 0.5, 0.0])]), |_| 9);
         // The row's mean is 0.6, and the other is 0.4 above its own mean there; but nothing is above 1.
-        assert!((seen.rows[0][0] - 1.0).abs() < 1e-9, "{:?}", seen.rows[0]);
+        assert!((seen.rows[0][0] - 1.0).abs() < 1e-9 && seen.bounded, "{:?}", seen.rows[0]);
         let seen = Seen::new(&table(&[vec![None, Some(0.5)], row2]), |_| 9);
         assert!((seen.rows[0][0] - 0.7).abs() < 1e-9, "{:?}", seen.rows[0]);
         assert!((seen.present[0] - 0.5).abs() < 1e-9);
