@@ -1,4 +1,6 @@
-//! Replays selectors: `select_lab [seeds=N] [instances=N] [only=TEXT] [FILE…] [name=value…]`.
+//! Replays selectors: `select_lab [seeds=N] [instances=N] [from=N] [only=TEXT,…] [skip=TEXT] [FILE…]
+//! [name=value,…]`. `from` is the first seed of the made matrices; names are those of constants of
+//! `auto`, each value of which is tried.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use bakeoff_bench::select::{EPSILON, Figures, KINDS, Make, Matrix, generate, lower_bound, replay};

@@ -178,7 +178,7 @@ fn scores_of_any_range_will_do() {
 fn the_reason_says_what_was_found_out() {
     let space = space(1, 3);
     let (choice, _) = search(&space, &answers(&[0.9, 0.2, 0.3], 1), &[1.0; 3], 0);
-    let reason = "no rival is better by more than 0.01 with a chance above 5.000 %";
+    let reason = "no rival is better by more than 0.01 with a chance above 5 %";
     assert_eq!(choice.reason, reason);
 }
 

@@ -22,19 +22,23 @@ pub struct Tuning {
     pub band: f64,
     /// Standard deviation of a combination's own effect, as thought before anything is seen.
     pub own: f64,
-    /// The same where there is one role, so that own effects are those of its models.
+    /// The same where there is one role, so that own effects are those of its models. With 0.05 the
+    /// find rate fell to 0.89.
     pub alone: f64,
-    /// The least that the data can make of it.
+    /// The least that the data can make of either: combinations are never quite the sum of their parts.
     pub least_own: f64,
-    /// Weight and standard deviation of the heavy tail of own effects.
+    /// Weight and standard deviation of the heavy tail of own effects. Without, needles are missed
+    /// now and then; with a weight of 0.03 everybody might be one, and the search costs 7 % more.
     pub tail: (f64, f64),
-    /// Weight, in datapoints, of what variances were thought to be before anything was seen.
+    /// Weight, in datapoints, of what variances were thought to be before anything was seen. Half or
+    /// twice of it is much the same; with none, six right answers would end the search.
     pub doubt: f64,
     /// The same for effects, in candidates.
     pub doubt_effects: f64,
     /// The same for own effects, in combinations.
     pub doubt_own: f64,
-    /// Least variance of a score near 0 or 1: that of 97 % right.
+    /// Least variance of a score near 0 or 1: that of 97 % right. Less trusts a run of right answers
+    /// too much; one variance for all (0.25) costs 6 % more.
     pub least: f64,
     /// Steps of fitting before the first choice; then there is one a round. More make it too sure of
     /// variances that six datapoints gave.

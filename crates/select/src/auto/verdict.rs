@@ -26,8 +26,8 @@ impl Auto {
         let epsilon = self.options.epsilon;
         let doubt = (doubt + choice.1).min(1.0);
         let mut reason = if doubt <= enough {
-            let percent = 100.0 * enough;
-            format!("no rival is better by more than {epsilon} with a chance above {percent:.3} %")
+            let percent = (1e5 * enough).round() / 1e3;
+            format!("no rival is better by more than {epsilon} with a chance above {percent} %")
         } else {
             "nothing that could tell more is left".to_owned()
         };
