@@ -1,4 +1,6 @@
-//! Replays selectors: `select_lab [seeds=N] [instances=N] [only=TEXT] [FILE…] [name=value…]`.
+//! Replays selectors: `select_lab [seeds=N] [instances=N] [from=N] [only=TEXT,…] [skip=TEXT] [FILE…]
+//! [name=value,…]`. `from` is the first seed of the made matrices; names are those of constants of
+//! `auto`, each value of which is tried.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use bakeoff_bench::select::{EPSILON, Figures, KINDS, Make, Matrix, generate, lower_bound, replay};
@@ -38,11 +40,14 @@ fn main() {
         let matrix = Matrix::parse(&std::fs::read_to_string(file).unwrap()).unwrap();
         groups.push((matrix.name.clone(), vec![matrix]));
     }
-    for kind in KINDS
-        .iter()
-        .filter(|kind| instances > 0 && kind.name.contains(&only) && !kind.name.contains(&skip))
-    {
-        let made = (0..instances).map(|instance| generate(kind, 200, from + instance).unwrap());
+    for (number, kind) in KINDS.iter().enumerate().filter(|(_, kind)| {
+        instances > 0
+            && only.split(',').any(|text| kind.name.contains(text))
+            && !kind.name.contains(&skip)
+    }) {
+        // Kinds have seeds of their own: the same seed would give all of them the same effects.
+        let first = from + 100_000 * number as u64;
+        let made = (0..instances).map(|instance| generate(kind, 200, first + instance).unwrap());
         groups.push((kind.name.to_owned(), made.collect()));
     }
     println!(
@@ -109,18 +114,19 @@ fn set(tuning: &mut Tuning, name: &str, value: &str) {
         "first" => tuning.first = number as usize,
         "leader" => tuning.leader = number as usize,
         "caution" => tuning.caution = number,
-        "decade" => tuning.caution_per_decade = number,
         "few" => tuning.few = number,
-        "parked" => tuning.parked = number,
         "step" => tuning.step = number,
         "band" => tuning.band = number,
         "own" => tuning.own = number,
-        "tailw" => tuning.tail.0 = number,
-        "tails" => tuning.tail.1 = number,
-        "kin" => tuning.kin = number,
+        "alone" => tuning.alone = number,
+        "least_own" => tuning.least_own = number,
+        "tail" => tuning.tail.0 = number,
+        "wide" => tuning.tail.1 = number,
         "doubt" => tuning.doubt = number,
-        "unknown" => tuning.unknown = number,
-        "joint" => tuning.joint = number > 0.0,
+        "doubt_effects" => tuning.doubt_effects = number,
+        "doubt_own" => tuning.doubt_own = number,
+        "least" => tuning.least = number,
+        "sweeps" => tuning.sweeps = number as usize,
         _ => println!("unknown: {name}"),
     }
 }

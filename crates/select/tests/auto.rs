@@ -98,23 +98,109 @@ fn of_those_that_are_seen_to_be_equal_the_cheapest_is_chosen() {
     let space = space(1, 3);
     let same = answers(&[0.6], 5).concat();
     let scores = vec![same; 3];
-    // So sure that it sees it all; with less, what is left of the error may not cover the cheaper one.
-    let options = AutoOptions { confidence: 1.0 - 1e-9, ..AutoOptions::default() };
+    // Where the least difference matters it sees it all; elsewhere, what is left of the error may not
+    // cover the cheaper one.
+    let options = AutoOptions { epsilon: 0.0, ..AutoOptions::default() };
     let (choice, _) = search_with(options, &space, &scores, &[3.0, 1.0, 2.0], 0);
+    assert_eq!(choice.combo, 1);
+}
+
+#[test]
+fn cheap_is_not_good() {
+    let space = space(1, 3);
+    let (choice, _) = search(&space, &answers(&[0.2, 0.9, 0.5], 4), &[0.001, 5.0, 0.1], 0);
     assert_eq!(choice.combo, 1);
 }
 
 #[test]
 fn a_world_of_errors_ends() {
     let space = space(2, 2);
-    let scores = vec![vec![None; DATAPOINTS]; 4];
-    let (_, evidence) = search(&space, &scores, &[1.0; 4], 0);
-    assert!(evidence.cells() <= space.cells());
-    // One combination, and one datapoint.
-    let lonely = Space::full(
-        vec![Role { name: "r".to_owned(), candidates: vec!["m".to_owned()] }],
-        DATAPOINTS,
-    );
-    let (choice, _) = search(&lonely.unwrap(), &answers(&[0.5], 1), &[1.0], 0);
-    assert_eq!(choice.combo, 0);
+    let mut selector = Auto::new(&space, AutoOptions::default());
+    let mut evidence = Evidence::new(&space, Objective::default());
+    let Step::Evaluate(round) = selector.next(&evidence) else { panic!("asks for nothing") };
+    for cell in round.cells {
+        evidence.add(cell, Observation { score: None, cost: 1.0, paid: 1.0, latency: 1.0 });
+    }
+    let end = selector.next(&evidence);
+    assert_eq!(end, Step::GiveUp("all of the first cells errored".to_owned()));
+}
+
+#[test]
+fn one_that_errs_wins_only_with_its_errors_as_zeros() {
+    let space = space(1, 3);
+    let scores = |errors: usize| {
+        let erring = (0..DATAPOINTS).map(|at| (at % errors > 0).then_some(1.0));
+        let mut scores = answers(&[0.0, 0.8, 0.3], 7);
+        scores[0] = erring.collect();
+        scores
+    };
+    // Right whenever it answers; it errs on a third, or on a tenth.
+    assert_eq!(search(&space, &scores(3), &[1.0; 3], 0).0.combo, 1);
+    assert_eq!(search(&space, &scores(10), &[1.0; 3], 0).0.combo, 0);
+}
+
+#[test]
+fn small_worlds_are_no_trouble() {
+    let world = |sizes: &[usize], datapoints: usize| {
+        let role = |(number, size): (usize, &usize)| Role {
+            name: format!("r{number}"),
+            candidates: (0..*size).map(|candidate| format!("m{candidate}")).collect(),
+        };
+        Space::full(sizes.iter().enumerate().map(role).collect(), datapoints).unwrap()
+    };
+    // One combination; one datapoint; both.
+    for (space, best) in [(world(&[1], 9), 0), (world(&[1, 3], 1), 2), (world(&[1], 1), 0)] {
+        let score = |arm: usize| if arm == best { 0.9 } else { 0.1 };
+        let scores: Vec<Vec<Option<f64>>> =
+            (0..space.combos()).map(|arm| vec![Some(score(arm)); space.datapoints()]).collect();
+        let (choice, _) = search(&space, &scores, &vec![0.0; space.combos()], 0);
+        assert_eq!(choice.combo, best);
+        assert!(choice.confidence.unwrap() >= 0.95);
+    }
+}
+
+#[test]
+fn all_the_same_ends_with_the_cheapest() {
+    let space = space(2, 2);
+    for score in [0.0, 1.0, 70.0, -3.0] {
+        let scores = vec![vec![Some(score); DATAPOINTS]; 4];
+        let (choice, _) = search(&space, &scores, &[4.0, 3.0, 1.0, 2.0], 0);
+        assert_eq!(choice.combo, 2, "{score}");
+    }
+}
+
+#[test]
+fn scores_of_any_range_will_do() {
+    let space = space(2, 3);
+    let qualities: Vec<f64> = (0..9).map(|arm| if arm == 4 { 0.9 } else { 0.4 }).collect();
+    let wide = |score: Option<f64>| score.map(|score| 1000.0 * score - 500.0);
+    let scores: Vec<Vec<Option<f64>>> =
+        answers(&qualities, 2).into_iter().map(|row| row.into_iter().map(wide).collect()).collect();
+    let options = AutoOptions { epsilon: 10.0, ..AutoOptions::default() };
+    let (choice, evidence) = search_with(options, &space, &scores, &[1.0; 9], 0);
+    assert_eq!(choice.combo, 4);
+    assert!(evidence.cells() < space.cells() / 2, "{}", evidence.cells());
+}
+
+#[test]
+fn the_reason_says_what_was_found_out() {
+    let space = space(1, 3);
+    let (choice, _) = search(&space, &answers(&[0.9, 0.2, 0.3], 1), &[1.0; 3], 0);
+    let reason = "no rival is better by more than 0.01 with a chance above 5 %";
+    assert_eq!(choice.reason, reason);
+}
+
+#[test]
+fn two_thousand_combinations_are_no_trouble() {
+    let role = |name: &str, count: usize| Role {
+        name: name.to_owned(),
+        candidates: (0..count).map(|candidate| format!("m{candidate}")).collect(),
+    };
+    let roles = vec![role("a", 10), role("b", 10), role("c", 20)];
+    let space = Space::full(roles, 30).unwrap();
+    let quality = |arm: usize| if arm == 1234 { 1.0 } else { 0.1 };
+    let scores: Vec<Vec<Option<f64>>> = (0..2000).map(|arm| vec![Some(quality(arm)); 30]).collect();
+    let (choice, evidence) = search(&space, &scores, &vec![1.0; 2000], 0);
+    assert_eq!(choice.combo, 1234);
+    assert!(evidence.cells() < 20_000, "{}", evidence.cells());
 }

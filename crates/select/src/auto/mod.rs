@@ -1,29 +1,35 @@
 //! `auto`: paired, by a model, and for as little money as it can.
 //!
 //! All combinations see the datapoints in one shuffled order, each as far as it has come. A model of
-//! the population gives the chance that a rival is better than the leader by more than ε; the search
-//! ends when all of these chances together are small, and the next cells are those that make them
-//! smaller for the least money. Nothing is given up for ever: who has next to no chance is left
-//! lying, and comes back when the leader falls. What it claims is a model's, not a proof; the proof
-//! is `strict`'s.
+//! all scores gives the chance that anybody is better than the leader by more than ε; the search ends
+//! when that is small, and the next cells are those that make it smaller for the least money. Nothing
+//! is given up for ever, and so nothing is reported as eliminated: who has next to no chance is left
+//! lying, and comes back when the leader falls. What it claims is a model's, not a proof; the proof is
+//! `strict`'s.
 
-mod adjust;
-mod apart;
-mod estimate;
+mod condition;
+mod design;
+mod draws;
 mod normal;
-mod prior;
-mod spread;
+mod population;
+mod posterior;
+mod rivals;
+mod scales;
+mod seen;
 mod table;
 mod tuning;
+mod verdict;
 
 pub use tuning::Tuning;
 
 use crate::evidence::Evidence;
 use crate::selector::{Choice, Round, Selector, Step};
 use crate::space::Space;
-use adjust::Difficulty;
-use estimate::{Estimate, Standing};
-use prior::Prior;
+use design::Design;
+use posterior::Posterior;
+use rivals::Rivals;
+use scales::Scales;
+use seen::Seen;
 use table::Table;
 
 /// What a search by [`Auto`] is to reach.
@@ -48,24 +54,36 @@ impl Default for AutoOptions {
 /// Pays for the cells that tell the most for their money.
 #[derive(Debug)]
 pub struct Auto {
-    space: Space,
     options: AutoOptions,
     table: Table,
-    difficulty: Difficulty,
-    prior: Prior,
+    design: Design,
+    scales: Scales,
+    /// Depths at which combinations stop.
+    depths: Vec<usize>,
+    /// What was believed last; empty before the first fit.
+    means: Vec<f64>,
 }
+
+/// Rivals whose chances are looked at one by one when cells are chosen, and the least chance, as a
+/// share of the error that is allowed.
+const MOST_RIVALS: usize = 100;
+const LEAST_CHANCE: f64 = 2e-4;
+/// Combinations that are looked at beyond the first datapoints; of more, the best. The time that a
+/// round takes grows with the cube of it.
+const MOST_DEEP: usize = 400;
 
 impl Auto {
     /// For a space.
     pub fn new(space: &Space, options: AutoOptions) -> Auto {
         let table = Table::new(space, options.seed);
-        Auto {
-            difficulty: Difficulty::new(space),
-            prior: Prior::new(space),
-            space: space.clone(),
-            options,
-            table,
+        let design = Design::new(space);
+        let scales = Scales::new(&design, space.combos(), options.tuning);
+        let mut depths = vec![options.tuning.first.clamp(1, table.total())];
+        while let Some(&last) = depths.last().filter(|last| **last < table.total()) {
+            let step = (options.tuning.step * last as f64).ceil().max(1.0) as usize;
+            depths.push((last + step).min(table.total()));
         }
+        Auto { options, table, design, scales, depths, means: Vec::new() }
     }
 
     fn round(&mut self, wanted: &[(usize, usize)], evidence: &Evidence) -> Round {
@@ -78,76 +96,94 @@ impl Auto {
         round
     }
 
+    /// Where one that has come so far stops next.
     fn step_to(&self, depth: usize) -> usize {
-        let step = (self.options.tuning.step * depth as f64).ceil().max(1.0) as usize;
-        (depth + step).min(self.table.total())
+        self.depths.iter().copied().find(|to| *to > depth).unwrap_or(depth)
+    }
+
+    /// What there is to look at.
+    fn seen(&self) -> Seen {
+        let first = self.depths[0];
+        let mut deep: Vec<usize> =
+            (0..self.table.arms()).filter(|&arm| self.table.depth(arm) > first).collect();
+        if deep.len() > MOST_DEEP && !self.means.is_empty() {
+            deep.sort_by(|&one, &other| self.means[other].total_cmp(&self.means[one]));
+        }
+        let mut within = vec![first; self.table.arms()];
+        deep.iter().take(MOST_DEEP).for_each(|&arm| within[arm] = usize::MAX);
+        Seen::new(&self.table, |arm| within[arm])
     }
 
     /// Who gets how far next: those who make the chances smaller for the least money.
-    fn wanted(&self, now: &Estimate, standings: &[Standing]) -> Vec<(usize, usize)> {
-        let (epsilon, leader) = (self.options.epsilon, now.leader);
-        let mut active: Vec<usize> = (0..standings.len()).filter(|&arm| arm != leader).collect();
-        active.sort_by(|&one, &other| standings[one].better.total_cmp(&standings[other].better));
-        let mut spare = (1.0 - self.options.confidence) * self.options.tuning.parked;
-        active.retain(|&arm| {
-            spare -= standings[arm].better;
-            spare < 0.0
-        });
-        let to = self.step_to(now.depth(leader));
+    fn wanted(&self, rivals: &Rivals<'_>) -> Vec<(usize, usize)> {
+        let chances: Vec<f64> = (0..self.table.arms()).map(|arm| rivals.better(arm)).collect();
+        let least = LEAST_CHANCE * (1.0 - self.options.confidence);
+        let mut close: Vec<usize> =
+            (0..chances.len()).filter(|&arm| chances[arm] > least).collect();
+        close.sort_by(|&one, &other| chances[other].total_cmp(&chances[one]));
+        close.truncate(MOST_RIVALS);
         let mut worth = Vec::new();
-        if to > now.depth(leader) {
-            let gain = |&arm: &usize| {
-                standings[arm].better - now.standing_at(arm, now.depth(arm), to, epsilon).better
-            };
-            let gain: f64 = active.iter().map(gain).sum();
-            let doubt: f64 = active.iter().map(|&arm| standings[arm].better).sum();
-            let steps = (to - now.depth(leader)) as f64;
-            worth.push((leader, to, (gain.max(0.0) + 1e-4 * doubt) / (steps * self.price(leader))));
-        }
-        for &arm in &active {
-            let to = self.step_to(now.depth(arm));
-            if to > now.depth(arm) {
-                let better = standings[arm].better;
-                let gain = better - now.standing_at(arm, to, now.depth(leader), epsilon).better;
-                let steps = (to - now.depth(arm)) as f64;
-                worth.push((arm, to, (gain.max(0.0) + 1e-4 * better) / (steps * self.price(arm))));
+        for &arm in close.iter().chain([&rivals.leader]) {
+            let from = self.table.depth(arm);
+            let to = self.step_to(from);
+            if to > from {
+                // Never nothing, so that somebody goes on.
+                let gain = rivals.gain(arm, to - from, &close) + 1e-9;
+                worth.push((arm, to, gain / ((to - from) as f64 * self.price(arm))));
             }
         }
         let most = worth.iter().map(|(_, _, worth)| *worth).fold(0.0, f64::max);
         let least = self.options.tuning.band * most;
-        worth
-            .into_iter()
-            .filter(|(_, _, worth)| *worth >= least)
-            .map(|(arm, to, _)| (arm, to))
-            .collect()
+        worth.retain(|(_, _, worth)| *worth >= least);
+        worth.into_iter().map(|(arm, to, _)| (arm, to)).collect()
     }
 
+    /// What a cell of a combination costs. Free ones cost next to nothing.
     fn price(&self, arm: usize) -> f64 {
         self.table.cost(arm).max(1e-12)
     }
 
-    /// The cheapest that is as good, as far as the error that is left allows.
-    fn choose(&self, now: &Estimate, standings: &[Standing], doubt: f64) -> Choice {
-        let mut spare = 1.0 - self.options.confidence - doubt;
-        let mut choice = (now.leader, 0.0);
-        for arm in (0..standings.len()).filter(|&arm| arm != now.leader) {
-            let worse = if now.depth(arm) == self.table.total()
-                && now.depth(now.leader) == self.table.total()
-            {
-                now.standing(arm, 0.0).worse
-            } else {
-                standings[arm].worse
-            };
-            let cheaper = self.price(arm) < 0.95 * self.price(now.leader)
-                && self.price(arm) < self.price(choice.0);
-            if cheaper && worse <= spare {
-                choice = (arm, worse);
+    /// What to do about what was seen; `None` when the model cannot be solved.
+    fn decide(&mut self, seen: &Seen) -> Option<Decision> {
+        if self.means.is_empty() {
+            for _ in 0..self.options.tuning.sweeps {
+                let now = Posterior::new(seen, &self.design, &self.scales)?;
+                self.scales = self.scales.improved(seen, &self.design, &now);
             }
         }
-        spare = (1.0 - doubt - choice.1).max(0.0);
-        let reason = "the rivals' chances are small".to_owned();
-        Choice { combo: choice.0, confidence: Some(spare), reason }
+        let now = Posterior::new(seen, &self.design, &self.scales)?;
+        let decision = self.decide_by(&now);
+        let next = self.scales.improved(seen, &self.design, &now);
+        self.means = now.means;
+        self.scales = next;
+        Some(decision)
     }
+
+    fn decide_by(&self, now: &Posterior<'_>) -> Decision {
+        let rivals = Rivals::new(now, &self.options.tuning, self.options.epsilon);
+        let (leader, enough) = (rivals.leader, 1.0 - self.options.confidence);
+        let doubt = rivals.anybody(enough);
+        let depth = self.table.depth(leader);
+        let deep = depth >= self.options.tuning.leader.min(self.table.total());
+        let mut wanted = Vec::new();
+        if !deep || doubt > enough {
+            wanted = self.wanted(&rivals);
+            if !deep && wanted.iter().all(|(arm, _)| *arm != leader) {
+                wanted.push((leader, self.step_to(depth)));
+            }
+        }
+        if wanted.is_empty() {
+            return Decision::Stop(self.verdict(&rivals, doubt));
+        }
+        Decision::GoOn(wanted)
+    }
+}
+
+/// What to do next.
+enum Decision {
+    Stop(Choice),
+    /// Who goes on, and how far.
+    GoOn(Vec<(usize, usize)>),
 }
 
 impl Selector for Auto {
@@ -156,51 +192,28 @@ impl Selector for Auto {
     }
 
     fn next(&mut self, evidence: &Evidence) -> Step {
-        let tuning = self.options.tuning;
         if self.table.arms() == 0 {
             return Step::GiveUp("there are no combinations".to_owned());
         }
         self.table.update(evidence);
         if self.table.depth(0) == 0 {
-            let wanted: Vec<_> = (0..self.table.arms()).map(|arm| (arm, tuning.first)).collect();
+            let wanted: Vec<_> = (0..self.table.arms()).map(|arm| (arm, self.depths[0])).collect();
             let round = self.round(&wanted, evidence);
             if !round.cells.is_empty() {
                 return Step::Evaluate(round);
             }
             self.table.update(evidence);
         }
+        if self.table.is_blank() {
+            return Step::GiveUp("all of the first cells errored".to_owned());
+        }
         loop {
-            let now = Estimate::new(
-                &self.space,
-                &self.table,
-                (&mut self.difficulty, &mut self.prior),
-                tuning,
-            );
-            let standings: Vec<Standing> = (0..self.table.arms())
-                .map(|arm| {
-                    if arm == now.leader {
-                        Standing::default()
-                    } else {
-                        now.standing(arm, self.options.epsilon)
-                    }
-                })
-                .collect();
-            let doubt = if tuning.joint {
-                1.0 - standings.iter().map(|of| 1.0 - of.better).product::<f64>()
-            } else {
-                standings.iter().map(|of| of.better).sum()
+            let seen = self.seen();
+            let wanted = match self.decide(&seen) {
+                None => return Step::GiveUp("the scores cannot be fitted".to_owned()),
+                Some(Decision::Stop(choice)) => return Step::Choose(choice),
+                Some(Decision::GoOn(wanted)) => wanted,
             };
-            let deep = now.depth(now.leader) >= tuning.leader.min(self.table.total());
-            if deep && doubt <= 1.0 - self.options.confidence {
-                return Step::Choose(self.choose(&now, &standings, doubt));
-            }
-            let mut wanted = self.wanted(&now, &standings);
-            if !deep && wanted.iter().all(|(arm, _)| *arm != now.leader) {
-                wanted.push((now.leader, self.step_to(now.depth(now.leader))));
-            }
-            if wanted.is_empty() {
-                return Step::Choose(self.choose(&now, &standings, doubt));
-            }
             let round = self.round(&wanted, evidence);
             if !round.cells.is_empty() {
                 return Step::Evaluate(round);

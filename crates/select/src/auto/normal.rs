@@ -1,5 +1,8 @@
 //! The normal distribution.
 
+use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
+
 /// Chance that a standard normal is below `z`, to 1e-7 (Abramowitz and Stegun, 26.2.17).
 pub(super) fn below(z: f64) -> f64 {
     if z > 0.0 {
@@ -13,9 +16,24 @@ pub(super) fn below(z: f64) -> f64 {
     tail * (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
 }
 
+/// Chance that something of this mean is above 0. What does not vary is above it, or is not.
+pub(super) fn above(mean: f64, variance: f64) -> f64 {
+    if variance <= 1e-12 {
+        return if mean > 1e-9 { 1.0 } else { 0.0 };
+    }
+    below(mean / variance.sqrt())
+}
+
+/// A standard normal (Box and Muller's, of which the second is left out).
+pub(super) fn draw(random: &mut ChaCha8Rng) -> f64 {
+    let (radius, angle): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
+    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::below;
+    use super::*;
+    use rand::SeedableRng;
 
     #[test]
     fn it_is_the_normal_distribution() {
@@ -30,5 +48,19 @@ mod tests {
         for (z, expected) in table {
             assert!((below(z) - expected).abs() < 1e-7, "{z}: {} {expected}", below(z));
         }
+    }
+    #[test]
+    fn what_does_not_vary_is_above_or_is_not() {
+        assert_eq!([0.1, 0.0, -0.1].map(|mean| above(mean, 0.0)), [1.0, 0.0, 0.0]);
+        assert!((above(0.2, 0.04) - 0.841_344_7).abs() < 1e-6);
+    }
+
+    #[test]
+    fn draws_have_mean_0_and_variance_1() {
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let draws: Vec<f64> = (0..10_000).map(|_| draw(&mut random)).collect();
+        let mean = draws.iter().sum::<f64>() / 1e4;
+        let square = draws.iter().map(|value| value * value).sum::<f64>() / 1e4;
+        assert!(mean.abs() < 0.03 && (square - 1.0).abs() < 0.05, "{mean} {square}");
     }
 }
