@@ -86,6 +86,21 @@ mod tests {
     }
 
     #[test]
+    fn who_can_say_how_sure_it_is_says_so_when_it_is_stopped() {
+        let space = space(3, 40);
+        let observe = |cell: Cell| seen(Some(f64::from(cell.datapoint % 3 <= cell.combo)));
+        let stopped = |name: &str, cells: usize| {
+            let mut selector = crate::named(name, &space, &Default::default()).unwrap();
+            let budget = Budget { cells: Some(cells), ..Budget::default() };
+            replay(&space, selector.as_mut(), observe, Objective::default(), budget).unwrap()
+        };
+        let found = stopped("auto", 22);
+        assert_eq!((found.winner, found.stopped), (2, Some(Limit::Cells)));
+        assert!(found.confidence.is_some_and(|sure| sure > 0.0 && sure < 0.95), "{found:?}");
+        assert_eq!(stopped("arm_elimination", 22).confidence, None);
+    }
+
+    #[test]
     fn the_best_of_those_that_are_not_too_dear() {
         let space = space(3, 10);
         let observe = |cell: Cell| Observation {

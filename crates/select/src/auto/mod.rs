@@ -62,6 +62,8 @@ pub struct Auto {
     depths: Vec<usize>,
     /// What was believed last; empty before the first fit.
     means: Vec<f64>,
+    /// Who was ahead last, and how sure that was.
+    ahead: Option<Choice>,
 }
 
 /// Rivals whose chances are looked at one by one when cells are chosen, and the least chance, as a
@@ -83,7 +85,7 @@ impl Auto {
             let step = (options.tuning.step * last as f64).ceil().max(1.0) as usize;
             depths.push((last + step).min(table.total()));
         }
-        Auto { options, table, design, scales, depths, means: Vec::new() }
+        Auto { options, table, design, scales, depths, means: Vec::new(), ahead: None }
     }
 
     fn round(&mut self, wanted: &[(usize, usize)], evidence: &Evidence) -> Round {
@@ -175,15 +177,19 @@ impl Auto {
         if wanted.is_empty() {
             return Decision::Stop(self.verdict(&rivals, doubt));
         }
-        Decision::GoOn(wanted)
+        let (confidence, reason) = (Some(1.0 - doubt), String::new());
+        Decision::GoOn { wanted, ahead: Choice { combo: leader, confidence, reason } }
     }
 }
 
 /// What to do next.
 enum Decision {
     Stop(Choice),
-    /// Who goes on, and how far.
-    GoOn(Vec<(usize, usize)>),
+    /// Who goes on, and how far; and who is ahead by now.
+    GoOn {
+        wanted: Vec<(usize, usize)>,
+        ahead: Choice,
+    },
 }
 
 impl Selector for Auto {
@@ -212,7 +218,10 @@ impl Selector for Auto {
             let wanted = match self.decide(&seen) {
                 None => return Step::GiveUp("the scores cannot be fitted".to_owned()),
                 Some(Decision::Stop(choice)) => return Step::Choose(choice),
-                Some(Decision::GoOn(wanted)) => wanted,
+                Some(Decision::GoOn { wanted, ahead }) => {
+                    self.ahead = Some(ahead);
+                    wanted
+                }
             };
             let round = self.round(&wanted, evidence);
             if !round.cells.is_empty() {
@@ -221,5 +230,9 @@ impl Selector for Auto {
             // All of it had been paid for before.
             self.table.update(evidence);
         }
+    }
+
+    fn so_far(&self, _evidence: &Evidence) -> Option<Choice> {
+        self.ahead.clone()
     }
 }
