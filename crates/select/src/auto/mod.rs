@@ -71,8 +71,8 @@ pub struct Auto {
 const MOST_RIVALS: usize = 100;
 const LEAST_CHANCE: f64 = 2e-4;
 /// Combinations that are looked at beyond the first datapoints; of more, the best. The time that a
-/// round takes grows with the cube of it.
-const MOST_DEEP: usize = 400;
+/// round takes grows with the cube of it. Before the search ends all are looked at.
+const MOST_DEEP: usize = 600;
 
 impl Auto {
     /// For a space.
@@ -103,16 +103,16 @@ impl Auto {
         self.depths.iter().copied().find(|to| *to > depth).unwrap_or(depth)
     }
 
-    /// What there is to look at.
-    fn seen(&self) -> Seen {
+    /// What there is to look at, of so many beyond the first datapoints.
+    fn seen(&self, most: usize) -> Seen {
         let first = self.depths[0];
         let mut deep: Vec<usize> =
             (0..self.table.arms()).filter(|&arm| self.table.depth(arm) > first).collect();
-        if deep.len() > MOST_DEEP && !self.means.is_empty() {
+        if deep.len() > most && !self.means.is_empty() {
             deep.sort_by(|&one, &other| self.means[other].total_cmp(&self.means[one]));
         }
         let mut within = vec![first; self.table.arms()];
-        deep.iter().take(MOST_DEEP).for_each(|&arm| within[arm] = usize::MAX);
+        deep.iter().take(most).for_each(|&arm| within[arm] = usize::MAX);
         Seen::new(&self.table, |arm| within[arm])
     }
 
@@ -214,8 +214,13 @@ impl Selector for Auto {
             return Step::GiveUp("all of the first cells errored".to_owned());
         }
         loop {
-            let seen = self.seen();
-            let wanted = match self.decide(&seen) {
+            let mut decision = self.decide(&self.seen(MOST_DEEP));
+            let deep = |arm: usize| self.table.depth(arm) > self.depths[0];
+            let many = (0..self.table.arms()).filter(|&arm| deep(arm)).count() > MOST_DEEP;
+            if many && matches!(decision, Some(Decision::Stop(_))) {
+                decision = self.decide(&self.seen(usize::MAX));
+            }
+            let wanted = match decision {
                 None => return Step::GiveUp("the scores cannot be fitted".to_owned()),
                 Some(Decision::Stop(choice)) => return Step::Choose(choice),
                 Some(Decision::GoOn { wanted, ahead }) => {

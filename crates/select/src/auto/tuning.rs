@@ -51,7 +51,7 @@ impl Default for Tuning {
             first: 6,
             leader: 16,
             caution: 1.0,
-            few: 2.0,
+            few: 3.0,
             step: 0.25,
             band: 0.6,
             own: 0.05,
