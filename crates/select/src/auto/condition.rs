@@ -5,9 +5,10 @@
 //! effects of those who went further; the own effects of the others follow from these.
 
 use super::design::Design;
+use super::factor::Factor;
 use super::scales::Scales;
 use super::seen::Seen;
-use nalgebra::{Cholesky, DMatrix, DVector, Dyn};
+use nalgebra::{DMatrix, DVector};
 
 /// What is conditioned on what.
 pub(super) struct Parts<'a> {
@@ -26,7 +27,7 @@ pub(super) type Row = (Vec<(usize, f64)>, f64);
 
 /// The solution: effects, what the first block was like, and own effects of those who are deep.
 pub(super) struct Solved {
-    pub(super) factor: Cholesky<f64, Dyn>,
+    pub(super) factor: Factor,
     pub(super) values: DVector<f64>,
     /// Covariance of what a datapoint of each block is like; the last is for those nobody saw.
     pub(super) datapoint: Vec<DMatrix<f64>>,
@@ -93,7 +94,7 @@ impl<'a> Parts<'a> {
         let later = self.later(&answers);
         let (mut precision, mut target, rows) = self.first_block()?;
         self.join(later, &mut precision, &mut target);
-        let factor = precision.cholesky()?;
+        let factor = Factor::new(precision)?;
         let values = factor.solve(&target);
         Some(Solved { factor, values, datapoint, answers, rows })
     }
@@ -110,23 +111,32 @@ impl<'a> Parts<'a> {
         answers
     }
 
+    /// The loads of those who are deep, each times its own weight; a row for each.
+    fn loads(&self, weight: impl Fn(usize) -> f64) -> DMatrix<f64> {
+        let mut loads = DMatrix::zeros(self.deep.len(), self.design.columns());
+        for (place, &arm) in self.deep.iter().enumerate() {
+            for &column in &self.design.loads[arm] {
+                loads[(place, column)] += weight(arm);
+            }
+        }
+        loads
+    }
+
     fn later(&self, answers: &[DMatrix<f64>]) -> Later {
         let mut precision = DMatrix::<f64>::zeros(self.deep.len(), self.deep.len());
         let mut target = DVector::<f64>::zeros(self.deep.len());
         for (number, block) in self.seen.blocks.iter().enumerate().skip(1) {
-            let sums = self.sums(number);
-            for (&arm, sum) in block.arms.iter().zip(&sums) {
+            let mut sums = DVector::<f64>::zeros(self.deep.len());
+            for (&arm, sum) in block.arms.iter().zip(self.sums(number)) {
                 let Some(place) = self.place[arm] else { continue };
                 precision[(place, place)] += block.len() / self.noise[arm];
                 target[place] += sum / self.noise[arm];
-                for (&other, sum) in block.arms.iter().zip(&sums) {
-                    let Some(theirs) = self.place[other] else { continue };
-                    let columns = self.design.loads[arm].iter();
-                    let told: f64 = columns.map(|&column| answers[number][(column, theirs)]).sum();
-                    precision[(place, theirs)] -= block.len() * told / self.noise[arm];
-                    target[place] -= told * sum / self.noise[arm];
-                }
+                sums[place] = sum;
             }
+            let is_in = |arm: usize| self.seen.reach[arm] > number;
+            let loads = self.loads(|arm| if is_in(arm) { 1.0 / self.noise[arm] } else { 0.0 });
+            precision.gemm(-block.len(), &loads, &answers[number], 1.0);
+            target.gemv(-1.0, &loads, &(&answers[number] * sums), 1.0);
         }
         Later { precision, target }
     }
@@ -167,26 +177,25 @@ impl<'a> Parts<'a> {
 
     /// Adds the later blocks, whose scores are made of effects and own effects.
     fn join(&self, later: Later, precision: &mut DMatrix<f64>, target: &mut DVector<f64>) {
-        let (design, slopes) = (self.design, &self.scales.slope);
-        let own = 2 * design.columns();
+        let (columns, deep) = (self.design.columns(), self.deep.len());
+        let own = 2 * columns;
+        let loads = self.loads(|arm| self.scales.slope[arm]);
+        let crossed = loads.tr_mul(&later.precision);
+        let mut corner = precision.view_mut((0, 0), (columns, columns));
+        corner += &crossed * &loads;
+        let mut side = precision.view_mut((0, own), (columns, deep));
+        side += &crossed;
+        let mut side = precision.view_mut((own, 0), (deep, columns));
+        side += crossed.transpose();
+        let mut apart = precision.view_mut((own, own), (deep, deep));
+        apart += later.precision;
         for (number, &arm) in self.deep.iter().enumerate() {
             precision[(own + number, own + number)] += 1.0 / self.scales.own[arm];
-            target[own + number] += later.target[number];
-            for &row in &design.loads[arm] {
-                target[row] += slopes[arm] * later.target[number];
-            }
-            for (theirs, &other) in self.deep.iter().enumerate() {
-                let value = later.precision[(number, theirs)];
-                precision[(own + number, own + theirs)] += value;
-                for &row in &design.loads[arm] {
-                    precision[(row, own + theirs)] += slopes[arm] * value;
-                    precision[(own + theirs, row)] += slopes[arm] * value;
-                    for &column in &design.loads[other] {
-                        precision[(row, column)] += slopes[arm] * slopes[other] * value;
-                    }
-                }
-            }
         }
+        let mut effects = target.rows_mut(0, columns);
+        effects += loads.tr_mul(&later.target);
+        let mut apart = target.rows_mut(own, deep);
+        apart += later.target;
     }
 }
 

@@ -10,6 +10,7 @@
 mod condition;
 mod design;
 mod draws;
+mod factor;
 mod normal;
 mod population;
 mod posterior;
@@ -70,6 +71,9 @@ pub struct Auto {
 /// share of the error that is allowed.
 const MOST_RIVALS: usize = 100;
 const LEAST_CHANCE: f64 = 2e-4;
+/// Where more rivals than these have much the same chance, this share of the largest, there is no
+/// telling them apart by price and promise: all of them go on, and rounds are few.
+const FLAT: f64 = 0.1;
 /// Combinations that are looked at beyond the first datapoints; of more, the best. The time that a
 /// round takes grows with the cube of it. Before the search ends all are looked at.
 const MOST_DEEP: usize = 600;
@@ -123,6 +127,9 @@ impl Auto {
         let mut close: Vec<usize> =
             (0..chances.len()).filter(|&arm| chances[arm] > least).collect();
         close.sort_by(|&one, &other| chances[other].total_cmp(&chances[one]));
+        if let Some(all) = self.flat(&close, &chances, rivals.leader) {
+            return all;
+        }
         close.truncate(MOST_RIVALS);
         let mut worth = Vec::new();
         for &arm in close.iter().chain([&rivals.leader]) {
@@ -138,6 +145,23 @@ impl Auto {
         let least = self.options.tuning.band * most;
         worth.retain(|(_, _, worth)| *worth >= least);
         worth.into_iter().map(|(arm, to, _)| (arm, to)).collect()
+    }
+
+    /// All that are close, where there is no telling them apart: two steps on. `None` where there is,
+    /// or nobody can go on.
+    fn flat(&self, close: &[usize], chances: &[f64], leader: usize) -> Option<Vec<(usize, usize)>> {
+        let (first, last) = (chances[*close.first()?], chances[*close.get(MOST_RIVALS)?]);
+        if last < FLAT * first {
+            return None;
+        }
+        let all = close.iter().copied().filter(|&arm| chances[arm] >= FLAT * first);
+        let on = |arm: usize| {
+            let from = self.table.depth(arm);
+            let to = self.step_to(self.step_to(from));
+            (to > from).then_some((arm, to))
+        };
+        let all: Vec<(usize, usize)> = all.chain([leader]).filter_map(on).collect();
+        (!all.is_empty()).then_some(all)
     }
 
     /// What a cell of a combination costs. Free ones cost next to nothing.

@@ -63,7 +63,7 @@ impl<'a> Posterior<'a> {
                 let place = 2 * columns + place;
                 weight.push((place, 1.0));
                 own[arm] = solved.values[place];
-                own_variance[arm] = inverse[(place, place)];
+                own_variance[arm] = inverse.column(place).norm_squared();
             } else {
                 let noise = parts.noise[arm] / first;
                 let share = scales.own[arm] / (scales.own[arm] + noise);
@@ -93,9 +93,9 @@ impl<'a> Posterior<'a> {
                 parts.answer(&ahead.slopes[reach], arm, |at, value| root[at] -= value);
             }
         }
-        solved.factor.l_dirty().solve_lower_triangular_mut(&mut roots);
+        solved.factor.divide(&mut roots);
         let effects = solved.values.iter().take(columns).copied().collect();
-        let effect_variance = (0..columns).map(|at| inverse[(at, at)]).collect();
+        let effect_variance = (0..columns).map(|at| inverse.column(at).norm_squared()).collect();
         let unseen = ahead.unseen;
         Some(Posterior {
             means,
@@ -151,7 +151,7 @@ impl<'a> Posterior<'a> {
         if let Some(answers) = self.solved.answers.get(block) {
             self.parts.answer(answers, arm, |at, value| root[at] -= value);
         }
-        self.solved.factor.l_dirty().solve_lower_triangular_mut(&mut root);
+        self.solved.factor.divide_one(&mut root);
         let datapoint = &self.solved.datapoint[block];
         let covariance = |&other: &usize| {
             let mut sum = root.dot(&self.roots.column(other));
@@ -220,11 +220,11 @@ fn form(design: &Design, matrix: &DMatrix<f64>, one: usize, other: usize) -> f64
     rows.map(|&row| design.loads[other].iter().map(|&at| matrix[(row, at)]).sum::<f64>()).sum()
 }
 
-fn square(matrix: &DMatrix<f64>, row: &[(usize, f64)]) -> f64 {
-    let product = |(at, weight): &(usize, f64)| -> f64 {
-        row.iter().map(|(other, more)| weight * more * matrix[(*at, *other)]).sum()
-    };
-    row.iter().map(product).sum()
+/// The variance of a weighted sum of what was solved for.
+fn square(inverse: &DMatrix<f64>, row: &[(usize, f64)]) -> f64 {
+    let mut sum = DVector::<f64>::zeros(inverse.nrows());
+    row.iter().for_each(|(at, weight)| sum.axpy(*weight, &inverse.column(*at), 1.0));
+    sum.norm_squared()
 }
 
 #[cfg(test)]

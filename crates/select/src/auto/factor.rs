@@ -1,0 +1,111 @@
+//! A positive matrix as the product of a triangle with itself, in blocks: most of the work is then
+//! products of matrices, which are many times faster than going column by column.
+
+use nalgebra::{DMatrix, DVector};
+
+/// Rows of a block.
+const BLOCK: usize = 48;
+
+/// The lower triangle; what is above it is zero.
+pub(super) struct Factor {
+    lower: DMatrix<f64>,
+}
+
+impl Factor {
+    /// `None` when the matrix is not positive, or no digits are left.
+    pub(super) fn new(mut matrix: DMatrix<f64>) -> Option<Factor> {
+        let size = matrix.nrows();
+        for from in (0..size).step_by(BLOCK) {
+            let to = (from + BLOCK).min(size);
+            let (width, below) = (to - from, size - to);
+            let corner =
+                matrix.view((from, from), (width, width)).clone_owned().cholesky()?.unpack();
+            matrix.view_mut((from, from), (width, width)).copy_from(&corner);
+            matrix.view_mut((0, from), (from, width)).fill(0.0);
+            if below == 0 {
+                continue;
+            }
+            let mut side = matrix.view((to, from), (below, width)).transpose();
+            corner.solve_lower_triangular_mut(&mut side);
+            let across = side.transpose();
+            matrix.view_mut((to, from), (below, width)).copy_from(&across);
+            matrix.view_mut((to, to), (below, below)).gemm(-1.0, &across, &side, 1.0);
+        }
+        Some(Factor { lower: matrix })
+    }
+
+    /// Divides each column by the triangle.
+    pub(super) fn divide(&self, columns: &mut DMatrix<f64>) {
+        let (size, count) = columns.shape();
+        for from in (0..size).step_by(BLOCK) {
+            let to = (from + BLOCK).min(size);
+            let corner = self.lower.view((from, from), (to - from, to - from));
+            let mut part = columns.view((from, 0), (to - from, count)).clone_owned();
+            corner.solve_lower_triangular_mut(&mut part);
+            columns.view_mut((from, 0), (to - from, count)).copy_from(&part);
+            if to < size {
+                let side = self.lower.view((to, from), (size - to, to - from));
+                columns.view_mut((to, 0), (size - to, count)).gemm(-1.0, &side, &part, 1.0);
+            }
+        }
+    }
+
+    /// One column divided by the triangle.
+    pub(super) fn divide_one(&self, column: &mut DVector<f64>) {
+        self.lower.solve_lower_triangular_mut(column);
+    }
+
+    /// The solution of the system.
+    pub(super) fn solve(&self, target: &DVector<f64>) -> DVector<f64> {
+        let mut values = target.clone();
+        self.lower.solve_lower_triangular_mut(&mut values);
+        self.lower.tr_solve_lower_triangular_mut(&mut values);
+        values
+    }
+
+    /// The inverse of the triangle: the products of its columns are the inverse of the matrix.
+    pub(super) fn inverse(&self) -> DMatrix<f64> {
+        let size = self.lower.nrows();
+        let mut inverse = DMatrix::identity(size, size);
+        self.divide(&mut inverse);
+        inverse
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Positive, and larger than two blocks.
+    fn matrix(size: usize) -> DMatrix<f64> {
+        let root =
+            DMatrix::from_fn(size, size, |row, column| ((row * 7 + column * 13) % 11) as f64);
+        &root * root.transpose() + DMatrix::identity(size, size) * 5.0
+    }
+
+    #[test]
+    fn blocks_make_no_difference() {
+        for size in [1, BLOCK, 2 * BLOCK + 17] {
+            let matrix = matrix(size);
+            let (ours, plain) =
+                (Factor::new(matrix.clone()).unwrap(), matrix.clone().cholesky().unwrap());
+            assert!((&ours.lower - plain.l()).abs().max() < 1e-8);
+            let target = DVector::from_fn(size, |row, _| row as f64 - 3.0);
+            assert!((&matrix * ours.solve(&target) - &target).abs().max() < 1e-6);
+            let inverse = ours.inverse();
+            assert!((inverse.transpose() * &inverse - plain.inverse()).abs().max() < 1e-8);
+            let mut columns = DMatrix::from_fn(size, 3, |row, column| (row + column) as f64);
+            let mut one = columns.column(1).clone_owned();
+            ours.divide(&mut columns);
+            ours.divide_one(&mut one);
+            assert!((columns.column(1) - one).abs().max() < 1e-8);
+        }
+    }
+
+    #[test]
+    fn what_is_not_positive_is_refused() {
+        let mut matrix = matrix(2 * BLOCK);
+        matrix[(BLOCK + 3, BLOCK + 3)] = -1.0;
+        assert!(Factor::new(matrix).is_none());
+    }
+}
