@@ -340,12 +340,12 @@ fn what_cannot_be_searched_is_explained() {
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(refused(&good, &["--max-cells", "10"]), @r#"
-    error: 10 cells are too few for the first round of `auto`, which takes 72: 9 combinations, 8 cases each at most
-      hint: `--max-cells 72` or more, or fewer candidates under [select.roles]
+    error: 10 cells are too few for the first round of `auto`, which takes 54: 9 combinations, 6 cases each at most
+      hint: `--max-cells 54` or more, or fewer candidates under [select.roles]
     "#);
     insta::assert_snapshot!(refused(&good, &["--max-cost", "0.000001"]), @r#"
-    error: $0.000001 is too little for the first round of `auto`: the prompts of its 72 cells alone cost about $0.001008
-      hint: `--max-cost 0.002016` or more, or fewer candidates under [select.roles]
+    error: $0.000001 is too little for the first round of `auto`: the prompts of its 54 cells alone cost about $0.000756
+      hint: `--max-cost 0.001512` or more, or fewer candidates under [select.roles]
     "#);
     insta::assert_snapshot!(refused(&suite(40, 3, "method = \"threshold_se\"", 0), &[]), @r#"
     error: `threshold_se` needs `threshold`
