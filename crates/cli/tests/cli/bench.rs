@@ -162,3 +162,55 @@ fn races_keep_what_they_promise() {
     assert_eq!(report["cap"]["lost"], 0);
     assert_eq!(report["memory"].as_array().unwrap().len(), 4);
 }
+
+const MATRIX: &str = r#"{"benchmark": "tiny", "combos": ["p=a + s=b", "p=a + s=c"], "datapoints": [1, 2, 3],
+"score": [[1, 0, 1], [1, 1, null]], "latency_s": [[1, 1, 1], [2, 2, 2]], "cost_usd": [[1, 1, 1], [2, 2, 2]]}"#;
+
+#[test]
+fn selectors_are_measured_side_by_side() {
+    let place = Workplace::new().write("tiny.json", MATRIX);
+    let arguments = ["bench", "select", "--matrix", "tiny.json", "--generated", "additive 9"];
+    let ran = place.run(&[&arguments[..], &["--seeds", "4", "--json"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let rows: Vec<Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Each on both; who proposes needs a model.
+    assert_eq!(rows.len(), 2 * (bakeoff_select::NAMES.len() - 1));
+    let row = |matrix: &str, selector: &str| {
+        let found = |row: &&Value| row["matrix"] == matrix && row["selector"] == selector;
+        rows.iter().find(found).unwrap_or_else(|| panic!("{matrix} {selector}"))
+    };
+    let all = row("tiny", "brute_force");
+    let figures = ["find_rate", "regret", "cells", "cells_share", "cost_share", "seeds"];
+    let figures = figures.map(|name| all[name].as_f64().unwrap());
+    assert_eq!(figures, [1.0, 0.0, 6.0, 1.0, 1.0, 4.0], "{all}");
+    for selector in ["auto", "strict"] {
+        assert_eq!(row("additive 9", selector)["find_rate"], 1.0, "{selector}");
+    }
+    let shown = place.run(&[&arguments[..], &["--seeds", "2", "--selector", "auto"]].concat());
+    assert_eq!(shown.code, 0, "{}", shown.shown());
+    let heading = "tiny: 2 combinations × 3 datapoints; lower bound of the money: ";
+    assert!(shown.stdout.contains(heading), "{}", shown.stdout);
+}
+
+#[test]
+fn matrices_that_cannot_be_read_are_usage_errors() {
+    for (text, why) in [
+        ("[1]", "not a matrix"),
+        (&MATRIX.replace("p=a + s=c", "p=a"), "combination 1"),
+        (&MATRIX.replace("[[1, 0, 1],", "[[1, 0],"), "`score` has"),
+        (
+            &MATRIX.replace("[[1, 1, 1], [2, 2, 2]]}", "[[1, 1, -1], [2, 2, 2]]}"),
+            "`cost_usd` has -1",
+        ),
+    ] {
+        let place = Workplace::new().write("bad.json", text);
+        let ran = place.run(&["bench", "select", "--matrix", "bad.json", "--seeds", "1"]);
+        assert_eq!(ran.code, 2, "{}", ran.shown());
+        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+    }
+    let ran = Workplace::new().run(&["bench", "select", "--generated", "nothing"]);
+    assert_eq!(ran.code, 2, "{}", ran.shown());
+    let ran = Workplace::new().run(&["bench", "select", "--selector", "magic", "--seeds", "1"]);
+    assert_eq!(ran.code, 2, "{}", ran.shown());
+}
