@@ -15,8 +15,8 @@ pub const LARGE: usize = 50;
 /// What is measured.
 #[derive(Debug)]
 pub struct SelectConfig {
-    /// On these.
-    pub matrices: Vec<Matrix>,
+    /// On these; those of one kind stand together, under the name of the first.
+    pub matrices: Vec<Vec<Matrix>>,
     /// Whom, by name.
     pub selectors: Vec<String>,
     /// Orders of the datapoints that each is tried on.
@@ -28,8 +28,12 @@ pub struct SelectConfig {
 /// One selector on one matrix.
 #[derive(Debug, Clone)]
 pub struct SelectRow {
-    /// The matrix.
+    /// The matrix, or their kind.
     pub matrix: String,
+    /// How many of that kind.
+    pub matrices: usize,
+    /// The lowest find rate among them.
+    pub lowest: f64,
     /// Its combinations.
     pub combos: usize,
     /// Its datapoints.
@@ -60,8 +64,9 @@ pub fn select(
     let mut order: Vec<&String> = config.selectors.iter().collect();
     order.sort_by_key(|name| name.as_str() != RIVAL);
     let mut rows = Vec::new();
-    for matrix in &config.matrices {
-        let bound = lower_bound(matrix, EPSILON);
+    for kind in &config.matrices {
+        let Some(first) = kind.first() else { continue };
+        let bound = mean(kind.iter().map(|matrix| lower_bound(matrix, EPSILON))).unwrap_or(0.0);
         let mut rival = None;
         for name in &order {
             let options = |seed| SelectorOptions {
@@ -70,14 +75,20 @@ pub fn select(
                 ..SelectorOptions::default()
             };
             let make = |space: &Space, seed| named(name, space, &options(seed));
-            let (figures, cpu_seconds) = measured(matrix, config.seeds, &make)?;
+            let parts = kind.iter().map(|matrix| measured(matrix, config.seeds, &make));
+            let parts = parts.collect::<Result<Vec<_>, _>>()?;
+            let cpu_seconds = mean(parts.iter().map(|(_, cpu)| *cpu)).unwrap_or(0.0);
+            let parts: Vec<Figures> = parts.into_iter().map(|(figures, _)| figures).collect();
+            let figures = Figures::mean(&parts);
             if name.as_str() == RIVAL {
                 rival = Some(figures.cost_share);
             }
             let row = SelectRow {
-                matrix: matrix.name.clone(),
-                combos: matrix.space.combos(),
-                datapoints: matrix.space.datapoints(),
+                matrix: first.name.clone(),
+                matrices: kind.len(),
+                lowest: parts.iter().map(|part| part.find_rate).fold(1.0, f64::min),
+                combos: first.space.combos(),
+                datapoints: first.space.datapoints(),
                 bound,
                 selector: (*name).clone(),
                 claims: claims(name),

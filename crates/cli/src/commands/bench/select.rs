@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &SelectBenchArguments, printer: &Printer) -> ExitCo
     let mut matrices = Vec::new();
     for path in &arguments.matrices {
         match read(path) {
-            Ok(matrix) => matrices.push(matrix),
+            Ok(matrix) => matrices.push(vec![matrix]),
             Err(why) => return refused(why, MATRIX_HINT),
         }
     }
@@ -72,34 +72,33 @@ fn read(path: &Path) -> Result<Matrix, String> {
     Matrix::parse(&text).map_err(|error| format!("{}: {}", path.display(), chain(&error)))
 }
 
-/// Made matrices; each has a seed of its own.
-fn made(wanted: &str, instances: u64) -> Vec<Matrix> {
+/// Made matrices by kind; each has a seed of its own.
+fn made(wanted: &str, instances: u64) -> Vec<Vec<Matrix>> {
     let kinds = KINDS.iter().enumerate();
     let kinds = kinds.filter(|(_, kind)| wanted == "all" || kind.name.contains(wanted));
     let make = |(number, kind)| {
-        (0..instances).filter_map(move |instance| {
-            let seed = 1_000_000 * (number as u64 + 1) + instance;
-            let mut matrix = generate(kind, DATAPOINTS, seed).ok()?;
-            if instances > 1 {
-                matrix.name = format!("{} #{}", matrix.name, instance + 1);
-            }
-            Some(matrix)
-        })
+        let seed = |instance| 1_000_000 * (number as u64 + 1) + instance;
+        (0..instances).filter_map(|one| generate(kind, DATAPOINTS, seed(one)).ok()).collect()
     };
-    kinds.flat_map(make).collect()
+    kinds.map(make).collect()
 }
 
 fn heading(row: &SelectRow) -> Vec<String> {
     vec![
         String::new(),
         format!(
-            "{}: {} combinations × {} datapoints; lower bound of the money: {:.3} of brute force's",
-            row.matrix, row.combos, row.datapoints, row.bound
+            "{}: {}{} combinations × {} datapoints; lower bound of the money: {:.3} of brute force's",
+            row.matrix,
+            if row.matrices > 1 { format!("{} matrices, ", row.matrices) } else { String::new() },
+            row.combos,
+            row.datapoints,
+            row.bound
         ),
         format!(
-            "{:<16} {:>5} {:>7} {:>7} {:>6} {:>6} {:>6} {:>8} {:>8} {:>8}",
+            "{:<16} {:>5} {:>6} {:>7} {:>7} {:>6} {:>6} {:>6} {:>8} {:>8} {:>8}",
             "selector",
             "find",
+            "lowest",
             "regret",
             "cells",
             "share",
@@ -116,9 +115,10 @@ fn as_line(row: &SelectRow) -> String {
     let figures = &row.figures;
     let ratio = |whole: f64| format!("{:.2}", figures.cost_share / whole.max(1e-12));
     format!(
-        "{:<16} {:>5.2} {:>7.4} {:>7.0} {:>6.3} {:>6.3} {:>6} {:>8} {:>8} {:>8.1}",
+        "{:<16} {:>5.2} {:>6.2} {:>7.4} {:>7.0} {:>6.3} {:>6.3} {:>6} {:>8} {:>8} {:>8.1}",
         row.selector,
         figures.find_rate,
+        row.lowest,
         figures.regret,
         figures.cells,
         figures.cells_share,
@@ -141,6 +141,8 @@ fn as_json(row: &SelectRow) -> serde_json::Value {
         "cells_share": figures.cells_share,
         "cost_share": figures.cost_share,
         "seeds": figures.seeds,
+        "matrices": row.matrices,
+        "lowest_find_rate": row.lowest,
         "combos": row.combos,
         "datapoints": row.datapoints,
         "lower_bound": row.bound,
