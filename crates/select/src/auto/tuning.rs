@@ -8,8 +8,9 @@ pub struct Tuning {
     pub first: usize,
     /// Least depth of the winner: the luckiest of many is lucky for a while.
     pub leader: usize,
-    /// Factor of all standard deviations. The beliefs about many combinations turned out to be as
-    /// wide as the errors are, so that none is needed.
+    /// Factor of all standard deviations. With 1 the find rate on made matrices is 0.992 for 0.92 of
+    /// the money of arm elimination, with 0.92 it is 0.988 for 0.83, with 0.85 it is 0.978 for 0.75,
+    /// and below 0.95 on some kinds.
     pub caution: f64,
     /// The variances themselves are less known the fewer combinations there are: the squared factor
     /// grows by this over their number.
@@ -50,7 +51,7 @@ impl Default for Tuning {
         Tuning {
             first: 6,
             leader: 16,
-            caution: 1.0,
+            caution: 0.9,
             few: 3.0,
             step: 0.25,
             band: 0.6,
