@@ -68,8 +68,11 @@ pub async fn select_best<'a>(
     options: Options<'a>,
 ) -> Result<Selection, SelectError> {
     let Options { parallel, max_concurrent, budget, objective, prior, on_round, halt } = options;
+    let mut meter = Meter::new(budget);
+    // All of it was paid for, whether it is asked for again or not.
+    prior.iter().for_each(|(_, known)| meter.resume(known.paid));
     let mut search = Search::new(space, selector, objective, prior, on_round)?;
-    let purse = Purse { meter: Mutex::new(Meter::new(budget)), begun: Instant::now(), halt };
+    let purse = Purse { meter: Mutex::new(meter), begun: Instant::now(), halt };
     loop {
         let (cells, batch) = match search.next()? {
             Wanted::Cells { cells, batch } => (cells, batch),
@@ -120,10 +123,7 @@ async fn round(
     let mut groups: BTreeMap<usize, Vec<(usize, Cell)>> = BTreeMap::new();
     for (place, (cell, known)) in cells.into_iter().enumerate() {
         match known {
-            Some(known) => {
-                purse.lock().resume(known.paid);
-                seen.push((place, cell, known));
-            }
+            Some(known) => seen.push((place, cell, known)),
             None => groups.entry(cell.combo).or_default().push((place, cell)),
         }
     }
@@ -248,6 +248,26 @@ mod tests {
         assert_eq!(again, whole);
         assert_eq!((world.seen().len(), whole.cells), (12 - 7, 12));
         assert_eq!(rounds, 1 + 8);
+    }
+
+    #[tokio::test]
+    async fn what_was_paid_for_before_counts_whether_it_is_asked_for_or_not() {
+        let space = space(4, 10);
+        let score = |cell: Cell| Some([0.2, 0.5, 0.9, 0.4][cell.combo]);
+        let seen = crate::testing::seen(Some(0.2));
+        let prior: Vec<_> =
+            (0..10).map(|datapoint| (Cell { combo: 0, datapoint }, seen.clone())).collect();
+        let find = async |cost: f64| {
+            let mut selector = MatrixUcb::new(&space, MatrixUcbConfig::default(), 3).unwrap();
+            let budget = Budget { cost: Some(cost), ..Budget::default() };
+            let options = Options { prior: prior.clone(), budget, ..Options::default() };
+            select_best(&space, &mut selector, &Scrambled::new(score), options).await
+        };
+        let found = find(100.0).await.unwrap();
+        assert_eq!(found.cells, 12);
+        assert!(found.spent > 12.0 && found.spent < 22.0, "{}", found.spent);
+        let stopped = find(12.0).await.unwrap();
+        assert_eq!((stopped.spent, stopped.stopped), (12.0, Some(Limit::Cost)));
     }
 
     #[tokio::test]

@@ -37,7 +37,9 @@ struct Row {
     cells: Vec<Option<Observation>>,
     visited: usize,
     missing: usize,
+    /// Of cells with a score, and of those that errored.
     cost: f64,
+    errors_cost: f64,
 }
 
 /// Figures of one combination, over the cells that are there.
@@ -74,7 +76,13 @@ impl RowFigures {
 impl Evidence {
     /// Nothing yet.
     pub fn new(space: &Space, objective: Objective) -> Evidence {
-        let row = Row { cells: vec![None; space.datapoints()], visited: 0, missing: 0, cost: 0.0 };
+        let row = Row {
+            cells: vec![None; space.datapoints()],
+            visited: 0,
+            missing: 0,
+            cost: 0.0,
+            errors_cost: 0.0,
+        };
         Evidence {
             rows: vec![row; space.combos()],
             datapoints: space.datapoints(),
@@ -93,7 +101,10 @@ impl Evidence {
         row.visited += 1;
         row.missing += usize::from(observation.score.is_none());
         self.visited += 1;
-        row.cost += observation.cost;
+        match observation.score {
+            Some(_) => row.cost += observation.cost,
+            None => row.errors_cost += observation.cost,
+        }
         self.spent += observation.paid;
         self.saved += (observation.cost - observation.paid).max(0.0);
         *place = Some(observation);
@@ -179,10 +190,15 @@ impl Evidence {
         self.saved
     }
 
-    /// Mean cost of a combination's cells; `None` when none was paid for.
+    /// Mean cost of a combination's cells, of those without a score only where there are no others:
+    /// what fails at once is no bargain. `None` when none was paid for.
     pub fn mean_cost(&self, combo: usize) -> Option<f64> {
         let row = self.rows.get(combo)?;
-        (row.visited > 0).then(|| row.cost / row.visited as f64)
+        let scored = row.visited - row.missing;
+        match scored {
+            0 => (row.visited > 0).then(|| row.errors_cost / row.visited as f64),
+            _ => Some(row.cost / scored as f64),
+        }
     }
 
     /// Mean latency of a combination's cells; `None` when none was paid for.

@@ -115,11 +115,26 @@ mod tests {
         for name in ["auto", "strict", "brute_force", "arm_elimination", "matrix_ucb"] {
             assert_eq!(under(2.5, name).unwrap().winner, 1, "{name}");
         }
+        let dear = "costs as little as asked for; the cheapest is r0=m0 with $1.000000 each";
         let error = under(0.5, "auto").unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "no combination costs as little as asked for; the cheapest is r0=m0 with $1.000000 each"
-        );
+        assert_eq!(error, format!("no combination {dear}"));
+        // Whoever tries few says so.
+        let error = under(0.5, "random_search").unwrap_err().to_string();
+        assert!(error.starts_with("no combination that was tried costs"), "{error}");
+    }
+
+    #[test]
+    fn nobody_is_looked_for_where_all_are_too_dear() {
+        let space = space(3, 100);
+        let mut cells = 0;
+        let observe = |_: Cell| {
+            cells += 1;
+            seen(Some(0.5))
+        };
+        let objective = Objective { max_cost: Some(0.5), ..Objective::default() };
+        let mut selector = crate::named("auto", &space, &Default::default()).unwrap();
+        assert!(replay(&space, selector.as_mut(), observe, objective, Budget::default()).is_err());
+        assert_eq!(cells, 18);
     }
 
     #[test]

@@ -31,18 +31,24 @@ pub enum SelectError {
     },
     /// Nobody costs as little as asked for.
     #[error(
-        "no combination costs as little as asked for; the cheapest is {name} with ${cost:.6} each"
+        "no combination{} costs as little as asked for; the cheapest is {name} with ${cost:.6} each",
+        if *all { "" } else { " that was tried" }
     )]
     TooDear {
         /// The cheapest.
         name: String,
         /// What it costs on average.
         cost: f64,
+        /// Whether all were tried.
+        all: bool,
     },
     /// A weight that is negative or no number.
     #[error("a weight of the objective is {0}, and must be at least 0")]
     Weight(f64),
 }
+
+/// Cells that tell what a combination costs.
+const ENOUGH_TO_TELL: usize = 5;
 
 /// What can be seen of a search between two rounds.
 #[derive(Debug, Clone, Copy)]
@@ -99,6 +105,12 @@ impl<'a> Search<'a> {
 
     /// What to evaluate now.
     pub(crate) fn next(&mut self) -> Result<Wanted, SelectError> {
+        if self.space.combos() > 0
+            && self.is_hopeless()
+            && let Some(error) = self.too_dear()
+        {
+            return Err(error);
+        }
         match self.selector.next(&self.evidence) {
             Step::Evaluate(round) => {
                 let mut asked = HashSet::new();
@@ -169,9 +181,25 @@ impl<'a> Search<'a> {
             let reason = format!("{}; who was ahead turned out to be too dear", choice.reason);
             return Ok(Choice { combo, confidence: None, reason });
         }
-        let cheapest = costs().min_by(|one, other| one.0.total_cmp(&other.0));
-        let (cost, combo) = cheapest.unwrap_or((0.0, choice.combo));
-        Err(SelectError::TooDear { name: self.space.describe(combo), cost })
+        Err(self.too_dear().unwrap_or(SelectError::NothingObserved(choice.reason)))
+    }
+
+    /// Who is the cheapest, of all that are too dear; `None` when nothing was tried.
+    fn too_dear(&self) -> Option<SelectError> {
+        let cost = |combo: usize| Some((self.evidence.mean_cost(combo)?, combo));
+        let costs: Vec<(f64, usize)> = (0..self.space.combos()).filter_map(cost).collect();
+        let cheapest = costs.iter().min_by(|one, other| one.0.total_cmp(&other.0))?;
+        let (name, all) = (self.space.describe(cheapest.1), costs.len() == self.space.combos());
+        Some(SelectError::TooDear { name, cost: cheapest.0, all })
+    }
+
+    /// Whether all have shown that they are too dear, so that there is nobody to look for.
+    fn is_hopeless(&self) -> bool {
+        let enough = ENOUGH_TO_TELL.min(self.space.datapoints());
+        let is_out = |combo: usize| {
+            self.evidence.visited(combo).0 >= enough && !self.evidence.is_affordable(combo)
+        };
+        (0..self.space.combos()).all(is_out)
     }
 
     fn finish(
@@ -190,8 +218,10 @@ impl<'a> Search<'a> {
             return Err(SelectError::BadChoice { selector, combo, why: "which it had given up" });
         }
         let (space, evidence) = (self.space, &self.evidence);
-        let selection = Selection::new(space, evidence, selector, choice, stopped, eliminations);
-        Ok(Box::new(selection))
+        let found = Selection::new(space, evidence, selector, choice, stopped, eliminations);
+        // What was paid for and never asked for again was paid for all the same.
+        let unused: f64 = self.prior.values().map(|known| known.paid).sum();
+        Ok(Box::new(Selection { spent: found.spent + unused, ..found }))
     }
 }
 

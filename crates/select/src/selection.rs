@@ -7,7 +7,7 @@ use crate::space::{Cell, Space};
 use crate::winner;
 use bakeoff_stats::{CaseRate, mean_pass_rate, mean_score};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// What a search came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +64,9 @@ pub struct Ranked {
     pub latency: f64,
     /// Whether it was given up.
     pub eliminated: bool,
+    /// Whether it costs more than it may.
+    #[serde(default)]
+    pub too_dear: bool,
 }
 
 impl Selection {
@@ -102,8 +105,8 @@ pub fn ranking(space: &Space, evidence: &Evidence, eliminations: &[Elimination])
     let mut ranking: Vec<Ranked> =
         tried.map(|combo| Ranked::new(space, evidence, combo, gone.contains(&combo))).collect();
     let group = |ranked: &Ranked| match ranked.mean {
-        Some(_) => usize::from(ranked.eliminated),
-        None => 2,
+        Some(_) => 2 * usize::from(ranked.too_dear) + usize::from(ranked.eliminated),
+        None => 4,
     };
     ranking.sort_by(|one, two| {
         let mean = |ranked: &Ranked| ranked.mean.unwrap_or(f64::NEG_INFINITY);
@@ -127,34 +130,52 @@ impl Ranked {
     fn new(space: &Space, evidence: &Evidence, combo: usize, eliminated: bool) -> Ranked {
         let (visited, errors) = evidence.visited(combo);
         let cells = || (0..space.datapoints()).map(move |datapoint| Cell { combo, datapoint });
-        let values: Vec<f64> = cells().filter_map(|cell| evidence.value(cell)).collect();
-        let scores = cells().filter_map(|cell| evidence.observation(cell)?.score);
+        let score = |cell: Cell| evidence.observation(cell)?.score;
+        // Who is too dear is so by its price, not by its score.
+        let too_dear = !evidence.is_affordable(combo);
+        let value = |cell: Cell| Some(evidence.value(cell)? + f64::from(too_dear));
+        let mut cases: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for (cell, value) in cells().filter_map(|cell| Some((cell, value(cell)?))) {
+            cases.entry(space.case(cell.datapoint)).or_default().push(value);
+        }
         let n = visited - errors;
+        let mean = |sum: f64| (n > 0).then(|| sum / n as f64);
         Ranked {
             combo,
             name: space.describe(combo),
-            mean: (n > 0).then(|| evidence.figures(combo).mean),
-            interval: interval(&values),
-            score: (n > 0).then(|| scores.sum::<f64>() / n as f64),
+            mean: mean(cells().filter_map(value).sum()),
+            interval: interval(&cases),
+            score: mean(cells().filter_map(score).sum()),
             n,
             errors,
             cost: evidence.mean_cost(combo).unwrap_or(0.0),
             latency: evidence.mean_latency(combo).unwrap_or(0.0),
             eliminated,
+            too_dear,
         }
     }
 }
 
-fn interval(values: &[f64]) -> Option<[f64; 2]> {
+/// A 95 % interval by cases; absent where too little is known for one.
+fn interval(cases: &BTreeMap<usize, Vec<f64>>) -> Option<[f64; 2]> {
+    let values = || cases.values().flatten().copied();
     // Student's interval has no width when all scores are equal, as they often are when they are
     // right or wrong.
-    let estimate = if values.iter().all(|value| *value == 0.0 || *value == 1.0) {
-        let case = |value: &f64| CaseRate { passed: u64::from(*value == 1.0), counted: 1 };
-        mean_pass_rate(values.iter().map(case))
-    } else {
-        mean_score(values)
-    };
-    estimate.map(|estimate| [estimate.interval.low, estimate.interval.high])
+    if values().all(|value| value == 0.0 || value == 1.0) {
+        let case = |values: &Vec<f64>| CaseRate {
+            passed: values.iter().filter(|value| **value == 1.0).count() as u64,
+            counted: values.len() as u64,
+        };
+        let estimate = mean_pass_rate(cases.values().map(case))?;
+        return Some([estimate.interval.low, estimate.interval.high]);
+    }
+    let means: Vec<f64> =
+        cases.values().map(|values| values.iter().sum::<f64>() / values.len() as f64).collect();
+    let (least, most) = values()
+        .fold((0.0_f64, 1.0_f64), |(least, most), value| (least.min(value), most.max(value)));
+    let estimate = mean_score(&means).filter(|one| one.interval.high > one.interval.low)?;
+    // No mean can be where no score can.
+    Some([estimate.interval.low.max(least), estimate.interval.high.min(most)])
 }
 
 /// Whom no other beats. The score of whoever errs often counts its errors as zeros: it must not be
@@ -212,6 +233,29 @@ mod tests {
         let text = serde_json::to_string(&selection).unwrap();
         let read: Selection = serde_json::from_str(&text).unwrap();
         assert_eq!((read.winner, read.ranking[2].combo, read.cells), (3, 1, 9));
+    }
+
+    #[test]
+    fn repetitions_of_a_case_are_no_new_cases() {
+        let row: Vec<Option<f64>> = (0..40).map(|at| Some(f64::from(at % 4 != 0))).collect();
+        let plain = space(1, 40);
+        let repeating = plain.clone().repeating(4);
+        let width = |space: &Space| {
+            let ranking = ranking(space, &filled(space, std::slice::from_ref(&row)), &[]);
+            let [low, high] = ranking[0].interval.unwrap();
+            assert_eq!(ranking[0].mean, Some(0.75));
+            high - low
+        };
+        assert!(width(&repeating) > 2.0 * width(&plain), "{}", width(&repeating));
+    }
+
+    #[test]
+    fn an_interval_is_where_scores_can_be() {
+        let space = space(2, 3);
+        let rows = [vec![Some(0.9), Some(1.0), Some(0.6)], vec![Some(0.5); 3]];
+        let ranking = ranking(&space, &filled(&space, &rows), &[]);
+        assert_eq!(ranking[0].interval.unwrap()[1], 1.0);
+        assert_eq!(ranking[1].interval, None, "three equal scores tell nothing of the others");
     }
 
     #[test]

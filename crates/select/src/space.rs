@@ -18,6 +18,8 @@ pub struct Space {
     /// For each combination, the number of the candidate in each role.
     combos: Vec<Box<[u32]>>,
     datapoints: usize,
+    /// Different ones among the datapoints.
+    cases: usize,
 }
 
 /// One combination on one datapoint, by number.
@@ -97,7 +99,23 @@ impl Space {
                 members.into()
             })
             .collect();
-        Ok(Space { roles, combos, datapoints })
+        Ok(Space { roles, combos, datapoints, cases: datapoints })
+    }
+
+    /// The same, where the datapoints are so many cases over and over: what is said of how sure a mean
+    /// is knows that the repetitions of a case are no new cases.
+    pub fn repeating(self, cases: usize) -> Space {
+        Space { cases: cases.clamp(1, self.datapoints.max(1)), ..self }
+    }
+
+    /// The case of a datapoint.
+    pub fn case(&self, datapoint: usize) -> usize {
+        datapoint % self.cases
+    }
+
+    /// How many cases there are.
+    pub fn cases(&self) -> usize {
+        self.cases
     }
 
     /// Only these combinations: for each, the number of the candidate in each role.
@@ -122,7 +140,8 @@ impl Space {
             return Err(SpaceError::BadCombo(bad));
         }
         let narrow = |combo: Vec<usize>| combo.into_iter().map(|member| member as u32).collect();
-        Ok(Space { combos: combos.into_iter().map(narrow).collect(), roles, datapoints })
+        let combos = combos.into_iter().map(narrow).collect();
+        Ok(Space { combos, roles, datapoints, cases: datapoints })
     }
 
     /// The roles.

@@ -83,6 +83,9 @@ impl Strict {
     }
 
     fn update(&mut self, evidence: &Evidence) {
+        if self.active.len() < 2 {
+            self.seen = self.wanted;
+        }
         while self.seen < self.wanted && self.active.len() > 1 {
             let scores = self.scores(evidence, self.order[self.seen]);
             self.seen += 1;
@@ -126,6 +129,7 @@ impl Strict {
             means.iter().copied().reduce(|best, next| if next.1 > best.1 { next } else { best });
         let combo = best.map_or(0, |(arm, _)| arm);
         let reason = match self.active.len() {
+            1 if self.arms == 1 => "there is no other".to_owned(),
             1 => "all others are proved to be worse".to_owned(),
             left => format!("all datapoints are seen; {left} are not proved to be worse"),
         };
@@ -141,7 +145,8 @@ impl Selector for Strict {
     fn next(&mut self, evidence: &Evidence) -> Step {
         loop {
             self.update(evidence);
-            if self.active.len() < 2 || self.wanted == self.order.len() {
+            let is_told = self.active.len() < 2 && self.wanted > 0;
+            if is_told || self.wanted == self.order.len() {
                 let choice = self.choose(evidence);
                 return match evidence.figures(choice.combo).n {
                     0 => Step::GiveUp("no cell that was paid for gave a score".to_owned()),

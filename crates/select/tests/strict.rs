@@ -124,3 +124,18 @@ fn what_errs_always_does_not_win() {
     assert_ne!(choice.combo, 0);
     assert_eq!(evidence.cells(), ARMS * DATAPOINTS);
 }
+
+#[test]
+fn who_has_no_rival_is_looked_at_all_the_same() {
+    let roles = vec![Role { name: "solver".to_owned(), candidates: vec!["m".to_owned()] }];
+    let space = Space::full(roles, DATAPOINTS).unwrap();
+    let mut selector = Strict::new(&space, StrictOptions::default());
+    let mut evidence = Evidence::new(&space, Objective::default());
+    let Step::Evaluate(round) = selector.next(&evidence) else { panic!("nothing is asked for") };
+    for cell in round.cells {
+        let score = Some(0.5);
+        evidence.add(cell, Observation { score, cost: 1.0, paid: 1.0, latency: 1.0 });
+    }
+    let Step::Choose(choice) = selector.next(&evidence) else { panic!("nobody is chosen") };
+    assert_eq!((choice.combo, choice.reason.as_str()), (0, "there is no other"));
+}

@@ -64,17 +64,19 @@ pub fn select(
     let mut order: Vec<&String> = config.selectors.iter().collect();
     order.sort_by_key(|name| name.as_str() != RIVAL);
     let mut rows = Vec::new();
+    // What cannot be made is found before anything is shown.
+    if let Some(first) = config.matrices.iter().flatten().next() {
+        for name in &order {
+            named(name, &first.space, &options(name, config.confidence, 0))?;
+        }
+    }
     for kind in &config.matrices {
         let Some(first) = kind.first() else { continue };
         let bound = mean(kind.iter().map(|matrix| lower_bound(matrix, EPSILON))).unwrap_or(0.0);
         let mut rival = None;
         for name in &order {
-            let options = |seed| SelectorOptions {
-                seed,
-                confidence: claims(name).then_some(config.confidence),
-                ..SelectorOptions::default()
-            };
-            let make = |space: &Space, seed| named(name, space, &options(seed));
+            let make =
+                |space: &Space, seed| named(name, space, &options(name, config.confidence, seed));
             let parts = kind.iter().map(|matrix| measured(matrix, config.seeds, &make));
             let parts = parts.collect::<Result<Vec<_>, _>>()?;
             let cpu_seconds = mean(parts.iter().map(|(_, cpu)| *cpu)).unwrap_or(0.0);
@@ -101,6 +103,12 @@ pub fn select(
         }
     }
     Ok(rows)
+}
+
+/// The options that a selector is measured with.
+fn options(name: &str, confidence: f64, seed: u64) -> SelectorOptions {
+    let confidence = claims(name).then_some(confidence);
+    SelectorOptions { seed, confidence, ..SelectorOptions::default() }
 }
 
 /// Whether a selector says how sure it is.

@@ -2,10 +2,11 @@
 
 use crate::arguments::CheckArguments;
 use crate::commands::failed;
+use crate::commands::select::size;
 use crate::printer::{Printer, count};
 use crate::{problems, settings};
 use bakeoff_core::ExitCode;
-use bakeoff_eval::{RunConfig, Search, SearchOverrides, Suite, Wanted, estimate};
+use bakeoff_eval::{Error, RunConfig, Search, SearchOverrides, Suite, Wanted, estimate};
 
 pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
     let wanted = Wanted {
@@ -27,6 +28,10 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
     for (code, message) in &suite.warnings {
         printer.talk(format!("warning: {message} [{code}]"));
     }
+    let search = match search(arguments) {
+        Ok(search) => search,
+        Err(error) => return failed(&error, printer),
+    };
     let plan = estimate(&suite);
     printer.data(format!("{}: nothing is wrong with {}", suite.name, suite.path.display()));
     printer.data(format!(
@@ -69,30 +74,23 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
         _ => plan.total_cost().to_string(),
     };
     printer.data(format!("estimated cost: {cost}"));
-    search(arguments, printer)
+    search.iter().for_each(|line| printer.data(line));
+    ExitCode::Passed
 }
 
 /// What `bakeoff select` would do, if the suite has [select].
-fn search(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
+fn search(arguments: &CheckArguments) -> Result<Option<String>, Error> {
     let wanted = Wanted { combinations: true, ..Wanted::default() };
     // What else is wrong with it has been found already.
     let Ok(suite) = Suite::load_wanted(&arguments.suite, wanted, &settings::variable) else {
-        return ExitCode::Passed;
+        return Ok(None);
     };
     let (all, target) = (estimate(&suite), suite.select.as_ref().map(|plan| plan.target.clone()));
-    let overrides = SearchOverrides::default();
-    let search = match Search::new(suite, RunConfig::default(), &overrides) {
-        Ok(search) => search,
-        Err(error) => return failed(&error, printer),
-    };
-    let space = search.space();
-    printer.data(format!(
-        "select: {} of {} × {} = {}; all of them would cost about {}",
-        count(space.combos() as u64, "combination"),
+    let search = Search::new(suite, RunConfig::default(), &SearchOverrides::default())?;
+    Ok(Some(format!(
+        "select: {} of {}; all of them would cost about {}",
+        size(search.space()),
         target.unwrap_or_default(),
-        count(space.datapoints() as u64, "case"),
-        count(space.cells() as u64, "cell"),
         all.total_cost(),
-    ));
-    ExitCode::Passed
+    )))
 }

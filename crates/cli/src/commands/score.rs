@@ -30,7 +30,9 @@ pub(crate) fn run(arguments: &ScoreArguments, printer: &Printer) -> ExitCode {
         .iter()
         .filter_map(|target| target["name"].as_str().map(str::to_owned))
         .collect();
-    let wanted = Wanted { targets: &targets, judges_only: true, ..Wanted::default() };
+    // The targets of a search are the combinations of one.
+    let combinations = past.file.select.is_some();
+    let wanted = Wanted { targets: &targets, judges_only: true, combinations, ..Wanted::default() };
     let suite = match Suite::load_wanted(&path, wanted, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {
@@ -43,7 +45,7 @@ pub(crate) fn run(arguments: &ScoreArguments, printer: &Printer) -> ExitCode {
         threshold: arguments.threshold.or(Some(past.file.threshold())),
         suite_threshold: arguments.suite_threshold.or_else(|| past.file.suite_threshold()),
         trials: Some(past.file.suite.trials),
-        targets,
+        targets: if combinations { Vec::new() } else { targets },
         seed: past.file.seed,
         cache: settings::cache_file(),
         memory: settings::memory_file(),

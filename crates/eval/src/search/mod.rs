@@ -15,13 +15,14 @@ pub use setup::{Search, SearchOverrides};
 
 use crate::Error;
 use crate::folder::RunFolder;
-use crate::run::{Run, Stopper};
+use crate::run::Stopper;
 use crate::suite::{AgentSettings, Suite};
 use crate::trial::Trials;
 use crate::underway::Underway;
 use bakeoff_core::{ErrorKind, Event, ExitCode, NanoDollars};
 use bakeoff_select::{
-    Budget, OnRound, Options, OptionsError, Propose, SelectError, Selection, Selector, select_best,
+    Budget, OnRound, Options, OptionsError, Propose, SelectError, Selection, Selector, named,
+    select_best,
 };
 use cells::{Cells, Known, Told};
 use propose::{Proposer, briefing};
@@ -43,13 +44,6 @@ pub struct Searched {
     pub exit_code: ExitCode,
 }
 
-impl Run {
-    /// Datapoints of a search: the cases, as often as there are trials.
-    fn datapoints(&self) -> usize {
-        self.chosen.ids.len() * self.measure.trials as usize
-    }
-}
-
 impl Search {
     /// Makes the trials that the search asks for, until it has seen enough or may take no more.
     /// Everything that happens is told to `listen`, in order, and rounds to `on_round`.
@@ -68,16 +62,25 @@ impl Search {
             true => Known::default(),
             false => cells::known(&self.run, &underway.folder.journal())?,
         };
-        // What a proposal costs is no cell's.
-        known.lost += self.propose(&underway.trials).await?.as_dollars();
-        let mut selector = self.selector()?;
-        let (problem, found) =
-            self.rounds(selector.as_mut(), known, &mut underway, stopper, on_round).await?;
+        let selector = match self.propose(&underway.trials).await {
+            // What a proposal costs is no cell's.
+            Ok(cost) => {
+                known.lost += cost.as_dollars();
+                named(&self.method, &self.space, &self.options)
+            }
+            Err(why) => Err(OptionsError::NotProposed(why)),
+        };
+        let (problem, found) = match selector {
+            Ok(mut selector) => {
+                self.rounds(selector.as_mut(), known, &mut underway, stopper, on_round).await?
+            }
+            Err(error) => (Ok(()), Err(SelectError::NothingObserved(error.to_string()))),
+        };
         let finished = underway.end(&self.run, problem, &[], stopper)?;
         let exit_code = match &found {
             _ if stopper.is_stopped() => ExitCode::Interrupted,
             Ok(Selection { stopped: None, .. }) => ExitCode::Passed,
-            Err(SelectError::TooDear { .. }) => ExitCode::Failed,
+            Err(SelectError::TooDear { all: true, .. }) => ExitCode::Failed,
             Ok(_) | Err(_) => ExitCode::Inconclusive,
         };
         let found = match found {
@@ -145,8 +148,9 @@ impl Search {
         Ok((problem, found))
     }
 
-    /// Asks the model that proposes, where there is one; gives what that cost.
-    async fn propose(&mut self, trials: &Trials) -> Result<NanoDollars, Error> {
+    /// Asks the model that proposes, where there is one; gives what that cost, or why nothing came of
+    /// it.
+    async fn propose(&mut self, trials: &Trials) -> Result<NanoDollars, String> {
         let plan = self.run.suite.select.as_ref();
         let Some((_, model)) = plan.and_then(|plan| plan.proposer.as_ref()) else {
             return Ok(NanoDollars::default());
@@ -156,10 +160,7 @@ impl Search {
         }
         let proposer = Proposer { trials, model, spent: Mutex::default() };
         let briefing = briefing(self);
-        let mut proposals = proposer
-            .propose(&briefing)
-            .await
-            .map_err(|why| setup::refused(&OptionsError::NotProposed(why)))?;
+        let mut proposals = proposer.propose(&briefing).await?;
         proposals.truncate(briefing.most);
         self.options.proposals = Some(proposals);
         Ok(proposer.spent.into_inner().unwrap_or_default())

@@ -4,6 +4,7 @@ use crate::suite::{ModelTarget, Suite, Target, TargetKind};
 use crate::template::Template;
 use bakeoff_core::{NanoDollars, Usage};
 use bakeoff_select::Cell;
+use std::collections::HashSet;
 
 /// Cases that are looked at to tell how long prompts are.
 const LOOKED_AT: usize = 20;
@@ -41,7 +42,8 @@ pub(super) fn per_call(suite: &Suite) -> Vec<Vec<Option<f64>>> {
 }
 
 /// Dollars that the prompts of these cells cost at least: what is asked of the first model, as far as
-/// it can be told from the first cases. Answers cost more.
+/// it can be told from the first cases. Combinations that begin with the same model share its answer,
+/// and answers cost more.
 pub(super) fn first_round(suite: &Suite, cells: &[Cell]) -> f64 {
     let Some(base) = suite.targets.first() else { return 0.0 };
     let Some(&(_, model, prompt)) = calls(base).first() else { return 0.0 };
@@ -62,5 +64,11 @@ pub(super) fn first_round(suite: &Suite, cells: &[Cell]) -> f64 {
             first.map_or(0.0, NanoDollars::as_dollars)
         })
     };
-    cells.iter().map(|cell| price(cell.combo)).sum()
+    let mut asked = HashSet::new();
+    let first_model = |combo: usize| {
+        let calls = calls(suite.targets.get(combo)?);
+        calls.first().map(|(_, model, _)| model.label.as_str())
+    };
+    let is_new = |cell: &&Cell| asked.insert((first_model(cell.combo), cell.datapoint));
+    cells.iter().filter(is_new).map(|cell| price(cell.combo)).sum()
 }

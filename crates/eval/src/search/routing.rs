@@ -19,7 +19,14 @@ impl SelectionFile {
             .map_err(|source| Error::Read { path: suite.to_owned(), source })?;
         // It was read before, so it is TOML unless somebody has changed it since.
         let written: Table = toml::from_str(&text).unwrap_or_default();
-        Ok(write_atomic(to, self.routes(&written).as_bytes())?)
+        let routes = self.routes(&written);
+        // A link stays one, and what is no file is written to as it is.
+        let to = to.canonicalize().unwrap_or_else(|_| to.to_owned());
+        match to.metadata() {
+            Ok(there) if !there.is_file() => std::fs::write(&to, routes)
+                .map_err(|source| Error::Write { path: to.clone(), source }),
+            _ => Ok(write_atomic(&to, routes.as_bytes())?),
+        }
     }
 
     fn routes(&self, suite: &Table) -> String {
@@ -31,12 +38,17 @@ impl SelectionFile {
         let _ = writeln!(text, "# The best for {} of `{}`{sure}.", self.target, self.suite);
         let _ = writeln!(text, "# Found by `bakeoff select` in {}.\n", self.run_id);
         let mut routes = Table::new();
-        let roles = self.best.iter().map(|(role, model)| (role.clone(), model.clone().into()));
-        routes.insert("roles".to_owned(), Value::Table(roles.collect()));
-        let mut sim_names: Vec<String> =
-            self.best.values().filter_map(|name| simulated(name)).collect();
+        // Roles that were not searched are filled as the suite says.
+        let fixed = suite.get("roles").and_then(Value::as_table).cloned().unwrap_or_default();
+        let mut roles: Table = fixed.into_iter().filter(|(_, model)| model.is_str()).collect();
+        let best = self.best.iter().map(|(role, model)| (role.clone(), model.clone().into()));
+        roles.extend(best);
+        let used: Vec<String> =
+            roles.values().filter_map(|model| Some(model.as_str()?.to_owned())).collect();
+        routes.insert("roles".to_owned(), Value::Table(roles));
+        let mut sim_names: Vec<String> = used.iter().map(|name| simulated(name)).collect();
         if let Some(models) = suite.get("models").and_then(Value::as_table) {
-            let used = models.iter().filter(|(name, _)| self.best.values().any(|one| one == *name));
+            let used = models.iter().filter(|(name, _)| used.contains(name));
             let used: Table = used.map(|(name, model)| (name.clone(), model.clone())).collect();
             sim_names.extend(used.values().filter_map(|model| {
                 let text = |key| model.get(key).and_then(Value::as_str);
@@ -57,9 +69,9 @@ impl SelectionFile {
     }
 }
 
-/// The persona that `sim/name` means.
-fn simulated(model: &str) -> Option<String> {
-    model.strip_prefix("sim/").map(str::to_owned)
+/// The persona that a model would be: `sim/name`, or its name.
+fn simulated(model: &str) -> String {
+    model.strip_prefix("sim/").unwrap_or(model).to_owned()
 }
 
 fn insert(routes: &mut Table, key: &str, table: Table) {

@@ -58,7 +58,8 @@ impl Search {
         let Some(plan) = &run.suite.select else {
             return Err(usage("the suite was read without its combinations".to_owned(), ""));
         };
-        let space = space(plan, run.datapoints())?;
+        // All cases come before the second trial of any.
+        let space = space(plan, run.chosen.ids.len(), run.measure.trials as usize)?;
         let method = overrides.method.clone().unwrap_or_else(|| plan.method.clone());
         let objective = objective(plan);
         let options = options(&run, plan, &method, overrides, objective);
@@ -117,7 +118,7 @@ impl Search {
         if let Some(most) = self.budget.cells.filter(|most| *most < cells) {
             return Err(usage(
                 format!(
-                    "{most} cells are too few for the first round of `{method}`, which takes \
+                    "too few cells, {most}, for the first round of `{method}`, which takes \
                      {cells}: {} combinations, {} cases each at most",
                     self.space.combos(),
                     round.batch
@@ -130,8 +131,8 @@ impl Search {
             if most < least {
                 return Err(usage(
                     format!(
-                        "${most} is too little for the first round of `{method}`: the prompts of \
-                         its {cells} cells alone cost about ${least:.6}"
+                        "${most} is too little for the first round of `{method}`: the first \
+                         prompts of its {cells} cells alone cost about ${least:.6}"
                     ),
                     &format!(
                         "`--max-cost {:.6}` or more, or fewer candidates under [select.roles]",
@@ -143,7 +144,7 @@ impl Search {
         Ok(())
     }
 
-    pub(super) fn selector(&self) -> Result<Box<dyn Selector>, Error> {
+    fn selector(&self) -> Result<Box<dyn Selector>, Error> {
         named(&self.method, &self.space, &self.options).map_err(|error| refused(&error))
     }
 }
@@ -153,24 +154,22 @@ fn usage(message: String, hint: &str) -> Error {
 }
 
 /// What is wrong with the options, and where they are written.
-pub(super) fn refused(error: &OptionsError) -> Error {
+fn refused(error: &OptionsError) -> Error {
     let hint = match error {
         OptionsError::Unknown { .. } => "name one of them with `method` under [select] or --method",
         OptionsError::Unused { .. } => "take the option out of [select], or name another `method`",
-        OptionsError::NotProposed(_) | OptionsError::NoProposals { .. } => {
-            "another model may propose better: `proposer` under [select]"
-        }
-        _ => "change it under [select]",
+        _ => "change it under [select] or on the command line",
     };
     usage(error.to_string(), hint)
 }
 
-fn space(plan: &SelectPlan, datapoints: usize) -> Result<Space, Error> {
+fn space(plan: &SelectPlan, cases: usize, trials: usize) -> Result<Space, Error> {
     let roles = plan
         .roles
         .iter()
         .map(|(name, candidates)| Role { name: name.clone(), candidates: candidates.clone() });
-    Space::full(roles.collect(), datapoints)
+    Space::full(roles.collect(), cases * trials)
+        .map(|space| space.repeating(cases))
         .map_err(|error| usage(error.to_string(), "candidates stand under [select.roles]"))
 }
 

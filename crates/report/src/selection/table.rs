@@ -27,6 +27,9 @@ pub fn ranking_table(
         if front.contains(&ranked.combo) {
             marks.push("front");
         }
+        if ranked.too_dear {
+            marks.push("too dear");
+        }
         if ranked.eliminated {
             marks.push("given up");
         }
@@ -119,6 +122,7 @@ pub(super) mod tests {
             cost: 0.001 * (combo + 1) as f64,
             latency: 1.5,
             eliminated,
+            too_dear: false,
         }
     }
 

@@ -22,7 +22,8 @@ impl Rivals<'_> {
         chances.sort_by(|one, other| other.1.total_cmp(&one.1));
         let sum: f64 = chances.iter().map(|(_, chance)| chance).sum();
         let close = chances.iter().take(MOST).take_while(|(_, chance)| *chance > LEAST).count();
-        if close < 2 || chances[0].1 > enough || sum <= 0.5 * enough {
+        let settled = chances.first().is_some_and(|first| first.1 > enough) || sum <= 0.5 * enough;
+        if close < 2 || settled {
             return sum.min(1.0);
         }
         let rest: f64 = chances[close..].iter().map(|(_, chance)| chance).sum();

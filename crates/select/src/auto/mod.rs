@@ -201,7 +201,8 @@ impl Auto {
         if wanted.is_empty() {
             return Decision::Stop(self.verdict(&rivals, doubt));
         }
-        let (confidence, reason) = (Some(1.0 - doubt), String::new());
+        // Said to the end here, where above it only had to be told from what is allowed.
+        let (confidence, reason) = (Some(1.0 - rivals.anybody(1.0)), String::new());
         Decision::GoOn { wanted, ahead: Choice { combo: leader, confidence, reason } }
     }
 }

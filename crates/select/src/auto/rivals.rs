@@ -152,14 +152,15 @@ mod tests {
         let rivals = Rivals::new(&now, &Tuning::default(), 0.01);
         assert_eq!(rivals.leader, 2);
         let variance = now.covariance(0, 0) + now.covariance(2, 2) - 2.0 * now.covariance(0, 2);
-        // Four combinations are few: the variance is taken to be three quarters more.
+        // Four combinations are few: three quarters of the variance are added.
+        let times = Tuning::default().caution.powi(2) + 0.75;
         let gap = now.means[0] - now.means[2] - 0.01;
-        let expected = above(gap, 1.75 * variance);
+        let expected = above(gap, times * variance);
         assert!((rivals.better(0) - expected).abs() < 1e-9);
         assert!(expected > 0.05 && expected < 0.5, "{expected}");
         // Two more cells of it take away what they are correlated with.
         let (told, own) = now.outlook(0, 2, &[0, 2]);
-        let after = above(gap, 1.75 * (variance - (told[0] - told[1]).powi(2) / own));
+        let after = above(gap, times * (variance - (told[0] - told[1]).powi(2) / own));
         assert!((rivals.gain(0, 2, &[0]) - (expected - after)).abs() < 1e-9);
     }
 

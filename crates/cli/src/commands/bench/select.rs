@@ -113,7 +113,10 @@ fn heading(row: &SelectRow) -> Vec<String> {
 
 fn as_line(row: &SelectRow) -> String {
     let figures = &row.figures;
-    let ratio = |whole: f64| format!("{:.2}", figures.cost_share / whole.max(1e-12));
+    let ratio = |whole: f64| match figures.cost_share / whole {
+        ratio if ratio < 1e4 => format!("{ratio:.2}"),
+        _ => "–".to_owned(),
+    };
     format!(
         "{:<16} {:>5.2} {:>6.2} {:>7.4} {:>7.0} {:>6.3} {:>6.3} {:>6} {:>8} {:>8} {:>8.1}",
         row.selector,

@@ -48,7 +48,7 @@ impl Live {
         Live {
             bar,
             lines: !terminal && !hidden,
-            last: None,
+            last: Some(Instant::now()),
             table: String::new(),
             running: 0,
             ended: 0,
@@ -60,16 +60,23 @@ impl Live {
         Voice::new(self.bar.clone())
     }
 
-    pub(super) fn note(&mut self, event: &Event) {
+    /// Takes note of what happened; gives a line when one is due, however long a round takes.
+    pub(super) fn note(&mut self, event: &Event) -> Option<String> {
         match event {
             Event::TrialStarted { .. } => self.running += 1,
             Event::TrialFinished { .. } => {
                 self.running = self.running.saturating_sub(1);
                 self.ended += 1;
             }
-            _ => return,
+            _ => {}
         }
         self.draw();
+        let due = self.lines && self.last.is_none_or(|last| last.elapsed() >= LINE_INTERVAL);
+        if !due || self.ended == 0 {
+            return None;
+        }
+        self.last = Some(Instant::now());
+        Some(format!("{} made, {} under way", count(self.ended, "cell"), self.running))
     }
 
     /// Takes note of a round; gives a line when one is due.

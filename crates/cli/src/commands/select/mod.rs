@@ -14,6 +14,7 @@ use bakeoff_eval::{
     Suite, Wanted, find_run,
 };
 use bakeoff_report::{http_line, ranking_table, selection_notes, selection_svg};
+use bakeoff_select::Space;
 use live::Live;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -38,8 +39,9 @@ pub(crate) fn run(mut arguments: SelectArguments) -> ExitCode {
         }
     };
     let suite_file = suite.path.clone();
-    if let Some(refused) = arguments.apply.as_deref().and_then(cannot_write) {
-        printer.error(refused, Some("`--apply` names a file in a folder that exists"));
+    let refused = arguments.apply.as_deref().and_then(|to| cannot_write(to, &suite_file));
+    if let Some(refused) = refused {
+        printer.error(refused, Some("`--apply` names a file that may be written"));
         return ExitCode::Usage;
     }
     let voice = Arc::default();
@@ -80,16 +82,37 @@ fn earlier(arguments: &mut SelectArguments) -> Result<Option<PathBuf>, Error> {
     Ok(Some(path))
 }
 
-/// Why a file could not be written when the search is over.
-fn cannot_write(path: &Path) -> Option<String> {
+/// Why a file could not, or should not, be written when the search is over.
+fn cannot_write(path: &Path, suite: &Path) -> Option<String> {
+    let shown = path.display();
+    // A link is written through.
+    let (path, is_new) = match path.canonicalize() {
+        Ok(path) => (path, false),
+        Err(_) => (path.to_owned(), true),
+    };
+    if path.is_dir() {
+        return Some(format!("{shown} is a folder"));
+    }
+    if suite.canonicalize().is_ok_and(|suite| suite == path) {
+        return Some(format!("{shown} is the suite itself"));
+    }
+    if !is_new {
+        let opened = std::fs::File::options().append(true).open(&path);
+        return opened.err().map(|error| format!("cannot write {shown}: {error}"));
+    }
     let folder = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    if path.is_dir() {
-        return Some(format!("{} is a folder", path.display()));
+    // The only way to know is to try.
+    match std::fs::File::create_new(&path) {
+        Ok(_) => {
+            let _ = std::fs::remove_file(&path);
+            None
+        }
+        Err(_) if !folder.is_dir() => Some(format!("there is no folder {}", folder.display())),
+        Err(error) => Some(format!("cannot write {shown}: {error}")),
     }
-    (!folder.is_dir()).then(|| format!("there is no folder {}", folder.display()))
 }
 
 enum Refused {
@@ -145,13 +168,7 @@ async fn execute(
 ) -> Result<Searched, Error> {
     let space = search.space().clone();
     if !arguments.json {
-        printer.talk(format!(
-            "{} × {} = {}; searching by {}",
-            count(space.combos() as u64, "combination"),
-            count(space.datapoints() as u64, "case"),
-            count(space.cells() as u64, "cell"),
-            search.method(),
-        ));
+        printer.talk(format!("{}; searching by {}", size(&space), search.method(),));
     }
     let hidden = arguments.json || printer.quiet;
     let live = Mutex::new(Live::new(hidden));
@@ -161,8 +178,12 @@ async fn execute(
     let stopper = Stopper::default();
     let speaker = (!printer.quiet).then(|| lock().voice());
     let listening = tokio::spawn(stop_on_signal(stopper.clone(), speaker));
+    let mut last_error = None;
     let mut listen = |event: &Event| {
         match event {
+            Event::TrialFinished { result } => {
+                last_error = result.attempt.error.as_ref().map(|why| why.message.clone());
+            }
             Event::RunResumed { run_id, done, .. } if !arguments.json => {
                 printer.talk(format!("going on with {run_id}: {} paid for", count(*done, "cell")));
             }
@@ -171,7 +192,9 @@ async fn execute(
             }
             _ => {}
         }
-        lock().note(event);
+        if let Some(line) = lock().note(event) {
+            printer.talk(line);
+        }
     };
     let mut on_round = |progress: bakeoff_select::Progress<'_>| {
         if let Some(line) = lock().round(&space, progress) {
@@ -181,7 +204,25 @@ async fn execute(
     let searched = search.execute(&stopper, &mut listen, &mut on_round).await;
     lock().finish();
     listening.abort();
+    if let (Ok(Searched { found: Err(_), .. }), Some(error)) = (&searched, last_error) {
+        printer.talk(format!("the last error: {error}"));
+    }
     searched
+}
+
+/// How much there is to search.
+pub(crate) fn size(space: &Space) -> String {
+    let trials = space.datapoints() / space.cases().max(1);
+    let trials = match trials {
+        1 => String::new(),
+        trials => format!(" × {}", count(trials as u64, "trial")),
+    };
+    format!(
+        "{} × {}{trials} = {}",
+        count(space.combos() as u64, "combination"),
+        count(space.cases() as u64, "case"),
+        count(space.cells() as u64, "cell"),
+    )
 }
 
 fn conclude(
@@ -199,6 +240,9 @@ fn conclude(
         Ok(file) => file,
         Err(error) => {
             printer.error(error.to_string(), None);
+            if arguments.json {
+                printer.json(&serde_json::json!({ "error": error.to_string() }));
+            }
             printer.talk(format!("results: {}", folder.display()));
             return printer.settle(code);
         }
@@ -208,19 +252,17 @@ fn conclude(
     if let Err(source) = std::fs::write(&plot, selection_svg(&file.selection, &title)) {
         return failed(&Error::Write { path: plot, source }, printer);
     }
-    if let Some(to) = &arguments.apply
-        && let Err(error) = file.apply(suite, to)
-    {
-        return failed(&error, printer);
-    }
     if arguments.json {
         printer.json(file);
     } else {
         show(file, if arguments.all { usize::MAX } else { SHOWN }, printer);
-        if let Some(to) = &arguments.apply {
-            printer.talk(format!("routes: {}", to.display()));
-        }
         printer.talk(format!("results: {}, plot: {}", folder.display(), plot.display()));
+    }
+    if let Some(to) = &arguments.apply {
+        if let Err(error) = file.apply(suite, to) {
+            return failed(&error, printer);
+        }
+        printer.talk(format!("routes: {}", to.display()));
     }
     printer.settle(code)
 }
