@@ -2,7 +2,8 @@
 //!
 //! This crate is the door for programs that embed Bakeoff; it only re-exports. [`llm`] makes single
 //! calls, paced, retried, cached and priced; [`agent`] runs a model with tools, [`race`] several
-//! configs beside each other; [`eval`] runs whole suites.
+//! configs beside each other; [`eval`] runs whole suites; [`select`] finds the best of many combinations
+//! of anything that can be scored.
 //!
 //! One call to one model (here the simulated one, which needs no key):
 //!
@@ -48,6 +49,33 @@
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! The best combination, of whatever can be scored:
+//!
+//! ```
+//! use bakeoff::select::{Cell, Evaluate, Observation, Options, Role, Space, named, select_best};
+//!
+//! struct Lookup;
+//!
+//! #[async_trait::async_trait]
+//! impl Evaluate for Lookup {
+//!     async fn evaluate(&self, cell: Cell) -> Option<Observation> {
+//!         // Here you would ask the models of the combination about the datapoint.
+//!         let score = Some(f64::from(cell.datapoint % 4 < cell.combo));
+//!         Some(Observation { score, cost: 0.01, paid: 0.01, latency: 1.0 })
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let role = |name: &str| Role { name: name.to_owned(), candidates: vec!["a".into(), "b".into()] };
+//! let space = Space::full(vec![role("planner"), role("solver")], 100)?;
+//! let mut selector = named("auto", &space, &Default::default())?;
+//! let found = select_best(&space, selector.as_mut(), &Lookup, Options::default()).await?;
+//! assert_eq!(space.describe(found.winner), "planner=b + solver=b");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub use bakeoff_agent as agent;
 pub use bakeoff_check as check;
@@ -56,5 +84,6 @@ pub use bakeoff_eval as eval;
 pub use bakeoff_llm as llm;
 pub use bakeoff_pace as pace;
 pub use bakeoff_race as race;
+pub use bakeoff_select as select;
 pub use bakeoff_sim as sim;
 pub use bakeoff_stats as stats;

@@ -69,7 +69,8 @@ impl Search {
             cells: overrides.max_cells.or(plan.budget.cells).map(|cells| cells as usize),
             time: overrides.deadline.or(plan.budget.time).or(run.suite.settings.budget.time),
         };
-        let counts_money = objective != Objective::default() || options.within.is_some();
+        let counts_money =
+            objective.cost_weight > 0.0 || objective.max_cost.is_some() || options.within.is_some();
         if money.is_some() || counts_money {
             needs_prices(&run.suite)?;
         }
