@@ -171,12 +171,10 @@ impl<'a> Search<'a> {
         if self.evidence.is_affordable(choice.combo) {
             return Ok(choice);
         }
-        let cost = |combo: usize| Some((self.evidence.mean_cost(combo)?, combo));
-        let costs = || (0..self.space.combos()).filter_map(cost);
         let gone = self.selector.eliminations();
-        let left = |combo: usize| !gone.iter().any(|gone| gone.combo == combo);
-        let within = costs().map(|(_, combo)| combo);
-        let within = within.filter(|combo| self.evidence.is_affordable(*combo) && left(*combo));
+        let left = |combo: &usize| !gone.iter().any(|gone| gone.combo == *combo);
+        let within = |combo: &usize| self.evidence.is_affordable(*combo) && left(combo);
+        let within = (0..self.space.combos()).filter(within);
         if let Some(combo) = winner::best_so_far(&self.evidence, within) {
             let reason = format!("{}; who was ahead turned out to be too dear", choice.reason);
             return Ok(Choice { combo, confidence: None, reason });
