@@ -55,9 +55,9 @@ pub use stopping::EarlyStop;
 pub use stored::{Entries, Traced, find_run, http_log, limit_log};
 pub use suite::{
     AgentSettings, Artifacts, Budget, CacheScope, ChainTarget, CheckSpec, ModelTarget,
-    ProgramTarget, Project, Protocol, SUITE_FILE_NAME, SelectBudget, SelectObjective,
-    SelectOptions, SelectPlan, ServiceTarget, Settings, Step, Suite, SuiteModels, Target,
-    TargetKind, Wanted, schema, suite_models,
+    ProgramTarget, Project, Protocol, SUITE_FILE_NAME, SelectBudget, SelectObjective, SelectPlan,
+    ServiceTarget, Settings, Step, Suite, SuiteModels, Target, TargetKind, Wanted, schema,
+    suite_models,
 };
 pub use template::Template;
 pub use traffic::LiveHttp;

@@ -325,7 +325,7 @@ fn a_plan_is_read_as_it_is_written() {
     let budget = plan.budget;
     assert_eq!(budget.cost, Some(NanoDollars(5_000_000_000)));
     assert_eq!((budget.cells, budget.time), (Some(500), Some(Duration::from_secs(600))));
-    let options = plan.options;
+    let options = &plan.options;
     assert_eq!(
         [options.fraction, options.threshold, options.width, options.growth, options.curiosity],
         [0.25, 0.5, 1.5, 3.0, 0.5].map(Some)

@@ -189,7 +189,6 @@ fn options(
     overrides: &SearchOverrides,
     objective: Objective,
 ) -> SelectorOptions {
-    let given = &plan.options;
     // Prices tell which neighbours are cheaper.
     let hints = (method == "hill_climbing").then(|| {
         let hint = |price| Hint { quality_rank: None, price };
@@ -202,18 +201,8 @@ fn options(
         within: plan.objective.cheapest_within,
         confidence: plan.confidence,
         epsilon: plan.epsilon,
-        fraction: given.fraction,
-        threshold: given.threshold,
-        width: given.width,
-        first: given.first,
-        growth: given.growth,
-        curiosity: given.curiosity,
-        batch: given.batch,
-        iterations: given.iterations,
-        restarts: given.restarts,
-        patience: given.patience,
         hints,
-        proposals: None,
+        ..plan.options.clone()
     };
     // What the suite says is for its own method; what the command line says is meant.
     let options = if method == plan.method { options } else { options.only_of(method) };

@@ -33,7 +33,7 @@ pub(crate) use programs::PROMPT;
 pub use programs::{ProgramTarget, Protocol};
 use roles::Roles;
 pub use schema::schema;
-pub use select::{SelectBudget, SelectObjective, SelectOptions, SelectPlan};
+pub use select::{SelectBudget, SelectObjective, SelectPlan};
 pub use service::ServiceTarget;
 use settings::settings;
 pub use settings::{Artifacts, Budget, CacheScope, Settings};

@@ -4,6 +4,7 @@ mod reader;
 
 use bakeoff_core::NanoDollars;
 use bakeoff_llm::Model;
+use bakeoff_select::SelectorOptions;
 pub(super) use reader::{Filler, Search, missing, read, target};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,8 +30,9 @@ pub struct SelectPlan {
     pub objective: SelectObjective,
     /// What the search may spend.
     pub budget: SelectBudget,
-    /// Options of the method.
-    pub options: SelectOptions,
+    /// Options of the method, as far as numbers are written for them; what a method does not have is
+    /// its business to refuse.
+    pub options: SelectorOptions,
 }
 
 impl SelectPlan {
@@ -62,29 +64,4 @@ pub struct SelectBudget {
     pub cells: Option<u64>,
     /// Time.
     pub time: Option<Duration>,
-}
-
-/// Options of methods; what a method does not have is its business to refuse.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct SelectOptions {
-    /// Share of the combinations, or of the cells, to try.
-    pub fraction: Option<f64>,
-    /// The mean that is good enough.
-    pub threshold: Option<f64>,
-    /// Standard errors that bounds lie from the mean.
-    pub width: Option<f64>,
-    /// Cases that every combination gets first.
-    pub first: Option<usize>,
-    /// What each round is larger by.
-    pub growth: Option<f64>,
-    /// What uncertainty is worth.
-    pub curiosity: Option<f64>,
-    /// What is tried between two decisions.
-    pub batch: Option<usize>,
-    /// Rounds for each start.
-    pub iterations: Option<usize>,
-    /// How often to start.
-    pub restarts: Option<usize>,
-    /// Rounds without improvement after which a start is over.
-    pub patience: Option<usize>,
 }

@@ -1,6 +1,6 @@
 //! Reading `[select]`, with everything that is wrong with it.
 
-use super::{SelectBudget, SelectObjective, SelectOptions, SelectPlan};
+use super::{SelectBudget, SelectObjective, SelectPlan};
 use crate::problem::{Problem, Problems, suggest};
 use crate::suite::models::NamedModel;
 use crate::suite::roles::roles_of;
@@ -8,6 +8,7 @@ use crate::suite::tree::{At, Node};
 use crate::suite::{Refining, resolve};
 use bakeoff_core::NanoDollars;
 use bakeoff_llm::Model;
+use bakeoff_select::SelectorOptions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -310,10 +311,10 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn options(&self) -> SelectOptions {
+    fn options(&self) -> SelectorOptions {
         let number = |name| self.node.number(name);
         let count = |name| self.node.integer(name).and_then(|number| usize::try_from(number).ok());
-        SelectOptions {
+        SelectorOptions {
             fraction: number("fraction"),
             threshold: number("threshold"),
             width: number("width"),
@@ -324,6 +325,7 @@ impl Reader<'_, '_> {
             iterations: count("iterations"),
             restarts: count("restarts"),
             patience: count("patience"),
+            ..SelectorOptions::default()
         }
     }
 }

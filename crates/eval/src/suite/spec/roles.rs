@@ -2,21 +2,6 @@
 
 use super::{Field, REQUEST, Section, Shape, optional, required};
 
-/// Ways to search, by name.
-pub(crate) const METHODS: [&str; 11] = [
-    "auto",
-    "strict",
-    "brute_force",
-    "random_search",
-    "hill_climbing",
-    "arm_elimination",
-    "threshold_se",
-    "epsilon_lucb",
-    "bayesian",
-    "matrix_ucb",
-    "lm_proposal",
-];
-
 /// A step of a chain.
 pub(super) const STEP: Section = {
     let [temperature, top_p, max_tokens, stop, thinking, thinking_tokens, json, json_schema, extra] =
@@ -74,7 +59,11 @@ const FIELDS: [Field; 24] = [
         "For each role its candidates, such as `solver = [\"small\", \"large\"]`; a role without them is filled as [roles] says.",
     ),
     optional("describe", Shape::TextMap, "What roles do, for the model that proposes."),
-    optional("method", Shape::Choice(&METHODS), "How it is searched; `auto` when absent."),
+    optional(
+        "method",
+        Shape::Choice(bakeoff_select::NAMES),
+        "How it is searched; `auto` when absent.",
+    ),
     optional(
         "confidence",
         Shape::Number { least: 0.5, most: 0.9999 },
