@@ -6,6 +6,7 @@ mod select;
 pub(crate) use race::{RaceArguments, Show, StrategyName};
 pub(crate) use select::{SelectArguments, SelectBenchArguments};
 
+use crate::settings;
 use bakeoff_bench::pace::Contender;
 use bakeoff_core::NanoDollars;
 use bakeoff_stats::Threshold;
@@ -126,12 +127,8 @@ pub(crate) struct RunArguments {
     /// Of a FastSkill project: the agents' name of their model
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// Only this case; may be given several times
-    #[arg(long = "case", value_name = "ID")]
-    pub(crate) cases: Vec<String>,
-    /// Only cases with this tag; may be given several times
-    #[arg(long = "tag", value_name = "TAG")]
-    pub(crate) tags: Vec<String>,
+    #[command(flatten)]
+    pub(crate) only: CaseArguments,
     /// Start no trial once the run has cost so many dollars
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<NanoDollars>,
@@ -148,12 +145,8 @@ pub(crate) struct RunArguments {
     /// their results
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Make every call, whatever is cached, and cache nothing
-    #[arg(long)]
-    pub(crate) no_cache: bool,
-    /// Use nothing that earlier runs learned about limits, and keep nothing for the next
-    #[arg(long)]
-    pub(crate) no_memory: bool,
+    #[command(flatten)]
+    pub(crate) kept: KeptArguments,
     /// How much is told on standard error while the run goes on
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = LogLevel::Info)]
     pub(crate) log_level: LogLevel,
@@ -171,6 +164,40 @@ pub(crate) struct RunArguments {
     // Last, because its heading holds for everything after it.
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
+}
+
+/// Which cases.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct CaseArguments {
+    /// Only this case; may be given several times
+    #[arg(long = "case", value_name = "ID")]
+    pub(crate) cases: Vec<String>,
+    /// Only cases with this tag; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(crate) tags: Vec<String>,
+}
+
+/// What was kept from earlier runs.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct KeptArguments {
+    /// Make every call, whatever is cached, and cache nothing
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+    /// Use nothing that earlier runs learned about limits, and keep nothing for the next
+    #[arg(long)]
+    pub(crate) no_memory: bool,
+}
+
+impl KeptArguments {
+    /// The file of the cache, unless nothing is to be cached.
+    pub(crate) fn cache(self) -> Option<PathBuf> {
+        if self.no_cache { None } else { settings::cache_file() }
+    }
+
+    /// The file of what was learned about limits, unless nothing is to be.
+    pub(crate) fn memory(self) -> Option<PathBuf> {
+        if self.no_memory { None } else { settings::memory_file() }
+    }
 }
 
 /// What is put in place of the suite's limits, for every model.

@@ -16,7 +16,7 @@ pub struct Selection {
     pub selector: String,
     /// The best combination, by number.
     pub winner: usize,
-    /// How sure that is; absent where the selector makes no such claim, or was stopped.
+    /// How sure that is; absent where the selector makes no such claim.
     pub confidence: Option<f64>,
     /// Why the search ended.
     pub reason: String,

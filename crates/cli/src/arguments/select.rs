@@ -1,6 +1,6 @@
 //! `bakeoff select` and `bakeoff bench select`.
 
-use super::{LimitArguments, LogLevel, seconds};
+use super::{CaseArguments, KeptArguments, LimitArguments, LogLevel, seconds};
 use bakeoff_core::NanoDollars;
 use clap::Args;
 use std::path::PathBuf;
@@ -40,21 +40,13 @@ pub(crate) struct SelectArguments {
     /// Most cells at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: Option<u32>,
-    /// Only this case; may be given several times
-    #[arg(long = "case", value_name = "ID")]
-    pub(crate) cases: Vec<String>,
-    /// Only cases with this tag; may be given several times
-    #[arg(long = "tag", value_name = "TAG")]
-    pub(crate) tags: Vec<String>,
+    #[command(flatten)]
+    pub(crate) only: CaseArguments,
     /// Seed of the search, of the simulated provider and of every random order; 0 when absent
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Make every call, whatever is cached, and cache nothing
-    #[arg(long)]
-    pub(crate) no_cache: bool,
-    /// Use nothing that earlier runs learned about limits, and keep nothing for the next
-    #[arg(long)]
-    pub(crate) no_memory: bool,
+    #[command(flatten)]
+    pub(crate) kept: KeptArguments,
     /// Show all combinations, not only the first
     #[arg(long)]
     pub(crate) all: bool,

@@ -7,6 +7,9 @@ use bakeoff_core::ExitCode;
 use bakeoff_eval::{RunState, StoredRun};
 use serde_json::json;
 
+/// Targets of a run that are shown; a search that came to nothing has very many.
+const SHOWN: usize = 10;
+
 pub(crate) fn run(arguments: &ListArguments, printer: &Printer) -> ExitCode {
     let runs = match bakeoff_eval::list(&arguments.out) {
         Ok(runs) => runs,
@@ -24,11 +27,15 @@ pub(crate) fn run(arguments: &ListArguments, printer: &Printer) -> ExitCode {
 fn as_line(run: &StoredRun) -> String {
     match &run.state {
         RunState::Finished { verdict, targets, .. } => {
-            let targets: Vec<String> = targets
+            let mut shown: Vec<String> = targets
                 .iter()
+                .take(SHOWN)
                 .map(|(name, passed, cases)| format!("{name} {passed}/{cases}"))
                 .collect();
-            format!("{}  {}  {}", run.id, word(verdict), targets.join(", "))
+            if targets.len() > SHOWN {
+                shown.push(format!("and {} more", targets.len() - SHOWN));
+            }
+            format!("{}  {}  {}", run.id, word(verdict), shown.join(", "))
         }
         RunState::Searched { best, confidence, stopped, .. } => {
             let sure = confidence.map_or(String::new(), |share| {

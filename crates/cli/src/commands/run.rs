@@ -149,8 +149,8 @@ fn go_on_with(file: &RunFile, arguments: &mut RunArguments) {
         target.get("agent").and_then(|_| Some(target.get("model")?.as_str()?.to_owned()))
     };
     arguments.model = arguments.model.take().or_else(|| file.suite.targets.iter().find_map(model));
-    keep(&mut arguments.cases, &file.suite.chosen.cases);
-    keep(&mut arguments.tags, &file.suite.chosen.tags);
+    keep(&mut arguments.only.cases, &file.suite.chosen.cases);
+    keep(&mut arguments.only.tags, &file.suite.chosen.tags);
 }
 
 /// How a run is shown.
@@ -185,13 +185,13 @@ fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunCo
         ci: arguments.ci,
         parallel: arguments.parallel,
         targets: arguments.targets,
-        cases: arguments.cases,
-        tags: arguments.tags,
+        cases: arguments.only.cases,
+        tags: arguments.only.tags,
         seed: arguments.seed.unwrap_or_default(),
-        cache: if arguments.no_cache { None } else { settings::cache_file() },
+        cache: arguments.kept.cache(),
         limits,
         pools: None,
-        memory: if arguments.no_memory { None } else { settings::memory_file() },
+        memory: arguments.kept.memory(),
         on_http: is_live.then_some(on_http),
         transport: None,
         keep: arguments.keep,

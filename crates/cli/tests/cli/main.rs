@@ -6,6 +6,7 @@ mod acceptance;
 mod agents;
 mod bad_checks;
 mod bad_suites;
+mod bad_targets;
 mod bench;
 mod checks;
 mod clients;

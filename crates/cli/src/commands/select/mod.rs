@@ -75,9 +75,10 @@ fn earlier(arguments: &mut SelectArguments) -> Result<Option<PathBuf>, Error> {
     }
     arguments.suite.get_or_insert_with(|| PathBuf::from(&file.suite.path));
     arguments.seed.get_or_insert(file.seed);
-    if arguments.cases.is_empty() && arguments.tags.is_empty() {
-        arguments.cases.clone_from(&file.suite.chosen.cases);
-        arguments.tags.clone_from(&file.suite.chosen.tags);
+    let only = &mut arguments.only;
+    if only.cases.is_empty() && only.tags.is_empty() {
+        only.cases.clone_from(&file.suite.chosen.cases);
+        only.tags.clone_from(&file.suite.chosen.tags);
     }
     Ok(Some(path))
 }
@@ -140,12 +141,12 @@ fn search(
         extend: resume.is_some(),
         resume,
         parallel: arguments.parallel,
-        cases: arguments.cases.clone(),
-        tags: arguments.tags.clone(),
+        cases: arguments.only.cases.clone(),
+        tags: arguments.only.tags.clone(),
         seed: arguments.seed.unwrap_or_default(),
-        cache: if arguments.no_cache { None } else { settings::cache_file() },
+        cache: arguments.kept.cache(),
         limits,
-        memory: if arguments.no_memory { None } else { settings::memory_file() },
+        memory: arguments.kept.memory(),
         on_http: is_live.then_some(on_http),
         arguments: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         ..RunConfig::default()

@@ -1,0 +1,292 @@
+//! Targets that are written wrong: what they are, their roles, programs and services.
+
+use crate::bad_suites::{CASES, shown, target};
+use crate::support::Workplace;
+
+#[test]
+fn candidates_alone_are_enough_for_a_look_but_not_for_a_run() {
+    let suite =
+        target("model = \"role/solver\"\n[select.roles]\nsolver = [\"sim/echo\", \"sim/judge\"]");
+    let place = Workplace::with_suite(&suite).write("cases.jsonl", CASES);
+    let checked = place.run(&["check"]);
+    assert_eq!(checked.code, 0, "{}", checked.shown());
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.code, 2, "{}", ran.shown());
+    assert!(!place.path().join("runs").exists());
+    insta::assert_snapshot!(ran.stderr, @r#"
+    error: nobody fills the role `solver`
+     --> bakeoff.toml:4:9
+      |
+    4 | model = "role/solver"
+      |         ^^^^^^^^^^^^^
+      |
+      = help: write `solver = "provider/model"` under [roles], or let `bakeoff select` find who is best
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn two_kinds_of_target_in_one() {
+    insta::assert_snapshot!(shown(&target("command = [\"true\"]\nmodel = \"sim/echo\"\nurl = \"http://127.0.0.1:9/\"")), @r#"
+    error: a target has either `command` or `url`
+     --> bakeoff.toml:6:7
+      |
+    6 | url = "http://127.0.0.1:9/"
+      |       ^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: make two targets of it
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn keys_of_other_kinds_of_targets() {
+    let suite = target("command = [\"true\"]\nargs = [\"x\"]\nmethod = \"GET\"\nanswer = \"$\"");
+    let model = "[[target]]\nname = \"two\"\nmodel = \"sim/echo\"\nprompt = \"x\"\nworkspace = \".\"\nprotocol = \"jsonl\"\ntimeout_seconds = 1\n";
+    insta::assert_snapshot!(shown(&format!("{model}{suite}")), @r#"
+    error: `workspace` is for programs, agents and models with tools; this target is a model
+     --> bakeoff.toml:5:13
+      |
+    5 | workspace = "."
+      |             ^^^
+    error: `protocol` is for programs; this target is a model
+     --> bakeoff.toml:6:12
+      |
+    6 | protocol = "jsonl"
+      |            ^^^^^^^
+    error: `timeout_seconds` is for programs, agents, services and models with tools; this target is a model
+     --> bakeoff.toml:7:19
+      |
+    7 | timeout_seconds = 1
+      |                   ^
+    error: `args` is for agents; this target is a program
+      --> bakeoff.toml:12:8
+       |
+    12 | args = ["x"]
+       |        ^^^^^
+    error: `method` is for services; this target is a program
+      --> bakeoff.toml:13:10
+       |
+    13 | method = "GET"
+       |          ^^^^^
+    error: `answer` is for services; this target is a program
+      --> bakeoff.toml:14:10
+       |
+    14 | answer = "$"
+       |          ^^^
+    error: 6 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn wrong_values_of_programs() {
+    insta::assert_snapshot!(shown(&target("command = [\"cat\", \"{prompt}\"]\nprotocol = \"jsonl\"\nworkspace = \"gone\"")), @r#"
+    error: a program with `protocol = "jsonl"` stays from trial to trial, so that no argument can be the prompt
+     --> bakeoff.toml:4:19
+      |
+    4 | command = ["cat", "{prompt}"]
+      |                   ^^^^^^^^^^
+    error: a program with `protocol = "jsonl"` stays from trial to trial, so that no trial has a workspace
+     --> bakeoff.toml:6:13
+      |
+    6 | workspace = "gone"
+      |             ^^^^^^
+    error: there is no folder `gone`
+     --> bakeoff.toml:6:13
+      |
+    6 | workspace = "gone"
+      |             ^^^^^^
+      |
+      = help: `workspace` is relative to the suite file
+    error: 3 problems; nothing was called
+    "#);
+    insta::assert_snapshot!(shown(&target("command = [\"cat\"]\nprotocol = \"json\"\ntimeout_seconds = 0\nworkspace = 7")), @r#"
+    error: `protocol` cannot be "json"
+     --> bakeoff.toml:5:12
+      |
+    5 | protocol = "json"
+      |            ^^^^^^
+      |
+      = help: did you mean `jsonl`?
+    error: `timeout_seconds` must be a number from 0.001 to 1000000000, not 0
+     --> bakeoff.toml:6:19
+      |
+    6 | timeout_seconds = 0
+      |                   ^
+      |
+      = help: `timeout_seconds`: how long a program, an agent, a service or a model with tools may take; the suite's when absent.
+    error: `workspace` must be text in quotes, not 7
+     --> bakeoff.toml:7:13
+      |
+    7 | workspace = 7
+      |             ^
+      |
+      = help: `workspace`: of a program, agent or model with tools: the folder beside the suite that each trial gets a copy of; an empty one when absent.
+    error: 3 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn unknown_agents() {
+    insta::assert_snapshot!(shown(&target("agent = \"cloude\"")), @r#"
+    error: `agent` cannot be "cloude"
+     --> bakeoff.toml:4:9
+      |
+    4 | agent = "cloude"
+      |         ^^^^^^^^
+      |
+      = help: did you mean `claude`?
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn workspaces_of_cases_that_are_not_there() {
+    let suite = "[[target]]\nname = \"one\"\ncommand = [\"true\"]\nprompt = \"\"\n[cases]\nfile = \"cases.jsonl\"\n";
+    let cases = "{\"id\": \"a\", \"workspace\": \"gone\"}\n{\"id\": \"b\", \"workspace\": \"../x\"}\n{\"id\": \"c\", \"workspace\": 7}\n{\"id\": \"d\", \"workspace_subdir\": \"/etc\"}\n{\"id\": \"e\"}\n";
+    let place = Workplace::with_suite(suite).write("cases.jsonl", cases);
+    let ran = place.run(&["check"]);
+    assert_eq!(ran.code, 2);
+    insta::assert_snapshot!(ran.stderr, @r#"
+    error: the workspace of case `a` is not there: gone
+    --> cases.jsonl
+     = help: `workspace` and `workspace_subdir` are relative to the suite file
+    error: a case's `workspace` must not lead out of the suite's folder: "../x" (case `b`)
+    --> cases.jsonl
+     = help: `workspace` and `workspace_subdir` are relative to the suite file
+    error: a case's `workspace` must be text (case `c`)
+    --> cases.jsonl
+     = help: `workspace` and `workspace_subdir` are relative to the suite file
+    error: a case's `workspace_subdir` must not lead out of the suite's folder: "/etc" (case `d`)
+    --> cases.jsonl
+     = help: `workspace` and `workspace_subdir` are relative to the suite file
+    error: 4 problems; nothing was called
+    "#);
+}
+
+#[test]
+fn wrong_values_of_services() {
+    insta::assert_snapshot!(shown(&target("url = \"localhost:80\"\nmethod = \"post\"\nbody = 7\nanswer = \"choices\"\nusage = { input_tokens = \"$[\", tokens = \"$\" }\nconnections = 0")), @r#"
+    error: url `localhost:80` cannot be used: it must begin with http:// or https://
+     --> bakeoff.toml:4:7
+      |
+    4 | url = "localhost:80"
+      |       ^^^^^^^^^^^^^^
+      |
+      = help: such as `url = "http://127.0.0.1:8080/v1"`
+    error: `method` cannot be "post"
+     --> bakeoff.toml:5:10
+      |
+    5 | method = "post"
+      |          ^^^^^^
+      |
+      = help: known here: `POST`, `GET`, `PUT`, `PATCH`, `DELETE`
+    error: `body` must be text in quotes or a table, not 7
+     --> bakeoff.toml:6:8
+      |
+    6 | body = 7
+      |        ^
+      |
+      = help: `body`: of a service: a template of the JSON that is sent, or a table whose texts are templates; `{ prompt = "{{ prompt }}" }` when absent.
+    error: not a JSONPath: at position 0, parser error
+     --> bakeoff.toml:7:10
+      |
+    7 | answer = "choices"
+      |          ^^^^^^^^^
+      |
+      = help: such as `$.choices[0].text`, with `$` for the whole answer
+    error: not a JSONPath: at position 1, parser error
+     --> bakeoff.toml:8:26
+      |
+    8 | usage = { input_tokens = "$[", tokens = "$" }
+      |                          ^^^^
+      |
+      = help: such as `$.choices[0].text`, with `$` for the whole answer
+    error: unknown key `tokens` in [usage]
+     --> bakeoff.toml:8:32
+      |
+    8 | usage = { input_tokens = "$[", tokens = "$" }
+      |                                ^^^^^^
+      |
+      = help: known here: `input_tokens`, `output_tokens`, `cost_usd`
+    error: `connections` must be a whole number from 1 to 100000, not 0
+     --> bakeoff.toml:9:15
+      |
+    9 | connections = 0
+      |               ^
+      |
+      = help: `connections`: of a service: most requests in flight; 10 when absent.
+    error: 7 problems; nothing was called
+    "#);
+    insta::assert_snapshot!(shown(&target("url = \"http://127.0.0.1:9/\"\nheaders = { authorization = \"Bearer $TOKEN\" }")), @r#"
+    error: environment variable TOKEN is not set
+     --> bakeoff.toml:5:11
+      |
+    5 | headers = { authorization = "Bearer $TOKEN" }
+      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: `export TOKEN=…`; a dollar sign itself is written `$$`
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn bodies_of_services() {
+    let with =
+        |body: &str| shown(&target(&format!("url = \"http://127.0.0.1:9/\"\nbody = {body}")));
+    let bodies = [
+        "'{\"q\": {{ prompt }}}'",
+        "'{\"q\": \"{{ promt }}\"}'",
+        "{ q = { deep = [\"{{ contry }}\", \"{{ prompt\"] } }",
+    ];
+    insta::assert_snapshot!(bodies.map(with).join("\n"), @r#"
+    error: the body is not JSON: expected value at line 1 column 7
+     --> bakeoff.toml:5:8
+      |
+    5 | body = '{"q": {{ prompt }}}'
+      |        ^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: texts stand between quotation marks: `{"question": "{{ prompt }}"}`; other values do not
+    error: 1 problem; nothing was called
+
+    error: no case has the field `promt`
+     --> bakeoff.toml:5:8
+      |
+    5 | body = '{"q": "{{ promt }}"}'
+      |        ^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: did you mean `prompt`?
+    error: 1 problem; nothing was called
+
+    error: not a template: syntax error: unexpected end of input, expected end of variable block, near `prompt`
+     --> bakeoff.toml:5:8
+      |
+    5 | body = { q = { deep = ["{{ contry }}", "{{ prompt"] } }
+      |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: fields of the case are written as {{ name }}
+    error: 1 problem; nothing was called
+    "#);
+    insta::assert_snapshot!(shown(&target("url = \"http://127.0.0.1:9/\"\nmethod = \"GET\"\nbody = {}")), @r#"
+    error: a GET request has no body
+     --> bakeoff.toml:6:8
+      |
+    6 | body = {}
+      |        ^^
+    error: 1 problem; nothing was called
+    "#);
+}
+
+#[test]
+fn a_service_that_nothing_checks() {
+    insta::assert_snapshot!(shown("[[target]]\nname = \"one\"\nurl = \"http://127.0.0.1:9/\"\nprompt = \"{{ country }}\"\n[cases]\nfile = \"cases.jsonl\"\n"), @r#"
+    error: nothing checks the answers of `one`
+     --> bakeoff.toml:1:1
+      |
+    1 | [[target]]
+      | ^^^^^^^^^^
+      |
+      = help: add a [[check]] such as `kind = "contains"`, `value = "{{ expected }}"`
+    error: 1 problem; nothing was called
+    "#);
+}
