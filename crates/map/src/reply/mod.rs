@@ -1,8 +1,8 @@
 //! What a reply says about which item: tolerant reading, strict alignment.
 //!
-//! A reply is read in the form that was asked for and, where that yields nothing, in the others.
-//! Whatever form it has, an item counts only when it is complete: what a cut has damaged is left
-//! out. Answers go to their rows by id alone.
+//! A reply is read in all forms, whichever was asked for, because models mix them. Whatever form it
+//! has, an item counts only when it is complete: what a cut has damaged is left out. Answers go to
+//! their rows by id alone.
 
 mod json;
 mod xml;
@@ -75,30 +75,26 @@ fn one(id: &str, said: &[Said], fields: &[Field], unknown: usize) -> Result<Vec<
     }
 }
 
+/// Everything that any of the forms finds. All of them count: what says one thing in JSON and another
+/// in XML says two things.
 fn read(text: &str, format: Format, task: &Task, ids: &[String]) -> Result<Contents, String> {
     let others = Format::ALL.into_iter().filter(|other| *other != format);
-    let mut first: Option<Contents> = None;
-    let mut strangers: Option<Contents> = None;
+    let mut all = Contents::default();
     for format in [format].into_iter().chain(others) {
         let contents = match format {
             Format::Json => json::read(text, ids),
             Format::Xml => xml::read(text, task),
             Format::Yaml => yaml::read(text),
         };
-        if contents.items.iter().any(|said| ids.contains(&said.id)) {
-            return Ok(contents);
-        }
-        if !contents.items.is_empty() {
-            strangers.get_or_insert_with(|| contents.clone());
-        }
-        first.get_or_insert(contents);
+        all.items.extend(contents.items);
+        all.batch = all.batch.or(contents.batch);
+        // What is wrong is told about the form that was asked for.
+        all.problem = all.problem.or(contents.problem);
     }
-    // Items that nobody has asked about are items all the same.
-    if let Some(contents) = strangers {
-        return Ok(contents);
+    match all.items.is_empty() {
+        false => Ok(all),
+        true => Err(all.problem.unwrap_or_else(|| "there are no items in it".to_owned())),
     }
-    let problem = first.and_then(|contents| contents.problem);
-    Err(problem.unwrap_or_else(|| "there are no items in it".to_owned()))
 }
 
 /// The id of an item, whatever stands around it.

@@ -1,0 +1,177 @@
+//! One request about some rows: asked, read, and perhaps asked once more with what was wrong.
+
+use super::ladder::{Answer, Outcome};
+use crate::reply::{Aligned, align};
+use crate::row::Row;
+use crate::task::{Format, Task};
+use crate::{id, prompt};
+use bakeoff_core::{ErrorKind, FinishReason, NanoDollars, Request, Usage};
+use bakeoff_llm::{Call, CallContext, CallError, Client, Model};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio_util::sync::CancellationToken;
+
+/// What all answers of jobs are samples of: equal requests share their answers in the cache.
+const SAMPLE: &str = "map";
+
+/// Providers that are known to have structured output for their present models.
+const STRUCTURED: [&str; 8] = [
+    "anthropic",
+    "azure",
+    "cerebras",
+    "gemini",
+    "mistral",
+    "openai",
+    "openai-responses",
+    "sim",
+];
+
+/// Everything that requests have in common.
+#[derive(Debug)]
+pub(super) struct Asker {
+    pub(super) client: std::sync::Arc<Client>,
+    pub(super) task: Task,
+    pub(super) format: Format,
+    pub(super) seed: u64,
+    /// By their names, in the order in which they are asked.
+    pub(super) models: Vec<(String, Model)>,
+    pub(super) stop: CancellationToken,
+}
+
+/// What a request used.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spent {
+    pub(super) requests: u64,
+    pub(super) cost: Option<NanoDollars>,
+    pub(super) usage: Usage,
+}
+
+/// How a request ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// With answers, or reasons why there are none.
+    Settled { outcome: Outcome, batch: Option<Answer> },
+    /// Somebody stopped it.
+    Stopped,
+    /// The model will not answer anybody any more, for this reason.
+    Refused(String),
+}
+
+impl Asker {
+    /// Asks one of the models about rows.
+    pub(super) async fn ask(&self, model: usize, rows: &[&Row]) -> (Ended, Spent) {
+        let mut spent = Spent { cost: Some(NanoDollars(0)), ..Spent::default() };
+        let Some((name, model)) = self.models.get(model) else {
+            return (Ended::Stopped, spent);
+        };
+        let ids = id::ids(self.seed, rows.iter().copied());
+        let item = |(row, id): (&&Row, &String)| prompt::item(&self.task, row, id);
+        let items: Vec<String> = rows.iter().zip(&ids).map(item).collect();
+        let structured =
+            self.task.structured.unwrap_or_else(|| STRUCTURED.contains(&model.provider()));
+        let request = prompt::request(&self.task, self.format, structured, &items);
+        let reply = match self.call(model, request.clone(), &mut spent).await {
+            Ok(reply) => reply,
+            Err(error) => return (self.failed(name, &error, rows.len()), spent),
+        };
+        let first = self.read(&reply, &ids);
+        let Some(problem) = worth_repeating(&first, &reply) else {
+            return (self.settled(name, first, rows.len()), spent);
+        };
+        let repeated = prompt::again(&request, &reply.text, &problem);
+        let second = match self.call(model, repeated, &mut spent).await {
+            Ok(reply) => self.read(&reply, &ids),
+            Err(error) if error.failure.kind == ErrorKind::Cancelled => {
+                return (Ended::Stopped, spent);
+            }
+            // What came first is still what came.
+            Err(_) => first,
+        };
+        (self.settled(name, second, rows.len()), spent)
+    }
+
+    async fn call(
+        &self,
+        model: &Model,
+        request: Request,
+        spent: &mut Spent,
+    ) -> Result<Reply, CallError> {
+        let context =
+            CallContext { sample: SAMPLE, stop: self.stop.clone(), ..CallContext::default() };
+        let Call { response, cost, .. } = self.client.call(model, request, &context).await?;
+        spent.requests += 1;
+        spent.cost = spent.cost.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
+        spent.usage += response.usage;
+        let is_cut = response.finish == FinishReason::Length;
+        Ok(Reply { text: response.text(), is_cut })
+    }
+
+    fn read(&self, reply: &Reply, ids: &[String]) -> Result<Aligned, String> {
+        align(&reply.text, self.format, &self.task, ids).map_err(|problem| match reply.is_cut {
+            true => "the reply is cut off before the first whole answer".to_owned(),
+            false => problem,
+        })
+    }
+
+    fn settled(&self, name: &str, read: Result<Aligned, String>, rows: usize) -> Ended {
+        let (answers, batch) = match read {
+            Ok(aligned) => (aligned.answers, aligned.batch),
+            Err(problem) => {
+                (vec![Err(format!("the reply cannot be read: {problem}")); rows], None)
+            }
+        };
+        let answers = answers.into_iter().map(|answer| match answer {
+            Ok(values) => raw(&values).map_err(|error| self.named(name, &error)),
+            Err(reason) => Err(self.named(name, &reason)),
+        });
+        let outcome = Outcome { answers: answers.collect(), divide: true };
+        Ended::Settled { outcome, batch: batch.and_then(|values| raw(&values).ok()) }
+    }
+
+    fn failed(&self, name: &str, error: &CallError, rows: usize) -> Ended {
+        let divide = match error.failure.kind {
+            ErrorKind::Cancelled => return Ended::Stopped,
+            ErrorKind::Auth | ErrorKind::Quota => return Ended::Refused(error.to_string()),
+            // The provider is in trouble, and smaller requests would only be more of them.
+            ErrorKind::RateLimit | ErrorKind::Transient => false,
+            // One of the rows may be what it cannot take.
+            _ => true,
+        };
+        let reason = self.named(name, &error.to_string());
+        Ended::Settled { outcome: Outcome { answers: vec![Err(reason); rows], divide }, batch: None }
+    }
+
+    /// With several models, reasons say whose they are.
+    fn named(&self, name: &str, reason: &str) -> String {
+        match self.models.len() {
+            1 => reason.to_owned(),
+            _ => format!("{name}: {reason}"),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Reply {
+    text: String,
+    /// The provider says that it was too long.
+    is_cut: bool,
+}
+
+/// What is wrong with a reply that the model should see again: it cannot be read, or it is about one
+/// row and wrong. What was cut off would be cut off again, and there is nothing to show of nothing.
+fn worth_repeating(read: &Result<Aligned, String>, reply: &Reply) -> Option<String> {
+    if reply.is_cut || reply.text.trim().is_empty() {
+        return None;
+    }
+    match read {
+        Err(problem) => Some(problem.clone()),
+        Ok(aligned) => match aligned.answers.as_slice() {
+            [Err(reason)] => Some(reason.clone()),
+            _ => None,
+        },
+    }
+}
+
+fn raw(values: &[Value]) -> Result<Vec<Box<RawValue>>, String> {
+    values.iter().map(|value| to_raw_value(value).map_err(|error| error.to_string())).collect()
+}

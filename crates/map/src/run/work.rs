@@ -1,0 +1,453 @@
+//! The work itself: packs flow, answers are journaled, rows are written in order.
+//!
+//! One task owns everything: it reads rows, starts requests as the pool has room for them, and takes
+//! in what comes back. Requests are tasks of their own and know nothing of each other. There are no
+//! waves: whenever something ends, something else may start.
+
+use super::ask::{Asker, Ended, Spent};
+use super::facts::{Fact, Facts};
+use super::ladder::{Answer, Ladder, Node, Outcome};
+use super::output::Output;
+use super::record::{AskedRecord, Counts, Line, LostRecord};
+use super::{Job, facts_of, journal_of, survey};
+use crate::error::Error;
+use crate::pack::{Pack, Packer};
+use crate::rows::Rows;
+use bakeoff_core::{NanoDollars, Usage};
+use bakeoff_journal::Journal;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+/// Most rows in memory. When so many wait behind a slow one, nothing new is started.
+const MOST_ROWS: usize = 20_000;
+
+/// Most requests that are under way or wait for their turn.
+const MOST_REQUESTS: usize = 4096;
+
+/// Requests that wait for a permit, at least and at most: enough that there is always one, few
+/// enough that what is asked again does not wait for long.
+const WAITING: std::ops::RangeInclusive<usize> = 16..=64;
+
+/// How often it is looked whether the pool has room, when nothing ends.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How far a job is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Rows in all.
+    pub rows: u64,
+    /// Rows that have been written.
+    pub done: u64,
+    /// Those of them without an answer, as far as this process has written them.
+    pub errors: u64,
+    /// Requests that were answered, by this and earlier processes.
+    pub requests: u64,
+    /// Those of them that were about rows that had been asked about before.
+    pub again: u64,
+    /// What they cost; `None` when nobody knows the price.
+    pub cost: Option<NanoDollars>,
+    /// What they used.
+    pub usage: Usage,
+}
+
+/// Why a job ended before its last row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// Somebody stopped it.
+    Interrupted,
+    /// It has cost what it may.
+    Budget,
+    /// The last model answers nobody any more, for this reason.
+    Refused(String),
+}
+
+/// What a job came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// How far it came.
+    pub progress: Progress,
+    /// Why it ended before its last row.
+    pub stop: Option<Stop>,
+}
+
+/// A pack that is under way.
+struct Active {
+    pack: Arc<Pack>,
+    ladder: Ladder,
+    facts: Vec<Fact>,
+}
+
+/// A pack whose rows can be written when it is their turn.
+struct Done {
+    pack: Arc<Pack>,
+    answers: Vec<Result<Answer, String>>,
+    facts: Vec<Fact>,
+}
+
+/// A request that has ended.
+struct Returned {
+    pack: u64,
+    node: Node,
+    ended: Ended,
+    spent: Spent,
+}
+
+struct Work<'l> {
+    asker: Arc<Asker>,
+    journal: Journal,
+    output: Output,
+    facts: Option<Facts>,
+    earlier: HashMap<(u64, String), AskedRecord>,
+    max_cost: Option<NanoDollars>,
+    active: HashMap<u64, Active>,
+    done: BTreeMap<u64, Done>,
+    /// The pack whose rows are written next.
+    next: u64,
+    rows_held: usize,
+    requests: JoinSet<Returned>,
+    progress: Progress,
+    stop: Option<Stop>,
+    listen: &'l mut (dyn FnMut(&Progress) + Send),
+}
+
+impl Job {
+    /// Does the job, or what is left of it. `stop` lets requests that are under way finish, and
+    /// starts no others. `listen` is told how far it is, whenever rows have been written.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read or written. What has been journaled is not lost.
+    pub async fn run(
+        self,
+        stop: CancellationToken,
+        listen: &mut (dyn FnMut(&Progress) + Send),
+    ) -> Result<Finished, Error> {
+        let Job { config, client, format, plan, record, limits, layout, first_open, earlier } =
+            self;
+        let spent = earlier.spent;
+        let mut progress = Progress {
+            rows: plan.rows,
+            done: plan.done,
+            errors: 0,
+            requests: spent.requests,
+            again: 0,
+            cost: spent.cost,
+            usage: spent.usage,
+        };
+        if let (true, Some(counts)) = (plan.is_finished, earlier.finished) {
+            progress.errors = counts.errors;
+            return Ok(Finished { progress, stop: None });
+        }
+        let journal_path = journal_of(&config.output);
+        let mut journal = match plan.is_resumed {
+            true => Journal::reopen(&journal_path)?,
+            false => {
+                survey::remove(&journal_path)?;
+                survey::remove(&config.output)?;
+                survey::remove(&facts_of(&config.output))?;
+                Journal::create(&journal_path)?
+            }
+        };
+        if !plan.is_resumed {
+            journal.push(&Line::Plan(record))?;
+            journal.flush()?;
+        }
+        let output = Output::open(&config.output, layout, plan.done)?;
+        let facts = Facts::open(&facts_of(&config.output), &config.task, first_open)?;
+        let asker = Asker {
+            client,
+            task: config.task,
+            format,
+            seed: config.seed,
+            models: config.models,
+            stop: stop.child_token(),
+        };
+        let rows = Rows::open(&config.input)?;
+        let mut work = Work {
+            asker: Arc::new(asker),
+            journal,
+            output,
+            facts,
+            earlier: earlier.asked,
+            max_cost: config.max_cost,
+            active: HashMap::new(),
+            done: BTreeMap::new(),
+            next: first_open,
+            rows_held: 0,
+            requests: JoinSet::new(),
+            progress,
+            stop: None,
+            listen,
+        };
+        work.progress.errors = work.errors_before(&config.output, plan.done)?;
+        let source = Source { rows, packer: Packer::new(limits), is_over: false, first_open };
+        work.go(source, &stop).await
+    }
+}
+
+/// Packs, one after the other.
+struct Source {
+    rows: Rows,
+    packer: Packer,
+    is_over: bool,
+    first_open: u64,
+}
+
+impl Source {
+    fn next(&mut self, task: &crate::task::Task) -> Result<Option<Pack>, Error> {
+        loop {
+            let pack = match self.packer.ready() {
+                Some(pack) => Some(pack),
+                None if self.is_over => match self.packer.finish() {
+                    None => return Ok(None),
+                    last => last,
+                },
+                None => match self.rows.next().transpose()? {
+                    Some(row) => {
+                        let tokens = survey::tokens(task, &row);
+                        self.packer.push(row, tokens)
+                    }
+                    None => {
+                        self.is_over = true;
+                        None
+                    }
+                },
+            };
+            if let Some(pack) = pack.filter(|pack| pack.number >= self.first_open) {
+                return Ok(Some(pack));
+            }
+        }
+    }
+}
+
+impl Work<'_> {
+    async fn go(mut self, mut source: Source, stop: &CancellationToken) -> Result<Finished, Error> {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut is_exhausted = false;
+        self.check_budget();
+        loop {
+            while self.stop.is_none() && !is_exhausted && self.has_room() {
+                match source.next(&self.asker.task)? {
+                    Some(pack) => self.start(pack)?,
+                    None => is_exhausted = true,
+                }
+            }
+            self.write()?;
+            let is_idle = self.requests.is_empty();
+            if is_idle && (is_exhausted || self.stop.is_some()) {
+                break;
+            }
+            tokio::select! {
+                biased;
+                Some(returned) = self.requests.join_next() => {
+                    self.take(returned)?;
+                    while let Some(returned) = self.requests.try_join_next() {
+                        self.take(returned)?;
+                    }
+                }
+                () = stop.cancelled(), if self.stop.is_none() => self.end(Stop::Interrupted),
+                _ = tick.tick() => {}
+            }
+        }
+        self.conclude()
+    }
+
+    /// Whether another pack may start.
+    fn has_room(&self) -> bool {
+        if self.rows_held >= MOST_ROWS || self.requests.len() >= MOST_REQUESTS {
+            return false;
+        }
+        let Some((_, model)) = self.asker.models.first() else { return false };
+        let Ok(pool) = self.asker.client.pool(model) else { return true };
+        let snapshot = pool.snapshot();
+        let others = self.asker.client.pools().into_iter().filter(|other| !other.is(&pool));
+        let in_flight: usize = others.map(|other| other.snapshot().in_flight as usize).sum();
+        let in_flight = in_flight + snapshot.in_flight as usize;
+        let room = snapshot.limit.saturating_sub(snapshot.in_flight) as usize;
+        let waiting = self.requests.len().saturating_sub(in_flight);
+        waiting < room.clamp(*WAITING.start(), *WAITING.end())
+    }
+
+    fn start(&mut self, pack: Pack) -> Result<(), Error> {
+        self.rows_held += pack.rows.len();
+        let (number, pack) = (pack.number, Arc::new(pack));
+        if let Some(reason) = &pack.refused {
+            let answers = vec![Err(reason.clone()); pack.rows.len()];
+            self.done.insert(number, Done { pack, answers, facts: Vec::new() });
+            return Ok(());
+        }
+        let (ladder, first) = Ladder::new(pack.rows.len(), self.asker.models.len());
+        self.active.insert(number, Active { pack, ladder, facts: Vec::new() });
+        self.ask(number, vec![first]);
+        Ok(())
+    }
+
+    /// Asks, unless an earlier process has asked already.
+    fn ask(&mut self, number: u64, mut nodes: Vec<Node>) {
+        while let Some(node) = nodes.pop() {
+            let recorded = self.earlier.remove(&(number, node.path.clone()));
+            if let Some((outcome, batch)) = recorded.and_then(|record| record.outcome(&node)) {
+                nodes.extend(self.settle(number, &node, outcome, batch));
+                continue;
+            }
+            let Some(active) = self.active.get(&number) else { continue };
+            let (asker, pack) = (Arc::clone(&self.asker), Arc::clone(&active.pack));
+            self.requests.spawn(async move {
+                let rows: Vec<_> = node.rows.iter().filter_map(|row| pack.rows.get(*row)).collect();
+                let (ended, spent) = asker.ask(node.model, &rows).await;
+                Returned { pack: number, node, ended, spent }
+            });
+        }
+    }
+
+    /// Takes in what came back: first into the journal, then into the books.
+    fn take(&mut self, returned: Result<Returned, tokio::task::JoinError>) -> Result<(), Error> {
+        // A task that broke is a fault of this program; its rows are asked about by the next process.
+        let Ok(Returned { pack, node, ended, spent }) = returned else {
+            self.end(Stop::Refused("a request broke; please report this".to_owned()));
+            return Ok(());
+        };
+        self.progress.requests += spent.requests;
+        self.progress.again += if node.path == "0" { 0 } else { spent.requests };
+        let costs = self.progress.cost.zip(spent.cost);
+        self.progress.cost = costs.map(|(sum, cost)| sum.saturating_add(cost));
+        self.progress.usage += spent.usage;
+        match ended {
+            Ended::Settled { outcome, batch } => self.note(pack, node, outcome, batch, spent)?,
+            Ended::Refused(reason) if node.model + 1 < self.asker.models.len() => {
+                let answers = vec![Err(reason); node.rows.len()];
+                self.note(pack, node, Outcome { answers, divide: false }, None, spent)?;
+            }
+            Ended::Refused(reason) => {
+                self.lose(spent)?;
+                self.end(Stop::Refused(reason));
+            }
+            Ended::Stopped => self.lose(spent)?,
+        }
+        self.check_budget();
+        Ok(())
+    }
+
+    fn note(
+        &mut self,
+        pack: u64,
+        node: Node,
+        outcome: Outcome,
+        batch: Option<Answer>,
+        spent: Spent,
+    ) -> Result<(), Error> {
+        let record = AskedRecord::new(pack, &node, &outcome, batch.as_ref(), spent);
+        self.journal.push(&Line::Asked(record))?;
+        let next = self.settle(pack, &node, outcome, batch);
+        match self.stop {
+            None => self.ask(pack, next),
+            // What is not asked now is asked by the next process.
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// What was paid is told, though it came to nothing.
+    fn lose(&mut self, spent: Spent) -> Result<(), Error> {
+        if spent.requests > 0 {
+            self.journal.push(&Line::Lost(LostRecord { spent: spent.into() }))?;
+        }
+        Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        number: u64,
+        node: &Node,
+        outcome: Outcome,
+        batch: Option<Answer>,
+    ) -> Vec<Node> {
+        let Some(active) = self.active.get_mut(&number) else { return Vec::new() };
+        if let (Some(values), Some((model, _))) = (batch, self.asker.models.get(node.model)) {
+            let rows = node.rows.iter().filter_map(|row| active.pack.rows.get(*row));
+            active.facts.push(Fact {
+                path: node.path.clone(),
+                model: model.clone(),
+                rows: rows.map(|row| row.index).collect(),
+                values,
+            });
+        }
+        let next = active.ladder.settle(node, outcome);
+        if active.ladder.is_over()
+            && let Some(Active { pack, ladder, facts }) = self.active.remove(&number)
+        {
+            self.done.insert(number, Done { pack, answers: ladder.into_answers(), facts });
+        }
+        next
+    }
+
+    /// Writes the rows whose turn it is. The journal goes first: what is in the output is in it.
+    fn write(&mut self) -> Result<(), Error> {
+        self.journal.flush()?;
+        let mut is_written = false;
+        while let Some(Done { pack, answers, facts }) = self.done.remove(&self.next) {
+            for (row, answer) in pack.rows.iter().zip(&answers) {
+                self.output.write(row, answer)?;
+                self.progress.done += 1;
+                self.progress.errors += u64::from(answer.is_err());
+            }
+            if let Some(file) = &mut self.facts {
+                file.write(self.next, facts)?;
+            }
+            self.rows_held -= pack.rows.len();
+            self.next += 1;
+            is_written = true;
+        }
+        if is_written {
+            if let Some(facts) = &mut self.facts {
+                facts.flush()?;
+            }
+            self.output.flush()?;
+            (self.listen)(&self.progress);
+        }
+        Ok(())
+    }
+
+    fn check_budget(&mut self) {
+        if let (Some(most), Some(cost)) = (self.max_cost, self.progress.cost)
+            && cost >= most
+            && self.progress.done < self.progress.rows
+        {
+            self.end(Stop::Budget);
+        }
+    }
+
+    /// Starts nothing more; the first reason counts.
+    fn end(&mut self, stop: Stop) {
+        self.stop.get_or_insert(stop);
+        self.asker.stop.cancel();
+    }
+
+    fn conclude(mut self) -> Result<Finished, Error> {
+        self.write()?;
+        if self.progress.done == self.progress.rows {
+            self.stop = None;
+            let counts = Counts { rows: self.progress.rows, errors: self.progress.errors };
+            self.journal.push(&Line::Finished(counts))?;
+        }
+        self.output.finish()?;
+        self.journal.finish()?;
+        Ok(Finished { progress: self.progress, stop: self.stop })
+    }
+
+    /// Rows without an answer among those that were written before.
+    fn errors_before(&self, output: &std::path::Path, rows: u64) -> Result<u64, Error> {
+        let mut errors = 0;
+        if rows > 0 {
+            for row in Rows::open(output)?.take(usize::try_from(rows).unwrap_or(usize::MAX)) {
+                errors += u64::from(self.asker.task.is_error(&row?));
+            }
+        }
+        Ok(errors)
+    }
+}
