@@ -65,9 +65,9 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Error::OutputExists(_) => Some("name another file, or `--force` to write over it"),
-            Error::Changed { .. } => {
-                Some("go on with what it was begun with, name another file, or `--force` to begin anew")
-            }
+            Error::Changed { .. } => Some(
+                "go on with what it was begun with, name another file, or `--force` to begin anew",
+            ),
             Error::Collision(_) => {
                 Some("rename the output field, or put `into = \"answer\"` into the task")
             }

@@ -7,6 +7,7 @@ use crate::task::{Format, Task};
 use crate::{id, prompt};
 use bakeoff_core::{ErrorKind, FinishReason, NanoDollars, Request, Usage};
 use bakeoff_llm::{Call, CallContext, CallError, Client, Model};
+use bakeoff_pace::RunTag;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio_util::sync::CancellationToken;
@@ -15,16 +16,8 @@ use tokio_util::sync::CancellationToken;
 const SAMPLE: &str = "map";
 
 /// Providers that are known to have structured output for their present models.
-const STRUCTURED: [&str; 8] = [
-    "anthropic",
-    "azure",
-    "cerebras",
-    "gemini",
-    "mistral",
-    "openai",
-    "openai-responses",
-    "sim",
-];
+const STRUCTURED: [&str; 8] =
+    ["anthropic", "azure", "cerebras", "gemini", "mistral", "openai", "openai-responses", "sim"];
 
 /// Everything that requests have in common.
 #[derive(Debug)]
@@ -58,8 +51,8 @@ pub(super) enum Ended {
 }
 
 impl Asker {
-    /// Asks one of the models about rows.
-    pub(super) async fn ask(&self, model: usize, rows: &[&Row]) -> (Ended, Spent) {
+    /// Asks one of the models about rows, for the first time or `again`.
+    pub(super) async fn ask(&self, model: usize, rows: &[&Row], again: bool) -> (Ended, Spent) {
         let mut spent = Spent { cost: Some(NanoDollars(0)), ..Spent::default() };
         let Some((name, model)) = self.models.get(model) else {
             return (Ended::Stopped, spent);
@@ -70,7 +63,7 @@ impl Asker {
         let structured =
             self.task.structured.unwrap_or_else(|| STRUCTURED.contains(&model.provider()));
         let request = prompt::request(&self.task, self.format, structured, &items);
-        let reply = match self.call(model, request.clone(), &mut spent).await {
+        let reply = match self.call(model, request.clone(), again, &mut spent).await {
             Ok(reply) => reply,
             Err(error) => return (self.failed(name, &error, rows.len()), spent),
         };
@@ -79,7 +72,7 @@ impl Asker {
             return (self.settled(name, first, rows.len()), spent);
         };
         let repeated = prompt::again(&request, &reply.text, &problem);
-        let second = match self.call(model, repeated, &mut spent).await {
+        let second = match self.call(model, repeated, true, &mut spent).await {
             Ok(reply) => self.read(&reply, &ids),
             Err(error) if error.failure.kind == ErrorKind::Cancelled => {
                 return (Ended::Stopped, spent);
@@ -94,10 +87,14 @@ impl Asker {
         &self,
         model: &Model,
         request: Request,
+        again: bool,
         spent: &mut Spent,
     ) -> Result<Reply, CallError> {
-        let context =
-            CallContext { sample: SAMPLE, stop: self.stop.clone(), ..CallContext::default() };
+        // What is asked again takes turns with what is new, as if it belonged to another run: rows
+        // that others wait behind do not wait behind all of them.
+        let run = RunTag(u64::from(again));
+        let stop = self.stop.clone();
+        let context = CallContext { run, sample: SAMPLE, stop, ..CallContext::default() };
         let Call { response, cost, .. } = self.client.call(model, request, &context).await?;
         spent.requests += 1;
         spent.cost = spent.cost.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
@@ -116,9 +113,7 @@ impl Asker {
     fn settled(&self, name: &str, read: Result<Aligned, String>, rows: usize) -> Ended {
         let (answers, batch) = match read {
             Ok(aligned) => (aligned.answers, aligned.batch),
-            Err(problem) => {
-                (vec![Err(format!("the reply cannot be read: {problem}")); rows], None)
-            }
+            Err(problem) => (vec![Err(format!("the reply cannot be read: {problem}")); rows], None),
         };
         let answers = answers.into_iter().map(|answer| match answer {
             Ok(values) => raw(&values).map_err(|error| self.named(name, &error)),
@@ -138,7 +133,10 @@ impl Asker {
             _ => true,
         };
         let reason = self.named(name, &error.to_string());
-        Ended::Settled { outcome: Outcome { answers: vec![Err(reason); rows], divide }, batch: None }
+        Ended::Settled {
+            outcome: Outcome { answers: vec![Err(reason); rows], divide },
+            batch: None,
+        }
     }
 
     /// With several models, reasons say whose they are.

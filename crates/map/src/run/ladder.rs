@@ -9,6 +9,9 @@ use serde_json::value::RawValue;
 /// must be the same to the last digit when it comes out of the journal again.
 pub(crate) type Answer = Vec<Box<RawValue>>;
 
+/// The path of the first request about a pack.
+pub(crate) const FIRST: &str = "0";
+
 /// One request about some rows of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node {
@@ -51,7 +54,7 @@ impl Ladder {
             failed: Vec::new(),
             open: 1,
         };
-        (ladder, Node { model: 0, path: "0".to_owned(), rows: (0..rows).collect() })
+        (ladder, Node { model: 0, path: FIRST.to_owned(), rows: (0..rows).collect() })
     }
 
     /// Takes note of what came of a request; gives those that follow from it.

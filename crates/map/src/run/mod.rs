@@ -127,11 +127,12 @@ impl Job {
             format: format.to_string(),
             pack,
             seed: config.seed,
+            tpm: begun.as_ref().map_or(model.limits().tpm, |begun| begun.tpm),
         };
         if let Some(what) = begun.as_ref().and_then(|begun| begun.difference(&record)) {
             return Err(Error::Changed { path: config.output.clone(), what });
         }
-        let limits = survey::pack_limits(task, format, pack, ceiling(model));
+        let limits = survey::pack_limits(task, format, pack, record.tpm);
         let done = if begun.is_some() { whole_rows(&config.output)? } else { 0 };
         let packed = survey::count(&config.input, task, limits, done)?;
         let earlier = match begun.is_some() {
@@ -158,11 +159,6 @@ impl Job {
     pub fn plan(&self) -> &JobPlan {
         &self.plan
     }
-}
-
-/// The tokens of one request that a limit per minute still allows.
-fn ceiling(model: &Model) -> Option<u64> {
-    model.limits().tpm
 }
 
 fn is_used(output: &Path) -> bool {

@@ -58,9 +58,12 @@ impl Layout {
         match self.format {
             RowFormat::Csv => {
                 let cell = |json: &str| if json == "null" { String::new() } else { plain(json) };
-                let input = self.columns.iter().map(|name| row.get(name).map_or(String::new(), cell));
+                let input =
+                    self.columns.iter().map(|name| row.get(name).map_or(String::new(), cell));
                 let own = (0..self.answers.len()).map(|place| match answer {
-                    Ok(values) => values.get(place).map_or(String::new(), |value| cell(value.get())),
+                    Ok(values) => {
+                        values.get(place).map_or(String::new(), |value| cell(value.get()))
+                    }
                     Err(_) => String::new(),
                 });
                 let error = answer.as_ref().err().cloned().unwrap_or_default();
@@ -90,7 +93,8 @@ impl Layout {
             let value = answer.as_ref().ok().and_then(|values| values.get(place));
             add(&mut own, name, value.map_or("null", |value| value.get()));
         }
-        let error = answer.as_ref().err().map_or(Value::Null, |reason| Value::from(reason.as_str()));
+        let error =
+            answer.as_ref().err().map_or(Value::Null, |reason| Value::from(reason.as_str()));
         add(&mut own, ERROR, &error.to_string());
         match &self.into {
             Some(into) => add(&mut line, into, &format!("{own}}}")),
@@ -143,7 +147,11 @@ impl Output {
         Ok(output)
     }
 
-    pub(super) fn write(&mut self, row: &Row, answer: &Result<Answer, String>) -> Result<(), Error> {
+    pub(super) fn write(
+        &mut self,
+        row: &Row,
+        answer: &Result<Answer, String>,
+    ) -> Result<(), Error> {
         let bytes = self.layout.row(row, answer);
         let bytes = bytes.map_err(|source| failed("write", &self.path, source.into()))?;
         self.bytes(&bytes)
@@ -244,7 +252,8 @@ mod tests {
     }
 
     fn task(into: Option<&str>) -> Task {
-        let fields = vec![Field::new("label", FieldType::String), Field::new("n", FieldType::Number)];
+        let fields =
+            vec![Field::new("label", FieldType::String), Field::new("n", FieldType::Number)];
         Task { into: into.map(str::to_owned), ..Task::new("x", fields) }
     }
 

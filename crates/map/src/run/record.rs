@@ -33,6 +33,10 @@ pub(super) struct PlanRecord {
     pub(super) format: String,
     pub(super) pack: u32,
     pub(super) seed: u64,
+    /// Tokens per minute that were allowed when it began, which no request may exceed. Kept, because
+    /// rows must fall into the same packs when limits have changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tpm: Option<u64>,
 }
 
 impl PlanRecord {
@@ -139,11 +143,8 @@ impl From<Spent> for SpentRecord {
 
 impl From<SpentRecord> for Spent {
     fn from(record: SpentRecord) -> Spent {
-        let usage = Usage {
-            input: record.input_tokens,
-            output: record.output_tokens,
-            ..Usage::default()
-        };
+        let usage =
+            Usage { input: record.input_tokens, output: record.output_tokens, ..Usage::default() };
         Spent { requests: record.requests, cost: record.cost_nanodollars, usage }
     }
 }

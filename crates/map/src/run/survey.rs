@@ -36,8 +36,7 @@ impl Survey {
     pub(super) fn new(input: &Path, task: &Task) -> Result<Survey, Error> {
         let mut hasher = blake3::Hasher::new();
         let mut known: HashSet<String> = HashSet::new();
-        let mut survey =
-            Survey { rows: 0, digest: String::new(), columns: Vec::new(), tokens: 0 };
+        let mut survey = Survey { rows: 0, digest: String::new(), columns: Vec::new(), tokens: 0 };
         for row in Rows::open(input)? {
             let row = row?;
             hasher.update(&(row.fields.len() as u64).to_le_bytes());
@@ -86,7 +85,9 @@ pub(super) fn pack_limits(task: &Task, format: Format, items: u32, tpm: Option<u
     let ceilings = [task.context_tokens, tpm];
     PackLimits {
         items,
-        budget: task.max_tokens_per_request.min(ceilings.into_iter().flatten().min().unwrap_or(u64::MAX)),
+        budget: task
+            .max_tokens_per_request
+            .min(ceilings.into_iter().flatten().min().unwrap_or(u64::MAX)),
         ceiling: ceilings.into_iter().flatten().min(),
         reply: task.max_tokens,
         overhead: overhead(task, format),

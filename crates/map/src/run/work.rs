@@ -6,7 +6,7 @@
 
 use super::ask::{Asker, Ended, Spent};
 use super::facts::{Fact, Facts};
-use super::ladder::{Answer, Ladder, Node, Outcome};
+use super::ladder::{Answer, FIRST, Ladder, Node, Outcome};
 use super::output::Output;
 use super::record::{AskedRecord, Counts, Line, LostRecord};
 use super::{Job, facts_of, journal_of, survey};
@@ -299,7 +299,7 @@ impl Work<'_> {
             let (asker, pack) = (Arc::clone(&self.asker), Arc::clone(&active.pack));
             self.requests.spawn(async move {
                 let rows: Vec<_> = node.rows.iter().filter_map(|row| pack.rows.get(*row)).collect();
-                let (ended, spent) = asker.ask(node.model, &rows).await;
+                let (ended, spent) = asker.ask(node.model, &rows, node.path != FIRST).await;
                 Returned { pack: number, node, ended, spent }
             });
         }
@@ -313,7 +313,7 @@ impl Work<'_> {
             return Ok(());
         };
         self.progress.requests += spent.requests;
-        self.progress.again += if node.path == "0" { 0 } else { spent.requests };
+        self.progress.again += if node.path == FIRST { 0 } else { spent.requests };
         let costs = self.progress.cost.zip(spent.cost);
         self.progress.cost = costs.map(|(sum, cost)| sum.saturating_add(cost));
         self.progress.usage += spent.usage;

@@ -13,11 +13,8 @@ const SIXTY: &str = "latency = { kind = \"lognormal\", median_ms = 3000, sigma =
 
 #[tokio::test(start_paused = true)]
 async fn twenty_thousand_rows_take_little_more_than_the_requests_that_they_need() {
-    let strategies = [
-        Limits::auto().rpm(60),
-        Limits::auto(),
-        Limits::new(Strategy::Proactive).rpm(60).burst(1),
-    ];
+    let strategies =
+        [Limits::auto().rpm(60), Limits::auto(), Limits::new(Strategy::Proactive).rpm(60).burst(1)];
     for limits in strategies {
         let mut job = Place::new(20_000, "map").profile(SIXTY).limits(limits);
         job.config.pack = Some(PackSize::Items(20));

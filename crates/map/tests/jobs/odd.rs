@@ -24,8 +24,7 @@ async fn a_row_larger_than_the_budget_goes_alone_and_one_that_cannot_be_sent_say
     assert_eq!(out[3]["text"].as_str().unwrap().len(), 50_000);
     // Cut for the model, it can be sent; the output has it all.
     job.config.force = true;
-    job.config.task.show =
-        Some(vec![Shown { field: "text".to_owned(), max_chars: Some(100) }]);
+    job.config.task.show = Some(vec![Shown { field: "text".to_owned(), max_chars: Some(100) }]);
     let finished = job.run().await;
     assert_eq!((finished.progress.requests, finished.progress.errors), (1, 0));
     assert_eq!(job.rows()[3]["copy"].as_str().unwrap().chars().count(), 101);
@@ -140,7 +139,8 @@ async fn facts_about_whole_requests_go_beside_the_output() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_has_cost_enough_starts_nothing_more_and_goes_on_with_more_money() {
-    let mut job = Place::new(2000, "map").profile("latency = { kind = \"fixed\", ms = 100 }\nconcurrency = 4");
+    let mut job = Place::new(2000, "map")
+        .profile("latency = { kind = \"fixed\", ms = 100 }\nconcurrency = 4");
     let config = bakeoff_llm::ModelConfig {
         prices: Some(Prices {
             input: NanoDollars(1_000_000_000),

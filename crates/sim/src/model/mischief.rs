@@ -145,7 +145,9 @@ fn mixed(form: Form, answers: &[Answer], shape: &Shape<'_>, rng: &mut ChaCha8Rng
 fn wrapped(text: &str, rng: &mut ChaCha8Rng) -> String {
     match rng.random_range(0..4) {
         0 => format!("```\n{text}\n```"),
-        1 => format!("Sure! Here {{is}} what <you> asked for:\n```json\n{text}\n```\nAnything else?"),
+        1 => {
+            format!("Sure! Here {{is}} what <you> asked for:\n```json\n{text}\n```\nAnything else?")
+        }
         2 => format!("I looked at [all] of them.\n{text}\nI hope this helps."),
         _ => format!("<thinking>They want {{\"items\": …}}.</thinking>\n\n{text}\n"),
     }

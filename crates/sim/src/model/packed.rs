@@ -189,9 +189,8 @@ impl Shape<'_> {
                 format!("<reply>\n{batch}{items}</reply>")
             }
             Form::Yaml => {
-                let line = |indent: &str, name: &str, value: &Value| {
-                    format!("{indent}{name}: {value}\n")
-                };
+                let line =
+                    |indent: &str, name: &str, value: &Value| format!("{indent}{name}: {value}\n");
                 let mut text = String::new();
                 if !self.facts.is_empty() {
                     text.push_str("batch:\n");
