@@ -15,6 +15,7 @@ mod evidence;
 mod fastskill;
 mod faults;
 mod killed;
+mod map;
 mod pacing;
 mod probe;
 mod programs;

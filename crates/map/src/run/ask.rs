@@ -1,6 +1,6 @@
-//! One request about some rows: asked, read, and perhaps asked once more with what was wrong.
+//! One request about some rows: asked, read, and settled.
 
-use super::ladder::{Answer, Outcome};
+use super::ladder::{Answer, FIRST, Node, Outcome, Repair};
 use crate::reply::{Aligned, align};
 use crate::row::Row;
 use crate::task::{Format, Task};
@@ -51,10 +51,10 @@ pub(super) enum Ended {
 }
 
 impl Asker {
-    /// Asks one of the models about rows, for the first time or `again`.
-    pub(super) async fn ask(&self, model: usize, rows: &[&Row], again: bool) -> (Ended, Spent) {
+    /// Makes one request about some rows.
+    pub(super) async fn ask(&self, node: &Node, rows: &[&Row]) -> (Ended, Spent) {
         let mut spent = Spent { cost: Some(NanoDollars(0)), ..Spent::default() };
-        let Some((name, model)) = self.models.get(model) else {
+        let Some((name, model)) = self.models.get(node.model) else {
             return (Ended::Stopped, spent);
         };
         let ids = id::ids(self.seed, rows.iter().copied());
@@ -63,24 +63,18 @@ impl Asker {
         let structured =
             self.task.structured.unwrap_or_else(|| STRUCTURED.contains(&model.provider()));
         let request = prompt::request(&self.task, self.format, structured, &items);
-        let reply = match self.call(model, request.clone(), again, &mut spent).await {
+        let request = match &node.repair {
+            Some(Repair { reply, problem }) => prompt::again(&request, reply, problem),
+            None => request,
+        };
+        let reply = match self.call(model, request, node.path != FIRST, &mut spent).await {
             Ok(reply) => reply,
             Err(error) => return (self.failed(name, &error, rows.len()), spent),
         };
-        let first = self.read(&reply, &ids);
-        let Some(problem) = worth_repeating(&first, &reply) else {
-            return (self.settled(name, first, rows.len()), spent);
-        };
-        let repeated = prompt::again(&request, &reply.text, &problem);
-        let second = match self.call(model, repeated, true, &mut spent).await {
-            Ok(reply) => self.read(&reply, &ids),
-            Err(error) if error.failure.kind == ErrorKind::Cancelled => {
-                return (Ended::Stopped, spent);
-            }
-            // What came first is still what came.
-            Err(_) => first,
-        };
-        (self.settled(name, second, rows.len()), spent)
+        let read = self.read(&reply, &ids);
+        let problem = worth_repeating(&read, &reply);
+        let repair = problem.map(|problem| Repair { reply: reply.text, problem });
+        (self.settled(name, read, rows.len(), repair), spent)
     }
 
     async fn call(
@@ -110,7 +104,13 @@ impl Asker {
         })
     }
 
-    fn settled(&self, name: &str, read: Result<Aligned, String>, rows: usize) -> Ended {
+    fn settled(
+        &self,
+        name: &str,
+        read: Result<Aligned, String>,
+        rows: usize,
+        repair: Option<Repair>,
+    ) -> Ended {
         let (answers, batch) = match read {
             Ok(aligned) => (aligned.answers, aligned.batch),
             Err(problem) => (vec![Err(format!("the reply cannot be read: {problem}")); rows], None),
@@ -119,7 +119,7 @@ impl Asker {
             Ok(values) => raw(&values).map_err(|error| self.named(name, &error)),
             Err(reason) => Err(self.named(name, &reason)),
         });
-        let outcome = Outcome { answers: answers.collect(), divide: true };
+        let outcome = Outcome { answers: answers.collect(), divide: true, repair };
         Ended::Settled { outcome, batch: batch.and_then(|values| raw(&values).ok()) }
     }
 
@@ -133,10 +133,8 @@ impl Asker {
             _ => true,
         };
         let reason = self.named(name, &error.to_string());
-        Ended::Settled {
-            outcome: Outcome { answers: vec![Err(reason); rows], divide },
-            batch: None,
-        }
+        let outcome = Outcome { answers: vec![Err(reason); rows], divide, repair: None };
+        Ended::Settled { outcome, batch: None }
     }
 
     /// With several models, reasons say whose they are.

@@ -1,8 +1,10 @@
-//! What is asked next about the rows of a pack: halves, single rows, the next model, nobody.
+//! What is asked next about the rows of a pack: once more, halves, single rows, the next model,
+//! nobody.
 //!
 //! Pure, and the same whatever else goes on: the next requests about a pack depend on the answers
 //! to its earlier ones alone. So a job that was interrupted asks what it would have asked anyway.
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// The values of an answer as JSON text, in the order of the task's fields. As text, because it
@@ -21,6 +23,17 @@ pub(crate) struct Node {
     pub(crate) path: String,
     /// Places within the pack.
     pub(crate) rows: Vec<usize>,
+    /// What is shown to the model once more, with what is wrong with it.
+    pub(crate) repair: Option<Repair>,
+}
+
+/// A reply that will not do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Repair {
+    /// The reply.
+    pub(crate) reply: String,
+    /// What is wrong with it.
+    pub(crate) problem: String,
 }
 
 /// What came of a request.
@@ -30,6 +43,8 @@ pub(crate) struct Outcome {
     pub(crate) answers: Vec<Result<Answer, String>>,
     /// Whether fewer rows at once may help.
     pub(crate) divide: bool,
+    /// There are no answers, and the model should see its reply again.
+    pub(crate) repair: Option<Repair>,
 }
 
 /// Where a pack is.
@@ -54,11 +69,15 @@ impl Ladder {
             failed: Vec::new(),
             open: 1,
         };
-        (ladder, Node { model: 0, path: FIRST.to_owned(), rows: (0..rows).collect() })
+        (ladder, Node { model: 0, path: FIRST.to_owned(), rows: (0..rows).collect(), repair: None })
     }
 
     /// Takes note of what came of a request; gives those that follow from it.
     pub(crate) fn settle(&mut self, node: &Node, outcome: Outcome) -> Vec<Node> {
+        if let (None, Some(repair)) = (&node.repair, outcome.repair) {
+            let path = format!("{}r", node.path);
+            return vec![Node { path, repair: Some(repair), ..node.clone() }];
+        }
         self.open = self.open.saturating_sub(1);
         let mut again = Vec::new();
         for (row, answer) in node.rows.iter().zip(outcome.answers) {
@@ -76,7 +95,7 @@ impl Ladder {
         for (half, rows) in [("a", first), ("b", second)] {
             if !rows.is_empty() {
                 let path = format!("{}{half}", node.path);
-                next.push(Node { model: node.model, path, rows: rows.to_vec() });
+                next.push(Node { model: node.model, path, rows: rows.to_vec(), repair: None });
             }
         }
         self.open += next.len();
@@ -85,7 +104,7 @@ impl Ladder {
             let mut rows = std::mem::take(&mut self.failed);
             rows.sort_unstable();
             self.open = 1;
-            next.push(Node { model, path: model.to_string(), rows });
+            next.push(Node { model, path: model.to_string(), rows, repair: None });
         }
         next
     }
@@ -116,7 +135,7 @@ mod tests {
 
     fn outcome(answers: &[bool], divide: bool) -> Outcome {
         let answer = |good: &bool| if *good { Ok(Vec::new()) } else { Err("no".to_owned()) };
-        Outcome { answers: answers.iter().map(answer).collect(), divide }
+        Outcome { answers: answers.iter().map(answer).collect(), divide, repair: None }
     }
 
     fn shown(nodes: &[Node]) -> Vec<String> {
@@ -141,6 +160,21 @@ mod tests {
         let answers = ladder.into_answers();
         assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 5);
         assert_eq!(answers[5].as_ref().unwrap_err(), "no; then: no");
+    }
+
+    #[test]
+    fn a_reply_is_shown_again_once() {
+        let (mut ladder, first) = Ladder::new(2, 1);
+        let repair = Repair { reply: "?".to_owned(), problem: "no items".to_owned() };
+        let bad = || Outcome { repair: Some(repair.clone()), ..outcome(&[false, false], true) };
+        let second = ladder.settle(&first, bad());
+        assert_eq!(shown(&second), ["0r [0, 1]"]);
+        assert_eq!(second[0].repair.as_ref(), Some(&repair));
+        let halves = ladder.settle(&second[0], bad());
+        assert_eq!(shown(&halves), ["0ra [0]", "0rb [1]"]);
+        assert!(halves.iter().all(|node| node.repair.is_none()));
+        assert!(ladder.settle(&halves[0], outcome(&[true], true)).is_empty());
+        assert!(ladder.settle(&halves[1], outcome(&[false], true)).is_empty() && ladder.is_over());
     }
 
     #[test]

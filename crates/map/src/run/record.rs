@@ -1,7 +1,7 @@
 //! The lines of a job's journal.
 
 use super::ask::Spent;
-use super::ladder::{Answer, Node, Outcome};
+use super::ladder::{Answer, Node, Outcome, Repair};
 use bakeoff_core::{NanoDollars, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +16,6 @@ pub(super) enum Line {
     Plan(PlanRecord),
     /// A request and what came of it.
     Asked(AskedRecord),
-    /// A request that was paid for and came to nothing, because the job was stopped.
-    Lost(LostRecord),
     /// The last: every row is in the output.
     Finished(Counts),
 }
@@ -71,14 +69,11 @@ pub(super) struct AskedRecord {
     /// Whether fewer rows at once may help.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) divide: bool,
+    /// The reply, when the model should see it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) repair: Option<Repair>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) batch: Option<Answer>,
-    pub(super) spent: SpentRecord,
-}
-
-/// What was paid for nothing.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct LostRecord {
     pub(super) spent: SpentRecord,
 }
 
@@ -115,7 +110,8 @@ impl AskedRecord {
         }
         let (path, batch) = (node.path.clone(), batch.cloned());
         let divide = outcome.divide && !failed.is_empty();
-        AskedRecord { pack, path, answers, failed, divide, batch, spent: spent.into() }
+        let repair = outcome.repair.clone().filter(|_| node.repair.is_none());
+        AskedRecord { pack, path, answers, failed, divide, repair, batch, spent: spent.into() }
     }
 
     /// The outcome for that request; `None` when it is about other rows.
@@ -126,7 +122,8 @@ impl AskedRecord {
         all.sort_by_key(|(row, _)| *row);
         let is_same = all.iter().map(|(row, _)| row).eq(node.rows.iter());
         let answers = all.into_iter().map(|(_, answer)| answer).collect();
-        is_same.then_some((Outcome { answers, divide: self.divide }, self.batch))
+        let outcome = Outcome { answers, divide: self.divide, repair: self.repair };
+        is_same.then_some((outcome, self.batch))
     }
 }
 

@@ -52,7 +52,6 @@ pub(super) fn earlier(journal: &Path, first_open: u64) -> Result<Earlier, Error>
                     earlier.asked.insert((asked.pack, asked.path.clone()), asked);
                 }
             }
-            Line::Lost(lost) => add(lost.spent.into()),
             Line::Finished(counts) => earlier.finished = Some(counts),
         }
     }

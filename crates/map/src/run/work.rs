@@ -8,7 +8,7 @@ use super::ask::{Asker, Ended, Spent};
 use super::facts::{Fact, Facts};
 use super::ladder::{Answer, FIRST, Ladder, Node, Outcome};
 use super::output::Output;
-use super::record::{AskedRecord, Counts, Line, LostRecord};
+use super::record::{AskedRecord, Counts, Line};
 use super::{Job, facts_of, journal_of, survey};
 use crate::error::Error;
 use crate::pack::{Pack, Packer};
@@ -299,7 +299,7 @@ impl Work<'_> {
             let (asker, pack) = (Arc::clone(&self.asker), Arc::clone(&active.pack));
             self.requests.spawn(async move {
                 let rows: Vec<_> = node.rows.iter().filter_map(|row| pack.rows.get(*row)).collect();
-                let (ended, spent) = asker.ask(node.model, &rows, node.path != FIRST).await;
+                let (ended, spent) = asker.ask(&node, &rows).await;
                 Returned { pack: number, node, ended, spent }
             });
         }
@@ -321,13 +321,16 @@ impl Work<'_> {
             Ended::Settled { outcome, batch } => self.note(pack, node, outcome, batch, spent)?,
             Ended::Refused(reason) if node.model + 1 < self.asker.models.len() => {
                 let answers = vec![Err(reason); node.rows.len()];
-                self.note(pack, node, Outcome { answers, divide: false }, None, spent)?;
+                self.note(
+                    pack,
+                    node,
+                    Outcome { answers, divide: false, repair: None },
+                    None,
+                    spent,
+                )?;
             }
-            Ended::Refused(reason) => {
-                self.lose(spent)?;
-                self.end(Stop::Refused(reason));
-            }
-            Ended::Stopped => self.lose(spent)?,
+            Ended::Refused(reason) => self.end(Stop::Refused(reason)),
+            Ended::Stopped => {}
         }
         self.check_budget();
         Ok(())
@@ -348,14 +351,6 @@ impl Work<'_> {
             None => self.ask(pack, next),
             // What is not asked now is asked by the next process.
             Some(_) => {}
-        }
-        Ok(())
-    }
-
-    /// What was paid is told, though it came to nothing.
-    fn lose(&mut self, spent: Spent) -> Result<(), Error> {
-        if spent.requests > 0 {
-            self.journal.push(&Line::Lost(LostRecord { spent: spent.into() }))?;
         }
         Ok(())
     }
