@@ -242,7 +242,7 @@ mod tests {
         );
         assert_eq!(given(bounded(FieldType::String), json!("éé")), Ok(json!("éé")));
 
-        let missing = answer(&[label.clone()], &Map::new()).unwrap_err();
+        let missing = answer(std::slice::from_ref(&label), &Map::new()).unwrap_err();
         assert_eq!(missing, "`f` is missing");
         let optional = Field { required: false, ..label.clone() };
         assert_eq!(answer(&[optional], &Map::new()), Ok(vec![Value::Null]));

@@ -68,6 +68,7 @@ fn rows_get_their_answers_and_a_line_says_how_many_requests_that_takes() {
     let done = events.last().unwrap();
     assert_eq!((&done["event"], &done["exit_code"]), (&"done".into(), &0.into()));
     assert_eq!((&done["done"], &done["errors"]), (&45.into(), &0.into()));
+    assert_eq!((&done["requests"], &done["cached"]), (&0.into(), &3.into()));
     assert_eq!(ran.stderr, "");
 }
 
@@ -297,6 +298,6 @@ fn a_model_that_answers_nobody_ends_the_job() {
     --- stderr
     10 items → 1 request to sim/fault-401 (up to 10 items each; nothing is known about limits)
     error: Incorrect API key provided.
-      hint: the same command goes on
+      hint: see to that, and the same command goes on
     ");
 }

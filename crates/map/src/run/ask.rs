@@ -35,6 +35,8 @@ pub(super) struct Asker {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spent {
     pub(super) requests: u64,
+    /// Answers that had been paid for by an earlier job.
+    pub(super) cached: u64,
     pub(super) cost: Option<NanoDollars>,
     pub(super) usage: Usage,
 }
@@ -89,10 +91,15 @@ impl Asker {
         let run = RunTag(u64::from(again));
         let stop = self.stop.clone();
         let context = CallContext { run, sample: SAMPLE, stop, ..CallContext::default() };
-        let Call { response, cost, .. } = self.client.call(model, request, &context).await?;
-        spent.requests += 1;
-        spent.cost = spent.cost.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
-        spent.usage += response.usage;
+        let call = self.client.call(model, request, &context).await?;
+        let Call { response, cost, cached, .. } = call;
+        if cached {
+            spent.cached += 1;
+        } else {
+            spent.requests += 1;
+            spent.cost = spent.cost.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
+            spent.usage += response.usage;
+        }
         let is_cut = response.finish == FinishReason::Length;
         Ok(Reply { text: response.text(), is_cut })
     }

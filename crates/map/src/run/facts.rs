@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::task::Task;
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -69,10 +68,10 @@ impl Facts {
     }
 
     fn line(&self, pack: u64, fact: &Fact) -> String {
-        let pair = |(name, value): (&String, &Box<RawValue>)| {
-            format!("{}:{}", Value::from(name.as_str()), value.get())
-        };
-        let values: Vec<String> = self.names.iter().zip(&fact.values).map(pair).collect();
+        let values = self.names.iter().zip(&fact.values);
+        let values = values
+            .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), value.get()))
+            .collect::<Vec<String>>();
         let rows = serde_json::json!(fact.rows);
         let model = Value::from(fact.model.as_str());
         let values = values.join(",");

@@ -4,12 +4,14 @@ mod ask;
 mod facts;
 mod ladder;
 mod output;
+mod progress;
 mod record;
 mod resume;
+mod source;
 mod survey;
 mod work;
 
-pub use work::{Finished, Progress, Stop};
+pub use progress::{Finished, Progress, Stop};
 
 use crate::auto::{Choice, choose};
 use crate::error::Error;

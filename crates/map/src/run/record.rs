@@ -81,6 +81,8 @@ pub(super) struct AskedRecord {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct SpentRecord {
     pub(super) requests: u64,
+    #[serde(default)]
+    pub(super) cached: u64,
     pub(super) cost_nanodollars: Option<NanoDollars>,
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
@@ -131,6 +133,7 @@ impl From<Spent> for SpentRecord {
     fn from(spent: Spent) -> SpentRecord {
         SpentRecord {
             requests: spent.requests,
+            cached: spent.cached,
             cost_nanodollars: spent.cost,
             input_tokens: spent.usage.total().saturating_sub(spent.usage.output),
             output_tokens: spent.usage.output,
@@ -142,6 +145,7 @@ impl From<SpentRecord> for Spent {
     fn from(record: SpentRecord) -> Spent {
         let usage =
             Usage { input: record.input_tokens, output: record.output_tokens, ..Usage::default() };
-        Spent { requests: record.requests, cost: record.cost_nanodollars, usage }
+        let (requests, cached) = (record.requests, record.cached);
+        Spent { requests, cached, cost: record.cost_nanodollars, usage }
     }
 }

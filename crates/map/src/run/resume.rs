@@ -40,6 +40,7 @@ pub(super) fn earlier(journal: &Path, first_open: u64) -> Result<Earlier, Error>
     let mut total = Spent { cost: Some(Default::default()), ..Spent::default() };
     let mut add = |spent: Spent| {
         total.requests += spent.requests;
+        total.cached += spent.cached;
         total.cost = total.cost.zip(spent.cost).map(|(sum, cost)| sum.saturating_add(cost));
         total.usage += spent.usage;
     };

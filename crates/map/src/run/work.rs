@@ -9,11 +9,12 @@ use super::facts::{Fact, Facts};
 use super::ladder::{Answer, FIRST, Ladder, Node, Outcome};
 use super::output::Output;
 use super::record::{AskedRecord, Counts, Line};
-use super::{Job, facts_of, journal_of, survey};
+use super::source::Source;
+use super::{Finished, Job, Progress, Stop, facts_of, journal_of, survey};
 use crate::error::Error;
-use crate::pack::{Pack, Packer};
+use crate::pack::Pack;
 use crate::rows::Rows;
-use bakeoff_core::{NanoDollars, Usage};
+use bakeoff_core::NanoDollars;
 use bakeoff_journal::Journal;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -34,45 +35,6 @@ const WAITING: std::ops::RangeInclusive<usize> = 16..=64;
 
 /// How often it is looked whether the pool has room, when nothing ends.
 const TICK: Duration = Duration::from_millis(20);
-
-/// How far a job is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Rows in all.
-    pub rows: u64,
-    /// Rows that have been written.
-    pub done: u64,
-    /// Those of them without an answer, as far as this process has written them.
-    pub errors: u64,
-    /// Requests that were answered, by this and earlier processes.
-    pub requests: u64,
-    /// Those of them that were about rows that had been asked about before.
-    pub again: u64,
-    /// What they cost; `None` when nobody knows the price.
-    pub cost: Option<NanoDollars>,
-    /// What they used.
-    pub usage: Usage,
-}
-
-/// Why a job ended before its last row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stop {
-    /// Somebody stopped it.
-    Interrupted,
-    /// It has cost what it may.
-    Budget,
-    /// The last model answers nobody any more, for this reason.
-    Refused(String),
-}
-
-/// What a job came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
-    /// How far it came.
-    pub progress: Progress,
-    /// Why it ended before its last row.
-    pub stop: Option<Stop>,
-}
 
 /// A pack that is under way.
 struct Active {
@@ -134,6 +96,7 @@ impl Job {
             done: plan.done,
             errors: 0,
             requests: spent.requests,
+            cached: spent.cached,
             again: 0,
             cost: spent.cost,
             usage: spent.usage,
@@ -166,7 +129,7 @@ impl Job {
             models: config.models,
             stop: stop.child_token(),
         };
-        let rows = Rows::open(&config.input)?;
+        let source = Source::new(&config.input, limits, first_open)?;
         let mut work = Work {
             asker: Arc::new(asker),
             journal,
@@ -184,43 +147,7 @@ impl Job {
             listen,
         };
         work.progress.errors = work.errors_before(&config.output, plan.done)?;
-        let source = Source { rows, packer: Packer::new(limits), is_over: false, first_open };
         work.go(source, &stop).await
-    }
-}
-
-/// Packs, one after the other.
-struct Source {
-    rows: Rows,
-    packer: Packer,
-    is_over: bool,
-    first_open: u64,
-}
-
-impl Source {
-    fn next(&mut self, task: &crate::task::Task) -> Result<Option<Pack>, Error> {
-        loop {
-            let pack = match self.packer.ready() {
-                Some(pack) => Some(pack),
-                None if self.is_over => match self.packer.finish() {
-                    None => return Ok(None),
-                    last => last,
-                },
-                None => match self.rows.next().transpose()? {
-                    Some(row) => {
-                        let tokens = survey::tokens(task, &row);
-                        self.packer.push(row, tokens)
-                    }
-                    None => {
-                        self.is_over = true;
-                        None
-                    }
-                },
-            };
-            if let Some(pack) = pack.filter(|pack| pack.number >= self.first_open) {
-                return Ok(Some(pack));
-            }
-        }
     }
 }
 
@@ -313,6 +240,7 @@ impl Work<'_> {
             return Ok(());
         };
         self.progress.requests += spent.requests;
+        self.progress.cached += spent.cached;
         self.progress.again += if node.path == FIRST { 0 } else { spent.requests };
         let costs = self.progress.cost.zip(spent.cost);
         self.progress.cost = costs.map(|(sum, cost)| sum.saturating_add(cost));
@@ -347,10 +275,9 @@ impl Work<'_> {
         let record = AskedRecord::new(pack, &node, &outcome, batch.as_ref(), spent);
         self.journal.push(&Line::Asked(record))?;
         let next = self.settle(pack, &node, outcome, batch);
-        match self.stop {
-            None => self.ask(pack, next),
-            // What is not asked now is asked by the next process.
-            Some(_) => {}
+        // What is not asked now is asked by the next process.
+        if self.stop.is_none() {
+            self.ask(pack, next);
         }
         Ok(())
     }

@@ -191,11 +191,7 @@ impl Field {
 
     /// Whether structured outputs can describe it: they know no objects with free fields.
     pub(crate) fn has_schema(&self) -> bool {
-        let is_free = |kind| matches!(kind, FieldType::Object);
-        !is_free(self.kind) && !(self.kind == FieldType::Array && !self.is_list_of_scalars())
-    }
-
-    fn is_list_of_scalars(&self) -> bool {
-        !matches!(self.items, FieldType::Object | FieldType::Array)
+        let is_scalar = |kind| !matches!(kind, FieldType::Object | FieldType::Array);
+        is_scalar(self.kind) || self.kind == FieldType::Array && is_scalar(self.items)
     }
 }

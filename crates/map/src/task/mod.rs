@@ -6,7 +6,7 @@ mod read;
 mod tests;
 
 pub use field::{Field, FieldType};
-pub use read::TaskProblem;
+pub use read::{FIELD_KEYS, KEYS as TASK_KEYS, TaskProblem};
 
 use std::fmt;
 use std::str::FromStr;

@@ -21,7 +21,8 @@ pub struct TaskProblem {
 
 type Entry<'t> = Spanned<DeValue<'t>>;
 
-const KEYS: [&str; 14] = [
+/// Everything that can stand in a task.
+pub const KEYS: [&str; 14] = [
     "instructions",
     "system",
     "show",
@@ -37,7 +38,8 @@ const KEYS: [&str; 14] = [
     "structured",
     "into",
 ];
-const FIELD_KEYS: [&str; 8] =
+/// Everything that can be said of a field.
+pub const FIELD_KEYS: [&str; 8] =
     ["type", "description", "required", "enum", "min", "max", "default", "items"];
 const SHOWN_KEYS: [&str; 2] = ["field", "max_chars"];
 

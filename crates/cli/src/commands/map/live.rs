@@ -94,8 +94,11 @@ impl<'p> Live<'p> {
     }
 }
 
-fn figures(progress: &Progress) -> String {
+pub(super) fn figures(progress: &Progress) -> String {
     let mut text = count(progress.requests, "request");
+    if progress.cached > 0 {
+        text.push_str(&format!(", {} from the cache", progress.cached));
+    }
     if progress.again > 0 {
         text.push_str(&format!(" ({} again)", progress.again));
     }
@@ -115,6 +118,7 @@ fn event(name: &str, progress: &Progress) -> Value {
         "done": progress.done,
         "errors": progress.errors,
         "requests": progress.requests,
+        "cached": progress.cached,
         "asked_again": progress.again,
         "cost_nanodollars": progress.cost,
         "usage": progress.usage,

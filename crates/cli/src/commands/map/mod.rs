@@ -210,8 +210,12 @@ fn conclude(finished: &Finished, arguments: &MapArguments, printer: &Printer) ->
         return code;
     }
     let cost = progress.cost.map_or("price unknown".to_owned(), |cost| cost.to_string());
+    let cached = match progress.cached {
+        0 => String::new(),
+        cached => format!(", {cached} from the cache"),
+    };
     printer.data(format!(
-        "{}: {} of {}, {} · {} · {} tokens · {cost}",
+        "{}: {} of {}, {} · {}{cached} · {} tokens · {cost}",
         arguments.out.display(),
         progress.done,
         count(progress.rows, "row"),
@@ -224,12 +228,13 @@ fn conclude(finished: &Finished, arguments: &MapArguments, printer: &Printer) ->
         printer.talk(format!("facts about whole requests: {}", facts.display()));
     }
     let goes_on = "the same command goes on";
+    let hint = format!("see to that, and {goes_on}");
     match &finished.stop {
         Some(Stop::Interrupted) => printer.talk(format!("interrupted; {goes_on}")),
         Some(Stop::Budget) => {
             printer.talk(format!("it has cost what it may; with a higher --max-cost {goes_on}"));
         }
-        Some(Stop::Refused(reason)) => printer.error(reason, Some(goes_on)),
+        Some(Stop::Refused(reason)) => printer.error(reason, Some(&hint)),
         None if progress.errors > 0 => {
             printer.talk("  hint: rows without an answer say why in `error`");
         }
