@@ -14,12 +14,7 @@ const MOST_DEPTH: usize = 16;
 
 pub(super) fn read(text: &str) -> Contents {
     let mut contents = Contents::default();
-    for region in regions(text) {
-        read_region(&region, &mut contents);
-        if !contents.items.is_empty() {
-            break;
-        }
-    }
+    regions(text).iter().for_each(|region| read_region(region, &mut contents));
     contents.problem.get_or_insert_with(|| "there is no list of items in it".to_owned());
     contents
 }
@@ -68,13 +63,13 @@ fn is_entry(line: &str) -> bool {
     line == "-" || line.starts_with("- ")
 }
 
+/// All lists of a region. There should be one, but what is said in a second one counts as well.
 fn read_region(region: &Region<'_>, contents: &mut Contents) {
     let lines = &region.lines;
-    let Some(first) = lines.iter().position(|line| is_entry(line)) else { return };
-    let depth = indentation(lines[first]);
-    let mut at = first;
-    while at < lines.len() && indentation(lines[at]) == depth && is_entry(lines[at]) {
-        let end = end_of_block(lines, at, depth);
+    let mut at = 0;
+    while let Some(offset) = lines[at..].iter().position(|line| is_entry(line)) {
+        at += offset;
+        let end = end_of_block(lines, at, indentation(lines[at]));
         let is_complete = region.is_closed || end < lines.len();
         if !is_complete {
             contents.problem.get_or_insert_with(|| {

@@ -158,6 +158,10 @@ impl Work<'_> {
         let mut is_exhausted = false;
         self.check_budget();
         loop {
+            // Looked at here as well, because answers may come without a pause.
+            if stop.is_cancelled() {
+                self.end(Stop::Interrupted);
+            }
             while self.stop.is_none() && !is_exhausted && self.has_room() {
                 match source.next(&self.asker.task)? {
                     Some(pack) => self.start(pack)?,
@@ -165,9 +169,13 @@ impl Work<'_> {
                 }
             }
             self.write()?;
-            let is_idle = self.requests.is_empty();
-            if is_idle && (is_exhausted || self.stop.is_some()) {
-                break;
+            if self.requests.is_empty() {
+                if is_exhausted || self.stop.is_some() {
+                    break;
+                }
+                // Everything so far was known already; there is more.
+                tokio::task::yield_now().await;
+                continue;
             }
             tokio::select! {
                 biased;

@@ -1,7 +1,8 @@
 //! All that goes wrong with answers about packed items, for testing those who read them.
 //!
-//! One thing is never done, because nobody could tell: an answer under another item's id comes only
-//! after that item's own answer, so that a reader who sees the one has seen the other.
+//! One thing is never done, because nobody could tell: an answer under another item's id without that
+//! item's own answer. In a reply that breaks off it comes only after it, so that a reader who sees
+//! the one has seen the other.
 
 use super::packed::{Answer, Form, Shape};
 use rand::RngExt;
@@ -92,11 +93,11 @@ pub(super) fn write(
                 answer.id = format!("{}x", answer.id.chars().rev().collect::<String>());
             }
         }
-        insert_copies(&mut answers, true, rng);
+        insert_copies(&mut answers, true, truncates, rng);
     }
     if duplicates {
         let other = rng.random::<bool>();
-        insert_copies(&mut answers, other, rng);
+        insert_copies(&mut answers, other, truncates, rng);
     }
     let mut text = match mixes {
         true => mixed(form, &answers, shape, rng),
@@ -115,8 +116,9 @@ pub(super) fn write(
     text
 }
 
-/// Puts copies of some answers somewhere behind them; with `other` values, those of another answer.
-fn insert_copies(answers: &mut Vec<Answer>, other: bool, rng: &mut ChaCha8Rng) {
+/// Puts copies of some answers anywhere, or only `behind` them; with `other` values, those of another
+/// answer.
+fn insert_copies(answers: &mut Vec<Answer>, other: bool, behind: bool, rng: &mut ChaCha8Rng) {
     for number in 0..answers.len() {
         if rng.random::<f64>() >= OFTEN {
             continue;
@@ -126,7 +128,7 @@ fn insert_copies(answers: &mut Vec<Answer>, other: bool, rng: &mut ChaCha8Rng) {
             copy.values = answers[rng.random_range(0..answers.len())].values.clone();
         }
         let own = answers.iter().position(|answer| answer.id == copy.id).unwrap_or(number);
-        let place = rng.random_range(own + 1..=answers.len());
+        let place = rng.random_range(if behind { own + 1 } else { 0 }..=answers.len());
         answers.insert(place, copy);
     }
 }
