@@ -1,6 +1,7 @@
 //! A job from its first look at the rows to the last line of its output.
 
 mod ask;
+mod begin;
 mod facts;
 mod ladder;
 mod output;

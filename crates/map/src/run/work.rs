@@ -10,10 +10,9 @@ use super::ladder::{Answer, FIRST, Ladder, Node, Outcome};
 use super::output::Output;
 use super::record::{AskedRecord, Counts, Line};
 use super::source::Source;
-use super::{Finished, Job, Progress, Stop, facts_of, journal_of, survey};
+use super::{Finished, Progress, Stop};
 use crate::error::Error;
 use crate::pack::Pack;
-use crate::rows::Rows;
 use bakeoff_core::NanoDollars;
 use bakeoff_journal::Journal;
 use std::collections::{BTreeMap, HashMap};
@@ -58,11 +57,17 @@ struct Returned {
     spent: Spent,
 }
 
-struct Work<'l> {
+/// Everything that is written.
+pub(super) struct Files {
+    pub(super) journal: Journal,
+    pub(super) output: Output,
+    pub(super) facts: Option<Facts>,
+}
+
+/// A job at work.
+pub(super) struct Work<'l> {
     asker: Arc<Asker>,
-    journal: Journal,
-    output: Output,
-    facts: Option<Facts>,
+    files: Files,
     earlier: HashMap<(u64, String), AskedRecord>,
     max_cost: Option<NanoDollars>,
     active: HashMap<u64, Active>,
@@ -76,83 +81,39 @@ struct Work<'l> {
     listen: &'l mut (dyn FnMut(&Progress) + Send),
 }
 
-impl Job {
-    /// Does the job, or what is left of it. `stop` lets requests that are under way finish, and
-    /// starts no others. `listen` is told how far it is, whenever rows have been written.
-    ///
-    /// # Errors
-    ///
-    /// When a file cannot be read or written. What has been journaled is not lost.
-    pub async fn run(
-        self,
-        stop: CancellationToken,
-        listen: &mut (dyn FnMut(&Progress) + Send),
-    ) -> Result<Finished, Error> {
-        let Job { config, client, format, plan, record, limits, layout, first_open, earlier } =
-            self;
-        let spent = earlier.spent;
-        let mut progress = Progress {
-            rows: plan.rows,
-            done: plan.done,
-            errors: 0,
-            requests: spent.requests,
-            cached: spent.cached,
-            again: 0,
-            cost: spent.cost,
-            usage: spent.usage,
-        };
-        if let (true, Some(counts)) = (plan.is_finished, earlier.finished) {
-            progress.errors = counts.errors;
-            return Ok(Finished { progress, stop: None });
-        }
-        let journal_path = journal_of(&config.output);
-        let mut journal = match plan.is_resumed {
-            true => Journal::reopen(&journal_path)?,
-            false => {
-                survey::remove(&journal_path)?;
-                survey::remove(&config.output)?;
-                survey::remove(&facts_of(&config.output))?;
-                Journal::create(&journal_path)?
-            }
-        };
-        if !plan.is_resumed {
-            journal.push(&Line::Plan(record))?;
-            journal.flush()?;
-        }
-        let output = Output::open(&config.output, layout, plan.done)?;
-        let facts = Facts::open(&facts_of(&config.output), &config.task, first_open)?;
-        let asker = Asker {
-            client,
-            task: config.task,
-            format,
-            seed: config.seed,
-            models: config.models,
-            stop: stop.child_token(),
-        };
-        let source = Source::new(&config.input, limits, first_open)?;
-        let mut work = Work {
+impl<'l> Work<'l> {
+    /// Nothing has been started; rows are written from the pack `next` on.
+    pub(super) fn new(
+        asker: Asker,
+        files: Files,
+        earlier: HashMap<(u64, String), AskedRecord>,
+        max_cost: Option<NanoDollars>,
+        next: u64,
+        progress: Progress,
+        listen: &'l mut (dyn FnMut(&Progress) + Send),
+    ) -> Work<'l> {
+        Work {
             asker: Arc::new(asker),
-            journal,
-            output,
-            facts,
-            earlier: earlier.asked,
-            max_cost: config.max_cost,
+            files,
+            earlier,
+            max_cost,
             active: HashMap::new(),
             done: BTreeMap::new(),
-            next: first_open,
+            next,
             rows_held: 0,
             requests: JoinSet::new(),
             progress,
             stop: None,
             listen,
-        };
-        work.progress.errors = work.errors_before(&config.output, plan.done)?;
-        work.go(source, &stop).await
+        }
     }
-}
 
-impl Work<'_> {
-    async fn go(mut self, mut source: Source, stop: &CancellationToken) -> Result<Finished, Error> {
+    /// Works until every row has been written, or until it is stopped.
+    pub(super) async fn go(
+        mut self,
+        mut source: Source,
+        stop: &CancellationToken,
+    ) -> Result<Finished, Error> {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_exhausted = false;
@@ -281,7 +242,7 @@ impl Work<'_> {
         spent: Spent,
     ) -> Result<(), Error> {
         let record = AskedRecord::new(pack, &node, &outcome, batch.as_ref(), spent);
-        self.journal.push(&Line::Asked(record))?;
+        self.files.journal.push(&Line::Asked(record))?;
         let next = self.settle(pack, &node, outcome, batch);
         // What is not asked now is asked by the next process.
         if self.stop.is_none() {
@@ -318,15 +279,15 @@ impl Work<'_> {
 
     /// Writes the rows whose turn it is. The journal goes first: what is in the output is in it.
     fn write(&mut self) -> Result<(), Error> {
-        self.journal.flush()?;
+        self.files.journal.flush()?;
         let mut is_written = false;
         while let Some(Done { pack, answers, facts }) = self.done.remove(&self.next) {
             for (row, answer) in pack.rows.iter().zip(&answers) {
-                self.output.write(row, answer)?;
+                self.files.output.write(row, answer)?;
                 self.progress.done += 1;
                 self.progress.errors += u64::from(answer.is_err());
             }
-            if let Some(file) = &mut self.facts {
+            if let Some(file) = &mut self.files.facts {
                 file.write(self.next, facts)?;
             }
             self.rows_held -= pack.rows.len();
@@ -334,10 +295,10 @@ impl Work<'_> {
             is_written = true;
         }
         if is_written {
-            if let Some(facts) = &mut self.facts {
+            if let Some(facts) = &mut self.files.facts {
                 facts.flush()?;
             }
-            self.output.flush()?;
+            self.files.output.flush()?;
             (self.listen)(&self.progress);
         }
         Ok(())
@@ -363,21 +324,10 @@ impl Work<'_> {
         if self.progress.done == self.progress.rows {
             self.stop = None;
             let counts = Counts { rows: self.progress.rows, errors: self.progress.errors };
-            self.journal.push(&Line::Finished(counts))?;
+            self.files.journal.push(&Line::Finished(counts))?;
         }
-        self.output.finish()?;
-        self.journal.finish()?;
+        self.files.output.finish()?;
+        self.files.journal.finish()?;
         Ok(Finished { progress: self.progress, stop: self.stop })
-    }
-
-    /// Rows without an answer among those that were written before.
-    fn errors_before(&self, output: &std::path::Path, rows: u64) -> Result<u64, Error> {
-        let mut errors = 0;
-        if rows > 0 {
-            for row in Rows::open(output)?.take(usize::try_from(rows).unwrap_or(usize::MAX)) {
-                errors += u64::from(self.asker.task.is_error(&row?));
-            }
-        }
-        Ok(errors)
     }
 }

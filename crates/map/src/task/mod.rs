@@ -1,12 +1,14 @@
 //! What is asked about every row: the task file.
 
 mod field;
+mod fields;
 mod read;
 #[cfg(test)]
 mod tests;
 
 pub use field::{Field, FieldType};
-pub use read::{FIELD_KEYS, KEYS as TASK_KEYS, TaskProblem};
+pub use fields::FIELD_KEYS;
+pub use read::{KEYS as TASK_KEYS, TaskProblem};
 
 use std::fmt;
 use std::str::FromStr;

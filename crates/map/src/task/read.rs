@@ -1,9 +1,7 @@
 //! Reading a task file: every problem with its place and, where there is one, a suggestion.
 
-use super::{Field, FieldType, PackSize, Shown, Task};
-use crate::validate;
+use super::{PackSize, Shown, Task};
 use serde_json::Value;
-use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -19,7 +17,7 @@ pub struct TaskProblem {
     pub hint: Option<String>,
 }
 
-type Entry<'t> = Spanned<DeValue<'t>>;
+pub(super) type Entry<'t> = Spanned<DeValue<'t>>;
 
 /// Everything that can stand in a task.
 pub const KEYS: [&str; 14] = [
@@ -38,13 +36,7 @@ pub const KEYS: [&str; 14] = [
     "structured",
     "into",
 ];
-/// Everything that can be said of a field.
-pub const FIELD_KEYS: [&str; 8] =
-    ["type", "description", "required", "enum", "min", "max", "default", "items"];
 const SHOWN_KEYS: [&str; 2] = ["field", "max_chars"];
-
-/// Names that answers cannot have: the id of an item, and why there is no answer.
-const TAKEN: [&str; 2] = ["id", "error"];
 
 pub(super) fn read(text: &str) -> Result<Task, Vec<TaskProblem>> {
     let (tree, errors) = DeTable::parse_recoverable(text);
@@ -68,7 +60,7 @@ pub(super) fn read(text: &str) -> Result<Task, Vec<TaskProblem>> {
     }
 }
 
-struct Reader<'p> {
+pub(super) struct Reader<'p> {
     problems: &'p mut Vec<TaskProblem>,
 }
 
@@ -118,104 +110,6 @@ impl Reader<'_> {
         Some(task)
     }
 
-    /// The tables under `[output]` or `[batch]`, in the order in which they are written.
-    fn fields(&mut self, entry: &Entry<'_>, name: &str) -> Option<Vec<Field>> {
-        let DeValue::Table(table) = entry.get_ref() else {
-            return self.say(entry.span(), format!("`{name}` is not a table"), Some(OUTPUT_HINT));
-        };
-        if table.is_empty() {
-            return self.say(entry.span(), format!("`{name}` has no fields"), Some(OUTPUT_HINT));
-        }
-        let mut entries: Vec<_> = table.iter().collect();
-        entries.sort_by_key(|(key, _)| key.span().start);
-        Some(entries.into_iter().filter_map(|(key, field)| self.field(key, field)).collect())
-    }
-
-    fn field(&mut self, key: &Spanned<Cow<'_, str>>, entry: &Entry<'_>) -> Option<Field> {
-        let name = key.get_ref().as_ref();
-        let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if !is_plain || name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
-            let hint = "letters, digits and underscores, and no digit first";
-            return self.say(key.span(), format!("`{name}` cannot be a field"), Some(hint));
-        }
-        if TAKEN.contains(&name) {
-            let hint = "every item has an `id`, and every row an `error`; take another name";
-            return self.say(key.span(), format!("the name `{name}` is taken"), Some(hint));
-        }
-        let DeValue::Table(table) = entry.get_ref() else {
-            let hint = "such as { type = \"string\" }";
-            return self.say(entry.span(), format!("`{name}` is not a table"), Some(hint));
-        };
-        self.only(table, &FIELD_KEYS, &format!("`{name}`"));
-        let kind = match table.get("type") {
-            Some(kind) => self.kind(kind, "type")?,
-            None => {
-                return self.say(key.span(), format!("`{name}` has no `type`"), Some(&all_types()));
-            }
-        };
-        let mut field = Field::new(name, kind);
-        field.description = self.optional(table, "description", Reader::text);
-        field.required = self.optional(table, "required", Reader::boolean).unwrap_or(true);
-        field.min = self.optional(table, "min", Reader::number);
-        field.max = self.optional(table, "max", Reader::number);
-        if let Some(items) = table.get("items") {
-            field.items = self.kind(items, "items")?;
-        }
-        self.bounds(&field, table);
-        if let Some(options) = table.get("enum") {
-            field.options = self.options(&field, options);
-        }
-        if let Some(default) = table.get("default") {
-            field.default = self.fitting(&field, default, "default");
-        }
-        Some(field)
-    }
-
-    fn bounds(&mut self, field: &Field, table: &DeTable<'_>) {
-        let has_size = !matches!(field.kind, FieldType::Boolean | FieldType::Object);
-        for (name, bound) in [("min", field.min), ("max", field.max)] {
-            let (Some(bound), Some(entry)) = (bound, table.get(name)) else { continue };
-            let is_length = !field.kind.is_number();
-            if !has_size {
-                self.say::<()>(entry.span(), format!("a {} has no `{name}`", field.kind), None);
-            } else if is_length && (bound < 0.0 || bound.fract() != 0.0) {
-                self.say::<()>(entry.span(), format!("`{name}` is not a length"), None);
-            }
-        }
-        if let (Some(least), Some(most), Some(entry)) = (field.min, field.max, table.get("max"))
-            && least > most
-        {
-            self.say::<()>(entry.span(), "`max` is below `min`", None);
-        }
-        if let (Some(entry), false) = (table.get("items"), field.kind == FieldType::Array) {
-            self.say::<()>(entry.span(), "`items` is for arrays", None);
-        }
-    }
-
-    fn options(&mut self, field: &Field, entry: &Entry<'_>) -> Option<Vec<Value>> {
-        if matches!(field.kind, FieldType::Array | FieldType::Object) {
-            let message = format!("an {} has no `enum`", field.kind);
-            return self.say(entry.span(), message, None);
-        }
-        let DeValue::Array(options) = entry.get_ref() else {
-            let hint = "such as [\"yes\", \"no\"]";
-            return self.say(entry.span(), "`enum` is not a list", Some(hint));
-        };
-        if options.is_empty() {
-            return self.say(entry.span(), "`enum` is empty", None);
-        }
-        Some(options.iter().filter_map(|option| self.fitting(field, option, "enum")).collect())
-    }
-
-    /// A value that must itself be a good answer.
-    fn fitting(&mut self, field: &Field, entry: &Entry<'_>, name: &str) -> Option<Value> {
-        let value = json(entry);
-        match validate::strictly(field, &value) {
-            Ok(()) => Some(value),
-            Err(reason) => self.say(entry.span(), format!("`{name}` {reason}"), None),
-        }
-    }
-
     fn shown(&mut self, entry: &Entry<'_>) -> Option<Vec<Shown>> {
         let hint = "such as [\"title\", { field = \"body\", max_chars = 500 }]";
         let DeValue::Array(entries) = entry.get_ref() else {
@@ -256,17 +150,7 @@ impl Reader<'_> {
         self.word(entry, word.parse())
     }
 
-    fn kind(&mut self, entry: &Entry<'_>, name: &str) -> Option<FieldType> {
-        let word = self.text(entry, name)?;
-        let found = FieldType::ALL.into_iter().find(|kind| kind.as_str() == word);
-        let message = format!("`{word}` is no type");
-        found.or_else(|| {
-            let hint = suggest(&word, &FieldType::ALL.map(FieldType::as_str));
-            self.say(entry.span(), message, Some(&hint))
-        })
-    }
-
-    fn only(&mut self, table: &DeTable<'_>, known: &[&str], name: &str) {
+    pub(super) fn only(&mut self, table: &DeTable<'_>, known: &[&str], name: &str) {
         for (key, _) in table {
             let word = key.get_ref().as_ref();
             if !known.contains(&word) {
@@ -276,7 +160,7 @@ impl Reader<'_> {
         }
     }
 
-    fn optional<T>(
+    pub(super) fn optional<T>(
         &mut self,
         table: &DeTable<'_>,
         name: &str,
@@ -285,21 +169,21 @@ impl Reader<'_> {
         table.get(name).and_then(|entry| read(self, entry, name))
     }
 
-    fn text(&mut self, entry: &Entry<'_>, name: &str) -> Option<String> {
+    pub(super) fn text(&mut self, entry: &Entry<'_>, name: &str) -> Option<String> {
         match entry.get_ref() {
             DeValue::String(text) => Some(text.to_string()),
             _ => self.say(entry.span(), format!("`{name}` is not a text"), None),
         }
     }
 
-    fn boolean(&mut self, entry: &Entry<'_>, name: &str) -> Option<bool> {
+    pub(super) fn boolean(&mut self, entry: &Entry<'_>, name: &str) -> Option<bool> {
         match entry.get_ref() {
             DeValue::Boolean(value) => Some(*value),
             _ => self.say(entry.span(), format!("`{name}` is not true or false"), None),
         }
     }
 
-    fn number(&mut self, entry: &Entry<'_>, name: &str) -> Option<f64> {
+    pub(super) fn number(&mut self, entry: &Entry<'_>, name: &str) -> Option<f64> {
         let number = json(entry).as_f64();
         number.or_else(|| self.say(entry.span(), format!("`{name}` is not a number"), None))
     }
@@ -317,7 +201,7 @@ impl Reader<'_> {
         }
     }
 
-    fn say<T>(
+    pub(super) fn say<T>(
         &mut self,
         span: Range<usize>,
         message: impl Into<String>,
@@ -329,15 +213,10 @@ impl Reader<'_> {
     }
 }
 
-const OUTPUT_HINT: &str = "such as [output.label] with type = \"string\"";
-
-fn all_types() -> String {
-    let all = FieldType::ALL.map(|kind| format!("`{kind}`"));
-    format!("one of {}", all.join(", "))
-}
+pub(super) const OUTPUT_HINT: &str = "such as [output.label] with type = \"string\"";
 
 /// The most similar of the known words, or all of them.
-fn suggest(word: &str, known: &[&str]) -> String {
+pub(super) fn suggest(word: &str, known: &[&str]) -> String {
     const SIMILAR: f64 = 0.7;
     let best = known
         .iter()
@@ -354,7 +233,7 @@ fn suggest(word: &str, known: &[&str]) -> String {
 }
 
 /// TOML as JSON; times are texts.
-fn json(entry: &Entry<'_>) -> Value {
+pub(super) fn json(entry: &Entry<'_>) -> Value {
     match entry.get_ref() {
         DeValue::String(text) => Value::String(text.to_string()),
         DeValue::Integer(number) => {
