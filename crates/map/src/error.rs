@@ -29,6 +29,9 @@ pub enum Error {
     /// Somebody else's file is where the output should be.
     #[error("{} exists, and has no journal beside it", .0.display())]
     OutputExists(PathBuf),
+    /// The output would destroy the input.
+    #[error("{} is the input and the output", .0.display())]
+    SameFile(PathBuf),
     /// The journal belongs to another job.
     #[error("{} was begun with {what}", path.display())]
     Changed {
@@ -68,6 +71,7 @@ impl Error {
             Error::Changed { .. } => Some(
                 "go on with what it was begun with, name another file, or `--force` to begin anew",
             ),
+            Error::SameFile(_) => Some("name another file for the output"),
             Error::Collision(_) => {
                 Some("rename the output field, or put `into = \"answer\"` into the task")
             }

@@ -29,6 +29,7 @@
 //!     learned: None,
 //!     max_cost: None,
 //!     force: false,
+//!     rows_in_memory: None,
 //! };
 //! let job = Job::new(config, Arc::new(Client::new(ClientConfig::default())))?;
 //! assert_eq!((job.plan().rows, job.plan().requests), (2, 1));
@@ -59,7 +60,9 @@ pub use id::ids;
 pub use pack::{Pack, PackLimits, Packer};
 pub use row::Row;
 pub use rows::{RowFormat, Rows, RowsError};
-pub use run::{Finished, Job, JobConfig, JobPlan, Progress, Stop, facts_of, journal_of};
+pub use run::{
+    Finished, Job, JobConfig, JobPlan, Progress, ROWS_IN_MEMORY, Stop, facts_of, journal_of,
+};
 pub use task::{
     FIELD_KEYS, Field, FieldType, Format, PackSize, Shown, TASK_KEYS, Task, TaskProblem,
 };

@@ -147,6 +147,13 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
     error: old.jsonl exists, and has no journal beside it
       hint: name another file, or `--force` to write over it
     ");
+    let own =
+        ["map", "rows.csv", "-t", "task.toml", "-m", "sim/map", "-o", "./rows.csv", "--force"];
+    insta::assert_snapshot!(shown(&own), @r"
+    error: ./rows.csv is the input and the output
+      hint: name another file for the output
+    ");
+    assert!(place.path().join("rows.csv").exists());
     insta::assert_snapshot!(shown(&map(&["-m", "sim/map", "--resume"])), @r"
     error: out.jsonl has not been begun
       hint: without `--resume` it is

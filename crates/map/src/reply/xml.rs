@@ -8,8 +8,12 @@ use super::{Contents, Said, id_of};
 use crate::task::{Field, FieldType, Task};
 use serde_json::{Map, Value};
 
+/// Items without an end that are passed over; a text with more of them is not worth the time.
+const MOST_BROKEN: usize = 200;
+
 pub(super) fn read(text: &str, task: &Task) -> Contents {
     let mut contents = Contents::default();
+    let mut broken = 0;
     let mut rest = text;
     while let Some((attributes, after)) = find_open(rest, "item") {
         let (fields, after) = match attributes.strip_suffix('/') {
@@ -18,6 +22,10 @@ pub(super) fn read(text: &str, task: &Task) -> Contents {
                 Some(read) => read,
                 None => {
                     contents.problem.get_or_insert_with(|| "an <item> has no end".to_owned());
+                    broken += 1;
+                    if broken >= MOST_BROKEN {
+                        break;
+                    }
                     rest = after;
                     continue;
                 }

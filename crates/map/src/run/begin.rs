@@ -5,8 +5,8 @@ use super::facts::Facts;
 use super::output::Output;
 use super::record::Line;
 use super::source::Source;
-use super::work::{Files, Work};
-use super::{Finished, Job, Progress, facts_of, journal_of, survey};
+use super::work::{Bounds, Files, Work};
+use super::{Finished, Job, Progress, ROWS_IN_MEMORY, facts_of, journal_of, survey};
 use crate::error::Error;
 use crate::rows::Rows;
 use crate::task::Task;
@@ -71,7 +71,11 @@ impl Job {
         progress.errors = errors_before(&config.output, &asker.task, plan.done)?;
         let files = Files { journal, output, facts };
         let earlier = earlier.asked;
-        let work = Work::new(asker, files, earlier, config.max_cost, first_open, progress, listen);
+        let bounds = Bounds {
+            max_cost: config.max_cost,
+            most_rows: config.rows_in_memory.unwrap_or(ROWS_IN_MEMORY).max(1),
+        };
+        let work = Work::new(asker, files, earlier, bounds, first_open, progress, listen);
         work.go(source, &stop).await
     }
 }

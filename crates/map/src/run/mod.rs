@@ -53,7 +53,13 @@ pub struct JobConfig {
     pub max_cost: Option<NanoDollars>,
     /// Begin anew, whatever there is.
     pub force: bool,
+    /// Most rows in memory, or [`ROWS_IN_MEMORY`]. When so many wait behind a slow one, nothing new
+    /// is started.
+    pub rows_in_memory: Option<usize>,
 }
+
+/// Most rows in memory, when nobody says otherwise.
+pub const ROWS_IN_MEMORY: usize = 20_000;
 
 /// What a job is going to do.
 #[derive(Debug, Clone)]
@@ -104,6 +110,9 @@ impl Job {
         }
         let task = &config.task;
         let format = config.format.unwrap_or(task.format);
+        if is_same(&config.input, &config.output) {
+            return Err(Error::SameFile(config.output.clone()));
+        }
         let survey = Survey::new(&config.input, task)?;
         let layout = Layout::new(&config.output, survey.columns.clone(), task)?;
         let journal = journal_of(&config.output);
@@ -162,6 +171,12 @@ impl Job {
     pub fn plan(&self) -> &JobPlan {
         &self.plan
     }
+}
+
+/// Whether two names are of one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    one == other || real(one).is_some_and(|one| real(other) == Some(one))
 }
 
 fn is_used(output: &Path) -> bool {

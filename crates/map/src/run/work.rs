@@ -22,9 +22,6 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-/// Most rows in memory. When so many wait behind a slow one, nothing new is started.
-const MOST_ROWS: usize = 20_000;
-
 /// Most requests that are under way or wait for their turn.
 const MOST_REQUESTS: usize = 4096;
 
@@ -64,12 +61,19 @@ pub(super) struct Files {
     pub(super) facts: Option<Facts>,
 }
 
+/// How far it may go.
+pub(super) struct Bounds {
+    pub(super) max_cost: Option<NanoDollars>,
+    /// Most rows in memory. When so many wait behind a slow one, nothing new is started.
+    pub(super) most_rows: usize,
+}
+
 /// A job at work.
 pub(super) struct Work<'l> {
     asker: Arc<Asker>,
     files: Files,
     earlier: HashMap<(u64, String), AskedRecord>,
-    max_cost: Option<NanoDollars>,
+    bounds: Bounds,
     active: HashMap<u64, Active>,
     done: BTreeMap<u64, Done>,
     /// The pack whose rows are written next.
@@ -87,7 +91,7 @@ impl<'l> Work<'l> {
         asker: Asker,
         files: Files,
         earlier: HashMap<(u64, String), AskedRecord>,
-        max_cost: Option<NanoDollars>,
+        bounds: Bounds,
         next: u64,
         progress: Progress,
         listen: &'l mut (dyn FnMut(&Progress) + Send),
@@ -96,7 +100,7 @@ impl<'l> Work<'l> {
             asker: Arc::new(asker),
             files,
             earlier,
-            max_cost,
+            bounds,
             active: HashMap::new(),
             done: BTreeMap::new(),
             next,
@@ -155,7 +159,7 @@ impl<'l> Work<'l> {
 
     /// Whether another pack may start.
     fn has_room(&self) -> bool {
-        if self.rows_held >= MOST_ROWS || self.requests.len() >= MOST_REQUESTS {
+        if self.rows_held >= self.bounds.most_rows || self.requests.len() >= MOST_REQUESTS {
             return false;
         }
         let Some((_, model)) = self.asker.models.first() else { return false };
@@ -305,7 +309,7 @@ impl<'l> Work<'l> {
     }
 
     fn check_budget(&mut self) {
-        if let (Some(most), Some(cost)) = (self.max_cost, self.progress.cost)
+        if let (Some(most), Some(cost)) = (self.bounds.max_cost, self.progress.cost)
             && cost >= most
             && self.progress.done < self.progress.rows
         {

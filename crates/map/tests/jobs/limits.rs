@@ -4,6 +4,7 @@ use crate::support::{Place, model};
 use bakeoff_llm::probe::{ProbeConfig, probe};
 use bakeoff_map::{Binding, Job, PackSize};
 use bakeoff_pace::{Limits, Strategy};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -25,6 +26,29 @@ async fn twenty_thousand_rows_take_little_more_than_the_requests_that_they_need(
         assert_eq!(job.check(20_000), 20_000);
         assert!(took <= ideal.mul_f64(1.1), "{limits:?}: {took:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rows_that_wait_behind_a_slow_one_are_bounded() {
+    // Now and then an answer takes a hundred times as long as most.
+    let slow = "latency = { kind = \"lognormal\", median_ms = 100, sigma = 2.0 }";
+    let mut job = Place::new(2000, "map").profile(slow).limits(Limits::fixed(20));
+    job.config.rows_in_memory = Some(100);
+    let journal = bakeoff_map::journal_of(&job.config.output);
+    let most = std::sync::atomic::AtomicUsize::new(0);
+    let written = std::sync::atomic::AtomicUsize::new(0);
+    job.run_until(|progress| {
+        // What is journaled now and was not written before had to wait.
+        let text = std::fs::read_to_string(&journal).unwrap();
+        let journaled = 10 * text.matches("{\"asked\":").count();
+        let before = written.swap(progress.done as usize, Ordering::Relaxed);
+        most.fetch_max(journaled - before, Ordering::Relaxed);
+        false
+    })
+    .await;
+    assert_eq!(job.check(2000), 2000);
+    let most = most.into_inner();
+    assert!((50..=100).contains(&most), "{most}");
 }
 
 #[tokio::test(start_paused = true)]

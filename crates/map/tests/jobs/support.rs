@@ -51,6 +51,7 @@ impl Place {
             learned: None,
             max_cost: None,
             force: false,
+            rows_in_memory: None,
         };
         Place { folder, config, simulator: Config::default() }
     }

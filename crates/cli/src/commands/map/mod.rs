@@ -77,6 +77,7 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
         learned,
         max_cost: arguments.max_cost,
         force: arguments.force,
+        rows_in_memory: None,
     };
     let job = Job::new(config, Arc::clone(&client)).map_err(|error| show(&error, printer))?;
     Ok(Ready { job, client })
