@@ -23,7 +23,7 @@ pub(super) struct Survey {
     pub(super) digest: String,
     /// Their fields, in the order of first appearance.
     pub(super) columns: Vec<String>,
-    /// Tokens of all items together.
+    /// Tokens of all items together, with no item counted as more than a request may have.
     tokens: u64,
 }
 
@@ -50,7 +50,9 @@ impl Survey {
                 }
             }
             survey.rows += 1;
-            survey.tokens = survey.tokens.saturating_add(tokens(task, &row));
+            // One that goes alone anyway says nothing about how many of the others go together.
+            let tokens = tokens(task, &row).min(task.max_tokens_per_request);
+            survey.tokens = survey.tokens.saturating_add(tokens);
         }
         survey.digest = hasher.finalize().to_hex().chars().take(16).collect();
         let shown = task.show.iter().flatten();

@@ -2,7 +2,7 @@
 
 use crate::support::{Place, model};
 use bakeoff_core::{NanoDollars, Prices};
-use bakeoff_map::{Field, FieldType, Format, Shown, Stop};
+use bakeoff_map::{Field, FieldType, Format, PackSize, Shown, Stop};
 use serde_json::{Value, json};
 
 #[tokio::test(start_paused = true)]
@@ -29,6 +29,16 @@ async fn a_row_larger_than_the_budget_goes_alone_and_one_that_cannot_be_sent_say
     assert_eq!((finished.progress.requests, finished.progress.errors), (1, 0));
     assert_eq!(job.rows()[3]["copy"].as_str().unwrap().chars().count(), 101);
     assert_eq!(job.rows()[3]["text"].as_str().unwrap().len(), 50_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_huge_row_does_not_decide_for_the_others() {
+    let rows: String = (0..99).map(|n| format!("{{\"text\":\"row-{n}\"}}\n")).collect();
+    let huge = json!({ "text": "x".repeat(4_000_000) });
+    let mut job = Place::with("rows.jsonl", &format!("{rows}{huge}\n"), "map");
+    job.config.pack = Some(PackSize::Auto);
+    let plan = job.job().unwrap().plan().clone();
+    assert_eq!((plan.pack, plan.requests), (10, 11));
 }
 
 #[tokio::test(start_paused = true)]
