@@ -2,8 +2,8 @@
 //!
 //! This crate is the door for programs that embed Bakeoff; it only re-exports. [`llm`] makes single
 //! calls, paced, retried, cached and priced; [`agent`] runs a model with tools, [`race`] several
-//! configs beside each other; [`eval`] runs whole suites; [`select`] finds the best of many combinations
-//! of anything that can be scored.
+//! configs beside each other; [`map`] packs many rows into few requests; [`eval`] runs whole suites;
+//! [`select`] finds the best of many combinations of anything that can be scored.
 //!
 //! One call to one model (here the simulated one, which needs no key):
 //!
@@ -82,6 +82,7 @@ pub use bakeoff_check as check;
 pub use bakeoff_core as core;
 pub use bakeoff_eval as eval;
 pub use bakeoff_llm as llm;
+pub use bakeoff_map as map;
 pub use bakeoff_pace as pace;
 pub use bakeoff_race as race;
 pub use bakeoff_select as select;

@@ -1,8 +1,10 @@
 //! What can be typed.
 
+mod map;
 mod race;
 mod select;
 
+pub(crate) use map::MapArguments;
 pub(crate) use race::{RaceArguments, Show, StrategyName};
 pub(crate) use select::{SelectArguments, SelectBenchArguments};
 
@@ -42,6 +44,8 @@ pub(crate) enum Command {
     Race(Box<RaceArguments>),
     /// Find the best combination of models for the roles of an agent, for a fraction of the bill
     Select(Box<SelectArguments>),
+    /// Send many rows through few requests: each row gets its own answer, checked against a schema
+    Map(Box<MapArguments>),
     /// List the runs on disk
     List(ListArguments),
     /// Show what a run found, or write it as JUnit, Markdown, CSV or JSONL

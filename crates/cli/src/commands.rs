@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod init;
 pub(crate) mod list;
+pub(crate) mod map;
 pub(crate) mod probe;
 pub(crate) mod race;
 pub(crate) mod report;

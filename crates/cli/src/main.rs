@@ -25,6 +25,7 @@ fn main() -> std::process::ExitCode {
         Command::Run(arguments) => commands::run::run(*arguments),
         Command::Race(arguments) => commands::race::run(*arguments),
         Command::Select(arguments) => commands::select::run(*arguments),
+        Command::Map(arguments) => commands::map::run(*arguments),
         Command::List(arguments) => commands::list::run(&arguments, &printer),
         Command::Report(arguments) => commands::report::run(&arguments, &printer),
         Command::Compare(arguments) => commands::compare::run(&arguments, &printer),

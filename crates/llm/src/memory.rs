@@ -3,6 +3,7 @@
 //! One small JSON file. A pool is known by a hash of its key, so that nothing in the file tells
 //! which provider, model or account it is about.
 
+use crate::Model;
 use bakeoff_journal::write_atomic;
 use bakeoff_pace::{Learned, PoolKey};
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,11 @@ impl Memory {
         let cap = entry.connections.filter(is_possible).map(Learned::Cap);
         let rate = entry.requests_per_second.filter(|rate| RATES.contains(rate));
         cap.or(rate.map(Learned::Rate))
+    }
+
+    /// What is known of the pool that calls of a model go through.
+    pub fn about(&self, model: &Model) -> Option<Learned> {
+        self.recall(&model.pool)
     }
 
     /// Adds what was learned to the file. It is read again before, because other runs write it

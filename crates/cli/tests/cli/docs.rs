@@ -297,6 +297,42 @@ fn the_page_on_searches_is_true() {
 }
 
 #[test]
+fn the_page_on_many_rows_is_true() {
+    let mut place = Workplace::new();
+    let (mut commands, mut said) = (0, String::new());
+    for (about, block) in fences("docs/map.md") {
+        match about.split_once(' ') {
+            Some((_, name)) => place = place.write(name, block),
+            None if about == "sh" => {
+                for line in block.lines() {
+                    let ran = place.run(&words(line)[1..]);
+                    assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
+                    said = format!("{}{}", ran.stderr, ran.stdout);
+                    commands += 1;
+                }
+            }
+            None => assert_eq!(block, said, "what the command before it says"),
+        }
+    }
+    assert_eq!(commands, 7);
+    assert!(place.path().join("summaries.csv.batches.jsonl").is_file());
+    let example = root().join("examples/map");
+    let path = |name: &str| example.join(name).display().to_string();
+    let (rows, task) = (path("reviews.csv"), path("task.toml"));
+    let ran = place.run(&["map", &rows, "-t", &task, "-m", "sim/map", "-o", "example.csv"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    // Every key of a task has its row.
+    let page = std::fs::read_to_string(root().join("docs/map.md")).unwrap();
+    for key in bakeoff_map::TASK_KEYS {
+        let row = [format!("| `{key}` |"), format!("| `[{key}.<field>]` |")];
+        assert!(row.iter().any(|row| page.contains(row)), "{key}");
+    }
+    for key in bakeoff_map::FIELD_KEYS {
+        assert!(page.contains(&format!("`{key}`")), "{key}");
+    }
+}
+
+#[test]
 fn the_examples_run() {
     let mut count = 0;
     for entry in std::fs::read_dir(root().join("examples")).unwrap() {

@@ -16,6 +16,7 @@ mod evidence;
 mod fastskill;
 mod faults;
 mod killed;
+mod map;
 mod pacing;
 mod probe;
 mod programs;

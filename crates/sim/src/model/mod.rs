@@ -5,7 +5,9 @@
 
 mod fill;
 mod judge;
+mod mischief;
 mod name;
+mod packed;
 mod prose;
 mod tool;
 
@@ -62,6 +64,10 @@ pub(crate) fn draft(model: Model, scene: &Scene<'_>) -> Draft {
             Model::Tool => vec![tool_part(scene)],
             Model::Huge => {
                 vec![Content::text("All work and no play. ".repeat(HUGE_BYTES / 22 + 1))]
+            }
+            Model::Packed(mischief) => {
+                let prompt = first_user_text(scene.request);
+                vec![Content::text(packed::reply(&prompt, mischief, &mut scene.key.rng("packed")))]
             }
             Model::Fault(fault) => return Draft::Broken(fault),
             Model::Prose => vec![prose_part(scene)],
@@ -225,6 +231,12 @@ fn thinks(thinking: Option<&Thinking>) -> bool {
 fn last_user_text(request: &Request) -> String {
     let is_user = |message: &&Message| matches!(message, Message::User { .. });
     request.messages.iter().rev().find(is_user).map(Message::text).unwrap_or_default()
+}
+
+/// What the user said first.
+fn first_user_text(request: &Request) -> String {
+    let is_user = |message: &&Message| matches!(message, Message::User { .. });
+    request.messages.iter().find(is_user).map(Message::text).unwrap_or_default()
 }
 
 #[cfg(test)]

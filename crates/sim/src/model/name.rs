@@ -1,5 +1,6 @@
 //! What a model does, by its name.
 
+use super::mischief::Mischief;
 use crate::Persona;
 use crate::ask::Fault;
 
@@ -24,6 +25,8 @@ pub(crate) enum Model {
     Fault(Fault),
     /// A very long answer.
     Huge,
+    /// Answers about packed items, well or badly.
+    Packed(Mischief),
     /// A few sentences.
     Prose,
 }
@@ -47,6 +50,9 @@ impl Model {
             "fault-empty" => return Model::Fault(Fault::Empty),
             "fault-huge" => return Model::Huge,
             _ => {}
+        }
+        if let Some(mischief) = Mischief::named(name) {
+            return Model::Packed(mischief);
         }
         if let Some(share) = name.strip_prefix("pass-").and_then(share) {
             return Model::Pass(share);
@@ -101,6 +107,9 @@ mod tests {
             ("fault-200", Model::Prose),
             ("fault-empty", Model::Fault(Fault::Empty)),
             ("fault-huge", Model::Huge),
+            ("map", Model::Packed(Mischief::None)),
+            ("map-unruly", Model::Packed(Mischief::Unruly)),
+            ("map-other", Model::Prose),
             ("gpt-99", Model::Prose),
             ("", Model::Prose),
         ] {

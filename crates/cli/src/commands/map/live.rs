@@ -1,0 +1,148 @@
+//! What is shown while a job goes on: a bar on a terminal, now and then a line elsewhere.
+
+use super::words;
+use crate::printer::{Printer, count};
+use crate::progress::Voice;
+use bakeoff_core::ExitCode;
+use bakeoff_map::{Finished, JobPlan, Progress};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How often a line is written where there is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How often an event is written.
+const EVENT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often the bar is drawn when nothing happens.
+const TICK: Duration = Duration::from_millis(500);
+
+pub(super) struct Live<'p> {
+    bar: ProgressBar,
+    printer: &'p Printer,
+    json: bool,
+    last: Instant,
+    started: Instant,
+    /// Rows that were done before.
+    before: u64,
+}
+
+impl<'p> Live<'p> {
+    pub(super) fn new(plan: &JobPlan, json: bool, printer: &'p Printer) -> Live<'p> {
+        let is_shown = std::io::stderr().is_terminal() && !json && !printer.quiet;
+        let target = match is_shown {
+            true => ProgressDrawTarget::stderr_with_hz(8),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(Some(plan.rows), target);
+        let template = "{bar:24} {pos}/{len} rows  {msg}  {elapsed} (left: {eta})";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        if is_shown {
+            bar.enable_steady_tick(TICK);
+        }
+        bar.set_position(plan.done);
+        bar.reset_eta();
+        let now = Instant::now();
+        Live { bar, printer, json, last: now, started: now, before: plan.done }
+    }
+
+    pub(super) fn voice(&self) -> Voice {
+        Voice::new(self.bar.clone())
+    }
+
+    pub(super) fn note(&mut self, progress: &Progress) {
+        if !self.bar.is_hidden() {
+            self.bar.set_message(figures(progress));
+            self.bar.set_position(progress.done);
+            return;
+        }
+        let interval = if self.json { EVENT_INTERVAL } else { LINE_INTERVAL };
+        if self.last.elapsed() < interval {
+            return;
+        }
+        self.last = Instant::now();
+        match self.json {
+            true => self.printer.json(&event("progress", progress)),
+            false => self.printer.talk(format!(
+                "{}/{} rows  {}{}",
+                progress.done,
+                progress.rows,
+                figures(progress),
+                self.left(progress)
+            )),
+        }
+    }
+
+    /// How long the rest will take, at the speed so far.
+    fn left(&self, progress: &Progress) -> String {
+        let made = progress.done.saturating_sub(self.before);
+        if made == 0 {
+            return String::new();
+        }
+        let rest = progress.rows.saturating_sub(progress.done);
+        let seconds = self.started.elapsed().as_secs_f64() * rest as f64 / made as f64;
+        format!("  left: {} s", seconds.round())
+    }
+
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+pub(super) fn figures(progress: &Progress) -> String {
+    let mut text = count(progress.requests, "request");
+    if progress.cached > 0 {
+        text.push_str(&format!(", {} from the cache", progress.cached));
+    }
+    if progress.again > 0 {
+        text.push_str(&format!(" ({} again)", progress.again));
+    }
+    if progress.errors > 0 {
+        text.push_str(&format!(", {}", count(progress.errors, "error")));
+    }
+    if let Some(cost) = progress.cost.filter(|cost| !cost.is_zero()) {
+        text.push_str(&format!(", {cost}"));
+    }
+    text
+}
+
+fn event(name: &str, progress: &Progress) -> Value {
+    json!({
+        "event": name,
+        "rows": progress.rows,
+        "done": progress.done,
+        "errors": progress.errors,
+        "requests": progress.requests,
+        "cached": progress.cached,
+        "asked_again": progress.again,
+        "cost_nanodollars": progress.cost,
+        "usage": progress.usage,
+    })
+}
+
+/// What is going to happen.
+pub(super) fn planned(plan: &JobPlan) -> Value {
+    json!({
+        "event": "planned",
+        "rows": plan.rows,
+        "requests": plan.requests,
+        "pack": plan.pack,
+        "why": plan.choice.map(|choice| choice.binding.to_string()),
+        "done": plan.done,
+        "resumed": plan.is_resumed,
+    })
+}
+
+/// What it came to.
+pub(super) fn done(finished: &Finished, out: &Path, code: ExitCode) -> Value {
+    let mut event = event("done", &finished.progress);
+    event["out"] = json!(out.display().to_string());
+    event["stop"] = words(&finished.stop);
+    event["exit_code"] = json!(code.code());
+    event
+}

@@ -1,0 +1,167 @@
+//! Reading rows one at a time: CSV, JSON lines, a JSON array.
+
+mod array;
+mod csv;
+mod lines;
+
+use crate::row::{Fields, Row};
+use std::fs::File;
+use std::io::{BufReader, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// How rows are written in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowFormat {
+    /// Comma-separated values with a header.
+    Csv,
+    /// One JSON object per line.
+    JsonLines,
+    /// One JSON array of objects.
+    JsonArray,
+}
+
+impl RowFormat {
+    /// What the name of a file says.
+    pub fn of(path: &Path) -> Option<RowFormat> {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        match ending.as_str() {
+            "csv" => Some(RowFormat::Csv),
+            "jsonl" | "ndjson" => Some(RowFormat::JsonLines),
+            "json" => Some(RowFormat::JsonArray),
+            _ => None,
+        }
+    }
+}
+
+/// Why rows cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RowsError {
+    /// The name does not say what it is.
+    #[error("{} is neither .csv, .jsonl, .ndjson nor .json", .0.display())]
+    UnknownFormat(PathBuf),
+    /// There is no such file.
+    #[error("there is no file {}", .0.display())]
+    Missing(PathBuf),
+    /// The operating system refuses.
+    #[error("cannot read {}", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What is there is not a row.
+    #[error("{}:{line}: {message}", path.display())]
+    Bad {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+/// The rows of a file, in order. Only one of them is in memory.
+pub struct Rows {
+    path: PathBuf,
+    source: Source,
+    next: u64,
+    is_over: bool,
+}
+
+enum Source {
+    Csv(csv::Records),
+    Lines(lines::Lines),
+    Array(array::Elements),
+}
+
+/// What is wrong, and in which line.
+#[derive(Debug)]
+pub(crate) enum Wrong {
+    Io(std::io::Error),
+    Line(u64, String),
+}
+
+impl std::fmt::Debug for Rows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rows").field("path", &self.path).field("next", &self.next).finish()
+    }
+}
+
+impl Rows {
+    /// Opens a file; its name says how it is written.
+    ///
+    /// # Errors
+    ///
+    /// When the name says nothing, or the file cannot be opened, or its header is wrong.
+    pub fn open(path: &Path) -> Result<Rows, RowsError> {
+        let format =
+            RowFormat::of(path).ok_or_else(|| RowsError::UnknownFormat(path.to_owned()))?;
+        let file = File::open(path).map_err(|source| match source.kind() {
+            ErrorKind::NotFound => RowsError::Missing(path.to_owned()),
+            _ => RowsError::Io { path: path.to_owned(), source },
+        })?;
+        let file = BufReader::with_capacity(1 << 16, file);
+        let source = match format {
+            RowFormat::Csv => csv::Records::new(file).map(Source::Csv),
+            RowFormat::JsonLines => Ok(Source::Lines(lines::Lines::new(file))),
+            RowFormat::JsonArray => Ok(Source::Array(array::Elements::new(file))),
+        };
+        let source = source.map_err(|wrong| wrong.of(path))?;
+        Ok(Rows { path: path.to_owned(), source, next: 0, is_over: false })
+    }
+}
+
+impl Wrong {
+    fn of(self, path: &Path) -> RowsError {
+        let path = path.to_owned();
+        match self {
+            Wrong::Io(source) => RowsError::Io { path, source },
+            Wrong::Line(line, message) => RowsError::Bad { path, line, message },
+        }
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Result<Row, RowsError>;
+
+    /// Nothing comes after an error.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let read = match &mut self.source {
+            Source::Csv(records) => records.read(),
+            Source::Lines(lines) => lines.read(),
+            Source::Array(elements) => elements.read(),
+        };
+        match read {
+            Ok(Some(Fields(fields))) => {
+                let index = self.next;
+                self.next += 1;
+                Some(Ok(Row { index, fields }))
+            }
+            Ok(None) => {
+                self.is_over = true;
+                None
+            }
+            Err(wrong) => {
+                self.is_over = true;
+                Some(Err(wrong.of(&self.path)))
+            }
+        }
+    }
+}
+
+/// The words of a JSON error without its place, which is one within the row.
+fn words(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests;

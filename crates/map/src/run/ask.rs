@@ -1,0 +1,180 @@
+//! One request about some rows: asked, read, and settled.
+
+use super::ladder::{Answer, FIRST, Node, Outcome, Repair};
+use crate::reply::{Aligned, align};
+use crate::row::Row;
+use crate::task::{Format, Task};
+use crate::{id, prompt};
+use bakeoff_core::{ErrorKind, FinishReason, NanoDollars, Request, Usage};
+use bakeoff_llm::{Call, CallContext, CallError, Client, Model};
+use bakeoff_pace::RunTag;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio_util::sync::CancellationToken;
+
+/// What all answers of jobs are samples of: equal requests share their answers in the cache.
+const SAMPLE: &str = "map";
+
+/// Providers that are known to have structured output for their present models.
+const STRUCTURED: [&str; 8] =
+    ["anthropic", "azure", "cerebras", "gemini", "mistral", "openai", "openai-responses", "sim"];
+
+/// Everything that requests have in common.
+#[derive(Debug)]
+pub(super) struct Asker {
+    pub(super) client: std::sync::Arc<Client>,
+    pub(super) task: Task,
+    pub(super) format: Format,
+    pub(super) seed: u64,
+    /// By their names, in the order in which they are asked.
+    pub(super) models: Vec<(String, Model)>,
+    pub(super) stop: CancellationToken,
+}
+
+/// What a request used.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spent {
+    pub(super) requests: u64,
+    /// Answers that had been paid for by an earlier job.
+    pub(super) cached: u64,
+    pub(super) cost: Option<NanoDollars>,
+    pub(super) usage: Usage,
+}
+
+/// How a request ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// With answers, or reasons why there are none.
+    Settled { outcome: Outcome, batch: Option<Answer> },
+    /// Somebody stopped it.
+    Stopped,
+    /// The model will not answer anybody any more, for this reason.
+    Refused(String),
+}
+
+impl Asker {
+    /// Makes one request about some rows.
+    pub(super) async fn ask(&self, node: &Node, rows: &[&Row]) -> (Ended, Spent) {
+        let mut spent = Spent { cost: Some(NanoDollars(0)), ..Spent::default() };
+        let Some((name, model)) = self.models.get(node.model) else {
+            return (Ended::Stopped, spent);
+        };
+        let ids = id::ids(self.seed, rows.iter().copied());
+        let item = |(row, id): (&&Row, &String)| prompt::item(&self.task, row, id);
+        let items: Vec<String> = rows.iter().zip(&ids).map(item).collect();
+        let structured =
+            self.task.structured.unwrap_or_else(|| STRUCTURED.contains(&model.provider()));
+        let request = prompt::request(&self.task, self.format, structured, &items);
+        let request = match &node.repair {
+            Some(Repair { reply, problem }) => prompt::again(&request, reply, problem),
+            None => request,
+        };
+        let reply = match self.call(model, request, node.path != FIRST, &mut spent).await {
+            Ok(reply) => reply,
+            Err(error) => return (self.failed(name, &error, rows.len()), spent),
+        };
+        let read = self.read(&reply, &ids);
+        let problem = worth_repeating(&read, &reply);
+        let repair = problem.map(|problem| Repair { reply: reply.text, problem });
+        (self.settled(name, read, rows.len(), repair), spent)
+    }
+
+    async fn call(
+        &self,
+        model: &Model,
+        request: Request,
+        again: bool,
+        spent: &mut Spent,
+    ) -> Result<Reply, CallError> {
+        // What is asked again takes turns with what is new, as if it belonged to another run: rows
+        // that others wait behind do not wait behind all of them.
+        let run = RunTag(u64::from(again));
+        let stop = self.stop.clone();
+        let context = CallContext { run, sample: SAMPLE, stop, ..CallContext::default() };
+        let call = self.client.call(model, request, &context).await?;
+        let Call { response, cost, cached, .. } = call;
+        if cached {
+            spent.cached += 1;
+        } else {
+            spent.requests += 1;
+            spent.cost = spent.cost.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
+            spent.usage += response.usage;
+        }
+        let is_cut = response.finish == FinishReason::Length;
+        Ok(Reply { text: response.text(), is_cut })
+    }
+
+    fn read(&self, reply: &Reply, ids: &[String]) -> Result<Aligned, String> {
+        align(&reply.text, self.format, &self.task, ids).map_err(|problem| match reply.is_cut {
+            true => "the reply is cut off before the first whole answer".to_owned(),
+            false => problem,
+        })
+    }
+
+    fn settled(
+        &self,
+        name: &str,
+        read: Result<Aligned, String>,
+        rows: usize,
+        repair: Option<Repair>,
+    ) -> Ended {
+        let (answers, batch) = match read {
+            Ok(aligned) => (aligned.answers, aligned.batch),
+            Err(problem) => (vec![Err(format!("the reply cannot be read: {problem}")); rows], None),
+        };
+        let answers = answers.into_iter().map(|answer| match answer {
+            Ok(values) => raw(&values).map_err(|error| self.named(name, &error)),
+            Err(reason) => Err(self.named(name, &reason)),
+        });
+        let outcome = Outcome { answers: answers.collect(), divide: true, repair };
+        Ended::Settled { outcome, batch: batch.and_then(|values| raw(&values).ok()) }
+    }
+
+    fn failed(&self, name: &str, error: &CallError, rows: usize) -> Ended {
+        let divide = match error.failure.kind {
+            ErrorKind::Cancelled => return Ended::Stopped,
+            ErrorKind::Auth | ErrorKind::Quota => return Ended::Refused(error.to_string()),
+            // The provider is in trouble, and smaller requests would only be more of them.
+            ErrorKind::RateLimit | ErrorKind::Transient => false,
+            // One of the rows may be what it cannot take.
+            _ => true,
+        };
+        let reason = self.named(name, &error.to_string());
+        let outcome = Outcome { answers: vec![Err(reason); rows], divide, repair: None };
+        Ended::Settled { outcome, batch: None }
+    }
+
+    /// With several models, reasons say whose they are.
+    fn named(&self, name: &str, reason: &str) -> String {
+        match self.models.len() {
+            1 => reason.to_owned(),
+            _ => format!("{name}: {reason}"),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Reply {
+    text: String,
+    /// The provider says that it was too long.
+    is_cut: bool,
+}
+
+/// What is wrong with a reply that the model should see again: it cannot be read, or it is about one
+/// row and wrong. What was cut off would be cut off again, and there is nothing to show of nothing.
+fn worth_repeating(read: &Result<Aligned, String>, reply: &Reply) -> Option<String> {
+    if reply.is_cut || reply.text.trim().is_empty() {
+        return None;
+    }
+    match read {
+        Err(problem) => Some(problem.clone()),
+        Ok(aligned) => match aligned.answers.as_slice() {
+            [Err(reason)] => Some(reason.clone()),
+            _ => None,
+        },
+    }
+}
+
+fn raw(values: &[Value]) -> Result<Vec<Box<RawValue>>, String> {
+    values.iter().map(|value| to_raw_value(value).map_err(|error| error.to_string())).collect()
+}

@@ -1,0 +1,151 @@
+//! The lines of a job's journal.
+
+use super::ask::Spent;
+use super::ladder::{Answer, Node, Outcome, Repair};
+use bakeoff_core::{NanoDollars, Usage};
+use serde::{Deserialize, Serialize};
+
+/// Written by this version; a journal of another one is not read.
+pub(super) const VERSION: u32 = 1;
+
+/// One line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Line {
+    /// The first: what the job is.
+    Plan(PlanRecord),
+    /// A request and what came of it.
+    Asked(AskedRecord),
+    /// The last: every row is in the output.
+    Finished(Counts),
+}
+
+/// What a job is: everything that its output depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PlanRecord {
+    pub(super) version: u32,
+    pub(super) rows: u64,
+    pub(super) input: String,
+    pub(super) task: String,
+    pub(super) models: Vec<String>,
+    pub(super) format: String,
+    pub(super) pack: u32,
+    pub(super) seed: u64,
+    /// Tokens per minute that were allowed when it began, which no request may exceed. Kept, because
+    /// rows must fall into the same packs when limits have changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tpm: Option<u64>,
+}
+
+impl PlanRecord {
+    /// What is different about another plan, in words.
+    pub(super) fn difference(&self, other: &PlanRecord) -> Option<String> {
+        let models = || format!("--model {}", self.models.join(" --fallback "));
+        let differs = [
+            (self.version != other.version, "another version of Bakeoff".to_owned()),
+            (self.input != other.input, "other rows".to_owned()),
+            (self.task != other.task, "another task".to_owned()),
+            (self.models != other.models, models()),
+            (self.format != other.format, format!("--format {}", self.format)),
+            (self.pack != other.pack, format!("--pack {}", self.pack)),
+            (self.seed != other.seed, format!("--seed {}", self.seed)),
+            (self.rows != other.rows, "other rows".to_owned()),
+        ];
+        differs.into_iter().find_map(|(is_different, what)| is_different.then_some(what))
+    }
+}
+
+/// A request and what came of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct AskedRecord {
+    pub(super) pack: u64,
+    /// The request's name within the pack.
+    pub(super) path: String,
+    /// Places within the pack, and their answers.
+    pub(super) answers: Vec<(usize, Answer)>,
+    /// Places within the pack, and why there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) failed: Vec<(usize, String)>,
+    /// Whether fewer rows at once may help.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) divide: bool,
+    /// The reply, when the model should see it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) repair: Option<Repair>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) batch: Option<Answer>,
+    pub(super) spent: SpentRecord,
+}
+
+/// What a request used.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct SpentRecord {
+    pub(super) requests: u64,
+    #[serde(default)]
+    pub(super) cached: u64,
+    pub(super) cost_nanodollars: Option<NanoDollars>,
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+}
+
+/// How many rows, and how many of them without an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Counts {
+    pub(super) rows: u64,
+    pub(super) errors: u64,
+}
+
+impl AskedRecord {
+    pub(super) fn new(
+        pack: u64,
+        node: &Node,
+        outcome: &Outcome,
+        batch: Option<&Answer>,
+        spent: Spent,
+    ) -> AskedRecord {
+        let (mut answers, mut failed) = (Vec::new(), Vec::new());
+        for (row, answer) in node.rows.iter().zip(&outcome.answers) {
+            match answer {
+                Ok(answer) => answers.push((*row, answer.clone())),
+                Err(reason) => failed.push((*row, reason.clone())),
+            }
+        }
+        let (path, batch) = (node.path.clone(), batch.cloned());
+        let divide = outcome.divide && !failed.is_empty();
+        let repair = outcome.repair.clone().filter(|_| node.repair.is_none());
+        AskedRecord { pack, path, answers, failed, divide, repair, batch, spent: spent.into() }
+    }
+
+    /// The outcome for that request; `None` when it is about other rows.
+    pub(super) fn outcome(self, node: &Node) -> Option<(Outcome, Option<Answer>)> {
+        let mut all: Vec<(usize, Result<Answer, String>)> = Vec::new();
+        all.extend(self.answers.into_iter().map(|(row, answer)| (row, Ok(answer))));
+        all.extend(self.failed.into_iter().map(|(row, reason)| (row, Err(reason))));
+        all.sort_by_key(|(row, _)| *row);
+        let is_same = all.iter().map(|(row, _)| row).eq(node.rows.iter());
+        let answers = all.into_iter().map(|(_, answer)| answer).collect();
+        let outcome = Outcome { answers, divide: self.divide, repair: self.repair };
+        is_same.then_some((outcome, self.batch))
+    }
+}
+
+impl From<Spent> for SpentRecord {
+    fn from(spent: Spent) -> SpentRecord {
+        SpentRecord {
+            requests: spent.requests,
+            cached: spent.cached,
+            cost_nanodollars: spent.cost,
+            input_tokens: spent.usage.total().saturating_sub(spent.usage.output),
+            output_tokens: spent.usage.output,
+        }
+    }
+}
+
+impl From<SpentRecord> for Spent {
+    fn from(record: SpentRecord) -> Spent {
+        let usage =
+            Usage { input: record.input_tokens, output: record.output_tokens, ..Usage::default() };
+        let (requests, cached) = (record.requests, record.cached);
+        Spent { requests, cached, cost: record.cost_nanodollars, usage }
+    }
+}

@@ -1,0 +1,337 @@
+//! The work itself: packs flow, answers are journaled, rows are written in order.
+//!
+//! One task owns everything: it reads rows, starts requests as the pool has room for them, and takes
+//! in what comes back. Requests are tasks of their own and know nothing of each other. There are no
+//! waves: whenever something ends, something else may start.
+
+use super::ask::{Asker, Ended, Spent};
+use super::facts::{Fact, Facts};
+use super::ladder::{Answer, FIRST, Ladder, Node, Outcome};
+use super::output::Output;
+use super::record::{AskedRecord, Counts, Line};
+use super::source::Source;
+use super::{Finished, Progress, Stop};
+use crate::error::Error;
+use crate::pack::Pack;
+use bakeoff_core::NanoDollars;
+use bakeoff_journal::Journal;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+/// Most requests that are under way or wait for their turn.
+const MOST_REQUESTS: usize = 4096;
+
+/// Requests that wait for a permit, at least and at most: enough that there is always one, few
+/// enough that what is asked again does not wait for long.
+const WAITING: std::ops::RangeInclusive<usize> = 16..=64;
+
+/// How often it is looked whether the pool has room, when nothing ends.
+const TICK: Duration = Duration::from_millis(20);
+
+/// A pack that is under way.
+struct Active {
+    pack: Arc<Pack>,
+    ladder: Ladder,
+    facts: Vec<Fact>,
+}
+
+/// A pack whose rows can be written when it is their turn.
+struct Done {
+    pack: Arc<Pack>,
+    answers: Vec<Result<Answer, String>>,
+    facts: Vec<Fact>,
+}
+
+/// A request that has ended.
+struct Returned {
+    pack: u64,
+    node: Node,
+    ended: Ended,
+    spent: Spent,
+}
+
+/// Everything that is written.
+pub(super) struct Files {
+    pub(super) journal: Journal,
+    pub(super) output: Output,
+    pub(super) facts: Option<Facts>,
+}
+
+/// How far it may go.
+pub(super) struct Bounds {
+    pub(super) max_cost: Option<NanoDollars>,
+    /// Most rows in memory. When so many wait behind a slow one, nothing new is started.
+    pub(super) most_rows: usize,
+}
+
+/// A job at work.
+pub(super) struct Work<'l> {
+    asker: Arc<Asker>,
+    files: Files,
+    earlier: HashMap<(u64, String), AskedRecord>,
+    bounds: Bounds,
+    active: HashMap<u64, Active>,
+    done: BTreeMap<u64, Done>,
+    /// The pack whose rows are written next.
+    next: u64,
+    rows_held: usize,
+    requests: JoinSet<Returned>,
+    progress: Progress,
+    stop: Option<Stop>,
+    listen: &'l mut (dyn FnMut(&Progress) + Send),
+}
+
+impl<'l> Work<'l> {
+    /// Nothing has been started; rows are written from the pack `next` on.
+    pub(super) fn new(
+        asker: Asker,
+        files: Files,
+        earlier: HashMap<(u64, String), AskedRecord>,
+        bounds: Bounds,
+        next: u64,
+        progress: Progress,
+        listen: &'l mut (dyn FnMut(&Progress) + Send),
+    ) -> Work<'l> {
+        Work {
+            asker: Arc::new(asker),
+            files,
+            earlier,
+            bounds,
+            active: HashMap::new(),
+            done: BTreeMap::new(),
+            next,
+            rows_held: 0,
+            requests: JoinSet::new(),
+            progress,
+            stop: None,
+            listen,
+        }
+    }
+
+    /// Works until every row has been written, or until it is stopped.
+    pub(super) async fn go(
+        mut self,
+        mut source: Source,
+        stop: &CancellationToken,
+    ) -> Result<Finished, Error> {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut is_exhausted = false;
+        self.check_budget();
+        loop {
+            // Looked at here as well, because answers may come without a pause.
+            if stop.is_cancelled() {
+                self.end(Stop::Interrupted);
+            }
+            while self.stop.is_none() && !is_exhausted && self.has_room() {
+                match source.next(&self.asker.task)? {
+                    Some(pack) => self.start(pack)?,
+                    None => is_exhausted = true,
+                }
+            }
+            self.write()?;
+            if self.requests.is_empty() {
+                if is_exhausted || self.stop.is_some() {
+                    break;
+                }
+                // Everything so far was known already; there is more.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            tokio::select! {
+                biased;
+                Some(returned) = self.requests.join_next() => {
+                    self.take(returned)?;
+                    while let Some(returned) = self.requests.try_join_next() {
+                        self.take(returned)?;
+                    }
+                }
+                () = stop.cancelled(), if self.stop.is_none() => self.end(Stop::Interrupted),
+                _ = tick.tick() => {}
+            }
+        }
+        self.conclude()
+    }
+
+    /// Whether another pack may start.
+    fn has_room(&self) -> bool {
+        if self.rows_held >= self.bounds.most_rows || self.requests.len() >= MOST_REQUESTS {
+            return false;
+        }
+        let Some((_, model)) = self.asker.models.first() else { return false };
+        let Ok(pool) = self.asker.client.pool(model) else { return true };
+        let snapshot = pool.snapshot();
+        let others = self.asker.client.pools().into_iter().filter(|other| !other.is(&pool));
+        let in_flight: usize = others.map(|other| other.snapshot().in_flight as usize).sum();
+        let in_flight = in_flight + snapshot.in_flight as usize;
+        let room = snapshot.limit.saturating_sub(snapshot.in_flight) as usize;
+        let waiting = self.requests.len().saturating_sub(in_flight);
+        waiting < room.clamp(*WAITING.start(), *WAITING.end())
+    }
+
+    fn start(&mut self, pack: Pack) -> Result<(), Error> {
+        self.rows_held += pack.rows.len();
+        let (number, pack) = (pack.number, Arc::new(pack));
+        if let Some(reason) = &pack.refused {
+            let answers = vec![Err(reason.clone()); pack.rows.len()];
+            self.done.insert(number, Done { pack, answers, facts: Vec::new() });
+            return Ok(());
+        }
+        let (ladder, first) = Ladder::new(pack.rows.len(), self.asker.models.len());
+        self.active.insert(number, Active { pack, ladder, facts: Vec::new() });
+        self.ask(number, vec![first]);
+        Ok(())
+    }
+
+    /// Asks, unless an earlier process has asked already.
+    fn ask(&mut self, number: u64, mut nodes: Vec<Node>) {
+        while let Some(node) = nodes.pop() {
+            let recorded = self.earlier.remove(&(number, node.path.clone()));
+            if let Some((outcome, batch)) = recorded.and_then(|record| record.outcome(&node)) {
+                nodes.extend(self.settle(number, &node, outcome, batch));
+                continue;
+            }
+            let Some(active) = self.active.get(&number) else { continue };
+            let (asker, pack) = (Arc::clone(&self.asker), Arc::clone(&active.pack));
+            self.requests.spawn(async move {
+                let rows: Vec<_> = node.rows.iter().filter_map(|row| pack.rows.get(*row)).collect();
+                let (ended, spent) = asker.ask(&node, &rows).await;
+                Returned { pack: number, node, ended, spent }
+            });
+        }
+    }
+
+    /// Takes in what came back: first into the journal, then into the books.
+    fn take(&mut self, returned: Result<Returned, tokio::task::JoinError>) -> Result<(), Error> {
+        // A task that broke is a fault of this program; its rows are asked about by the next process.
+        let Ok(Returned { pack, node, ended, spent }) = returned else {
+            self.end(Stop::Refused("a request broke; please report this".to_owned()));
+            return Ok(());
+        };
+        self.progress.requests += spent.requests;
+        self.progress.cached += spent.cached;
+        self.progress.again += if node.path == FIRST { 0 } else { spent.requests };
+        let costs = self.progress.cost.zip(spent.cost);
+        self.progress.cost = costs.map(|(sum, cost)| sum.saturating_add(cost));
+        self.progress.usage += spent.usage;
+        match ended {
+            Ended::Settled { outcome, batch } => self.note(pack, node, outcome, batch, spent)?,
+            Ended::Refused(reason) if node.model + 1 < self.asker.models.len() => {
+                let answers = vec![Err(reason); node.rows.len()];
+                self.note(
+                    pack,
+                    node,
+                    Outcome { answers, divide: false, repair: None },
+                    None,
+                    spent,
+                )?;
+            }
+            Ended::Refused(reason) => self.end(Stop::Refused(reason)),
+            Ended::Stopped => {}
+        }
+        self.check_budget();
+        Ok(())
+    }
+
+    fn note(
+        &mut self,
+        pack: u64,
+        node: Node,
+        outcome: Outcome,
+        batch: Option<Answer>,
+        spent: Spent,
+    ) -> Result<(), Error> {
+        let record = AskedRecord::new(pack, &node, &outcome, batch.as_ref(), spent);
+        self.files.journal.push(&Line::Asked(record))?;
+        let next = self.settle(pack, &node, outcome, batch);
+        // What is not asked now is asked by the next process.
+        if self.stop.is_none() {
+            self.ask(pack, next);
+        }
+        Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        number: u64,
+        node: &Node,
+        outcome: Outcome,
+        batch: Option<Answer>,
+    ) -> Vec<Node> {
+        let Some(active) = self.active.get_mut(&number) else { return Vec::new() };
+        if let (Some(values), Some((model, _))) = (batch, self.asker.models.get(node.model)) {
+            let rows = node.rows.iter().filter_map(|row| active.pack.rows.get(*row));
+            active.facts.push(Fact {
+                path: node.path.clone(),
+                model: model.clone(),
+                rows: rows.map(|row| row.index).collect(),
+                values,
+            });
+        }
+        let next = active.ladder.settle(node, outcome);
+        if active.ladder.is_over()
+            && let Some(Active { pack, ladder, facts }) = self.active.remove(&number)
+        {
+            self.done.insert(number, Done { pack, answers: ladder.into_answers(), facts });
+        }
+        next
+    }
+
+    /// Writes the rows whose turn it is. The journal goes first: what is in the output is in it.
+    fn write(&mut self) -> Result<(), Error> {
+        self.files.journal.flush()?;
+        let mut is_written = false;
+        while let Some(Done { pack, answers, facts }) = self.done.remove(&self.next) {
+            for (row, answer) in pack.rows.iter().zip(&answers) {
+                self.files.output.write(row, answer)?;
+                self.progress.done += 1;
+                self.progress.errors += u64::from(answer.is_err());
+            }
+            if let Some(file) = &mut self.files.facts {
+                file.write(self.next, facts)?;
+            }
+            self.rows_held -= pack.rows.len();
+            self.next += 1;
+            is_written = true;
+        }
+        if is_written {
+            if let Some(facts) = &mut self.files.facts {
+                facts.flush()?;
+            }
+            self.files.output.flush()?;
+            (self.listen)(&self.progress);
+        }
+        Ok(())
+    }
+
+    fn check_budget(&mut self) {
+        if let (Some(most), Some(cost)) = (self.bounds.max_cost, self.progress.cost)
+            && cost >= most
+            && self.progress.done < self.progress.rows
+        {
+            self.end(Stop::Budget);
+        }
+    }
+
+    /// Starts nothing more; the first reason counts.
+    fn end(&mut self, stop: Stop) {
+        self.stop.get_or_insert(stop);
+        self.asker.stop.cancel();
+    }
+
+    fn conclude(mut self) -> Result<Finished, Error> {
+        self.write()?;
+        if self.progress.done == self.progress.rows {
+            self.stop = None;
+            let counts = Counts { rows: self.progress.rows, errors: self.progress.errors };
+            self.files.journal.push(&Line::Finished(counts))?;
+        }
+        self.files.output.finish()?;
+        self.files.journal.finish()?;
+        Ok(Finished { progress: self.progress, stop: self.stop })
+    }
+}

@@ -1,0 +1,9 @@
+//! Whole jobs, from a file with rows to a file with answers, on the simulated provider.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
+
+mod attack;
+mod limits;
+mod odd;
+mod resume;
+mod support;
