@@ -54,6 +54,27 @@ impl Journal {
         Journal::on(file, path)
     }
 
+    /// Goes on with a journal, or starts one where there is none. Whoever comes second finds it
+    /// locked, even when both start it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] while another process writes it.
+    pub fn open(path: &Path) -> Result<Journal, Error> {
+        let error = |source| Error::Io { action: "open", path: path.to_owned(), source };
+        let mut options = OpenOptions::new();
+        let file = options.read(true).append(true).create(true).open(path).map_err(error)?;
+        Journal::on(file, path)
+    }
+
+    /// Forgets all entries. The file stays, and so does the lock on it.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        self.pending.clear();
+        self.file.set_len(0).map_err(|source| self.error("empty", source))?;
+        (self.written, self.is_torn) = (0, false);
+        Ok(())
+    }
+
     fn on(file: File, path: &Path) -> Result<Journal, Error> {
         let error = |source| Error::Io { action: "open", path: path.to_owned(), source };
         match file.try_lock() {
@@ -117,6 +138,11 @@ impl Journal {
     /// Writes what is pending, forces everything to disk and closes the file.
     pub fn finish(mut self) -> Result<(), Error> {
         self.flush()?;
+        self.close()
+    }
+
+    /// Waits for the thread that holds the file, and with it the lock, as well.
+    fn close(&mut self) -> Result<(), Error> {
         self.stop = None;
         match self.syncing.take().map(JoinHandle::join) {
             Some(Ok(Err(source))) => Err(self.error("sync", source)),
@@ -126,6 +152,14 @@ impl Journal {
 
     fn error(&self, action: &'static str, source: std::io::Error) -> Error {
         Error::Io { action, path: self.path.clone(), source }
+    }
+}
+
+impl Drop for Journal {
+    /// Whoever comes next finds it unlocked.
+    fn drop(&mut self) {
+        // Whoever wants to know whether everything is on disk calls `finish`.
+        let _ = self.close();
     }
 }
 

@@ -30,6 +30,27 @@ fn an_existing_journal_is_never_overwritten() {
 }
 
 #[test]
+fn whoever_comes_first_has_it_and_whoever_comes_next_finds_it_unlocked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.jsonl");
+    for _ in 0..50 {
+        let mut journal = Journal::open(&path).unwrap();
+        assert!(matches!(Journal::open(&path), Err(Error::Locked { .. })));
+        assert!(matches!(Journal::reopen(&path), Err(Error::Locked { .. })));
+        journal.push(&"one").unwrap();
+        journal.flush().unwrap();
+    }
+    assert_eq!(entries(&path).unwrap().len(), 50);
+    let mut journal = Journal::open(&path).unwrap();
+    journal.push(&"never").unwrap();
+    journal.clear().unwrap();
+    assert!(matches!(Journal::open(&path), Err(Error::Locked { .. })), "it stays locked");
+    journal.push(&"anew").unwrap();
+    journal.finish().unwrap();
+    assert_eq!(entries(&path).unwrap(), ["anew"]);
+}
+
+#[test]
 fn a_flushed_entry_can_be_read_while_the_journal_is_open() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.jsonl");

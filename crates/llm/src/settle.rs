@@ -68,9 +68,8 @@ impl Client {
                 // A request that waits for a retry holds no permit.
                 let _resting = pool.rest();
                 tokio::select! {
-                    () = context.stop.cancelled() => {
-                        return Err(CallError { failure, retries: waited.retries });
-                    }
+                    // It might still have been answered: that it failed is not the last word.
+                    () = context.stop.cancelled() => return Err(cancelled(waited.retries)),
                     () = tokio::time::sleep(pause) => {}
                 }
             }

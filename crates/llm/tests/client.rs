@@ -341,7 +341,7 @@ async fn a_stopped_call_makes_no_other_attempt() {
     let context =
         CallContext { stop: stop.clone(), on_retry: Some(&on_retry), ..CallContext::default() };
     let error = client(&fake).call(&model(), ask("hello"), &context).await.unwrap_err();
-    assert_eq!((error.failure.kind, fake.count()), (ErrorKind::RateLimit, 1));
+    assert_eq!((error.failure.kind, fake.count()), (ErrorKind::Cancelled, 1));
     let error = client(&fake).call(&model(), ask("hello"), &context).await.unwrap_err();
     assert_eq!((error.failure.kind, fake.count()), (ErrorKind::Cancelled, 1));
 }

@@ -30,7 +30,7 @@ pub enum Error {
     #[error("{} exists, and has no journal beside it", .0.display())]
     OutputExists(PathBuf),
     /// The output would destroy the input.
-    #[error("{} is the input and the output", .0.display())]
+    #[error("{} is the input, and would be written over", .0.display())]
     SameFile(PathBuf),
     /// The journal belongs to another job.
     #[error("{} was begun with {what}", path.display())]
@@ -40,6 +40,20 @@ pub enum Error {
         /// What is different.
         what: String,
     },
+    /// Somebody has changed what was written.
+    #[error("{} has been changed: at byte {at} is something else than was written", path.display())]
+    Edited {
+        /// The output, or the facts beside it.
+        path: PathBuf,
+        /// From which byte on.
+        at: u64,
+    },
+    /// Rows were exchanged while the job went on.
+    #[error("{} has changed since the job has begun", .0.display())]
+    InputChanged(PathBuf),
+    /// Requests ended without a word about their rows.
+    #[error("{0} of the rows were not asked about; please report this")]
+    Unfinished(u64),
     /// An answer would hide what the rows have.
     #[error("the rows already have a field `{0}`")]
     Collision(String),
@@ -59,7 +73,7 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         match self {
             Error::Rows(error) => !matches!(error, RowsError::Io { .. }),
-            Error::Journal(_) | Error::Output { .. } => false,
+            Error::Journal(_) | Error::Output { .. } | Error::Unfinished(_) => false,
             _ => true,
         }
     }
@@ -77,6 +91,16 @@ impl Error {
             }
             Error::Journal(bakeoff_journal::Error::Locked { .. }) => {
                 Some("wait until the other one is done")
+            }
+            Error::Journal(bakeoff_journal::Error::Damaged { .. }) => {
+                Some("`--force` begins anew; what is cached is not paid for again")
+            }
+            Error::Edited { .. } => Some(
+                "move it away, and the same command writes it again as it was; or `--force` to \
+                 begin anew",
+            ),
+            Error::InputChanged(_) => {
+                Some("`--force` begins anew; what is cached is not paid for again")
             }
             Error::UnknownOutput(_) => Some("the ending says how rows are written"),
             _ => None,

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
-//! use bakeoff_map::{Job, JobConfig, PackSize, Task};
+//! use bakeoff_map::{HeldRows, Job, JobConfig, PackSize, Task};
 //! use std::sync::Arc;
 //! use tokio_util::sync::CancellationToken;
 //!
@@ -29,7 +29,7 @@
 //!     learned: None,
 //!     max_cost: None,
 //!     force: false,
-//!     rows_in_memory: None,
+//!     held: HeldRows::default(),
 //! };
 //! let job = Job::new(config, Arc::new(Client::new(ClientConfig::default())))?;
 //! assert_eq!((job.plan().rows, job.plan().requests), (2, 1));
@@ -60,9 +60,7 @@ pub use id::ids;
 pub use pack::{Pack, PackLimits, Packer};
 pub use row::Row;
 pub use rows::{RowFormat, Rows, RowsError};
-pub use run::{
-    Finished, Job, JobConfig, JobPlan, Progress, ROWS_IN_MEMORY, Stop, facts_of, journal_of,
-};
+pub use run::{Finished, HeldRows, Job, JobConfig, JobPlan, Progress, Stop, facts_of, journal_of};
 pub use task::{
     FIELD_KEYS, Field, FieldType, Format, PackSize, Shown, TASK_KEYS, Task, TaskProblem,
 };

@@ -30,6 +30,13 @@ pub struct Pack {
     pub refused: Option<String>,
 }
 
+impl Pack {
+    /// How much its rows hold.
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows.iter().map(Row::bytes).sum()
+    }
+}
+
 /// Puts rows together, one after the other.
 #[derive(Debug)]
 pub struct Packer {

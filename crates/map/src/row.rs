@@ -24,6 +24,11 @@ impl Row {
         self.fields.iter().find(|(own, _)| own == name).map(|(_, value)| value.get())
     }
 
+    /// How much it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        self.fields.iter().map(|(name, value)| name.len() + value.get().len()).sum()
+    }
+
     /// The value of a field as people would write it: strings without their quotes.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(plain)

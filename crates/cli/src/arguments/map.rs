@@ -1,6 +1,6 @@
 //! What can be typed after `bakeoff map`.
 
-use super::LimitArguments;
+use super::{KeptArguments, LimitArguments};
 use bakeoff_core::NanoDollars;
 use bakeoff_map::{Format, PackSize};
 use clap::Args;
@@ -32,7 +32,7 @@ pub(crate) struct MapArguments {
     /// How the model writes its replies: json, xml or yaml; instead of the task's
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) format: Option<Format>,
-    /// Start no request once the job has cost so many dollars
+    /// Start no request that is likely to bring the cost of the job above so many dollars
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<NanoDollars>,
     /// Go on with a job that was interrupted, and do not begin one; without it, what has been begun
@@ -48,12 +48,8 @@ pub(crate) struct MapArguments {
     /// Seed of the rows' ids and of the simulated provider
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Make every call, whatever is cached, and cache nothing
-    #[arg(long)]
-    pub(crate) no_cache: bool,
-    /// Use nothing that earlier runs learned about limits, and keep nothing for the next
-    #[arg(long)]
-    pub(crate) no_memory: bool,
+    #[command(flatten)]
+    pub(crate) kept: KeptArguments,
     /// One JSON event per line on standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,6 +1,8 @@
 //! One request about some rows: asked, read, and settled.
 
 use super::ladder::{Answer, FIRST, Node, Outcome, Repair};
+use super::spent::Spent;
+use super::survey;
 use crate::reply::{Aligned, align};
 use crate::row::Row;
 use crate::task::{Format, Task};
@@ -31,16 +33,6 @@ pub(super) struct Asker {
     pub(super) stop: CancellationToken,
 }
 
-/// What a request used.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spent {
-    pub(super) requests: u64,
-    /// Answers that had been paid for by an earlier job.
-    pub(super) cached: u64,
-    pub(super) cost: Option<NanoDollars>,
-    pub(super) usage: Usage,
-}
-
 /// How a request ended.
 #[derive(Debug)]
 pub(super) enum Ended {
@@ -55,7 +47,7 @@ pub(super) enum Ended {
 impl Asker {
     /// Makes one request about some rows.
     pub(super) async fn ask(&self, node: &Node, rows: &[&Row]) -> (Ended, Spent) {
-        let mut spent = Spent { cost: Some(NanoDollars(0)), ..Spent::default() };
+        let mut spent = Spent::default();
         let Some((name, model)) = self.models.get(node.model) else {
             return (Ended::Stopped, spent);
         };
@@ -71,12 +63,26 @@ impl Asker {
         };
         let reply = match self.call(model, request, node.path != FIRST, &mut spent).await {
             Ok(reply) => reply,
-            Err(error) => return (self.failed(name, &error, rows.len()), spent),
+            Err(error) => {
+                let ended = self.failed(name, &error, rows.len());
+                spent.requests += u64::from(!matches!(ended, Ended::Stopped));
+                return (ended, spent);
+            }
         };
         let read = self.read(&reply, &ids);
         let problem = worth_repeating(&read, &reply);
         let repair = problem.map(|problem| Repair { reply: reply.text, problem });
         (self.settled(name, read, rows.len(), repair), spent)
+    }
+
+    /// What a request about some rows is likely to cost.
+    pub(super) fn expected(&self, node: &Node, rows: &[&Row]) -> NanoDollars {
+        let Some((_, model)) = self.models.get(node.model) else { return NanoDollars(0) };
+        let items: u64 = rows.iter().map(|row| survey::tokens(&self.task, row)).sum();
+        let answers = self.task.output_tokens_per_item().saturating_mul(rows.len() as u64);
+        let input = survey::overhead(&self.task, self.format).saturating_add(items);
+        let usage = Usage { input, output: answers, ..Usage::default() };
+        model.cost(&usage).unwrap_or(NanoDollars(0))
     }
 
     async fn call(

@@ -1,16 +1,19 @@
 //! From a plan to work: files are opened, and what was done before is taken into account.
 
 use super::ask::Asker;
+use super::budget::Budget;
+use super::continued::failed;
 use super::facts::Facts;
 use super::output::Output;
 use super::record::Line;
+use super::resume::Replay;
 use super::source::Source;
 use super::work::{Bounds, Files, Work};
-use super::{Finished, Job, Progress, ROWS_IN_MEMORY, facts_of, journal_of, survey};
+use super::{Finished, Job, Progress, facts_of, journal_of};
 use crate::error::Error;
-use crate::rows::Rows;
-use crate::task::Task;
-use bakeoff_journal::Journal;
+use bakeoff_core::NanoDollars;
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -22,71 +25,76 @@ impl Job {
     ///
     /// When a file cannot be read or written. What has been journaled is not lost.
     pub async fn run(
-        self,
+        mut self,
         stop: CancellationToken,
         listen: &mut (dyn FnMut(&Progress) + Send),
     ) -> Result<Finished, Error> {
-        let Job { config, client, format, plan, record, limits, layout, first_open, earlier } =
-            self;
-        let spent = earlier.spent;
+        let earlier = self.earlier;
         let mut progress = Progress {
-            rows: plan.rows,
-            done: plan.done,
+            rows: self.plan.rows,
+            done: 0,
             errors: 0,
-            requests: spent.requests,
-            cached: spent.cached,
-            again: 0,
-            cost: spent.cost,
-            usage: spent.usage,
+            requests: earlier.spent.requests,
+            cached: earlier.spent.cached,
+            again: earlier.again,
+            cost: earlier.spent.cost,
+            usage: earlier.spent.usage,
         };
-        if let (true, Some(counts)) = (plan.is_finished, earlier.finished) {
-            progress.errors = counts.errors;
+        if let (true, Some(ending)) = (self.plan.is_finished, earlier.ending) {
+            (progress.done, progress.errors) = (progress.rows, ending.errors);
             return Ok(Finished { progress, stop: None });
         }
-        let journal_path = journal_of(&config.output);
-        let mut journal = match plan.is_resumed {
-            true => Journal::reopen(&journal_path)?,
+        let replay = match self.plan.is_resumed {
+            true => Replay::new(&journal_of(&self.config.output))?,
             false => {
-                survey::remove(&journal_path)?;
-                survey::remove(&config.output)?;
-                survey::remove(&facts_of(&config.output))?;
-                Journal::create(&journal_path)?
+                self.begin()?;
+                Replay::nothing()
             }
         };
-        if !plan.is_resumed {
-            journal.push(&Line::Plan(record))?;
-            journal.flush()?;
-        }
-        let output = Output::open(&config.output, layout, plan.done)?;
-        let facts = Facts::open(&facts_of(&config.output), &config.task, first_open)?;
+        let config = self.config;
+        let files = Files {
+            journal: self.journal,
+            output: Output::open(&config.output, self.layout)?,
+            facts: Facts::open(&facts_of(&config.output), &config.task)?,
+        };
+        let source = Source::new(&config.input, self.limits, self.survey)?;
         let asker = Asker {
-            client,
+            client: self.client,
             task: config.task,
-            format,
+            format: self.format,
             seed: config.seed,
             models: config.models,
             stop: stop.child_token(),
         };
-        let source = Source::new(&config.input, limits, first_open)?;
-        progress.errors = errors_before(&config.output, &asker.task, plan.done)?;
-        let files = Files { journal, output, facts };
-        let earlier = earlier.asked;
-        let bounds = Bounds {
-            max_cost: config.max_cost,
-            most_rows: config.rows_in_memory.unwrap_or(ROWS_IN_MEMORY).max(1),
-        };
-        let work = Work::new(asker, files, earlier, bounds, first_open, progress, listen);
-        work.go(source, &stop).await
+        let spent = progress.cost.unwrap_or(NanoDollars(0));
+        let budget = Budget::new(config.max_cost, spent);
+        let bounds = Bounds { budget, held: config.held };
+        Work::new(asker, files, replay, bounds, progress, listen).go(source, &stop).await
+    }
+
+    /// Forgets what there is, and writes the first line of the journal. Should it be killed between
+    /// any two steps, the next process finds a job that it can go on with, or none.
+    fn begin(&mut self) -> Result<(), Error> {
+        empty(&self.config.output)?;
+        remove(&facts_of(&self.config.output))?;
+        self.journal.clear()?;
+        self.journal.push(&Line::Plan(self.record.clone()))?;
+        Ok(self.journal.flush()?)
     }
 }
 
-/// Rows without an answer among those that were written before.
-fn errors_before(output: &Path, task: &Task, rows: u64) -> Result<u64, Error> {
-    let mut errors = 0;
-    if rows > 0 {
-        for row in Rows::open(output)?.take(usize::try_from(rows).unwrap_or(usize::MAX)) {
-            errors += u64::from(task.is_error(&row?));
-        }
+/// Empties a file, if there is one; what points to it stays.
+fn empty(path: &Path) -> Result<(), Error> {
+    match OpenOptions::new().write(true).truncate(true).open(path) {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(failed("empty", path, source)),
+        _ => Ok(()),
     }
-    Ok(errors)
+}
+
+/// Removes a file, if there is one.
+fn remove(path: &Path) -> Result<(), Error> {
+    match std::fs::remove_file(path) {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(failed("remove", path, source)),
+        _ => Ok(()),
+    }
 }

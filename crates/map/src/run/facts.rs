@@ -1,15 +1,12 @@
 //! What replies say about all items of a request together: a file beside the output, a line for
 //! each request that said something, in the order of the packs.
 
+use super::continued::Continued;
 use super::ladder::Answer;
-use super::output::failed;
 use crate::error::Error;
 use crate::task::Task;
-use serde::Deserialize;
 use serde_json::Value;
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What one request said.
 #[derive(Debug, Clone)]
@@ -24,45 +21,25 @@ pub(super) struct Fact {
 
 #[derive(Debug)]
 pub(super) struct Facts {
-    path: PathBuf,
     names: Vec<String>,
-    file: BufWriter<File>,
-}
-
-#[derive(Deserialize)]
-struct Numbered {
-    pack: u64,
+    file: Continued,
 }
 
 impl Facts {
-    /// The file for a task that asks for such facts, without what it says about later packs.
-    pub(super) fn open(path: &Path, task: &Task, first_open: u64) -> Result<Option<Facts>, Error> {
+    /// The file for a task that asks for such facts.
+    pub(super) fn open(path: &Path, task: &Task) -> Result<Option<Facts>, Error> {
         if task.batch.is_empty() {
             return Ok(None);
         }
-        let error = |source| failed("write", path, source);
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(error)?;
-        let end = end_before(&file, first_open).map_err(error)?;
-        file.set_len(end).map_err(error)?;
-        file.seek(SeekFrom::End(0)).map_err(error)?;
         let names = task.batch.iter().map(|field| field.name.clone()).collect();
-        Ok(Some(Facts { path: path.to_owned(), names, file: BufWriter::new(file) }))
+        Ok(Some(Facts { names, file: Continued::open(path)? }))
     }
 
     /// Writes what was said about a pack.
     pub(super) fn write(&mut self, pack: u64, mut facts: Vec<Fact>) -> Result<(), Error> {
         facts.sort_by(|one, other| one.path.cmp(&other.path));
         for fact in facts {
-            let line = self.line(pack, &fact);
-            let written = self.file.write_all(line.as_bytes());
-            written.map_err(|source| failed("write", &self.path, source))?;
+            self.file.write(self.line(pack, &fact).as_bytes())?;
         }
         Ok(())
     }
@@ -78,25 +55,13 @@ impl Facts {
         format!("{{\"pack\":{pack},\"rows\":{rows},\"model\":{model},\"batch\":{{{values}}}}}\n")
     }
 
+    /// Hands everything to the operating system.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
-        self.file.flush().map_err(|source| failed("write", &self.path, source))
+        self.file.flush()
     }
-}
 
-/// Where the lines about earlier packs end.
-fn end_before(file: &File, first_open: u64) -> std::io::Result<u64> {
-    let mut reader = BufReader::new(file.try_clone()?);
-    reader.seek(SeekFrom::Start(0))?;
-    let (mut end, mut line) = (0, Vec::new());
-    loop {
-        line.clear();
-        reader.read_until(b'\n', &mut line)?;
-        let numbered = serde_json::from_slice::<Numbered>(&line);
-        match numbered {
-            Ok(Numbered { pack }) if pack < first_open && line.ends_with(b"\n") => {
-                end += line.len() as u64;
-            }
-            _ => return Ok(end),
-        }
+    /// Forces everything to disk.
+    pub(super) fn finish(self, is_whole: bool) -> Result<(), Error> {
+        self.file.finish(is_whole).map(|_| ())
     }
 }

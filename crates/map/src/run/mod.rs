@@ -2,13 +2,17 @@
 
 mod ask;
 mod begin;
+mod budget;
+mod continued;
 mod facts;
 mod ladder;
+mod layout;
 mod output;
 mod progress;
 mod record;
 mod resume;
 mod source;
+mod spent;
 mod survey;
 mod work;
 
@@ -18,12 +22,13 @@ use crate::auto::{Choice, choose};
 use crate::error::Error;
 use crate::pack::PackLimits;
 use crate::task::{Format, PackSize, Task};
-use ask::Spent;
 use bakeoff_core::NanoDollars;
+use bakeoff_journal::Journal;
 use bakeoff_llm::{Client, Model};
 use bakeoff_pace::Learned;
-use output::{Layout, whole_rows};
+use layout::Layout;
 use record::PlanRecord;
+use resume::Earlier;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use survey::Survey;
@@ -49,25 +54,36 @@ pub struct JobConfig {
     /// What earlier runs have found out about the first model's limits, for choosing how many items
     /// a request has.
     pub learned: Option<Learned>,
-    /// Nothing is started once the job has cost so much.
+    /// Nothing is started that is likely to bring the cost above this.
     pub max_cost: Option<NanoDollars>,
     /// Begin anew, whatever there is.
     pub force: bool,
-    /// Most rows in memory, or [`ROWS_IN_MEMORY`]. When so many wait behind a slow one, nothing new
-    /// is started.
-    pub rows_in_memory: Option<usize>,
+    /// Most that is held in memory.
+    pub held: HeldRows,
 }
 
-/// Most rows in memory, when nobody says otherwise.
-pub const ROWS_IN_MEMORY: usize = 20_000;
+/// Most that is held in memory. When so much waits behind a slow row, nothing new is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldRows {
+    /// Rows.
+    pub rows: usize,
+    /// Bytes of the rows.
+    pub bytes: usize,
+}
+
+impl Default for HeldRows {
+    fn default() -> HeldRows {
+        HeldRows { rows: 20_000, bytes: 64 << 20 }
+    }
+}
 
 /// What a job is going to do.
 #[derive(Debug, Clone)]
 pub struct JobPlan {
     /// Rows in all.
     pub rows: u64,
-    /// Rows that an earlier process has brought into the output.
-    pub done: u64,
+    /// Rows that earlier processes have answers for.
+    pub answered: u64,
     /// Requests for all rows, when every answer is good at once.
     pub requests: u64,
     /// Most items per request.
@@ -90,18 +106,20 @@ pub struct Job {
     record: PlanRecord,
     limits: PackLimits,
     layout: Layout,
-    first_open: u64,
-    earlier: resume::Earlier,
+    survey: Survey,
+    earlier: Earlier,
+    /// Locked, so that nobody else does the same.
+    journal: Journal,
 }
 
 impl Job {
     /// Looks at all rows, decides how they are packed, and finds out what is done already. Nothing
-    /// is asked and nothing is written.
+    /// is asked and nothing is written, but the journal is there from now on and locked.
     ///
     /// # Errors
     ///
-    /// When a row cannot be read, when the output cannot be what is wanted, or when it was begun by
-    /// another job.
+    /// When a row cannot be read, when the output cannot be what is wanted, when it was begun by
+    /// another job, or when another process is at it.
     pub fn new(config: JobConfig, client: Arc<Client>) -> Result<Job, Error> {
         let (_, model) = config.models.first().ok_or(Error::NoModel)?;
         // Limits that cannot be are told before anything else.
@@ -110,14 +128,22 @@ impl Job {
         }
         let task = &config.task;
         let format = config.format.unwrap_or(task.format);
-        if is_same(&config.input, &config.output) {
-            return Err(Error::SameFile(config.output.clone()));
+        let path = journal_of(&config.output);
+        for written in [&config.output, &path, &facts_of(&config.output)] {
+            if is_same(&config.input, written) {
+                return Err(Error::SameFile(config.input.clone()));
+            }
         }
         let survey = Survey::new(&config.input, task)?;
         let layout = Layout::new(&config.output, survey.columns.clone(), task)?;
-        let journal = journal_of(&config.output);
-        let begun = if config.force { None } else { resume::plan(&journal)? };
-        if begun.is_none() && !config.force && is_used(&config.output) && !journal.exists() {
+        let is_foreign = || !config.force && is_used(&config.output);
+        if !path.exists() && is_foreign() {
+            return Err(Error::OutputExists(config.output.clone()));
+        }
+        let journal = Journal::open(&path)?;
+        let begun = if config.force { None } else { resume::plan(&path)? };
+        // The first line is written before the output is.
+        if begun.is_none() && is_foreign() {
             return Err(Error::OutputExists(config.output.clone()));
         }
         let (pack, choice) = match (config.pack.unwrap_or(task.pack), &begun) {
@@ -130,12 +156,17 @@ impl Job {
                 (choice.items, Some(choice))
             }
         };
+        let resolved = |(_, model): &(String, Model)| match model.is_simulated() {
+            true => model.name().to_owned(),
+            false => format!("{}/{}", model.provider(), model.name()),
+        };
         let record = PlanRecord {
             version: record::VERSION,
             rows: survey.rows,
             input: survey.digest.clone(),
             task: task.digest(),
             models: config.models.iter().map(|(name, _)| name.clone()).collect(),
+            resolved: config.models.iter().map(resolved).collect(),
             format: format.to_string(),
             pack,
             seed: config.seed,
@@ -145,26 +176,19 @@ impl Job {
             return Err(Error::Changed { path: config.output.clone(), what });
         }
         let limits = survey::pack_limits(task, format, pack, record.tpm);
-        let done = if begun.is_some() { whole_rows(&config.output)? } else { 0 };
-        let packed = survey::count(&config.input, task, limits, done)?;
-        let earlier = match begun.is_some() {
-            true => resume::earlier(&journal, packed.first_open)?,
-            false => resume::Earlier {
-                spent: Spent { cost: Some(NanoDollars(0)), ..Spent::default() },
-                ..resume::Earlier::default()
-            },
-        };
+        let is_resumed = begun.is_some();
+        let earlier = if is_resumed { Earlier::read(&path)? } else { Earlier::default() };
+        let length = std::fs::metadata(&config.output).map_or(0, |file| file.len());
         let plan = JobPlan {
             rows: survey.rows,
-            done: packed.rows_before,
-            requests: packed.requests,
+            answered: earlier.answered,
+            requests: survey::requests(&config.input, task, limits)?,
             pack,
             choice,
-            is_resumed: begun.is_some(),
-            is_finished: earlier.finished.is_some() && packed.rows_before == survey.rows,
+            is_resumed,
+            is_finished: earlier.ending.is_some_and(|ending| ending.bytes == length),
         };
-        let first_open = packed.first_open;
-        Ok(Job { config, client, format, plan, record, limits, layout, first_open, earlier })
+        Ok(Job { config, client, format, plan, record, limits, layout, survey, earlier, journal })
     }
 
     /// What it is going to do.

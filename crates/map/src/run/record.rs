@@ -1,8 +1,7 @@
 //! The lines of a job's journal.
 
-use super::ask::Spent;
 use super::ladder::{Answer, Node, Outcome, Repair};
-use bakeoff_core::{NanoDollars, Usage};
+use super::spent::Spent;
 use serde::{Deserialize, Serialize};
 
 /// Written by this version; a journal of another one is not read.
@@ -17,7 +16,7 @@ pub(super) enum Line {
     /// A request and what came of it.
     Asked(AskedRecord),
     /// The last: every row is in the output.
-    Finished(Counts),
+    Finished(Ending),
 }
 
 /// What a job is: everything that its output depends on.
@@ -27,7 +26,10 @@ pub(super) struct PlanRecord {
     pub(super) rows: u64,
     pub(super) input: String,
     pub(super) task: String,
+    /// By the names that users know.
     pub(super) models: Vec<String>,
+    /// Who they were.
+    pub(super) resolved: Vec<String>,
     pub(super) format: String,
     pub(super) pack: u32,
     pub(super) seed: u64,
@@ -46,6 +48,10 @@ impl PlanRecord {
             (self.input != other.input, "other rows".to_owned()),
             (self.task != other.task, "another task".to_owned()),
             (self.models != other.models, models()),
+            (
+                self.resolved != other.resolved,
+                format!("other models: {}", self.resolved.join(", ")),
+            ),
             (self.format != other.format, format!("--format {}", self.format)),
             (self.pack != other.pack, format!("--pack {}", self.pack)),
             (self.seed != other.seed, format!("--seed {}", self.seed)),
@@ -74,25 +80,16 @@ pub(super) struct AskedRecord {
     pub(super) repair: Option<Repair>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) batch: Option<Answer>,
-    pub(super) spent: SpentRecord,
+    pub(super) spent: Spent,
 }
 
-/// What a request used.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct SpentRecord {
-    pub(super) requests: u64,
-    #[serde(default)]
-    pub(super) cached: u64,
-    pub(super) cost_nanodollars: Option<NanoDollars>,
-    pub(super) input_tokens: u64,
-    pub(super) output_tokens: u64,
-}
-
-/// How many rows, and how many of them without an answer.
+/// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Counts {
-    pub(super) rows: u64,
+pub(super) struct Ending {
+    /// Rows without an answer.
     pub(super) errors: u64,
+    /// The length of the output.
+    pub(super) bytes: u64,
 }
 
 impl AskedRecord {
@@ -113,7 +110,7 @@ impl AskedRecord {
         let (path, batch) = (node.path.clone(), batch.cloned());
         let divide = outcome.divide && !failed.is_empty();
         let repair = outcome.repair.clone().filter(|_| node.repair.is_none());
-        AskedRecord { pack, path, answers, failed, divide, repair, batch, spent: spent.into() }
+        AskedRecord { pack, path, answers, failed, divide, repair, batch, spent }
     }
 
     /// The outcome for that request; `None` when it is about other rows.
@@ -126,26 +123,5 @@ impl AskedRecord {
         let answers = all.into_iter().map(|(_, answer)| answer).collect();
         let outcome = Outcome { answers, divide: self.divide, repair: self.repair };
         is_same.then_some((outcome, self.batch))
-    }
-}
-
-impl From<Spent> for SpentRecord {
-    fn from(spent: Spent) -> SpentRecord {
-        SpentRecord {
-            requests: spent.requests,
-            cached: spent.cached,
-            cost_nanodollars: spent.cost,
-            input_tokens: spent.usage.total().saturating_sub(spent.usage.output),
-            output_tokens: spent.usage.output,
-        }
-    }
-}
-
-impl From<SpentRecord> for Spent {
-    fn from(record: SpentRecord) -> Spent {
-        let usage =
-            Usage { input: record.input_tokens, output: record.output_tokens, ..Usage::default() };
-        let (requests, cached) = (record.requests, record.cached);
-        Spent { requests, cached, cost: record.cost_nanodollars, usage }
     }
 }

@@ -1,28 +1,16 @@
 //! What an earlier process has done already.
 
-use super::ask::Spent;
-use super::record::{AskedRecord, Counts, Line, PlanRecord};
+use super::ladder::FIRST;
+use super::record::{AskedRecord, Ending, Line, PlanRecord};
+use super::spent::Spent;
 use crate::error::Error;
+use bakeoff_journal::Lines;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What the journal knows.
-#[derive(Debug, Default)]
-pub(super) struct Earlier {
-    /// Requests about packs that are not in the output yet, by pack and by their names within it.
-    pub(super) asked: HashMap<(u64, String), AskedRecord>,
-    /// What all requests so far have used.
-    pub(super) spent: Spent,
-    /// Every row is in the output.
-    pub(super) finished: Option<Counts>,
-}
-
-/// The plan that a journal begins with; `None` when there is no journal, or it was killed before
-/// its first line was whole.
+/// The plan that a journal begins with; `None` when its process was killed before its first line
+/// was whole.
 pub(super) fn plan(journal: &Path) -> Result<Option<PlanRecord>, Error> {
-    if !journal.exists() {
-        return Ok(None);
-    }
     match bakeoff_journal::read::<Line>(journal)?.next().transpose()? {
         None => Ok(None),
         Some(Line::Plan(plan)) => Ok(Some(plan)),
@@ -34,28 +22,82 @@ pub(super) fn plan(journal: &Path) -> Result<Option<PlanRecord>, Error> {
     }
 }
 
-/// Reads what was done; of packs before `first_open`, which are in the output, only what they cost.
-pub(super) fn earlier(journal: &Path, first_open: u64) -> Result<Earlier, Error> {
-    let mut earlier = Earlier::default();
-    let mut total = Spent { cost: Some(Default::default()), ..Spent::default() };
-    let mut add = |spent: Spent| {
-        total.requests += spent.requests;
-        total.cached += spent.cached;
-        total.cost = total.cost.zip(spent.cost).map(|(sum, cost)| sum.saturating_add(cost));
-        total.usage += spent.usage;
-    };
-    for line in bakeoff_journal::read::<Line>(journal)? {
-        match line? {
-            Line::Plan(_) => {}
-            Line::Asked(asked) => {
-                add(asked.spent.into());
-                if asked.pack >= first_open {
-                    earlier.asked.insert((asked.pack, asked.path.clone()), asked);
+/// What a journal comes to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Earlier {
+    /// What all requests so far have used.
+    pub(super) spent: Spent,
+    /// Requests about rows that had been asked about before.
+    pub(super) again: u64,
+    /// Rows with an answer.
+    pub(super) answered: u64,
+    /// Every row is in the output.
+    pub(super) ending: Option<Ending>,
+}
+
+impl Earlier {
+    /// Adds up what a journal tells.
+    pub(super) fn read(journal: &Path) -> Result<Earlier, Error> {
+        let mut earlier = Earlier::default();
+        for line in bakeoff_journal::read::<Line>(journal)? {
+            match line? {
+                Line::Plan(_) => {}
+                Line::Asked(asked) => {
+                    earlier.spent += asked.spent;
+                    earlier.again += if asked.path == FIRST { 0 } else { asked.spent.requests };
+                    earlier.answered += asked.answers.len() as u64;
                 }
+                Line::Finished(ending) => earlier.ending = Some(ending),
             }
-            Line::Finished(counts) => earlier.finished = Some(counts),
         }
+        Ok(earlier)
     }
-    earlier.spent = total;
-    Ok(earlier)
+}
+
+/// What came of earlier requests, read from the journal as rows are gone through again.
+///
+/// Requests are journaled in about the order of their packs: none of a pack is written while a pack
+/// waits that is further before it than rows are held in memory. So what has been read and not been
+/// asked for yet is never more than that.
+#[derive(Debug)]
+pub(super) struct Replay {
+    lines: Option<Lines<Line>>,
+    read: HashMap<(u64, String), AskedRecord>,
+}
+
+impl Replay {
+    /// Of a job that begins.
+    pub(super) fn nothing() -> Replay {
+        Replay { lines: None, read: HashMap::new() }
+    }
+
+    /// From the first line of a journal.
+    pub(super) fn new(journal: &Path) -> Result<Replay, Error> {
+        Ok(Replay { lines: Some(bakeoff_journal::read(journal)?), read: HashMap::new() })
+    }
+
+    /// What came of a request about a pack, by its name within the pack; `None` when it has not been
+    /// made. Nothing may have been added to the journal before that is heard for the first time.
+    pub(super) fn take(&mut self, pack: u64, path: &str) -> Result<Option<AskedRecord>, Error> {
+        let wanted = (pack, path.to_owned());
+        if let Some(record) = self.read.remove(&wanted) {
+            return Ok(Some(record));
+        }
+        while let Some(line) = self.lines.as_mut().and_then(Iterator::next) {
+            if let Line::Asked(record) = line? {
+                let name = (record.pack, record.path.clone());
+                if name == wanted {
+                    return Ok(Some(record));
+                }
+                self.read.insert(name, record);
+            }
+        }
+        self.lines = None;
+        Ok(None)
+    }
+
+    /// Whether a request has been looked for that was not made: what comes now is new.
+    pub(super) fn is_over(&self) -> bool {
+        self.lines.is_none()
+    }
 }

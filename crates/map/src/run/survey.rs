@@ -1,10 +1,9 @@
 //! The first look at the rows: how many there are, how large, and whether all can be read. Nothing
 //! is asked before the last of them has been seen.
 
-use super::output::failed;
 use crate::auto::Sizes;
 use crate::error::Error;
-use crate::pack::{PackLimits, Packer};
+use crate::pack::{Pack, PackLimits, Packer};
 use crate::prompt;
 use crate::row::Row;
 use crate::rows::Rows;
@@ -32,18 +31,32 @@ pub(super) fn tokens(task: &Task, row: &Row) -> u64 {
     prompt::tokens(&prompt::item(task, row, SOME_ID)) + 1
 }
 
+/// A name for rows, by all that they hold.
+#[derive(Debug, Default)]
+pub(super) struct Digest(blake3::Hasher);
+
+impl Digest {
+    pub(super) fn add(&mut self, row: &Row) {
+        self.0.update(&(row.fields.len() as u64).to_le_bytes());
+        for text in row.fields.iter().flat_map(|(name, value)| [name.as_str(), value.get()]) {
+            self.0.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        }
+    }
+
+    pub(super) fn finish(&self) -> String {
+        self.0.finalize().to_hex().chars().take(16).collect()
+    }
+}
+
 impl Survey {
     pub(super) fn new(input: &Path, task: &Task) -> Result<Survey, Error> {
-        let mut hasher = blake3::Hasher::new();
+        let mut digest = Digest::default();
         let mut known: HashSet<String> = HashSet::new();
         let mut survey = Survey { rows: 0, digest: String::new(), columns: Vec::new(), tokens: 0 };
         for row in Rows::open(input)? {
             let row = row?;
-            hasher.update(&(row.fields.len() as u64).to_le_bytes());
-            for (name, value) in &row.fields {
-                for text in [name.as_str(), value.get()] {
-                    hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
-                }
+            digest.add(&row);
+            for (name, _) in &row.fields {
                 if !known.contains(name) {
                     known.insert(name.clone());
                     survey.columns.push(name.clone());
@@ -54,7 +67,7 @@ impl Survey {
             let tokens = tokens(task, &row).min(task.max_tokens_per_request);
             survey.tokens = survey.tokens.saturating_add(tokens);
         }
-        survey.digest = hasher.finalize().to_hex().chars().take(16).collect();
+        survey.digest = digest.finish();
         let shown = task.show.iter().flatten();
         let mut missing = shown.filter(|shown| !known.contains(&shown.field));
         match missing.next() {
@@ -76,7 +89,7 @@ impl Survey {
 }
 
 /// Tokens of a prompt without items, and of what a reply has besides answers.
-fn overhead(task: &Task, format: Format) -> u64 {
+pub(super) fn overhead(task: &Task, format: Format) -> u64 {
     let batch: u64 = task.batch.iter().map(crate::task::Field::tokens).sum();
     let system = task.system.as_deref().map_or(0, prompt::tokens);
     prompt::tokens(&prompt::head(task, format)) + system + batch
@@ -97,34 +110,12 @@ pub(super) fn pack_limits(task: &Task, format: Format, items: u32, tpm: Option<u
     }
 }
 
-/// How rows fall into packs.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Packed {
-    /// Packs that are sent.
-    pub(super) requests: u64,
-    /// The first pack that is not wholly among the rows that are done.
-    pub(super) first_open: u64,
-    /// The rows before it.
-    pub(super) rows_before: u64,
-}
-
-/// Counts packs, and finds out where to go on after so many rows.
-pub(super) fn count(
-    input: &Path,
-    task: &Task,
-    limits: PackLimits,
-    done: u64,
-) -> Result<Packed, Error> {
-    let mut packed = Packed::default();
+/// How many requests rows take, when every answer is good at once.
+pub(super) fn requests(input: &Path, task: &Task, limits: PackLimits) -> Result<u64, Error> {
     let mut packer = Packer::new(limits);
-    let mut note = |pack: Option<crate::pack::Pack>| {
-        let Some(pack) = pack else { return };
-        packed.requests += u64::from(pack.refused.is_none());
-        let end = pack.rows.last().map_or(0, |row| row.index + 1);
-        if end <= done {
-            packed.first_open = pack.number + 1;
-            packed.rows_before = end;
-        }
+    let mut requests = 0;
+    let mut note = |pack: Option<Pack>| {
+        requests += u64::from(pack.is_some_and(|pack| pack.refused.is_none()));
     };
     for row in Rows::open(input)? {
         let row = row?;
@@ -135,15 +126,5 @@ pub(super) fn count(
     while let Some(pack) = packer.finish() {
         note(Some(pack));
     }
-    Ok(packed)
-}
-
-/// Forgets an earlier job.
-pub(super) fn remove(path: &Path) -> Result<(), Error> {
-    match std::fs::remove_file(path) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-            Err(failed("remove", path, source))
-        }
-        _ => Ok(()),
-    }
+    Ok(requests)
 }

@@ -4,18 +4,22 @@
 //! in what comes back. Requests are tasks of their own and know nothing of each other. There are no
 //! waves: whenever something ends, something else may start.
 
-use super::ask::{Asker, Ended, Spent};
+use super::ask::{Asker, Ended};
+use super::budget::Budget;
 use super::facts::{Fact, Facts};
 use super::ladder::{Answer, FIRST, Ladder, Node, Outcome};
 use super::output::Output;
-use super::record::{AskedRecord, Counts, Line};
+use super::record::{AskedRecord, Ending, Line};
+use super::resume::Replay;
 use super::source::Source;
-use super::{Finished, Progress, Stop};
+use super::spent::Spent;
+use super::{Finished, HeldRows, Progress, Stop};
 use crate::error::Error;
 use crate::pack::Pack;
+use crate::row::Row;
 use bakeoff_core::NanoDollars;
 use bakeoff_journal::Journal;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -50,6 +54,7 @@ struct Done {
 struct Returned {
     pack: u64,
     node: Node,
+    expected: NanoDollars,
     ended: Ended,
     spent: Spent,
 }
@@ -63,49 +68,50 @@ pub(super) struct Files {
 
 /// How far it may go.
 pub(super) struct Bounds {
-    pub(super) max_cost: Option<NanoDollars>,
-    /// Most rows in memory. When so many wait behind a slow one, nothing new is started.
-    pub(super) most_rows: usize,
+    pub(super) budget: Budget,
+    pub(super) held: HeldRows,
 }
 
 /// A job at work.
 pub(super) struct Work<'l> {
     asker: Arc<Asker>,
     files: Files,
-    earlier: HashMap<(u64, String), AskedRecord>,
+    replay: Replay,
     bounds: Bounds,
     active: HashMap<u64, Active>,
     done: BTreeMap<u64, Done>,
     /// The pack whose rows are written next.
     next: u64,
-    rows_held: usize,
+    held: HeldRows,
     requests: JoinSet<Returned>,
+    /// Requests that wait until it is known what those under way cost.
+    postponed: VecDeque<(u64, Node)>,
     progress: Progress,
     stop: Option<Stop>,
     listen: &'l mut (dyn FnMut(&Progress) + Send),
 }
 
 impl<'l> Work<'l> {
-    /// Nothing has been started; rows are written from the pack `next` on.
+    /// Nothing has been started.
     pub(super) fn new(
         asker: Asker,
         files: Files,
-        earlier: HashMap<(u64, String), AskedRecord>,
+        replay: Replay,
         bounds: Bounds,
-        next: u64,
         progress: Progress,
         listen: &'l mut (dyn FnMut(&Progress) + Send),
     ) -> Work<'l> {
         Work {
             asker: Arc::new(asker),
             files,
-            earlier,
+            replay,
             bounds,
             active: HashMap::new(),
             done: BTreeMap::new(),
-            next,
-            rows_held: 0,
+            next: 0,
+            held: HeldRows { rows: 0, bytes: 0 },
             requests: JoinSet::new(),
+            postponed: VecDeque::new(),
             progress,
             stop: None,
             listen,
@@ -121,13 +127,13 @@ impl<'l> Work<'l> {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_exhausted = false;
-        self.check_budget();
         loop {
             // Looked at here as well, because answers may come without a pause.
             if stop.is_cancelled() {
                 self.end(Stop::Interrupted);
             }
-            while self.stop.is_none() && !is_exhausted && self.has_room() {
+            self.ask_postponed();
+            while !is_exhausted && self.goes_on() && self.has_room() {
                 match source.next(&self.asker.task)? {
                     Some(pack) => self.start(pack)?,
                     None => is_exhausted = true,
@@ -135,7 +141,7 @@ impl<'l> Work<'l> {
             }
             self.write()?;
             if self.requests.is_empty() {
-                if is_exhausted || self.stop.is_some() {
+                if is_exhausted || !self.goes_on() {
                     break;
                 }
                 // Everything so far was known already; there is more.
@@ -157,9 +163,22 @@ impl<'l> Work<'l> {
         self.conclude()
     }
 
+    /// Whether there is a reason to start further packs. Without money or a model, those are still
+    /// written that have been answered before.
+    fn goes_on(&self) -> bool {
+        match self.stop {
+            None => true,
+            Some(Stop::Interrupted) => false,
+            Some(Stop::Budget | Stop::Refused(_)) => !self.replay.is_over(),
+        }
+    }
+
     /// Whether another pack may start.
     fn has_room(&self) -> bool {
-        if self.rows_held >= self.bounds.most_rows || self.requests.len() >= MOST_REQUESTS {
+        let (held, most) = (self.held, self.bounds.held);
+        // With nothing held, there is always room for one.
+        let is_full = held.rows > 0 && (held.rows >= most.rows || held.bytes >= most.bytes);
+        if is_full || !self.postponed.is_empty() || self.requests.len() >= MOST_REQUESTS {
             return false;
         }
         let Some((_, model)) = self.asker.models.first() else { return false };
@@ -174,7 +193,8 @@ impl<'l> Work<'l> {
     }
 
     fn start(&mut self, pack: Pack) -> Result<(), Error> {
-        self.rows_held += pack.rows.len();
+        self.held.rows += pack.rows.len();
+        self.held.bytes += pack.bytes();
         let (number, pack) = (pack.number, Arc::new(pack));
         if let Some(reason) = &pack.refused {
             let answers = vec![Err(reason.clone()); pack.rows.len()];
@@ -183,32 +203,58 @@ impl<'l> Work<'l> {
         }
         let (ladder, first) = Ladder::new(pack.rows.len(), self.asker.models.len());
         self.active.insert(number, Active { pack, ladder, facts: Vec::new() });
-        self.ask(number, vec![first]);
-        Ok(())
+        self.ask(number, vec![first])
     }
 
     /// Asks, unless an earlier process has asked already.
-    fn ask(&mut self, number: u64, mut nodes: Vec<Node>) {
-        while let Some(node) = nodes.pop() {
-            let recorded = self.earlier.remove(&(number, node.path.clone()));
-            if let Some((outcome, batch)) = recorded.and_then(|record| record.outcome(&node)) {
-                nodes.extend(self.settle(number, &node, outcome, batch));
-                continue;
+    fn ask(&mut self, number: u64, nodes: Vec<Node>) -> Result<(), Error> {
+        let mut nodes = VecDeque::from(nodes);
+        while let Some(node) = nodes.pop_front() {
+            let recorded = self.replay.take(number, &node.path)?;
+            match recorded.and_then(|record| record.outcome(&node)) {
+                Some((outcome, batch)) => {
+                    nodes.extend(self.settle(number, &node, outcome, batch));
+                }
+                None => self.postponed.push_back((number, node)),
             }
+        }
+        self.ask_postponed();
+        Ok(())
+    }
+
+    /// Makes the requests that there is money for. What is not asked is asked by the next process.
+    fn ask_postponed(&mut self) {
+        while self.stop.is_none()
+            && let Some((number, node)) = self.postponed.pop_front()
+        {
             let Some(active) = self.active.get(&number) else { continue };
             let (asker, pack) = (Arc::clone(&self.asker), Arc::clone(&active.pack));
+            let expected = match self.bounds.budget.is_bounded() {
+                true => asker.expected(&node, &rows_of(&node, &pack)),
+                false => NanoDollars(0),
+            };
+            if !self.bounds.budget.allows(expected) {
+                self.postponed.push_front((number, node));
+                if self.requests.is_empty() {
+                    self.end(Stop::Budget);
+                }
+                break;
+            }
+            self.bounds.budget.start(expected);
             self.requests.spawn(async move {
-                let rows: Vec<_> = node.rows.iter().filter_map(|row| pack.rows.get(*row)).collect();
-                let (ended, spent) = asker.ask(&node, &rows).await;
-                Returned { pack: number, node, ended, spent }
+                let (ended, spent) = asker.ask(&node, &rows_of(&node, &pack)).await;
+                Returned { pack: number, node, expected, ended, spent }
             });
+        }
+        if self.stop.is_some() {
+            self.postponed.clear();
         }
     }
 
     /// Takes in what came back: first into the journal, then into the books.
     fn take(&mut self, returned: Result<Returned, tokio::task::JoinError>) -> Result<(), Error> {
         // A task that broke is a fault of this program; its rows are asked about by the next process.
-        let Ok(Returned { pack, node, ended, spent }) = returned else {
+        let Ok(Returned { pack, node, expected, ended, spent }) = returned else {
             self.end(Stop::Refused("a request broke; please report this".to_owned()));
             return Ok(());
         };
@@ -218,6 +264,7 @@ impl<'l> Work<'l> {
         let costs = self.progress.cost.zip(spent.cost);
         self.progress.cost = costs.map(|(sum, cost)| sum.saturating_add(cost));
         self.progress.usage += spent.usage;
+        self.bounds.budget.end(expected, spent.cost.unwrap_or(NanoDollars(0)));
         match ended {
             Ended::Settled { outcome, batch } => self.note(pack, node, outcome, batch, spent)?,
             Ended::Refused(reason) if node.model + 1 < self.asker.models.len() => {
@@ -233,7 +280,10 @@ impl<'l> Work<'l> {
             Ended::Refused(reason) => self.end(Stop::Refused(reason)),
             Ended::Stopped => {}
         }
-        self.check_budget();
+        // Whoever still waits for a turn need not.
+        if self.bounds.budget.is_exceeded() {
+            self.end(Stop::Budget);
+        }
         Ok(())
     }
 
@@ -248,11 +298,7 @@ impl<'l> Work<'l> {
         let record = AskedRecord::new(pack, &node, &outcome, batch.as_ref(), spent);
         self.files.journal.push(&Line::Asked(record))?;
         let next = self.settle(pack, &node, outcome, batch);
-        // What is not asked now is asked by the next process.
-        if self.stop.is_none() {
-            self.ask(pack, next);
-        }
-        Ok(())
+        self.ask(pack, next)
     }
 
     fn settle(
@@ -294,7 +340,8 @@ impl<'l> Work<'l> {
             if let Some(file) = &mut self.files.facts {
                 file.write(self.next, facts)?;
             }
-            self.rows_held -= pack.rows.len();
+            self.held.rows -= pack.rows.len();
+            self.held.bytes -= pack.bytes();
             self.next += 1;
             is_written = true;
         }
@@ -308,15 +355,6 @@ impl<'l> Work<'l> {
         Ok(())
     }
 
-    fn check_budget(&mut self) {
-        if let (Some(most), Some(cost)) = (self.bounds.max_cost, self.progress.cost)
-            && cost >= most
-            && self.progress.done < self.progress.rows
-        {
-            self.end(Stop::Budget);
-        }
-    }
-
     /// Starts nothing more; the first reason counts.
     fn end(&mut self, stop: Stop) {
         self.stop.get_or_insert(stop);
@@ -325,13 +363,26 @@ impl<'l> Work<'l> {
 
     fn conclude(mut self) -> Result<Finished, Error> {
         self.write()?;
-        if self.progress.done == self.progress.rows {
+        let is_whole = self.progress.done == self.progress.rows;
+        if is_whole {
             self.stop = None;
-            let counts = Counts { rows: self.progress.rows, errors: self.progress.errors };
-            self.files.journal.push(&Line::Finished(counts))?;
+        } else if self.stop.is_none() {
+            return Err(Error::Unfinished(self.progress.rows - self.progress.done));
         }
-        self.files.output.finish()?;
+        if let Some(facts) = self.files.facts {
+            facts.finish(is_whole)?;
+        }
+        let bytes = self.files.output.finish(is_whole)?;
+        if is_whole {
+            let ending = Ending { errors: self.progress.errors, bytes };
+            self.files.journal.push(&Line::Finished(ending))?;
+        }
         self.files.journal.finish()?;
         Ok(Finished { progress: self.progress, stop: self.stop })
     }
+}
+
+/// The rows that a request is about.
+fn rows_of<'p>(node: &Node, pack: &'p Pack) -> Vec<&'p Row> {
+    node.rows.iter().filter_map(|row| pack.rows.get(*row)).collect()
 }

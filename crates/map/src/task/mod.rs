@@ -184,17 +184,4 @@ impl Task {
         let hash = blake3::hash(format!("{neutral:?}").as_bytes());
         hash.to_hex().chars().take(16).collect()
     }
-
-    /// Whether a row of the output says why it has no answer.
-    pub(crate) fn is_error(&self, row: &crate::row::Row) -> bool {
-        let error = match &self.into {
-            None => row.text("error"),
-            // CSV has a column for it, JSON an object.
-            Some(into) => row.text(&format!("{into}.error")).or_else(|| {
-                let answer: serde_json::Value = serde_json::from_str(row.get(into)?).ok()?;
-                answer.get("error")?.as_str().map(str::to_owned)
-            }),
-        };
-        error.is_some_and(|error| !error.is_empty() && error != "null")
-    }
 }

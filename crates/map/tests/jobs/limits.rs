@@ -2,7 +2,7 @@
 
 use crate::support::{Place, model};
 use bakeoff_llm::probe::{ProbeConfig, probe};
-use bakeoff_map::{Binding, Job, PackSize};
+use bakeoff_map::{Binding, HeldRows, Job, PackSize};
 use bakeoff_pace::{Limits, Strategy};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,12 +28,12 @@ async fn twenty_thousand_rows_take_little_more_than_the_requests_that_they_need(
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn rows_that_wait_behind_a_slow_one_are_bounded() {
+/// Most rows that had answers and could not be written yet.
+async fn most_waiting(held: HeldRows) -> usize {
     // Now and then an answer takes a hundred times as long as most.
     let slow = "latency = { kind = \"lognormal\", median_ms = 100, sigma = 2.0 }";
     let mut job = Place::new(2000, "map").profile(slow).limits(Limits::fixed(20));
-    job.config.rows_in_memory = Some(100);
+    job.config.held = held;
     let journal = bakeoff_map::journal_of(&job.config.output);
     let most = std::sync::atomic::AtomicUsize::new(0);
     let written = std::sync::atomic::AtomicUsize::new(0);
@@ -47,8 +47,19 @@ async fn rows_that_wait_behind_a_slow_one_are_bounded() {
     })
     .await;
     assert_eq!(job.check(2000), 2000);
-    let most = most.into_inner();
+    most.into_inner()
+}
+
+#[tokio::test(start_paused = true)]
+async fn rows_that_wait_behind_a_slow_one_are_bounded() {
+    let most = most_waiting(HeldRows { rows: 100, ..HeldRows::default() }).await;
     assert!((50..=100).contains(&most), "{most}");
+    // `text` and `"row-1234"` are 14 bytes.
+    let most = most_waiting(HeldRows { bytes: 100 * 14, ..HeldRows::default() }).await;
+    assert!((50..=120).contains(&most), "{most}");
+    // However large a row is, it is asked about.
+    let most = most_waiting(HeldRows { rows: 0, bytes: 0 }).await;
+    assert_eq!(most, 10, "a pack");
 }
 
 #[tokio::test(start_paused = true)]

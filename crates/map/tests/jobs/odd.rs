@@ -169,8 +169,9 @@ async fn a_job_that_has_cost_enough_starts_nothing_more_and_goes_on_with_more_mo
     let finished = job.run().await;
     assert_eq!(finished.stop, Some(Stop::Budget));
     let cost = finished.progress.cost.unwrap();
-    // Those in flight when it was enough are paid for, too.
-    assert!(cost.0 >= whole.0 / 3 && cost.0 < whole.0 / 3 + 5 * whole.0 / 200, "{cost} of {whole}");
+    // Up to a request or two, and no more than it may.
+    let most = whole.0 / 3;
+    assert!(cost.0 <= most && cost.0 > most - 3 * whole.0 / 200, "{cost} of {whole}");
     job.config.max_cost = None;
     let finished = job.run().await;
     assert_eq!((finished.stop, finished.progress.cost), (None, Some(whole)));

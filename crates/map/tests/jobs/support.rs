@@ -2,7 +2,7 @@
 
 use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
 use bakeoff_map::{
-    Error, Field, FieldType, Finished, Format, Job, JobConfig, PackSize, Progress, Task,
+    Error, Field, FieldType, Finished, Format, HeldRows, Job, JobConfig, PackSize, Progress, Task,
 };
 use bakeoff_pace::Limits;
 use bakeoff_sim::{Config, Profile};
@@ -51,7 +51,7 @@ impl Place {
             learned: None,
             max_cost: None,
             force: false,
-            rows_in_memory: None,
+            held: HeldRows::default(),
         };
         Place { folder, config, simulator: Config::default() }
     }

@@ -26,7 +26,7 @@ pub(super) struct Live<'p> {
     json: bool,
     last: Instant,
     started: Instant,
-    /// Rows that were done before.
+    /// Rows that were answered before; they take no time.
     before: u64,
 }
 
@@ -45,10 +45,8 @@ impl<'p> Live<'p> {
         if is_shown {
             bar.enable_steady_tick(TICK);
         }
-        bar.set_position(plan.done);
-        bar.reset_eta();
         let now = Instant::now();
-        Live { bar, printer, json, last: now, started: now, before: plan.done }
+        Live { bar, printer, json, last: now, started: now, before: plan.answered }
     }
 
     pub(super) fn voice(&self) -> Voice {
@@ -59,6 +57,9 @@ impl<'p> Live<'p> {
         if !self.bar.is_hidden() {
             self.bar.set_message(figures(progress));
             self.bar.set_position(progress.done);
+            if progress.done <= self.before {
+                self.bar.reset_eta();
+            }
             return;
         }
         let interval = if self.json { EVENT_INTERVAL } else { LINE_INTERVAL };
@@ -133,7 +134,7 @@ pub(super) fn planned(plan: &JobPlan) -> Value {
         "requests": plan.requests,
         "pack": plan.pack,
         "why": plan.choice.map(|choice| choice.binding.to_string()),
-        "done": plan.done,
+        "answered": plan.answered,
         "resumed": plan.is_resumed,
     })
 }

@@ -10,7 +10,8 @@ use bakeoff_core::{ExitCode, Redactor};
 use bakeoff_eval::{Place, Problem, SuiteModels};
 use bakeoff_llm::{Cache, Client, ClientConfig, Memory, Model};
 use bakeoff_map::{
-    Error, Finished, Job, JobConfig, JobPlan, Stop, Task, TaskProblem, facts_of, journal_of,
+    Error, Finished, HeldRows, Job, JobConfig, JobPlan, Stop, Task, TaskProblem, facts_of,
+    journal_of,
 };
 use live::Live;
 use serde_json::json;
@@ -50,11 +51,10 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
         let message = format!("{} has not been begun", arguments.out.display());
         return Err(Refused::new(message, "without `--resume` it is").show(printer));
     }
-    let memory = match arguments.no_memory {
-        true => Memory::default(),
-        false => settings::memory_file()
-            .map_or_else(Memory::default, |path| Memory::read(&path, SystemTime::now())),
-    };
+    let memory = arguments
+        .kept
+        .memory()
+        .map_or_else(Memory::default, |path| Memory::read(&path, SystemTime::now()));
     let learned = models.first().and_then(|(_, model)| memory.about(model));
     let mut redactor = Redactor::default();
     models.iter().for_each(|(_, model)| model.add_secrets(&mut redactor));
@@ -77,7 +77,7 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
         learned,
         max_cost: arguments.max_cost,
         force: arguments.force,
-        rows_in_memory: None,
+        held: HeldRows::default(),
     };
     let job = Job::new(config, Arc::clone(&client)).map_err(|error| show(&error, printer))?;
     Ok(Ready { job, client })
@@ -126,8 +126,7 @@ fn resolve(arguments: &MapArguments, known: &SuiteModels) -> Result<Vec<(String,
 }
 
 fn cache(arguments: &MapArguments, printer: &Printer) -> Option<Cache> {
-    let path = settings::cache_file().filter(|_| !arguments.no_cache)?;
-    Cache::open(&path, SCOPE)
+    Cache::open(&arguments.kept.cache()?, SCOPE)
         .map_err(|error| {
             printer.talk(format!("warning: answers are not cached: {}", chain(&error)));
         })
@@ -147,7 +146,7 @@ async fn work(job: Job, client: &Client, arguments: &MapArguments, printer: &Pri
     let finished = job.run(stop, &mut |progress| live.note(progress)).await;
     live.finish();
     listening.abort();
-    if let (false, Some(path)) = (arguments.no_memory, settings::memory_file()) {
+    if let Some(path) = arguments.kept.memory() {
         // Without it, the next job is as good as this one.
         let _ = Memory::save(&path, &client.learned(), SystemTime::now());
     }
@@ -172,7 +171,7 @@ fn announce(plan: &JobPlan, model: &str, printer: &Printer) {
     if plan.is_finished {
         printer.talk("everything has been done before; `--force` begins anew");
     } else if plan.is_resumed {
-        printer.talk(format!("going on: {} done", count(plan.done, "row")));
+        printer.talk(format!("going on: {} answered before", count(plan.answered, "row")));
     }
 }
 
@@ -233,7 +232,9 @@ fn conclude(finished: &Finished, arguments: &MapArguments, printer: &Printer) ->
     match &finished.stop {
         Some(Stop::Interrupted) => printer.talk(format!("interrupted; {goes_on}")),
         Some(Stop::Budget) => {
-            printer.talk(format!("it has cost what it may; with a higher --max-cost {goes_on}"));
+            printer.talk(format!(
+                "another request might cost more than is left; with a higher --max-cost {goes_on}"
+            ));
         }
         Some(Stop::Refused(reason)) => printer.error(reason, Some(&hint)),
         None if progress.errors > 0 => {
