@@ -149,10 +149,10 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
     ");
     let own =
         ["map", "rows.csv", "-t", "task.toml", "-m", "sim/map", "-o", "./rows.csv", "--force"];
-    insta::assert_snapshot!(shown(&own), @r"
-    error: ./rows.csv is the input and the output
+    insta::assert_snapshot!(shown(&own), @r#"
+    error: rows.csv is the input, and would be written over
       hint: name another file for the output
-    ");
+    "#);
     assert!(place.path().join("rows.csv").exists());
     insta::assert_snapshot!(shown(&map(&["-m", "sim/map", "--resume"])), @r"
     error: out.jsonl has not been begun
@@ -260,7 +260,7 @@ fn a_job_that_is_interrupted_or_has_cost_enough_goes_on() {
     assert_eq!(ran.code, 3, "{}", ran.shown());
     assert!(
         ran.stderr.ends_with(
-            "it has cost what it may; with a higher --max-cost the same command goes on\n"
+            "another request might cost more than is left; with a higher --max-cost the same command goes on\n"
         ),
         "{}",
         ran.stderr
@@ -298,13 +298,13 @@ fn a_job_that_is_interrupted_or_has_cost_enough_goes_on() {
 fn a_model_that_answers_nobody_ends_the_job() {
     let place = place(10);
     let ran = place.run(&map(&["-m", "sim/fault-401"]));
-    insta::assert_snapshot!(ran.shown(), @r"
+    insta::assert_snapshot!(ran.shown(), @r#"
     exit 3
     --- stdout
-    out.jsonl: 0 of 10 rows, 0 errors · 0 requests · 0 tokens · $0.00
+    out.jsonl: 0 of 10 rows, 0 errors · 1 request · 0 tokens · $0.00
     --- stderr
     10 items → 1 request to sim/fault-401 (up to 10 items each; nothing is known about limits)
     error: Incorrect API key provided.
       hint: see to that, and the same command goes on
-    ");
+    "#);
 }

@@ -95,9 +95,4 @@ impl Replay {
         self.lines = None;
         Ok(None)
     }
-
-    /// Whether a request has been looked for that was not made: what comes now is new.
-    pub(super) fn is_over(&self) -> bool {
-        self.lines.is_none()
-    }
 }

@@ -133,7 +133,7 @@ impl<'l> Work<'l> {
                 self.end(Stop::Interrupted);
             }
             self.ask_postponed();
-            while !is_exhausted && self.goes_on() && self.has_room() {
+            while self.stop.is_none() && !is_exhausted && self.has_room() {
                 match source.next(&self.asker.task)? {
                     Some(pack) => self.start(pack)?,
                     None => is_exhausted = true,
@@ -141,7 +141,7 @@ impl<'l> Work<'l> {
             }
             self.write()?;
             if self.requests.is_empty() {
-                if is_exhausted || !self.goes_on() {
+                if is_exhausted || self.stop.is_some() {
                     break;
                 }
                 // Everything so far was known already; there is more.
@@ -161,16 +161,6 @@ impl<'l> Work<'l> {
             }
         }
         self.conclude()
-    }
-
-    /// Whether there is a reason to start further packs. Without money or a model, those are still
-    /// written that have been answered before.
-    fn goes_on(&self) -> bool {
-        match self.stop {
-            None => true,
-            Some(Stop::Interrupted) => false,
-            Some(Stop::Budget | Stop::Refused(_)) => !self.replay.is_over(),
-        }
     }
 
     /// Whether another pack may start.
