@@ -7,6 +7,7 @@ mod bare;
 mod engine;
 mod flight;
 mod honesty;
+pub mod map;
 pub mod pace;
 mod pace_http;
 mod permits;
@@ -61,6 +62,9 @@ pub enum Error {
     /// A race failed.
     #[error("a measured race failed: {0}")]
     Race(String),
+    /// A job over many rows failed.
+    #[error("a measured job failed: {0}")]
+    Map(String),
     /// The bare loop failed.
     #[error("the bare loop failed: {0}")]
     Bare(String),

@@ -468,10 +468,28 @@ pub(crate) enum Bench {
     Flight(FlightArguments),
     /// Do early stops and comparisons keep what they promise? Counted on the simulated provider
     Honesty(HonestyArguments),
+    /// Does map keep what it promises? A model that does everything wrong, what packs save, memory
+    Map(MapBenchArguments),
     /// Do races keep what they promise? Biased judges, votes that stop early, many races at once
     Race(RaceBenchArguments),
     /// Selectors on recorded and made matrices: who finds the best, and for how much money
     Select(SelectBenchArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MapBenchArguments {
+    /// Rows through a model that does everything wrong, for each seed
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) attacked: u32,
+    /// How often they go through it, with other ids and other mischief each time
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) seeds: u32,
+    /// Rows of the largest job, whose memory is measured beside that of a tenth
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub(crate) rows: u32,
+    /// The figures as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

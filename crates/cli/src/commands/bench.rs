@@ -1,6 +1,7 @@
 //! `bakeoff bench`.
 
 mod honesty;
+mod map;
 mod pace;
 mod race;
 mod select;
@@ -22,6 +23,7 @@ pub(crate) fn run(arguments: &BenchArguments, printer: &Printer) -> ExitCode {
         Bench::Permits(arguments) => run_permits(arguments, printer),
         Bench::Flight(arguments) => run_flight(arguments, printer),
         Bench::Honesty(arguments) => honesty::run(arguments, printer),
+        Bench::Map(arguments) => map::run(arguments, printer),
         Bench::Race(arguments) => race::run(arguments, printer),
         Bench::Select(arguments) => select::run(arguments, printer),
     }

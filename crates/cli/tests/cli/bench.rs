@@ -28,6 +28,21 @@ fn all_requests_are_in_flight_at_once() {
 }
 
 #[test]
+fn rows_have_their_own_answers_and_packs_save_requests() {
+    let few = ["bench", "map", "--attacked", "60", "--seeds", "3", "--rows", "2000", "--json"];
+    let report = measured(&few);
+    let attack = &report["attack"];
+    assert_eq!((&attack["rows"], &attack["out"]), (&180.into(), &180.into()), "{report}");
+    assert_eq!((&attack["misplaced"], &attack["wrong"]), (&0.into(), &0.into()), "{report}");
+    assert!(attack["requests"].as_u64() > attack["fewest_requests"].as_u64(), "{report}");
+    let requests: Vec<u64> = (report["packs"].as_array().unwrap().iter())
+        .map(|row| row["requests"].as_u64().unwrap())
+        .collect();
+    assert_eq!(requests, [40, 8, 2]);
+    assert_eq!(report["loads"][1]["rows"], 2000);
+}
+
+#[test]
 fn nothing_is_lost_and_rejections_are_few_over_http() {
     let profiles = [
         "latency = { kind = \"fixed\", ms = 30 }\nconcurrency = 30",
