@@ -1,5 +1,6 @@
 //! One request about some rows: asked, read, and settled.
 
+use super::doubt::Doubt;
 use super::ladder::{Answer, FIRST, Node, Outcome, Repair};
 use super::spent::Spent;
 use super::survey;
@@ -12,6 +13,7 @@ use bakeoff_llm::{Call, CallContext, CallError, Client, Model};
 use bakeoff_pace::RunTag;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
 
 /// What all answers of jobs are samples of: equal requests share their answers in the cache.
@@ -30,18 +32,24 @@ pub(super) struct Asker {
     pub(super) seed: u64,
     /// By their names, in the order in which they are asked.
     pub(super) models: Vec<(String, Model)>,
+    /// Models that have turned out not to know structured output, in the same order.
+    pub(super) plain: Vec<AtomicBool>,
     pub(super) stop: CancellationToken,
 }
 
 /// How a request ended.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// With answers, or reasons why there are none.
-    Settled { outcome: Outcome, batch: Option<Answer> },
-    /// Somebody stopped it.
-    Stopped,
+    /// With a reply: answers, and reasons why there are none.
+    Answered { outcome: Outcome, batch: Option<Answer> },
+    /// Without one, and because of its rows.
+    Failed(Outcome),
+    /// Without one, and perhaps because of something else.
+    Doubtful(Outcome, Doubt),
     /// The model will not answer anybody any more, for this reason.
     Refused(String),
+    /// Somebody stopped it.
+    Stopped,
 }
 
 impl Asker {
@@ -54,25 +62,45 @@ impl Asker {
         let ids = id::ids(self.seed, rows.iter().copied());
         let item = |(row, id): (&&Row, &String)| prompt::item(&self.task, row, id);
         let items: Vec<String> = rows.iter().zip(&ids).map(item).collect();
-        let structured =
-            self.task.structured.unwrap_or_else(|| STRUCTURED.contains(&model.provider()));
-        let request = prompt::request(&self.task, self.format, structured, &items);
-        let request = match &node.repair {
-            Some(Repair { reply, problem }) => prompt::again(&request, reply, problem),
-            None => request,
-        };
-        let reply = match self.call(model, request, node.path != FIRST, &mut spent).await {
-            Ok(reply) => reply,
-            Err(error) => {
-                let ended = self.failed(name, &error, rows.len());
-                spent.requests += u64::from(!matches!(ended, Ended::Stopped));
-                return (ended, spent);
+        let request = |structured| {
+            let request = prompt::request(&self.task, self.format, structured, &items);
+            match &node.repair {
+                Some(Repair { reply, problem }) => prompt::again(&request, reply, problem),
+                None => request,
             }
+        };
+        let again = node.path != FIRST;
+        let structured = self.is_structured(node.model, model);
+        let mut reply = self.call(model, request(structured), again, &mut spent).await;
+        if structured && self.may_be_plain(&reply) {
+            reply = self.call(model, request(false), again, &mut spent).await;
+            if let (Ok(_), Some(plain)) = (&reply, self.plain.get(node.model)) {
+                plain.store(true, Ordering::Relaxed);
+            }
+        }
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => return (self.failed(name, &error, rows.len()), spent),
         };
         let read = self.read(&reply, &ids);
         let problem = worth_repeating(&read, &reply);
         let repair = problem.map(|problem| Repair { reply: reply.text, problem });
         (self.settled(name, read, rows.len(), repair), spent)
+    }
+
+    fn is_structured(&self, place: usize, model: &Model) -> bool {
+        let is_plain = self.plain.get(place).is_some_and(|plain| plain.load(Ordering::Relaxed));
+        match self.task.structured {
+            Some(structured) => structured,
+            None => STRUCTURED.contains(&model.provider()) && !is_plain,
+        }
+    }
+
+    /// Whether a request was refused for being structured, perhaps: not every model of a provider
+    /// knows how to.
+    fn may_be_plain(&self, reply: &Result<Reply, CallError>) -> bool {
+        let kind = reply.as_ref().err().map(|error| error.failure.kind);
+        self.task.structured.is_none() && kind == Some(ErrorKind::InvalidRequest)
     }
 
     /// What a request about some rows is likely to cost.
@@ -97,7 +125,9 @@ impl Asker {
         let run = RunTag(u64::from(again));
         let stop = self.stop.clone();
         let context = CallContext { run, sample: SAMPLE, stop, ..CallContext::default() };
-        let call = self.client.call(model, request, &context).await?;
+        let call = self.client.call(model, request, &context).await.inspect_err(|error| {
+            spent.requests += u64::from(error.failure.kind != ErrorKind::Cancelled);
+        })?;
         let Call { response, cost, cached, .. } = call;
         if cached {
             spent.cached += 1;
@@ -133,21 +163,28 @@ impl Asker {
             Err(reason) => Err(self.named(name, &reason)),
         });
         let outcome = Outcome { answers: answers.collect(), divide: true, repair };
-        Ended::Settled { outcome, batch: batch.and_then(|values| raw(&values).ok()) }
+        Ended::Answered { outcome, batch: batch.and_then(|values| raw(&values).ok()) }
     }
 
     fn failed(&self, name: &str, error: &CallError, rows: usize) -> Ended {
-        let divide = match error.failure.kind {
-            ErrorKind::Cancelled => return Ended::Stopped,
-            ErrorKind::Auth | ErrorKind::Quota => return Ended::Refused(error.to_string()),
-            // The provider is in trouble, and smaller requests would only be more of them.
-            ErrorKind::RateLimit | ErrorKind::Transient => false,
-            // One of the rows may be what it cannot take.
-            _ => true,
-        };
+        let failure = &error.failure;
         let reason = self.named(name, &error.to_string());
-        let outcome = Outcome { answers: vec![Err(reason); rows], divide, repair: None };
-        Ended::Settled { outcome, batch: None }
+        let outcome = |divide| Outcome::failed(&reason, rows, divide);
+        match failure.kind {
+            ErrorKind::Cancelled => Ended::Stopped,
+            ErrorKind::Auth | ErrorKind::Quota => Ended::Refused(error.to_string()),
+            // There is no such model, or no such address.
+            ErrorKind::InvalidRequest if failure.status == Some(404) => {
+                Ended::Refused(error.to_string())
+            }
+            // Smaller requests would only be more of them.
+            ErrorKind::RateLimit | ErrorKind::Transient => {
+                Ended::Doubtful(outcome(false), Doubt::Trouble)
+            }
+            ErrorKind::InvalidRequest => Ended::Doubtful(outcome(true), Doubt::Request),
+            // One of the rows may be what it cannot take.
+            _ => Ended::Failed(outcome(true)),
+        }
     }
 
     /// With several models, reasons say whose they are.

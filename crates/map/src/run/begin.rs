@@ -15,6 +15,7 @@ use bakeoff_core::NanoDollars;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use tokio_util::sync::CancellationToken;
 
 impl Job {
@@ -63,6 +64,7 @@ impl Job {
             task: config.task,
             format: self.format,
             seed: config.seed,
+            plain: config.models.iter().map(|_| AtomicBool::new(false)).collect(),
             models: config.models,
             stop: stop.child_token(),
         };

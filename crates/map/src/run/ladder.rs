@@ -47,6 +47,18 @@ pub(crate) struct Outcome {
     pub(crate) repair: Option<Repair>,
 }
 
+impl Outcome {
+    /// No row has an answer, for the same reason.
+    pub(crate) fn failed(reason: &str, rows: usize, divide: bool) -> Outcome {
+        Outcome { answers: vec![Err(reason.to_owned()); rows], divide, repair: None }
+    }
+
+    /// Why the first row without an answer has none.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.answers.iter().find_map(|answer| answer.as_ref().err()).map(String::as_str)
+    }
+}
+
 /// Where a pack is.
 #[derive(Debug)]
 pub(crate) struct Ladder {

@@ -4,6 +4,7 @@ mod ask;
 mod begin;
 mod budget;
 mod continued;
+mod doubt;
 mod facts;
 mod ladder;
 mod layout;

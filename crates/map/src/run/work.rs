@@ -6,6 +6,7 @@
 
 use super::ask::{Asker, Ended};
 use super::budget::Budget;
+use super::doubt::{Ruling, Waiting};
 use super::facts::{Fact, Facts};
 use super::ladder::{Answer, FIRST, Ladder, Node, Outcome};
 use super::output::Output;
@@ -59,6 +60,16 @@ struct Returned {
     spent: Spent,
 }
 
+/// What came of a request.
+#[derive(Debug)]
+struct Settled {
+    pack: u64,
+    node: Node,
+    outcome: Outcome,
+    batch: Option<Answer>,
+    spent: Spent,
+}
+
 /// Everything that is written.
 pub(super) struct Files {
     pub(super) journal: Journal,
@@ -86,6 +97,8 @@ pub(super) struct Work<'l> {
     requests: JoinSet<Returned>,
     /// Requests that wait until it is known what those under way cost.
     postponed: VecDeque<(u64, Node)>,
+    /// Failures of the last model.
+    doubtful: Waiting<Settled>,
     progress: Progress,
     stop: Option<Stop>,
     listen: &'l mut (dyn FnMut(&Progress) + Send),
@@ -112,6 +125,7 @@ impl<'l> Work<'l> {
             held: HeldRows { rows: 0, bytes: 0 },
             requests: JoinSet::new(),
             postponed: VecDeque::new(),
+            doubtful: Waiting::default(),
             progress,
             stop: None,
             listen,
@@ -141,7 +155,12 @@ impl<'l> Work<'l> {
             }
             self.write()?;
             if self.requests.is_empty() {
-                if is_exhausted || self.stop.is_some() {
+                let ruling = self.doubtful.nothing_left();
+                if self.stop.is_none() {
+                    self.rule(ruling)?;
+                    self.write()?;
+                }
+                if self.stop.is_some() || (is_exhausted && self.requests.is_empty()) {
                     break;
                 }
                 // Everything so far was known already; there is more.
@@ -255,19 +274,27 @@ impl<'l> Work<'l> {
         self.progress.cost = costs.map(|(sum, cost)| sum.saturating_add(cost));
         self.progress.usage += spent.usage;
         self.bounds.budget.end(expected, spent.cost.unwrap_or(NanoDollars(0)));
+        let (is_last, rows) = (node.model + 1 == self.asker.models.len(), node.rows.len());
+        let settled = |outcome, batch| Settled { pack, node, outcome, batch, spent };
         match ended {
-            Ended::Settled { outcome, batch } => self.note(pack, node, outcome, batch, spent)?,
-            Ended::Refused(reason) if node.model + 1 < self.asker.models.len() => {
-                let answers = vec![Err(reason); node.rows.len()];
-                self.note(
-                    pack,
-                    node,
-                    Outcome { answers, divide: false, repair: None },
-                    None,
-                    spent,
-                )?;
+            Ended::Answered { outcome, batch } => {
+                self.note(settled(outcome, batch))?;
+                if is_last {
+                    let failures = self.doubtful.answered();
+                    self.rule(Ruling::Take(failures))?;
+                }
             }
-            Ended::Refused(reason) => self.end(Stop::Refused(reason)),
+            Ended::Doubtful(outcome, doubt) if is_last => {
+                let ruling = self.doubtful.failed(settled(outcome, None), doubt);
+                self.rule(ruling)?;
+            }
+            Ended::Failed(outcome) | Ended::Doubtful(outcome, _) => {
+                self.note(settled(outcome, None))?;
+            }
+            Ended::Refused(reason) if is_last => self.end(Stop::Refused(reason)),
+            Ended::Refused(reason) => {
+                self.note(settled(Outcome::failed(&reason, rows, false), None))?;
+            }
             Ended::Stopped => {}
         }
         // Whoever still waits for a turn need not.
@@ -277,14 +304,25 @@ impl<'l> Work<'l> {
         Ok(())
     }
 
-    fn note(
-        &mut self,
-        pack: u64,
-        node: Node,
-        outcome: Outcome,
-        batch: Option<Answer>,
-        spent: Spent,
-    ) -> Result<(), Error> {
+    /// Does what is to be done about failures.
+    fn rule(&mut self, ruling: Ruling<Settled>) -> Result<(), Error> {
+        match ruling {
+            Ruling::Wait => {}
+            Ruling::Take(failures) => {
+                for failure in failures {
+                    self.note(failure)?;
+                }
+            }
+            Ruling::GiveUp(last) => {
+                let reason = last.outcome.reason().unwrap_or_default();
+                self.end(Stop::Refused(format!("no request is answered any more: {reason}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, settled: Settled) -> Result<(), Error> {
+        let Settled { pack, node, outcome, batch, spent } = settled;
         let record = AskedRecord::new(pack, &node, &outcome, batch.as_ref(), spent);
         self.files.journal.push(&Line::Asked(record))?;
         let next = self.settle(pack, &node, outcome, batch);

@@ -8,3 +8,4 @@ mod limits;
 mod odd;
 mod resume;
 mod support;
+mod trouble;

@@ -119,22 +119,6 @@ async fn a_reply_that_is_no_reply_is_sent_back_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_answers_nobody_ends_the_job_and_leaves_no_error_rows() {
-    let job = Place::new(50, "fault-401");
-    let finished = job.run().await;
-    assert!(matches!(finished.stop, Some(Stop::Refused(_))), "{finished:?}");
-    assert_eq!((finished.progress.done, job.output().as_str()), (0, ""));
-    // With another to fall back on, nobody notices.
-    let mut job = Place::new(50, "fault-401");
-    job.config.models.push(model("map"));
-    let finished = job.run().await;
-    assert_eq!((job.check(50), finished.stop), (50, None));
-    // A provider in trouble is no reason to make more requests.
-    let job = Place::new(50, "fault-400");
-    assert_eq!(job.run().await.progress.errors, 50);
-}
-
-#[tokio::test(start_paused = true)]
 async fn facts_about_whole_requests_go_beside_the_output() {
     let mut job = Place::new(25, "map");
     job.config.task.batch = vec![Field::new("count", FieldType::Integer)];

@@ -1,0 +1,113 @@
+//! Requests that were not answered, when it is not clear whether that is because of their rows.
+//!
+//! Nobody wants fifty thousand error rows because a provider was down, or because of a parameter
+//! that the model does not know. So such failures wait until the model answers another request: then
+//! it was the rows. When too many come in a row, the job ends, and the same command asks again.
+
+/// Failures in a row after which a job ends.
+const MOST: usize = 10;
+
+/// What else may be the reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// The provider is in trouble: throttled or failing until retries end.
+    Trouble,
+    /// Something that is the same in all requests.
+    Request,
+}
+
+/// What to do with a failure.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ruling<T> {
+    /// It is taken for what it is: these rows have no answer.
+    Take(Vec<T>),
+    /// It is not known yet.
+    Wait,
+    /// Nobody is answered; the last of the failures.
+    GiveUp(T),
+}
+
+/// Failures that wait.
+#[derive(Debug)]
+pub(super) struct Waiting<T> {
+    has_answered: bool,
+    failures: Vec<(T, Doubt)>,
+}
+
+impl<T> Default for Waiting<T> {
+    fn default() -> Waiting<T> {
+        Waiting { has_answered: false, failures: Vec::new() }
+    }
+}
+
+impl<T> Waiting<T> {
+    /// The model has answered: those that wait failed because of their rows.
+    pub(super) fn answered(&mut self) -> Vec<T> {
+        self.has_answered = true;
+        self.take()
+    }
+
+    /// A request failed.
+    pub(super) fn failed(&mut self, failure: T, doubt: Doubt) -> Ruling<T> {
+        // Who answers others knows the parameters.
+        if doubt == Doubt::Request && self.has_answered {
+            return Ruling::Take(vec![failure]);
+        }
+        if self.failures.len() + 1 >= MOST {
+            self.failures.clear();
+            return Ruling::GiveUp(failure);
+        }
+        self.failures.push((failure, doubt));
+        Ruling::Wait
+    }
+
+    /// Nothing else is under way that might be answered. Whoever never answered and is in trouble is
+    /// down, however few requests there are.
+    pub(super) fn nothing_left(&mut self) -> Ruling<T> {
+        let is_down = self.failures.iter().all(|(_, doubt)| *doubt == Doubt::Trouble);
+        let mut failures = self.take();
+        match failures.pop() {
+            Some(last) if is_down && !self.has_answered => Ruling::GiveUp(last),
+            last => {
+                failures.extend(last);
+                Ruling::Take(failures)
+            }
+        }
+    }
+
+    fn take(&mut self) -> Vec<T> {
+        self.failures.drain(..).map(|(failure, _)| failure).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_wait_for_an_answer_to_another_request() {
+        let mut waiting = Waiting::default();
+        assert_eq!(waiting.failed(1, Doubt::Trouble), Ruling::Wait);
+        assert_eq!(waiting.failed(2, Doubt::Request), Ruling::Wait);
+        assert_eq!(waiting.answered(), [1, 2]);
+        assert_eq!(waiting.failed(3, Doubt::Request), Ruling::Take(vec![3]));
+        assert_eq!(waiting.failed(4, Doubt::Trouble), Ruling::Wait);
+        assert_eq!(waiting.nothing_left(), Ruling::Take(vec![4]));
+        assert_eq!(waiting.nothing_left(), Ruling::Take(vec![]));
+    }
+
+    #[test]
+    fn too_many_in_a_row_end_the_job() {
+        let mut waiting = Waiting::default();
+        for doubt in [Doubt::Trouble, Doubt::Request] {
+            for number in 1..MOST {
+                assert_eq!(waiting.failed(number, doubt), Ruling::Wait);
+            }
+            assert_eq!(waiting.failed(MOST, doubt), Ruling::GiveUp(MOST));
+        }
+        assert_eq!(waiting.failed(1, Doubt::Trouble), Ruling::Wait);
+        assert_eq!(waiting.nothing_left(), Ruling::GiveUp(1));
+        assert_eq!(waiting.failed(1, Doubt::Request), Ruling::Wait);
+        assert_eq!(waiting.nothing_left(), Ruling::Take(vec![1]));
+    }
+}

@@ -1,0 +1,58 @@
+//! Models that do not answer: whose fault that is, and what becomes of the rows.
+
+use crate::support::{Place, model};
+use bakeoff_map::{Finished, PackSize, Stop};
+
+fn refused(finished: &Finished) -> &str {
+    match &finished.stop {
+        Some(Stop::Refused(reason)) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_answers_nobody_ends_the_job_and_leaves_no_error_rows() {
+    for (name, said) in [
+        ("fault-401", "Incorrect API key provided."),
+        ("fault-404", "The model does not exist "),
+        ("fault-400", "no request is answered any more: "),
+        ("fault-503", "no request is answered any more: "),
+    ] {
+        let mut place = Place::new(500, name);
+        let finished = place.run().await;
+        let reason = refused(&finished);
+        assert!(reason.starts_with(said), "{name}: {reason}");
+        assert_eq!((finished.progress.done, place.output().as_str()), (0, ""), "{name}");
+        assert!(finished.progress.requests <= 50, "{name}: {finished:?}");
+        // With another to fall back on, nobody notices.
+        place.config.output = place.file("other.jsonl");
+        place.config.models.push(model("map"));
+        let finished = place.run().await;
+        assert_eq!((place.check(500), finished.stop), (500, None), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_few_rows_that_nobody_wants_are_error_rows() {
+    // Two packs, and each of their halves: too few to say that it is not the rows.
+    let mut place = Place::new(4, "fault-400");
+    place.config.pack = Some(PackSize::Items(2));
+    let finished = place.run().await;
+    assert_eq!((finished.progress.errors, finished.stop), (4, None));
+    assert_eq!(finished.progress.requests, 2 * 6, "structured and plain");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_is_down_for_long_costs_no_row_its_answer() {
+    let latency = "latency = { kind = \"fixed\", ms = 1000 }\nconcurrency = 4";
+    let mut place = Place::new(1000, "map")
+        .profile(&format!("{latency}\noutages = [{{ from_s = 10, to_s = 100000 }}]"))
+        .limits(bakeoff_pace::Limits::fixed(4));
+    let finished = place.run().await;
+    refused(&finished);
+    assert!(finished.progress.done >= 300 && finished.progress.done < 1000, "{finished:?}");
+    assert_eq!(finished.progress.errors, 0);
+    place = place.profile(latency);
+    let finished = place.run().await;
+    assert_eq!((place.check(1000), finished.stop), (1000, None));
+}
