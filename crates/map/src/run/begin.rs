@@ -7,8 +7,9 @@ use super::facts::Facts;
 use super::output::Output;
 use super::record::Line;
 use super::resume::Replay;
+use super::shelf::Shelf;
 use super::source::Source;
-use super::work::{Bounds, Files, Work};
+use super::work::{Bounds, Work};
 use super::{Finished, Job, Progress, facts_of, journal_of};
 use crate::error::Error;
 use bakeoff_core::NanoDollars;
@@ -53,11 +54,9 @@ impl Job {
             }
         };
         let config = self.config;
-        let files = Files {
-            journal: self.journal,
-            output: Output::open(&config.output, self.layout)?,
-            facts: Facts::open(&facts_of(&config.output), &config.task)?,
-        };
+        let output = Output::open(&config.output, self.layout)?;
+        let facts = Facts::open(&facts_of(&config.output), &config.task)?;
+        let shelf = Shelf::new(self.journal, output, facts);
         let source = Source::new(&config.input, self.limits, self.survey)?;
         let asker = Asker {
             client: self.client,
@@ -71,7 +70,7 @@ impl Job {
         let spent = progress.cost.unwrap_or(NanoDollars(0));
         let budget = Budget::new(config.max_cost, spent);
         let bounds = Bounds { budget, held: config.held };
-        Work::new(asker, files, replay, bounds, progress, listen).go(source, &stop).await
+        Work::new(asker, shelf, replay, bounds, progress, listen).go(source, &stop).await
     }
 
     /// Forgets what there is, and writes the first line of the journal. Should it be killed between

@@ -12,6 +12,7 @@ mod output;
 mod progress;
 mod record;
 mod resume;
+mod shelf;
 mod source;
 mod spent;
 mod survey;

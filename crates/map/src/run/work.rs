@@ -7,11 +7,11 @@
 use super::ask::{Asker, Ended};
 use super::budget::Budget;
 use super::doubt::{Ruling, Waiting};
-use super::facts::{Fact, Facts};
+use super::facts::Fact;
 use super::ladder::{Answer, FIRST, Ladder, Node, Outcome};
-use super::output::Output;
-use super::record::{AskedRecord, Ending, Line};
+use super::record::AskedRecord;
 use super::resume::Replay;
+use super::shelf::{Done, Shelf};
 use super::source::Source;
 use super::spent::Spent;
 use super::{Finished, HeldRows, Progress, Stop};
@@ -19,8 +19,7 @@ use crate::error::Error;
 use crate::pack::Pack;
 use crate::row::Row;
 use bakeoff_core::NanoDollars;
-use bakeoff_journal::Journal;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -44,13 +43,6 @@ struct Active {
     facts: Vec<Fact>,
 }
 
-/// A pack whose rows can be written when it is their turn.
-struct Done {
-    pack: Arc<Pack>,
-    answers: Vec<Result<Answer, String>>,
-    facts: Vec<Fact>,
-}
-
 /// A request that has ended.
 struct Returned {
     pack: u64,
@@ -70,13 +62,6 @@ struct Settled {
     spent: Spent,
 }
 
-/// Everything that is written.
-pub(super) struct Files {
-    pub(super) journal: Journal,
-    pub(super) output: Output,
-    pub(super) facts: Option<Facts>,
-}
-
 /// How far it may go.
 pub(super) struct Bounds {
     pub(super) budget: Budget,
@@ -86,14 +71,10 @@ pub(super) struct Bounds {
 /// A job at work.
 pub(super) struct Work<'l> {
     asker: Arc<Asker>,
-    files: Files,
+    shelf: Shelf,
     replay: Replay,
     bounds: Bounds,
     active: HashMap<u64, Active>,
-    done: BTreeMap<u64, Done>,
-    /// The pack whose rows are written next.
-    next: u64,
-    held: HeldRows,
     requests: JoinSet<Returned>,
     /// Requests that wait until it is known what those under way cost.
     postponed: VecDeque<(u64, Node)>,
@@ -108,7 +89,7 @@ impl<'l> Work<'l> {
     /// Nothing has been started.
     pub(super) fn new(
         asker: Asker,
-        files: Files,
+        shelf: Shelf,
         replay: Replay,
         bounds: Bounds,
         progress: Progress,
@@ -116,13 +97,10 @@ impl<'l> Work<'l> {
     ) -> Work<'l> {
         Work {
             asker: Arc::new(asker),
-            files,
+            shelf,
             replay,
             bounds,
             active: HashMap::new(),
-            done: BTreeMap::new(),
-            next: 0,
-            held: HeldRows { rows: 0, bytes: 0 },
             requests: JoinSet::new(),
             postponed: VecDeque::new(),
             doubtful: Waiting::default(),
@@ -146,6 +124,8 @@ impl<'l> Work<'l> {
             if stop.is_cancelled() {
                 self.end(Stop::Interrupted);
             }
+            // First of all into the journal, whatever comes next.
+            self.write()?;
             self.ask_postponed();
             while self.stop.is_none() && !is_exhausted && self.has_room() {
                 match source.next(&self.asker.task)? {
@@ -153,12 +133,10 @@ impl<'l> Work<'l> {
                     None => is_exhausted = true,
                 }
             }
-            self.write()?;
             if self.requests.is_empty() {
                 let ruling = self.doubtful.nothing_left();
                 if self.stop.is_none() {
                     self.rule(ruling)?;
-                    self.write()?;
                 }
                 if self.stop.is_some() || (is_exhausted && self.requests.is_empty()) {
                     break;
@@ -184,9 +162,7 @@ impl<'l> Work<'l> {
 
     /// Whether another pack may start.
     fn has_room(&self) -> bool {
-        let (held, most) = (self.held, self.bounds.held);
-        // With nothing held, there is always room for one.
-        let is_full = held.rows > 0 && (held.rows >= most.rows || held.bytes >= most.bytes);
+        let is_full = !self.shelf.has_room(self.bounds.held);
         if is_full || !self.postponed.is_empty() || self.requests.len() >= MOST_REQUESTS {
             return false;
         }
@@ -202,12 +178,11 @@ impl<'l> Work<'l> {
     }
 
     fn start(&mut self, pack: Pack) -> Result<(), Error> {
-        self.held.rows += pack.rows.len();
-        self.held.bytes += pack.bytes();
+        self.shelf.reserve(&pack);
         let (number, pack) = (pack.number, Arc::new(pack));
         if let Some(reason) = &pack.refused {
             let answers = vec![Err(reason.clone()); pack.rows.len()];
-            self.done.insert(number, Done { pack, answers, facts: Vec::new() });
+            self.shelf.put(Done { pack, answers, facts: Vec::new() });
             return Ok(());
         }
         let (ladder, first) = Ladder::new(pack.rows.len(), self.asker.models.len());
@@ -324,7 +299,7 @@ impl<'l> Work<'l> {
     fn note(&mut self, settled: Settled) -> Result<(), Error> {
         let Settled { pack, node, outcome, batch, spent } = settled;
         let record = AskedRecord::new(pack, &node, &outcome, batch.as_ref(), spent);
-        self.files.journal.push(&Line::Asked(record))?;
+        self.shelf.journal(record)?;
         let next = self.settle(pack, &node, outcome, batch);
         self.ask(pack, next)
     }
@@ -350,34 +325,13 @@ impl<'l> Work<'l> {
         if active.ladder.is_over()
             && let Some(Active { pack, ladder, facts }) = self.active.remove(&number)
         {
-            self.done.insert(number, Done { pack, answers: ladder.into_answers(), facts });
+            self.shelf.put(Done { pack, answers: ladder.into_answers(), facts });
         }
         next
     }
 
-    /// Writes the rows whose turn it is. The journal goes first: what is in the output is in it.
     fn write(&mut self) -> Result<(), Error> {
-        self.files.journal.flush()?;
-        let mut is_written = false;
-        while let Some(Done { pack, answers, facts }) = self.done.remove(&self.next) {
-            for (row, answer) in pack.rows.iter().zip(&answers) {
-                self.files.output.write(row, answer)?;
-                self.progress.done += 1;
-                self.progress.errors += u64::from(answer.is_err());
-            }
-            if let Some(file) = &mut self.files.facts {
-                file.write(self.next, facts)?;
-            }
-            self.held.rows -= pack.rows.len();
-            self.held.bytes -= pack.bytes();
-            self.next += 1;
-            is_written = true;
-        }
-        if is_written {
-            if let Some(facts) = &mut self.files.facts {
-                facts.flush()?;
-            }
-            self.files.output.flush()?;
+        if self.shelf.write(&mut self.progress)? {
             (self.listen)(&self.progress);
         }
         Ok(())
@@ -391,21 +345,12 @@ impl<'l> Work<'l> {
 
     fn conclude(mut self) -> Result<Finished, Error> {
         self.write()?;
-        let is_whole = self.progress.done == self.progress.rows;
-        if is_whole {
+        if self.progress.done == self.progress.rows {
             self.stop = None;
         } else if self.stop.is_none() {
             return Err(Error::Unfinished(self.progress.rows - self.progress.done));
         }
-        if let Some(facts) = self.files.facts {
-            facts.finish(is_whole)?;
-        }
-        let bytes = self.files.output.finish(is_whole)?;
-        if is_whole {
-            let ending = Ending { errors: self.progress.errors, bytes };
-            self.files.journal.push(&Line::Finished(ending))?;
-        }
-        self.files.journal.finish()?;
+        self.shelf.finish(&self.progress)?;
         Ok(Finished { progress: self.progress, stop: self.stop })
     }
 }
