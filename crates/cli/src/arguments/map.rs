@@ -42,6 +42,9 @@ pub(crate) struct MapArguments {
     /// Begin anew, whatever is there
     #[arg(long)]
     pub(crate) force: bool,
+    /// Say how many requests it takes and what they are likely to cost, and ask nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// A suite whose [models] and [sim] can be named: a file, or a folder with a bakeoff.toml
     #[arg(long, value_name = "FILE")]
     pub(crate) suite: Option<PathBuf>,

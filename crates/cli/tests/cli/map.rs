@@ -91,6 +91,31 @@ fn limits_decide_how_many_rows_share_a_request() {
 }
 
 #[test]
+fn a_dry_run_says_what_it_would_cost_and_leaves_nothing_behind() {
+    let suite =
+        "[models.m]\nprovider = \"sim\"\nmodel = \"map\"\nprices = { input = 1, output = 4 }\n";
+    let place = place(45).write("models.toml", suite);
+    let arguments = map(&["-m", "m", "--suite", "models.toml", "--pack", "20"]);
+    let ran = place.run(&[arguments.as_slice(), &["--dry-run"]].concat());
+    insta::assert_snapshot!(ran.shown(), @r#"
+    exit 0
+    --- stdout
+    --- stderr
+    45 items → 3 requests to m, up to about $0.0087 (up to 20 items each)
+    "#);
+    let ending = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.unwrap().file_name().into_string().unwrap().starts_with("out.")
+    };
+    assert!(!place.path().read_dir().unwrap().any(ending));
+    // What has been begun stays.
+    let ran = place.run(&arguments);
+    assert!(ran.stdout.ends_with("$0.0025\n"), "{}", ran.shown());
+    assert_eq!(place.run(&[arguments.as_slice(), &["--dry-run"]].concat()).code, 0);
+    assert_eq!(out(&place).lines().count(), 45);
+    assert!(place.path().join("out.jsonl.journal").exists());
+}
+
+#[test]
 fn rows_without_an_answer_say_why() {
     let place = place(3);
     let ran = place.run(&map(&["-m", "sim/map-stubborn"]));

@@ -93,7 +93,7 @@ fn empty(path: &Path) -> Result<(), Error> {
 }
 
 /// Removes a file, if there is one.
-fn remove(path: &Path) -> Result<(), Error> {
+pub(super) fn remove(path: &Path) -> Result<(), Error> {
     match std::fs::remove_file(path) {
         Err(source) if source.kind() != ErrorKind::NotFound => Err(failed("remove", path, source)),
         _ => Ok(()),

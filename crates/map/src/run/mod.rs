@@ -88,6 +88,8 @@ pub struct JobPlan {
     pub answered: u64,
     /// Requests for all rows, when every answer is good at once.
     pub requests: u64,
+    /// What these are likely to cost; `None` when nobody knows the price.
+    pub expected_cost: Option<NanoDollars>,
     /// Most items per request.
     pub pack: u32,
     /// Why so many, when nobody said how many.
@@ -181,10 +183,12 @@ impl Job {
         let is_resumed = begun.is_some();
         let earlier = if is_resumed { Earlier::read(&path)? } else { Earlier::default() };
         let length = std::fs::metadata(&config.output).map_or(0, |file| file.len());
+        let requests = survey::requests(&config.input, task, limits)?;
         let plan = JobPlan {
             rows: survey.rows,
             answered: earlier.answered,
-            requests: survey::requests(&config.input, task, limits)?,
+            requests,
+            expected_cost: model.cost(&survey.usage(limits, requests)),
             pack,
             choice,
             is_resumed,
@@ -196,6 +200,19 @@ impl Job {
     /// What it is going to do.
     pub fn plan(&self) -> &JobPlan {
         &self.plan
+    }
+
+    /// Does nothing after all, and leaves things as they were.
+    ///
+    /// # Errors
+    ///
+    /// When the journal that was made for it cannot be removed.
+    pub fn discard(self) -> Result<(), Error> {
+        let path = journal_of(&self.config.output);
+        match std::fs::metadata(&path).is_ok_and(|file| file.len() == 0) {
+            true => begin::remove(&path),
+            false => Ok(()),
+        }
     }
 }
 

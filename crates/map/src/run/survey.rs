@@ -8,6 +8,7 @@ use crate::prompt;
 use crate::row::Row;
 use crate::rows::Rows;
 use crate::task::{Format, Task};
+use bakeoff_core::Usage;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -85,6 +86,13 @@ impl Survey {
             answer: task.output_tokens_per_item() as f64,
             budget: task.max_tokens_per_request as f64,
         }
+    }
+
+    /// What all rows are likely to use in so many requests.
+    pub(super) fn usage(&self, limits: PackLimits, requests: u64) -> Usage {
+        let input = limits.overhead.saturating_mul(requests).saturating_add(self.tokens);
+        let output = limits.answer.saturating_mul(self.rows);
+        Usage { input, output, ..Usage::default() }
     }
 }
 

@@ -132,6 +132,7 @@ pub(super) fn planned(plan: &JobPlan) -> Value {
         "event": "planned",
         "rows": plan.rows,
         "requests": plan.requests,
+        "expected_cost_nanodollars": plan.expected_cost,
         "pack": plan.pack,
         "why": plan.choice.map(|choice| choice.binding.to_string()),
         "answered": plan.answered,

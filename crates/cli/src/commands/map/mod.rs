@@ -140,6 +140,12 @@ async fn work(job: Job, client: &Client, arguments: &MapArguments, printer: &Pri
     } else {
         announce(&plan, &arguments.model, printer);
     }
+    if arguments.dry_run {
+        return match job.discard() {
+            Ok(()) => ExitCode::Passed,
+            Err(error) => show(&error, printer),
+        };
+    }
     let stop = CancellationToken::new();
     let mut live = Live::new(&plan, arguments.json, printer);
     let listening = tokio::spawn(stop_on_signal(stop.clone(), live.voice()));
@@ -162,8 +168,12 @@ fn announce(plan: &JobPlan, model: &str, printer: &Printer) {
         (Some(choice), 1..) => format!("; {}", choice.binding),
         _ => String::new(),
     };
+    let cost = match plan.expected_cost.filter(|cost| !cost.is_zero()) {
+        Some(cost) => format!(", up to about {cost}"),
+        None => String::new(),
+    };
     printer.talk(format!(
-        "{} → {} to {model} (up to {} each{why})",
+        "{} → {} to {model}{cost} (up to {} each{why})",
         count(plan.rows, "item"),
         count(plan.requests, "request"),
         count(plan.pack.into(), "item"),
