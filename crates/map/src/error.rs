@@ -60,6 +60,9 @@ pub enum Error {
     /// A field to show that no row has.
     #[error("no row has the field `{0}` that the task shows")]
     NoSuchField(String),
+    /// A field has a name that the form of replies needs for itself.
+    #[error("{0}")]
+    Format(String),
     /// Nobody is asked.
     #[error("no model is named")]
     NoModel,
@@ -81,6 +84,8 @@ impl Error {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
+            Error::Rows(error) => error.hint(),
+            Error::Format(_) => Some("rename the field, or take another `--format`"),
             Error::OutputExists(_) => Some("name another file, or `--force` to write over it"),
             Error::Changed { .. } => Some(
                 "go on with what it was begun with, name another file, or `--force` to begin anew",

@@ -29,8 +29,13 @@ fn one(field: &Field, given: Option<&Value>) -> Result<Value, String> {
 
 /// Whether a value of the right notation is one that the field may have.
 pub(crate) fn strictly(field: &Field, value: &Value) -> Result<(), String> {
-    if kind_of(value) != field.kind && !(field.kind == FieldType::Number && value.is_number()) {
+    if !is_kind(field.kind, value) {
         return Err(format!("is {}, not a value of type {}", shown(value), field.kind));
+    }
+    if let Value::Array(items) = value
+        && let Some(item) = items.iter().find(|item| !is_kind(field.items, item))
+    {
+        return Err(format!("holds {}, not a value of type {}", shown(item), field.items));
     }
     if let Some(options) = &field.options
         && !options.iter().any(|option| same(option, value))
@@ -55,14 +60,14 @@ pub(crate) fn strictly(field: &Field, value: &Value) -> Result<(), String> {
     }
 }
 
-fn kind_of(value: &Value) -> FieldType {
-    match value {
-        Value::Null | Value::Object(_) => FieldType::Object,
-        Value::Bool(_) => FieldType::Boolean,
-        Value::Number(number) if number.is_f64() => FieldType::Number,
-        Value::Number(_) => FieldType::Integer,
-        Value::String(_) => FieldType::String,
-        Value::Array(_) => FieldType::Array,
+fn is_kind(kind: FieldType, value: &Value) -> bool {
+    match kind {
+        FieldType::String => value.is_string(),
+        FieldType::Number => value.is_number(),
+        FieldType::Integer => value.is_i64() || value.is_u64(),
+        FieldType::Boolean => value.is_boolean(),
+        FieldType::Array => value.is_array(),
+        FieldType::Object => value.is_object(),
     }
 }
 
@@ -95,15 +100,10 @@ fn of_kind(field: &Field, value: &Value) -> Result<Value, String> {
 
 fn scalar(kind: FieldType, value: &Value) -> Option<Value> {
     match (kind, value) {
-        (FieldType::String, Value::String(_))
-        | (FieldType::Number | FieldType::Integer, Value::Null)
-        | (FieldType::Boolean, Value::Bool(_))
-        | (FieldType::Array, Value::Array(_))
-        | (FieldType::Object, Value::Object(_)) => Some(value.clone()).filter(|v| !v.is_null()),
+        _ if is_kind(kind, value) => Some(value.clone()),
         (FieldType::String, Value::Number(_) | Value::Bool(_)) => {
             Some(Value::String(value.to_string()))
         }
-        (FieldType::Number, Value::Number(_)) => Some(value.clone()),
         (FieldType::Integer, Value::Number(number)) => whole(number).map(Value::Number),
         (FieldType::Number | FieldType::Integer, Value::String(text)) => {
             let number: Number = serde_json::from_str(text.trim().trim_start_matches('+')).ok()?;
@@ -152,7 +152,7 @@ fn meant<'o>(options: &'o [Value], value: &Value) -> Option<&'o Value> {
 }
 
 /// Equal values; 1 is 1.0.
-fn same(one: &Value, other: &Value) -> bool {
+pub(crate) fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         _ => one == other,

@@ -1,85 +1,115 @@
 //! Items in JSON, wherever they stand in a text.
 //!
-//! Objects are looked for from brace to brace. One that is broken or cut off is passed over, and
-//! those within it are looked at instead: so a list that is cut in its middle still gives the items
-//! before the cut. Put up with: prose and fences around it, commas before closing brackets, line
-//! ends within texts, and Python's words for true, false and none.
+//! Values are looked for from bracket to bracket, and items are noted as soon as they end: so a list
+//! that is cut in its middle still gives the items before the cut. An item is an object with an
+//! `id`, or one that stands under an id; what lies within an item is part of its answer and never an
+//! item itself, whether the item is whole or broken. Put up with: prose and fences around it, commas
+//! before closing brackets, line ends within texts, and Python's words for true, false and none.
 
-use super::{Contents, Said, id_of};
+mod balance;
+mod text;
+
+use super::{Contents, Expected, Said, id_of};
 use serde_json::{Map, Number, Value};
 
 /// Deeper nesting is not what was asked for.
 const MOST_DEPTH: usize = 32;
 
-/// Broken objects that are looked into; a text with more of them is not JSON.
+/// Broken values that are passed over; a text with more of them is not JSON.
 const MOST_BROKEN: usize = 200;
 
-pub(super) fn read(text: &str, ids: &[String]) -> Contents {
-    let mut contents = Contents::default();
-    let (mut at, mut broken) = (0, 0);
-    while let Some(open) = text[at..].find('{').map(|offset| at + offset) {
-        let mut reader = Reader { text, at: open };
-        match reader.value(0) {
-            Ok(Value::Object(object)) => {
-                take(object, ids, &mut contents);
-                at = reader.at;
-            }
-            Ok(_) => at = reader.at,
-            Err(problem) => {
-                broken += 1;
-                contents.problem.get_or_insert(problem);
-                if broken >= MOST_BROKEN {
-                    break;
-                }
-                at = open + 1;
+pub(super) fn read(text: &str, expected: &Expected<'_>) -> Contents {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        expected,
+        is_within: false,
+        is_lost: false,
+        contents: Contents::default(),
+    };
+    let (mut broken, mut is_damaged) = (0, false);
+    while broken < MOST_BROKEN
+        && let Some(open) = text[reader.at..].find(['{', '[']).map(|offset| reader.at + offset)
+    {
+        reader.at = open + 1;
+        if !may_start(text, open, expected, is_damaged) {
+            is_damaged = true;
+            continue;
+        }
+        reader.at = open;
+        if let Err(problem) = reader.value(0, key_before(text, open)) {
+            (broken, is_damaged) = (broken + 1, true);
+            reader.contents.problem.get_or_insert(problem);
+            reader.at = reader.at.max(open + 1);
+            // What comes now may be within it, and an object within an answer is no item.
+            if reader.is_lost && expected.is_nested() {
+                break;
             }
         }
     }
-    contents.problem.get_or_insert_with(|| "there is no JSON object with items in it".to_owned());
-    contents
+    reader.contents
 }
 
-/// What an object says: one item, a list of them, or items by their ids.
-fn take(mut object: Map<String, Value>, ids: &[String], contents: &mut Contents) {
-    if let Some(id) = object.get("id").and_then(id_of) {
-        contents.items.push(Said { id, fields: Ok(object) });
-        return;
+/// Whether what opens here can be read by itself. What stands under a name is part of something that
+/// cannot be read, and an item only if the name is an id. Where answers can hold objects, such things
+/// are part of an answer more often than not, so nothing is believed that does not begin a line, that
+/// lies within an item of another form, or that is in a list after damage.
+fn may_start(text: &str, open: usize, expected: &Expected<'_>, is_damaged: bool) -> bool {
+    let key = key_before(text, open);
+    if !expected.is_nested() {
+        return key.is_none_or(|key| expected.is_asked(key));
     }
-    if let Some(Value::Object(batch)) = object.remove("batch") {
-        contents.batch.get_or_insert(batch);
-    }
-    for (name, value) in object {
-        match value {
-            Value::Array(items) => {
-                for item in items {
-                    if let Value::Object(item) = item
-                        && let Some(id) = item.get("id").and_then(id_of)
-                    {
-                        contents.items.push(Said { id, fields: Ok(item) });
-                    }
-                }
-            }
-            Value::Object(fields) if ids.contains(&name) => {
-                contents.items.push(Said { id: name, fields: Ok(fields) });
-            }
-            _ => {}
-        }
-    }
+    let before = text[..open].trim_end();
+    let begins_line = before.is_empty() || text[before.len()..open].contains('\n');
+    let is_doubtful = is_damaged && before.ends_with([',', '[']);
+    begins_line && key.is_none() && !is_doubtful && !is_in_another_form(before, expected)
+}
+
+/// Whether a text ends within an item in XML, or within a list in YAML: a line before it begins with
+/// one of their names.
+fn is_in_another_form(before: &str, expected: &Expected<'_>) -> bool {
+    let is_name = |name: &str| name == "id" || name == "items" || expected.is_field(name);
+    let is_yaml = |line: &str| {
+        let line = line.trim_start();
+        let pair = line.strip_prefix("- ").unwrap_or(line).split_once(':');
+        pair.is_some_and(|(name, _)| is_name(name.trim()))
+    };
+    before.rfind("<item") > before.rfind("</item") || before.lines().any(is_yaml)
+}
+
+/// The name in quotes that stands before a value.
+fn key_before(text: &str, open: usize) -> Option<&str> {
+    let quoted = text[..open].trim_end().strip_suffix(':')?.trim_end().strip_suffix('"')?;
+    quoted.rfind('"').map(|start| &quoted[start + 1..])
 }
 
 struct Reader<'t> {
     text: &'t str,
     at: usize,
+    expected: &'t Expected<'t>,
+    /// An object around this place is an item, or belongs to one.
+    is_within: bool,
+    /// An item is broken, and nobody knows where it ends.
+    is_lost: bool,
+    contents: Contents,
+}
+
+/// An object that is being read.
+struct Open<'k> {
+    key: Option<&'k str>,
+    fields: Map<String, Value>,
+    /// It has what items have, or stands where only items stand.
+    is_item: bool,
 }
 
 impl Reader<'_> {
-    fn value(&mut self, depth: usize) -> Result<Value, String> {
+    fn value(&mut self, depth: usize, key: Option<&str>) -> Result<Value, String> {
         if depth > MOST_DEPTH {
             return Err(self.problem("it is nested too deeply"));
         }
         self.white_space();
         match self.peek() {
-            Some(b'{') => self.object(depth),
+            Some(b'{') => self.object(depth, key, false),
             Some(b'[') => self.array(depth),
             Some(b'"') => self.string().map(Value::String),
             Some(b'-' | b'+' | b'0'..=b'9') => self.number(),
@@ -89,25 +119,61 @@ impl Reader<'_> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, String> {
+    /// An object, and what it says. One that is broken is nothing, if it can be seen where it ends.
+    fn object(&mut self, depth: usize, key: Option<&str>, listed: bool) -> Result<Value, String> {
+        let (start, mark) = (self.at, self.contents.items.len());
+        let is_under_id = key.is_some_and(|key| self.expected.is_asked(key));
+        let is_item = listed || is_under_id || key == Some("batch");
+        let mut open = Open { key, fields: Map::new(), is_item };
+        let read = self.members(depth, &mut open);
+        if self.is_within {
+            return read.map(|()| Value::Object(open.fields));
+        }
+        if open.is_item {
+            // What was taken for items before it was seen that this is one.
+            self.contents.items.truncate(mark);
+        }
+        match read {
+            Ok(()) => {
+                self.note(&open);
+                Ok(Value::Object(open.fields))
+            }
+            Err(problem) => {
+                if open.is_item {
+                    self.note_broken(&open, &problem);
+                    if let Some(length) = balance::length(&self.text[start..]) {
+                        self.contents.problem.get_or_insert(problem);
+                        self.at = self.at.max(start + length);
+                        return Ok(Value::Null);
+                    }
+                    self.is_lost = true;
+                }
+                Err(problem)
+            }
+        }
+    }
+
+    fn members(&mut self, depth: usize, open: &mut Open<'_>) -> Result<(), String> {
         self.at += 1;
-        let mut object = Map::new();
         loop {
             self.white_space();
             match self.peek() {
                 Some(b'}') => {
                     self.at += 1;
-                    return Ok(Value::Object(object));
+                    return Ok(());
                 }
                 Some(b'"') => {
                     let name = self.string()?;
                     self.white_space();
                     self.expect(b':')?;
-                    let value = self.value(depth + 1)?;
-                    if object.get(&name).is_some_and(|earlier| *earlier != value) {
+                    open.is_item |= name == "id" || self.expected.is_field(&name);
+                    let around = self.is_within;
+                    self.is_within |= open.is_item;
+                    let value = self.value(depth + 1, Some(&name));
+                    self.is_within = around;
+                    if open.fields.insert(name.clone(), value?).is_some() {
                         return Err(self.problem(&format!("`{name}` comes twice")));
                     }
-                    object.insert(name, value);
                     self.comma_or(b'}')?;
                 }
                 Some(_) => return Err(self.problem("expected a name in double quotes")),
@@ -121,12 +187,52 @@ impl Reader<'_> {
         let mut items = Vec::new();
         loop {
             self.white_space();
-            if self.peek() == Some(b']') {
-                self.at += 1;
-                return Ok(Value::Array(items));
+            match self.peek() {
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(Value::Array(items));
+                }
+                Some(b'{') if depth < MOST_DEPTH => {
+                    items.push(self.object(depth + 1, None, true)?);
+                }
+                _ => items.push(self.value(depth + 1, None)?),
             }
-            items.push(self.value(depth + 1)?);
             self.comma_or(b']')?;
+        }
+    }
+
+    /// What a whole object says: an answer, or something about all items.
+    fn note(&mut self, open: &Open<'_>) {
+        let own = open.fields.get("id").and_then(id_of);
+        let under = open.key.filter(|key| self.expected.is_asked(key));
+        let fields = Ok(open.fields.clone());
+        let said = match (own, under) {
+            (None, None) if open.key == Some("batch") => {
+                self.contents.batch.get_or_insert_with(|| open.fields.clone());
+                return;
+            }
+            (None, None) => {
+                self.contents.nameless += usize::from(open.is_item);
+                return;
+            }
+            // Under a name that is no id, `id` is as good as anywhere.
+            (Some(id), None) => Said { id, fields },
+            (None, Some(id)) => Said { id: id.to_owned(), fields },
+            (Some(own), Some(id)) if own == id => Said { id: own, fields },
+            (Some(own), Some(id)) => {
+                let fields = Err(format!("it stands under `{id}` and has the id `{own}`"));
+                Said { id: id.to_owned(), fields }
+            }
+        };
+        self.contents.items.push(said);
+    }
+
+    /// That an item is there and cannot be read.
+    fn note_broken(&mut self, open: &Open<'_>, problem: &str) {
+        let own = open.fields.get("id").and_then(id_of);
+        let under = open.key.filter(|key| self.expected.is_asked(key)).map(str::to_owned);
+        for id in [own, under].into_iter().flatten() {
+            self.contents.items.push(Said { id, fields: Err(problem.to_owned()) });
         }
     }
 
@@ -145,37 +251,16 @@ impl Reader<'_> {
     }
 
     fn string(&mut self) -> Result<String, String> {
-        self.at += 1;
-        let mut string = String::new();
-        let mut characters = self.text[self.at..].char_indices();
-        while let Some((offset, character)) = characters.next() {
-            match character {
-                '"' => {
-                    self.at += offset + 1;
-                    return Ok(string);
-                }
-                '\\' => match characters.next().map(|(_, escaped)| escaped) {
-                    Some('n') => string.push('\n'),
-                    Some('t') => string.push('\t'),
-                    Some('r') => string.push('\r'),
-                    Some('b') => string.push('\u{8}'),
-                    Some('f') => string.push('\u{c}'),
-                    Some('u') => {
-                        let rest = characters.as_str();
-                        let (unit, used) = unicode(rest);
-                        string.push(unit);
-                        (0..used).for_each(|_| {
-                            characters.next();
-                        });
-                    }
-                    Some(other) => string.push(other),
-                    None => break,
-                },
-                other => string.push(other),
+        match text::string(&self.text[self.at..]) {
+            Some((string, length)) => {
+                self.at += length;
+                Ok(string)
+            }
+            None => {
+                self.at = self.text.len();
+                Err(self.ended())
             }
         }
-        self.at = self.text.len();
-        Err(self.ended())
     }
 
     fn number(&mut self) -> Result<Value, String> {
@@ -228,20 +313,5 @@ impl Reader<'_> {
 
     fn ended(&self) -> String {
         "it ends in the middle".to_owned()
-    }
-}
-
-/// The character of `\uXXXX`, perhaps with its second half, and how many characters that took.
-/// Half a character becomes the one that stands for what cannot be shown.
-fn unicode(rest: &str) -> (char, usize) {
-    let unit = |text: &str| text.get(..4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
-    let Some(first) = unit(rest) else { return (char::REPLACEMENT_CHARACTER, 0) };
-    let second = rest.get(4..).and_then(|rest| rest.strip_prefix("\\u")).and_then(unit);
-    match (first, second) {
-        (0xd800..=0xdbff, Some(low @ 0xdc00..=0xdfff)) => {
-            let code = 0x1_0000 + ((first - 0xd800) << 10) + (low - 0xdc00);
-            (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 10)
-        }
-        _ => (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 4),
     }
 }

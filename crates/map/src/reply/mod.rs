@@ -1,14 +1,15 @@
 //! What a reply says about which item: tolerant reading, strict alignment.
 //!
 //! A reply is read in all forms, whichever was asked for, because models mix them. Whatever form it
-//! has, an item counts only when it is complete: what a cut has damaged is left out. Answers go to
-//! their rows by id alone.
+//! has, an item counts only when it is complete and nothing in it says that something is missing:
+//! what a cut has damaged is left out, and so is what may have parts of another item in it. Answers
+//! go to their rows by id alone.
 
 mod json;
 mod xml;
 mod yaml;
 
-use crate::task::{Field, Format, Task};
+use crate::task::{Field, FieldType, Format, Task};
 use crate::validate;
 use serde_json::{Map, Value};
 
@@ -25,8 +26,50 @@ struct Said {
 struct Contents {
     items: Vec<Said>,
     batch: Option<Map<String, Value>>,
+    /// What looks like items, but for their ids.
+    nameless: usize,
     /// What stopped the reading.
     problem: Option<String>,
+}
+
+/// What a reader looks for.
+struct Expected<'a> {
+    task: &'a Task,
+    ids: &'a [String],
+}
+
+impl Expected<'_> {
+    /// Whether it is the id of an item that was asked about.
+    fn is_asked(&self, id: &str) -> bool {
+        self.ids.iter().any(|own| own == id)
+    }
+
+    /// Whether it is a field of answers. `items` is also what lists of answers are called.
+    fn is_field(&self, name: &str) -> bool {
+        name != "items" && self.task.output.iter().any(|field| field.name == name)
+    }
+
+    /// Whether answers can hold objects, which could look like items themselves.
+    fn is_nested(&self) -> bool {
+        let holds_more = |kind| matches!(kind, FieldType::Object | FieldType::Array);
+        let is_nested = |field: &Field| {
+            field.kind == FieldType::Object
+                || field.kind == FieldType::Array && holds_more(field.items)
+        };
+        self.task.output.iter().any(is_nested)
+    }
+
+    /// What tells that an answer has parts of another item in it: that one's id, where no id
+    /// belongs. A field of the task may hold anything.
+    fn stranger(&self, own: &str, given: &Map<String, Value>) -> Option<String> {
+        let is_other = |id: &str| id != own && self.is_asked(id);
+        let unknown = given.iter().filter(|(name, _)| *name != "id" && !self.is_field(name));
+        let mut strangers = unknown.filter(|(name, value)| {
+            is_other(name) || id_of(value).is_some_and(|value| is_other(&value))
+        });
+        let (name, _) = strangers.next()?;
+        Some(format!("it has the id of another item in it, at `{name}`"))
+    }
 }
 
 /// What a reply comes to.
@@ -49,7 +92,15 @@ pub(crate) fn align(
     task: &Task,
     ids: &[String],
 ) -> Result<Aligned, String> {
-    let contents = read(text, format, task, ids)?;
+    let expected = Expected { task, ids };
+    let mut contents = read(text, format, &expected)?;
+    for said in &mut contents.items {
+        let stranger =
+            said.fields.as_ref().ok().and_then(|given| expected.stranger(&said.id, given));
+        if let Some(reason) = stranger {
+            said.fields = Err(reason);
+        }
+    }
     let unknown = contents.items.iter().filter(|said| !ids.contains(&said.id)).count();
     let answers = ids.iter().map(|id| one(id, &contents.items, &task.output, unknown)).collect();
     let batch = contents.batch.filter(|_| !task.batch.is_empty());
@@ -76,24 +127,45 @@ fn one(id: &str, said: &[Said], fields: &[Field], unknown: usize) -> Result<Vec<
 }
 
 /// Everything that any of the forms finds. All of them count: what says one thing in JSON and another
-/// in XML says two things.
-fn read(text: &str, format: Format, task: &Task, ids: &[String]) -> Result<Contents, String> {
-    let others = Format::ALL.into_iter().filter(|other| *other != format);
+/// in XML says two things. Only where answers can hold objects, which may be JSON in any form, the
+/// form that was asked for is enough.
+fn read(text: &str, asked: Format, expected: &Expected<'_>) -> Result<Contents, String> {
+    let others = Format::ALL.into_iter().filter(|other| *other != asked);
     let mut all = Contents::default();
-    for format in [format].into_iter().chain(others) {
+    for format in [asked].into_iter().chain(others) {
         let contents = match format {
-            Format::Json => json::read(text, ids),
-            Format::Xml => xml::read(text, task),
-            Format::Yaml => yaml::read(text),
+            Format::Json => json::read(text, expected),
+            Format::Xml => xml::read(text, expected),
+            Format::Yaml => yaml::read(text, expected),
         };
         all.items.extend(contents.items);
         all.batch = all.batch.or(contents.batch);
-        // What is wrong is told about the form that was asked for.
-        all.problem = all.problem.or(contents.problem);
+        all.nameless += contents.nameless;
+        // What is wrong is told about the form that was asked for, which comes first.
+        if format == asked {
+            all.problem = contents.problem;
+        }
+        let is_there = !all.items.is_empty() || all.nameless > 0 || all.problem.is_some();
+        if expected.is_nested() && is_there {
+            break;
+        }
     }
-    match all.items.is_empty() {
-        false => Ok(all),
-        true => Err(all.problem.unwrap_or_else(|| "there are no items in it".to_owned())),
+    if all.items.iter().any(|said| said.fields.is_ok()) {
+        return Ok(all);
+    }
+    if all.items.is_empty() && all.nameless > 0 {
+        return Err("no item has an id".to_owned());
+    }
+    let broken = all.items.into_iter().find_map(|said| said.fields.err());
+    Err(all.problem.or(broken).unwrap_or_else(|| nothing(asked).to_owned()))
+}
+
+/// What is missing when there is nothing at all.
+fn nothing(format: Format) -> &'static str {
+    match format {
+        Format::Json => "there is no JSON object with items in it",
+        Format::Xml => "there is no <item> in it",
+        Format::Yaml => "there is no list of items in it",
     }
 }
 
@@ -106,5 +178,7 @@ fn id_of(value: &Value) -> Option<String> {
     }
 }
 
+#[cfg(test)]
+mod damage;
 #[cfg(test)]
 mod tests;

@@ -81,10 +81,10 @@ fn missing_double_unknown_and_malformed_items_are_told_apart() {
     ab: `n` is 1.5, not a value of type integer
     cd: `label` is missing
     ");
-    insta::assert_snapshot!(shown("<item id=\"ab\"><label>x</label><label>y</label></item>"), @r"
+    insta::assert_snapshot!(shown("<item id=\"ab\"><label>x</label><label>y</label></item><item id=\"cd\"><label>z</label></item>"), @r#"
     ab: `label` comes twice
-    cd: the reply has no answer for it
-    ");
+    cd="z" null []
+    "#);
     insta::assert_snapshot!(shown("- id: ab\n  label: a: b\n- id: cd\n  label: fine\nend: true"), @r#"
     ab: not YAML: mapping values are not allowed in this context
     cd="fine" null []
@@ -96,8 +96,212 @@ fn missing_double_unknown_and_malformed_items_are_told_apart() {
     ");
     insta::assert_snapshot!(shown("I cannot help with that."), @"there is no JSON object with items in it");
     insta::assert_snapshot!(shown("{\"items\":\n[{\"id\":\"ab\",\"label\":x}]}"), @"a text without quotes (line 2 of the reply)");
+    insta::assert_snapshot!(shown(r#"{"items":[{"label":"x"},{"label":"y"}]}"#), @"no item has an id");
+    insta::assert_snapshot!(shown("<item><label>x</label></item>"), @"no item has an id");
+    insta::assert_snapshot!(shown("- label: x\n- label: y\nend: true"), @"no item has an id");
     insta::assert_snapshot!(aligned("hm", Format::Xml).join(""), @"there is no <item> in it");
     insta::assert_snapshot!(aligned("- id: ab\n  label: x", Format::Yaml).join(""), @"it ends in the middle of an item, or without the last line `end: true`");
+}
+
+/// A task whose answers hold objects, and its answers about `a` and `b`.
+fn nested(text: &str, format: Format) -> Vec<String> {
+    let optional = |name: &str, kind| Field { required: false, ..Field::new(name, kind) };
+    let related = Field { items: FieldType::Object, ..optional("related", FieldType::Array) };
+    let fields =
+        vec![optional("note", FieldType::String), optional("of", FieldType::Object), related];
+    let ids = ["a".to_owned(), "b".to_owned()];
+    match align(text, format, &Task::new("x", fields), &ids) {
+        Ok(aligned) => aligned
+            .answers
+            .into_iter()
+            .map(|answer| answer.map_or_else(|reason| reason, |values| values[0].to_string()))
+            .collect(),
+        Err(problem) => vec![problem],
+    }
+}
+
+/// Two fields of an answer about `a` and `b`, which may both be left out: what is there, or why not.
+fn loose(text: &str) -> Vec<String> {
+    let optional = |name: &str, kind| Field { required: false, ..Field::new(name, kind) };
+    let fields = vec![optional("note", FieldType::String), optional("score", FieldType::Integer)];
+    let ids = ["a".to_owned(), "b".to_owned()];
+    match align(text, Format::Xml, &Task::new("x", fields), &ids) {
+        Ok(aligned) => aligned
+            .answers
+            .into_iter()
+            .map(|answer| {
+                answer.map_or_else(|reason| reason, |values| Value::from(values).to_string())
+            })
+            .collect(),
+        Err(problem) => vec![problem],
+    }
+}
+
+const NONE: &str = "the reply has no answer for it";
+
+#[test]
+fn an_xml_item_never_takes_what_belongs_to_the_next() {
+    let b = r#"<item id="b"><note>n1</note><score>1</score></item>"#;
+    let second = r#"["n1",1]"#;
+    for (broken, first) in [
+        (r#"<item id="a"><note>n0<score>0</score></item>"#, "`note` has no end"),
+        (r#"<item id="a"><note>n0</item>"#, "`note` has no end"),
+        (r#"<item id="a"><note>n0</note>"#, "an <item> has no end"),
+        (r#"<item id="a"><note>n0"#, "an <item> has no end"),
+        (r#"<item id="a"><note><![CDATA[n0</note></item>"#, "`note` has no end"),
+        (r#"<item id="a>"#, NONE),
+        (r#"<item id="a"#, NONE),
+        (r#"<item id="a"><note>n0<note>n</note></item>"#, "`note` has no end"),
+        (r#"<item id="a">n0</note></item>"#, "an <item> has a text outside of its fields"),
+        (r#"<item id="a"><note>n <item></note></item>"#, "an <item> has no end"),
+        (r#"<item id="a"><note>n <sco</note></item>"#, "`note` has a `<` that should be `&lt;`"),
+        (r#"<item id="a"><id>b</id><note>n0</note></item>"#, "an <item> has two ids"),
+    ] {
+        assert_eq!(loose(&format!("{broken}{b}")), [first, second], "{broken}");
+    }
+    // Its beginning is lost, or one lies within the other.
+    let lost = r#"<item id="a"><score>0</score> id="b"><note>n1</note></item>"#;
+    assert_eq!(loose(lost), ["an <item> has a text outside of its fields"]);
+    let within = format!(r#"<item id="a"><score>0</score>{b}<note>n0</note></item>"#);
+    assert_eq!(loose(&within), ["an <item> has no end", second]);
+    // What is escaped is a text like any other.
+    let quoted = r#"<item id="a"><note>see &lt;item id="b"&gt; or &lt;score&gt;, 1 < 2, <b>so</b></note></item>"#;
+    let expected = r#"["see <item id=\"b\"> or <score>, 1 < 2, <b>so</b>",null]"#;
+    assert_eq!(loose(quoted), [expected, NONE]);
+}
+
+#[test]
+fn empty_elements_and_white_space_in_xml() {
+    for (inner, expected) in [
+        ("<note></note><score></score>", r#"["",null]"#),
+        ("<note/><score />", r#"["",null]"#),
+        ("<note> x </note><score> 3 </score>", r#"[" x ",3]"#),
+        ("<note>\n    x\n  y\n  </note>", r#"["x\n  y",null]"#),
+        ("<note>x\n</note><score>\n3\n</score>", r#"["x\n",3]"#),
+        ("<note>\n</note>", r#"["",null]"#),
+        ("<note> <![CDATA[ <b> ]]> </note>", r#"[" <b> ",null]"#),
+    ] {
+        let text = format!("<item id=\"a\">{inner}</item>");
+        assert_eq!(loose(&text), [expected, NONE], "{inner}");
+    }
+    let label =
+        Field { options: Some(vec![json!("good")]), ..Field::new("label", FieldType::String) };
+    let task = Task::new("x", vec![Field { default: Some(json!("good")), ..label }]);
+    let read = align("<item id=\"a\"><label/></item>", Format::Xml, &task, &["a".to_owned()]);
+    assert_eq!(read.unwrap().answers, [Ok(vec![json!("good")])]);
+}
+
+#[test]
+fn what_lies_within_a_json_item_is_never_an_item() {
+    let decoy = r#"{"id":"b","note":"decoy"}"#;
+    for (text, expected) in [
+        // Whole, and cut at several places.
+        (
+            format!(r#"[{{"id":"a","of":{decoy},"related":[{decoy}],"note":"n0"}}]"#),
+            vec![r#""n0""#, NONE],
+        ),
+        (
+            format!(r#"[{{"related":[{decoy}],"of":{decoy},"id":"a","note":"n0"}}]"#),
+            vec![r#""n0""#, NONE],
+        ),
+        (format!(r#"[{{"id":"a","of":{decoy},"no"#), vec!["it ends in the middle"]),
+        (format!(r#"[{{"id":"a","related":[{decoy},{{"k":1"#), vec!["it ends in the middle"]),
+        (
+            format!(r#"[{{"id":"a","note":n0,"related":[{decoy}]}}, {{"id":"b","note":"n1"}}]"#),
+            vec!["a text without quotes (line 1 of the reply)", r#""n1""#],
+        ),
+        (
+            format!(r#"["id":"a","related":[{decoy}]}}]"#),
+            vec!["expected a comma or `]` (line 1 of the reply)"],
+        ),
+        // Under the id of an item, an object says whose it is at most once.
+        (
+            r#"{"a":{"id":"b","note":"n1"},"b":{"note":"n1"}}"#.to_owned(),
+            vec!["it stands under `a` and has the id `b`", r#""n1""#],
+        ),
+    ] {
+        assert_eq!(nested(&text, Format::Json), expected, "{text}");
+    }
+    for text in [
+        format!("<item id=\"a\"><of>{decoy}</of><note>n0</note></item>"),
+        format!("- id: a\n  of: {decoy}\n  note: n0\nend: true"),
+    ] {
+        for format in Format::ALL {
+            let read = nested(&text, format);
+            assert!(
+                !read.iter().any(|answer| answer.contains("decoy")),
+                "{format} {text}: {read:?}"
+            );
+        }
+        let format = if text.starts_with('<') { Format::Xml } else { Format::Yaml };
+        assert_eq!(nested(&text, format), [r#""n0""#, NONE]);
+    }
+}
+
+#[test]
+fn json_items_that_run_into_each_other_are_not_mixed() {
+    for (text, expected) in [
+        // The first one's end, both ends, the second one's beginning, a quote.
+        (
+            r#"[{"id":"a","score":0,{"id":"b","note":"n1"}]"#,
+            vec!["expected a name in double quotes (line 1 of the reply)", r#"["n1",null]"#],
+        ),
+        (
+            r#"[{"id":"a","score":0,"id":"b","note":"n1"}]"#,
+            vec!["`id` comes twice (line 1 of the reply)"],
+        ),
+        (r#"[{"id":"a","score":0},"id":"b","note":"n1"}]"#, vec!["[null,0]", NONE]),
+        (
+            r#"[{"id":"a","note":"n0},{"id":"b","score":1}]"#,
+            vec!["expected a comma or `}` (line 1 of the reply)"],
+        ),
+        (
+            r#"[{"id":"a","note":"5" wide","score":0},{"id":"b","score":1}]"#,
+            vec!["expected a comma or `}` (line 1 of the reply)", "[null,1]"],
+        ),
+        (
+            r#"[{"id":"a","note":"n","note":"n"},{"id":"b","score":1}]"#,
+            vec!["`note` comes twice (line 1 of the reply)", "[null,1]"],
+        ),
+        (
+            r#"[{"id":"a","":"b","score":1}]"#,
+            vec!["it has the id of another item in it, at ``", NONE],
+        ),
+    ] {
+        assert_eq!(loose(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn yaml_items_that_run_into_each_other_are_not_mixed() {
+    let torn = |name: &str| format!("`{name}` is not indented like the item that it follows");
+    for (text, first) in [
+        ("- id: a\n  note: n\n  score: 0\n  note: n\n", "`note` comes twice".to_owned()),
+        ("- id: a\n  score: 0\n  id: b\n  note: n1\n", "`id` comes twice".to_owned()),
+        ("- id: a\n  score: 0\nid: b\n  note: n1\n", torn("id")),
+        ("- id: a\n  score: 0\nnote: n1\n", torn("note")),
+        ("- id: a\n  score: 0\n\tnote: n0\n", "a tab is no indentation".to_owned()),
+        (
+            "- id: a\n  note: \"n0\n    score: 0\"\n",
+            "a text goes over several lines without `|`".to_owned(),
+        ),
+        ("- id: a\n  note: [n0\n", "not YAML: ".to_owned()),
+    ] {
+        let read = loose(&format!("{text}- id: c\n  note: n2\nend: true"));
+        assert!(read[0].starts_with(&first), "{text}: {read:?}");
+        assert_eq!(read[1].split(',').next(), Some(NONE), "{text}");
+    }
+    let comments =
+        "- id: a\n  note: Ranked #1\n- id: b\n  note: x#1\n  score: 3 # stars\nend: true";
+    assert_eq!(loose(comments), ["a text with ` #` in it is not in quotes", r#"["x#1",3]"#]);
+    // Lists in texts, also where the item around them has lost its beginning.
+    let text = "- id: a\n  note: |\n    - id: b\n      note: n\n  score: 0\nend: true";
+    assert_eq!(loose(text), [r#"["- id: b\n  note: n\n",0]"#, NONE]);
+    let lost = "  id: a\n  note: |\n    - id: b\n      note: n\n  score: 0\nend: true";
+    assert_eq!(loose(lost), ["there is no <item> in it"]);
+    // Code in a text does not end the reply.
+    let code = "```yaml\n- id: a\n  note: |\n    ```\n    x\n    ```\n  score: 0\n- id: b\n  note: null\n```";
+    assert_eq!(loose(code), [r#"["```\nx\n```\n",0]"#, "[null,null]"]);
 }
 
 /// The reply about these labels, in a form of our own choice.

@@ -66,23 +66,27 @@ impl Elements {
 
     /// Goes behind the bracket; whether there is anything at all.
     fn open(&mut self) -> Result<bool, Wrong> {
-        loop {
-            match self.visible()? {
-                // What some editors put before everything else.
-                Some(0xef | 0xbb | 0xbf) => {}
-                Some(b'[') => {
-                    self.state = State::First;
-                    return Ok(true);
-                }
-                Some(_) => {
-                    let message = "not a JSON array of rows; is it JSON lines (.jsonl)?";
-                    return Err(Wrong::Line(self.line, message.to_owned()));
-                }
-                // An empty file has no rows.
-                None => {
-                    self.state = State::End;
-                    return Ok(false);
-                }
+        let mut first = self.byte()?;
+        // What some editors put before everything else.
+        if first == Some(0xef) && self.byte()? == Some(0xbb) && self.byte()? == Some(0xbf) {
+            first = self.byte()?;
+        }
+        while first.is_some_and(|byte| byte.is_ascii_whitespace()) {
+            first = self.byte()?;
+        }
+        match first {
+            Some(b'[') => {
+                self.state = State::First;
+                Ok(true)
+            }
+            Some(_) => {
+                let message = "not a JSON array of rows; is it JSON lines (.jsonl)?";
+                Err(Wrong::Line(self.line, message.to_owned()))
+            }
+            // An empty file has no rows.
+            None => {
+                self.state = State::End;
+                Ok(false)
             }
         }
     }

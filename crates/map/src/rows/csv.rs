@@ -1,24 +1,24 @@
 //! Comma-separated values; the first record names the fields, and every cell is a string.
 
+use super::quotes::Quotes;
 use super::{Fields, Wrong};
 use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord};
 use std::fs::File;
 use std::io::BufReader;
 
 pub(super) struct Records {
-    reader: Reader<BufReader<File>>,
+    reader: Reader<Quotes<BufReader<File>>>,
     names: Vec<String>,
     record: StringRecord,
 }
 
 impl Records {
     pub(super) fn new(file: BufReader<File>) -> Result<Records, Wrong> {
-        let mut reader = ReaderBuilder::new().from_reader(file);
-        let header = reader.headers().map_err(wrong)?;
+        let mut reader = ReaderBuilder::new().from_reader(Quotes::new(file));
+        let header = reader.headers().cloned();
+        let header = checked(&reader, header)?;
         let mut names: Vec<String> = Vec::new();
         for (place, name) in header.iter().enumerate() {
-            // What spreadsheets put before the first name.
-            let name = if place == 0 { name.trim_start_matches('\u{feff}') } else { name };
             if name.trim().is_empty() {
                 return Err(Wrong::Line(1, format!("column {} has no name", place + 1)));
             }
@@ -30,8 +30,13 @@ impl Records {
         Ok(Records { reader, names, record: StringRecord::new() })
     }
 
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     pub(super) fn read(&mut self) -> Result<Option<Fields>, Wrong> {
-        if !self.reader.read_record(&mut self.record).map_err(wrong)? {
+        let read = self.reader.read_record(&mut self.record);
+        if !checked(&self.reader, read)? {
             return Ok(None);
         }
         let line = self.record.position().map_or(0, csv::Position::line);
@@ -42,6 +47,17 @@ impl Records {
             fields.push((name.clone(), value));
         }
         Ok(Some(Fields(fields)))
+    }
+}
+
+/// What was read, unless it is a cell that takes the rest of the file.
+fn checked<T>(
+    reader: &Reader<Quotes<BufReader<File>>>,
+    read: Result<T, csv::Error>,
+) -> Result<T, Wrong> {
+    match reader.get_ref().unclosed(reader.position().byte()) {
+        Some(line) => Err(Wrong::Unclosed(line)),
+        None => read.map_err(wrong),
     }
 }
 

@@ -3,6 +3,7 @@
 mod array;
 mod csv;
 mod lines;
+mod quotes;
 
 use crate::row::{Fields, Row};
 use std::fs::File;
@@ -39,6 +40,9 @@ pub enum RowsError {
     /// The name does not say what it is.
     #[error("{} is neither .csv, .jsonl, .ndjson nor .json", .0.display())]
     UnknownFormat(PathBuf),
+    /// A pipe, a folder or a device.
+    #[error("{} is not a file, and rows are read more than once", .0.display())]
+    NotAFile(PathBuf),
     /// There is no such file.
     #[error("there is no file {}", .0.display())]
     Missing(PathBuf),
@@ -60,6 +64,25 @@ pub enum RowsError {
         /// What is wrong with it.
         message: String,
     },
+    /// A cell takes everything up to the end of the file.
+    #[error("{}:{line}: a cell in quotes begins here and does not end", path.display())]
+    Unclosed {
+        /// Which file.
+        path: PathBuf,
+        /// The line in which it begins, from 1.
+        line: u64,
+    },
+}
+
+impl RowsError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            RowsError::NotAFile(_) => Some("write its rows to a file first"),
+            RowsError::Unclosed { .. } => Some("close the quote; within such a cell, double it"),
+            _ => None,
+        }
+    }
 }
 
 /// The rows of a file, in order. Only one of them is in memory.
@@ -81,6 +104,8 @@ enum Source {
 pub(crate) enum Wrong {
     Io(std::io::Error),
     Line(u64, String),
+    /// From that line on.
+    Unclosed(u64),
 }
 
 impl std::fmt::Debug for Rows {
@@ -96,6 +121,10 @@ impl Rows {
     ///
     /// When the name says nothing, or the file cannot be opened, or its header is wrong.
     pub fn open(path: &Path) -> Result<Rows, RowsError> {
+        // Looked at before it is opened: a pipe without a writer would be waited for.
+        if std::fs::metadata(path).is_ok_and(|file| !file.is_file()) {
+            return Err(RowsError::NotAFile(path.to_owned()));
+        }
         let format =
             RowFormat::of(path).ok_or_else(|| RowsError::UnknownFormat(path.to_owned()))?;
         let file = File::open(path).map_err(|source| match source.kind() {
@@ -111,6 +140,14 @@ impl Rows {
         let source = source.map_err(|wrong| wrong.of(path))?;
         Ok(Rows { path: path.to_owned(), source, next: 0, is_over: false })
     }
+
+    /// The columns of a file that has a header, also when no rows follow it.
+    pub fn columns(&self) -> Option<&[String]> {
+        match &self.source {
+            Source::Csv(records) => Some(records.names()),
+            Source::Lines(_) | Source::Array(_) => None,
+        }
+    }
 }
 
 impl Wrong {
@@ -119,6 +156,7 @@ impl Wrong {
         match self {
             Wrong::Io(source) => RowsError::Io { path, source },
             Wrong::Line(line, message) => RowsError::Bad { path, line, message },
+            Wrong::Unclosed(line) => RowsError::Unclosed { path, line },
         }
     }
 }

@@ -59,6 +59,12 @@ fn bad_rows_are_named_with_their_lines() {
         ("a.json", "[{},]", "F:1: a comma without a row after it"),
         ("a.json", "[{},\n{\"a\":\"", "F:2: the array is not closed"),
         ("a.json", "[{}] x", "F:1: something after the array"),
+        (
+            "a.json",
+            "\u{feff}\u{feff}[]",
+            "F:1: not a JSON array of rows; is it JSON lines (.jsonl)?",
+        ),
+        ("a.json", " \u{feff}[]", "F:1: not a JSON array of rows; is it JSON lines (.jsonl)?"),
         ("a.txt", "", "F is neither .csv, .jsonl, .ndjson nor .json"),
     ] {
         assert_eq!(read(name, contents).unwrap_err(), expected, "{contents:?}");
@@ -66,4 +72,60 @@ fn bad_rows_are_named_with_their_lines() {
     assert_eq!(read("a.csv", b"a\n\xff\n").unwrap_err(), "F:2: not UTF-8 text");
     let missing = Rows::open(Path::new("gone.csv")).unwrap_err();
     assert_eq!(missing.to_string(), "there is no file gone.csv");
+}
+
+#[test]
+fn a_cell_that_never_ends_is_told_with_the_line_where_it_begins() {
+    let unclosed = |line: u64| format!("F:{line}: a cell in quotes begins here and does not end");
+    let long: String = (0..20_000).map(|n| format!("{n},x\n")).collect();
+    for (contents, line) in [
+        ("a,b\n1,2\n3,\"four\n5,6\n7,8\n".to_owned(), 3),
+        ("a,b\n1,\"x\ny\"\n3,\"".to_owned(), 4),
+        ("a,b\n\"1,2\n".to_owned(), 2),
+        ("a,\"b\n1,2\n".to_owned(), 1),
+        ("\u{feff}\"a,b\n1,2\n".to_owned(), 1),
+        ("a,b\n1,\"x\"\"\n".to_owned(), 2),
+        (format!("a,b\n{long}1,\"2\n{long}"), 20_002),
+    ] {
+        assert_eq!(read("a.csv", &contents).unwrap_err(), unclosed(line), "{line}");
+    }
+    // Quotes that open nothing, and such as are closed.
+    for good in ["a,b\n5\" wide,x\"\n", "a\n\"x\"\"\"\n", "a\n\"x\" y\"\n", "a,b\r\n\"1\",\"\"\r\n"]
+    {
+        assert_eq!(read("a.csv", good).unwrap().len(), 1, "{good}");
+    }
+    // What is wrong before it is told first.
+    let earlier = read("a.csv", "a,b\n1\n2,\"3\n").unwrap_err();
+    assert_eq!(earlier, "F:2: 1 cells, but the header has 2");
+}
+
+#[test]
+fn a_header_without_rows_names_its_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let columns = |name: &str, contents: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, contents).unwrap();
+        Rows::open(&path).unwrap().columns().map(<[String]>::to_vec)
+    };
+    let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    assert_eq!(columns("a.csv", "\u{feff}a,b\n"), names(&["a", "b"]));
+    assert_eq!(columns("a.csv", "\u{feff}\"a\",b\n1,2\n"), names(&["a", "b"]));
+    assert_eq!(columns("a.csv", ""), names(&[]));
+    assert_eq!(columns("a.jsonl", "{\"a\":1}"), None);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_read_twice_is_refused_before_it_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.csv");
+    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    for path in [path.as_path(), folder.path()] {
+        let error = Rows::open(path).unwrap_err();
+        let expected =
+            format!("{} is not a file, and rows are read more than once", path.display());
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(error.hint(), Some("write its rows to a file first"));
+    }
 }

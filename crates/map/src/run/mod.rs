@@ -132,6 +132,7 @@ impl Job {
         }
         let task = &config.task;
         let format = config.format.unwrap_or(task.format);
+        task.check_format(format).map_err(Error::Format)?;
         let path = journal_of(&config.output);
         for written in [&config.output, &path, &facts_of(&config.output)] {
             if is_same(&config.input, written) {

@@ -54,7 +54,11 @@ impl Survey {
         let mut digest = Digest::default();
         let mut known: HashSet<String> = HashSet::new();
         let mut survey = Survey { rows: 0, digest: String::new(), columns: Vec::new(), tokens: 0 };
-        for row in Rows::open(input)? {
+        let rows = Rows::open(input)?;
+        let named = rows.columns().unwrap_or_default();
+        known.extend(named.iter().cloned());
+        survey.columns.extend(named.iter().cloned());
+        for row in rows {
             let row = row?;
             digest.add(&row);
             for (name, _) in &row.fields {
@@ -72,7 +76,8 @@ impl Survey {
         let shown = task.show.iter().flatten();
         let mut missing = shown.filter(|shown| !known.contains(&shown.field));
         match missing.next() {
-            Some(missing) if survey.rows > 0 => Err(Error::NoSuchField(missing.field.clone())),
+            // Where there is nothing at all, nothing can be missing.
+            Some(missing) if !known.is_empty() => Err(Error::NoSuchField(missing.field.clone())),
             _ => Ok(survey),
         }
     }

@@ -94,9 +94,11 @@ impl Field {
         }
     }
 
-    /// About how many tokens it takes in an answer, with its name.
+    /// About how many tokens it takes in an answer, with its name. Never so many that a sum of them
+    /// overflows, whatever bounds the task has.
     pub(crate) fn tokens(&self) -> u64 {
         const OF_TEXT: u64 = 24;
+        const MOST: u64 = 1 << 32;
         let name = (self.name.len() as u64).div_ceil(4) + 3;
         let longest_option = self.options.iter().flatten().map(|option| option.to_string().len());
         let value = match (longest_option.max(), self.kind) {
@@ -114,7 +116,7 @@ impl Field {
             },
             (None, FieldType::Object) => 2 * OF_TEXT,
         };
-        name + value
+        name.saturating_add(value).min(MOST)
     }
 
     /// What the model is told of it, on one line.

@@ -81,9 +81,13 @@ impl Reader<'_> {
             }
         }
         if let (Some(least), Some(most), Some(entry)) = (field.min, field.max, table.get("max"))
-            && least > most
+            && (least > most || field.kind == FieldType::Integer && least.ceil() > most.floor())
         {
-            self.say::<()>(entry.span(), "`max` is below `min`", None);
+            let message = match least > most {
+                true => "`max` is below `min`",
+                false => "there is no whole number from `min` to `max`",
+            };
+            self.say::<()>(entry.span(), message, None);
         }
         if let (Some(entry), false) = (table.get("items"), field.kind == FieldType::Array) {
             self.say::<()>(entry.span(), "`items` is for arrays", None);
@@ -102,7 +106,15 @@ impl Reader<'_> {
         if options.is_empty() {
             return self.say(entry.span(), "`enum` is empty", None);
         }
-        Some(options.iter().filter_map(|option| self.fitting(field, option, "enum")).collect())
+        let mut read: Vec<Value> = Vec::new();
+        for option in options {
+            let Some(value) = self.fitting(field, option, "enum") else { continue };
+            if read.iter().any(|earlier| validate::same(earlier, &value)) {
+                self.say::<()>(option.span(), format!("{value} comes twice in `enum`"), None);
+            }
+            read.push(value);
+        }
+        Some(read)
     }
 
     /// A value that must itself be a good answer.

@@ -2,12 +2,14 @@
 
 mod field;
 mod fields;
+mod format;
 mod read;
 #[cfg(test)]
 mod tests;
 
 pub use field::{Field, FieldType};
 pub use fields::FIELD_KEYS;
+pub use format::Format;
 pub use read::{KEYS as TASK_KEYS, TaskProblem};
 
 use std::fmt;
@@ -57,47 +59,6 @@ pub struct Shown {
     pub field: String,
     /// What is longer is cut.
     pub max_chars: Option<usize>,
-}
-
-/// How the model writes its reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
-    /// JSON, with the provider's structured output where it has it.
-    #[default]
-    Json,
-    /// XML.
-    Xml,
-    /// YAML.
-    Yaml,
-}
-
-impl Format {
-    /// All of them.
-    pub const ALL: [Format; 3] = [Format::Json, Format::Xml, Format::Yaml];
-
-    /// As it is written in a task.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Format::Json => "json",
-            Format::Xml => "xml",
-            Format::Yaml => "yaml",
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Format, String> {
-        let found = Format::ALL.into_iter().find(|format| format.as_str() == text);
-        found.ok_or_else(|| format!("`{text}` is no format; write json, xml or yaml"))
-    }
 }
 
 /// Items per request.
@@ -172,8 +133,22 @@ impl Task {
     pub fn output_tokens_per_item(&self) -> u64 {
         // The id, and what stands around it.
         const AROUND: u64 = 8;
-        let fields = self.output.iter().map(Field::tokens).sum::<u64>();
-        self.tokens_per_item.unwrap_or(AROUND + fields)
+        let fields = self.output.iter().map(Field::tokens).fold(AROUND, u64::saturating_add);
+        self.tokens_per_item.unwrap_or(fields)
+    }
+
+    /// Whether replies can be written in that form. A task that is read from a file has been checked
+    /// for its own; this is for one that is chosen later.
+    ///
+    /// # Errors
+    ///
+    /// Which field has a name that the form needs for itself.
+    pub fn check_format(&self, format: Format) -> Result<(), String> {
+        let names = self.output.iter().chain(&self.batch).map(|field| &field.name);
+        match names.into_iter().find_map(|name| format::taken(self, format, name)) {
+            Some(problem) => Err(problem),
+            None => Ok(()),
+        }
     }
 
     /// A name for everything that answers depend on. Which format and how many items are left out:

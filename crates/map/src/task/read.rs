@@ -1,6 +1,6 @@
 //! Reading a task file: every problem with its place and, where there is one, a suggestion.
 
-use super::{PackSize, Shown, Task};
+use super::{PackSize, Shown, Task, format};
 use serde_json::Value;
 use std::ops::Range;
 use toml::Spanned;
@@ -99,6 +99,11 @@ impl Reader<'_> {
         }
         task.system = self.optional(table, "system", Reader::text);
         task.into = self.optional(table, "into", Reader::text);
+        if let (Some(into), Some(entry)) = (&task.into, table.get("into"))
+            && into.trim().is_empty()
+        {
+            self.say::<()>(entry.span(), "`into` is empty", Some("such as \"answer\""));
+        }
         task.tokens_per_item = self.optional(table, "tokens_per_item", Reader::count);
         task.context_tokens = self.optional(table, "context_tokens", Reader::count);
         task.max_tokens = self.optional(table, "max_tokens", Reader::count);
@@ -107,7 +112,21 @@ impl Reader<'_> {
         if let Some(tokens) = self.optional(table, "max_tokens_per_request", Reader::count) {
             task.max_tokens_per_request = tokens;
         }
+        for name in ["output", "batch"] {
+            self.names(table, name, &task);
+        }
         Some(task)
+    }
+
+    /// Refuses fields whose names the format needs.
+    fn names(&mut self, table: &DeTable<'_>, name: &str, task: &Task) {
+        let Some(DeValue::Table(fields)) = table.get(name).map(Spanned::get_ref) else { return };
+        for (key, _) in fields {
+            if let Some(problem) = format::taken(task, task.format, key.get_ref()) {
+                let hint = "take another name, or `format = \"json\"`";
+                self.say::<()>(key.span(), problem, Some(hint));
+            }
+        }
     }
 
     fn shown(&mut self, entry: &Entry<'_>) -> Option<Vec<Shown>> {
@@ -115,12 +134,10 @@ impl Reader<'_> {
         let DeValue::Array(entries) = entry.get_ref() else {
             return self.say(entry.span(), "`show` is not a list of fields", Some(hint));
         };
-        let mut shown = Vec::new();
+        let mut shown: Vec<Shown> = Vec::new();
         for entry in entries {
-            match entry.get_ref() {
-                DeValue::String(field) => {
-                    shown.push(Shown { field: field.to_string(), max_chars: None });
-                }
+            let next = match entry.get_ref() {
+                DeValue::String(field) => Shown { field: field.to_string(), max_chars: None },
                 DeValue::Table(table) => {
                     self.only(table, &SHOWN_KEYS, "a field to show");
                     let Some(field) = table.get("field") else {
@@ -130,10 +147,15 @@ impl Reader<'_> {
                     let field = self.text(field, "field")?;
                     let most = self.optional(table, "max_chars", Reader::count);
                     let max_chars = most.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
-                    shown.push(Shown { field, max_chars });
+                    Shown { field, max_chars }
                 }
                 _ => self.say(entry.span(), "not a field to show", Some(hint))?,
+            };
+            if shown.iter().any(|earlier| earlier.field == next.field) {
+                let message = format!("`{}` is shown twice", next.field);
+                self.say::<()>(entry.span(), message, None);
             }
+            shown.push(next);
         }
         if shown.is_empty() {
             return self.say(entry.span(), "`show` is empty", Some("leave it out to show all"));

@@ -105,4 +105,65 @@ fn what_is_wrong_is_named_with_its_place_and_a_remedy() {
     "1": `h` is not a table (such as { type = "string" })
     "#);
     insta::assert_snapshot!(shown("instructions = 'x"), @r#""": not TOML: invalid literal string, expected `'`"#);
+    let odd = "instructions = 'x'\nshow = ['a', 'b', { field = 'a' }]\ninto = ' '\n[output]\n\
+        a = { type = 'string', enum = ['x', 'y', 'x'] }\nb = { type = 'integer', min = 2.2, max = 2.8 }\n\
+        c = { type = 'array', items = 'integer', default = ['x'] }\nd = { type = 'array', max = 1, default = ['x', 'y'] }\n\
+        e = { type = 'string', enum = ['x'], default = 'z' }\nf = { type = 'number', max = 3, default = 4 }\n\
+        g = { type = 'number', enum = [1, 1.0] }\nh = { type = 'array', items = 'integer', default = [1] }";
+    insta::assert_snapshot!(shown(odd), @r#"
+    "{ field = 'a' }": `a` is shown twice
+    "' '": `into` is empty (such as "answer")
+    "'x'": "x" comes twice in `enum`
+    "2.8": there is no whole number from `min` to `max`
+    "['x']": `default` holds "x", not a value of type integer
+    "['x', 'y']": `default` is 2 values long, and must be at most 1
+    "'z'": `default` is "z", not one of "x"
+    "4": `default` is 4, and must be at most 3
+    "1.0": 1.0 comes twice in `enum`
+    "#);
+}
+
+#[test]
+fn absurd_numbers_are_large_and_nothing_worse() {
+    let text = "instructions = 'x'\ntokens_per_item = 9223372036854775807\n[output]\n\
+        a = { type = 'string', max = 1e30 }\nb = { type = 'array', max = 1e300 }\n\
+        c = { type = 'integer', min = -1e300, max = 1e300 }\nd = { type = 'number', min = 1e308 }\n\
+        [batch]\ne = { type = 'string', max = 1e30 }\nf = { type = 'array', max = 1e30 }";
+    let mut task = Task::parse(text).unwrap();
+    assert_eq!(task.output_tokens_per_item(), i64::MAX as u64);
+    task.tokens_per_item = None;
+    assert!(task.output_tokens_per_item() > 1 << 32);
+    let batch: u64 = task.batch.iter().map(Field::tokens).sum();
+    assert!(batch > 1 << 32);
+    for format in Format::ALL {
+        assert!(crate::prompt::head(&task, format).contains("1000000"));
+    }
+}
+
+#[test]
+fn names_that_a_form_needs_are_refused_for_it() {
+    let text = |format: &str| {
+        format!(
+            "instructions = 'x'\nformat = '{format}'\n[output]\nitem = {{ type = 'string' }}\n\
+             value = {{ type = 'number' }}\nbatch = {{ type = 'string' }}\nreply = {{ type = 'string' }}\n\
+             [batch]\nall = {{ type = 'array' }}"
+        )
+    };
+    let problems = Task::parse(&text("xml")).unwrap_err();
+    let said: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    let expected = [
+        "a field cannot be called `item` in XML, where <item> is an item",
+        "a field cannot be called `value` in XML, where <value> is a value of a list",
+        "a field cannot be called `batch` in XML, where <batch> is what is said once for all items",
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(&text("xml")[problems[0].span.clone()], "item");
+    assert_eq!(problems[0].hint.as_deref(), Some("take another name, or `format = \"json\"`"));
+    let mut task = Task::parse(&text("json")).unwrap();
+    assert_eq!(task.check_format(Format::Yaml), Ok(()));
+    assert_eq!(task.check_format(Format::Xml), Err(expected[0].to_owned()));
+    // Only where they are ambiguous.
+    task.output.remove(0);
+    task.batch.clear();
+    assert_eq!(task.check_format(Format::Xml), Ok(()));
 }

@@ -43,14 +43,41 @@ async fn one_huge_row_does_not_decide_for_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn no_rows_are_no_requests() {
-    for (file, contents) in [("rows.csv", ""), ("rows.csv", "text\n"), ("rows.json", "[]")] {
+    let own = "copy,n,error\n";
+    for (file, contents, header) in [
+        ("rows.csv", "", own.to_owned()),
+        ("rows.csv", "text,more\n", format!("text,more,{own}")),
+        ("rows.json", "[]", own.to_owned()),
+        ("rows.jsonl", "\n", own.to_owned()),
+    ] {
         let mut job = Place::with(file, contents, "map");
         assert_eq!(job.run().await.progress.requests, 0);
         assert_eq!(job.output(), "");
         job.config.output = job.file("out.csv");
         assert_eq!(job.run().await.progress.done, 0);
-        assert!(job.output().ends_with("copy,n,error\n"), "{}", job.output());
+        assert_eq!(job.output(), header, "{contents:?}");
     }
+    // What is wrong with a header is wrong without rows, too.
+    let mut job = Place::with("rows.csv", "text,copy\n", "map");
+    let error = job.job().unwrap_err().to_string();
+    assert_eq!(error, "the rows already have a field `copy`");
+    job.config.task.show = Some(vec![Shown { field: "txet".to_owned(), max_chars: None }]);
+    let error = job.job().unwrap_err().to_string();
+    assert_eq!(error, "no row has the field `txet` that the task shows");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_a_form_of_replies_needs_for_itself_is_refused() {
+    let mut job = Place::new(3, "map");
+    job.config.task.output.push(Field::new("item", FieldType::String));
+    job.job().unwrap();
+    job.config.format = Some(Format::Xml);
+    let error = job.job().unwrap_err();
+    assert!(error.is_usage() && error.hint().is_some());
+    assert_eq!(
+        error.to_string(),
+        "a field cannot be called `item` in XML, where <item> is an item"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -56,3 +56,19 @@ async fn a_provider_that_is_down_for_long_costs_no_row_its_answer() {
     let finished = place.run().await;
     assert_eq!((place.check(1000), finished.stop), (1000, None));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_model_without_structured_output_is_asked_without() {
+    let mut place = Place::new(500, "map-plain").limits(bakeoff_pace::Limits::fixed(1));
+    let finished = place.run().await;
+    assert_eq!((place.check(500), finished.stop), (500, None));
+    // It refuses once, and is not asked again.
+    assert_eq!(finished.progress.requests, 51);
+    // Whoever insists gets it.
+    place.config.output = place.file("other.jsonl");
+    place.config.task.structured = Some(true);
+    refused(&place.run().await);
+    place.config.output = place.file("third.jsonl");
+    place.config.task.structured = Some(false);
+    assert_eq!(place.run().await.progress.requests, 50);
+}

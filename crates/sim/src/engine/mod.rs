@@ -86,7 +86,7 @@ impl Engine {
         {
             let mut state = self.arrive(ask.now);
             state.stats.requests += 1;
-            if let Model::Status(status) = model {
+            if let Some(status) = model.refusal(request) {
                 let (code, message) = error_words(status);
                 return self.refuse(&mut state, status, code, message.into(), Vec::new());
             }

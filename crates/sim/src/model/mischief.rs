@@ -29,6 +29,8 @@ pub(crate) enum Mischief {
     Mix,
     /// All values are of the wrong type, for ever.
     Stubborn,
+    /// Requests for structured output are refused.
+    Plain,
     /// Any of it, now and then.
     Unruly,
 }
@@ -46,6 +48,7 @@ impl Mischief {
             "-wrap" => Mischief::Wrap,
             "-mix" => Mischief::Mix,
             "-stubborn" => Mischief::Stubborn,
+            "-plain" => Mischief::Plain,
             "-unruly" => Mischief::Unruly,
             _ => return None,
         })

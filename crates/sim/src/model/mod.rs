@@ -4,6 +4,7 @@
 //! knows about limits or time.
 
 mod fill;
+mod item;
 mod judge;
 mod mischief;
 mod name;

@@ -3,6 +3,7 @@
 use super::mischief::Mischief;
 use crate::Persona;
 use crate::ask::Fault;
+use bakeoff_core::Request;
 
 /// What a model does.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,6 +67,17 @@ impl Model {
         match persona {
             Some(persona) if persona.bias.is_some() || persona.noise.is_some() => Model::Judge,
             _ => Model::Prose,
+        }
+    }
+}
+
+impl Model {
+    /// The status with which a request is refused for what it is.
+    pub(crate) fn refusal(self, request: &Request) -> Option<u16> {
+        match self {
+            Model::Status(status) => Some(status),
+            Model::Packed(Mischief::Plain) if request.output.is_some() => Some(400),
+            _ => None,
         }
     }
 }

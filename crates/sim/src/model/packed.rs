@@ -1,9 +1,11 @@
 //! Answers about items that share a request: reads their ids and the fields that are asked for out
 //! of the prompt, and makes up values that tell which item they came from.
 //!
-//! Of an item's data the first value counts. A text is that value; a number is the last number in
-//! it, or else its length; an option, and whether something is true, follow from a hash of it.
+//! A text is the first value of an item's data; a number is the last number in it. Where there is
+//! none, or none within the bounds, it follows from a hash of the data, as options do, and whether
+//! something is true: so answers differ as those of real models do, and equal items have equal ones.
 
+use super::item::{self, Item};
 use super::mischief::{self, Mischief};
 use rand::rngs::ChaCha8Rng;
 use serde_json::{Map, Value, json};
@@ -53,18 +55,16 @@ pub(crate) fn reply(prompt: &str, mischief: Mischief, rng: &mut ChaCha8Rng) -> S
     };
     let mut answers = Vec::new();
     for line in items.lines() {
-        let Ok(Value::Object(item)) = serde_json::from_str(line) else { continue };
-        let Some(Value::String(id)) = item.get("id") else { continue };
-        let text = first_value(line);
+        let Some(item) = item::read(line) else { continue };
         let is_stubborn = mischief == Mischief::Stubborn;
-        let value = |field| if is_stubborn { wrong(field) } else { value(field, &text) };
-        answers.push(Answer { id: id.clone(), values: fields.iter().map(value).collect() });
+        let value = |field| if is_stubborn { wrong(field) } else { value(field, &item) };
+        let values = fields.iter().map(value).collect();
+        answers.push(Answer { id: item.id.clone(), values });
     }
     let count = answers.len();
-    let facts: Vec<(String, Value)> = facts
-        .iter()
-        .map(|field| (field.name.clone(), value(field, &format!("{count} items, {count}"))))
-        .collect();
+    let all = Item::of(&format!("{count} items, {count}"));
+    let facts: Vec<(String, Value)> =
+        facts.iter().map(|field| (field.name.clone(), value(field, &all))).collect();
     mischief::write(mischief, form, answers, &Shape { fields: &fields, facts: &facts }, rng)
 }
 
@@ -113,39 +113,39 @@ fn options(text: &str) -> Vec<Value> {
     }
 }
 
-/// The first value of an item's data, in the order in which it is written.
-fn first_value(line: &str) -> String {
-    let data = line.split_once("\"data\":{").map_or("", |(_, data)| data);
-    let mut name = serde_json::Deserializer::from_str(data).into_iter::<Value>();
-    let Some(Ok(_)) = name.next() else { return String::new() };
-    let Some(rest) = data[name.byte_offset()..].trim_start().strip_prefix(':') else {
-        return String::new();
-    };
-    match serde_json::Deserializer::from_str(rest).into_iter::<Value>().next() {
-        Some(Ok(Value::String(text))) => text,
-        Some(Ok(value)) => value.to_string(),
-        _ => String::new(),
-    }
-}
-
-fn value(field: &Wanted, text: &str) -> Value {
-    let hash = u64::from(blake3::hash(text.as_bytes()).as_bytes()[0]);
+fn value(field: &Wanted, item: &Item) -> Value {
+    let text = &item.text;
     if !field.options.is_empty() {
-        return field.options[hash as usize % field.options.len()].clone();
+        return field.options[item.draw(&field.name, field.options.len() as u64) as usize].clone();
     }
     let length = field.most.map_or(usize::MAX, |most| most as usize);
     match field.kind.as_str() {
-        "integer" | "number" => {
-            let digits = text.rsplit(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty());
-            let number = digits.and_then(|digits| digits.parse::<i64>().ok());
-            let number = number.unwrap_or(text.chars().count() as i64);
-            let number = field.most.map_or(number, |most| number.min(most as i64));
-            json!(field.least.map_or(number, |least| number.max(least.ceil() as i64)))
-        }
-        "boolean" => json!(hash % 2 == 0),
+        "integer" | "number" => json!(number(field, item)),
+        "boolean" => json!(item.draw(&field.name, 2) == 0),
         "array" => json!([text]),
         "object" => json!({ "of": text }),
         _ => json!(text.chars().take(length).collect::<String>()),
+    }
+}
+
+fn number(field: &Wanted, item: &Item) -> i64 {
+    let least = field.least.map(|least| least.ceil() as i64);
+    let most = field.most.map(|most| most.floor() as i64);
+    let digits = item.text.rsplit(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty());
+    let own = digits.and_then(|digits| digits.parse::<i64>().ok());
+    let number = own.unwrap_or(item.text.chars().count() as i64);
+    let is_within =
+        least.is_none_or(|least| least <= number) && most.is_none_or(|most| number <= most);
+    match (own, least, most) {
+        (Some(own), ..) if is_within => own,
+        (_, Some(least), Some(most)) if least <= most => {
+            let width = most.abs_diff(least).saturating_add(1);
+            least.saturating_add_unsigned(item.draw(&field.name, width))
+        }
+        _ => {
+            let number = most.map_or(number, |most| number.min(most));
+            least.map_or(number, |least| number.max(least))
+        }
     }
 }
 
@@ -254,15 +254,15 @@ mod tests {
     fn answers_tell_which_item_they_are_about() {
         assert_eq!(
             said("JSON", Mischief::None),
-            r#"{"batch":{"count":2},"items":[{"id":"k1","text":"row <7>","n":7,"label":"a | b","all":["row <7>"]},{"id":"k2","text":"x","n":2,"label":"a | b","all":["x"]}]}"#
+            r#"{"batch":{"count":2},"items":[{"id":"k1","text":"row <7>","n":7,"label":"c","all":["row <7>"]},{"id":"k2","text":"x","n":21,"label":"a | b","all":["x"]}]}"#
         );
         assert_eq!(
             said("XML", Mischief::None),
-            "<reply>\n<batch><count>2</count></batch>\n<item id=\"k1\"><text>row &lt;7&gt;</text><n>7</n><label>a | b</label><all><value>row &lt;7&gt;</value></all></item>\n<item id=\"k2\"><text>x</text><n>2</n><label>a | b</label><all><value>x</value></all></item>\n</reply>"
+            "<reply>\n<batch><count>2</count></batch>\n<item id=\"k1\"><text>row &lt;7&gt;</text><n>7</n><label>c</label><all><value>row &lt;7&gt;</value></all></item>\n<item id=\"k2\"><text>x</text><n>21</n><label>a | b</label><all><value>x</value></all></item>\n</reply>"
         );
         assert_eq!(
             said("YAML", Mischief::None),
-            "batch:\n  count: 2\nitems:\n  - id: k1\n    text: \"row <7>\"\n    n: 7\n    label: \"a | b\"\n    all: [\"row <7>\"]\n  - id: k2\n    text: \"x\"\n    n: 2\n    label: \"a | b\"\n    all: [\"x\"]\nend: true"
+            "batch:\n  count: 2\nitems:\n  - id: k1\n    text: \"row <7>\"\n    n: 7\n    label: \"c\"\n    all: [\"row <7>\"]\n  - id: k2\n    text: \"x\"\n    n: 21\n    label: \"a | b\"\n    all: [\"x\"]\nend: true"
         );
         assert!(said("JSON", Mischief::Stubborn).contains(r#""n":{"no":"n"}"#));
         let rng = &mut ChaCha8Rng::seed_from_u64(1);
