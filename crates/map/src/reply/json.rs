@@ -164,6 +164,9 @@ impl Reader<'_> {
                 }
                 Some(b'"') => {
                     let name = self.string()?;
+                    if name.contains('\n') {
+                        return Err(self.problem("a name goes over several lines"));
+                    }
                     self.white_space();
                     self.expect(b':')?;
                     open.is_item |= name == "id" || self.expected.is_field(&name);

@@ -10,8 +10,16 @@ use serde_json::{Map, Value, json};
 /// Whether a well-formed item with that id and that answer stands somewhere in a text.
 pub(super) fn in_so_many_words(text: &str, task: &Task, id: &str, answer: &[Value]) -> bool {
     let escaped = with_good_escapes(text);
+    // Line ends within texts are put up with, and in YAML a backslash means more than in JSON.
+    let same =
+        [("\\n", " "), ("\\u0007", "a"), ("\\u001b", "e"), ("\\u000b", "v"), ("\\u0000", "0")];
+    let plain = |answer: &[Value]| {
+        let text = Value::from(answer).to_string();
+        same.into_iter().fold(text, |text, (one, other)| text.replace(one, other))
+    };
     let is_it = |given: Map<String, Value>| {
-        validate::answer(&task.output, &given).is_ok_and(|told| told == answer)
+        let told = validate::answer(&task.output, &given);
+        told.is_ok_and(|told| plain(&told) == plain(answer))
     };
     let starts = |text: &str, format: Format| {
         let starts = text.char_indices().filter(|(_, c)| ['{', '<', '-'].contains(c));
@@ -24,7 +32,22 @@ pub(super) fn in_so_many_words(text: &str, task: &Task, id: &str, answer: &[Valu
             read.is_some_and(is_it)
         })
     };
-    starts(&escaped, Format::Json) || starts(text, Format::Xml) || starts(&escaped, Format::Yaml)
+    starts(&escaped, Format::Json)
+        || starts(&without_last_commas(&escaped).replace('\n', " "), Format::Json)
+        || starts(text, Format::Xml)
+        || starts(&escaped, Format::Yaml)
+}
+
+/// JSON without commas before closing brackets, which mean nothing.
+fn without_last_commas(text: &str) -> String {
+    let parts: Vec<&str> = text.split(',').collect();
+    let mut joined = String::new();
+    for (place, part) in parts.iter().enumerate() {
+        let is_last = part.trim_start().starts_with(['}', ']']);
+        joined.push_str(if place == 0 || is_last { "" } else { "," });
+        joined.push_str(part);
+    }
+    joined
 }
 
 /// Whether an object stands here that was written within an answer. It is no item, however well
@@ -65,7 +88,7 @@ fn json_item(text: &str, at: usize, id: &str) -> Option<Map<String, Value>> {
     let fields = fields?;
     let before = text[..at].trim_end().strip_suffix(':').map(str::trim_end);
     let is_under_it = before.is_some_and(|before| before.ends_with(&format!("\"{id}\"")));
-    (fields.get("id") == Some(&json!(id)) || is_under_it).then_some(fields)
+    (has_id(&fields, id) || is_under_it).then_some(fields)
 }
 
 fn xml_item(text: &str, id: &str) -> Option<Map<String, Value>> {
@@ -94,7 +117,12 @@ fn xml_item(text: &str, id: &str) -> Option<Map<String, Value>> {
             return None;
         }
     }
-    (by_attribute.is_some() || fields.get("id") == Some(&json!(id))).then_some(fields)
+    (by_attribute.is_some() || has_id(&fields, id)).then_some(fields)
+}
+
+/// Blanks around an id mean nothing.
+fn has_id(fields: &Map<String, Value>, id: &str) -> bool {
+    fields.get("id").and_then(Value::as_str).is_some_and(|own| own.trim() == id)
 }
 
 /// A text; what stands behind a bracket in it cannot begin a tag.
@@ -132,6 +160,7 @@ fn yaml_item(text: &str, at: usize, id: &str) -> Option<Map<String, Value>> {
                 }
                 json!(body.join("\n"))
             }
+            "" => Value::Null,
             value => match serde_json::from_str(value) {
                 Ok(value) => value,
                 Err(_) if is_plain(value) => json!(value),
@@ -146,11 +175,12 @@ fn yaml_item(text: &str, at: usize, id: &str) -> Option<Map<String, Value>> {
             _ => break,
         }
     }
-    (fields.get("id") == Some(&json!(id))).then_some(fields)
+    (has_id(&fields, id)).then_some(fields)
 }
 
 /// Whether YAML takes it for a text without quotes.
 fn is_plain(value: &str) -> bool {
     let is_cut = value.contains(": ") || value.contains(" #") || value.ends_with(':');
-    value.starts_with(|first: char| first.is_ascii_alphanumeric()) && !is_cut
+    let indicators = "-?:,[]{}#&*!|>'\"%@`";
+    !value.is_empty() && !value.starts_with(|first| indicators.contains(first)) && !is_cut
 }

@@ -81,24 +81,35 @@ fn swallows(name: &str, body: &str, fields: &[Field]) -> bool {
     let kind = fields.iter().find(|field| field.name == name).map(|field| field.kind);
     let is_whole = matches!(kind, Some(FieldType::Array | FieldType::Object))
         && parts(body).is_some_and(|parts| parts.iter().all(|part| part.name != name));
+    let has_lists = fields.iter().any(|field| field.kind == FieldType::Array);
     let is_field = |tag: &str| {
-        tag == name || tag == "id" || tag == "batch" || fields.iter().any(|field| field.name == tag)
+        let is_form = tag == name || tag == "id" || tag == "batch" || tag == "value" && has_lists;
+        is_form || fields.iter().any(|field| field.name == tag)
     };
     let mut tags = body.split('<').skip(1);
     !is_whole && tags.any(|tag| is_field(name_of(tag.strip_prefix('/').unwrap_or(tag))))
 }
 
-/// Whether a text has the beginning of a tag without its end, of which nobody knows what it was. What
-/// is clearly no tag (`a < b`, `<5`, `<=`) is part of the text, and so are whole tags of no meaning
-/// here.
+/// Whether a text has a part of something in tags, of which nobody knows what it was: half a tag, or
+/// an end without a beginning. What is clearly no tag (`a < b`, `<5`, `<=`) is part of the text, and
+/// so are tags of no meaning here.
 fn has_half_a_tag(body: &str) -> bool {
-    let is_sign = |tag: &str| tag.starts_with(|c: char| c.is_ascii_digit() || " =".contains(c));
-    let is_tag = |tag: &str| {
+    if body.trim().starts_with(CDATA) {
+        return false;
+    }
+    let is_half = |(at, _): (usize, &str)| {
+        let tag = &body[at + 1..];
+        if tag.starts_with(|c: char| c.is_ascii_digit() || " =".contains(c)) {
+            return false;
+        }
         let (is_end, named) = tag.strip_prefix('/').map_or((false, tag), |named| (true, named));
-        let behind = &named[name_of(named).len()..];
-        let is_named = named.starts_with(|c: char| c.is_ascii_alphabetic());
-        is_named && if is_end { closes(behind) } else { start(behind).is_some() }
+        let name = name_of(named);
+        let behind = &named[name.len()..];
+        !name.starts_with(|c: char| c.is_ascii_alphabetic())
+            || match is_end {
+                true => !closes(behind) || next(&body[..at], name, 0).is_none(),
+                false => start(behind).is_none(),
+            }
     };
-    !body.trim().starts_with(CDATA)
-        && body.split('<').skip(1).any(|tag| !is_sign(tag) && !is_tag(tag))
+    body.match_indices('<').any(is_half)
 }

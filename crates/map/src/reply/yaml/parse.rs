@@ -75,9 +75,8 @@ pub(super) fn parse(block: &str) -> Result<Map<String, Value>, String> {
 /// Whether a text without quotes ends at what YAML takes for a comment, and the model perhaps not. A
 /// number, or a word that is not a text, may be commented on.
 fn is_cut_by_comment(text: &str, behind: &str) -> bool {
-    let is_text =
-        text.parse::<f64>().is_err() && !["true", "false", "null", "~", ""].contains(&text);
-    is_text && behind.trim_start().starts_with('#')
+    let is_text = text.parse::<f64>().is_err() && !["true", "false", "null"].contains(&text);
+    is_text && behind.trim_start_matches([' ', '\t', ':']).starts_with('#')
 }
 
 /// A text, or null. Between brackets YAML takes almost anything for a text, also what has lost a
@@ -95,11 +94,18 @@ fn scalar(
         None => (false, false),
     };
     let is_half = is_plain && (matches!(text, "" | "~") || text.contains('"'));
+    if is_name && is_plain && text.contains(char::is_whitespace) {
+        return Err(format!("`{text}` is no name"));
+    }
     if is_inline && is_half {
         return Err("a value between brackets that is not whole".to_owned());
     }
+    let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+    if is_block && text.is_empty() {
+        return Err("a text that should follow `|` is missing".to_owned());
+    }
     // Its end may be that of another one.
-    if !is_one_line && !matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
+    if !is_one_line && !is_block {
         return Err("a text goes over several lines without `|`".to_owned());
     }
     let is_null = is_plain && matches!(text, "" | "~" | "null" | "Null" | "NULL");
