@@ -12,7 +12,8 @@ pub(crate) fn answer(fields: &[Field], given: &Map<String, Value>) -> Result<Vec
     fields.iter().map(|field| one(field, given.get(&field.name))).collect()
 }
 
-fn one(field: &Field, given: Option<&Value>) -> Result<Value, String> {
+/// The value of one field, or why it is none.
+pub(crate) fn one(field: &Field, given: Option<&Value>) -> Result<Value, String> {
     match (given, &field.default) {
         (None | Some(Value::Null), Some(default)) => Ok(default.clone()),
         (None | Some(Value::Null), None) if field.required => {

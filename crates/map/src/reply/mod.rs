@@ -77,7 +77,7 @@ impl Expected<'_> {
 pub(crate) struct Aligned {
     /// For each id, its answer or why there is none.
     pub(crate) answers: Vec<Result<Vec<Value>, String>>,
-    /// What is said about all items together, as far as it fits.
+    /// What is said about all items together; null where it does not fit.
     pub(crate) batch: Option<Vec<Value>>,
 }
 
@@ -104,8 +104,14 @@ pub(crate) fn align(
     let unknown = contents.items.iter().filter(|said| !ids.contains(&said.id)).count();
     let answers = ids.iter().map(|id| one(id, &contents.items, &task.output, unknown)).collect();
     let batch = contents.batch.filter(|_| !task.batch.is_empty());
-    let batch = batch.and_then(|given| validate::answer(&task.batch, &given).ok());
+    let batch = batch.map(|given| facts(&task.batch, &given));
     Ok(Aligned { answers, batch })
+}
+
+/// What is said about all items together. Nobody asks again about these, so each stands for itself.
+fn facts(fields: &[Field], given: &Map<String, Value>) -> Vec<Value> {
+    let fact = |field: &Field| validate::one(field, given.get(&field.name)).unwrap_or_default();
+    fields.iter().map(fact).collect()
 }
 
 /// The answer about one item. Several that are equal are one; several that are not are none.

@@ -64,6 +64,13 @@ fn what_is_said_once_for_all() {
         assert_eq!(aligned.batch, Some(vec![json!("en")]), "{text}");
         assert!(aligned.answers[0].is_ok(), "{text}");
     }
+    // One that does not fit takes nothing from the others.
+    let mut task = task();
+    task.batch.push(Field { max: Some(3.0), ..Field::new("share", FieldType::Number) });
+    let text =
+        r#"{"batch": {"language": "en", "share": 9}, "items": [{"id": "ab", "label": "x"}]}"#;
+    let aligned = align(text, Format::Json, &task, &["ab".to_owned()]).unwrap();
+    assert_eq!(aligned.batch, Some(vec![json!("en"), Value::Null]));
 }
 
 #[test]

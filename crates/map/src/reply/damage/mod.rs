@@ -168,17 +168,11 @@ fn attack(cases: u64, seed: u64) -> u64 {
     answered * 100 / rows
 }
 
+/// More cases, and others, by `DAMAGED_REPLIES=300000 DAMAGE_SEED=2`, for whoever changes a reader.
 #[test]
 fn no_row_gets_what_is_another_s() {
-    let answered = attack(4000, 1);
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let answered =
+        attack(number("DAMAGED_REPLIES").unwrap_or(4000), number("DAMAGE_SEED").unwrap_or(1));
     assert!(answered >= 40, "{answered} of 100 rows have answers");
-}
-
-/// `cargo test -p bakeoff-map -- --ignored`, for whoever changes a reader.
-#[test]
-#[ignore = "minutes"]
-fn no_row_gets_what_is_another_s_at_length() {
-    for seed in 2..7 {
-        attack(60_000, seed);
-    }
 }
