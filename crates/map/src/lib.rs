@@ -29,6 +29,7 @@
 //!     learned: None,
 //!     max_cost: None,
 //!     force: false,
+//!     retry_errors: false,
 //!     held: HeldRows::default(),
 //! };
 //! let job = Job::new(config, Arc::new(Client::new(ClientConfig::default())))?;

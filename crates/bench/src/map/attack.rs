@@ -64,6 +64,7 @@ pub(super) async fn measure(
             learned: None,
             max_cost: None,
             force: true,
+            retry_errors: false,
             held: HeldRows::default(),
         };
         let job = Job::new(config, Arc::new(client)).map_err(|error| failed(error.to_string()))?;

@@ -42,6 +42,10 @@ pub(crate) struct MapArguments {
     /// Begin anew, whatever is there
     #[arg(long)]
     pub(crate) force: bool,
+    /// Ask once more about rows that have no answer, with the models in their order; answers from the
+    /// cache do not count
+    #[arg(long, conflicts_with = "force")]
+    pub(crate) retry_errors: bool,
     /// Say how many requests it takes and what they are likely to cost, and ask nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -119,17 +119,51 @@ fn a_dry_run_says_what_it_would_cost_and_leaves_nothing_behind() {
 fn rows_without_an_answer_say_why() {
     let place = place(3);
     let ran = place.run(&map(&["-m", "sim/map-stubborn"]));
-    insta::assert_snapshot!(ran.shown(), @r"
+    insta::assert_snapshot!(ran.shown(), @r#"
     exit 3
     --- stdout
     out.jsonl: 3 of 3 rows, 3 errors · 8 requests · 1117 tokens · $0.00
     --- stderr
     3 items → 1 request to sim/map-stubborn (up to 10 items each; nothing is known about limits)
-      hint: rows without an answer say why in `error`
-    ");
+      hint: rows without an answer say why in `error`; `--retry-errors` asks once more
+    "#);
     insta::assert_snapshot!(out(&place).lines().next().unwrap(), @r#"{"number":"0","text":"row-0","copy":null,"n":null,"error":"`copy` is {\"no\":\"copy\"}, not a value of type string"}"#);
     let ran = place.run(&map(&["-m", "sim/map-stubborn", "--fallback", "sim/map", "--force"]));
     assert_eq!(ran.code, 0, "{}", ran.shown());
+}
+
+#[test]
+fn rows_without_an_answer_are_asked_about_once_more_and_not_answered_from_the_cache() {
+    let place = place(600);
+    let errors = |more: &[&str]| {
+        let ran = place.run(&map(&[&["-m", "sim/map-drop", "--json"], more].concat()));
+        let done: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+        (done["errors"].as_u64().unwrap(), done["exit_code"].as_u64().unwrap())
+    };
+    let (first, code) = errors(&[]);
+    assert!(first > 2 && code == 3, "{first}");
+    // Begun anew, everything comes from the cache, and so do the replies that will not do.
+    assert_eq!(errors(&["--force"]), (first, 3));
+    let (second, _) = errors(&["--retry-errors"]);
+    assert!(second < first, "{second} of {first}");
+    let ran = place.run(&[
+        "map",
+        "rows.csv",
+        "-t",
+        "task.toml",
+        "-o",
+        "new.jsonl",
+        "-m",
+        "sim/map",
+        "--retry-errors",
+    ]);
+    insta::assert_snapshot!(ran.shown(), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    error: new.jsonl has not been begun
+      hint: without `--resume` and `--retry-errors` it is
+    "#);
 }
 
 #[test]
@@ -179,10 +213,10 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
       hint: name another file for the output
     "#);
     assert!(place.path().join("rows.csv").exists());
-    insta::assert_snapshot!(shown(&map(&["-m", "sim/map", "--resume"])), @r"
+    insta::assert_snapshot!(shown(&map(&["-m", "sim/map", "--resume"])), @r#"
     error: out.jsonl has not been begun
-      hint: without `--resume` it is
-    ");
+      hint: without `--resume` and `--retry-errors` it is
+    "#);
     insta::assert_snapshot!(shown(&map(&["-m", "map"])), @r"
     error: there is no model `map`
       hint: write provider/model such as `openai/gpt-4o-mini`, or `--suite FILE` for a table under its [models]

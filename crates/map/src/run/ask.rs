@@ -1,7 +1,7 @@
 //! One request about some rows: asked, read, and settled.
 
 use super::doubt::Doubt;
-use super::ladder::{Answer, FIRST, Node, Outcome, Repair};
+use super::ladder::{Answer, FIRST, Node, Outcome, Repair, Turns};
 use super::spent::Spent;
 use super::survey;
 use crate::reply::{Aligned, align};
@@ -32,9 +32,19 @@ pub(super) struct Asker {
     pub(super) seed: u64,
     /// By their names, in the order in which they are asked.
     pub(super) models: Vec<(String, Model)>,
+    /// How often they all have their turn.
+    pub(super) rounds: usize,
     /// Models that have turned out not to know structured output, in the same order.
     pub(super) plain: Vec<AtomicBool>,
     pub(super) stop: CancellationToken,
+}
+
+/// A turn of a model.
+pub(super) struct Turn<'a> {
+    pub(super) name: &'a str,
+    model: &'a Model,
+    plain: &'a AtomicBool,
+    round: usize,
 }
 
 /// How a request ended.
@@ -53,12 +63,21 @@ pub(super) enum Ended {
 }
 
 impl Asker {
+    pub(super) fn turns(&self) -> Turns {
+        Turns { models: self.models.len(), rounds: self.rounds }
+    }
+
+    /// Whose turn it is, and in which round.
+    pub(super) fn turn(&self, turn: usize) -> Option<Turn<'_>> {
+        let place = turn.checked_rem(self.models.len())?;
+        let (name, model) = self.models.get(place)?;
+        Some(Turn { name, model, plain: self.plain.get(place)?, round: turn / self.models.len() })
+    }
+
     /// Makes one request about some rows.
     pub(super) async fn ask(&self, node: &Node, rows: &[&Row]) -> (Ended, Spent) {
         let mut spent = Spent::default();
-        let Some((name, model)) = self.models.get(node.model) else {
-            return (Ended::Stopped, spent);
-        };
+        let Some(turn) = self.turn(node.turn) else { return (Ended::Stopped, spent) };
         let ids = id::ids(self.seed, rows.iter().copied());
         let item = |(row, id): (&&Row, &String)| prompt::item(&self.task, row, id);
         let items: Vec<String> = rows.iter().zip(&ids).map(item).collect();
@@ -70,30 +89,28 @@ impl Asker {
             }
         };
         let again = node.path != FIRST;
-        let structured = self.is_structured(node.model, model);
-        let mut reply = self.call(model, request(structured), again, &mut spent).await;
+        let structured = self.is_structured(&turn);
+        let mut reply = self.call(&turn, request(structured), again, &mut spent).await;
         if structured && self.may_be_plain(&reply) {
-            reply = self.call(model, request(false), again, &mut spent).await;
-            if let (Ok(_), Some(plain)) = (&reply, self.plain.get(node.model)) {
-                plain.store(true, Ordering::Relaxed);
+            reply = self.call(&turn, request(false), again, &mut spent).await;
+            if reply.is_ok() {
+                turn.plain.store(true, Ordering::Relaxed);
             }
         }
         let reply = match reply {
             Ok(reply) => reply,
-            Err(error) => return (self.failed(name, &error, rows.len()), spent),
+            Err(error) => return (self.failed(turn.name, &error, rows.len()), spent),
         };
         let read = self.read(&reply, &ids);
         let problem = worth_repeating(&read, &reply);
         let repair = problem.map(|problem| Repair { reply: reply.text, problem });
-        (self.settled(name, read, rows.len(), repair), spent)
+        (self.settled(turn.name, read, rows.len(), repair), spent)
     }
 
-    fn is_structured(&self, place: usize, model: &Model) -> bool {
-        let is_plain = self.plain.get(place).is_some_and(|plain| plain.load(Ordering::Relaxed));
-        match self.task.structured {
-            Some(structured) => structured,
-            None => STRUCTURED.contains(&model.provider()) && !is_plain,
-        }
+    fn is_structured(&self, turn: &Turn<'_>) -> bool {
+        let is_known = STRUCTURED.contains(&turn.model.provider());
+        let is_plain = turn.plain.load(Ordering::Relaxed);
+        self.task.structured.unwrap_or(is_known && !is_plain)
     }
 
     /// Whether a request was refused for being structured, perhaps: not every model of a provider
@@ -105,17 +122,17 @@ impl Asker {
 
     /// What a request about some rows is likely to cost.
     pub(super) fn expected(&self, node: &Node, rows: &[&Row]) -> NanoDollars {
-        let Some((_, model)) = self.models.get(node.model) else { return NanoDollars(0) };
+        let Some(turn) = self.turn(node.turn) else { return NanoDollars(0) };
         let items: u64 = rows.iter().map(|row| survey::tokens(&self.task, row)).sum();
         let answers = self.task.output_tokens_per_item().saturating_mul(rows.len() as u64);
         let input = survey::overhead(&self.task, self.format).saturating_add(items);
         let usage = Usage { input, output: answers, ..Usage::default() };
-        model.cost(&usage).unwrap_or(NanoDollars(0))
+        turn.model.cost(&usage).unwrap_or(NanoDollars(0))
     }
 
     async fn call(
         &self,
-        model: &Model,
+        turn: &Turn<'_>,
         request: Request,
         again: bool,
         spent: &mut Spent,
@@ -123,9 +140,11 @@ impl Asker {
         // What is asked again takes turns with what is new, as if it belonged to another run: rows
         // that others wait behind do not wait behind all of them.
         let run = RunTag(u64::from(again));
+        // Whoever asks again in another round wants other answers than those in the cache.
+        let trial = u32::try_from(turn.round).unwrap_or(u32::MAX);
         let stop = self.stop.clone();
-        let context = CallContext { run, sample: SAMPLE, stop, ..CallContext::default() };
-        let call = self.client.call(model, request, &context).await.inspect_err(|error| {
+        let context = CallContext { run, sample: SAMPLE, trial, stop, ..CallContext::default() };
+        let call = self.client.call(turn.model, request, &context).await.inspect_err(|error| {
             spent.requests += u64::from(error.failure.kind != ErrorKind::Cancelled);
         })?;
         let Call { response, cost, cached, .. } = call;

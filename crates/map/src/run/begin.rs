@@ -47,7 +47,12 @@ impl Job {
             return Ok(Finished { progress, stop: None });
         }
         let replay = match self.plan.is_resumed {
-            true => Replay::new(&journal_of(&self.config.output))?,
+            true => {
+                // Before the journal is added to.
+                let replay = Replay::new(&journal_of(&self.config.output))?;
+                self.begin_round()?;
+                replay
+            }
             false => {
                 self.begin()?;
                 Replay::nothing()
@@ -65,12 +70,25 @@ impl Job {
             seed: config.seed,
             plain: config.models.iter().map(|_| AtomicBool::new(false)).collect(),
             models: config.models,
+            rounds: earlier.rounds + usize::from(self.plan.is_again),
             stop: stop.child_token(),
         };
         let spent = progress.cost.unwrap_or(NanoDollars(0));
         let budget = Budget::new(config.max_cost, spent);
         let bounds = Bounds { budget, held: config.held };
         Work::new(asker, shelf, replay, bounds, progress, listen).go(source, &stop).await
+    }
+
+    /// Rows that have no answer may have one at the end: their lines are written anew. Should it be
+    /// killed in between, the same rows come out as before.
+    fn begin_round(&mut self) -> Result<(), Error> {
+        if self.plan.is_again {
+            empty(&self.config.output)?;
+            remove(&facts_of(&self.config.output))?;
+            self.journal.push(&Line::Again)?;
+            self.journal.flush()?;
+        }
+        Ok(())
     }
 
     /// Forgets what there is, and writes the first line of the journal. Should it be killed between

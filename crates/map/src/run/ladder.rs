@@ -17,9 +17,9 @@ pub(crate) const FIRST: &str = "0";
 /// One request about some rows of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// Which model, in the order in which they are asked.
-    pub(crate) model: usize,
-    /// Its name within the pack: the model, and then which half of which half.
+    /// Whose turn it is, from 0.
+    pub(crate) turn: usize,
+    /// Its name within the pack: the turn, and then which half of which half.
     pub(crate) path: String,
     /// Places within the pack.
     pub(crate) rows: Vec<usize>,
@@ -59,29 +59,43 @@ impl Outcome {
     }
 }
 
+/// Who is asked: all models in their order, in every round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turns {
+    pub(crate) models: usize,
+    pub(crate) rounds: usize,
+}
+
+impl Turns {
+    /// Whether nobody comes after it.
+    pub(crate) fn is_last(self, turn: usize) -> bool {
+        turn + 1 >= self.models.saturating_mul(self.rounds)
+    }
+}
+
 /// Where a pack is.
 #[derive(Debug)]
 pub(crate) struct Ladder {
-    models: usize,
+    turns: Turns,
     answers: Vec<Option<Answer>>,
-    /// Why each row has no answer yet, a reason per model.
+    /// Why each row has no answer yet, a reason per turn.
     reasons: Vec<Vec<String>>,
-    /// Rows that the present model cannot answer.
+    /// Rows that got no answer in the present turn.
     failed: Vec<usize>,
     open: usize,
 }
 
 impl Ladder {
     /// A pack of so many rows, and the first request about it.
-    pub(crate) fn new(rows: usize, models: usize) -> (Ladder, Node) {
+    pub(crate) fn new(rows: usize, turns: Turns) -> (Ladder, Node) {
         let ladder = Ladder {
-            models,
+            turns,
             answers: vec![None; rows],
             reasons: vec![Vec::new(); rows],
             failed: Vec::new(),
             open: 1,
         };
-        (ladder, Node { model: 0, path: FIRST.to_owned(), rows: (0..rows).collect(), repair: None })
+        (ladder, Node { turn: 0, path: FIRST.to_owned(), rows: (0..rows).collect(), repair: None })
     }
 
     /// Takes note of what came of a request; gives those that follow from it.
@@ -107,16 +121,16 @@ impl Ladder {
         for (half, rows) in [("a", first), ("b", second)] {
             if !rows.is_empty() {
                 let path = format!("{}{half}", node.path);
-                next.push(Node { model: node.model, path, rows: rows.to_vec(), repair: None });
+                next.push(Node { turn: node.turn, path, rows: rows.to_vec(), repair: None });
             }
         }
         self.open += next.len();
-        let model = node.model + 1;
-        if self.open == 0 && !self.failed.is_empty() && model < self.models {
+        let turn = node.turn + 1;
+        if self.open == 0 && !self.failed.is_empty() && !self.turns.is_last(node.turn) {
             let mut rows = std::mem::take(&mut self.failed);
             rows.sort_unstable();
             self.open = 1;
-            next.push(Node { model, path: model.to_string(), rows, repair: None });
+            next.push(Node { turn, path: turn.to_string(), rows, repair: None });
         }
         next
     }
@@ -126,18 +140,15 @@ impl Ladder {
         self.open == 0
     }
 
-    /// The answers, and for the other rows why there is none.
+    /// The answers, and for the other rows why there is none: what each model said in the last round.
     pub(crate) fn into_answers(self) -> Vec<Result<Answer, String>> {
-        let several = self.models > 1;
+        let models = self.turns.models;
+        let reason = |reasons: Vec<String>| match reasons.as_slice() {
+            [] => "it was not asked".to_owned(),
+            reasons => reasons[reasons.len().saturating_sub(models)..].join("; then: "),
+        };
         let rows = self.answers.into_iter().zip(self.reasons);
-        rows.map(|(answer, reasons)| {
-            answer.ok_or_else(|| match (several, reasons.last()) {
-                (false, Some(reason)) => reason.clone(),
-                (true, Some(_)) => reasons.join("; then: "),
-                (_, None) => "it was not asked".to_owned(),
-            })
-        })
-        .collect()
+        rows.map(|(answer, reasons)| answer.ok_or_else(|| reason(reasons))).collect()
     }
 }
 
@@ -156,7 +167,7 @@ mod tests {
 
     #[test]
     fn good_rows_are_kept_and_the_rest_is_halved_then_asked_alone() {
-        let (mut ladder, first) = Ladder::new(6, 2);
+        let (mut ladder, first) = Ladder::new(6, Turns { models: 2, rounds: 1 });
         let halves =
             ladder.settle(&first, outcome(&[true, false, false, true, false, false], true));
         assert_eq!(shown(&halves), ["0a [1, 2]", "0b [4, 5]"]);
@@ -176,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_reply_is_shown_again_once() {
-        let (mut ladder, first) = Ladder::new(2, 1);
+        let (mut ladder, first) = Ladder::new(2, Turns { models: 1, rounds: 1 });
         let repair = Repair { reply: "?".to_owned(), problem: "no items".to_owned() };
         let bad = || Outcome { repair: Some(repair.clone()), ..outcome(&[false, false], true) };
         let second = ladder.settle(&first, bad());
@@ -191,7 +202,7 @@ mod tests {
 
     #[test]
     fn where_fewer_rows_do_not_help_nobody_is_asked_about_fewer() {
-        let (mut ladder, first) = Ladder::new(3, 2);
+        let (mut ladder, first) = Ladder::new(3, Turns { models: 2, rounds: 1 });
         let other = ladder.settle(&first, outcome(&[false, true, false], false));
         assert_eq!(shown(&other), ["1 [0, 2]"]);
         assert!(ladder.settle(&other[0], outcome(&[false, false], false)).is_empty());
@@ -199,10 +210,26 @@ mod tests {
     }
 
     #[test]
+    fn in_another_round_everybody_is_asked_again_about_what_is_left() {
+        let (mut ladder, first) = Ladder::new(2, Turns { models: 2, rounds: 2 });
+        let fail = |ladder: &mut Ladder, node: &Node, why: &str| {
+            let answers = vec![Err(why.to_owned()); node.rows.len()];
+            ladder.settle(node, Outcome { answers, divide: false, repair: None })
+        };
+        let mut node = first;
+        for (turn, why) in ["a", "b", "c"].into_iter().enumerate() {
+            node = fail(&mut ladder, &node, why).remove(0);
+            assert_eq!((node.turn, node.path.clone()), (turn + 1, (turn + 1).to_string()));
+        }
+        assert!(fail(&mut ladder, &node, "d").is_empty() && ladder.is_over());
+        assert_eq!(ladder.into_answers()[0].as_ref().unwrap_err(), "c; then: d");
+    }
+
+    #[test]
     fn what_is_asked_does_not_depend_on_what_ends_first() {
         let failing = |node: &Node| outcome(&vec![false; node.rows.len()], true);
         let all = |last_first: bool| {
-            let (mut ladder, first) = Ladder::new(9, 2);
+            let (mut ladder, first) = Ladder::new(9, Turns { models: 2, rounds: 1 });
             let (mut waiting, mut asked) = (vec![first], Vec::new());
             while !waiting.is_empty() {
                 let node = if last_first { waiting.pop().unwrap() } else { waiting.remove(0) };

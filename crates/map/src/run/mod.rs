@@ -60,6 +60,8 @@ pub struct JobConfig {
     pub max_cost: Option<NanoDollars>,
     /// Begin anew, whatever there is.
     pub force: bool,
+    /// Ask once more about rows that have no answer.
+    pub retry_errors: bool,
     /// Most that is held in memory.
     pub held: HeldRows,
 }
@@ -96,6 +98,8 @@ pub struct JobPlan {
     pub choice: Option<Choice>,
     /// It goes on with what an earlier process has begun.
     pub is_resumed: bool,
+    /// Rows that have no answer are asked about once more.
+    pub is_again: bool,
     /// An earlier process has done everything.
     pub is_finished: bool,
 }
@@ -184,6 +188,9 @@ impl Job {
         let is_resumed = begun.is_some();
         let earlier = if is_resumed { Earlier::read(&path)? } else { Earlier::default() };
         let length = std::fs::metadata(&config.output).map_or(0, |file| file.len());
+        let is_good = earlier.ending.is_some_and(|ending| ending.errors == 0);
+        let is_again = config.retry_errors && is_resumed && !is_good;
+        let is_written = earlier.ending.is_some_and(|ending| ending.bytes == length);
         let requests = survey::requests(&config.input, task, limits)?;
         let plan = JobPlan {
             rows: survey.rows,
@@ -193,7 +200,8 @@ impl Job {
             pack,
             choice,
             is_resumed,
-            is_finished: earlier.ending.is_some_and(|ending| ending.bytes == length),
+            is_again,
+            is_finished: is_written && !is_again,
         };
         Ok(Job { config, client, format, plan, record, limits, layout, survey, earlier, journal })
     }

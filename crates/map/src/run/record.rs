@@ -15,8 +15,10 @@ pub(super) enum Line {
     Plan(PlanRecord),
     /// A request and what came of it.
     Asked(AskedRecord),
-    /// The last: every row is in the output.
+    /// Every row is in the output.
     Finished(Ending),
+    /// Whoever has no answer is asked about once more.
+    Again,
 }
 
 /// What a job is: everything that its output depends on.

@@ -5,6 +5,8 @@ use super::record::{AskedRecord, Ending, Line, PlanRecord};
 use super::spent::Spent;
 use crate::error::Error;
 use bakeoff_journal::Lines;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -23,7 +25,7 @@ pub(super) fn plan(journal: &Path) -> Result<Option<PlanRecord>, Error> {
 }
 
 /// What a journal comes to.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Earlier {
     /// What all requests so far have used.
     pub(super) spent: Spent,
@@ -31,8 +33,17 @@ pub(super) struct Earlier {
     pub(super) again: u64,
     /// Rows with an answer.
     pub(super) answered: u64,
+    /// How often all models have their turn.
+    pub(super) rounds: usize,
     /// Every row is in the output.
     pub(super) ending: Option<Ending>,
+}
+
+impl Default for Earlier {
+    /// Nothing has been done.
+    fn default() -> Earlier {
+        Earlier { spent: Spent::default(), again: 0, answered: 0, rounds: 1, ending: None }
+    }
 }
 
 impl Earlier {
@@ -48,6 +59,7 @@ impl Earlier {
                     earlier.answered += asked.answers.len() as u64;
                 }
                 Line::Finished(ending) => earlier.ending = Some(ending),
+                Line::Again => (earlier.rounds, earlier.ending) = (earlier.rounds + 1, None),
             }
         }
         Ok(earlier)
@@ -58,11 +70,24 @@ impl Earlier {
 ///
 /// Requests are journaled in about the order of their packs: none of a pack is written while a pack
 /// waits that is further before it than rows are held in memory. So what has been read and not been
-/// asked for yet is never more than that.
+/// asked for yet is never more than that. Only further rounds stand at the end, and until they have
+/// been read the text of everything before them is held.
 #[derive(Debug)]
 pub(super) struct Replay {
-    lines: Option<Lines<Line>>,
-    read: HashMap<(u64, String), AskedRecord>,
+    lines: Option<Lines<Box<RawValue>>>,
+    read: HashMap<(u64, String), Box<RawValue>>,
+}
+
+/// The name of a request, in a line that tells of one.
+#[derive(Deserialize)]
+struct Named {
+    asked: Option<Name>,
+}
+
+#[derive(Deserialize)]
+struct Name {
+    pack: u64,
+    path: String,
 }
 
 impl Replay {
@@ -80,19 +105,29 @@ impl Replay {
     /// made. Nothing may have been added to the journal before that is heard for the first time.
     pub(super) fn take(&mut self, pack: u64, path: &str) -> Result<Option<AskedRecord>, Error> {
         let wanted = (pack, path.to_owned());
-        if let Some(record) = self.read.remove(&wanted) {
-            return Ok(Some(record));
+        if let Some(line) = self.read.remove(&wanted) {
+            return Ok(record(&line));
         }
         while let Some(line) = self.lines.as_mut().and_then(Iterator::next) {
-            if let Line::Asked(record) = line? {
-                let name = (record.pack, record.path.clone());
+            let line = line?;
+            let named = serde_json::from_str::<Named>(line.get()).ok();
+            if let Some(Name { pack, path }) = named.and_then(|named| named.asked) {
+                let name = (pack, path);
                 if name == wanted {
-                    return Ok(Some(record));
+                    return Ok(record(&line));
                 }
-                self.read.insert(name, record);
+                self.read.insert(name, line);
             }
         }
         self.lines = None;
         Ok(None)
+    }
+}
+
+/// Every line was read before, when it was added up.
+fn record(line: &RawValue) -> Option<AskedRecord> {
+    match serde_json::from_str(line.get()) {
+        Ok(Line::Asked(record)) => Some(record),
+        _ => None,
     }
 }

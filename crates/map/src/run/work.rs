@@ -185,7 +185,7 @@ impl<'l> Work<'l> {
             self.shelf.put(Done { pack, answers, facts: Vec::new() });
             return Ok(());
         }
-        let (ladder, first) = Ladder::new(pack.rows.len(), self.asker.models.len());
+        let (ladder, first) = Ladder::new(pack.rows.len(), self.asker.turns());
         self.active.insert(number, Active { pack, ladder, facts: Vec::new() });
         self.ask(number, vec![first])
     }
@@ -249,7 +249,7 @@ impl<'l> Work<'l> {
         self.progress.cost = costs.map(|(sum, cost)| sum.saturating_add(cost));
         self.progress.usage += spent.usage;
         self.bounds.budget.end(expected, spent.cost.unwrap_or(NanoDollars(0)));
-        let (is_last, rows) = (node.model + 1 == self.asker.models.len(), node.rows.len());
+        let (is_last, rows) = (self.asker.turns().is_last(node.turn), node.rows.len());
         let settled = |outcome, batch| Settled { pack, node, outcome, batch, spent };
         match ended {
             Ended::Answered { outcome, batch } => {
@@ -312,11 +312,11 @@ impl<'l> Work<'l> {
         batch: Option<Answer>,
     ) -> Vec<Node> {
         let Some(active) = self.active.get_mut(&number) else { return Vec::new() };
-        if let (Some(values), Some((model, _))) = (batch, self.asker.models.get(node.model)) {
+        if let (Some(values), Some(turn)) = (batch, self.asker.turn(node.turn)) {
             let rows = node.rows.iter().filter_map(|row| active.pack.rows.get(*row));
             active.facts.push(Fact {
                 path: node.path.clone(),
-                model: model.clone(),
+                model: turn.name.to_owned(),
                 rows: rows.map(|row| row.index).collect(),
                 values,
             });

@@ -51,6 +51,7 @@ impl Place {
             learned: None,
             max_cost: None,
             force: false,
+            retry_errors: false,
             held: HeldRows::default(),
         };
         Place { folder, config, simulator: Config::default() }

@@ -137,6 +137,7 @@ pub(super) fn planned(plan: &JobPlan) -> Value {
         "why": plan.choice.map(|choice| choice.binding.to_string()),
         "answered": plan.answered,
         "resumed": plan.is_resumed,
+        "again": plan.is_again,
     })
 }
 

@@ -47,9 +47,12 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
     let task = read_task(&arguments.task, printer)?;
     let known = models::known(arguments.suite.as_deref(), printer)?;
     let models = resolve(arguments, &known).map_err(|refused| refused.show(printer))?;
-    if arguments.resume && !journal_of(&arguments.out).exists() {
+    let goes_on = arguments.resume || arguments.retry_errors;
+    if goes_on && !journal_of(&arguments.out).exists() {
         let message = format!("{} has not been begun", arguments.out.display());
-        return Err(Refused::new(message, "without `--resume` it is").show(printer));
+        return Err(
+            Refused::new(message, "without `--resume` and `--retry-errors` it is").show(printer)
+        );
     }
     let memory = arguments
         .kept
@@ -77,6 +80,7 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
         learned,
         max_cost: arguments.max_cost,
         force: arguments.force,
+        retry_errors: arguments.retry_errors,
         held: HeldRows::default(),
     };
     let job = Job::new(config, Arc::clone(&client)).map_err(|error| show(&error, printer))?;
@@ -248,7 +252,9 @@ fn conclude(finished: &Finished, arguments: &MapArguments, printer: &Printer) ->
         }
         Some(Stop::Refused(reason)) => printer.error(reason, Some(&hint)),
         None if progress.errors > 0 => {
-            printer.talk("  hint: rows without an answer say why in `error`");
+            printer.talk(
+                "  hint: rows without an answer say why in `error`; `--retry-errors` asks once more",
+            );
         }
         None => {}
     }
