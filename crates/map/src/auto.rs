@@ -40,6 +40,8 @@ pub enum Binding {
     },
     /// So many at once.
     Connections(u32),
+    /// So many tokens per request.
+    Budget(u64),
     /// Nobody knows.
     Unknown,
 }
@@ -83,6 +85,9 @@ pub fn choose(limits: &Limits, learned: Option<Learned>, sizes: Sizes) -> Choice
         (None, None) => {
             let items = UNKNOWN.min(most as u32);
             match learned {
+                _ if most < f64::from(UNKNOWN) => {
+                    Choice { items, binding: Binding::Budget(sizes.budget as u64) }
+                }
                 Some(Learned::Cap(cap)) => Choice { items, binding: Binding::Connections(cap) },
                 _ => Choice { items, binding: Binding::Unknown },
             }
@@ -100,6 +105,7 @@ impl std::fmt::Display for Binding {
                 write!(f, "tokens are the limit: {} per minute", tpm.round())
             }
             Binding::Connections(cap) => write!(f, "{cap} requests at once are the limit"),
+            Binding::Budget(tokens) => write!(f, "{tokens} tokens per request are the limit"),
             Binding::Unknown => f.write_str("nothing is known about limits"),
         }
     }
@@ -129,6 +135,8 @@ mod tests {
         assert_eq!(items(auto(), Some(Learned::Cap(8))), 10);
         assert_eq!(items(auto(), None), 10);
         let large = Sizes { item: 5000.0, ..SIZES };
+        let choice = Choice { items: 1, binding: Binding::Budget(4100) };
+        assert_eq!(choose(&auto(), None, large), choice);
         assert_eq!(choose(&auto().rpm(60), None, large).items, 1, "none fits beside another");
         let nothing = Sizes { overhead: 0.0, item: 0.0, answer: 0.0, budget: 0.0 };
         assert!((1..=50).contains(&choose(&auto().rpm(60), None, nothing).items));

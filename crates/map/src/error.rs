@@ -29,6 +29,15 @@ pub enum Error {
     /// Somebody else's file is where the output should be.
     #[error("{} exists, and has no journal beside it", .0.display())]
     OutputExists(PathBuf),
+    /// Somebody else's file is where the journal should be.
+    #[error("{} is not the journal of a job", .0.display())]
+    NotAJournal(PathBuf),
+    /// A folder or a device is where a file should be.
+    #[error("{} is not a file", .0.display())]
+    NotAFile(PathBuf),
+    /// There is no folder to write to.
+    #[error("cannot write {}: there is no such folder", .0.display())]
+    NoFolder(PathBuf),
     /// The output would destroy the input.
     #[error("{} is the input, and would be written over", .0.display())]
     SameFile(PathBuf),
@@ -63,6 +72,14 @@ pub enum Error {
     /// A field has a name that the form of replies needs for itself.
     #[error("{0}")]
     Format(String),
+    /// Nothing can be asked within the limits.
+    #[error("a prompt without any row needs about {needed} tokens, and a request may have {most}")]
+    NoRoom {
+        /// Tokens.
+        needed: u64,
+        /// Tokens.
+        most: u64,
+    },
     /// Nobody is asked.
     #[error("no model is named")]
     NoModel,
@@ -76,7 +93,10 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         match self {
             Error::Rows(error) => !matches!(error, RowsError::Io { .. }),
-            Error::Journal(_) | Error::Output { .. } | Error::Unfinished(_) => false,
+            Error::Journal(_)
+            | Error::Output { .. }
+            | Error::NoFolder(_)
+            | Error::Unfinished(_) => false,
             _ => true,
         }
     }
@@ -90,10 +110,16 @@ impl Error {
             Error::Changed { .. } => Some(
                 "go on with what it was begun with, name another file, or `--force` to begin anew",
             ),
-            Error::SameFile(_) => Some("name another file for the output"),
-            Error::Collision(_) => {
-                Some("rename the output field, or put `into = \"answer\"` into the task")
+            Error::NoRoom { .. } => {
+                Some("shorten the instructions, or raise `context_tokens` or the limit on tokens")
             }
+            Error::NotAJournal(_) => Some("move it away, or name another file for the output"),
+            Error::NotAFile(_) => Some("name another file for the output"),
+            Error::NoFolder(_) => Some("make the folder first"),
+            Error::SameFile(_) => Some("name another file for the output"),
+            Error::Collision(_) => Some(
+                "rename the field of the answer, or let `into` in the task name a key that no row has",
+            ),
             Error::Journal(bakeoff_journal::Error::Locked { .. }) => {
                 Some("wait until the other one is done")
             }

@@ -61,7 +61,9 @@ pub use id::ids;
 pub use pack::{Pack, PackLimits, Packer};
 pub use row::Row;
 pub use rows::{RowFormat, Rows, RowsError};
-pub use run::{Finished, HeldRows, Job, JobConfig, JobPlan, Progress, Stop, facts_of, journal_of};
+pub use run::{
+    Finished, HeldRows, Job, JobConfig, JobPlan, Progress, Stop, facts_of, is_same_file, journal_of,
+};
 pub use task::{
     FIELD_KEYS, Field, FieldType, Format, PackSize, Shown, TASK_KEYS, Task, TaskProblem,
 };

@@ -4,6 +4,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::collections::HashSet;
 use std::fmt;
 
 /// One row: its place in the input, and its fields in the order in which they were written.
@@ -58,8 +59,9 @@ impl<'de> Deserialize<'de> for Fields {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
                 let mut fields: Vec<(String, Box<RawValue>)> = Vec::new();
+                let mut known: HashSet<String> = HashSet::new();
                 while let Some(name) = map.next_key::<String>()? {
-                    if fields.iter().any(|(own, _)| *own == name) {
+                    if !known.insert(name.clone()) {
                         return Err(A::Error::custom(format!("the field `{name}` comes twice")));
                     }
                     fields.push((name, map.next_value()?));

@@ -13,6 +13,7 @@ use bakeoff_llm::{Call, CallContext, CallError, Client, Model};
 use bakeoff_pace::RunTag;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
 
@@ -34,16 +35,25 @@ pub(super) struct Asker {
     pub(super) models: Vec<(String, Model)>,
     /// How often they all have their turn.
     pub(super) rounds: usize,
-    /// Models that have turned out not to know structured output, in the same order.
-    pub(super) plain: Vec<AtomicBool>,
+    /// What has turned out about them, in the same order.
+    pub(super) traits: Vec<Traits>,
     pub(super) stop: CancellationToken,
+}
+
+/// What turns out about a model.
+#[derive(Debug, Default)]
+pub(super) struct Traits {
+    /// It does not know structured output.
+    is_plain: AtomicBool,
+    /// It answers nobody any more, for this reason.
+    refused: OnceLock<String>,
 }
 
 /// A turn of a model.
 pub(super) struct Turn<'a> {
     pub(super) name: &'a str,
     model: &'a Model,
-    plain: &'a AtomicBool,
+    traits: &'a Traits,
     round: usize,
 }
 
@@ -63,6 +73,15 @@ pub(super) enum Ended {
 }
 
 impl Asker {
+    /// Models that answer nobody any more, and why.
+    pub(super) fn refused(&self) -> Vec<(String, String)> {
+        let models = self.models.iter().zip(&self.traits);
+        let refused = |((name, _), traits): (&(String, Model), &Traits)| {
+            traits.refused.get().map(|reason| (name.clone(), reason.clone()))
+        };
+        models.filter_map(refused).collect()
+    }
+
     pub(super) fn turns(&self) -> Turns {
         Turns { models: self.models.len(), rounds: self.rounds }
     }
@@ -71,13 +90,16 @@ impl Asker {
     pub(super) fn turn(&self, turn: usize) -> Option<Turn<'_>> {
         let place = turn.checked_rem(self.models.len())?;
         let (name, model) = self.models.get(place)?;
-        Some(Turn { name, model, plain: self.plain.get(place)?, round: turn / self.models.len() })
+        Some(Turn { name, model, traits: self.traits.get(place)?, round: turn / self.models.len() })
     }
 
     /// Makes one request about some rows.
     pub(super) async fn ask(&self, node: &Node, rows: &[&Row]) -> (Ended, Spent) {
         let mut spent = Spent::default();
         let Some(turn) = self.turn(node.turn) else { return (Ended::Stopped, spent) };
+        if let Some(reason) = turn.traits.refused.get() {
+            return (Ended::Refused(reason.clone()), spent);
+        }
         let ids = id::ids(self.seed, rows.iter().copied());
         let item = |(row, id): (&&Row, &String)| prompt::item(&self.task, row, id);
         let items: Vec<String> = rows.iter().zip(&ids).map(item).collect();
@@ -94,22 +116,29 @@ impl Asker {
         if structured && self.may_be_plain(&reply) {
             reply = self.call(&turn, request(false), again, &mut spent).await;
             if reply.is_ok() {
-                turn.plain.store(true, Ordering::Relaxed);
+                turn.traits.is_plain.store(true, Ordering::Relaxed);
             }
         }
         let reply = match reply {
             Ok(reply) => reply,
-            Err(error) => return (self.failed(turn.name, &error, rows.len()), spent),
+            Err(error) => {
+                let ended = self.failed(turn.name, &error, rows.len());
+                if let Ended::Refused(reason) = &ended {
+                    turn.traits.refused.get_or_init(|| reason.clone());
+                }
+                return (ended, spent);
+            }
         };
         let read = self.read(&reply, &ids);
         let problem = worth_repeating(&read, &reply);
+        let read = read.map_err(|problem| problem + &reply.beginning());
         let repair = problem.map(|problem| Repair { reply: reply.text, problem });
         (self.settled(turn.name, read, rows.len(), repair), spent)
     }
 
     fn is_structured(&self, turn: &Turn<'_>) -> bool {
         let is_known = STRUCTURED.contains(&turn.model.provider());
-        let is_plain = turn.plain.load(Ordering::Relaxed);
+        let is_plain = turn.traits.is_plain.load(Ordering::Relaxed);
         self.task.structured.unwrap_or(is_known && !is_plain)
     }
 
@@ -125,7 +154,9 @@ impl Asker {
         let Some(turn) = self.turn(node.turn) else { return NanoDollars(0) };
         let items: u64 = rows.iter().map(|row| survey::tokens(&self.task, row)).sum();
         let answers = self.task.output_tokens_per_item().saturating_mul(rows.len() as u64);
-        let input = survey::overhead(&self.task, self.format).saturating_add(items);
+        let shown = node.repair.as_ref().map_or(0, |repair| prompt::tokens(&repair.reply));
+        let overhead = survey::overhead(&self.task, self.format).saturating_add(shown);
+        let input = overhead.saturating_add(items);
         let usage = Usage { input, output: answers, ..Usage::default() };
         turn.model.cost(&usage).unwrap_or(NanoDollars(0))
     }
@@ -155,14 +186,15 @@ impl Asker {
             spent.cost = spent.cost.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
             spent.usage += response.usage;
         }
-        let is_cut = response.finish == FinishReason::Length;
-        Ok(Reply { text: response.text(), is_cut })
+        Ok(Reply { text: response.text(), finish: response.finish })
     }
 
     fn read(&self, reply: &Reply, ids: &[String]) -> Result<Aligned, String> {
-        align(&reply.text, self.format, &self.task, ids).map_err(|problem| match reply.is_cut {
-            true => "the reply is cut off before the first whole answer".to_owned(),
-            false => problem,
+        align(&reply.text, self.format, &self.task, ids).map_err(|problem| match reply.finish {
+            FinishReason::Length => "it is cut off before the first whole answer".to_owned(),
+            FinishReason::ContentFilter => "the provider stopped it for its content".to_owned(),
+            _ if reply.text.trim().is_empty() => "it is empty".to_owned(),
+            _ => problem,
         })
     }
 
@@ -200,7 +232,10 @@ impl Asker {
             ErrorKind::RateLimit | ErrorKind::Transient => {
                 Ended::Doubtful(outcome(false), Doubt::Trouble)
             }
-            ErrorKind::InvalidRequest => Ended::Doubtful(outcome(true), Doubt::Request),
+            // It does not know a parameter, or is not what it is taken for.
+            ErrorKind::InvalidRequest | ErrorKind::MalformedResponse => {
+                Ended::Doubtful(outcome(true), Doubt::Request)
+            }
             // One of the rows may be what it cannot take.
             _ => Ended::Failed(outcome(true)),
         }
@@ -218,14 +253,27 @@ impl Asker {
 #[derive(Debug)]
 struct Reply {
     text: String,
-    /// The provider says that it was too long.
-    is_cut: bool,
+    finish: FinishReason,
+}
+
+impl Reply {
+    /// Its first words, for people who wonder why it cannot be read.
+    fn beginning(&self) -> String {
+        const MOST: usize = 80;
+        let words = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match words.char_indices().nth(MOST) {
+            Some((end, _)) => format!(" (\u{201c}{}…\u{201d})", &words[..end]),
+            None if words.is_empty() => String::new(),
+            None => format!(" (\u{201c}{words}\u{201d})"),
+        }
+    }
 }
 
 /// What is wrong with a reply that the model should see again: it cannot be read, or it is about one
 /// row and wrong. What was cut off would be cut off again, and there is nothing to show of nothing.
 fn worth_repeating(read: &Result<Aligned, String>, reply: &Reply) -> Option<String> {
-    if reply.is_cut || reply.text.trim().is_empty() {
+    let is_cut = matches!(reply.finish, FinishReason::Length | FinishReason::ContentFilter);
+    if is_cut || reply.text.trim().is_empty() {
         return None;
     }
     match read {

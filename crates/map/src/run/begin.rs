@@ -1,6 +1,6 @@
 //! From a plan to work: files are opened, and what was done before is taken into account.
 
-use super::ask::Asker;
+use super::ask::{Asker, Traits};
 use super::budget::Budget;
 use super::continued::failed;
 use super::facts::Facts;
@@ -16,7 +16,6 @@ use bakeoff_core::NanoDollars;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use tokio_util::sync::CancellationToken;
 
 impl Job {
@@ -31,20 +30,24 @@ impl Job {
         stop: CancellationToken,
         listen: &mut (dyn FnMut(&Progress) + Send),
     ) -> Result<Finished, Error> {
-        let earlier = self.earlier;
+        let earlier = &self.earlier;
         let mut progress = Progress {
             rows: self.plan.rows,
             done: 0,
             errors: 0,
+            settled: 0,
             requests: earlier.spent.requests,
-            cached: earlier.spent.cached,
             again: earlier.again,
+            under_way: 0,
+            cached: earlier.spent.cached,
             cost: earlier.spent.cost,
             usage: earlier.spent.usage,
         };
-        if let (true, Some(ending)) = (self.plan.is_finished, earlier.ending) {
-            (progress.done, progress.errors) = (progress.rows, ending.errors);
-            return Ok(Finished { progress, stop: None });
+        let rounds = earlier.rounds + usize::from(self.plan.is_again);
+        if let (true, Some(ending)) = (self.plan.is_finished, &earlier.ending) {
+            (progress.done, progress.settled) = (progress.rows, progress.rows);
+            progress.errors = ending.errors;
+            return Ok(Finished { progress, stop: None, refused: Vec::new() });
         }
         let replay = match self.plan.is_resumed {
             true => {
@@ -68,9 +71,9 @@ impl Job {
             task: config.task,
             format: self.format,
             seed: config.seed,
-            plain: config.models.iter().map(|_| AtomicBool::new(false)).collect(),
+            traits: config.models.iter().map(|_| Traits::default()).collect(),
             models: config.models,
-            rounds: earlier.rounds + usize::from(self.plan.is_again),
+            rounds,
             stop: stop.child_token(),
         };
         let spent = progress.cost.unwrap_or(NanoDollars(0));
@@ -84,7 +87,7 @@ impl Job {
     fn begin_round(&mut self) -> Result<(), Error> {
         if self.plan.is_again {
             empty(&self.config.output)?;
-            remove(&facts_of(&self.config.output))?;
+            self.remove_facts()?;
             self.journal.push(&Line::Again)?;
             self.journal.flush()?;
         }
@@ -95,10 +98,18 @@ impl Job {
     /// any two steps, the next process finds a job that it can go on with, or none.
     fn begin(&mut self) -> Result<(), Error> {
         empty(&self.config.output)?;
-        remove(&facts_of(&self.config.output))?;
+        self.remove_facts()?;
         self.journal.clear()?;
         self.journal.push(&Line::Plan(self.record.clone()))?;
         Ok(self.journal.flush()?)
+    }
+
+    /// Where a task asks for none, the file is somebody else's.
+    fn remove_facts(&self) -> Result<(), Error> {
+        match self.config.task.batch.is_empty() {
+            true => Ok(()),
+            false => remove(&facts_of(&self.config.output)),
+        }
     }
 }
 

@@ -2,12 +2,6 @@
 
 use bakeoff_core::NanoDollars;
 
-/// How much more than expected requests are taken to cost before the first has come back.
-const CAUTION: f64 = 2.0;
-
-/// How much more than those before it a request is taken to cost.
-const MARGIN: f64 = 1.1;
-
 /// Money that may be spent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
@@ -17,15 +11,14 @@ pub(super) struct Budget {
     /// What those under way were expected to cost.
     expected: NanoDollars,
     under_way: usize,
-    /// What those that came back were expected to cost, and what they did cost.
-    returned: (i64, i64),
+    /// The most that a request has cost, as a multiple of what was expected of it.
+    dearest: Option<f64>,
 }
 
 impl Budget {
     /// So much may be spent, of which so much has been.
     pub(super) fn new(most: Option<NanoDollars>, spent: NanoDollars) -> Budget {
-        let (expected, under_way, returned) = (NanoDollars(0), 0, (0, 0));
-        Budget { most, spent, expected, under_way, returned }
+        Budget { most, spent, expected: NanoDollars(0), under_way: 0, dearest: None }
     }
 
     /// Whether anything has to be expected at all.
@@ -33,14 +26,14 @@ impl Budget {
         self.most.is_some()
     }
 
-    /// Whether a request that is expected to cost so much may start.
+    /// Whether a request that is expected to cost so much may start. The first goes alone, because
+    /// nobody knows before how long replies are.
     pub(super) fn allows(&self, expected: NanoDollars) -> bool {
         let Some(most) = self.most else { return true };
-        let scale = match self.returned {
-            (1.., actual @ 1..) => MARGIN * actual as f64 / self.returned.0 as f64,
-            // One alone tells what the others cost.
-            _ if self.under_way == 0 => 1.0,
-            _ => CAUTION,
+        let scale = match self.dearest {
+            Some(dearest) => dearest,
+            None if self.under_way == 0 => 1.0,
+            None => return false,
         };
         let likely = scale * (self.expected.0 as f64 + expected.0 as f64);
         self.spent.0 as f64 + likely <= most.0 as f64
@@ -52,14 +45,14 @@ impl Budget {
         self.expected = self.expected.saturating_add(expected);
     }
 
-    /// It came back. What came from the cache says nothing about what others will cost.
+    /// It came back. What came from the cache, or not at all, says nothing about what others cost.
     pub(super) fn end(&mut self, expected: NanoDollars, actual: NanoDollars) {
         self.under_way = self.under_way.saturating_sub(1);
         self.expected = NanoDollars(self.expected.0.saturating_sub(expected.0));
         self.spent = self.spent.saturating_add(actual);
-        if !actual.is_zero() {
-            self.returned.0 = self.returned.0.saturating_add(expected.0);
-            self.returned.1 = self.returned.1.saturating_add(actual.0);
+        if !actual.is_zero() && !expected.is_zero() {
+            let multiple = actual.0 as f64 / expected.0 as f64;
+            self.dearest = Some(self.dearest.unwrap_or_default().max(multiple));
         }
     }
 
@@ -78,25 +71,28 @@ mod tests {
     #[test]
     fn what_is_under_way_counts_at_what_it_is_likely_to_cost() {
         let mut budget = Budget::new(Some(NanoDollars(100)), NanoDollars(20));
-        // At double their price four are 80.
-        for _ in 0..4 {
-            assert!(budget.allows(TEN));
-            budget.start(TEN);
-        }
-        assert!(!budget.allows(TEN), "a fifth might be too much");
-        // They cost half as much as expected: the other three and the next are likely to cost 22.
+        assert!(budget.allows(TEN));
+        budget.start(TEN);
+        assert!(!budget.allows(NanoDollars(0)), "nobody knows yet what requests cost");
+        // It cost half as much as expected.
         budget.end(TEN, NanoDollars(5));
-        assert!(budget.allows(NanoDollars(100)));
-        assert!(!budget.allows(NanoDollars(110)));
+        assert!(budget.allows(NanoDollars(150)) && !budget.allows(NanoDollars(151)));
         budget.start(NanoDollars(100));
-        budget.end(NanoDollars(100), NanoDollars(70));
-        assert!(!budget.is_exceeded());
-        budget.end(TEN, TEN);
+        assert!(budget.allows(NanoDollars(50)) && !budget.allows(NanoDollars(51)));
+        // From the cache: others cost no less for that.
+        budget.end(NanoDollars(100), NanoDollars(0));
+        assert!(!budget.allows(NanoDollars(151)));
+        // Three times as much as expected: so may the next.
+        budget.start(TEN);
+        budget.end(TEN, NanoDollars(30));
+        assert!(budget.allows(NanoDollars(15)) && !budget.allows(NanoDollars(16)));
+        budget.start(TEN);
+        budget.end(TEN, NanoDollars(60));
         assert!(budget.is_exceeded() && !budget.allows(NanoDollars(0)));
     }
 
     #[test]
-    fn one_alone_is_taken_at_its_word_and_without_a_bound_everything_goes() {
+    fn the_first_is_taken_at_its_word_and_without_a_bound_everything_goes() {
         let budget = Budget::new(Some(TEN), NanoDollars(0));
         assert!(budget.allows(TEN) && !budget.allows(NanoDollars(11)));
         let mut free = Budget::new(None, NanoDollars(i64::MAX));

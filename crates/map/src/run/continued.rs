@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 const BUFFER: usize = 1 << 16;
@@ -15,6 +15,7 @@ const BUFFER: usize = 1 << 16;
 pub(super) struct Continued {
     path: PathBuf,
     at: u64,
+    digest: blake3::Hasher,
     state: State,
     /// What is there instead, of a length that is compared.
     there: Vec<u8>,
@@ -35,7 +36,8 @@ impl Continued {
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path).map_err(|source| failed("write", path, source))?;
         let state = State::Comparing(BufReader::with_capacity(BUFFER, file));
-        Ok(Continued { path: path.to_owned(), at: 0, state, there: Vec::new() })
+        let (digest, there) = (blake3::Hasher::new(), Vec::new());
+        Ok(Continued { path: path.to_owned(), at: 0, digest, state, there })
     }
 
     /// Writes something behind what was written before.
@@ -59,7 +61,22 @@ impl Continued {
             file.write_all(bytes).map_err(|source| failed("write", &self.path, source))?;
         }
         self.at += bytes.len() as u64;
+        self.digest.update(bytes);
         Ok(())
+    }
+
+    /// Whether there is nothing behind this place.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Edited`] when there is.
+    pub(super) fn expect_end(&mut self) -> Result<(), Error> {
+        let State::Comparing(file) = &mut self.state else { return Ok(()) };
+        let left = file.fill_buf().map_err(|source| failed("read", &self.path, source))?;
+        match left.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Edited { path: self.path.clone(), at: self.at }),
+        }
     }
 
     /// Cuts off what a killed process has written half.
@@ -83,26 +100,27 @@ impl Continued {
         }
     }
 
-    /// Forces everything to disk; how many bytes that is.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Edited`] when all has been written that there is to write, and more is there.
-    pub(super) fn finish(mut self, is_whole: bool) -> Result<u64, Error> {
+    /// Forces everything to disk; a name for all that was written.
+    pub(super) fn finish(mut self) -> Result<String, Error> {
         self.flush()?;
-        let error = |source| failed("write", &self.path, source);
-        match &mut self.state {
-            State::Comparing(file) => {
-                let mut more = [0];
-                if is_whole && file.read(&mut more).map_err(error)? > 0 {
-                    return Err(Error::Edited { path: self.path.clone(), at: self.at });
-                }
-                file.get_ref().sync_data().map_err(error)?;
-            }
-            State::Appending(file) => file.get_ref().sync_data().map_err(error)?,
-        }
-        Ok(self.at)
+        let file = match &self.state {
+            State::Comparing(file) => file.get_ref(),
+            State::Appending(file) => file.get_ref(),
+        };
+        file.sync_data().map_err(|source| failed("write", &self.path, source))?;
+        Ok(short(&self.digest))
     }
+}
+
+/// The name for all that a file holds; `None` when it cannot be read.
+pub(super) fn digest_of(path: &Path) -> Option<String> {
+    let mut digest = blake3::Hasher::new();
+    digest.update_reader(File::open(path).ok()?).ok()?;
+    Some(short(&digest))
+}
+
+fn short(digest: &blake3::Hasher) -> String {
+    digest.finalize().to_hex().chars().take(16).collect()
 }
 
 pub(super) fn failed(action: &'static str, path: &Path, source: std::io::Error) -> Error {
@@ -115,12 +133,13 @@ mod tests {
 
     const LINES: [&str; 3] = ["one\n", "", "two and more\n"];
 
-    fn written(path: &Path, lines: &[&str]) -> Result<u64, Error> {
+    fn written(path: &Path, lines: &[&str]) -> Result<String, Error> {
         let mut file = Continued::open(path)?;
         for line in lines {
             file.write(line.as_bytes())?;
         }
-        file.finish(true)
+        file.expect_end()?;
+        file.finish()
     }
 
     #[test]
@@ -130,7 +149,8 @@ mod tests {
         let whole = LINES.concat();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            assert_eq!(written(&path, &LINES).unwrap(), whole.len() as u64);
+            let digest = written(&path, &LINES).unwrap();
+            assert_eq!(digest_of(&path), Some(digest));
             assert_eq!(std::fs::read_to_string(&path).unwrap(), whole, "{cut}");
         }
     }
@@ -152,6 +172,6 @@ mod tests {
         // Whoever stops before the end does not know what comes.
         let mut file = Continued::open(&path).unwrap();
         file.write(b"one\n").unwrap();
-        assert_eq!(file.finish(false).unwrap(), 4);
+        file.finish().unwrap();
     }
 }

@@ -30,27 +30,36 @@ pub(super) enum Ruling<T> {
 /// Failures that wait.
 #[derive(Debug)]
 pub(super) struct Waiting<T> {
-    has_answered: bool,
+    /// It has answered such requests, now or before.
+    is_able: bool,
+    /// It answers at present.
+    is_up: bool,
     failures: Vec<(T, Doubt)>,
 }
 
 impl<T> Default for Waiting<T> {
     fn default() -> Waiting<T> {
-        Waiting { has_answered: false, failures: Vec::new() }
+        Waiting { is_able: false, is_up: false, failures: Vec::new() }
     }
 }
 
 impl<T> Waiting<T> {
     /// The model has answered: those that wait failed because of their rows.
     pub(super) fn answered(&mut self) -> Vec<T> {
-        self.has_answered = true;
-        self.take()
+        (self.is_able, self.is_up) = (true, true);
+        self.take(|_| true)
+    }
+
+    /// The model has answered before, as the journal or the cache knows: it takes such requests,
+    /// whether or not it is there at present.
+    pub(super) fn answered_before(&mut self) -> Vec<T> {
+        self.is_able = true;
+        self.take(|doubt| doubt == Doubt::Request)
     }
 
     /// A request failed.
     pub(super) fn failed(&mut self, failure: T, doubt: Doubt) -> Ruling<T> {
-        // Who answers others knows the parameters.
-        if doubt == Doubt::Request && self.has_answered {
+        if doubt == Doubt::Request && self.is_able {
             return Ruling::Take(vec![failure]);
         }
         if self.failures.len() + 1 >= MOST {
@@ -61,13 +70,13 @@ impl<T> Waiting<T> {
         Ruling::Wait
     }
 
-    /// Nothing else is under way that might be answered. Whoever never answered and is in trouble is
-    /// down, however few requests there are.
+    /// Nothing else is under way that might be answered. Whoever is in trouble and has answered
+    /// nobody is down, however few requests there are.
     pub(super) fn nothing_left(&mut self) -> Ruling<T> {
-        let is_down = self.failures.iter().all(|(_, doubt)| *doubt == Doubt::Trouble);
-        let mut failures = self.take();
+        let is_trouble = self.failures.iter().all(|(_, doubt)| *doubt == Doubt::Trouble);
+        let mut failures = self.take(|_| true);
         match failures.pop() {
-            Some(last) if is_down && !self.has_answered => Ruling::GiveUp(last),
+            Some(last) if is_trouble && !self.is_up => Ruling::GiveUp(last),
             last => {
                 failures.extend(last);
                 Ruling::Take(failures)
@@ -75,8 +84,11 @@ impl<T> Waiting<T> {
         }
     }
 
-    fn take(&mut self) -> Vec<T> {
-        self.failures.drain(..).map(|(failure, _)| failure).collect()
+    fn take(&mut self, is_meant: impl Fn(Doubt) -> bool) -> Vec<T> {
+        let (taken, left) = self.failures.drain(..).partition(|(_, doubt)| is_meant(*doubt));
+        self.failures = left;
+        let taken: Vec<(T, Doubt)> = taken;
+        taken.into_iter().map(|(failure, _)| failure).collect()
     }
 }
 
@@ -94,6 +106,16 @@ mod tests {
         assert_eq!(waiting.failed(4, Doubt::Trouble), Ruling::Wait);
         assert_eq!(waiting.nothing_left(), Ruling::Take(vec![4]));
         assert_eq!(waiting.nothing_left(), Ruling::Take(vec![]));
+    }
+
+    #[test]
+    fn what_is_known_from_before_says_nothing_about_now() {
+        let mut waiting = Waiting::default();
+        assert_eq!(waiting.failed(1, Doubt::Trouble), Ruling::Wait);
+        assert_eq!(waiting.failed(2, Doubt::Request), Ruling::Wait);
+        assert_eq!(waiting.answered_before(), [2]);
+        assert_eq!(waiting.failed(3, Doubt::Request), Ruling::Take(vec![3]));
+        assert_eq!(waiting.nothing_left(), Ruling::GiveUp(1));
     }
 
     #[test]

@@ -60,8 +60,13 @@ impl Facts {
         self.file.flush()
     }
 
-    /// Forces everything to disk.
-    pub(super) fn finish(self, is_whole: bool) -> Result<(), Error> {
-        self.file.finish(is_whole).map(|_| ())
+    /// Whether an earlier process has written no more.
+    pub(super) fn expect_end(&mut self) -> Result<(), Error> {
+        self.file.expect_end()
+    }
+
+    /// Forces everything to disk; a name for all that was written.
+    pub(super) fn finish(self) -> Result<String, Error> {
+        self.file.finish()
     }
 }

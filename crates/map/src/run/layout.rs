@@ -67,8 +67,13 @@ impl Layout {
         match self.format {
             RowFormat::Csv => {
                 let cell = |json: &str| if json == "null" { String::new() } else { plain(json) };
-                let input =
-                    self.columns.iter().map(|name| row.get(name).map_or(String::new(), cell));
+                // In the order of the columns, as most rows are, each is found at once.
+                let mut rest = row.fields.iter().peekable();
+                let mut value = |name: &String| match rest.next_if(|(own, _)| own == name) {
+                    Some((_, value)) => cell(value.get()),
+                    None => row.get(name).map_or(String::new(), cell),
+                };
+                let input = self.columns.iter().map(&mut value);
                 let own = (0..self.answers.len()).map(|place| match answer {
                     Ok(values) => {
                         values.get(place).map_or(String::new(), |value| cell(value.get()))

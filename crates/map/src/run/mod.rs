@@ -28,9 +28,12 @@ use bakeoff_core::NanoDollars;
 use bakeoff_journal::Journal;
 use bakeoff_llm::{Client, Model};
 use bakeoff_pace::Learned;
+use continued::digest_of;
 use layout::Layout;
 use record::PlanRecord;
 use resume::Earlier;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use survey::Survey;
@@ -137,23 +140,41 @@ impl Job {
         let task = &config.task;
         let format = config.format.unwrap_or(task.format);
         task.check_format(format).map_err(Error::Format)?;
-        let path = journal_of(&config.output);
-        for written in [&config.output, &path, &facts_of(&config.output)] {
-            if is_same(&config.input, written) {
+        let (path, facts) = (journal_of(&config.output), facts_of(&config.output));
+        for written in [&config.output, &path, &facts] {
+            if is_same_file(&config.input, written) {
                 return Err(Error::SameFile(config.input.clone()));
             }
         }
         let survey = Survey::new(&config.input, task)?;
         let layout = Layout::new(&config.output, survey.columns.clone(), task)?;
-        let is_foreign = || !config.force && is_used(&config.output);
-        if !path.exists() && is_foreign() {
-            return Err(Error::OutputExists(config.output.clone()));
+        for written in [&config.output, &path, &facts] {
+            if std::fs::metadata(written).is_ok_and(|file| !file.is_file()) {
+                return Err(Error::NotAFile(written.clone()));
+            }
         }
-        let journal = Journal::open(&path)?;
+        let is_used = |path: &Path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        let foreign = || match config.force {
+            true => None,
+            false if is_used(&config.output) => Some(&config.output),
+            false if !task.batch.is_empty() && is_used(&facts) => Some(&facts),
+            false => None,
+        };
+        match (path.exists(), foreign()) {
+            (false, Some(file)) => return Err(Error::OutputExists(file.clone())),
+            (false, None) => {}
+            (true, _) => resume::expect_journal(&path)?,
+        }
+        let journal = Journal::open(&path).map_err(|error| match error {
+            bakeoff_journal::Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+                Error::NoFolder(config.output.clone())
+            }
+            error => error.into(),
+        })?;
         let begun = if config.force { None } else { resume::plan(&path)? };
         // The first line is written before the output is.
-        if begun.is_none() && is_foreign() {
-            return Err(Error::OutputExists(config.output.clone()));
+        if let (None, Some(file)) = (&begun, foreign()) {
+            return Err(Error::OutputExists(file.clone()));
         }
         let (pack, choice) = match (config.pack.unwrap_or(task.pack), &begun) {
             (PackSize::Items(items), _) => (items, None),
@@ -185,12 +206,18 @@ impl Job {
             return Err(Error::Changed { path: config.output.clone(), what });
         }
         let limits = survey::pack_limits(task, format, pack, record.tpm);
+        let needed = limits.overhead.saturating_add(limits.answer);
+        if let Some(most) = limits.ceiling.filter(|most| needed > *most) {
+            return Err(Error::NoRoom { needed, most });
+        }
         let is_resumed = begun.is_some();
         let earlier = if is_resumed { Earlier::read(&path)? } else { Earlier::default() };
-        let length = std::fs::metadata(&config.output).map_or(0, |file| file.len());
-        let is_good = earlier.ending.is_some_and(|ending| ending.errors == 0);
+        let is_good = earlier.ending.as_ref().is_some_and(|ending| ending.errors == 0);
         let is_again = config.retry_errors && is_resumed && !is_good;
-        let is_written = earlier.ending.is_some_and(|ending| ending.bytes == length);
+        let is_written = earlier.ending.as_ref().is_some_and(|ending| {
+            digest_of(&config.output).as_ref() == Some(&ending.output)
+                && (ending.facts.is_none() || digest_of(&facts) == ending.facts)
+        });
         let requests = survey::requests(&config.input, task, limits)?;
         let plan = JobPlan {
             rows: survey.rows,
@@ -226,13 +253,9 @@ impl Job {
 }
 
 /// Whether two names are of one file.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    one == other || real(one).is_some_and(|one| real(other) == Some(one))
-}
-
-fn is_used(output: &Path) -> bool {
-    std::fs::metadata(output).is_ok_and(|file| file.len() > 0)
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    let inode = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    one == other || inode(one).is_some_and(|one| inode(other) == Some(one))
 }
 
 /// The journal of an output: beside it.

@@ -38,8 +38,13 @@ impl Output {
         self.file.flush()
     }
 
-    /// Forces everything to disk; how many bytes that is.
-    pub(super) fn finish(self, is_whole: bool) -> Result<u64, Error> {
-        self.file.finish(is_whole)
+    /// Whether an earlier process has written no more.
+    pub(super) fn expect_end(&mut self) -> Result<(), Error> {
+        self.file.expect_end()
+    }
+
+    /// Forces everything to disk; a name for all that was written.
+    pub(super) fn finish(self) -> Result<String, Error> {
+        self.file.finish()
     }
 }

@@ -9,14 +9,18 @@ pub struct Progress {
     pub rows: u64,
     /// Rows that have been written.
     pub done: u64,
-    /// Those of them without an answer, as far as this process has written them.
+    /// Those of them without an answer.
     pub errors: u64,
-    /// Requests that were answered, by this and earlier processes.
+    /// Rows about which nobody is asked any more, written or not: some wait behind others.
+    pub settled: u64,
+    /// Requests that were made, answered or not, by this and earlier processes.
     pub requests: u64,
-    /// Answers that an earlier job had paid for: they came from the cache.
-    pub cached: u64,
     /// Those of them that were about rows that had been asked about before.
     pub again: u64,
+    /// Requests that are under way, or wait for their turn.
+    pub under_way: u64,
+    /// Answers that an earlier job had paid for: they came from the cache.
+    pub cached: u64,
     /// What they cost; `None` when nobody knows the price.
     pub cost: Option<NanoDollars>,
     /// What they used.
@@ -41,4 +45,6 @@ pub struct Finished {
     pub progress: Progress,
     /// Why it ended before its last row.
     pub stop: Option<Stop>,
+    /// Models that answered nobody any more though others did, by their names, and why.
+    pub refused: Vec<(String, String)>,
 }

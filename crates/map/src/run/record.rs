@@ -63,12 +63,21 @@ impl PlanRecord {
     }
 }
 
+/// Which request it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Name {
+    pub(super) pack: u64,
+    /// What the pack holds: should other rows have its number one day, their answers are others.
+    pub(super) of: String,
+    /// Its name within the pack.
+    pub(super) path: String,
+}
+
 /// A request and what came of it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct AskedRecord {
-    pub(super) pack: u64,
-    /// The request's name within the pack.
-    pub(super) path: String,
+    #[serde(flatten)]
+    pub(super) name: Name,
     /// Places within the pack, and their answers.
     pub(super) answers: Vec<(usize, Answer)>,
     /// Places within the pack, and why there is none.
@@ -86,17 +95,18 @@ pub(super) struct AskedRecord {
 }
 
 /// How a job ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ending {
     /// Rows without an answer.
     pub(super) errors: u64,
-    /// The length of the output.
-    pub(super) bytes: u64,
+    /// What the output holds, and the facts beside it.
+    pub(super) output: String,
+    pub(super) facts: Option<String>,
 }
 
 impl AskedRecord {
     pub(super) fn new(
-        pack: u64,
+        name: Name,
         node: &Node,
         outcome: &Outcome,
         batch: Option<&Answer>,
@@ -109,10 +119,10 @@ impl AskedRecord {
                 Err(reason) => failed.push((*row, reason.clone())),
             }
         }
-        let (path, batch) = (node.path.clone(), batch.cloned());
+        let batch = batch.cloned();
         let divide = outcome.divide && !failed.is_empty();
         let repair = outcome.repair.clone().filter(|_| node.repair.is_none());
-        AskedRecord { pack, path, answers, failed, divide, repair, batch, spent }
+        AskedRecord { name, answers, failed, divide, repair, batch, spent }
     }
 
     /// The outcome for that request; `None` when it is about other rows.

@@ -1,13 +1,15 @@
 //! What an earlier process has done already.
 
+use super::continued::failed;
 use super::ladder::FIRST;
-use super::record::{AskedRecord, Ending, Line, PlanRecord};
+use super::record::{AskedRecord, Ending, Line, Name, PlanRecord};
 use super::spent::Spent;
 use crate::error::Error;
 use bakeoff_journal::Lines;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::Path;
 
 /// The plan that a journal begins with; `None` when its process was killed before its first line
@@ -24,8 +26,25 @@ pub(super) fn plan(journal: &Path) -> Result<Option<PlanRecord>, Error> {
     }
 }
 
+/// Whether a file may be a journal of a job: it begins as all of them do, as far as it goes.
+///
+/// # Errors
+///
+/// When it is somebody else's file.
+pub(super) fn expect_journal(path: &Path) -> Result<(), Error> {
+    const BEGINNING: &[u8] = b"{\"plan\":";
+    let error = |source| failed("read", path, source);
+    let mut start = Vec::new();
+    let file = std::fs::File::open(path).map_err(error)?;
+    file.take(BEGINNING.len() as u64).read_to_end(&mut start).map_err(error)?;
+    match BEGINNING.starts_with(&start) {
+        true => Ok(()),
+        false => Err(Error::NotAJournal(path.to_owned())),
+    }
+}
+
 /// What a journal comes to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Earlier {
     /// What all requests so far have used.
     pub(super) spent: Spent,
@@ -55,7 +74,8 @@ impl Earlier {
                 Line::Plan(_) => {}
                 Line::Asked(asked) => {
                     earlier.spent += asked.spent;
-                    earlier.again += if asked.path == FIRST { 0 } else { asked.spent.requests };
+                    earlier.again +=
+                        if asked.name.path == FIRST { 0 } else { asked.spent.requests };
                     earlier.answered += asked.answers.len() as u64;
                 }
                 Line::Finished(ending) => earlier.ending = Some(ending),
@@ -75,19 +95,13 @@ impl Earlier {
 #[derive(Debug)]
 pub(super) struct Replay {
     lines: Option<Lines<Box<RawValue>>>,
-    read: HashMap<(u64, String), Box<RawValue>>,
+    read: HashMap<Name, Box<RawValue>>,
 }
 
-/// The name of a request, in a line that tells of one.
+/// A line that tells of a request, and nothing but which.
 #[derive(Deserialize)]
 struct Named {
     asked: Option<Name>,
-}
-
-#[derive(Deserialize)]
-struct Name {
-    pack: u64,
-    path: String,
 }
 
 impl Replay {
@@ -101,19 +115,17 @@ impl Replay {
         Ok(Replay { lines: Some(bakeoff_journal::read(journal)?), read: HashMap::new() })
     }
 
-    /// What came of a request about a pack, by its name within the pack; `None` when it has not been
-    /// made. Nothing may have been added to the journal before that is heard for the first time.
-    pub(super) fn take(&mut self, pack: u64, path: &str) -> Result<Option<AskedRecord>, Error> {
-        let wanted = (pack, path.to_owned());
-        if let Some(line) = self.read.remove(&wanted) {
+    /// What came of a request; `None` when it has not been made. Nothing may have been added to the
+    /// journal before that is heard for the first time.
+    pub(super) fn take(&mut self, wanted: &Name) -> Result<Option<AskedRecord>, Error> {
+        if let Some(line) = self.read.remove(wanted) {
             return Ok(record(&line));
         }
         while let Some(line) = self.lines.as_mut().and_then(Iterator::next) {
             let line = line?;
             let named = serde_json::from_str::<Named>(line.get()).ok();
-            if let Some(Name { pack, path }) = named.and_then(|named| named.asked) {
-                let name = (pack, path);
-                if name == wanted {
+            if let Some(name) = named.and_then(|named| named.asked) {
+                if name == *wanted {
                     return Ok(record(&line));
                 }
                 self.read.insert(name, line);
@@ -121,6 +133,11 @@ impl Replay {
         }
         self.lines = None;
         Ok(None)
+    }
+
+    /// Whether a request has been looked for that was not made: everything is new from now on.
+    pub(super) fn is_over(&self) -> bool {
+        self.lines.is_none()
     }
 }
 

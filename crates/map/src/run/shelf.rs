@@ -54,13 +54,13 @@ impl Shelf {
     }
 
     /// Puts a pack into its place.
-    pub(super) fn put(&mut self, done: Done) {
+    pub(super) fn put(&mut self, done: Done, progress: &mut Progress) {
+        progress.settled += done.pack.rows.len() as u64;
         self.done.insert(done.pack.number, done);
     }
 
-    /// Writes the rows whose turn it is; whether there were any. The journal goes first: what is in
-    /// the output is in it.
-    pub(super) fn write(&mut self, progress: &mut Progress) -> Result<bool, Error> {
+    /// Writes the rows whose turn it is. The journal goes first: what is in the output is in it.
+    pub(super) fn write(&mut self, progress: &mut Progress) -> Result<(), Error> {
         self.journal.flush()?;
         let before = self.next;
         while let Some(Done { pack, answers, facts }) = self.done.remove(&self.next) {
@@ -76,25 +76,32 @@ impl Shelf {
             self.held.bytes -= pack.bytes();
             self.next += 1;
         }
-        if self.next == before {
-            return Ok(false);
+        if self.next > before {
+            if let Some(facts) = &mut self.facts {
+                facts.flush()?;
+            }
+            self.output.flush()?;
         }
-        if let Some(facts) = &mut self.facts {
-            facts.flush()?;
-        }
-        self.output.flush()?;
-        Ok(true)
+        Ok(())
+    }
+
+    /// Whether earlier processes have written no more than this one has until now.
+    pub(super) fn expect_end(&mut self) -> Result<(), Error> {
+        self.output.expect_end()?;
+        self.facts.as_mut().map_or(Ok(()), Facts::expect_end)
     }
 
     /// Forces everything to disk.
     pub(super) fn finish(mut self, progress: &Progress) -> Result<(), Error> {
         let is_whole = progress.done == progress.rows;
-        if let Some(facts) = self.facts {
-            facts.finish(is_whole)?;
-        }
-        let bytes = self.output.finish(is_whole)?;
         if is_whole {
-            self.journal.push(&Line::Finished(Ending { errors: progress.errors, bytes }))?;
+            self.expect_end()?;
+        }
+        let facts = self.facts.map(Facts::finish).transpose()?;
+        let output = self.output.finish()?;
+        if is_whole {
+            let ending = Ending { errors: progress.errors, output, facts };
+            self.journal.push(&Line::Finished(ending))?;
         }
         Ok(self.journal.finish()?)
     }

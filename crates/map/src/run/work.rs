@@ -9,11 +9,12 @@ use super::budget::Budget;
 use super::doubt::{Ruling, Waiting};
 use super::facts::Fact;
 use super::ladder::{Answer, FIRST, Ladder, Node, Outcome};
-use super::record::AskedRecord;
+use super::record::{AskedRecord, Name};
 use super::resume::Replay;
 use super::shelf::{Done, Shelf};
 use super::source::Source;
 use super::spent::Spent;
+use super::survey::Digest;
 use super::{Finished, HeldRows, Progress, Stop};
 use crate::error::Error;
 use crate::pack::Pack;
@@ -39,6 +40,8 @@ const TICK: Duration = Duration::from_millis(20);
 /// A pack that is under way.
 struct Active {
     pack: Arc<Pack>,
+    /// A name for its rows.
+    of: String,
     ladder: Ladder,
     facts: Vec<Fact>,
 }
@@ -182,11 +185,14 @@ impl<'l> Work<'l> {
         let (number, pack) = (pack.number, Arc::new(pack));
         if let Some(reason) = &pack.refused {
             let answers = vec![Err(reason.clone()); pack.rows.len()];
-            self.shelf.put(Done { pack, answers, facts: Vec::new() });
+            self.shelf.put(Done { pack, answers, facts: Vec::new() }, &mut self.progress);
             return Ok(());
         }
         let (ladder, first) = Ladder::new(pack.rows.len(), self.asker.turns());
-        self.active.insert(number, Active { pack, ladder, facts: Vec::new() });
+        let mut digest = Digest::default();
+        pack.rows.iter().for_each(|row| digest.add(row));
+        let active = Active { pack, of: digest.finish(), ladder, facts: Vec::new() };
+        self.active.insert(number, active);
         self.ask(number, vec![first])
     }
 
@@ -194,16 +200,34 @@ impl<'l> Work<'l> {
     fn ask(&mut self, number: u64, nodes: Vec<Node>) -> Result<(), Error> {
         let mut nodes = VecDeque::from(nodes);
         while let Some(node) = nodes.pop_front() {
-            let recorded = self.replay.take(number, &node.path)?;
+            let Some(name) = self.name(number, &node) else { continue };
+            let was_over = self.replay.is_over();
+            let recorded = self.replay.take(&name)?;
             match recorded.and_then(|record| record.outcome(&node)) {
                 Some((outcome, batch)) => {
+                    let is_answer = outcome.answers.iter().any(Result::is_ok);
                     nodes.extend(self.settle(number, &node, outcome, batch));
+                    if is_answer && self.asker.turns().is_last(node.turn) {
+                        let failures = self.doubtful.answered_before();
+                        self.rule(Ruling::Take(failures))?;
+                    }
                 }
                 None => self.postponed.push_back((number, node)),
+            }
+            if self.replay.is_over() && !was_over {
+                // Before anything is paid for: what is there is what would be written.
+                self.write()?;
+                self.shelf.expect_end()?;
             }
         }
         self.ask_postponed();
         Ok(())
+    }
+
+    /// The name of a request in the journal.
+    fn name(&self, pack: u64, node: &Node) -> Option<Name> {
+        let of = self.active.get(&pack)?.of.clone();
+        Some(Name { pack, of, path: node.path.clone() })
     }
 
     /// Makes the requests that there is money for. What is not asked is asked by the next process.
@@ -255,7 +279,10 @@ impl<'l> Work<'l> {
             Ended::Answered { outcome, batch } => {
                 self.note(settled(outcome, batch))?;
                 if is_last {
-                    let failures = self.doubtful.answered();
+                    let failures = match spent.requests {
+                        0 => self.doubtful.answered_before(),
+                        _ => self.doubtful.answered(),
+                    };
                     self.rule(Ruling::Take(failures))?;
                 }
             }
@@ -298,8 +325,8 @@ impl<'l> Work<'l> {
 
     fn note(&mut self, settled: Settled) -> Result<(), Error> {
         let Settled { pack, node, outcome, batch, spent } = settled;
-        let record = AskedRecord::new(pack, &node, &outcome, batch.as_ref(), spent);
-        self.shelf.journal(record)?;
+        let Some(name) = self.name(pack, &node) else { return Ok(()) };
+        self.shelf.journal(AskedRecord::new(name, &node, &outcome, batch.as_ref(), spent))?;
         let next = self.settle(pack, &node, outcome, batch);
         self.ask(pack, next)
     }
@@ -323,17 +350,18 @@ impl<'l> Work<'l> {
         }
         let next = active.ladder.settle(node, outcome);
         if active.ladder.is_over()
-            && let Some(Active { pack, ladder, facts }) = self.active.remove(&number)
+            && let Some(Active { pack, ladder, facts, .. }) = self.active.remove(&number)
         {
-            self.shelf.put(Done { pack, answers: ladder.into_answers(), facts });
+            let answers = ladder.into_answers();
+            self.shelf.put(Done { pack, answers, facts }, &mut self.progress);
         }
         next
     }
 
     fn write(&mut self) -> Result<(), Error> {
-        if self.shelf.write(&mut self.progress)? {
-            (self.listen)(&self.progress);
-        }
+        self.progress.under_way = self.requests.len() as u64;
+        self.shelf.write(&mut self.progress)?;
+        (self.listen)(&self.progress);
         Ok(())
     }
 
@@ -351,7 +379,12 @@ impl<'l> Work<'l> {
             return Err(Error::Unfinished(self.progress.rows - self.progress.done));
         }
         self.shelf.finish(&self.progress)?;
-        Ok(Finished { progress: self.progress, stop: self.stop })
+        let refused = match self.stop {
+            // Which one that is has been told.
+            Some(Stop::Refused(_)) => Vec::new(),
+            _ => self.asker.refused(),
+        };
+        Ok(Finished { progress: self.progress, stop: self.stop, refused })
     }
 }
 

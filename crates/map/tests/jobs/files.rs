@@ -3,7 +3,7 @@
 use crate::support::{Place, model};
 use bakeoff_core::{NanoDollars, Prices};
 use bakeoff_llm::{Model, ModelConfig};
-use bakeoff_map::{Error, Stop, facts_of, journal_of};
+use bakeoff_map::{Error, FieldType, Stop, facts_of, journal_of};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -154,4 +154,94 @@ async fn what_has_been_paid_for_is_written_even_when_no_money_is_left() {
     assert_eq!(place.run().await, first);
     assert_eq!(place.output(), written);
     assert!(Path::new(&journal_of(&place.config.output)).exists());
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_about_rows_that_were_there_for_a_while_are_not_for_others() {
+    let rows = |first: usize| -> String {
+        (first..first + 100).map(|n| format!("{{\"text\":\"row-{n}\"}}\n")).collect()
+    };
+    let slow = "latency = { kind = \"fixed\", ms = 100 }";
+    let mut place = Place::new(100, "map").profile(slow).limits(bakeoff_pace::Limits::fixed(1));
+    place.config.held.rows = 20;
+    let job = place.job().unwrap();
+    // Other rows are in their places while it runs, until it is stopped.
+    std::fs::write(&place.config.input, rows(1)).unwrap();
+    let stop = CancellationToken::new();
+    let mut listen = |progress: &bakeoff_map::Progress| {
+        if progress.settled >= 50 {
+            stop.cancel();
+        }
+    };
+    let finished = job.run(stop.clone(), &mut listen).await.unwrap();
+    assert_eq!(finished.stop, Some(Stop::Interrupted));
+    std::fs::write(&place.config.input, rows(0)).unwrap();
+    let error = run(place.job().unwrap()).await.unwrap_err();
+    assert!(matches!(error, Error::Edited { .. }), "{error}");
+    std::fs::remove_file(&place.config.output).unwrap();
+    place.run().await;
+    assert_eq!(place.check(100), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_file_is_noticed_before_anything_is_paid_for() {
+    let place = Place::new(50, "map");
+    place.run_until(|progress| progress.done >= 20).await;
+    let (written, journal) = (place.output(), journal_of(&place.config.output));
+    let journaled = std::fs::read(&journal).unwrap();
+    for edited in [written.replacen("row-3", "row-4", 1), format!("{written}{{")] {
+        std::fs::write(&place.config.output, &edited).unwrap();
+        let client = place.client();
+        let job = bakeoff_map::Job::new(place.config.clone(), std::sync::Arc::clone(&client));
+        run(job.unwrap()).await.unwrap_err();
+        assert!(client.pools().iter().all(|pool| pool.snapshot().in_flight == 0));
+        assert_eq!(std::fs::read(&journal).unwrap(), journaled);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_of_others_are_left_alone() {
+    let mut place = Place::new(3, "map");
+    let (journal, facts) = (journal_of(&place.config.output), facts_of(&place.config.output));
+    // No facts are asked for, and so this is not theirs.
+    std::fs::write(&facts, "mine").unwrap();
+    place.run().await;
+    assert_eq!(std::fs::read_to_string(&facts).unwrap(), "mine");
+    place.config.output = place.file("b.jsonl");
+    place.config.task.batch = vec![bakeoff_map::Field::new("count", FieldType::Integer)];
+    std::fs::write(facts_of(&place.config.output), "mine").unwrap();
+    assert!(matches!(place.job().unwrap_err(), Error::OutputExists(_)));
+    place.config.output = place.file("c.jsonl");
+    for theirs in ["no journal", "{\"plan\"; no journal\n"] {
+        let journal = journal_of(&place.config.output);
+        std::fs::write(&journal, theirs).unwrap();
+        for force in [false, true] {
+            place.config.force = force;
+            assert!(matches!(place.job().unwrap_err(), Error::NotAJournal(_)), "{theirs}");
+            assert_eq!(std::fs::read_to_string(&journal).unwrap(), theirs);
+        }
+    }
+    // Under another name, but the same.
+    place.config.output = place.file("d.jsonl");
+    std::fs::hard_link(&place.config.input, &place.config.output).unwrap();
+    assert!(matches!(place.job().unwrap_err(), Error::SameFile(_)));
+    assert!(journal.exists());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finished_job_notices_what_was_changed_since() {
+    let mut place = Place::new(20, "map");
+    place.config.task.batch = vec![bakeoff_map::Field::new("count", FieldType::Integer)];
+    let finished = place.run().await;
+    let (whole, facts) = (place.output(), facts_of(&place.config.output));
+    assert!(place.job().unwrap().plan().is_finished);
+    // As long as before, and another.
+    std::fs::write(&place.config.output, whole.replacen("row-3", "row-4", 1)).unwrap();
+    assert!(matches!(run(place.job().unwrap()).await, Err(Error::Edited { .. })));
+    std::fs::write(&place.config.output, &whole).unwrap();
+    // What is lost is made again, and nothing is asked.
+    let said = std::fs::read(&facts).unwrap();
+    std::fs::remove_file(&facts).unwrap();
+    assert_eq!(place.run().await, finished);
+    assert_eq!(std::fs::read(&facts).unwrap(), said);
 }

@@ -142,7 +142,7 @@ async fn a_reply_that_is_no_reply_is_sent_back_once() {
     let job = Place::new(1, "pass-1").seeded(0, Format::Xml);
     assert_eq!(job.run().await.progress.requests, 2);
     let reason = job.rows()[0]["error"].as_str().unwrap().to_owned();
-    assert_eq!(reason, "the reply cannot be read: there is no <item> in it");
+    assert_eq!(reason, "the reply cannot be read: there is no <item> in it (“ok”)");
 }
 
 #[tokio::test(start_paused = true)]

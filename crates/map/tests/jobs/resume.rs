@@ -4,6 +4,7 @@ use crate::support::Place;
 use bakeoff_map::{Format, PackSize, Stop, Task, journal_of};
 use bakeoff_pace::Limits;
 use std::path::Path;
+use std::sync::Mutex;
 
 /// What the undisturbed job writes, and how many requests it makes.
 async fn undisturbed(job: &Place) -> (String, u64) {
@@ -54,30 +55,35 @@ async fn a_job_that_is_stopped_again_and_again_ends_as_if_it_never_was() {
     }
 }
 
-/// A process that is killed leaves the files as they are at some moment: each with a beginning of
-/// what it would hold in the end, and the journal ahead of the output.
+/// A process that is killed leaves the files as they are at some moment: the journal with the
+/// beginning of a line, perhaps, and the others behind it.
 #[tokio::test(start_paused = true)]
 async fn files_that_are_cut_anywhere_are_completed() {
     let mut job = Place::new(120, "map-unruly").seeded(3, Format::Json);
+    job = job.profile("latency = { kind = \"lognormal\", median_ms = 500, sigma = 1.0 }");
     job.config.task.batch = vec![bakeoff_map::Field::new("count", bakeoff_map::FieldType::Integer)];
-    let facts = bakeoff_map::facts_of(&job.config.output);
-    let (expected, _) = undisturbed(&job).await;
-    let journal = journal_of(&job.config.output);
-    let whole_journal = std::fs::read(&journal).unwrap();
-    let whole_facts = std::fs::read_to_string(&facts).unwrap();
-    let step = whole_journal.len() / 60;
-    for cut in (1..whole_journal.len()).step_by(step) {
-        let kept = whole_journal[..cut].to_vec();
-        let share = cut as f64 / whole_journal.len() as f64;
-        // Rows are in the output only when the journal has their packs; a third as many is safe.
-        let rows = ((share * 0.3) * expected.len() as f64) as usize;
-        std::fs::write(&journal, kept).unwrap();
-        std::fs::write(&job.config.output, &expected.as_bytes()[..rows]).unwrap();
-        // Facts go out before rows.
-        std::fs::write(&facts, &whole_facts.as_bytes()[..whole_facts.len() - 1]).unwrap();
+    let (output, facts) = (job.config.output.clone(), bakeoff_map::facts_of(&job.config.output));
+    let journal = journal_of(&output);
+    let moments = Mutex::new(Vec::new());
+    job.run_until(|_| {
+        let files = [&journal, &output, &facts].map(|path| std::fs::read(path).unwrap());
+        moments.lock().unwrap().push(files);
+        false
+    })
+    .await;
+    let (expected, whole_facts) = (job.output(), std::fs::read_to_string(&facts).unwrap());
+    let moments = moments.into_inner().unwrap();
+    assert!(moments.len() > 20, "{}", moments.len());
+    for (number, [journaled, written, said]) in moments.iter().enumerate() {
+        // What was handed over last may have come through in part.
+        let cut = |bytes: &[u8]| bytes.len().saturating_sub(number * 7 % 300);
+        let torn = &b"{\"asked\":{\"pack\":"[..number % 18];
+        std::fs::write(&journal, [journaled, torn].concat()).unwrap();
+        std::fs::write(&output, &written[..cut(written)]).unwrap();
+        std::fs::write(&facts, &said[..cut(said)]).unwrap();
         job.run().await;
-        assert_eq!(job.output(), expected, "cut at {cut}");
-        assert_eq!(std::fs::read_to_string(&facts).unwrap(), whole_facts, "cut at {cut}");
+        assert_eq!(job.output(), expected, "moment {number}");
+        assert_eq!(std::fs::read_to_string(&facts).unwrap(), whole_facts, "moment {number}");
     }
 }
 

@@ -72,3 +72,42 @@ async fn a_model_without_structured_output_is_asked_without() {
     place.config.task.structured = Some(false);
     assert_eq!(place.run().await.progress.requests, 50);
 }
+
+#[tokio::test(start_paused = true)]
+async fn rows_that_nobody_wants_do_not_stop_a_job_that_goes_on() {
+    // Rows of another length are refused for their content.
+    let refused = "{\"text\":\"REFUSE\"}\n";
+    let rows: String = (0..30).map(|n| format!("{{\"text\":\"row-{n}\"}}\n")).collect();
+    let rows = rows + &refused.repeat(30);
+    let mut place = Place::with("rows.jsonl", &rows, "map-picky");
+    place.config.pack = Some(PackSize::Items(1));
+    let whole = place.run().await;
+    assert_eq!((whole.progress.errors, whole.stop), (30, None));
+    let expected = place.output();
+    place.config.output = place.file("other.jsonl");
+    place.run_until(|progress| progress.done >= 35).await;
+    let finished = place.run().await;
+    assert_eq!((finished.progress.errors, finished.stop), (30, None));
+    assert_eq!(place.output(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_is_gone_is_named_and_not_asked_again_and_again() {
+    let mut place = Place::new(500, "fault-404").limits(bakeoff_pace::Limits::fixed(1));
+    place.config.models.push(model("map"));
+    let finished = place.run().await;
+    assert_eq!((place.check(500), finished.stop.clone()), (500, None));
+    let [(name, reason)] = finished.refused.as_slice() else { panic!("{finished:?}") };
+    assert_eq!(name, "sim/fault-404");
+    assert!(reason.starts_with("The model does not exist"), "{reason}");
+    assert!(finished.progress.requests <= 50 + 20, "{finished:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_provider_ends_the_job() {
+    let place = Place::new(500, "fault-malformed");
+    let finished = place.run().await;
+    let reason = refused(&finished);
+    assert!(reason.starts_with("no request is answered any more: "), "{reason}");
+    assert_eq!(finished.progress.done, 0);
+}

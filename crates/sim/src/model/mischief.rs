@@ -31,6 +31,8 @@ pub(crate) enum Mischief {
     Stubborn,
     /// Requests for structured output are refused.
     Plain,
+    /// Requests with an item that says REFUSE are refused.
+    Picky,
     /// Any of it, now and then.
     Unruly,
 }
@@ -49,6 +51,7 @@ impl Mischief {
             "-mix" => Mischief::Mix,
             "-stubborn" => Mischief::Stubborn,
             "-plain" => Mischief::Plain,
+            "-picky" => Mischief::Picky,
             "-unruly" => Mischief::Unruly,
             _ => return None,
         })

@@ -1,5 +1,6 @@
 //! What a model does, by its name.
 
+use super::first_user_text;
 use super::mischief::Mischief;
 use crate::Persona;
 use crate::ask::Fault;
@@ -77,6 +78,9 @@ impl Model {
         match self {
             Model::Status(status) => Some(status),
             Model::Packed(Mischief::Plain) if request.output.is_some() => Some(400),
+            Model::Packed(Mischief::Picky) if first_user_text(request).contains("REFUSE") => {
+                Some(400)
+            }
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use crate::printer::{Printer, count};
 use crate::progress::Voice;
 use bakeoff_core::ExitCode;
 use bakeoff_map::{Finished, JobPlan, Progress};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -38,7 +38,7 @@ impl<'p> Live<'p> {
             false => ProgressDrawTarget::hidden(),
         };
         let bar = ProgressBar::with_draw_target(Some(plan.rows), target);
-        let template = "{bar:24} {pos}/{len} rows  {msg}  {elapsed} (left: {eta})";
+        let template = "{bar:24} {pos}/{len} rows  {msg}  {elapsed}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
         }
@@ -55,11 +55,8 @@ impl<'p> Live<'p> {
 
     pub(super) fn note(&mut self, progress: &Progress) {
         if !self.bar.is_hidden() {
-            self.bar.set_message(figures(progress));
-            self.bar.set_position(progress.done);
-            if progress.done <= self.before {
-                self.bar.reset_eta();
-            }
+            self.bar.set_message(format!("{}{}", figures(progress), self.left(progress)));
+            self.bar.set_position(progress.settled);
             return;
         }
         let interval = if self.json { EVENT_INTERVAL } else { LINE_INTERVAL };
@@ -71,7 +68,7 @@ impl<'p> Live<'p> {
             true => self.printer.json(&event("progress", progress)),
             false => self.printer.talk(format!(
                 "{}/{} rows  {}{}",
-                progress.done,
+                progress.settled,
                 progress.rows,
                 figures(progress),
                 self.left(progress)
@@ -81,13 +78,13 @@ impl<'p> Live<'p> {
 
     /// How long the rest will take, at the speed so far.
     fn left(&self, progress: &Progress) -> String {
-        let made = progress.done.saturating_sub(self.before);
-        if made == 0 {
+        let made = progress.settled.saturating_sub(self.before);
+        let rest = progress.rows.saturating_sub(progress.settled);
+        if made == 0 || rest == 0 {
             return String::new();
         }
-        let rest = progress.rows.saturating_sub(progress.done);
         let seconds = self.started.elapsed().as_secs_f64() * rest as f64 / made as f64;
-        format!("  left: {} s", seconds.round())
+        format!("  left: {}", HumanDuration(Duration::from_secs_f64(seconds.min(1e9))))
     }
 
     pub(super) fn finish(&self) {
@@ -102,6 +99,9 @@ pub(super) fn figures(progress: &Progress) -> String {
     }
     if progress.again > 0 {
         text.push_str(&format!(" ({} again)", progress.again));
+    }
+    if progress.under_way > 0 {
+        text.push_str(&format!(", {} under way", progress.under_way));
     }
     if progress.errors > 0 {
         text.push_str(&format!(", {}", count(progress.errors, "error")));
@@ -118,9 +118,11 @@ fn event(name: &str, progress: &Progress) -> Value {
         "rows": progress.rows,
         "done": progress.done,
         "errors": progress.errors,
+        "settled": progress.settled,
         "requests": progress.requests,
         "cached": progress.cached,
         "asked_again": progress.again,
+        "under_way": progress.under_way,
         "cost_nanodollars": progress.cost,
         "usage": progress.usage,
     })
@@ -146,6 +148,9 @@ pub(super) fn done(finished: &Finished, out: &Path, code: ExitCode) -> Value {
     let mut event = event("done", &finished.progress);
     event["out"] = json!(out.display().to_string());
     event["stop"] = words(&finished.stop);
+    event["refused"] = (finished.refused.iter())
+        .map(|(model, reason)| json!({ "model": model, "reason": reason }))
+        .collect();
     event["exit_code"] = json!(code.code());
     event
 }

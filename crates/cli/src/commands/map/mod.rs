@@ -11,7 +11,7 @@ use bakeoff_eval::{Place, Problem, SuiteModels};
 use bakeoff_llm::{Cache, Client, ClientConfig, Memory, Model};
 use bakeoff_map::{
     Error, Finished, HeldRows, Job, JobConfig, JobPlan, Stop, Task, TaskProblem, facts_of,
-    journal_of,
+    is_same_file, journal_of,
 };
 use live::Live;
 use serde_json::json;
@@ -45,6 +45,12 @@ struct Ready {
 
 fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCode> {
     let task = read_task(&arguments.task, printer)?;
+    let written = [arguments.out.clone(), journal_of(&arguments.out), facts_of(&arguments.out)];
+    if written.iter().any(|path| is_same_file(&arguments.task, path)) {
+        let message =
+            format!("{} is the task, and would be written over", arguments.task.display());
+        return Err(Refused::new(message, "name another file for the output").show(printer));
+    }
     let known = models::known(arguments.suite.as_deref(), printer)?;
     let models = resolve(arguments, &known).map_err(|refused| refused.show(printer))?;
     let goes_on = arguments.resume || arguments.retry_errors;
@@ -241,14 +247,20 @@ fn conclude(finished: &Finished, arguments: &MapArguments, printer: &Printer) ->
     if facts.exists() {
         printer.talk(format!("facts about whole requests: {}", facts.display()));
     }
+    for (model, reason) in &finished.refused {
+        printer.talk(format!("warning: {model} answers nobody any more: {reason}"));
+    }
     let goes_on = "the same command goes on";
     let hint = format!("see to that, and {goes_on}");
     match &finished.stop {
         Some(Stop::Interrupted) => printer.talk(format!("interrupted; {goes_on}")),
         Some(Stop::Budget) => {
-            printer.talk(format!(
-                "another request might cost more than is left; with a higher --max-cost {goes_on}"
-            ));
+            let is_exceeded = progress.cost > arguments.max_cost;
+            let why = match is_exceeded {
+                true => "replies have cost more than was expected, and more than --max-cost",
+                false => "another request might cost more than is left",
+            };
+            printer.talk(format!("{why}; with a higher --max-cost {goes_on}"));
         }
         Some(Stop::Refused(reason)) => printer.error(reason, Some(&hint)),
         None if progress.errors > 0 => {
