@@ -1,6 +1,6 @@
 //! A folder with rows, a task, and a client whose provider is simulated.
 
-use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
+use bakeoff_llm::{Cache, Client, ClientConfig, Model, ModelConfig};
 use bakeoff_map::{
     Error, Field, FieldType, Finished, Format, HeldRows, Job, JobConfig, PackSize, Progress, Task,
 };
@@ -16,6 +16,8 @@ pub(crate) struct Place {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) config: JobConfig,
     pub(crate) simulator: Config,
+    /// Whether answers are cached, in the folder.
+    pub(crate) is_cached: bool,
 }
 
 /// A text and a number for each item; the simulated models copy both from the item.
@@ -54,7 +56,7 @@ impl Place {
             retry_errors: false,
             held: HeldRows::default(),
         };
-        Place { folder, config, simulator: Config::default() }
+        Place { folder, config, simulator: Config::default(), is_cached: false }
     }
 
     /// With the limits of a provider.
@@ -80,7 +82,9 @@ impl Place {
 
     pub(crate) fn client(&self) -> Arc<Client> {
         let simulator = self.simulator.clone();
-        Arc::new(Client::new(ClientConfig { simulator, ..ClientConfig::default() }))
+        let file = self.file("cache");
+        let cache = self.is_cached.then(|| Cache::open(&file, "map").unwrap());
+        Arc::new(Client::new(ClientConfig { simulator, cache, ..ClientConfig::default() }))
     }
 
     pub(crate) fn job(&self) -> Result<Job, Error> {

@@ -111,3 +111,23 @@ async fn what_is_no_provider_ends_the_job() {
     assert!(reason.starts_with("no request is answered any more: "), "{reason}");
     assert_eq!(finished.progress.done, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn answers_from_the_cache_do_not_say_that_a_provider_is_up() {
+    // One row of three is too large to be asked about: the others are in the cache then.
+    let more = |n: usize| if n.is_multiple_of(3) { "x".repeat(4000) } else { String::new() };
+    let row = |n: usize| format!("{{\"text\":\"row-{n}\",\"more\":\"{}\"}}\n", more(n));
+    let mut place = Place::with("rows.jsonl", &(0..400).map(row).collect::<String>(), "map");
+    (place.is_cached, place.config.pack) = (true, Some(PackSize::Items(1)));
+    place = place.limits(bakeoff_pace::Limits::fixed(2));
+    place.config.task.context_tokens = Some(1000);
+    assert_eq!(place.run().await.progress.errors, 134);
+    // Now they could be, but the provider is down.
+    place = place.profile("outages = [{ from_s = 0, to_s = 1000000 }]");
+    place.config.task.context_tokens = None;
+    place.config.output = place.file("other.jsonl");
+    let finished = place.run().await;
+    refused(&finished);
+    assert!(finished.progress.cached > 0, "{finished:?}");
+    assert_eq!(finished.progress.errors, 0);
+}
