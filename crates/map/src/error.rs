@@ -50,7 +50,7 @@ pub enum Error {
         what: String,
     },
     /// Somebody has changed what was written.
-    #[error("{} has been changed: at byte {at} is something else than was written", path.display())]
+    #[error("{} has been changed: from byte {at} on is something else than was written", path.display())]
     Edited {
         /// The output, or the facts beside it.
         path: PathBuf,

@@ -130,7 +130,7 @@ impl Asker {
             }
         };
         let read = self.read(&reply, &ids);
-        let problem = worth_repeating(&read, &reply);
+        let problem = worth_repeating(&read, &reply, self.longest_repeated(rows.len()));
         let read = read.map_err(|problem| problem + &reply.beginning());
         let repair = problem.map(|problem| Repair { reply: reply.text, problem });
         (self.settled(turn.name, read, rows.len(), repair), spent)
@@ -147,6 +147,13 @@ impl Asker {
     fn may_be_plain(&self, reply: &Result<Reply, CallError>) -> bool {
         let kind = reply.as_ref().err().map(|error| error.failure.kind);
         self.task.structured.is_none() && kind == Some(ErrorKind::InvalidRequest)
+    }
+
+    /// Most tokens of a reply that is shown to the model again.
+    fn longest_repeated(&self, rows: usize) -> u64 {
+        const AROUND: u64 = 2000;
+        let answers = self.task.output_tokens_per_item().saturating_mul(rows as u64);
+        answers.saturating_mul(4).saturating_add(AROUND)
     }
 
     /// What a request about some rows is likely to cost.
@@ -270,10 +277,12 @@ impl Reply {
 }
 
 /// What is wrong with a reply that the model should see again: it cannot be read, or it is about one
-/// row and wrong. What was cut off would be cut off again, and there is nothing to show of nothing.
-fn worth_repeating(read: &Result<Aligned, String>, reply: &Reply) -> Option<String> {
+/// row and wrong. What was cut off would be cut off again, what is very long costs more than asking
+/// about fewer rows, and there is nothing to show of nothing.
+fn worth_repeating(read: &Result<Aligned, String>, reply: &Reply, longest: u64) -> Option<String> {
     let is_cut = matches!(reply.finish, FinishReason::Length | FinishReason::ContentFilter);
-    if is_cut || reply.text.trim().is_empty() {
+    let is_too_long = prompt::tokens(&reply.text) > longest;
+    if is_cut || is_too_long || reply.text.trim().is_empty() {
         return None;
     }
     match read {

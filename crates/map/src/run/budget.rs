@@ -32,7 +32,7 @@ impl Budget {
         let Some(most) = self.most else { return true };
         let scale = match self.dearest {
             Some(dearest) => dearest,
-            None if self.under_way == 0 => 1.0,
+            None if self.under_way == 0 || expected.is_zero() => 1.0,
             None => return false,
         };
         let likely = scale * (self.expected.0 as f64 + expected.0 as f64);
@@ -73,7 +73,8 @@ mod tests {
         let mut budget = Budget::new(Some(NanoDollars(100)), NanoDollars(20));
         assert!(budget.allows(TEN));
         budget.start(TEN);
-        assert!(!budget.allows(NanoDollars(0)), "nobody knows yet what requests cost");
+        assert!(!budget.allows(NanoDollars(1)), "nobody knows yet what requests cost");
+        assert!(budget.allows(NanoDollars(0)), "what is free is free");
         // It cost half as much as expected.
         budget.end(TEN, NanoDollars(5));
         assert!(budget.allows(NanoDollars(150)) && !budget.allows(NanoDollars(151)));

@@ -2,7 +2,8 @@
 //!
 //! Nobody wants fifty thousand error rows because a provider was down, or because of a parameter
 //! that the model does not know. So such failures wait until the model answers another request: then
-//! it was the rows. When too many come in a row, the job ends, and the same command asks again.
+//! it was the rows, or a trouble that is over. When too many come in a row, the job ends, and the
+//! same command asks again.
 
 /// Failures in a row after which a job ends.
 const MOST: usize = 10;
@@ -19,8 +20,9 @@ pub(super) enum Doubt {
 /// What to do with a failure.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ruling<T> {
-    /// It is taken for what it is: these rows have no answer.
-    Take(Vec<T>),
+    /// They are taken for what they are: these rows have no answer. Whoever failed because of
+    /// trouble that is over may be asked once more.
+    Take(Vec<(T, Doubt)>),
     /// It is not known yet.
     Wait,
     /// Nobody is answered; the last of the failures.
@@ -45,14 +47,14 @@ impl<T> Default for Waiting<T> {
 
 impl<T> Waiting<T> {
     /// The model has answered: those that wait failed because of their rows.
-    pub(super) fn answered(&mut self) -> Vec<T> {
+    pub(super) fn answered(&mut self) -> Vec<(T, Doubt)> {
         (self.is_able, self.is_up) = (true, true);
         self.take(|_| true)
     }
 
     /// The model has answered before, as the journal or the cache knows: it takes such requests,
     /// whether or not it is there at present.
-    pub(super) fn answered_before(&mut self) -> Vec<T> {
+    pub(super) fn answered_before(&mut self) -> Vec<(T, Doubt)> {
         self.is_able = true;
         self.take(|doubt| doubt == Doubt::Request)
     }
@@ -60,7 +62,7 @@ impl<T> Waiting<T> {
     /// A request failed.
     pub(super) fn failed(&mut self, failure: T, doubt: Doubt) -> Ruling<T> {
         if doubt == Doubt::Request && self.is_able {
-            return Ruling::Take(vec![failure]);
+            return Ruling::Take(vec![(failure, doubt)]);
         }
         if self.failures.len() + 1 >= MOST {
             self.failures.clear();
@@ -76,7 +78,7 @@ impl<T> Waiting<T> {
         let is_trouble = self.failures.iter().all(|(_, doubt)| *doubt == Doubt::Trouble);
         let mut failures = self.take(|_| true);
         match failures.pop() {
-            Some(last) if is_trouble && !self.is_up => Ruling::GiveUp(last),
+            Some((last, _)) if is_trouble && !self.is_up => Ruling::GiveUp(last),
             last => {
                 failures.extend(last);
                 Ruling::Take(failures)
@@ -84,11 +86,10 @@ impl<T> Waiting<T> {
         }
     }
 
-    fn take(&mut self, is_meant: impl Fn(Doubt) -> bool) -> Vec<T> {
+    fn take(&mut self, is_meant: impl Fn(Doubt) -> bool) -> Vec<(T, Doubt)> {
         let (taken, left) = self.failures.drain(..).partition(|(_, doubt)| is_meant(*doubt));
         self.failures = left;
-        let taken: Vec<(T, Doubt)> = taken;
-        taken.into_iter().map(|(failure, _)| failure).collect()
+        taken
     }
 }
 
@@ -101,10 +102,10 @@ mod tests {
         let mut waiting = Waiting::default();
         assert_eq!(waiting.failed(1, Doubt::Trouble), Ruling::Wait);
         assert_eq!(waiting.failed(2, Doubt::Request), Ruling::Wait);
-        assert_eq!(waiting.answered(), [1, 2]);
-        assert_eq!(waiting.failed(3, Doubt::Request), Ruling::Take(vec![3]));
+        assert_eq!(waiting.answered(), [(1, Doubt::Trouble), (2, Doubt::Request)]);
+        assert_eq!(waiting.failed(3, Doubt::Request), Ruling::Take(vec![(3, Doubt::Request)]));
         assert_eq!(waiting.failed(4, Doubt::Trouble), Ruling::Wait);
-        assert_eq!(waiting.nothing_left(), Ruling::Take(vec![4]));
+        assert_eq!(waiting.nothing_left(), Ruling::Take(vec![(4, Doubt::Trouble)]));
         assert_eq!(waiting.nothing_left(), Ruling::Take(vec![]));
     }
 
@@ -113,8 +114,8 @@ mod tests {
         let mut waiting = Waiting::default();
         assert_eq!(waiting.failed(1, Doubt::Trouble), Ruling::Wait);
         assert_eq!(waiting.failed(2, Doubt::Request), Ruling::Wait);
-        assert_eq!(waiting.answered_before(), [2]);
-        assert_eq!(waiting.failed(3, Doubt::Request), Ruling::Take(vec![3]));
+        assert_eq!(waiting.answered_before(), [(2, Doubt::Request)]);
+        assert_eq!(waiting.failed(3, Doubt::Request), Ruling::Take(vec![(3, Doubt::Request)]));
         assert_eq!(waiting.nothing_left(), Ruling::GiveUp(1));
     }
 
@@ -130,6 +131,6 @@ mod tests {
         assert_eq!(waiting.failed(1, Doubt::Trouble), Ruling::Wait);
         assert_eq!(waiting.nothing_left(), Ruling::GiveUp(1));
         assert_eq!(waiting.failed(1, Doubt::Request), Ruling::Wait);
-        assert_eq!(waiting.nothing_left(), Ruling::Take(vec![1]));
+        assert_eq!(waiting.nothing_left(), Ruling::Take(vec![(1, Doubt::Request)]));
     }
 }

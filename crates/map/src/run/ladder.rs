@@ -25,6 +25,8 @@ pub(crate) struct Node {
     pub(crate) rows: Vec<usize>,
     /// What is shown to the model once more, with what is wrong with it.
     pub(crate) repair: Option<Repair>,
+    /// The provider was in trouble when it was asked before.
+    pub(crate) is_second: bool,
 }
 
 /// A reply that will not do.
@@ -95,14 +97,23 @@ impl Ladder {
             failed: Vec::new(),
             open: 1,
         };
-        (ladder, Node { turn: 0, path: FIRST.to_owned(), rows: (0..rows).collect(), repair: None })
+        (
+            ladder,
+            Node {
+                turn: 0,
+                path: FIRST.to_owned(),
+                rows: (0..rows).collect(),
+                repair: None,
+                is_second: false,
+            },
+        )
     }
 
     /// Takes note of what came of a request; gives those that follow from it.
     pub(crate) fn settle(&mut self, node: &Node, outcome: Outcome) -> Vec<Node> {
         if let (None, Some(repair)) = (&node.repair, outcome.repair) {
             let path = format!("{}r", node.path);
-            return vec![Node { path, repair: Some(repair), ..node.clone() }];
+            return vec![Node { path, repair: Some(repair), is_second: false, ..node.clone() }];
         }
         self.open = self.open.saturating_sub(1);
         let mut again = Vec::new();
@@ -121,7 +132,13 @@ impl Ladder {
         for (half, rows) in [("a", first), ("b", second)] {
             if !rows.is_empty() {
                 let path = format!("{}{half}", node.path);
-                next.push(Node { turn: node.turn, path, rows: rows.to_vec(), repair: None });
+                next.push(Node {
+                    turn: node.turn,
+                    path,
+                    rows: rows.to_vec(),
+                    repair: None,
+                    is_second: false,
+                });
             }
         }
         self.open += next.len();
@@ -130,7 +147,7 @@ impl Ladder {
             let mut rows = std::mem::take(&mut self.failed);
             rows.sort_unstable();
             self.open = 1;
-            next.push(Node { turn, path: turn.to_string(), rows, repair: None });
+            next.push(Node { turn, path: turn.to_string(), rows, repair: None, is_second: false });
         }
         next
     }

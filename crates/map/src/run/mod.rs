@@ -212,12 +212,16 @@ impl Job {
         }
         let is_resumed = begun.is_some();
         let earlier = if is_resumed { Earlier::read(&path)? } else { Earlier::default() };
-        let is_good = earlier.ending.as_ref().is_some_and(|ending| ending.errors == 0);
-        let is_again = config.retry_errors && is_resumed && !is_good;
+        // A round that has begun goes on; another begins when there are errors at its end.
+        let has_errors = earlier.ending.as_ref().is_some_and(|ending| ending.errors > 0);
+        let is_again = config.retry_errors && has_errors;
         let is_written = earlier.ending.as_ref().is_some_and(|ending| {
             digest_of(&config.output).as_ref() == Some(&ending.output)
                 && (ending.facts.is_none() || digest_of(&facts) == ending.facts)
         });
+        if is_again && is_used(&config.output) && !is_written {
+            return Err(Error::Edited { path: config.output.clone(), at: 0 });
+        }
         let requests = survey::requests(&config.input, task, limits)?;
         let plan = JobPlan {
             rows: survey.rows,

@@ -6,7 +6,7 @@
 
 use super::ask::{Asker, Ended};
 use super::budget::Budget;
-use super::doubt::{Ruling, Waiting};
+use super::doubt::{Doubt, Ruling, Waiting};
 use super::facts::Fact;
 use super::ladder::{Answer, FIRST, Ladder, Node, Outcome};
 use super::record::{AskedRecord, Name};
@@ -311,9 +311,16 @@ impl<'l> Work<'l> {
         match ruling {
             Ruling::Wait => {}
             Ruling::Take(failures) => {
-                for failure in failures {
-                    self.note(failure)?;
+                for (failure, doubt) in failures {
+                    match doubt == Doubt::Trouble && !failure.node.is_second {
+                        true => {
+                            let node = Node { is_second: true, ..failure.node };
+                            self.postponed.push_back((failure.pack, node));
+                        }
+                        false => self.note(failure)?,
+                    }
                 }
+                self.ask_postponed();
             }
             Ruling::GiveUp(last) => {
                 let reason = last.outcome.reason().unwrap_or_default();

@@ -29,6 +29,7 @@ async fn another_round_makes_answers_of_errors_and_is_the_same_after_interruptio
     let journal = bakeoff_map::journal_of(&place.config.output);
     let before = std::fs::read(&journal).unwrap();
     let earlier = place.output();
+    let said = std::fs::read(bakeoff_map::facts_of(&place.config.output)).unwrap();
     place.config.retry_errors = true;
     let second = place.run().await;
     assert!(second.progress.errors < first.progress.errors, "{second:?}");
@@ -40,12 +41,12 @@ async fn another_round_makes_answers_of_errors_and_is_the_same_after_interruptio
     // The same round, interrupted again and again.
     std::fs::write(&journal, before).unwrap();
     std::fs::write(&place.config.output, earlier).unwrap();
+    std::fs::write(bakeoff_map::facts_of(&place.config.output), said).unwrap();
     let mut done = 0;
     let mut stops = 0;
     loop {
         let finished = place.run_until(|progress| progress.done > done).await;
         done = finished.progress.done;
-        place.config.retry_errors = false;
         if finished.stop.is_none() {
             assert_eq!(finished.progress.requests, second.progress.requests);
             break;
@@ -56,4 +57,16 @@ async fn another_round_makes_answers_of_errors_and_is_the_same_after_interruptio
     assert!(stops > 1, "{stops}");
     assert_eq!(place.output(), expected);
     assert_eq!(std::fs::read(bakeoff_map::facts_of(&place.config.output)).unwrap(), facts);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_output_that_somebody_has_mended_is_not_written_over() {
+    let mut place = Place::new(20, "map-stubborn");
+    place.run().await;
+    let mended = place.output().replacen("null", "\"by hand\"", 1);
+    std::fs::write(&place.config.output, &mended).unwrap();
+    place.config.retry_errors = true;
+    let error = place.job().unwrap_err();
+    assert!(matches!(error, bakeoff_map::Error::Edited { .. }), "{error}");
+    assert_eq!(place.output(), mended);
 }

@@ -188,3 +188,13 @@ async fn a_job_that_has_cost_enough_starts_nothing_more_and_goes_on_with_more_mo
     assert_eq!((finished.stop, finished.progress.cost), (None, Some(whole)));
     assert_eq!(job.check(2000), 2000);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_bound_on_the_cost_does_not_slow_down_what_is_free() {
+    let mut job = Place::new(400, "map").profile("latency = { kind = \"fixed\", ms = 1000 }");
+    job = job.limits(bakeoff_pace::Limits::fixed(4));
+    job.config.max_cost = Some(NanoDollars(1));
+    let start = tokio::time::Instant::now();
+    assert_eq!(job.run().await.stop, None);
+    assert!(start.elapsed() < std::time::Duration::from_secs(15), "{:?}", start.elapsed());
+}

@@ -131,3 +131,18 @@ async fn answers_from_the_cache_do_not_say_that_a_provider_is_up() {
     assert!(finished.progress.cached > 0, "{finished:?}");
     assert_eq!(finished.progress.errors, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_that_ends_costs_no_row_its_answer() {
+    // Longer than calls are tried again.
+    for end in [60, 100] {
+        let profile = format!(
+            "latency = {{ kind = \"fixed\", ms = 1000 }}\nconcurrency = 4\n\
+             outages = [{{ from_s = 10, to_s = {end} }}]"
+        );
+        let place = Place::new(600, "map").profile(&profile);
+        let place = place.limits(bakeoff_pace::Limits::fixed(4));
+        let finished = place.run().await;
+        assert_eq!((place.check(600), finished.stop), (600, None), "{end}");
+    }
+}

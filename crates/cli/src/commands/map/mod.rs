@@ -53,13 +53,6 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
     }
     let known = models::known(arguments.suite.as_deref(), printer)?;
     let models = resolve(arguments, &known).map_err(|refused| refused.show(printer))?;
-    let goes_on = arguments.resume || arguments.retry_errors;
-    if goes_on && !journal_of(&arguments.out).exists() {
-        let message = format!("{} has not been begun", arguments.out.display());
-        return Err(
-            Refused::new(message, "without `--resume` and `--retry-errors` it is").show(printer)
-        );
-    }
     let memory = arguments
         .kept
         .memory()
@@ -90,6 +83,12 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
         held: HeldRows::default(),
     };
     let job = Job::new(config, Arc::clone(&client)).map_err(|error| show(&error, printer))?;
+    if (arguments.resume || arguments.retry_errors) && !job.plan().is_resumed {
+        job.discard().map_err(|error| show(&error, printer))?;
+        let message = format!("{} has not been begun", arguments.out.display());
+        let hint = "without `--resume` and `--retry-errors` it is";
+        return Err(Refused::new(message, hint).show(printer));
+    }
     Ok(Ready { job, client })
 }
 
