@@ -77,7 +77,7 @@ impl Job {
             stop: stop.child_token(),
         };
         let spent = progress.cost.unwrap_or(NanoDollars(0));
-        let budget = Budget::new(config.max_cost, spent);
+        let budget = Budget::new(config.max_cost, spent, progress.requests);
         let bounds = Bounds { budget, held: config.held };
         Work::new(asker, shelf, replay, bounds, progress, listen).go(source, &stop).await
     }

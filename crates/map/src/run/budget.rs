@@ -11,14 +11,18 @@ pub(super) struct Budget {
     /// What those under way were expected to cost.
     expected: NanoDollars,
     under_way: usize,
+    /// What a request of earlier processes cost, on average.
+    usual: NanoDollars,
     /// The most that a request has cost, as a multiple of what was expected of it.
     dearest: Option<f64>,
 }
 
 impl Budget {
-    /// So much may be spent, of which so much has been.
-    pub(super) fn new(most: Option<NanoDollars>, spent: NanoDollars) -> Budget {
-        Budget { most, spent, expected: NanoDollars(0), under_way: 0, dearest: None }
+    /// So much may be spent, of which so much has been, for so many requests.
+    pub(super) fn new(most: Option<NanoDollars>, spent: NanoDollars, requests: u64) -> Budget {
+        let requests = i64::try_from(requests).unwrap_or(i64::MAX);
+        let usual = NanoDollars(spent.0.checked_div(requests).unwrap_or(0));
+        Budget { most, spent, expected: NanoDollars(0), under_way: 0, usual, dearest: None }
     }
 
     /// Whether anything has to be expected at all.
@@ -30,12 +34,12 @@ impl Budget {
     /// nobody knows before how long replies are.
     pub(super) fn allows(&self, expected: NanoDollars) -> bool {
         let Some(most) = self.most else { return true };
-        let scale = match self.dearest {
-            Some(dearest) => dearest,
-            None if self.under_way == 0 || expected.is_zero() => 1.0,
+        let likely = match self.dearest {
+            Some(dearest) => dearest * (self.expected.0 as f64 + expected.0 as f64),
+            None if expected.is_zero() => 0.0,
+            None if self.under_way == 0 => expected.max(self.usual).0 as f64,
             None => return false,
         };
-        let likely = scale * (self.expected.0 as f64 + expected.0 as f64);
         self.spent.0 as f64 + likely <= most.0 as f64
     }
 
@@ -70,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_is_under_way_counts_at_what_it_is_likely_to_cost() {
-        let mut budget = Budget::new(Some(NanoDollars(100)), NanoDollars(20));
+        let mut budget = Budget::new(Some(NanoDollars(100)), NanoDollars(20), 10);
         assert!(budget.allows(TEN));
         budget.start(TEN);
         assert!(!budget.allows(NanoDollars(1)), "nobody knows yet what requests cost");
@@ -94,9 +98,12 @@ mod tests {
 
     #[test]
     fn the_first_is_taken_at_its_word_and_without_a_bound_everything_goes() {
-        let budget = Budget::new(Some(TEN), NanoDollars(0));
+        let budget = Budget::new(Some(TEN), NanoDollars(0), 0);
         assert!(budget.allows(TEN) && !budget.allows(NanoDollars(11)));
-        let mut free = Budget::new(None, NanoDollars(i64::MAX));
+        // What requests cost before, they may cost again.
+        let dear = Budget::new(Some(NanoDollars(100)), NanoDollars(90), 4);
+        assert!(!dear.allows(TEN));
+        let mut free = Budget::new(None, NanoDollars(i64::MAX), 1);
         free.start(NanoDollars(i64::MAX));
         assert!(free.allows(NanoDollars(i64::MAX)) && !free.is_exceeded() && !free.is_bounded());
     }

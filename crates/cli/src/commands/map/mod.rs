@@ -27,12 +27,10 @@ pub(crate) fn run(arguments: MapArguments) -> ExitCode {
     let printer = Printer::new(arguments.quiet);
     settings::raise_file_limit();
     match prepare(&arguments, &printer) {
-        Ok(Ready { job, client }) => {
-            match super::block_on(&printer, work(job, &client, &arguments, &printer)) {
-                Ok(code) => printer.settle(code),
-                Err(code) => code,
-            }
-        }
+        Ok(ready) => match super::block_on(&printer, work(ready, &arguments, &printer)) {
+            Ok(code) => printer.settle(code),
+            Err(code) => code,
+        },
         Err(code) => code,
     }
 }
@@ -41,6 +39,8 @@ pub(crate) fn run(arguments: MapArguments) -> ExitCode {
 struct Ready {
     job: Job,
     client: Arc<Client>,
+    /// Whether the task asks for facts about whole requests.
+    has_facts: bool,
 }
 
 fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCode> {
@@ -68,6 +68,7 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
     let cache = cache(arguments, printer);
     let config = ClientConfig { simulator, cache, redactor, memory, ..ClientConfig::default() };
     let client = Arc::new(Client::new(config));
+    let has_facts = !task.batch.is_empty();
     let config = JobConfig {
         input: arguments.rows.clone(),
         output: arguments.out.clone(),
@@ -89,7 +90,7 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
         let hint = "without `--resume` and `--retry-errors` it is";
         return Err(Refused::new(message, hint).show(printer));
     }
-    Ok(Ready { job, client })
+    Ok(Ready { job, client, has_facts })
 }
 
 fn read_task(path: &Path, printer: &Printer) -> Result<Task, ExitCode> {
@@ -142,7 +143,8 @@ fn cache(arguments: &MapArguments, printer: &Printer) -> Option<Cache> {
         .ok()
 }
 
-async fn work(job: Job, client: &Client, arguments: &MapArguments, printer: &Printer) -> ExitCode {
+async fn work(ready: Ready, arguments: &MapArguments, printer: &Printer) -> ExitCode {
+    let Ready { job, client, has_facts } = ready;
     let plan = job.plan().clone();
     if arguments.json {
         printer.json(&live::planned(&plan));
@@ -166,7 +168,7 @@ async fn work(job: Job, client: &Client, arguments: &MapArguments, printer: &Pri
         let _ = Memory::save(&path, &client.learned(), SystemTime::now());
     }
     match finished {
-        Ok(finished) => conclude(&finished, arguments, printer),
+        Ok(finished) => conclude(&finished, has_facts, arguments, printer),
         Err(error) => show(&error, printer),
     }
 }
@@ -216,7 +218,12 @@ async fn stop_on_signal(stop: CancellationToken, voice: crate::progress::Voice) 
 }
 
 /// Tells how it ended; the exit code.
-fn conclude(finished: &Finished, arguments: &MapArguments, printer: &Printer) -> ExitCode {
+fn conclude(
+    finished: &Finished,
+    has_facts: bool,
+    arguments: &MapArguments,
+    printer: &Printer,
+) -> ExitCode {
     let progress = finished.progress;
     let code = match &finished.stop {
         Some(Stop::Interrupted) => ExitCode::Interrupted,
@@ -242,8 +249,8 @@ fn conclude(finished: &Finished, arguments: &MapArguments, printer: &Printer) ->
         count(progress.requests, "request"),
         progress.usage.total(),
     ));
-    let facts = facts_of(&arguments.out);
-    if facts.exists() {
+    if has_facts {
+        let facts = facts_of(&arguments.out);
         printer.talk(format!("facts about whole requests: {}", facts.display()));
     }
     for (model, reason) in &finished.refused {
