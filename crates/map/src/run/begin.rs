@@ -51,10 +51,8 @@ impl Job {
         }
         let replay = match self.plan.is_resumed {
             true => {
-                // Before the journal is added to.
-                let replay = Replay::new(&journal_of(&self.config.output))?;
                 self.begin_round()?;
-                replay
+                Replay::new(&journal_of(&self.config.output))?
             }
             false => {
                 self.begin()?;

@@ -22,7 +22,7 @@ pub(super) struct Fact {
 #[derive(Debug)]
 pub(super) struct Facts {
     names: Vec<String>,
-    file: Continued,
+    pub(super) file: Continued,
 }
 
 impl Facts {
@@ -53,20 +53,5 @@ impl Facts {
         let model = Value::from(fact.model.as_str());
         let values = values.join(",");
         format!("{{\"pack\":{pack},\"rows\":{rows},\"model\":{model},\"batch\":{{{values}}}}}\n")
-    }
-
-    /// Hands everything to the operating system.
-    pub(super) fn flush(&mut self) -> Result<(), Error> {
-        self.file.flush()
-    }
-
-    /// Whether an earlier process has written no more.
-    pub(super) fn expect_end(&mut self) -> Result<(), Error> {
-        self.file.expect_end()
-    }
-
-    /// Forces everything to disk; a name for all that was written.
-    pub(super) fn finish(self) -> Result<String, Error> {
-        self.file.finish()
     }
 }

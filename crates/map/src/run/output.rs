@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Output {
     path: PathBuf,
     layout: Layout,
-    file: Continued,
+    pub(super) file: Continued,
 }
 
 impl Output {
@@ -31,20 +31,5 @@ impl Output {
     ) -> Result<(), Error> {
         let bytes = self.layout.row(row, answer);
         self.file.write(&bytes.map_err(|source| failed("write", &self.path, source))?)
-    }
-
-    /// Hands everything to the operating system.
-    pub(super) fn flush(&mut self) -> Result<(), Error> {
-        self.file.flush()
-    }
-
-    /// Whether an earlier process has written no more.
-    pub(super) fn expect_end(&mut self) -> Result<(), Error> {
-        self.file.expect_end()
-    }
-
-    /// Forces everything to disk; a name for all that was written.
-    pub(super) fn finish(self) -> Result<String, Error> {
-        self.file.finish()
     }
 }

@@ -48,6 +48,11 @@ impl Shelf {
         held.rows == 0 || (held.rows < most.rows && held.bytes < most.bytes)
     }
 
+    /// Whether there are rows whose turn it is.
+    pub(super) fn is_moving(&self) -> bool {
+        self.done.contains_key(&self.next)
+    }
+
     /// Journals what came of a request.
     pub(super) fn journal(&mut self, record: AskedRecord) -> Result<(), Error> {
         Ok(self.journal.push(&Line::Asked(record))?)
@@ -78,17 +83,17 @@ impl Shelf {
         }
         if self.next > before {
             if let Some(facts) = &mut self.facts {
-                facts.flush()?;
+                facts.file.flush()?;
             }
-            self.output.flush()?;
+            self.output.file.flush()?;
         }
         Ok(())
     }
 
     /// Whether earlier processes have written no more than this one has until now.
     pub(super) fn expect_end(&mut self) -> Result<(), Error> {
-        self.output.expect_end()?;
-        self.facts.as_mut().map_or(Ok(()), Facts::expect_end)
+        self.output.file.expect_end()?;
+        self.facts.as_mut().map_or(Ok(()), |facts| facts.file.expect_end())
     }
 
     /// Forces everything to disk.
@@ -97,8 +102,8 @@ impl Shelf {
         if is_whole {
             self.expect_end()?;
         }
-        let facts = self.facts.map(Facts::finish).transpose()?;
-        let output = self.output.finish()?;
+        let facts = self.facts.map(|facts| facts.file.finish()).transpose()?;
+        let output = self.output.file.finish()?;
         if is_whole {
             let ending = Ending { errors: progress.errors, output, facts };
             self.journal.push(&Line::Finished(ending))?;

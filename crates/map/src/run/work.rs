@@ -141,7 +141,9 @@ impl<'l> Work<'l> {
                 if self.stop.is_none() {
                     self.rule(ruling)?;
                 }
-                if self.stop.is_some() || (is_exhausted && self.requests.is_empty()) {
+                // Nothing is under way, and nothing can be written or started any more.
+                let is_stuck = is_exhausted || (!self.has_room() && !self.shelf.is_moving());
+                if self.stop.is_some() || (is_stuck && self.requests.is_empty()) {
                     break;
                 }
                 // Everything so far was known already; there is more.
