@@ -13,6 +13,9 @@ use crate::task::{Field, FieldType, Format, Task};
 use crate::validate;
 use serde_json::{Map, Value};
 
+/// Longer replies are not read: nobody asks for so much at once.
+const LONGEST: usize = 4 << 20;
+
 /// Something that a reply says about an item.
 #[derive(Debug, Clone, PartialEq)]
 struct Said {
@@ -92,6 +95,9 @@ pub(crate) fn align(
     task: &Task,
     ids: &[String],
 ) -> Result<Aligned, String> {
+    if text.len() > LONGEST {
+        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
+    }
     let expected = Expected { task, ids };
     let mut contents = read(text, format, &expected)?;
     for said in &mut contents.items {
@@ -186,5 +192,7 @@ fn id_of(value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod damage;
+#[cfg(test)]
+mod long;
 #[cfg(test)]
 mod tests;
