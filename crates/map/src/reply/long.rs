@@ -8,7 +8,10 @@ use crate::task::FieldType;
 const LENGTH: usize = 100_000;
 
 /// A beginning, what comes again and again, and an end. `#` is another number each time.
-const LOOPS: [(&str, &str, &str); 42] = [
+const LOOPS: [(&str, &str, &str); 45] = [
+    ("<think>", "<think>", ""),
+    (" ", "</think>", ""),
+    ("", "{</think>\n", ""),
     ("", "- \n", ""),
     ("", "- id: a\n", "end: true"),
     ("", "- id: a\n  note: x\n", "end: true"),

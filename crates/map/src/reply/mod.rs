@@ -6,6 +6,7 @@
 //! go to their rows by id alone.
 
 mod json;
+mod thinking;
 mod xml;
 mod yaml;
 
@@ -98,6 +99,7 @@ pub(crate) fn align(
     if text.len() > LONGEST {
         return Err(format!("it is longer than {} MiB", LONGEST >> 20));
     }
+    let text = thinking::behind(text)?;
     let expected = Expected { task, ids };
     let mut contents = read(text, format, &expected)?;
     for said in &mut contents.items {
@@ -120,9 +122,17 @@ fn facts(fields: &[Field], given: &Map<String, Value>) -> Vec<Value> {
     fields.iter().map(fact).collect()
 }
 
-/// The answer about one item. Several that are equal are one; several that are not are none.
+/// The answer about one item. Several that are equal are one; several that are not are none. Where an
+/// item is only mentioned, with nothing that was asked for, that is an answer if it is all there is.
 fn one(id: &str, said: &[Said], fields: &[Field], unknown: usize) -> Result<Vec<Value>, String> {
-    let mut answers = said.iter().filter(|said| said.id == id).map(|said| match &said.fields {
+    let own = || said.iter().filter(|said| said.id == id);
+    let is_mention = |said: &Said| {
+        let given = said.fields.as_ref();
+        given.is_ok_and(|given| !fields.iter().any(|field| given.contains_key(&field.name)))
+    };
+    let is_all = own().all(is_mention);
+    let answers = own().filter(|said| is_all || !is_mention(said));
+    let mut answers = answers.map(|said| match &said.fields {
         Ok(given) => validate::answer(fields, given),
         Err(reason) => Err(reason.clone()),
     });
@@ -192,6 +202,8 @@ fn id_of(value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod damage;
+#[cfg(test)]
+mod habits;
 #[cfg(test)]
 mod long;
 #[cfg(test)]
