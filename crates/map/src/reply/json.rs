@@ -6,10 +6,12 @@
 //! item itself, whether the item is whole or broken. Put up with: prose and fences around it, commas
 //! before closing brackets, line ends within texts, and Python's words for true, false and none.
 
+mod around;
 mod balance;
 mod text;
 
 use super::{Contents, Expected, Said, id_of};
+use around::Around;
 use serde_json::{Map, Number, Value};
 
 /// Deeper nesting is not what was asked for.
@@ -18,6 +20,10 @@ const MOST_DEPTH: usize = 32;
 /// Broken values that are passed over; a text with more of them is not JSON.
 const MOST_BROKEN: usize = 200;
 
+/// How much is looked through for the ends of broken items, in bytes. Each of them may have to be
+/// looked for up to the end of the text.
+const MOST_SEARCHED: usize = 1 << 25;
+
 pub(super) fn read(text: &str, expected: &Expected<'_>) -> Contents {
     let mut reader = Reader {
         text,
@@ -25,14 +31,18 @@ pub(super) fn read(text: &str, expected: &Expected<'_>) -> Contents {
         expected,
         is_within: false,
         is_lost: false,
+        searched: 0,
+        line_ends: text.match_indices('\n').map(|(at, _)| at).collect(),
         contents: Contents::default(),
     };
+    let around = Around::of(text, expected);
     let (mut broken, mut is_damaged) = (0, false);
     while broken < MOST_BROKEN
+        && reader.searched < MOST_SEARCHED
         && let Some(open) = text[reader.at..].find(['{', '[']).map(|offset| reader.at + offset)
     {
         reader.at = open + 1;
-        if !may_start(text, open, expected, is_damaged) {
+        if !may_start(text, open, expected, is_damaged, &around) {
             is_damaged = true;
             continue;
         }
@@ -54,7 +64,13 @@ pub(super) fn read(text: &str, expected: &Expected<'_>) -> Contents {
 /// cannot be read, and an item only if the name is an id. Where answers can hold objects, such things
 /// are part of an answer more often than not, so nothing is believed that does not begin a line, that
 /// lies within an item of another form, or that is in a list after damage.
-fn may_start(text: &str, open: usize, expected: &Expected<'_>, is_damaged: bool) -> bool {
+fn may_start(
+    text: &str,
+    open: usize,
+    expected: &Expected<'_>,
+    is_damaged: bool,
+    around: &Around,
+) -> bool {
     let key = key_before(text, open);
     if !expected.is_nested() {
         return key.is_none_or(|key| expected.is_asked(key));
@@ -62,19 +78,7 @@ fn may_start(text: &str, open: usize, expected: &Expected<'_>, is_damaged: bool)
     let before = text[..open].trim_end();
     let begins_line = before.is_empty() || text[before.len()..open].contains('\n');
     let is_doubtful = is_damaged && before.ends_with([',', '[']);
-    begins_line && key.is_none() && !is_doubtful && !is_in_another_form(before, expected)
-}
-
-/// Whether a text ends within an item in XML, or within a list in YAML: a line before it begins with
-/// one of their names.
-fn is_in_another_form(before: &str, expected: &Expected<'_>) -> bool {
-    let is_name = |name: &str| name == "id" || name == "items" || expected.is_field(name);
-    let is_yaml = |line: &str| {
-        let line = line.trim_start();
-        let pair = line.strip_prefix("- ").unwrap_or(line).split_once(':');
-        pair.is_some_and(|(name, _)| is_name(name.trim()))
-    };
-    before.rfind("<item") > before.rfind("</item") || before.lines().any(is_yaml)
+    begins_line && key.is_none() && !is_doubtful && !around.is_another_form(before.len())
 }
 
 /// The name in quotes that stands before a value.
@@ -91,6 +95,9 @@ struct Reader<'t> {
     is_within: bool,
     /// An item is broken, and nobody knows where it ends.
     is_lost: bool,
+    /// How much was looked through for the ends of broken items.
+    searched: usize,
+    line_ends: Vec<usize>,
     contents: Contents,
 }
 
@@ -141,7 +148,9 @@ impl Reader<'_> {
             Err(problem) => {
                 if open.is_item {
                     self.note_broken(&open, &problem);
-                    if let Some(length) = balance::length(&self.text[start..]) {
+                    let end = balance::length(&self.text[start..]);
+                    self.searched += end.unwrap_or(self.text.len() - start);
+                    if let Some(length) = end {
                         self.contents.problem.get_or_insert(problem);
                         self.at = self.at.max(start + length);
                         return Ok(Value::Null);
@@ -208,7 +217,7 @@ impl Reader<'_> {
     fn note(&mut self, open: &Open<'_>) {
         let own = open.fields.get("id").and_then(id_of);
         let under = open.key.filter(|key| self.expected.is_asked(key));
-        let fields = Ok(open.fields.clone());
+        let fields = || Ok(open.fields.clone());
         let said = match (own, under) {
             (None, None) if open.key == Some("batch") => {
                 self.contents.batch.get_or_insert_with(|| open.fields.clone());
@@ -219,9 +228,9 @@ impl Reader<'_> {
                 return;
             }
             // Under a name that is no id, `id` is as good as anywhere.
-            (Some(id), None) => Said { id, fields },
-            (None, Some(id)) => Said { id: id.to_owned(), fields },
-            (Some(own), Some(id)) if own == id => Said { id: own, fields },
+            (Some(id), None) => Said { id, fields: fields() },
+            (None, Some(id)) => Said { id: id.to_owned(), fields: fields() },
+            (Some(own), Some(id)) if own == id => Said { id: own, fields: fields() },
             (Some(own), Some(id)) => {
                 let fields = Err(format!("it stands under `{id}` and has the id `{own}`"));
                 Said { id: id.to_owned(), fields }
@@ -310,7 +319,7 @@ impl Reader<'_> {
     }
 
     fn problem(&self, what: &str) -> String {
-        let line = self.text[..self.at].matches('\n').count() + 1;
+        let line = self.line_ends.partition_point(|end| *end < self.at) + 1;
         format!("{what} (line {line} of the reply)")
     }
 

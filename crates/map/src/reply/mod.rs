@@ -6,12 +6,16 @@
 //! go to their rows by id alone.
 
 mod json;
+mod thinking;
 mod xml;
 mod yaml;
 
 use crate::task::{Field, FieldType, Format, Task};
 use crate::validate;
 use serde_json::{Map, Value};
+
+/// Longer replies are not read: nobody asks for so much at once.
+const LONGEST: usize = 4 << 20;
 
 /// Something that a reply says about an item.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,6 +96,10 @@ pub(crate) fn align(
     task: &Task,
     ids: &[String],
 ) -> Result<Aligned, String> {
+    if text.len() > LONGEST {
+        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
+    }
+    let text = thinking::behind(text)?;
     let expected = Expected { task, ids };
     let mut contents = read(text, format, &expected)?;
     for said in &mut contents.items {
@@ -114,9 +122,17 @@ fn facts(fields: &[Field], given: &Map<String, Value>) -> Vec<Value> {
     fields.iter().map(fact).collect()
 }
 
-/// The answer about one item. Several that are equal are one; several that are not are none.
+/// The answer about one item. Several that are equal are one; several that are not are none. Where an
+/// item is only mentioned, with nothing that was asked for, that is an answer if it is all there is.
 fn one(id: &str, said: &[Said], fields: &[Field], unknown: usize) -> Result<Vec<Value>, String> {
-    let mut answers = said.iter().filter(|said| said.id == id).map(|said| match &said.fields {
+    let own = || said.iter().filter(|said| said.id == id);
+    let is_mention = |said: &Said| {
+        let given = said.fields.as_ref();
+        given.is_ok_and(|given| !fields.iter().any(|field| given.contains_key(&field.name)))
+    };
+    let is_all = own().all(is_mention);
+    let answers = own().filter(|said| is_all || !is_mention(said));
+    let mut answers = answers.map(|said| match &said.fields {
         Ok(given) => validate::answer(fields, given),
         Err(reason) => Err(reason.clone()),
     });
@@ -186,5 +202,9 @@ fn id_of(value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod damage;
+#[cfg(test)]
+mod habits;
+#[cfg(test)]
+mod long;
 #[cfg(test)]
 mod tests;

@@ -8,10 +8,12 @@
 //! its beginning.
 
 mod lines;
+mod outline;
 mod parse;
 
 use super::{Contents, Expected, Said, id_of};
-use lines::{Region, end_of_block, indentation, is_blank, is_entry, is_tabbed, pair, regions};
+use lines::{Region, indentation, is_entry, is_tabbed, pair, regions};
+use outline::{Outline, is_id};
 
 pub(super) fn read(text: &str, expected: &Expected<'_>) -> Contents {
     let mut contents = Contents::default();
@@ -22,14 +24,15 @@ pub(super) fn read(text: &str, expected: &Expected<'_>) -> Contents {
 /// All lists of a region. There should be one, but what is said in a second one counts as well.
 fn read_region(region: &Region<'_>, expected: &Expected<'_>, contents: &mut Contents) {
     let lines = &region.lines;
-    let depth = depth_of_items(lines);
+    let outline = Outline::of(lines);
+    let depth = depth_of_items(lines, &outline);
     let is_item =
         |line: &&str| is_entry(line) && depth.is_none_or(|depth| indentation(line) <= depth);
     let mut at = 0;
     while let Some(offset) = lines[at..].iter().position(is_item) {
         at += offset;
         let depth = indentation(lines[at]);
-        let end = end_of_block(lines, at, depth);
+        let end = outline.end_of_block(at);
         let is_complete = region.is_closed || end < lines.len();
         if !is_complete {
             contents.problem.get_or_insert_with(|| {
@@ -37,7 +40,8 @@ fn read_region(region: &Region<'_>, expected: &Expected<'_>, contents: &mut Cont
             });
             break;
         }
-        if !is_in_a_text(lines, at, expected) {
+        let above = outline.above(at).map(|above| lines[above]);
+        if !above.is_some_and(|above| has_value(above, expected)) {
             // The dash becomes a blank, and the entry a block of its own.
             let mut block = vec![lines[at].replacen('-', " ", 1)];
             block.extend(lines[at + 1..end].iter().map(|line| (*line).to_owned()));
@@ -48,7 +52,7 @@ fn read_region(region: &Region<'_>, expected: &Expected<'_>, contents: &mut Cont
     }
     let batch = lines.iter().position(|line| line.trim_end() == "batch:");
     if let Some(start) = batch {
-        let end = end_of_block(lines, start, indentation(lines[start]));
+        let end = outline.end_of_block(start);
         if region.is_closed || end < lines.len() {
             contents.batch = parse::parse(&lines[start + 1..end].join("\n")).ok();
         }
@@ -57,30 +61,21 @@ fn read_region(region: &Region<'_>, expected: &Expected<'_>, contents: &mut Cont
 
 /// How far items are indented: as far as the outermost entry with an id. What is deeper lies within
 /// one of them, even where that one cannot be read.
-fn depth_of_items(lines: &[&str]) -> Option<usize> {
+fn depth_of_items(lines: &[&str], outline: &Outline) -> Option<usize> {
     let has_id = |at: usize| {
-        let depth = indentation(lines[at]);
-        let end = end_of_block(lines, at, depth);
         let first = lines[at].trim().trim_start_matches('-').trim_start();
         let inner = lines[at].len() - first.len();
-        let mut rest = lines[at + 1..end].iter().filter(|line| indentation(line) == inner);
-        let is_id = |line: &str| pair(line).is_some_and(|(name, _)| name == "id");
-        is_id(first) || first.starts_with('{') || rest.any(|line| is_id(line))
+        is_id(first) || first.starts_with('{') || outline.has_id(at, inner)
     };
     let entries = (0..lines.len()).filter(|at| is_entry(lines[*at]) && has_id(*at));
     entries.map(|at| indentation(lines[at])).min()
 }
 
-/// Whether an entry is part of a text: what it lies under has a value already.
-fn is_in_a_text(lines: &[&str], at: usize, expected: &Expected<'_>) -> bool {
-    let depth = indentation(lines[at]);
-    let is_above = |line: &&&str| !is_blank(line) && indentation(line) < depth;
-    let above = lines[..at].iter().rev().find(is_above);
-    above.is_some_and(|line| {
-        let line = line.trim_start().trim_start_matches("- ");
-        let is_field = |name: &str| name == "id" || expected.is_field(name);
-        pair(line).is_some_and(|(name, value)| is_field(name) && !value.is_empty())
-    })
+/// Whether what lies under a line is part of a text: it names a field, and has a value already.
+fn has_value(line: &str, expected: &Expected<'_>) -> bool {
+    let line = line.trim_start().trim_start_matches("- ");
+    let is_field = |name: &str| name == "id" || expected.is_field(name);
+    pair(line).is_some_and(|(name, value)| is_field(name) && !value.is_empty())
 }
 
 /// What is wrong with the line behind an entry: it looks as if it belonged to one. Another entry may

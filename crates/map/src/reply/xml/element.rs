@@ -4,6 +4,7 @@ use super::escape::CDATA;
 use super::tag::{closes, name_of, next, start};
 use super::value::parts;
 use crate::task::{Field, FieldType};
+use std::collections::HashSet;
 
 /// An element, as it is written.
 pub(super) struct Element<'t> {
@@ -97,17 +98,19 @@ fn has_half_a_tag(body: &str) -> bool {
     if body.trim().starts_with(CDATA) {
         return false;
     }
+    let mut names = HashSet::new();
     let is_half = |(at, _): (usize, &str)| {
         let tag = &body[at + 1..];
+        let (is_end, named) = tag.strip_prefix('/').map_or((false, tag), |named| (true, named));
+        let name = name_of(named);
+        let is_first = names.insert(name);
         if tag.starts_with(|c: char| c.is_ascii_digit() || " =".contains(c)) {
             return false;
         }
-        let (is_end, named) = tag.strip_prefix('/').map_or((false, tag), |named| (true, named));
-        let name = name_of(named);
         let behind = &named[name.len()..];
         !name.starts_with(|c: char| c.is_ascii_alphabetic())
             || match is_end {
-                true => !closes(behind) || next(&body[..at], name, 0).is_none(),
+                true => !closes(behind) || is_first,
                 false => start(behind).is_none(),
             }
     };

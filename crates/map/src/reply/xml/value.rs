@@ -5,6 +5,7 @@ use super::escape::text;
 use super::tag::name_of;
 use crate::task::{Field, FieldType};
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 
 /// The values of elements. What types texts have is for the task to say.
 pub(super) fn fields(
@@ -12,6 +13,7 @@ pub(super) fn fields(
     fields: &[Field],
 ) -> Result<Map<String, Value>, String> {
     let mut values = Map::new();
+    let in_pieces = in_pieces(found);
     for Element { name, body } in found {
         let field = fields.iter().find(|field| field.name == *name);
         let value = match field.map(|field| field.kind) {
@@ -27,7 +29,7 @@ pub(super) fn fields(
                 values.insert((*name).to_owned(), value);
             }
             // A list may be written as one element per value, but not in pieces.
-            (Some(Value::Array(items)), Value::Array(more)) if has_single_values(found, name) => {
+            (Some(Value::Array(items)), Value::Array(more)) if !in_pieces.contains(name) => {
                 items.extend(more);
             }
             (Some(_), _) => return Err(format!("`{name}` comes twice")),
@@ -36,9 +38,11 @@ pub(super) fn fields(
     Ok(values)
 }
 
-fn has_single_values(found: &[Element<'_>], name: &str) -> bool {
-    let mut own = found.iter().filter(|element| element.name == name);
-    own.all(|element| !element.body.contains(['<', '[']) && !element.body.trim().is_empty())
+/// Names of elements of which one or more are not a single value.
+fn in_pieces<'t>(found: &[Element<'t>]) -> HashSet<&'t str> {
+    let is_single = |body: &str| !body.contains(['<', '[']) && !body.trim().is_empty();
+    let pieces = found.iter().filter(|element| !is_single(element.body));
+    pieces.map(|element| element.name).collect()
 }
 
 /// An empty element is an empty text or an empty list; of any other kind there is nothing empty.

@@ -60,15 +60,6 @@ pub(super) fn pair(line: &str) -> Option<(&str, &str)> {
     is_pair.then(|| (name.trim_matches(['"', '\'']), value.trim()))
 }
 
-/// The first line after `start` that is not part of its block: it is not blank, and not deeper. A tab
-/// is no indentation, but what it begins was meant as part of something.
-pub(super) fn end_of_block(lines: &[&str], start: usize, depth: usize) -> usize {
-    let is_outside =
-        |line: &&str| !is_blank(line) && indentation(line) <= depth && !is_tabbed(line);
-    let rest = lines[start + 1..].iter().position(is_outside);
-    rest.map_or(lines.len(), |offset| start + 1 + offset)
-}
-
 /// Whether a line is indented with a tab.
 pub(super) fn is_tabbed(line: &str) -> bool {
     line.trim_start_matches(' ').starts_with('\t')

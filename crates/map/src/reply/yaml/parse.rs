@@ -16,7 +16,6 @@ enum Open {
 pub(super) fn parse(block: &str) -> Result<Map<String, Value>, String> {
     let mut stack: Vec<Open> = Vec::new();
     let mut whole = None;
-    let lines: Vec<&str> = block.lines().collect();
     for event in Parser::new_from_str(block) {
         let (event, span) = event.map_err(|error| format!("not YAML: {}", error.info()))?;
         let value = match event {
@@ -35,11 +34,8 @@ pub(super) fn parse(block: &str) -> Result<Map<String, Value>, String> {
             }
             Event::Scalar(text, style, ..) => {
                 let is_one_line = span.start.line() == span.end.line();
-                let behind = lines.get(span.end.line().saturating_sub(1)).map_or("", |line| {
-                    let (at, _) =
-                        line.char_indices().nth(span.end.col()).unwrap_or((line.len(), ' '));
-                    &line[at..]
-                });
+                let behind = span.end.byte_offset().and_then(|at| block.get(at..));
+                let behind = behind.ok_or_else(|| "not YAML".to_owned())?;
                 if style == ScalarStyle::Plain && is_cut_by_comment(&text, behind) {
                     return Err("a text with ` #` in it is not in quotes".to_owned());
                 }
