@@ -17,6 +17,9 @@ use serde_json::{Map, Value};
 /// Longer replies are not read: nobody asks for so much at once.
 const LONGEST: usize = 4 << 20;
 
+/// Some programs begin every text with it.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Something that a reply says about an item.
 #[derive(Debug, Clone, PartialEq)]
 struct Said {
@@ -34,6 +37,16 @@ struct Contents {
     nameless: usize,
     /// What stopped the reading.
     problem: Option<String>,
+}
+
+impl Contents {
+    /// Adds what comes later.
+    fn add(&mut self, other: Contents) {
+        self.items.extend(other.items);
+        self.batch = self.batch.take().or(other.batch);
+        self.nameless += other.nameless;
+        self.problem = self.problem.take().or(other.problem);
+    }
 }
 
 /// What a reader looks for.
@@ -99,7 +112,7 @@ pub(crate) fn align(
     if text.len() > LONGEST {
         return Err(format!("it is longer than {} MiB", LONGEST >> 20));
     }
-    let text = thinking::behind(text)?;
+    let text = thinking::behind(text.trim_start_matches(BYTE_ORDER_MARK))?;
     let expected = Expected { task, ids };
     let mut contents = read(text, format, &expected)?;
     for said in &mut contents.items {
@@ -156,17 +169,14 @@ fn read(text: &str, asked: Format, expected: &Expected<'_>) -> Result<Contents, 
     let mut all = Contents::default();
     for format in [asked].into_iter().chain(others) {
         let contents = match format {
-            Format::Json => json::read(text, expected),
+            Format::Json => json::read(text, format == asked, expected),
             Format::Xml => xml::read(text, expected),
             Format::Yaml => yaml::read(text, expected),
         };
-        all.items.extend(contents.items);
-        all.batch = all.batch.or(contents.batch);
-        all.nameless += contents.nameless;
         // What is wrong is told about the form that was asked for, which comes first.
-        if format == asked {
-            all.problem = contents.problem;
-        }
+        let problem = if format == asked { contents.problem.clone() } else { all.problem.take() };
+        all.add(contents);
+        all.problem = problem;
         let is_there = !all.items.is_empty() || all.nameless > 0 || all.problem.is_some();
         if expected.is_nested() && is_there {
             break;

@@ -301,6 +301,8 @@ fn yaml_items_that_run_into_each_other_are_not_mixed() {
     let comments =
         "- id: a\n  note: Ranked #1\n- id: b\n  note: x#1\n  score: 3 # stars\nend: true";
     assert_eq!(loose(comments), ["a text with ` #` in it is not in quotes", r#"["x#1",3]"#]);
+    let rest = "- id: a\n  note: \"x\" # 5\\\" wide\"\n- id: b\n  note: \"3\" # stars\nend: true";
+    assert_eq!(loose(rest), ["there is more behind a text in quotes", r#"["3",null]"#]);
     // Lists in texts, also where the item around them has lost its beginning.
     let text = "- id: a\n  note: |\n    - id: b\n      note: n\n  score: 0\nend: true";
     assert_eq!(loose(text), [r#"["- id: b\n  note: n\n",0]"#, NONE]);
