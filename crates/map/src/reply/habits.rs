@@ -189,3 +189,17 @@ fn an_envelope_with_an_id_or_a_field_of_its_own_is_no_item() {
     let within = r#"{"id":"a","label":"x","n":1,"items":[{"id":"b","label":"y","n":2}]}"#;
     assert_eq!(read(within, Format::Json, false), [BOTH[0], NONE]);
 }
+
+#[test]
+fn names_in_other_letters_and_ids_in_quotes_are_put_right() {
+    let text = r#"[{"ID":"`a`","Label":"x","N":1},{"Id":"'B'","LABEL":"y","n":2}]"#;
+    assert_eq!(read(text, Format::Json, true), BOTH);
+    // Whichever is meant, it is not both.
+    let twice = r#"[{"id":"a","Label":"x","label":"z","n":1},{"id":"b","label":"y","n":2}]"#;
+    let expected = ["`label` comes twice (line 1 of the reply)", BOTH[1]];
+    assert_eq!(read(twice, Format::Json, true), expected);
+    // Within an answer, names are the model's own.
+    let inner = r#"[{"id":"a","of":{"Label":"z","ID":"b"}}]"#;
+    let expected = [r#"[null,{"ID":"b","Label":"z"}]"#, NONE];
+    assert_eq!(aligned(inner, Format::Json, &nested()), expected);
+}

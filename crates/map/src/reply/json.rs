@@ -208,6 +208,11 @@ impl Reader<'_> {
                     if name.contains('\n') {
                         return Err(self.problem("a name goes over several lines"));
                     }
+                    // Objects within an answer have names of the model's choice.
+                    let name = match self.is_within {
+                        true => name,
+                        false => self.expected.meant(&name).to_owned(),
+                    };
                     self.white_space();
                     self.expect(b':')?;
                     open.is_item |= name == "id" || self.expected.is_field(&name);

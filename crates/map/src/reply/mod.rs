@@ -66,6 +66,17 @@ impl Expected<'_> {
         name != "items" && self.task.output.iter().any(|field| field.name == name)
     }
 
+    /// The name that is meant, where it differs in letters' case alone from a single one.
+    fn meant<'n>(&'n self, name: &'n str) -> &'n str {
+        let fields = self.task.output.iter().map(|field| field.name.as_str());
+        let mut names = fields.chain(["id"]);
+        if names.clone().any(|own| own == name) {
+            return name;
+        }
+        let mut alike = names.by_ref().filter(|own| own.eq_ignore_ascii_case(name));
+        alike.next().filter(|_| alike.next().is_none()).unwrap_or(name)
+    }
+
     /// Whether answers can hold objects, which could look like items themselves.
     fn is_nested(&self) -> bool {
         let holds_more = |kind| matches!(kind, FieldType::Object | FieldType::Array);
@@ -204,7 +215,13 @@ fn nothing(format: Format) -> &'static str {
 /// The id of an item, whatever stands around it.
 fn id_of(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(text.trim().to_ascii_lowercase()),
+        Value::String(text) => {
+            let text = text.trim();
+            // A mark at one end alone is a sign of damage.
+            let within = |mark: char| text.strip_prefix(mark)?.strip_suffix(mark);
+            let quoted = ['`', '"', '\''].into_iter().find_map(within);
+            Some(quoted.unwrap_or(text).to_ascii_lowercase())
+        }
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }

@@ -293,6 +293,7 @@ fn yaml_items_that_run_into_each_other_are_not_mixed() {
             "a text goes over several lines without `|`".to_owned(),
         ),
         ("- id: a\n  note: [n0\n", "not YAML: ".to_owned()),
+        ("- id: a\n  note: :\"n1\", so\n", "a text that has lost its beginning".to_owned()),
     ] {
         let read = loose(&format!("{text}- id: c\n  note: n2\nend: true"));
         assert!(read[0].starts_with(&first), "{text}: {read:?}");

@@ -102,6 +102,9 @@ fn scalar(
     if is_inline && is_half {
         return Err("a value between brackets that is not whole".to_owned());
     }
+    if is_plain && text.starts_with(':') && text.contains('"') {
+        return Err("a text that has lost its beginning".to_owned());
+    }
     let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
     if is_block && text.is_empty() {
         return Err("a text that should follow `|` is missing".to_owned());
