@@ -162,6 +162,10 @@ fn an_xml_item_never_takes_what_belongs_to_the_next() {
         (r#"<item id="a">n0</note></item>"#, "an <item> has a text outside of its fields"),
         (r#"<item id="a"><note>n <item></note></item>"#, "an <item> has no end"),
         (r#"<item id="a"><note>n <sco</note></item>"#, "`note` has a `<` that should be `&lt;`"),
+        (
+            r#"<item id="a"><note>n <em id="b">"</note></item>"#,
+            "`note` has a `<` that should be `&lt;`",
+        ),
         (r#"<item id="a"><id>b</id><note>n0</note></item>"#, "an <item> has two ids"),
     ] {
         assert_eq!(loose(&format!("{broken}{b}")), [first, second], "{broken}");
