@@ -122,3 +122,84 @@ fn who_is_only_mentioned_is_not_answered() {
     let expected = ["the reply has several different answers for it", "[null,null]"];
     assert_eq!(read(text, Format::Json, false), expected);
 }
+
+/// A task whose answers hold objects, for which JSON among prose is all that a model can write.
+fn nested() -> Task {
+    let optional = |name: &str, kind| Field { required: false, ..Field::new(name, kind) };
+    let fields = vec![optional("label", FieldType::String), optional("of", FieldType::Object)];
+    Task::new("x", fields)
+}
+
+#[test]
+fn objects_in_answers_allow_for_words_around_them() {
+    let list = r#"[{"id":"a","label":"x","of":{"id":"b","label":"z"}},{"id":"b","label":"y"}]"#;
+    let (table, lines) = (format!("{{\"items\":{list}}}"), list[1..list.len() - 1].to_owned());
+    let expected = [r#"["x",{"id":"b","label":"z"}]"#, r#"["y",null]"#];
+    let read = |text: &str| aligned(text, Format::Json, &nested());
+    for reply in [&table, list, &lines.replace("}},{", "}}\n{")] {
+        for text in [
+            format!("Here is the JSON: {reply}"),
+            format!("<answer>{reply}</answer>"),
+            format!("```json {reply}```"),
+            format!("```\n{reply}\n```"),
+            format!("\u{feff}{reply}"),
+            format!("I looked at all of them.\n\n{reply}\n\nAnything else?"),
+        ] {
+            assert_eq!(read(&text), expected, "{text}");
+        }
+    }
+    for text in [
+        format!("label: what it is called.\nof: the object.\n\n{table}"),
+        format!("There is no <item> in it, but: {table}"),
+        format!("label: what it is called. So: {table}"),
+    ] {
+        assert_eq!(read(&text), expected, "{text}");
+    }
+    // What is left of an answer is not what stands before one.
+    let decoy = r#"{"id":"b","label":"z"}"#;
+    for text in [
+        format!(r#"f": {decoy}, "label": "x"}}]"#),
+        format!("f: {decoy}\n  label: x\nend: true"),
+        format!("el>x</label><of>{decoy}</of></item>"),
+        format!("- id: a\n  of: {decoy}\n"),
+        format!(r#"Here is {{"id":"a", "of": {decoy}, "label": "x"#),
+    ] {
+        let read = read(&text);
+        assert!(!read.iter().any(|answer| answer.contains('z')), "{text}: {read:?}");
+    }
+}
+
+#[test]
+fn an_envelope_with_an_id_or_a_field_of_its_own_is_no_item() {
+    let items = r#"[{"id":"a","label":"x","n":1},{"id":"b","label":"y","n":2}]"#;
+    for text in [
+        format!(r#"{{"id":"resp_1","items":{items}}}"#),
+        format!(r#"{{"items":{items},"id":"resp_1"}}"#),
+        format!(r#"{{"n":4,"items":{items}}}"#),
+        format!(r#"[{{"id":17,"n":2,"items":{items}}}]"#),
+    ] {
+        for required in [true, false] {
+            assert_eq!(read(&text, Format::Json, required), BOTH, "{text}");
+        }
+    }
+    // Of one that is cut, as much as of any other.
+    let cut = format!(r#"{{"id":"resp_1","items":{items}"#).replace("\"n\":2}]", "");
+    assert_eq!(read(&cut, Format::Json, false), [BOTH[0], "it ends in the middle"]);
+    // An item is no envelope.
+    let within = r#"{"id":"a","label":"x","n":1,"items":[{"id":"b","label":"y","n":2}]}"#;
+    assert_eq!(read(within, Format::Json, false), [BOTH[0], NONE]);
+}
+
+#[test]
+fn names_in_other_letters_and_ids_in_quotes_are_put_right() {
+    let text = r#"[{"ID":"`a`","Label":"x","N":1},{"Id":"'B'","LABEL":"y","n":2}]"#;
+    assert_eq!(read(text, Format::Json, true), BOTH);
+    // Whichever is meant, it is not both.
+    let twice = r#"[{"id":"a","Label":"x","label":"z","n":1},{"id":"b","label":"y","n":2}]"#;
+    let expected = ["`label` comes twice (line 1 of the reply)", BOTH[1]];
+    assert_eq!(read(twice, Format::Json, true), expected);
+    // Within an answer, names are the model's own.
+    let inner = r#"[{"id":"a","of":{"Label":"z","ID":"b"}}]"#;
+    let expected = [r#"[null,{"ID":"b","Label":"z"}]"#, NONE];
+    assert_eq!(aligned(inner, Format::Json, &nested()), expected);
+}

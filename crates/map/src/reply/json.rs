@@ -9,10 +9,12 @@
 mod around;
 mod balance;
 mod text;
+mod whole;
 
 use super::{Contents, Expected, Said, id_of};
 use around::Around;
 use serde_json::{Map, Number, Value};
+use whole::is_prose;
 
 /// Deeper nesting is not what was asked for.
 const MOST_DEPTH: usize = 32;
@@ -24,7 +26,8 @@ const MOST_BROKEN: usize = 200;
 /// looked for up to the end of the text.
 const MOST_SEARCHED: usize = 1 << 25;
 
-pub(super) fn read(text: &str, expected: &Expected<'_>) -> Contents {
+/// Everything in a text; `is_asked` when JSON is what was asked for.
+pub(super) fn read(text: &str, is_asked: bool, expected: &Expected<'_>) -> Contents {
     let mut reader = Reader {
         text,
         at: 0,
@@ -42,12 +45,23 @@ pub(super) fn read(text: &str, expected: &Expected<'_>) -> Contents {
         && let Some(open) = text[reader.at..].find(['{', '[']).map(|offset| reader.at + offset)
     {
         reader.at = open + 1;
-        if !may_start(text, open, expected, is_damaged, &around) {
-            is_damaged = true;
+        if !may_start(text, open, expected, (is_asked, is_damaged), &around) {
+            let is_trusted = is_asked && expected.is_nested() && !is_damaged;
+            is_damaged |= !(is_trusted && reader.take_whole(open));
+            if reader.is_lost && expected.is_nested() {
+                break;
+            }
             continue;
         }
         reader.at = open;
-        if let Err(problem) = reader.value(0, key_before(text, open)) {
+        let before = std::mem::take(&mut reader.contents);
+        let value = reader.value(0, key_before(text, open));
+        let found = std::mem::replace(&mut reader.contents, before);
+        match expected.is_nested() && is_followed(&text[reader.at..], expected) {
+            true => is_damaged = true,
+            false => reader.contents.add(found),
+        }
+        if let Err(problem) = value {
             (broken, is_damaged) = (broken + 1, true);
             reader.contents.problem.get_or_insert(problem);
             reader.at = reader.at.max(open + 1);
@@ -68,7 +82,7 @@ fn may_start(
     text: &str,
     open: usize,
     expected: &Expected<'_>,
-    is_damaged: bool,
+    (is_asked, is_damaged): (bool, bool),
     around: &Around,
 ) -> bool {
     let key = key_before(text, open);
@@ -76,9 +90,19 @@ fn may_start(
         return key.is_none_or(|key| expected.is_asked(key));
     }
     let before = text[..open].trim_end();
-    let begins_line = before.is_empty() || text[before.len()..open].contains('\n');
-    let is_doubtful = is_damaged && before.ends_with([',', '[']);
+    let begins_line = before.is_empty()
+        || text[before.len()..open].contains('\n')
+        || is_asked && is_prose(before, expected);
+    let is_doubtful = is_damaged && before.ends_with([',', '[', '{']);
     begins_line && key.is_none() && !is_doubtful && !around.is_another_form(before.len())
+}
+
+/// Whether what follows a value says that it lies in something that has lost its beginning.
+fn is_followed(behind: &str, expected: &Expected<'_>) -> bool {
+    let behind = behind.trim_start();
+    let tag = behind.strip_prefix("</").and_then(|tag| tag.split_once('>'));
+    let is_part = |name: &str| name == "item" || name == "value" || expected.is_field(name);
+    behind.starts_with([',', ']', '}']) || tag.is_some_and(|(name, _)| is_part(name.trim()))
 }
 
 /// The name in quotes that stands before a value.
@@ -107,6 +131,8 @@ struct Open<'k> {
     fields: Map<String, Value>,
     /// It has what items have, or stands where only items stand.
     is_item: bool,
+    /// It has a list that is called as lists of items are.
+    has_items: bool,
 }
 
 impl Reader<'_> {
@@ -131,9 +157,15 @@ impl Reader<'_> {
         let (start, mark) = (self.at, self.contents.items.len());
         let is_under_id = key.is_some_and(|key| self.expected.is_asked(key));
         let is_item = listed || is_under_id || key == Some("batch");
-        let mut open = Open { key, fields: Map::new(), is_item };
+        let mut open = Open { key, fields: Map::new(), is_item, has_items: false };
         let read = self.members(depth, &mut open);
         if self.is_within {
+            return read.map(|()| Value::Object(open.fields));
+        }
+        let is_asked = |id: String| self.expected.is_asked(&id);
+        let is_own = is_under_id || open.fields.get("id").and_then(id_of).is_some_and(is_asked);
+        if open.has_items && !is_own && self.contents.items.len() > mark {
+            // What stands around items may have an id of its own, which is nobody's.
             return read.map(|()| Value::Object(open.fields));
         }
         if open.is_item {
@@ -176,11 +208,19 @@ impl Reader<'_> {
                     if name.contains('\n') {
                         return Err(self.problem("a name goes over several lines"));
                     }
+                    // Objects within an answer have names of the model's choice.
+                    let name = match self.is_within {
+                        true => name,
+                        false => self.expected.meant(&name).to_owned(),
+                    };
                     self.white_space();
                     self.expect(b':')?;
                     open.is_item |= name == "id" || self.expected.is_field(&name);
                     let around = self.is_within;
-                    self.is_within |= open.is_item;
+                    // Where answers hold no objects, none of those in such a list is part of one.
+                    let is_list = name == "items" && !self.expected.is_nested();
+                    open.has_items |= is_list;
+                    self.is_within |= open.is_item && !is_list;
                     let value = self.value(depth + 1, Some(&name));
                     self.is_within = around;
                     if open.fields.insert(name.clone(), value?).is_some() {
@@ -227,6 +267,8 @@ impl Reader<'_> {
                 self.contents.nameless += usize::from(open.is_item);
                 return;
             }
+            // What has a name may be a field of an answer whose id was lost, if such fields exist.
+            (Some(_), None) if open.key.is_some() && self.expected.is_nested() => return,
             // Under a name that is no id, `id` is as good as anywhere.
             (Some(id), None) => Said { id, fields: fields() },
             (None, Some(id)) => Said { id: id.to_owned(), fields: fields() },

@@ -17,6 +17,9 @@ use serde_json::{Map, Value};
 /// Longer replies are not read: nobody asks for so much at once.
 const LONGEST: usize = 4 << 20;
 
+/// Some programs begin every text with it.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Something that a reply says about an item.
 #[derive(Debug, Clone, PartialEq)]
 struct Said {
@@ -36,6 +39,16 @@ struct Contents {
     problem: Option<String>,
 }
 
+impl Contents {
+    /// Adds what comes later.
+    fn add(&mut self, other: Contents) {
+        self.items.extend(other.items);
+        self.batch = self.batch.take().or(other.batch);
+        self.nameless += other.nameless;
+        self.problem = self.problem.take().or(other.problem);
+    }
+}
+
 /// What a reader looks for.
 struct Expected<'a> {
     task: &'a Task,
@@ -51,6 +64,17 @@ impl Expected<'_> {
     /// Whether it is a field of answers. `items` is also what lists of answers are called.
     fn is_field(&self, name: &str) -> bool {
         name != "items" && self.task.output.iter().any(|field| field.name == name)
+    }
+
+    /// The name that is meant, where it differs in letters' case alone from a single one.
+    fn meant<'n>(&'n self, name: &'n str) -> &'n str {
+        let fields = self.task.output.iter().map(|field| field.name.as_str());
+        let mut names = fields.chain(["id"]);
+        if names.clone().any(|own| own == name) {
+            return name;
+        }
+        let mut alike = names.by_ref().filter(|own| own.eq_ignore_ascii_case(name));
+        alike.next().filter(|_| alike.next().is_none()).unwrap_or(name)
     }
 
     /// Whether answers can hold objects, which could look like items themselves.
@@ -99,7 +123,7 @@ pub(crate) fn align(
     if text.len() > LONGEST {
         return Err(format!("it is longer than {} MiB", LONGEST >> 20));
     }
-    let text = thinking::behind(text)?;
+    let text = thinking::behind(text.trim_start_matches(BYTE_ORDER_MARK))?;
     let expected = Expected { task, ids };
     let mut contents = read(text, format, &expected)?;
     for said in &mut contents.items {
@@ -156,17 +180,14 @@ fn read(text: &str, asked: Format, expected: &Expected<'_>) -> Result<Contents, 
     let mut all = Contents::default();
     for format in [asked].into_iter().chain(others) {
         let contents = match format {
-            Format::Json => json::read(text, expected),
+            Format::Json => json::read(text, format == asked, expected),
             Format::Xml => xml::read(text, expected),
             Format::Yaml => yaml::read(text, expected),
         };
-        all.items.extend(contents.items);
-        all.batch = all.batch.or(contents.batch);
-        all.nameless += contents.nameless;
         // What is wrong is told about the form that was asked for, which comes first.
-        if format == asked {
-            all.problem = contents.problem;
-        }
+        let problem = if format == asked { contents.problem.clone() } else { all.problem.take() };
+        all.add(contents);
+        all.problem = problem;
         let is_there = !all.items.is_empty() || all.nameless > 0 || all.problem.is_some();
         if expected.is_nested() && is_there {
             break;
@@ -194,7 +215,13 @@ fn nothing(format: Format) -> &'static str {
 /// The id of an item, whatever stands around it.
 fn id_of(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(text.trim().to_ascii_lowercase()),
+        Value::String(text) => {
+            let text = text.trim();
+            // A mark at one end alone is a sign of damage.
+            let within = |mark: char| text.strip_prefix(mark)?.strip_suffix(mark);
+            let quoted = ['`', '"', '\''].into_iter().find_map(within);
+            Some(quoted.unwrap_or(text).to_ascii_lowercase())
+        }
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }

@@ -162,6 +162,10 @@ fn an_xml_item_never_takes_what_belongs_to_the_next() {
         (r#"<item id="a">n0</note></item>"#, "an <item> has a text outside of its fields"),
         (r#"<item id="a"><note>n <item></note></item>"#, "an <item> has no end"),
         (r#"<item id="a"><note>n <sco</note></item>"#, "`note` has a `<` that should be `&lt;`"),
+        (
+            r#"<item id="a"><note>n <em id="b">"</note></item>"#,
+            "`note` has a `<` that should be `&lt;`",
+        ),
         (r#"<item id="a"><id>b</id><note>n0</note></item>"#, "an <item> has two ids"),
     ] {
         assert_eq!(loose(&format!("{broken}{b}")), [first, second], "{broken}");
@@ -293,6 +297,7 @@ fn yaml_items_that_run_into_each_other_are_not_mixed() {
             "a text goes over several lines without `|`".to_owned(),
         ),
         ("- id: a\n  note: [n0\n", "not YAML: ".to_owned()),
+        ("- id: a\n  note: :\"n1\", so\n", "a text that has lost its beginning".to_owned()),
     ] {
         let read = loose(&format!("{text}- id: c\n  note: n2\nend: true"));
         assert!(read[0].starts_with(&first), "{text}: {read:?}");
@@ -301,6 +306,8 @@ fn yaml_items_that_run_into_each_other_are_not_mixed() {
     let comments =
         "- id: a\n  note: Ranked #1\n- id: b\n  note: x#1\n  score: 3 # stars\nend: true";
     assert_eq!(loose(comments), ["a text with ` #` in it is not in quotes", r#"["x#1",3]"#]);
+    let rest = "- id: a\n  note: \"x\" # 5\\\" wide\"\n- id: b\n  note: \"3\" # stars\nend: true";
+    assert_eq!(loose(rest), ["there is more behind a text in quotes", r#"["3",null]"#]);
     // Lists in texts, also where the item around them has lost its beginning.
     let text = "- id: a\n  note: |\n    - id: b\n      note: n\n  score: 0\nend: true";
     assert_eq!(loose(text), [r#"["- id: b\n  note: n\n",0]"#, NONE]);

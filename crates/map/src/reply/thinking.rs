@@ -40,7 +40,7 @@ pub(super) fn behind(text: &str) -> Result<&str, String> {
 fn next_end(lower: &str, from: usize) -> Option<(usize, usize)> {
     lower[from..].match_indices("</think").find_map(|(at, _)| {
         let end = |tag: &&str| lower[from + at + 2..].strip_prefix(*tag)?.strip_prefix('>');
-        let rest = TAGS.iter().find_map(|tag| end(&tag))?;
+        let rest = TAGS.iter().find_map(end)?;
         Some((from + at, lower.len() - rest.len()))
     })
 }

@@ -27,6 +27,8 @@ pub(crate) enum Mischief {
     Wrap,
     /// It is in another form than asked for, or in two.
     Mix,
+    /// It thinks aloud before it answers: about the items, and with drafts that are wrong.
+    Think,
     /// All values are of the wrong type, for ever.
     Stubborn,
     /// Requests for structured output are refused.
@@ -49,6 +51,7 @@ impl Mischief {
             "-truncate" => Mischief::Truncate,
             "-wrap" => Mischief::Wrap,
             "-mix" => Mischief::Mix,
+            "-think" => Mischief::Think,
             "-stubborn" => Mischief::Stubborn,
             "-plain" => Mischief::Plain,
             "-picky" => Mischief::Picky,
@@ -112,6 +115,9 @@ pub(super) fn write(
     if wraps {
         text = wrapped(&text, rng);
     }
+    if mischief == Mischief::Think {
+        text = format!("<think>\n{}\n</think>\n\n{text}", thought(form, &answers, shape));
+    }
     if truncates {
         let mut end = rng.random_range(0..=text.len());
         while !text.is_char_boundary(end) {
@@ -148,6 +154,18 @@ fn mixed(form: Form, answers: &[Answer], shape: &Shape<'_>, rng: &mut ChaCha8Rng
     }
     let (first, second) = answers.split_at(rng.random_range(0..=answers.len()));
     format!("{}\n{}", shape.write(form, first), shape.write(one, second))
+}
+
+/// What each item is about, and all answers with the values of another.
+fn thought(form: Form, answers: &[Answer], shape: &Shape<'_>) -> String {
+    let mut drafts = answers.to_vec();
+    let mut text = String::new();
+    for (number, draft) in drafts.iter_mut().enumerate() {
+        let other = &answers[(number + 1) % answers.len()];
+        text.push_str(&format!("There is {{\"id\":\"{}\",\"data\":\"…\"}}.\n", draft.id));
+        draft.values.clone_from(&other.values);
+    }
+    format!("{text}Perhaps:\n{}\nNo, that is wrong.", shape.write(form, &drafts))
 }
 
 fn wrapped(text: &str, rng: &mut ChaCha8Rng) -> String {

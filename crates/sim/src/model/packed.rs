@@ -264,6 +264,11 @@ mod tests {
             said("YAML", Mischief::None),
             "batch:\n  count: 2\nitems:\n  - id: k1\n    text: \"row <7>\"\n    n: 7\n    label: \"c\"\n    all: [\"row <7>\"]\n  - id: k2\n    text: \"x\"\n    n: 21\n    label: \"a | b\"\n    all: [\"x\"]\nend: true"
         );
+        let thought = said("YAML", Mischief::Think);
+        let (thought, answer) = thought.split_once("</think>\n\n").unwrap();
+        assert_eq!(answer, said("YAML", Mischief::None));
+        assert!(thought.starts_with("<think>\nThere is {\"id\":\"k1\",\"data\":\"…\"}.\n"));
+        assert!(thought.contains("  - id: k1\n    text: \"x\"\n"), "{thought}");
         assert!(said("JSON", Mischief::Stubborn).contains(r#""n":{"no":"n"}"#));
         let rng = &mut ChaCha8Rng::seed_from_u64(1);
         assert_eq!(reply("hello", Mischief::Unruly, rng), "There are no items.");

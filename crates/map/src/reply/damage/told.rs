@@ -36,6 +36,7 @@ pub(super) fn in_so_many_words(text: &str, task: &Task, id: &str, answer: &[Valu
         || starts(&without_last_commas(&escaped).replace('\n', " "), Format::Json)
         || starts(text, Format::Xml)
         || starts(&escaped, Format::Yaml)
+        || starts(text, Format::Yaml)
 }
 
 /// JSON without commas before closing brackets, which mean nothing.
@@ -54,7 +55,9 @@ fn without_last_commas(text: &str) -> String {
 /// formed; unless nothing is left of what it was within, or it begins a list that is called anything
 /// else than the field in which it was.
 fn is_within(text: &str, at: usize, id: &str) -> bool {
-    let before = text[..at].strip_prefix(PROSE).unwrap_or(&text[..at]);
+    let before = text[..at].rsplit_once("</think>").map_or(&text[..at], |(_, behind)| behind);
+    let prose = PROSE.iter().find_map(|prose| before.strip_prefix(prose));
+    let before = prose.unwrap_or(before);
     let before = before.trim_matches(['`', '[', '\n', ' ']);
     let decoy = format!("{{\"id\":\"{id}\",\"x\":\"{DECOY}");
     let begins_list = text[..at].ends_with("\": [") && !text[..at].ends_with("\"list\": [");
@@ -125,13 +128,24 @@ fn has_id(fields: &Map<String, Value>, id: &str) -> bool {
     fields.get("id").and_then(Value::as_str).is_some_and(|own| own.trim() == id)
 }
 
-/// A text; what stands behind a bracket in it cannot begin a tag.
+/// A text; what stands behind a bracket in it cannot begin a tag, but for tags of no meaning.
 fn text_of(body: &str) -> Option<Value> {
-    let is_sign = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || " =".contains(c));
-    body.split('<')
-        .skip(1)
-        .all(is_sign)
-        .then(|| json!(body.replace("&lt;", "<").replace("&amp;", "&")))
+    let meant = ["item", "id", "x", "n", "y", "o", "list", "tags", "value", "batch"];
+    let mut begun = Vec::new();
+    for tag in body.split('<').skip(1) {
+        if tag.starts_with(|c: char| c.is_ascii_digit() || " =".contains(c)) {
+            continue;
+        }
+        let (name, _) = tag.split_once('>')?;
+        let bare = name.strip_prefix('/').unwrap_or(name);
+        let is_name = bare.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let has_begun = begun.contains(&bare) || bare == name;
+        if !is_name || bare.is_empty() || !has_begun || meant.contains(&bare) {
+            return None;
+        }
+        begun.push(bare);
+    }
+    Some(json!(body.replace("&lt;", "<").replace("&amp;", "&")))
 }
 
 fn yaml_item(text: &str, at: usize, id: &str) -> Option<Map<String, Value>> {
@@ -148,7 +162,11 @@ fn yaml_item(text: &str, at: usize, id: &str) -> Option<Map<String, Value>> {
         let (name, value) =
             line.split_once(": ").or_else(|| Some((line.strip_suffix(':')?, "null")))?;
         let value = match value.trim() {
-            "|-" => {
+            kind @ ("|-" | "|") => {
+                let mut blank = String::new();
+                while lines.next_if(|line| line.trim().is_empty()).is_some() {
+                    blank.push('\n');
+                }
                 let first = lines.peek()?;
                 let inner = first[..first.len() - first.trim_start_matches(' ').len()].to_owned();
                 if inner.len() <= deeper.len() {
@@ -158,13 +176,14 @@ fn yaml_item(text: &str, at: usize, id: &str) -> Option<Map<String, Value>> {
                 while let Some(line) = lines.next_if(|line| line.starts_with(&inner)) {
                     body.push(&line[inner.len()..]);
                 }
-                json!(body.join("\n"))
+                let end = if kind == "|" { "\n" } else { "" };
+                json!(blank + &body.join("\n") + end)
             }
             "" => Value::Null,
             value => match serde_json::from_str(value) {
                 Ok(value) => value,
                 Err(_) if is_plain(value) => json!(value),
-                Err(_) => return None,
+                Err(_) => plain_list(value)?,
             },
         };
         if fields.insert(name.to_owned(), value).is_some() {
@@ -176,6 +195,13 @@ fn yaml_item(text: &str, at: usize, id: &str) -> Option<Map<String, Value>> {
         }
     }
     (has_id(&fields, id)).then_some(fields)
+}
+
+/// A list between brackets of texts without quotes.
+fn plain_list(value: &str) -> Option<Value> {
+    let values = value.strip_prefix('[')?.strip_suffix(']')?.split(", ");
+    let is_word = |value: &&str| value.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    values.map(|value| Some(value).filter(is_word).map(|value| json!(value))).collect()
 }
 
 /// Whether YAML takes it for a text without quotes.

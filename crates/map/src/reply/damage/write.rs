@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 /// Stands in objects within answers, which are nobody's answers.
 pub(super) const DECOY: &str = "decoy-for-nobody";
 
-/// Stands before some replies.
-pub(super) const PROSE: &str = "Here {you} [are]:";
+/// Stand before some replies: on lines of their own, or not.
+pub(super) const PROSE: [&str; 3] = ["Here {you} [are]:", "Here is the reply:", "<answer>"];
 
 /// An item and its answer.
 pub(super) struct Item {
@@ -93,11 +93,26 @@ pub(super) fn reply(format: Format, items: &[Item], dice: &mut Dice) -> String {
         Format::Xml => xml(items, dice),
         Format::Yaml => yaml(items, dice),
     };
-    match dice.below(4) {
-        0 => format!("```\n{text}\n```"),
-        1 => format!("{PROSE}\n\n{text}\n\nAnything <else>?"),
+    let has_lines = format == Format::Yaml;
+    match dice.below(8) {
+        0 | 1 => format!("```\n{text}\n```"),
+        2 => format!("{}\n\n{text}\n\nAnything <else>?", PROSE[0]),
+        3 if !has_lines => format!("{} {text}", PROSE[1]),
+        4 if !has_lines => format!("{}{text}</answer>", PROSE[2]),
+        5 => format!("<think>\n{}</think>\n\n{text}", thought(items, dice)),
         _ => text,
     }
+}
+
+/// Items as they were asked about, and drafts of answers.
+fn thought(items: &[Item], dice: &mut Dice) -> String {
+    let mut text = String::new();
+    for item in items.iter().filter(|_| dice.one_in(2)) {
+        let data = json!({ "id": item.id, "data": { "text": item.mark(), "id": item.number() } });
+        let draft = json!({ "id": item.id, "x": format!("{DECOY} {}", item.mark()) });
+        text.push_str(&format!("I see {data}, so perhaps\n{draft}\n"));
+    }
+    text
 }
 
 /// An item's fields in order, with its id before or behind them.

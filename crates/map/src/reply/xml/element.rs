@@ -111,7 +111,8 @@ fn has_half_a_tag(body: &str) -> bool {
         !name.starts_with(|c: char| c.is_ascii_alphabetic())
             || match is_end {
                 true => !closes(behind) || is_first,
-                false => start(behind).is_none(),
+                // With an id, it may be what is left of an item's own.
+                false => start(behind).is_none_or(|start| start.id.is_some()),
             }
     };
     body.match_indices('<').any(is_half)

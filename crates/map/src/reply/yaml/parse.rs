@@ -36,8 +36,14 @@ pub(super) fn parse(block: &str) -> Result<Map<String, Value>, String> {
                 let is_one_line = span.start.line() == span.end.line();
                 let behind = span.end.byte_offset().and_then(|at| block.get(at..));
                 let behind = behind.ok_or_else(|| "not YAML".to_owned())?;
-                if style == ScalarStyle::Plain && is_cut_by_comment(&text, behind) {
-                    return Err("a text with ` #` in it is not in quotes".to_owned());
+                let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                if !is_block && is_cut_by_comment(&text, behind) {
+                    // Behind quotes it may be the rest of a text, of which some was lost.
+                    return Err(match style {
+                        ScalarStyle::Plain => "a text with ` #` in it is not in quotes",
+                        _ => "there is more behind a text in quotes",
+                    }
+                    .to_owned());
                 }
                 scalar(&text, style, is_one_line, stack.last())?
             }
@@ -95,6 +101,9 @@ fn scalar(
     }
     if is_inline && is_half {
         return Err("a value between brackets that is not whole".to_owned());
+    }
+    if is_plain && text.starts_with(':') && text.contains('"') {
+        return Err("a text that has lost its beginning".to_owned());
     }
     let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
     if is_block && text.is_empty() {
