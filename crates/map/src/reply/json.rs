@@ -247,6 +247,14 @@ impl Reader<'_> {
                 Some(b'{') if depth < MOST_DEPTH => {
                     items.push(self.object(depth + 1, None, true)?);
                 }
+                // A list within a list is part of an answer, where answers can hold such things.
+                Some(b'[') => {
+                    let around = self.is_within;
+                    self.is_within |= self.expected.is_nested();
+                    let value = self.value(depth + 1, None);
+                    self.is_within = around;
+                    items.push(value?);
+                }
                 _ => items.push(self.value(depth + 1, None)?),
             }
             self.comma_or(b']')?;
