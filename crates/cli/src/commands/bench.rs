@@ -37,6 +37,17 @@ fn program(printer: &Printer) -> Result<PathBuf, ExitCode> {
     })
 }
 
+/// What a measurement finds; says why when it cannot.
+fn measured<T>(
+    printer: &Printer,
+    measurement: impl Future<Output = Result<T, bakeoff_bench::Error>>,
+) -> Result<T, ExitCode> {
+    super::block_on(printer, measurement)?.map_err(|error| {
+        printer.error(chain(&error), None);
+        ExitCode::Internal
+    })
+}
+
 fn run_permits(arguments: &PermitsArguments, printer: &Printer) -> ExitCode {
     let config = PermitConfig { waiting: arguments.waiting, permits: arguments.permits };
     match permits(&config) {

@@ -1,8 +1,8 @@
 //! `bakeoff bench honesty`.
 
+use super::measured;
 use crate::arguments::HonestyArguments;
-use crate::commands::block_on;
-use crate::printer::{Printer, chain};
+use crate::printer::Printer;
 use bakeoff_bench::{HonestyConfig, StopRow, honesty};
 use bakeoff_core::ExitCode;
 use serde_json::json;
@@ -27,12 +27,8 @@ pub(crate) fn run(arguments: &HonestyArguments, printer: &Printer) -> ExitCode {
             ));
         }
     };
-    let report = match block_on(printer, honesty(&config, &mut tell)) {
-        Ok(Ok(report)) => report,
-        Ok(Err(error)) => {
-            printer.error(chain(&error), None);
-            return ExitCode::Internal;
-        }
+    let report = match measured(printer, honesty(&config, &mut tell)) {
+        Ok(report) => report,
         Err(code) => return code,
     };
     if arguments.json {

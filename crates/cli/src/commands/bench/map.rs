@@ -1,9 +1,8 @@
 //! `bakeoff bench map`.
 
-use super::{MEGABYTE, program};
+use super::{MEGABYTE, measured, program};
 use crate::arguments::MapBenchArguments;
-use crate::commands::block_on;
-use crate::printer::{Printer, chain};
+use crate::printer::Printer;
 use bakeoff_bench::map::{MapConfig, MapReport, map};
 use bakeoff_core::ExitCode;
 use serde_json::{Value, json};
@@ -16,12 +15,8 @@ pub(crate) fn run(arguments: &MapBenchArguments, printer: &Printer) -> ExitCode 
     let &MapBenchArguments { attacked, seeds, rows, json } = arguments;
     let config = MapConfig { program, attacked, seeds, rows };
     let mut tell = |what: &str| printer.talk(format!("measuring: {what}"));
-    let report = match block_on(printer, map(&config, &mut tell)) {
-        Ok(Ok(report)) => report,
-        Ok(Err(error)) => {
-            printer.error(chain(&error), None);
-            return ExitCode::Internal;
-        }
+    let report = match measured(printer, map(&config, &mut tell)) {
+        Ok(report) => report,
         Err(code) => return code,
     };
     if json {

@@ -1,9 +1,8 @@
 //! `bakeoff bench race`.
 
-use super::MEGABYTE;
+use super::{MEGABYTE, measured};
 use crate::arguments::RaceBenchArguments;
-use crate::commands::block_on;
-use crate::printer::{Printer, chain};
+use crate::printer::Printer;
 use bakeoff_bench::{BiasReport, Place, RaceConfig, RaceReport, race};
 use bakeoff_core::ExitCode;
 use serde_json::{Value, json};
@@ -12,12 +11,8 @@ pub(crate) fn run(arguments: &RaceBenchArguments, printer: &Printer) -> ExitCode
     let &RaceBenchArguments { races, bias, noise, json } = arguments;
     let config = RaceConfig { races, bias, noise };
     let mut tell = |what: &str| printer.talk(format!("measuring: {what}"));
-    let report = match block_on(printer, race(&config, &mut tell)) {
-        Ok(Ok(report)) => report,
-        Ok(Err(error)) => {
-            printer.error(chain(&error), None);
-            return ExitCode::Internal;
-        }
+    let report = match measured(printer, race(&config, &mut tell)) {
+        Ok(report) => report,
         Err(code) => return code,
     };
     if json {
