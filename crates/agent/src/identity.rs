@@ -1,7 +1,7 @@
 //! Whose program it is. Every program carries the names of its run and trial in its environment, and
 //! hands them on to whatever it starts: by them even a process that left the group is found.
 
-use crate::group::Group;
+use crate::search::Search;
 use crate::system::{self, Seen};
 use bakeoff_core::ProcessGroup;
 use nix::sys::signal::Signal;
@@ -58,34 +58,26 @@ impl Identity {
         Identity { part: Some(number.to_string()), ..self.clone() }
     }
 
-    /// Living processes that were started with these variables; never this one, nor who started it.
-    pub(crate) fn processes(&self) -> Vec<Seen> {
-        let wanted: Vec<String> =
-            self.variables().map(|(name, value)| format!("{name}={value}")).collect();
-        let own = system::ancestors();
-        let mut processes = system::all();
-        processes
-            .retain(|process| !own.contains(&process.id) && system::was_given(process, &wanted));
-        processes
-    }
-
     /// Asks all of them to go. Gives how many there were.
     pub(crate) fn terminate(&self) -> usize {
-        let processes = self.processes();
+        let processes = Search::of(self).look().ours;
         processes.iter().for_each(|process| signal_one(process, Signal::SIGTERM));
         processes.len()
     }
 
     /// Kills all of them, and those that they start meanwhile. Blocks for a moment.
     pub fn kill(&self) {
+        let mut search = Search::of(self);
         let deadline = Instant::now() + BURIAL;
         loop {
-            let processes = self.processes();
-            processes.iter().for_each(|process| signal_one(process, Signal::SIGKILL));
-            if processes.is_empty() || Instant::now() >= deadline {
+            let seen = search.look();
+            seen.ours.iter().for_each(|process| signal_one(process, Signal::SIGKILL));
+            if seen.is_last || Instant::now() >= deadline {
                 return;
             }
-            std::thread::sleep(LOOK);
+            if !seen.ours.is_empty() {
+                std::thread::sleep(LOOK);
+            }
         }
     }
 }
@@ -103,44 +95,26 @@ fn signal_one(process: &Seen, signal: Signal) {
 /// gone, a few seconds at most; then says how many are not.
 pub fn end_left_behind(run: &str, groups: &[ProcessGroup]) -> usize {
     let identity = Identity { run: run.to_owned(), trial: None, part: None };
-    let left = || {
-        let mut left = identity.processes();
-        let all = system::all();
-        for group in groups {
-            let members = || all.iter().filter(|process| process.group == group.id);
-            let leader = all.iter().find(|process| process.id == group.id);
-            let is_ours = match leader {
-                // The number may have been given to another one since.
-                Some(leader) => leader.started == group.started,
-                // A group's number is not given away as long as it has members; but it may have
-                // had none for a while.
-                None => members().any(|member| left.contains(member)),
-            };
-            if is_ours && Group::is_foreign(group.id) {
-                let more: Vec<Seen> =
-                    members().filter(|one| !left.contains(one)).copied().collect();
-                left.extend(more);
-            }
-        }
-        left
-    };
-    let end = |signal: Signal, patience: Duration| {
+    let mut search = Search::of(&identity).or_in(groups);
+    let mut end = |signal: Signal, patience: Duration| {
         let deadline = Instant::now() + patience;
         let mut told: Vec<Seen> = Vec::new();
         loop {
-            let remaining = left();
-            if remaining.is_empty() {
+            let seen = search.look();
+            if seen.is_last {
                 return 0;
             }
             // Once each: some take the second signal for more than the first.
             let new: Vec<Seen> =
-                remaining.iter().filter(|process| !told.contains(process)).copied().collect();
+                seen.ours.iter().filter(|process| !told.contains(process)).copied().collect();
             new.iter().for_each(|process| signal_one(process, signal));
             told.extend(new);
             if Instant::now() >= deadline {
-                return remaining.len();
+                return seen.ours.len();
             }
-            std::thread::sleep(LOOK);
+            if !seen.ours.is_empty() {
+                std::thread::sleep(LOOK);
+            }
         }
     };
     if end(Signal::SIGTERM, GRACE) == 0 { 0 } else { end(Signal::SIGKILL, BURIAL) }

@@ -64,6 +64,7 @@ mod identity;
 mod mcp;
 mod output;
 mod process;
+mod search;
 mod system;
 mod tools;
 mod worker;

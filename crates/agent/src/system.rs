@@ -47,14 +47,18 @@ fn parse(id: i32, stat: &str) -> Option<Seen> {
     })
 }
 
-/// All processes that are alive.
-pub(crate) fn all() -> Vec<Seen> {
+/// The numbers of all processes there are, the newest first: they are the most likely to go soon.
+pub(crate) fn all() -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(look)
-        .filter(|seen| !seen.is_dead)
-        .collect()
+    let mut ids: Vec<i32> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    ids.sort_unstable_by(|a, b| b.cmp(a));
+    ids
+}
+
+/// Whether it is the same process still, and has not ended.
+pub(crate) fn lives(process: &Seen) -> bool {
+    look(process.id).is_some_and(|now| now.started == process.started && !now.is_dead)
 }
 
 /// This process and those that it was started by.
@@ -96,9 +100,9 @@ fn has_all(
 
 /// Whether a process has neither arguments nor an end: it is just becoming a program, or going.
 fn is_starting(process: &Seen) -> bool {
-    let is_same = |now: Seen| now.started == process.started && !now.is_dead;
-    let lives = || !process.is_of_the_kernel && look(process.id).is_some_and(is_same);
-    read_of(process, "cmdline").is_some_and(|arguments| arguments.is_empty()) && lives()
+    let has_no_arguments =
+        || read_of(process, "cmdline").is_some_and(|arguments| arguments.is_empty());
+    !process.is_of_the_kernel && has_no_arguments() && lives(process)
 }
 
 fn read_of(process: &Seen, what: &str) -> Option<Vec<u8>> {
@@ -150,7 +154,9 @@ mod tests {
     fn this_process_is_among_all() {
         let id = i32::try_from(std::process::id()).unwrap();
         let own = look(id).unwrap();
-        assert!(all().contains(&own));
+        assert!(all().contains(&id));
+        assert!(lives(&own));
+        assert!(!lives(&Seen { started: own.started + 1, ..own }));
         let path = format!("PATH={}", std::env::var("PATH").unwrap());
         assert!(was_given(&own, std::slice::from_ref(&path)));
         assert!(!was_given(&own, &[path[..path.len() - 1].to_owned()]));

@@ -127,3 +127,24 @@ fn neither_everybody_nor_ourselves_are_a_group_to_end() {
     let groups = [-1, 0, 1, own].map(|id| ProcessGroup { id, started: started(id).unwrap_or(0) });
     assert_eq!(end_left_behind(&run("nobody"), &groups), 0);
 }
+
+/// Starts its successor in a session of its own and goes, many times; the last one stays.
+const HOPPER: &str = r#"
+trap "" TERM
+export HOP='test $1 -gt 0 || exec sleep 600; setsid sh -c "$HOP" sh $(($1 - 1)) > /dev/null &'
+echo $$
+sh -c "$HOP" sh 60
+"#;
+
+#[test]
+fn one_that_starts_its_successor_and_goes_is_caught() {
+    for attempt in 0..5 {
+        let run = run(&format!("hopper-{attempt}"));
+        let _hopper = Sleeper::start(HOPPER, Some(&run));
+        Identity { run: run.clone(), trial: None, part: None }.kill();
+        let environments = std::fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("environ")).ok());
+        assert_eq!(environments.filter(|text| text.contains(&run)).count(), 0, "{attempt}");
+    }
+}
