@@ -5,6 +5,7 @@ use crate::search::Search;
 use crate::system::{self, Seen};
 use bakeoff_core::ProcessGroup;
 use nix::sys::signal::Signal;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -60,9 +61,7 @@ impl Identity {
 
     /// Asks all of them to go. Gives how many there were.
     pub(crate) fn terminate(&self) -> usize {
-        let processes = Search::of(self).look().ours;
-        processes.iter().for_each(|process| signal_one(process, Signal::SIGTERM));
-        processes.len()
+        Search::of(self).look(|process| signal_one(process, Signal::SIGTERM)).ours.len()
     }
 
     /// Kills all of them, and those that they start meanwhile. Blocks for a moment.
@@ -70,8 +69,7 @@ impl Identity {
         let mut search = Search::of(self);
         let deadline = Instant::now() + BURIAL;
         loop {
-            let seen = search.look();
-            seen.ours.iter().for_each(|process| signal_one(process, Signal::SIGKILL));
+            let seen = search.look(|process| signal_one(process, Signal::SIGKILL));
             if seen.is_last || Instant::now() >= deadline {
                 return;
             }
@@ -98,17 +96,17 @@ pub fn end_left_behind(run: &str, groups: &[ProcessGroup]) -> usize {
     let mut search = Search::of(&identity).or_in(groups);
     let mut end = |signal: Signal, patience: Duration| {
         let deadline = Instant::now() + patience;
-        let mut told: Vec<Seen> = Vec::new();
+        let mut told: HashSet<(i32, u64)> = HashSet::new();
         loop {
-            let seen = search.look();
+            // Once each: some take the second signal for more than the first.
+            let seen = search.look(|process| {
+                if told.insert((process.id, process.started)) {
+                    signal_one(process, signal);
+                }
+            });
             if seen.is_last {
                 return 0;
             }
-            // Once each: some take the second signal for more than the first.
-            let new: Vec<Seen> =
-                seen.ours.iter().filter(|process| !told.contains(process)).copied().collect();
-            new.iter().for_each(|process| signal_one(process, signal));
-            told.extend(new);
             if Instant::now() >= deadline {
                 return seen.ours.len();
             }

@@ -52,7 +52,9 @@ impl Search {
         Search { groups: groups.to_vec(), ..self }
     }
 
-    pub(crate) fn look(&mut self) -> Look {
+    /// Looks at all processes. Those that are found are told to `found` at once: some are gone before
+    /// the look is over.
+    pub(crate) fn look(&mut self, mut found: impl FnMut(&Seen)) -> Look {
         let (mut living, mut ours, mut others) = (Vec::new(), Vec::new(), Vec::new());
         let mut dead = HashSet::new();
         let mut is_quiet = true;
@@ -69,8 +71,12 @@ impl Search {
             if self.spared.contains(&id) {
                 continue;
             }
-            let is_ours = system::was_given(&process, &self.variables);
-            if is_ours { &mut ours } else { &mut others }.push(process);
+            if system::was_given(&process, &self.variables) {
+                found(&process);
+                ours.push(process);
+            } else {
+                others.push(process);
+            }
         }
         for group in &self.groups {
             let members = || living.iter().filter(|process| process.group == group.id);
@@ -85,6 +91,7 @@ impl Search {
             if is_theirs && Group::is_foreign(group.id) {
                 let more: Vec<Seen> =
                     members().filter(|one| !ours.contains(one)).copied().collect();
+                more.iter().for_each(&mut found);
                 ours.extend(more);
             }
         }

@@ -5,7 +5,8 @@
 
 use bakeoff_agent::{Identity, end_left_behind};
 use bakeoff_core::ProcessGroup;
-use std::io::{BufRead, BufReader};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -128,23 +129,28 @@ fn neither_everybody_nor_ourselves_are_a_group_to_end() {
     assert_eq!(end_left_behind(&run("nobody"), &groups), 0);
 }
 
-/// Starts its successor in a session of its own and goes, many times; the last one stays.
+/// Starts its successor in a session of its own and goes, many times; the last one stays. All of them
+/// hold the pipe that it was started with.
 const HOPPER: &str = r#"
-trap "" TERM
-export HOP='test $1 -gt 0 || exec sleep 600; setsid sh -c "$HOP" sh $(($1 - 1)) > /dev/null &'
-echo $$
+export HOP='test $1 -gt 0 || exec sleep 600; setsid sh -c "$HOP" sh $(($1 - 1)) &'
+echo started
 sh -c "$HOP" sh 60
 "#;
 
 #[test]
 fn one_that_starts_its_successor_and_goes_is_caught() {
     for attempt in 0..5 {
-        let run = run(&format!("hopper-{attempt}"));
-        let _hopper = Sleeper::start(HOPPER, Some(&run));
-        Identity { run: run.clone(), trial: None, part: None }.kill();
-        let environments = std::fs::read_dir("/proc")
-            .unwrap()
-            .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("environ")).ok());
-        assert_eq!(environments.filter(|text| text.contains(&run)).count(), 0, "{attempt}");
+        let identity = Identity { run: run(&format!("hopper-{attempt}")), trial: None, part: None };
+        let mut command = Command::new("sh");
+        command.args(["-c", HOPPER]).process_group(0).stdout(Stdio::piped());
+        let mut leader = command.envs(identity.variables()).spawn().unwrap();
+        let mut held = BufReader::new(leader.stdout.take().unwrap());
+        held.read_line(&mut String::new()).unwrap();
+        identity.kill();
+        leader.wait().unwrap();
+        // A pipe that nobody holds any more is at its end; another one would have to be waited for.
+        fcntl(held.get_ref(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+        let read = held.read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(read, Ok(0), "somebody lives, in attempt {attempt}");
     }
 }
