@@ -20,9 +20,7 @@ pub(crate) struct Search {
     groups: Vec<ProcessGroup>,
     /// This process and those that it was started by are never meant.
     spared: Vec<i32>,
-    /// Those that have ended and that nobody has buried, by the look before.
-    unburied: HashSet<(i32, u64)>,
-    doubtful: u32,
+    doubt: Doubt,
 }
 
 /// What one look has shown.
@@ -42,8 +40,7 @@ impl Search {
                 .collect(),
             groups: Vec::new(),
             spared: system::ancestors(),
-            unburied: HashSet::new(),
-            doubtful: 0,
+            doubt: Doubt::default(),
         }
     }
 
@@ -57,10 +54,10 @@ impl Search {
     pub(crate) fn look(&mut self, mut found: impl FnMut(&Seen)) -> Look {
         let (mut living, mut ours, mut others) = (Vec::new(), Vec::new(), Vec::new());
         let mut dead = HashSet::new();
-        let mut is_quiet = true;
+        let mut has_somebody_gone = false;
         for id in system::all() {
             let Some(process) = system::look(id) else {
-                is_quiet = false;
+                has_somebody_gone = true;
                 continue;
             };
             if process.is_dead {
@@ -95,10 +92,67 @@ impl Search {
                 ours.extend(more);
             }
         }
-        is_quiet &= dead.is_subset(&self.unburied) && others.iter().all(system::lives);
-        self.unburied = dead;
-        self.doubtful = if ours.is_empty() && !is_quiet { self.doubtful + 1 } else { 0 };
-        let is_last = ours.is_empty() && (is_quiet || self.doubtful >= MOST_DOUBTFUL);
+        has_somebody_gone |= !others.iter().all(system::lives);
+        let is_last = self.doubt.is_over(ours.is_empty(), has_somebody_gone, dead);
         Look { ours, is_last }
+    }
+}
+
+/// Whether somebody may have been overlooked.
+#[derive(Default)]
+struct Doubt {
+    /// Those that have ended and that nobody has buried, by the look before; by number and start.
+    unburied: HashSet<(i32, u64)>,
+    /// Looks in a row that found nobody while others ended.
+    looks: u32,
+}
+
+impl Doubt {
+    /// Takes what a look has shown. Whoever is newly dead may have lived when it began.
+    fn is_over(
+        &mut self,
+        has_found_nobody: bool,
+        has_somebody_gone: bool,
+        dead: HashSet<(i32, u64)>,
+    ) -> bool {
+        let is_quiet = !has_somebody_gone && dead.is_subset(&self.unburied);
+        self.unburied = dead;
+        self.looks = if has_found_nobody && !is_quiet { self.looks + 1 } else { 0 };
+        has_found_nobody && (is_quiet || self.looks >= MOST_DOUBTFUL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_during_which_anybody_ended_is_taken_again() {
+        let none = HashSet::new;
+        assert!(Doubt::default().is_over(true, false, none()));
+        assert!(!Doubt::default().is_over(false, false, none()));
+        let mut doubt = Doubt::default();
+        assert!(!doubt.is_over(true, true, none()));
+        assert!(doubt.is_over(true, false, none()));
+    }
+
+    #[test]
+    fn the_dead_that_nobody_buries_are_doubted_once() {
+        let mut doubt = Doubt::default();
+        assert!(!doubt.is_over(true, false, HashSet::from([(7, 1)])));
+        assert!(doubt.is_over(true, false, HashSet::from([(7, 1)])));
+        // The same number, and another process.
+        assert!(!doubt.is_over(true, false, HashSet::from([(7, 2)])));
+    }
+
+    #[test]
+    fn where_processes_end_all_the_time_doubt_ends_too() {
+        let mut doubt = Doubt::default();
+        let mut look = |nobody| doubt.is_over(nobody, true, HashSet::new());
+        assert!((1..MOST_DOUBTFUL).all(|_| !look(true)));
+        // Somebody who is found begins it anew.
+        assert!(!look(false));
+        assert!((1..MOST_DOUBTFUL).all(|_| !look(true)));
+        assert!(look(true));
     }
 }
