@@ -59,14 +59,16 @@ impl Identity {
         Identity { part: Some(number.to_string()), ..self.clone() }
     }
 
-    /// Asks all of them to go. Gives how many there were.
+    /// Asks all that this process has started for it to go. Gives how many there were.
     pub(crate) fn terminate(&self) -> usize {
-        Search::of(self).look(|process| signal_one(process, Signal::SIGTERM)).ours.len()
+        let mut search = Search::of(self).of_this_process();
+        search.look(|process| signal_one(process, Signal::SIGTERM)).ours.len()
     }
 
-    /// Kills all of them, and those that they start meanwhile. Blocks for a moment.
+    /// Kills all that this process has started for it, and those that they start meanwhile. Blocks
+    /// for a moment.
     pub fn kill(&self) {
-        let mut search = Search::of(self);
+        let mut search = Search::of(self).of_this_process();
         let deadline = Instant::now() + BURIAL;
         loop {
             let seen = search.look(|process| signal_one(process, Signal::SIGKILL));

@@ -1,15 +1,15 @@
 //! The search for the processes of one owner. A process that starts a child and ends while all are
-//! looked at leaves one that was not listed yet, and is itself not to be read any more: so a look
-//! during which anybody ended is taken again.
+//! looked at leaves one that was not listed yet, and cannot itself be read any more: so a look is
+//! taken again when somebody ended before it was known whose it was.
 
 use crate::group::Group;
 use crate::identity::Identity;
-use crate::system::{self, Seen};
+use crate::system::{self, Given, Seen};
 use bakeoff_core::ProcessGroup;
 use std::collections::HashSet;
 
-/// After so many looks that found nobody, nobody is taken to be there, though others ended during
-/// each of them. Some machines start and end processes all the time.
+/// After so many looks that found nobody, nobody is taken to be there, though somebody unknown ended
+/// during each of them. Some machines start and end processes all the time.
 const MOST_DOUBTFUL: u32 = 20;
 
 /// A search that goes on from look to look.
@@ -20,6 +20,8 @@ pub(crate) struct Search {
     groups: Vec<ProcessGroup>,
     /// This process and those that it was started by are never meant.
     spared: Vec<i32>,
+    /// Who started earlier is not meant. In ticks since the system was booted.
+    since: u64,
     doubt: Doubt,
 }
 
@@ -27,7 +29,7 @@ pub(crate) struct Search {
 pub(crate) struct Look {
     /// Those that live.
     pub(crate) ours: Vec<Seen>,
-    /// Nobody is left, and nobody can have been overlooked.
+    /// Nobody is left, and nobody is likely to have been overlooked.
     pub(crate) is_last: bool,
 }
 
@@ -40,6 +42,7 @@ impl Search {
                 .collect(),
             groups: Vec::new(),
             spared: system::ancestors(),
+            since: 0,
             doubt: Doubt::default(),
         }
     }
@@ -49,17 +52,24 @@ impl Search {
         Search { groups: groups.to_vec(), ..self }
     }
 
+    /// Only what this process has started is meant, and so nobody older.
+    pub(crate) fn of_this_process(self) -> Search {
+        Search { since: system::own_start(), ..self }
+    }
+
     /// Looks at all processes. Those that are found are told to `found` at once: some are gone before
     /// the look is over.
     pub(crate) fn look(&mut self, mut found: impl FnMut(&Seen)) -> Look {
-        let (mut living, mut ours, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        let mut dead = HashSet::new();
-        let mut has_somebody_gone = false;
+        let (mut living, mut ours, mut dead) = (Vec::new(), Vec::new(), HashSet::new());
+        let mut has_unknown_gone = false;
         for id in system::all() {
             let Some(process) = system::look(id) else {
-                has_somebody_gone = true;
+                has_unknown_gone = true;
                 continue;
             };
+            if process.started < self.since {
+                continue;
+            }
             if process.is_dead {
                 dead.insert((id, process.started));
                 continue;
@@ -68,11 +78,13 @@ impl Search {
             if self.spared.contains(&id) {
                 continue;
             }
-            if system::was_given(&process, &self.variables) {
-                found(&process);
-                ours.push(process);
-            } else {
-                others.push(process);
+            match system::was_given(&process, &self.variables) {
+                Given::Yes => {
+                    found(&process);
+                    ours.push(process);
+                }
+                Given::No => {}
+                Given::Unread => has_unknown_gone = true,
             }
         }
         for group in &self.groups {
@@ -92,8 +104,7 @@ impl Search {
                 ours.extend(more);
             }
         }
-        has_somebody_gone |= !others.iter().all(system::lives);
-        let is_last = self.doubt.is_over(ours.is_empty(), has_somebody_gone, dead);
+        let is_last = self.doubt.is_over(ours.is_empty(), has_unknown_gone, dead);
         Look { ours, is_last }
     }
 }
@@ -103,7 +114,7 @@ impl Search {
 struct Doubt {
     /// Those that have ended and that nobody has buried, by the look before; by number and start.
     unburied: HashSet<(i32, u64)>,
-    /// Looks in a row that found nobody while others ended.
+    /// Looks in a row that found nobody while somebody unknown ended.
     looks: u32,
 }
 
@@ -112,10 +123,10 @@ impl Doubt {
     fn is_over(
         &mut self,
         has_found_nobody: bool,
-        has_somebody_gone: bool,
+        has_unknown_gone: bool,
         dead: HashSet<(i32, u64)>,
     ) -> bool {
-        let is_quiet = !has_somebody_gone && dead.is_subset(&self.unburied);
+        let is_quiet = !has_unknown_gone && dead.is_subset(&self.unburied);
         self.unburied = dead;
         self.looks = if has_found_nobody && !is_quiet { self.looks + 1 } else { 0 };
         has_found_nobody && (is_quiet || self.looks >= MOST_DOUBTFUL)
@@ -127,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_during_which_anybody_ended_is_taken_again() {
+    fn a_look_during_which_somebody_unknown_ended_is_taken_again() {
         let none = HashSet::new;
         assert!(Doubt::default().is_over(true, false, none()));
         assert!(!Doubt::default().is_over(false, false, none()));

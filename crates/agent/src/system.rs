@@ -72,21 +72,42 @@ pub(crate) fn ancestors() -> Vec<i32> {
     ids
 }
 
-/// Whether a process was started with all of these variables, each written `NAME=value`.
-pub(crate) fn was_given(process: &Seen, variables: &[String]) -> bool {
-    has_all(variables, || read_of(process, "environ"), || is_starting(process))
+/// When this process started; 0 where nothing is known.
+pub(crate) fn own_start() -> u64 {
+    i32::try_from(std::process::id()).ok().and_then(look).map_or(0, |own| own.started)
 }
 
-/// Whether what is read holds all of these variables. Nothing can be read for the moment in which a
-/// process becomes another program, so that it is read again as long as that lasts.
+/// Whether a process was started with some variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Given {
+    Yes,
+    No,
+    /// It has ended before its environment could be read.
+    Unread,
+}
+
+/// Whether a process was started with all of these variables, each written `NAME=value`.
+pub(crate) fn was_given(process: &Seen, variables: &[String]) -> Given {
+    match has_all(variables, || read_of(process, "environ"), || is_starting(process)) {
+        Some(true) => Given::Yes,
+        Some(false) => Given::No,
+        // Those of the kernel, and some others, live without.
+        None if lives(process) => Given::No,
+        None => Given::Unread,
+    }
+}
+
+/// Whether what is read holds all of these variables; none when it is empty. Nothing can be read for
+/// the moment in which a process becomes another program, so that it is read again as long as that
+/// lasts.
 fn has_all(
     variables: &[String],
     mut read: impl FnMut() -> Option<Vec<u8>>,
     mut is_starting: impl FnMut() -> bool,
-) -> bool {
+) -> Option<bool> {
     let deadline = Instant::now() + LONGEST_START;
     // Those of other users cannot be read, and are none of our business.
-    let Some(mut bytes) = read() else { return false };
+    let mut bytes = read()?;
     let mut is_final = false;
     while bytes.is_empty() && !is_final {
         // It may start between two looks: the last one comes after it is known to have started.
@@ -95,7 +116,7 @@ fn has_all(
         bytes = read().unwrap_or_default();
     }
     let has = |wanted: &String| bytes.split(|byte| *byte == 0).any(|one| one == wanted.as_bytes());
-    variables.iter().all(has)
+    (!bytes.is_empty()).then(|| variables.iter().all(has))
 }
 
 /// Whether a process has neither arguments nor an end: it is just becoming a program, or going.
@@ -141,12 +162,13 @@ mod tests {
         // It has started between the second look and the third.
         let mut looks = [true, false].into_iter();
         let mut read = readings.clone().into_iter();
-        assert!(has_all(&wanted, || read.next()?, || looks.next().unwrap()));
+        assert_eq!(has_all(&wanted, || read.next()?, || looks.next().unwrap()), Some(true));
         // One that has arguments and no environment was given none.
         let mut read = readings.into_iter();
-        assert!(!has_all(&wanted, || read.next()?, || false));
+        assert_eq!(has_all(&wanted, || read.next()?, || false), None);
         // One that has gone is nobody's.
-        assert!(!has_all(&wanted, || None, || true));
+        assert_eq!(has_all(&wanted, || None, || true), None);
+        assert_eq!(has_all(&wanted, || Some(b"ID=12\0".to_vec()), || true), Some(false));
     }
 
     #[test]
@@ -158,7 +180,12 @@ mod tests {
         assert!(lives(&own));
         assert!(!lives(&Seen { started: own.started + 1, ..own }));
         let path = format!("PATH={}", std::env::var("PATH").unwrap());
-        assert!(was_given(&own, std::slice::from_ref(&path)));
-        assert!(!was_given(&own, &[path[..path.len() - 1].to_owned()]));
+        assert_eq!(was_given(&own, std::slice::from_ref(&path)), Given::Yes);
+        let shorter = [path[..path.len() - 1].to_owned()];
+        assert_eq!(was_given(&own, &shorter), Given::No);
+        // It has gone, and there is nothing to read.
+        let gone = Seen { id: i32::MAX, ..own };
+        assert_eq!(was_given(&gone, &shorter), Given::Unread);
+        assert_eq!(own_start(), own.started);
     }
 }
