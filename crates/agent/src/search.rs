@@ -166,4 +166,32 @@ mod tests {
         assert!((1..MOST_DOUBTFUL).all(|_| !look(true)));
         assert!(look(true));
     }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_newly_dead_and_the_older_are_told_apart() {
+        use nix::sys::wait::{Id, WaitPidFlag, waitid};
+        let run = format!("search-{}", std::process::id());
+        let identity = Identity { run, trial: None, part: None };
+        let mut child = std::process::Command::new("cat")
+            .envs(identity.variables())
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        let found = |mut search: Search| {
+            let mut ids = Vec::new();
+            let look = search.look(|process| ids.push(process.id));
+            (ids, look.is_last)
+        };
+        assert_eq!(found(Search::of(&identity).of_this_process()), (vec![id], false));
+        let later = Search { since: u64::MAX, ..Search::of(&identity) };
+        assert!(found(later).0.is_empty());
+        // It ends, and nobody buries it: it may have started another one before.
+        drop(child.stdin.take());
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        waitid(Id::Pid(nix::unistd::Pid::from_raw(id)), flags).unwrap();
+        assert_eq!(found(Search::of(&identity).of_this_process()), (vec![], false));
+        child.wait().unwrap();
+    }
 }
