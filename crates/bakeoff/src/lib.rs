@@ -77,14 +77,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "agent")]
 pub use bakeoff_agent as agent;
+#[cfg(feature = "eval")]
 pub use bakeoff_check as check;
 pub use bakeoff_core as core;
+#[cfg(feature = "eval")]
 pub use bakeoff_eval as eval;
+#[cfg(feature = "llm")]
 pub use bakeoff_llm as llm;
+#[cfg(feature = "map")]
 pub use bakeoff_map as map;
+#[cfg(feature = "pace")]
 pub use bakeoff_pace as pace;
+#[cfg(feature = "race")]
 pub use bakeoff_race as race;
+#[cfg(feature = "select")]
 pub use bakeoff_select as select;
+#[cfg(feature = "llm")]
 pub use bakeoff_sim as sim;
+#[cfg(feature = "eval")]
 pub use bakeoff_stats as stats;

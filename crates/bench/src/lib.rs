@@ -41,6 +41,9 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
+    /// There is no `bakeoff` to measure.
+    #[error("no program at {}; build it with `cargo build --release`, or name one with --program", _0.display())]
+    NoProgram(PathBuf),
     /// The simulated provider did not say where it listens.
     #[error("the simulated provider did not start")]
     NoProvider,

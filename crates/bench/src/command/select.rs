@@ -1,0 +1,190 @@
+//! `bakeoff-bench select`.
+
+use crate::arguments::SelectArguments;
+use crate::printer::{Printer, chain};
+use bakeoff_bench::select::{
+    KINDS, LARGE, Matrix, RIVAL, SelectConfig, SelectRow, generate, select, totals,
+};
+use bakeoff_core::ExitCode;
+use bakeoff_select::NAMES;
+use serde_json::json;
+use std::path::Path;
+
+/// Data points of made matrices.
+const DATAPOINTS: usize = 200;
+
+pub(crate) fn run(arguments: &SelectArguments, printer: &Printer) -> ExitCode {
+    let mut matrices = Vec::new();
+    for path in &arguments.matrices {
+        match read(path) {
+            Ok(matrix) => matrices.push(vec![matrix]),
+            Err(why) => return printer.usage_error(&why, Some(MATRIX_HINT)),
+        }
+    }
+    matrices.extend(made(&arguments.generated, arguments.instances));
+    if matrices.is_empty() {
+        let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        let hint = format!("generated matrices: {}", kinds.join(", "));
+        return printer.usage_error("no matrix to measure on", Some(&hint));
+    }
+    let config = SelectConfig {
+        matrices,
+        selectors: match arguments.selectors.is_empty() {
+            // A proposal needs a model.
+            true => (NAMES.iter().filter(|name| **name != "lm_proposal"))
+                .map(|name| (*name).to_owned())
+                .collect(),
+            false => arguments.selectors.clone(),
+        },
+        seeds: arguments.seeds,
+        confidence: arguments.confidence,
+    };
+    let mut last = String::new();
+    let mut print_row = |row: &SelectRow| {
+        if arguments.json {
+            printer.json(&as_json(row));
+            return;
+        }
+        if last != row.matrix {
+            last.clone_from(&row.matrix);
+            heading(row).iter().for_each(|line| printer.data(line));
+        }
+        printer.data(as_line(row));
+    };
+    match select(&config, &mut print_row) {
+        Ok(rows) if !arguments.json => summary(&rows).iter().for_each(|line| printer.data(line)),
+        Ok(_) => {}
+        Err(error) => {
+            let hint = "`bakeoff-bench select --help` lists the selectors";
+            return printer.usage_error(&error.to_string(), Some(hint));
+        }
+    }
+    ExitCode::Passed
+}
+
+const MATRIX_HINT: &str = "a matrix is JSON: `benchmark`, `combos` (\"role=model + role=model\"), \
+    `datapoints`, and a row for each combination in `score`, `latency_s` and `cost_usd`";
+
+fn read(path: &Path) -> Result<Matrix, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    Matrix::parse(&text).map_err(|error| format!("{}: {}", path.display(), chain(&error)))
+}
+
+/// Made matrices by kind; each has a seed of its own.
+fn made(wanted: &str, instances: u64) -> Vec<Vec<Matrix>> {
+    let kinds = KINDS.iter().enumerate();
+    let kinds = kinds.filter(|(_, kind)| wanted == "all" || kind.name.contains(wanted));
+    let make = |(number, kind)| {
+        let seed = |instance| 1_000_000 * (number as u64 + 1) + instance;
+        (0..instances).filter_map(|one| generate(kind, DATAPOINTS, seed(one)).ok()).collect()
+    };
+    kinds.map(make).collect()
+}
+
+fn heading(row: &SelectRow) -> Vec<String> {
+    vec![
+        String::new(),
+        format!(
+            "{}: {}{} combinations × {} datapoints; lower bound of the money: {:.3} of brute force's",
+            row.matrix,
+            if row.matrices > 1 { format!("{} matrices, ", row.matrices) } else { String::new() },
+            row.combos,
+            row.datapoints,
+            row.bound
+        ),
+        format!(
+            "{:<16} {:>5} {:>6} {:>7} {:>7} {:>6} {:>6} {:>6} {:>8} {:>8} {:>8}",
+            "selector",
+            "find",
+            "lowest",
+            "regret",
+            "cells",
+            "share",
+            "money",
+            "of AE",
+            "of bound",
+            "claimed",
+            "CPU ms"
+        ),
+    ]
+}
+
+fn as_line(row: &SelectRow) -> String {
+    let figures = &row.figures;
+    let ratio = |whole: f64| match figures.cost_share / whole {
+        ratio if ratio < 1e4 => format!("{ratio:.2}"),
+        _ => "–".to_owned(),
+    };
+    format!(
+        "{:<16} {:>5.2} {:>6.2} {:>7.4} {:>7.0} {:>6.3} {:>6.3} {:>6} {:>8} {:>8} {:>8.1}",
+        row.selector,
+        figures.find_rate,
+        row.lowest,
+        figures.regret,
+        figures.cells,
+        figures.cells_share,
+        figures.cost_share,
+        row.rival.map_or(String::new(), ratio),
+        ratio(row.bound),
+        if row.claims { format!("{:.3}", figures.claimed) } else { String::new() },
+        row.cpu_seconds * 1e3,
+    )
+}
+
+fn as_json(row: &SelectRow) -> serde_json::Value {
+    let figures = &row.figures;
+    json!({
+        "matrix": row.matrix,
+        "selector": row.selector,
+        "find_rate": figures.find_rate,
+        "regret": figures.regret,
+        "cells": figures.cells,
+        "cells_share": figures.cells_share,
+        "cost_share": figures.cost_share,
+        "seeds": figures.seeds,
+        "matrices": row.matrices,
+        "lowest_find_rate": row.lowest,
+        "combos": row.combos,
+        "datapoints": row.datapoints,
+        "lower_bound": row.bound,
+        "claimed": row.claims.then_some(figures.claimed),
+        "cpu_seconds": row.cpu_seconds,
+    })
+}
+
+fn summary(rows: &[SelectRow]) -> Vec<String> {
+    let mut lines = vec![
+        String::new(),
+        format!(
+            "Over all matrices (AE: {RIVAL}; large: {LARGE} combinations and more; overclaim: \
+             claimed less found)"
+        ),
+        format!(
+            "{:<16} {:>5} {:>6} {:>9} {:>6} {:>9} {:>8}  {}",
+            "selector",
+            "find",
+            "lowest",
+            "overclaim",
+            "of AE",
+            "AE, large",
+            "of bound",
+            "lowest on"
+        ),
+    ];
+    let ratio = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+    lines.extend(totals(rows).iter().map(|total| {
+        format!(
+            "{:<16} {:>5.3} {:>6.2} {:>9} {:>6} {:>9} {:>8.2}  {}",
+            total.selector,
+            total.find_rate,
+            total.lowest.0,
+            total.overclaim.map_or(String::new(), |over| format!("{over:+.3}")),
+            ratio(total.of_rival),
+            ratio(total.of_rival_large),
+            total.of_bound,
+            total.lowest.1,
+        )
+    }));
+    lines
+}

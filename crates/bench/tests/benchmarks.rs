@@ -1,0 +1,225 @@
+//! Runs each benchmark with little work and checks its counts; figures of speed are not asserted.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Temporary folder in which benchmarks run.
+struct Workplace(tempfile::TempDir);
+
+/// Exit code and output of a benchmark.
+struct RunOutput {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Workplace {
+    fn new() -> Workplace {
+        Workplace(tempfile::tempdir().unwrap())
+    }
+
+    fn write(self, name: &str, contents: &str) -> Workplace {
+        std::fs::write(self.path().join(name), contents).unwrap();
+        self
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn run(&self, arguments: &[&str]) -> RunOutput {
+        let output = Command::new(env!("CARGO_BIN_EXE_bakeoff-bench"))
+            .args(arguments)
+            .current_dir(self.path())
+            .env("BAKEOFF_CACHE_DIR", self.path().join("cache"))
+            .output()
+            .unwrap();
+        RunOutput {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl RunOutput {
+    fn shown(&self) -> String {
+        format!(
+            "exit {}
+--- stdout
+{}--- stderr
+{}",
+            self.code, self.stdout, self.stderr
+        )
+    }
+}
+
+/// Runs a benchmark that prints one JSON object.
+fn measured(arguments: &[&str]) -> Value {
+    let ran = Workplace::new().run(arguments);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn every_strategy_has_its_price_per_permit() {
+    let report = measured(&["permits", "--waiting", "50", "--permits", "200", "--json"]);
+    let strategies: Vec<&str> = (report["strategies"].as_array().unwrap().iter())
+        .map(|row| row["strategy"].as_str().unwrap())
+        .collect();
+    assert_eq!(strategies, ["fixed", "adaptive", "proactive", "auto"]);
+}
+
+#[test]
+fn all_requests_are_in_flight_at_once() {
+    let report = measured(&["flight", "--requests", "150", "--latency-ms", "1500", "--json"]);
+    assert_eq!((&report["answered"], &report["seen"]), (&150.into(), &150.into()), "{report}");
+    assert!(report["peak_bytes"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn rows_have_their_own_answers_and_packs_save_requests() {
+    let few = ["map", "--attacked", "60", "--seeds", "3", "--rows", "2000", "--json"];
+    let report = measured(&few);
+    let attack = &report["attack"];
+    assert_eq!((&attack["rows"], &attack["out"]), (&180.into(), &180.into()), "{report}");
+    assert_eq!((&attack["misplaced"], &attack["wrong"]), (&0.into(), &0.into()), "{report}");
+    assert!(attack["requests"].as_u64() > attack["fewest_requests"].as_u64(), "{report}");
+    let requests: Vec<u64> = (report["packs"].as_array().unwrap().iter())
+        .map(|row| row["requests"].as_u64().unwrap())
+        .collect();
+    assert_eq!(requests, [40, 8, 2]);
+    assert_eq!(report["loads"][1]["rows"], 2000);
+}
+
+#[test]
+fn schedulers_are_compared_on_the_providers_of_a_file() {
+    let place = Workplace::new();
+    std::fs::write(
+        place.path().join("providers.toml"),
+        "[[profile]]\nname = \"slow\"\nitems = 40\nlatency = { kind = \"fixed\", ms = 500 }\n\
+         requests = { rate_per_s = 2, burst = 4 }\n\
+         [[profile]]\nname = \"narrow\"\nitems = 40\nlatency = { kind = \"fixed\", ms = 500 }\n\
+         concurrency = 4\n",
+    )
+    .unwrap();
+    let args = ["pace", "--profile", "providers.toml", "--policy", "auto"];
+    let args = [&args[..], &["--policy", "fixed-10", "--seeds", "2"]].concat();
+    let shown = place.run(&args);
+    assert_eq!(shown.code, 0, "{}", shown.shown());
+    assert!(shown.stdout.contains("narrow"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("not told (2)"), "{}", shown.stdout);
+    let json = place.run(&[&args[..], &["--json"]].concat());
+    let rows: Vec<Value> =
+        json.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<_> = rows.iter().map(|row| (&row["profile"], &row["policy"])).collect();
+    let pair = |profile: &str, policy: &str| (Value::from(profile), Value::from(policy));
+    let expected = [
+        pair("slow", "auto"),
+        pair("slow", "fixed-10"),
+        pair("narrow", "auto"),
+        pair("narrow", "fixed-10"),
+    ];
+    assert_eq!(names, expected.iter().map(|(one, two)| (one, two)).collect::<Vec<_>>());
+    for row in rows {
+        assert_eq!(row["lost"], 0, "{row}");
+        let part = |name: &str| row[name].as_f64().unwrap();
+        assert!(part("efficiency") > 0.3 && part("efficiency") <= 1.0, "{row}");
+        assert!(part("worst") <= part("efficiency"), "{row}");
+        assert!(part("seconds") > 1.0, "{row}");
+    }
+}
+
+#[test]
+fn providers_that_cannot_be_read_are_usage_errors() {
+    let place = Workplace::new();
+    let missing = place.run(&["pace", "--profile", "none.toml"]);
+    assert_eq!(missing.code, 2, "{}", missing.shown());
+    std::fs::write(place.path().join("bad.toml"), "[[profile]]\nlatencies = 3\n").unwrap();
+    let bad = place.run(&["pace", "--profile", "bad.toml"]);
+    assert_eq!(bad.code, 2, "{}", bad.shown());
+    assert!(bad.stderr.contains("latencies"), "{}", bad.stderr);
+    assert_eq!(place.run(&["pace", "--seed", "3"]).code, 2);
+}
+
+/// Seeded, so that the figures are the same on every machine, apart from time and memory.
+#[test]
+fn races_keep_what_they_promise() {
+    let report = measured(&["race", "--races", "200", "--json"]);
+    let judged = |better: &str, asked: &str| {
+        let rows = report["judged"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["better"] == better && row["asked"] == asked).unwrap();
+        (row["better_wins"].as_u64().unwrap(), row["p_value"].as_f64().unwrap())
+    };
+    for place in ["anywhere", "second"] {
+        let (once, _) = judged(place, "one call");
+        let (rounds, p_value) = judged(place, "both orders, up to 3 rounds");
+        assert!(rounds > once && p_value < 0.05, "{place}: {rounds} against {once}, p = {p_value}");
+    }
+    let blind = &report["blind"];
+    assert_eq!((&blind["ties"], &blind["won_by_fewer_tokens"]), (&200.into(), &200.into()));
+    for row in report["votes"].as_array().unwrap() {
+        assert_eq!(row["correct"], row["full_correct"], "{row}");
+        let share = row["calls"].as_f64().unwrap() / row["full_calls"].as_f64().unwrap();
+        // What is right more often is decided sooner.
+        let most = if row["right"].as_f64().unwrap() >= 0.8 { 0.7 } else { 0.9 };
+        assert!(share <= most, "{row}");
+    }
+    assert_eq!(report["cap"]["lost"], 0);
+    assert_eq!(report["memory"].as_array().unwrap().len(), 4);
+}
+
+const MATRIX: &str = r#"{"benchmark": "tiny", "combos": ["p=a + s=b", "p=a + s=c"], "datapoints": [1, 2, 3],
+"score": [[1, 0, 1], [1, 1, null]], "latency_s": [[1, 1, 1], [2, 2, 2]], "cost_usd": [[1, 1, 1], [2, 2, 2]]}"#;
+
+#[test]
+fn selectors_are_measured_side_by_side() {
+    let place = Workplace::new().write("tiny.json", MATRIX);
+    let arguments = ["select", "--matrix", "tiny.json", "--generated", "additive 9"];
+    let ran = place.run(&[&arguments[..], &["--seeds", "4", "--json"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let rows: Vec<Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Each on both; who proposes needs a model.
+    assert_eq!(rows.len(), 2 * (bakeoff_select::NAMES.len() - 1));
+    let row = |matrix: &str, selector: &str| {
+        let found = |row: &&Value| row["matrix"] == matrix && row["selector"] == selector;
+        rows.iter().find(found).unwrap_or_else(|| panic!("{matrix} {selector}"))
+    };
+    let all = row("tiny", "brute_force");
+    let figures = ["find_rate", "regret", "cells", "cells_share", "cost_share", "seeds"];
+    let figures = figures.map(|name| all[name].as_f64().unwrap());
+    assert_eq!(figures, [1.0, 0.0, 6.0, 1.0, 1.0, 4.0], "{all}");
+    for selector in ["auto", "strict"] {
+        assert_eq!(row("additive 9", selector)["find_rate"], 1.0, "{selector}");
+    }
+    let shown = place.run(&[&arguments[..], &["--seeds", "2", "--selector", "auto"]].concat());
+    assert_eq!(shown.code, 0, "{}", shown.shown());
+    let heading = "tiny: 2 combinations × 3 datapoints; lower bound of the money: ";
+    assert!(shown.stdout.contains(heading), "{}", shown.stdout);
+}
+
+#[test]
+fn matrices_that_cannot_be_read_are_usage_errors() {
+    for (text, why) in [
+        ("[1]", "not a matrix"),
+        (&MATRIX.replace("p=a + s=c", "p=a"), "combination 1"),
+        (&MATRIX.replace("[[1, 0, 1],", "[[1, 0],"), "`score` has"),
+        (
+            &MATRIX.replace("[[1, 1, 1], [2, 2, 2]]}", "[[1, 1, -1], [2, 2, 2]]}"),
+            "`cost_usd` has -1",
+        ),
+    ] {
+        let place = Workplace::new().write("bad.json", text);
+        let ran = place.run(&["select", "--matrix", "bad.json", "--seeds", "1"]);
+        assert_eq!(ran.code, 2, "{}", ran.shown());
+        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+    }
+    let ran = Workplace::new().run(&["select", "--generated", "nothing"]);
+    assert_eq!(ran.code, 2, "{}", ran.shown());
+    let ran = Workplace::new().run(&["select", "--selector", "magic", "--seeds", "1"]);
+    assert_eq!(ran.code, 2, "{}", ran.shown());
+}
