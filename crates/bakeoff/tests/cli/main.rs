@@ -9,6 +9,7 @@ mod bad_suites;
 mod bad_targets;
 mod checks;
 mod clients;
+mod compatibility;
 mod disk;
 mod docs;
 mod evidence;
