@@ -1,23 +1,30 @@
-//! The project's own chores.
-//!
-//! `cargo xtask test` is the one test command: people, the workflow and CI all call it.
+//! Tasks of the project: `cargo xtask test` is the one test command, used by developers, the workflow and CI.
 
 mod layers;
 mod steps;
+mod tools;
+mod wheel;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let result = match std::env::args().nth(1).as_deref() {
         Some("test") => steps::test(),
         Some("layers") => layers::check(),
-        _ => Err("usage: cargo xtask test | layers".to_owned()),
+        Some("wheel") => wheel::check().map(|_| ()),
+        _ => Err("usage: cargo xtask test | layers | wheel".to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            steps::say(&format!("xtask: {message}"));
+            print(&format!("xtask: {message}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Writes a line to standard error.
+fn print(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,79 +1,128 @@
-//! Everything that must hold before a change lands, in the order of how quickly it fails.
+//! The steps of the test command, cheapest first.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use crate::tools::{self, Tool};
+use crate::{layers, print, wheel};
+use std::process::Command;
 
-/// Runs all steps; the test runner's own summary comes last.
+/// Runs all steps, the tests last, and fails at the first step that fails.
+///
+/// A step whose tool is missing is skipped with a message; the remaining steps run, and the missing tools are
+/// reported at the end as a failure.
 pub(crate) fn test() -> Result<(), String> {
-    install_what_is_missing()?;
-    step("format", "cargo", &["fmt", "--all", "--check"])?;
-    say("xtask: layers");
-    crate::layers::check()?;
-    step(
-        "lints",
-        "cargo",
-        &["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"],
-    )?;
-    let fuzz = ["build", "--manifest-path", "crates/llm/fuzz/Cargo.toml"];
-    step("fuzz targets", "cargo", &fuzz)?;
-    docs()?;
-    step(
-        "examples in docs",
-        "cargo",
-        &["test", "--workspace", "--all-features", "--doc", "--quiet"],
-    )?;
-    if has("cargo", &["nextest", "--version"]) {
-        step("tests", "cargo", &["nextest", "run", "--workspace", "--all-features"])
-    } else {
-        step("tests", "cargo", &["test", "--workspace", "--all-features", "--all-targets"])
+    let missing = tools::missing();
+    for tool in &missing {
+        print(&format!("xtask: {} is missing; install it with: {}", tool.name(), tool.hint()));
+    }
+    let mut steps = Steps { missing, skipped: Vec::new() };
+    steps.run("format", &[Tool::Rustfmt], || cargo(&["fmt", "--all", "--check"]))?;
+    steps.run("layers", &[], layers::check)?;
+    steps.run("lints", &[Tool::Clippy], || {
+        cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"])
+    })?;
+    // In the target folder of the workspace, so that dependencies are not built twice.
+    steps.run("fuzz targets", &[Tool::CxxCompiler], || {
+        let manifest = "crates/llm/fuzz/Cargo.toml";
+        cargo(&["build", "--manifest-path", manifest, "--target-dir", "target"])
+    })?;
+    steps.run("docs", &[], docs)?;
+    steps.run("examples in docs", &[], || {
+        cargo(&["test", "--workspace", "--all-features", "--doc", "--quiet"])
+    })?;
+    steps.run("wheel", &[Tool::Python], || {
+        wheel::check().map(|skipped| {
+            if let Some(reason) = skipped {
+                print(&format!("xtask: skipped the wheel: {reason}"));
+            }
+        })
+    })?;
+    // Tests that need Python check for it themselves and print why they are skipped.
+    steps.run("tests", &[], || {
+        if tools::succeeds("cargo", &["nextest", "--version"]) {
+            cargo(&["nextest", "run", "--workspace", "--all-features"])
+        } else {
+            cargo(&["test", "--workspace", "--all-features", "--all-targets"])
+        }
+    })?;
+    steps.finish()
+}
+
+/// The tools that are missing and the steps skipped for it.
+struct Steps {
+    missing: Vec<Tool>,
+    skipped: Vec<String>,
+}
+
+impl Steps {
+    fn run(
+        &mut self,
+        name: &str,
+        needs: &[Tool],
+        step: impl FnOnce() -> Result<(), String>,
+    ) -> Result<(), String> {
+        if let Some(tool) = needs.iter().find(|tool| self.missing.contains(tool)) {
+            print(&format!("xtask: {name}: skipped, {} is missing", tool.name()));
+            self.skipped.push(name.to_owned());
+            return Ok(());
+        }
+        print(&format!("xtask: {name}"));
+        step().map_err(|error| format!("{name}: {error}"))
+    }
+
+    fn finish(self) -> Result<(), String> {
+        if self.missing.is_empty() {
+            return Ok(());
+        }
+        let tools: Vec<String> = (self.missing.iter())
+            .map(|tool| format!("  {}: {}", tool.name(), tool.hint()))
+            .collect();
+        Err(format!(
+            "all steps that could run passed; skipped: {}\ninstall what is missing and run again:\n{}",
+            self.skipped.join(", "),
+            tools.join("\n")
+        ))
     }
 }
 
 fn docs() -> Result<(), String> {
-    say("xtask: docs");
     let mut command = Command::new("cargo");
     command.args(["doc", "--workspace", "--all-features", "--no-deps", "--quiet"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
-    run("docs", &mut command)
+    run(&mut command)
 }
 
-/// What tests need beside Rust: a C++ compiler for the fuzz targets, and Python with `venv` for
-/// the official client libraries. Installed where `apt-get` is at hand; elsewhere the steps that
-/// need them say so.
-fn install_what_is_missing() -> Result<(), String> {
-    let mut packages = Vec::new();
-    if !has("c++", &["--version"]) {
-        packages.push("g++");
+fn cargo(arguments: &[&str]) -> Result<(), String> {
+    run(Command::new("cargo").args(arguments))
+}
+
+/// Runs a command to its end; the error has its exit status.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    let status = command.status().map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err(status.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_tool_skips_its_steps_and_fails_at_the_end() {
+        let mut steps = Steps { missing: vec![Tool::CxxCompiler], skipped: Vec::new() };
+        let mut ran = Vec::new();
+        steps
+            .run("fuzz targets", &[Tool::CxxCompiler], || Err("ran".to_owned()))
+            .unwrap_or_else(|_| ran.push(1));
+        let result = steps.run("tests", &[], || Ok(()));
+        assert_eq!((result, ran), (Ok(()), vec![]));
+        let error = steps.finish().err().unwrap_or_default();
+        assert!(error.contains("skipped: fuzz targets"), "{error}");
+        assert!(error.contains("apt-get install g++"), "{error}");
     }
-    if !has("python3", &["-c", "import venv, ensurepip"]) {
-        packages.extend(["python3", "python3-venv"]);
+
+    #[test]
+    fn failing_step_names_itself() {
+        let mut steps = Steps { missing: Vec::new(), skipped: Vec::new() };
+        let result = steps.run("lints", &[Tool::Clippy], || Err("exit status: 1".to_owned()));
+        assert_eq!(result, Err("lints: exit status: 1".to_owned()));
+        assert_eq!(steps.finish(), Ok(()));
     }
-    if packages.is_empty() || !has("apt-get", &["--version"]) {
-        return Ok(());
-    }
-    step("package lists", "apt-get", &["update", "-qq"])?;
-    let install: Vec<&str> = ["install", "-y", "-qq"].into_iter().chain(packages).collect();
-    step("packages", "apt-get", &install)
-        .map_err(|error| format!("{error}; install these by hand: {}", install[3..].join(" ")))
-}
-
-fn has(program: &str, arguments: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
-fn step(name: &str, program: &str, arguments: &[&str]) -> Result<(), String> {
-    say(&format!("xtask: {name}"));
-    run(name, Command::new(program).args(arguments))
-}
-
-fn run(name: &str, command: &mut Command) -> Result<(), String> {
-    let status = command.status().map_err(|error| format!("{name}: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{name}: {status}")) }
-}
-
-/// Talks to whoever started it.
-pub(crate) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }
