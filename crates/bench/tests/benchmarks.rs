@@ -31,8 +31,13 @@ impl Workplace {
     }
 
     fn run(&self, arguments: &[&str]) -> RunOutput {
-        let output = Command::new(env!("CARGO_BIN_EXE_bakeoff-bench"))
+        let bench = Path::new(env!("CARGO_BIN_EXE_bakeoff-bench"));
+        // A build of the whole workspace has the program already; otherwise the benchmark has cargo build it.
+        let program = bench.with_file_name("bakeoff");
+        let built = program.is_file().then_some(["--program".as_ref(), program.as_os_str()]);
+        let output = Command::new(bench)
             .args(arguments)
+            .args(built.iter().flatten())
             .current_dir(self.path())
             .env("BAKEOFF_CACHE_DIR", self.path().join("cache"))
             .output()
