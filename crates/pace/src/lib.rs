@@ -6,6 +6,7 @@
 
 mod connections;
 mod cost;
+mod feeder;
 mod headers;
 mod hint;
 mod history;
@@ -20,6 +21,7 @@ mod strategy;
 
 pub use connections::{AdaptiveBounds, AdaptiveConnections, ConnectionsError};
 pub use cost::{Cost, Dimension};
+pub use feeder::{Feeder, FillRule, GroupIndex, LaneConfig, LaneIndex, PoolIndex, PoolLoad};
 pub use headers::read_quota;
 pub use hint::retry_after;
 pub use history::{ChangeReason, LimitChange};

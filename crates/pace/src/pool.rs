@@ -17,7 +17,7 @@ pub use permit::Permit;
 pub use pools::{PoolKey, Pools};
 pub use snapshot::{PoolChange, Resting, Snapshot};
 
-use crate::{Ask, Comeback, Cost, Learned, Limits, LimitsError, Policy};
+use crate::{Ask, Comeback, Cost, Learned, Limits, LimitsError, Policy, PoolLoad};
 use shared::{Asked, Shared};
 use std::sync::Arc;
 
@@ -101,6 +101,11 @@ impl Pool {
     /// How the pool is doing.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()
+    }
+
+    /// Returns the part of the snapshot that a [`Feeder`](crate::Feeder) needs.
+    pub fn load(&self) -> PoolLoad {
+        self.shared.load()
     }
 
     /// How many requests may be in flight, as far as this is known.

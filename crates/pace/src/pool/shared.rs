@@ -4,7 +4,7 @@ use super::meter::Meter;
 use super::permit::{Permit, Waiting};
 use super::timer::Timer;
 use super::{PoolChange, Snapshot, Stopped};
-use crate::{Ask, Comeback, Ending, Flight, Learned, Policy, Scheduler, Ticket};
+use crate::{Ask, Comeback, Ending, Flight, Learned, Policy, PoolLoad, Scheduler, Ticket};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -193,6 +193,15 @@ impl Shared {
 
     pub(super) fn limit(&self) -> u32 {
         self.lock().scheduler.limit()
+    }
+
+    pub(super) fn load(&self) -> PoolLoad {
+        let state = self.lock();
+        PoolLoad {
+            limit: state.scheduler.limit(),
+            in_flight: state.scheduler.in_flight(),
+            backing_off: self.resting(),
+        }
     }
 
     pub(super) fn learned(&self) -> Option<Learned> {
