@@ -54,7 +54,8 @@ impl Default for LaneConfig {
 ///   clock, starts no tasks and holds no items.
 /// - **Bounded.** [`Feeder::next`] returns a lane only if every bound that covers it is below its
 ///   maximum: all items, the lane, its groups, and the capacity of each of its pools by the pool's
-///   [`FillRule`]. A lane without pools, such as that of a program, has only the other bounds.
+///   [`FillRule`]. All of its pools need free capacity, or items would pile up before their second
+///   request. A lane without pools, such as that of a program, has only the other bounds.
 /// - **Maximal.** If it returns `None`, every lane that has an item is at one of its bounds.
 /// - **Live.** With nothing started, a lane that has an item is never held back: capacities and
 ///   maxima of 0 count as 1.
@@ -69,10 +70,10 @@ impl Default for LaneConfig {
 /// # Use
 ///
 /// [Update](Feeder::update) the pools, then take the [next](Feeder::next) lane and
-/// [start](Feeder::start) one of its items until `next` returns `None`. [Finish](Feeder::finish) every item
-/// that ends. Repeat whenever an item ends, and from time to time in between, because limits grow
-/// during a run. A limit that shrinks below what is started ends nothing: the feeder waits until
-/// enough items have finished.
+/// [start](Feeder::start) one of its items until `next` returns `None`.
+/// [Finish](Feeder::finish) every item that ends. Repeat whenever an item ends, and from time to time
+/// in between, because limits grow during a run. A limit that shrinks below what is started ends
+/// nothing: the feeder waits until enough items have finished.
 ///
 /// Resume: items that an earlier process finished never reach the feeder. Forced starts: an item that
 /// has to start in any case, such as the second request of a pack, is started without a call of
