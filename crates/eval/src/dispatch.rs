@@ -55,7 +55,7 @@ impl Dispatcher {
             // A call fails at once if its limits are invalid, so it needs no pool.
             let used = target.models();
             for pool in used.iter().filter_map(|one| trials.client.pool(&one.model).ok()) {
-                let known = pools.iter().position(|known| known.is(&pool)).map(PoolIndex);
+                let known = pools.iter().position(|known| known.ptr_eq(&pool)).map(PoolIndex);
                 let index = known.unwrap_or_else(|| {
                     pools.push(pool);
                     feeder.add_pool(FillRule::RESERVE)

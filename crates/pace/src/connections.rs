@@ -35,10 +35,10 @@ impl AdaptiveBounds {
     pub fn check(self) -> Result<(), ConnectionsError> {
         let AdaptiveBounds { min, start, max } = self;
         if max == 0 {
-            return Err(ConnectionsError::NoMax);
+            return Err(ConnectionsError::ZeroMax);
         }
         if min == 0 {
-            return Err(ConnectionsError::NoMin);
+            return Err(ConnectionsError::ZeroMin);
         }
         if max < min {
             return Err(ConnectionsError::MaxBelowMin { min, max });
@@ -83,7 +83,7 @@ impl FromStr for AdaptiveConnections {
         }
         let bounds = match *parts {
             [word] if !is_number(word) => {
-                return Err(ConnectionsError::NoSuchWord { text: text.to_owned() });
+                return Err(ConnectionsError::UnknownWord { text: text.to_owned() });
             }
             [max] => AdaptiveBounds::up_to(number(max)?),
             [min, max] => AdaptiveBounds::between(number(min)?, number(max)?),
@@ -120,7 +120,7 @@ pub enum ConnectionsError {
     Empty,
     /// Neither a word that is known nor a number.
     #[error("{text:?} is neither true, false nor a number")]
-    NoSuchWord {
+    UnknownWord {
         /// What is there.
         text: String,
     },
@@ -152,10 +152,10 @@ pub enum ConnectionsError {
     },
     /// A min of zero.
     #[error("min must be at least 1")]
-    NoMin,
+    ZeroMin,
     /// A max of zero.
     #[error("max must be at least 1")]
-    NoMax,
+    ZeroMax,
     /// Nothing between min and max.
     #[error("max {max} is below min {min}")]
     MaxBelowMin {

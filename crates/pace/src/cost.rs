@@ -4,22 +4,22 @@ use std::ops::AddAssign;
 
 /// Tokens of one request: an estimate before the answer is there, and the truth afterwards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct TokenCost {
     /// Tokens of the prompt.
     pub input: u64,
     /// Tokens of the answer.
     pub output: u64,
 }
 
-impl Cost {
+impl TokenCost {
     /// Prompt and answer together.
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)
     }
 }
 
-impl AddAssign for Cost {
-    fn add_assign(&mut self, other: Cost) {
+impl AddAssign for TokenCost {
+    fn add_assign(&mut self, other: TokenCost) {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
     }
@@ -44,7 +44,7 @@ impl Dimension {
         [Dimension::Requests, Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
 
     /// How much of this a request of that cost takes.
-    pub fn of(self, cost: Cost) -> f64 {
+    pub fn of(self, cost: TokenCost) -> f64 {
         match self {
             Dimension::Requests => 1.0,
             Dimension::Tokens => cost.total() as f64,

@@ -9,8 +9,8 @@ mod reset;
 #[cfg(test)]
 mod tests;
 
-use crate::hint::LONGEST_WAIT;
-use crate::{Dimension, Quota, Reading, retry_after};
+use crate::hint::MAX_WAIT;
+use crate::{Dimension, Quota, QuotaReading, retry_after};
 use reset::reset;
 use std::time::{Duration, SystemTime};
 
@@ -124,7 +124,7 @@ const NAMES: [Names; 15] = [
 /// times. What is impossible (a limit of zero, less than nothing left, no number) is left out, and
 /// so is a reset that is not in the future.
 pub fn read_quota<'a>(get: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> Quota {
-    let mut readings: Vec<Reading> = Vec::new();
+    let mut readings: Vec<QuotaReading> = Vec::new();
     for names in &NAMES {
         if has(&readings, names.dimension) {
             continue;
@@ -149,7 +149,7 @@ pub fn read_quota<'a>(get: impl Fn(&str) -> Option<&'a str>, now: SystemTime) ->
 }
 
 fn wait<'a>(get: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> Option<Duration> {
-    let possible = |wait: &Duration| !wait.is_zero() && *wait <= LONGEST_WAIT;
+    let possible = |wait: &Duration| !wait.is_zero() && *wait <= MAX_WAIT;
     get("retry-after-ms")
         .and_then(number)
         .and_then(|millis| Duration::try_from_secs_f64(millis / 1e3).ok())
@@ -157,7 +157,7 @@ fn wait<'a>(get: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> Option<Du
         .or_else(|| retry_after(get("retry-after")?, now).filter(possible))
 }
 
-fn has(readings: &[Reading], dimension: Dimension) -> bool {
+fn has(readings: &[QuotaReading], dimension: Dimension) -> bool {
     readings.iter().any(|reading| reading.dimension == dimension)
 }
 
@@ -169,12 +169,12 @@ fn reading(
     limit: f64,
     remaining: f64,
     reset: Option<Reset>,
-) -> Option<Reading> {
+) -> Option<QuotaReading> {
     let possible = limit > 0.0 && remaining >= 0.0;
-    let reset = reset.filter(|(reset, _)| *reset <= LONGEST_WAIT);
+    let reset = reset.filter(|(reset, _)| *reset <= MAX_WAIT);
     let coarse = reset.is_some_and(|(_, coarse)| coarse);
     let reset = reset.map(|(reset, _)| reset);
-    possible.then_some(Reading { dimension, limit, remaining, reset, coarse })
+    possible.then_some(QuotaReading { dimension, limit, remaining, reset, coarse })
 }
 
 /// A number, before whatever early drafts of the IETF let follow: `100, 100;w=60`.

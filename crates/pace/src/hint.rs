@@ -1,10 +1,10 @@
-//! Reading how long a provider wants us to wait.
+//! QuotaReading how long a provider wants us to wait.
 
 use std::time::{Duration, SystemTime};
 
 /// No provider asks for more than 30 years of patience: whatever comes out longer is no wait but
 /// nonsense, and could not be added to a time.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(1_000_000_000);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(1_000_000_000);
 
 /// Reads a waiting time as providers write it: seconds (`30`, `1.5`), durations (`6m0s`, `500ms`),
 /// HTTP dates, RFC 3339 dates, and milliseconds since 1970.
@@ -13,7 +13,7 @@ pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(1_000_000_000);
 pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    wait(text, since_epoch).filter(|wait| *wait <= LONGEST_WAIT)
+    wait(text, since_epoch).filter(|wait| *wait <= MAX_WAIT)
 }
 
 fn wait(text: &str, since_epoch: Duration) -> Option<Duration> {

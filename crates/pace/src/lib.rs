@@ -20,20 +20,20 @@ mod scheduler;
 mod strategy;
 
 pub use connections::{AdaptiveBounds, AdaptiveConnections, ConnectionsError};
-pub use cost::{Cost, Dimension};
+pub use cost::{Dimension, TokenCost};
 pub use feeder::{Feeder, FillRule, GroupIndex, LaneConfig, LaneIndex, PoolIndex, PoolLoad};
 pub use headers::read_quota;
 pub use hint::retry_after;
 pub use history::{ChangeReason, LimitChange};
 pub use limits::{Connections, LimitOverrides, Limits, LimitsError};
 pub use policy::{
-    Adaptive, AdaptiveConfig, AdaptiveConfigError, Auto, AutoConfig, Comeback, Ending, Fixed,
-    Flight, Gate, Learned, Policy, Proactive, ProactiveConfig, ProactiveConfigError, Rates,
-    Reactive, RetryAfter, View,
+    AdaptiveConfig, AdaptiveConfigError, AdaptivePolicy, AutoConfig, AutoPolicy, FixedPolicy,
+    Flight, Gate, LearnedLimit, Policy, PoolView, ProactiveConfig, ProactiveConfigError,
+    ProactivePolicy, Rates, ReactivePolicy, RetryAfter, RetryMode, SendOutcome,
 };
-pub use pool::{Permit, Pool, PoolChange, PoolKey, Pools, Resting, Snapshot, Stopped};
+pub use pool::{BackoffGuard, Permit, Pool, PoolChange, PoolKey, PoolSnapshot, PoolStopped, Pools};
 pub use queue::{RunTag, Ticket};
-pub use quota::{Quota, Reading};
-pub use retry::{RetryPolicy, Waited};
-pub use scheduler::{Ask, Scheduler};
+pub use quota::{Quota, QuotaReading};
+pub use retry::{RetryPolicy, RetryProgress};
+pub use scheduler::{PermitRequest, Scheduler};
 pub use strategy::{Strategy, UnknownStrategy};

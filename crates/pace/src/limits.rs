@@ -18,15 +18,15 @@ pub use error::LimitsError;
 pub use overrides::LimitOverrides;
 
 use crate::{
-    Adaptive, AdaptiveBounds, AdaptiveConfig, AdaptiveConnections, Auto, AutoConfig,
-    ConnectionsError, Fixed, Learned, Policy, Proactive, ProactiveConfig, Rates, Reactive,
-    RetryAfter, RetryPolicy, Strategy,
+    AdaptiveBounds, AdaptiveConfig, AdaptiveConnections, AdaptivePolicy, AutoConfig, AutoPolicy,
+    ConnectionsError, FixedPolicy, LearnedLimit, Policy, ProactiveConfig, ProactivePolicy, Rates,
+    ReactivePolicy, RetryAfter, RetryPolicy, Strategy,
 };
 use std::str::FromStr;
 use std::time::Duration;
 
 /// Requests in flight of `fixed` when nobody says otherwise.
-const FIXED_CONNECTIONS: u32 = 10;
+const DEFAULT_FIXED_CONNECTIONS: u32 = 10;
 
 /// How much of a provider may be used, and how hard a call is tried. What is not set has the
 /// default of its strategy.
@@ -67,20 +67,20 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connections {
     /// At most so many.
-    Most(u32),
+    Max(u32),
     /// A window that adapts.
-    Between(AdaptiveBounds),
+    Range(AdaptiveBounds),
 }
 
 impl From<u32> for Connections {
     fn from(most: u32) -> Connections {
-        Connections::Most(most)
+        Connections::Max(most)
     }
 }
 
 impl From<AdaptiveBounds> for Connections {
     fn from(bounds: AdaptiveBounds) -> Connections {
-        Connections::Between(bounds)
+        Connections::Range(bounds)
     }
 }
 
@@ -93,11 +93,13 @@ impl FromStr for Connections {
             // One number says nothing about the other bounds.
             AdaptiveConnections::On(bounds) if !text.contains('-') => {
                 let number = text.trim().bytes().all(|byte| byte.is_ascii_digit());
-                let no_word = ConnectionsError::NoSuchWord { text: text.to_owned() };
-                if number { Ok(Connections::Most(bounds.max)) } else { Err(no_word) }
+                let no_word = ConnectionsError::UnknownWord { text: text.to_owned() };
+                if number { Ok(Connections::Max(bounds.max)) } else { Err(no_word) }
             }
-            AdaptiveConnections::On(bounds) => Ok(Connections::Between(bounds)),
-            AdaptiveConnections::Off => Err(ConnectionsError::NoSuchWord { text: text.to_owned() }),
+            AdaptiveConnections::On(bounds) => Ok(Connections::Range(bounds)),
+            AdaptiveConnections::Off => {
+                Err(ConnectionsError::UnknownWord { text: text.to_owned() })
+            }
         }
     }
 }
@@ -207,16 +209,18 @@ impl Limits {
     }
 
     /// The strategy, ready to pace a pool. What an earlier run learned is for `auto` alone.
-    pub fn policy(&self, learned: Option<Learned>) -> Result<Box<dyn Policy>, LimitsError> {
+    pub fn policy(&self, learned: Option<LearnedLimit>) -> Result<Box<dyn Policy>, LimitsError> {
         self.check()?;
-        let most = self.most_connections();
+        let most = self.max_connections();
         Ok(match self.strategy {
-            Strategy::Auto => Box::new(Auto::new(self.auto_config(learned))),
-            Strategy::Fixed => Box::new(Fixed::new(most.unwrap_or(FIXED_CONNECTIONS))),
-            Strategy::Adaptive => Box::new(Adaptive::new(self.adaptive_config())),
-            Strategy::Reactive => Box::new(Reactive::new(most)),
-            Strategy::Proactive => Box::new(Proactive::new(self.proactive_config())),
-            Strategy::None => Box::new(most.map_or_else(Fixed::unbounded, Fixed::new)),
+            Strategy::Auto => Box::new(AutoPolicy::new(self.auto_config(learned))),
+            Strategy::Fixed => {
+                Box::new(FixedPolicy::new(most.unwrap_or(DEFAULT_FIXED_CONNECTIONS)))
+            }
+            Strategy::Adaptive => Box::new(AdaptivePolicy::new(self.adaptive_config())),
+            Strategy::Reactive => Box::new(ReactivePolicy::new(most)),
+            Strategy::Proactive => Box::new(ProactivePolicy::new(self.proactive_config())),
+            Strategy::None => Box::new(most.map_or_else(FixedPolicy::unbounded, FixedPolicy::new)),
         })
     }
 
@@ -231,18 +235,18 @@ impl Limits {
         }
     }
 
-    fn most_connections(&self) -> Option<u32> {
+    fn max_connections(&self) -> Option<u32> {
         self.connections.map(|connections| match connections {
-            Connections::Most(most) => most,
-            Connections::Between(bounds) => bounds.max,
+            Connections::Max(most) => most,
+            Connections::Range(bounds) => bounds.max,
         })
     }
 
-    fn auto_config(&self, learned: Option<Learned>) -> AutoConfig {
+    fn auto_config(&self, learned: Option<LearnedLimit>) -> AutoConfig {
         let usual = AutoConfig::default();
         let rate = |limit: Option<u64>| limit.map(|limit| limit as f64);
         AutoConfig {
-            connections: self.most_connections().unwrap_or(usual.connections),
+            connections: self.max_connections().unwrap_or(usual.connections),
             retry_after: self.retry_after.unwrap_or(usual.retry_after),
             rates: Rates {
                 rpm: rate(self.rpm),
@@ -258,8 +262,8 @@ impl Limits {
         let usual = AdaptiveConfig::default();
         AdaptiveConfig {
             bounds: match self.connections {
-                Some(Connections::Between(bounds)) => bounds,
-                Some(Connections::Most(most)) => AdaptiveBounds::up_to(most),
+                Some(Connections::Range(bounds)) => bounds,
+                Some(Connections::Max(most)) => AdaptiveBounds::up_to(most),
                 None => usual.bounds,
             },
             cooldown_seconds: self.cooldown_seconds.unwrap_or(usual.cooldown_seconds),
@@ -274,7 +278,7 @@ impl Limits {
             tpm: self.tpm,
             itpm: self.itpm,
             otpm: self.otpm,
-            connections: self.most_connections(),
+            connections: self.max_connections(),
             burst: self.burst,
         }
     }

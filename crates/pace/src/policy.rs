@@ -6,13 +6,13 @@ mod fixed;
 mod proactive;
 mod reactive;
 
-pub use adaptive::{Adaptive, AdaptiveConfig, AdaptiveConfigError};
-pub use auto::{Auto, AutoConfig, Learned, Rates, RetryAfter};
-pub use fixed::Fixed;
-pub use proactive::{Proactive, ProactiveConfig, ProactiveConfigError};
-pub use reactive::Reactive;
+pub use adaptive::{AdaptiveConfig, AdaptiveConfigError, AdaptivePolicy};
+pub use auto::{AutoConfig, AutoPolicy, LearnedLimit, Rates, RetryAfter};
+pub use fixed::FixedPolicy;
+pub use proactive::{ProactiveConfig, ProactiveConfigError, ProactivePolicy};
+pub use reactive::ReactivePolicy;
 
-use crate::{Cost, LimitChange, Quota};
+use crate::{LimitChange, Quota, TokenCost};
 use std::time::Duration;
 
 /// One request on its way; the number of its permit.
@@ -21,7 +21,7 @@ pub struct Flight(pub u64);
 
 /// The pool as it is when a strategy is asked.
 #[derive(Debug, Clone, Copy)]
-pub struct View {
+pub struct PoolView {
     /// Time since the pool's start.
     pub now: Duration,
     /// Requests on their way.
@@ -38,7 +38,7 @@ pub enum Gate {
     /// Not before that time; asked again then, and at every event.
     Until(Duration),
     /// Not before something happens.
-    Shut,
+    Closed,
 }
 
 impl Gate {
@@ -46,7 +46,7 @@ impl Gate {
     #[must_use]
     pub fn and(self, other: Gate) -> Gate {
         match (self, other) {
-            (Gate::Shut, _) | (_, Gate::Shut) => Gate::Shut,
+            (Gate::Closed, _) | (_, Gate::Closed) => Gate::Closed,
             (Gate::Until(one), Gate::Until(two)) => Gate::Until(one.max(two)),
             (Gate::Open, other) | (other, Gate::Open) => other,
         }
@@ -55,13 +55,13 @@ impl Gate {
 
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ending {
+pub enum SendOutcome {
     /// It was answered.
     Answered {
         /// What the response said about limits.
         quota: Quota,
         /// What it really cost, where the provider said so.
-        usage: Option<Cost>,
+        usage: Option<TokenCost>,
         /// No attempt of the same call failed before.
         clean: bool,
     },
@@ -80,7 +80,7 @@ pub enum Ending {
 
 /// How a rejected request comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comeback {
+pub enum RetryMode {
     /// It goes to the front of the queue: the pool knows when it may go out.
     Queue,
     /// After the pause of the retry policy.
@@ -92,23 +92,23 @@ pub enum Comeback {
 /// A strategy. Time is passed in, so that it runs as well in virtual time.
 pub trait Policy: std::fmt::Debug + Send {
     /// Whether a request of that cost may go out now.
-    fn gate(&mut self, view: View, cost: Cost) -> Gate;
+    fn gate(&mut self, view: PoolView, cost: TokenCost) -> Gate;
 
     /// A request goes out; it counts in `view.in_flight` already.
-    fn sent(&mut self, view: View, flight: Flight, cost: Cost);
+    fn on_sent(&mut self, view: PoolView, flight: Flight, cost: TokenCost);
 
     /// A request has ended; it does not count in `view.in_flight` any more.
-    fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending);
+    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, ending: &SendOutcome);
 
     /// A request that was granted did not go out after all.
-    fn withdrawn(&mut self, view: View, flight: Flight, cost: Cost) {
-        self.ended(view, flight, cost, &Ending::Dropped);
+    fn on_withdrawn(&mut self, view: PoolView, flight: Flight, cost: TokenCost) {
+        self.on_ended(view, flight, cost, &SendOutcome::Dropped);
     }
 
     /// How a request that was rejected now comes back.
-    fn comeback(&self, now: Duration) -> Comeback {
+    fn retry_mode(&self, now: Duration) -> RetryMode {
         let _ = now;
-        Comeback::Backoff
+        RetryMode::Backoff
     }
 
     /// How many requests may be in flight, as far as this is known.
@@ -120,7 +120,7 @@ pub trait Policy: std::fmt::Debug + Send {
     }
 
     /// What the next run on this pool should begin with.
-    fn learned(&self) -> Option<Learned> {
+    fn learned(&self) -> Option<LearnedLimit> {
         None
     }
 

@@ -15,53 +15,55 @@ mod timer;
 
 pub use permit::Permit;
 pub use pools::{PoolKey, Pools};
-pub use snapshot::{PoolChange, Resting, Snapshot};
+pub use snapshot::{BackoffGuard, PoolChange, PoolSnapshot};
 
-use crate::{Ask, Comeback, Cost, Learned, Limits, LimitsError, Policy, PoolLoad};
-use shared::{Asked, Shared};
+use crate::{
+    LearnedLimit, Limits, LimitsError, PermitRequest, Policy, PoolLoad, RetryMode, TokenCost,
+};
+use shared::{AcquireResult, SharedPool};
 use std::sync::Arc;
 
 /// Grants permits as its strategy allows. Clones share one pool.
 ///
 /// ```
-/// use bakeoff_pace::{Ask, Ending, Limits, Pool};
+/// use bakeoff_pace::{PermitRequest, SendOutcome, Limits, Pool};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let pool = Pool::new("some-model", Limits::fixed(10))?;
-/// let permit = pool.acquire(Ask::default()).await?;
+/// let permit = pool.acquire(PermitRequest::default()).await?;
 /// assert_eq!(pool.snapshot().in_flight, 1);
-/// permit.end(Ending::Failed);
+/// permit.end(SendOutcome::Failed);
 /// assert_eq!(pool.snapshot().in_flight, 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # }).unwrap();
 /// ```
 #[derive(Debug, Clone)]
 pub struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<SharedPool>,
 }
 
 impl Pool {
     /// A pool for that model.
     pub fn new(model: &str, limits: Limits) -> Result<Pool, LimitsError> {
-        Pool::remembering(model, limits, None)
+        Pool::with_learned(model, limits, None)
     }
 
     /// A pool about which an earlier run has found something out.
-    pub fn remembering(
+    pub fn with_learned(
         model: &str,
         limits: Limits,
-        learned: Option<Learned>,
+        learned: Option<LearnedLimit>,
     ) -> Result<Pool, LimitsError> {
         Ok(Pool::with_policy(model, limits.policy(learned)?))
     }
 
     /// A pool with a strategy of one's own.
     pub fn with_policy(model: &str, policy: Box<dyn Policy>) -> Pool {
-        Pool { shared: Arc::new(Shared::new(model, policy)) }
+        Pool { shared: Arc::new(SharedPool::new(model, policy)) }
     }
 
     /// Whether both are the same pool.
-    pub fn is(&self, other: &Pool) -> bool {
+    pub fn ptr_eq(&self, other: &Pool) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
@@ -75,16 +77,16 @@ impl Pool {
     /// # Errors
     ///
     /// When the pool has been stopped, before or while it waits.
-    pub async fn acquire(&self, ask: Ask) -> Result<Permit, Stopped> {
+    pub async fn acquire(&self, ask: PermitRequest) -> Result<Permit, PoolStopped> {
         match self.shared.ask(ask)? {
-            Asked::Granted(permit) => Ok(permit),
-            Asked::Waits(waiting) => waiting.granted().await,
+            AcquireResult::Granted(permit) => Ok(permit),
+            AcquireResult::Waiting(waiting) => waiting.granted().await,
         }
     }
 
     /// How a request that was rejected now comes back.
-    pub fn comeback(&self) -> Comeback {
-        self.shared.comeback()
+    pub fn retry_mode(&self) -> RetryMode {
+        self.shared.retry_mode()
     }
 
     /// Ends everything: who waits is answered at once, and nothing is ever granted again. The first
@@ -94,12 +96,12 @@ impl Pool {
     }
 
     /// Why nothing is granted any more.
-    pub fn stopped(&self) -> Option<Stopped> {
+    pub fn stopped(&self) -> Option<PoolStopped> {
         self.shared.stopped()
     }
 
     /// How the pool is doing.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> PoolSnapshot {
         self.shared.snapshot()
     }
 
@@ -119,32 +121,32 @@ impl Pool {
     }
 
     /// What the next run on this pool should begin with.
-    pub fn learned(&self) -> Option<Learned> {
+    pub fn learned(&self) -> Option<LearnedLimit> {
         self.shared.learned()
     }
 
     /// What a request with a prompt of so many tokens will probably cost: its answer is as long as
     /// the others were, if it may be.
-    pub fn estimate(&self, input: u64, most_output: Option<u64>) -> Cost {
+    pub fn estimate(&self, input: u64, most_output: Option<u64>) -> TokenCost {
         let usual = self.shared.usual_output();
-        Cost { input, output: most_output.map_or(usual, |most| most.min(usual)) }
+        TokenCost { input, output: most_output.map_or(usual, |most| most.min(usual)) }
     }
 
     /// A call waits for its next attempt, outside of the queue, until this is dropped.
-    pub fn rest(&self) -> Resting {
-        Resting::new(Arc::clone(&self.shared))
+    pub fn back_off(&self) -> BackoffGuard {
+        BackoffGuard::new(Arc::clone(&self.shared))
     }
 
     /// Calls that wait for their next attempt outside of the queue.
-    pub fn resting(&self) -> u32 {
-        self.shared.resting()
+    pub fn backing_off(&self) -> u32 {
+        self.shared.backing_off()
     }
 }
 
 /// The pool was stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct Stopped {
+pub struct PoolStopped {
     /// Why.
     pub reason: Arc<str>,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// One limit as a response's headers describe it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading {
+pub struct QuotaReading {
     /// What is counted.
     pub dimension: Dimension,
     /// The most there can be.
@@ -22,7 +22,7 @@ pub struct Reading {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Quota {
     /// The limits.
-    pub readings: Vec<Reading>,
+    pub readings: Vec<QuotaReading>,
     /// How long to wait before the next request; never zero.
     pub retry_after: Option<Duration>,
 }

@@ -35,7 +35,7 @@ impl Default for RetryPolicy {
 
 /// What a call has gone through so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Waited {
+pub struct RetryProgress {
     /// Retries made, of any kind.
     pub retries: u32,
     /// Retries made after transient errors.
@@ -52,7 +52,7 @@ impl RetryPolicy {
     pub fn pause(
         &self,
         kind: ErrorKind,
-        waited: Waited,
+        waited: RetryProgress,
         asked: Option<Duration>,
         chance: f64,
     ) -> Option<Duration> {
@@ -66,7 +66,7 @@ impl RetryPolicy {
     }
 
     /// Whether there should be another attempt after that pause.
-    pub fn allows(&self, kind: ErrorKind, waited: Waited, pause: Duration) -> bool {
+    pub fn allows(&self, kind: ErrorKind, waited: RetryProgress, pause: Duration) -> bool {
         let within = match kind {
             ErrorKind::RateLimit => true,
             ErrorKind::Transient | ErrorKind::Timeout => waited.transient < self.max_transient,
@@ -91,8 +91,8 @@ mod tests {
         attempt_timeout: None,
     };
 
-    fn after(retries: u32) -> Waited {
-        Waited { retries, transient: retries, spent: Duration::ZERO }
+    fn after(retries: u32) -> RetryProgress {
+        RetryProgress { retries, transient: retries, spent: Duration::ZERO }
     }
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
         assert!(POLICY.pause(ErrorKind::Transient, after(2), None, 0.0).is_none());
         assert!(POLICY.pause(ErrorKind::Timeout, after(2), None, 0.0).is_none());
         assert!(POLICY.pause(ErrorKind::RateLimit, after(500), None, 0.0).is_some());
-        let late = Waited { spent: Duration::from_secs(595), ..after(3) };
+        let late = RetryProgress { spent: Duration::from_secs(595), ..after(3) };
         assert!(POLICY.pause(ErrorKind::RateLimit, late, None, 1.0).is_none());
     }
 

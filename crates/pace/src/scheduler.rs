@@ -5,17 +5,19 @@
 //! benchmark's virtual time, and under property tests.
 
 use crate::queue::{Queue, RunTag, Ticket};
-use crate::{Comeback, Cost, Ending, Flight, Gate, Learned, LimitChange, Policy, View};
+use crate::{
+    Flight, Gate, LearnedLimit, LimitChange, Policy, PoolView, RetryMode, SendOutcome, TokenCost,
+};
 use std::collections::HashMap;
 use std::time::Duration;
 
 /// A request for a permit.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Ask {
+pub struct PermitRequest {
     /// Whose it is.
     pub run: RunTag,
     /// What it will probably cost.
-    pub cost: Cost,
+    pub cost: TokenCost,
     /// An attempt of the same call was made before: it goes to the front.
     pub is_retry: bool,
 }
@@ -24,8 +26,8 @@ pub struct Ask {
 #[derive(Debug)]
 pub struct Scheduler {
     policy: Box<dyn Policy>,
-    queue: Queue<Cost>,
-    flights: HashMap<Flight, Cost>,
+    queue: Queue<TokenCost>,
+    flights: HashMap<Flight, TokenCost>,
     next_ticket: u64,
     wake_at: Option<Duration>,
     /// Nothing goes out any more, for this reason.
@@ -46,7 +48,7 @@ impl Scheduler {
     }
 
     /// Somebody wants to send a request. Its permit comes from [`Scheduler::on_tick`].
-    pub fn on_ask(&mut self, ask: Ask) -> Ticket {
+    pub fn on_request(&mut self, ask: PermitRequest) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         self.queue.push(ticket, ask.run, ask.is_retry, ask.cost);
@@ -79,27 +81,27 @@ impl Scheduler {
                     self.wake_at = Some(now + Duration::from_micros(1));
                     return;
                 }
-                Gate::Shut => return,
+                Gate::Closed => return,
             }
             let Some((ticket, cost)) = self.queue.pop() else { return };
             let flight = Flight(ticket.0);
             self.flights.insert(flight, cost);
-            self.policy.sent(self.view(now), flight, cost);
+            self.policy.on_sent(self.view(now), flight, cost);
             grant(ticket, flight);
         }
     }
 
     /// A request has ended; what is said about one that is not on its way is ignored.
-    pub fn on_end(&mut self, now: Duration, flight: Flight, ending: &Ending) {
+    pub fn on_end(&mut self, now: Duration, flight: Flight, ending: &SendOutcome) {
         if let Some(cost) = self.flights.remove(&flight) {
-            self.policy.ended(self.view(now), flight, cost, ending);
+            self.policy.on_ended(self.view(now), flight, cost, ending);
         }
     }
 
     /// A request that was granted did not go out after all.
     pub fn on_withdraw(&mut self, now: Duration, flight: Flight) {
         if let Some(cost) = self.flights.remove(&flight) {
-            self.policy.withdrawn(self.view(now), flight, cost);
+            self.policy.on_withdrawn(self.view(now), flight, cost);
         }
     }
 
@@ -120,8 +122,8 @@ impl Scheduler {
     }
 
     /// How a request that was rejected now comes back.
-    pub fn comeback(&self, now: Duration) -> Comeback {
-        self.policy.comeback(now)
+    pub fn retry_mode(&self, now: Duration) -> RetryMode {
+        self.policy.retry_mode(now)
     }
 
     /// How many requests may be in flight, as far as this is known.
@@ -135,7 +137,7 @@ impl Scheduler {
     }
 
     /// What the next run on this pool should begin with.
-    pub fn learned(&self) -> Option<Learned> {
+    pub fn learned(&self) -> Option<LearnedLimit> {
         self.policy.learned()
     }
 
@@ -154,7 +156,7 @@ impl Scheduler {
         self.policy.take_changes()
     }
 
-    fn view(&self, now: Duration) -> View {
-        View { now, in_flight: self.in_flight(), waiting: self.queue.len() }
+    fn view(&self, now: Duration) -> PoolView {
+        PoolView { now, in_flight: self.in_flight(), waiting: self.queue.len() }
     }
 }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 use bakeoff_pace::{
-    Ask, Auto, AutoConfig, Ending, Flight, Learned, Policy, Quota, Rates, RetryAfter, Scheduler,
-    read_quota,
+    AutoConfig, AutoPolicy, Flight, LearnedLimit, PermitRequest, Policy, Quota, Rates, RetryAfter,
+    Scheduler, SendOutcome, read_quota,
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -100,13 +100,14 @@ struct Outcome {
 
 /// All items at once, until all are answered.
 fn run(items: u32, mut provider: Provider, config: AutoConfig) -> Outcome {
-    let mut scheduler = Scheduler::new(Box::new(Auto::new(config)));
+    let mut scheduler = Scheduler::new(Box::new(AutoPolicy::new(config)));
     (0..items).for_each(|_| {
-        scheduler.on_ask(Ask::default());
+        scheduler.on_request(PermitRequest::default());
     });
     let mut outcome = Outcome { seconds: 0.0, rejected: 0, sends: Vec::new(), blocks: Vec::new() };
     let mut agenda: BinaryHeap<Reverse<(Duration, Flight, u32)>> = BinaryHeap::new();
-    let mut endings: std::collections::HashMap<Flight, Ending> = std::collections::HashMap::new();
+    let mut endings: std::collections::HashMap<Flight, SendOutcome> =
+        std::collections::HashMap::new();
     let (mut now, mut answered) = (Duration::ZERO, 0);
     while answered < items {
         let mut granted = Vec::new();
@@ -115,9 +116,9 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> Outcome {
             outcome.sends.push(now.as_secs_f64());
             let (is_in, quota) = provider.ask(now.as_secs_f64());
             let (delay, ending) = if is_in {
-                (LATENCY, Ending::Answered { quota, usage: None, clean: true })
+                (LATENCY, SendOutcome::Answered { quota, usage: None, clean: true })
             } else {
-                (REJECTION, Ending::Rejected { quota })
+                (REJECTION, SendOutcome::Rejected { quota })
             };
             agenda.push(Reverse((now + Duration::from_secs_f64(delay), flight, 0)));
             endings.insert(flight, ending);
@@ -138,12 +139,13 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> Outcome {
             let ending = endings.remove(&flight).unwrap();
             scheduler.on_end(now, flight, &ending);
             match ending {
-                Ending::Rejected { quota } => {
+                SendOutcome::Rejected { quota } => {
                     outcome.rejected += 1;
                     if quota.retry_after.is_some() {
                         outcome.blocks.push(now.as_secs_f64());
                     }
-                    scheduler.on_ask(Ask { is_retry: true, ..Ask::default() });
+                    scheduler
+                        .on_request(PermitRequest { is_retry: true, ..PermitRequest::default() });
                 }
                 _ => {
                     answered += 1;
@@ -223,13 +225,13 @@ fn limits_that_the_user_gives_are_never_exceeded() {
 fn what_was_learned_is_where_the_next_run_begins() {
     let limit = Limit::Cap(30);
     let first = run(2000, Provider::new(limit), AutoConfig::default());
-    let learned = Some(Learned::Cap(30));
+    let learned = Some(LearnedLimit::Cap(30));
     let second = run(2000, Provider::new(limit), AutoConfig { learned, ..AutoConfig::default() });
     assert!(second.rejected < first.rejected, "{} and {}", second.rejected, first.rejected);
     assert!(second.seconds < first.seconds);
     let limit = Limit::Bucket { rate: 5.0, burst: 5.0 };
     let first = run(300, Provider::new(limit), AutoConfig::default());
-    let learned = Some(Learned::Rate(5.0));
+    let learned = Some(LearnedLimit::Rate(5.0));
     let second = run(300, Provider::new(limit), AutoConfig { learned, ..AutoConfig::default() });
     assert!(second.rejected < first.rejected, "{} and {}", second.rejected, first.rejected);
 }
@@ -239,7 +241,7 @@ fn the_ceiling_is_never_exceeded() {
     let config = AutoConfig { connections: 3, ..AutoConfig::default() };
     let outcome = run(90, Provider::new(Limit::Cap(1000)), config);
     assert!((outcome.seconds - 30.0 * LATENCY).abs() < 0.2, "{}", outcome.seconds);
-    let mut policy = Auto::new(AutoConfig { connections: 3, ..AutoConfig::default() });
+    let mut policy = AutoPolicy::new(AutoConfig { connections: 3, ..AutoConfig::default() });
     assert_eq!(policy.limit(), 3);
     assert!(policy.take_changes().is_empty());
 }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 //! What holds for permits and for those who wait for them, whatever happens to either.
 
-use bakeoff_pace::{Ask, Ending, Limits, Permit, Pool, RunTag, Stopped};
+use bakeoff_pace::{Limits, Permit, PermitRequest, Pool, PoolStopped, RunTag, SendOutcome};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use std::future::Future;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 #[derive(Debug, Clone)]
 enum Step {
-    Ask {
+    PermitRequest {
         run: u64,
         is_retry: bool,
     },
@@ -25,7 +25,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        6 => (0_u64..3, any::<bool>()).prop_map(|(run, is_retry)| Step::Ask { run, is_retry }),
+        6 => (0_u64..3, any::<bool>()).prop_map(|(run, is_retry)| Step::PermitRequest { run, is_retry }),
         4 => Just(Step::Look),
         2 => any::<Index>().prop_map(Step::GiveUp),
         2 => any::<Index>().prop_map(Step::Drop),
@@ -34,7 +34,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..120)
 }
 
-type Waiter = Pin<Box<dyn Future<Output = Result<Permit, Stopped>>>>;
+type Waiter = Pin<Box<dyn Future<Output = Result<Permit, PoolStopped>>>>;
 
 #[derive(Default)]
 struct Crowd {
@@ -45,8 +45,12 @@ struct Crowd {
 impl Crowd {
     fn take(&mut self, pool: &Pool, step: &Step) {
         match step {
-            Step::Ask { run, is_retry } => {
-                let ask = Ask { run: RunTag(*run), is_retry: *is_retry, ..Ask::default() };
+            Step::PermitRequest { run, is_retry } => {
+                let ask = PermitRequest {
+                    run: RunTag(*run),
+                    is_retry: *is_retry,
+                    ..PermitRequest::default()
+                };
                 let pool = pool.clone();
                 self.waiters.push(Box::pin(async move { pool.acquire(ask).await }));
             }
@@ -58,7 +62,7 @@ impl Crowd {
                 drop(self.permits.remove(which.index(self.permits.len())));
             }
             Step::End(which) if !self.permits.is_empty() => {
-                self.permits.remove(which.index(self.permits.len())).end(Ending::Failed);
+                self.permits.remove(which.index(self.permits.len())).end(SendOutcome::Failed);
             }
             Step::GiveUp(_) | Step::Drop(_) | Step::End(_) => {}
         }
@@ -100,7 +104,7 @@ proptest! {
         // Each of them can be had again.
         let mut crowd = Crowd::default();
         for _ in 0..connections {
-            crowd.take(&pool, &Step::Ask { run: 0, is_retry: false });
+            crowd.take(&pool, &Step::PermitRequest { run: 0, is_retry: false });
         }
         crowd.look();
         prop_assert_eq!(crowd.permits.len(), connections as usize);

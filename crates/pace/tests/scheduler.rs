@@ -7,7 +7,8 @@ mod model;
 mod steps;
 
 use bakeoff_pace::{
-    Comeback, Cost, Ending, Flight, Gate, Policy, Proactive, ProactiveConfig, View,
+    Flight, Gate, Policy, PoolView, ProactiveConfig, ProactivePolicy, RetryMode, SendOutcome,
+    TokenCost,
 };
 use model::Model;
 use proptest::prelude::*;
@@ -57,7 +58,7 @@ proptest! {
         steps in steps(),
     ) {
         let config = ProactiveConfig { rpm, tpm: Some(tpm), connections, ..Default::default() };
-        let proactive = Shared(Arc::new(Mutex::new(Proactive::new(config))));
+        let proactive = SharedPolicy(Arc::new(Mutex::new(ProactivePolicy::new(config))));
         let mut model = Model::new(Box::new(proactive.clone()));
         for step in &steps {
             model.take(step);
@@ -66,7 +67,7 @@ proptest! {
         model.finish();
         prop_assert_eq!(proactive.used(model.now()), model.used());
         for (before, cost) in model.reservations() {
-            let (before, cost) = (before.map(Cost::total), cost.total());
+            let (before, cost) = (before.map(TokenCost::total), cost.total());
             prop_assert!(before.is_none_or(|before| before + cost <= tpm), "{before:?} + {cost}");
         }
     }
@@ -74,29 +75,29 @@ proptest! {
 
 /// A strategy that can be looked at from outside of its pool.
 #[derive(Debug, Clone)]
-struct Shared(Arc<Mutex<Proactive>>);
+struct SharedPolicy(Arc<Mutex<ProactivePolicy>>);
 
-impl Shared {
-    fn used(&self, now: Duration) -> Cost {
+impl SharedPolicy {
+    fn used(&self, now: Duration) -> TokenCost {
         self.0.lock().unwrap().used(now)
     }
 }
 
-impl Policy for Shared {
-    fn gate(&mut self, view: View, cost: Cost) -> Gate {
+impl Policy for SharedPolicy {
+    fn gate(&mut self, view: PoolView, cost: TokenCost) -> Gate {
         self.0.lock().unwrap().gate(view, cost)
     }
 
-    fn sent(&mut self, view: View, flight: Flight, cost: Cost) {
-        self.0.lock().unwrap().sent(view, flight, cost);
+    fn on_sent(&mut self, view: PoolView, flight: Flight, cost: TokenCost) {
+        self.0.lock().unwrap().on_sent(view, flight, cost);
     }
 
-    fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending) {
-        self.0.lock().unwrap().ended(view, flight, cost, ending);
+    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, ending: &SendOutcome) {
+        self.0.lock().unwrap().on_ended(view, flight, cost, ending);
     }
 
-    fn comeback(&self, now: Duration) -> Comeback {
-        self.0.lock().unwrap().comeback(now)
+    fn retry_mode(&self, now: Duration) -> RetryMode {
+        self.0.lock().unwrap().retry_mode(now)
     }
 
     fn limit(&self) -> u32 {

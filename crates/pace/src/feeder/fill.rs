@@ -1,11 +1,11 @@
 //! How many items a pool can serve.
 
-use crate::Snapshot;
+use crate::PoolSnapshot;
 
 /// Items for a pool without a concurrency limit: memory and open files have one.
 const UNLIMITED_WINDOW: u32 = 10_000;
 
-/// The numbers of a pool's [`Snapshot`] that decide how many items it can serve.
+/// The numbers of a pool's [`PoolSnapshot`] that decide how many items it can serve.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolLoad {
     /// The concurrency limit; `u32::MAX` if there is none.
@@ -16,12 +16,12 @@ pub struct PoolLoad {
     pub backing_off: u32,
 }
 
-impl From<&Snapshot> for PoolLoad {
-    fn from(snapshot: &Snapshot) -> Self {
+impl From<&PoolSnapshot> for PoolLoad {
+    fn from(snapshot: &PoolSnapshot) -> Self {
         PoolLoad {
             limit: snapshot.limit,
             in_flight: snapshot.in_flight,
-            backing_off: snapshot.resting,
+            backing_off: snapshot.backing_off,
         }
     }
 }

@@ -2,14 +2,14 @@
 //! policies that `RateLimit-Policy: "name";q=100;w=60` describes.
 
 use super::{number, reading};
-use crate::{Dimension, Reading};
+use crate::{Dimension, QuotaReading};
 use std::time::Duration;
 
 /// The limits that have a policy and are possible. The policy's window has no place in a reading.
 pub(super) fn readings<'a>(
     limits: &'a str,
     policies: &'a str,
-) -> impl Iterator<Item = Reading> + use<'a> {
+) -> impl Iterator<Item = QuotaReading> + use<'a> {
     split(limits, ',').filter_map(move |limit| {
         let named = |policy: &&str| names(policy).any(|one| names(limit).any(|two| one == two));
         let policy = split(policies, ',').find(named)?;

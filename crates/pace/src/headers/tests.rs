@@ -16,7 +16,7 @@ fn read(headers: &[(&str, &'static str)]) -> Quota {
 type Row = (Dimension, f64, f64, Option<f64>, bool);
 
 fn rows(quota: &Quota) -> Vec<Row> {
-    let row = |reading: &Reading| {
+    let row = |reading: &QuotaReading| {
         let reset = reading.reset.map(|reset| reset.as_secs_f64());
         (reading.dimension, reading.limit, reading.remaining, reset, reading.coarse)
     };

@@ -95,8 +95,8 @@ pub(super) fn check(limits: &Limits) -> Result<(), LimitsError> {
         _ => {}
     }
     match limits.connections {
-        Some(Connections::Most(0)) => return Err(LimitsError::Zero("connections")),
-        Some(Connections::Between(_)) if strategy != Strategy::Adaptive => {
+        Some(Connections::Max(0)) => return Err(LimitsError::Zero("connections")),
+        Some(Connections::Range(_)) if strategy != Strategy::Adaptive => {
             return Err(LimitsError::Range(strategy));
         }
         _ => {}

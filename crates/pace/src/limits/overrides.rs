@@ -35,7 +35,7 @@ impl LimitOverrides {
                 strategy,
                 // Bounds of a window are no number, and a bound is not a window's usual width.
                 connections: own.connections.filter(|connections| {
-                    matches!(connections, Connections::Most(_)) && strategy != Strategy::Fixed
+                    matches!(connections, Connections::Max(_)) && strategy != Strategy::Fixed
                 }),
                 rpm: rate(own.rpm),
                 tpm: rate(own.tpm),

@@ -23,10 +23,10 @@ fn every_strategy_has_its_own_default_of_connections() {
 #[test]
 fn what_is_known_reaches_the_strategy() {
     let limits = Limits::auto().rpm(300).tpm(9).itpm(8).otpm(7).retry_after(RetryAfter::Test);
-    let config = limits.auto_config(Some(Learned::Cap(12)));
+    let config = limits.auto_config(Some(LearnedLimit::Cap(12)));
     let rates = Rates { rpm: Some(300.0), tpm: Some(9.0), itpm: Some(8.0), otpm: Some(7.0) };
     assert_eq!((config.rates, config.retry_after), (rates, RetryAfter::Test));
-    assert_eq!(config.learned, Some(Learned::Cap(12)));
+    assert_eq!(config.learned, Some(LearnedLimit::Cap(12)));
     let limits = Limits::adaptive(AdaptiveBounds { min: 1, start: 2, max: 3 })
         .cooldown_seconds(3.0)
         .decrease_factor(0.5)
@@ -39,7 +39,7 @@ fn what_is_known_reaches_the_strategy() {
 
 #[test]
 fn every_bad_combination_has_its_own_message_and_names_its_key() {
-    let range = Connections::Between(AdaptiveBounds { min: 4, start: 20, max: 80 });
+    let range = Connections::Range(AdaptiveBounds { min: 4, start: 20, max: 80 });
     let adaptive = Limits::new(Strategy::Adaptive);
     let seconds = Duration::from_secs;
     let table = [
@@ -118,9 +118,9 @@ fn every_bad_combination_has_its_own_message_and_names_its_key() {
 
 #[test]
 fn connections_are_a_number_or_a_range() {
-    let between = |min, start, max| Connections::Between(AdaptiveBounds { min, start, max });
-    assert_eq!("80".parse(), Ok(Connections::Most(80)));
-    assert_eq!(" 3 ".parse(), Ok(Connections::Most(3)));
+    let between = |min, start, max| Connections::Range(AdaptiveBounds { min, start, max });
+    assert_eq!("80".parse(), Ok(Connections::Max(80)));
+    assert_eq!(" 3 ".parse(), Ok(Connections::Max(3)));
     assert_eq!("4-80".parse(), Ok(between(4, 20, 80)));
     assert_eq!("4-40-80".parse(), Ok(between(4, 40, 80)));
     for text in ["true", "false", "many", ""] {
@@ -143,7 +143,7 @@ fn what_is_set_for_a_model_wins_over_the_usual() {
 fn another_strategy_takes_over_only_what_it_has_a_use_for() {
     let fixed = LimitOverrides {
         strategy: Some(Strategy::Fixed),
-        connections: Some(Connections::Most(7)),
+        connections: Some(Connections::Max(7)),
         ..LimitOverrides::default()
     };
     let suites = [

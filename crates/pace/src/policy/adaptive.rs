@@ -15,19 +15,21 @@ mod tests;
 
 pub use config::{AdaptiveConfig, AdaptiveConfigError};
 
-use crate::{ChangeReason, Cost, Ending, Flight, Gate, LimitChange, Policy, Quota, View};
+use crate::{
+    ChangeReason, Flight, Gate, LimitChange, Policy, PoolView, Quota, SendOutcome, TokenCost,
+};
 use std::time::Duration;
 
 /// Fewer successes say nothing, however narrow the window is.
-const SMALLEST_ROUND: u32 = 4;
+const MIN_ROUND: u32 = 4;
 
 /// No hint keeps an episode open for longer. The reset of a daily quota is hours away, and a window
 /// that stands still for so long learns nothing; calls give up before that by default.
-const LONGEST_HINT: Duration = Duration::from_secs(600);
+const MAX_HINT: Duration = Duration::from_secs(600);
 
 /// The strategy.
 #[derive(Debug, Clone)]
-pub struct Adaptive {
+pub struct AdaptivePolicy {
     config: AdaptiveConfig,
     cooldown: Duration,
     /// The bounds in force: those of the configuration, unless somebody has moved the upper one.
@@ -51,12 +53,12 @@ struct Episode {
     until: Duration,
 }
 
-impl Adaptive {
+impl AdaptivePolicy {
     /// Starts at the configured width. [`AdaptiveConfig::check`] tells what is wrong with a
     /// configuration; here the nearest possible values, or else the defaults, take their places.
-    pub fn new(config: AdaptiveConfig) -> Adaptive {
+    pub fn new(config: AdaptiveConfig) -> AdaptivePolicy {
         let (config, cooldown) = config.repaired();
-        Adaptive {
+        AdaptivePolicy {
             config,
             cooldown,
             min: config.bounds.min,
@@ -95,7 +97,7 @@ impl Adaptive {
             return;
         }
         self.successes += 1;
-        if self.successes < self.limit.max(SMALLEST_ROUND) {
+        if self.successes < self.limit.max(MIN_ROUND) {
             return;
         }
         // Below 80 % nothing was learned about a wider window.
@@ -120,7 +122,7 @@ impl Adaptive {
         let hint = quota
             .retry_after
             .or_else(|| quota.readings.iter().filter_map(|reading| reading.reset).max());
-        let pause = self.cooldown.max(hint.unwrap_or_default().min(LONGEST_HINT));
+        let pause = self.cooldown.max(hint.unwrap_or_default().min(MAX_HINT));
         match &mut self.episode {
             // A longer hint prolongs the episode, counted from its cut: counted from each
             // rejection, a provider that always asks for more than the time between two of them
@@ -148,28 +150,34 @@ impl Adaptive {
     }
 }
 
-impl Policy for Adaptive {
+impl Policy for AdaptivePolicy {
     /// A window that has become narrower than what is in flight stays shut until enough have
     /// ended.
-    fn gate(&mut self, view: View, _cost: Cost) -> Gate {
-        if view.in_flight < self.limit { Gate::Open } else { Gate::Shut }
+    fn gate(&mut self, view: PoolView, _cost: TokenCost) -> Gate {
+        if view.in_flight < self.limit { Gate::Open } else { Gate::Closed }
     }
 
-    fn sent(&mut self, _view: View, _flight: Flight, _cost: Cost) {}
+    fn on_sent(&mut self, _view: PoolView, _flight: Flight, _cost: TokenCost) {}
 
-    fn ended(&mut self, view: View, _flight: Flight, _cost: Cost, ending: &Ending) {
+    fn on_ended(
+        &mut self,
+        view: PoolView,
+        _flight: Flight,
+        _cost: TokenCost,
+        ending: &SendOutcome,
+    ) {
         // Just before something ends there are as many in flight as ever since the last end. The
         // one that has ended was among them.
         if !self.is_cooling(view.now) {
             self.peak = self.peak.max(view.in_flight.saturating_add(1));
         }
         match ending {
-            Ending::Answered { clean: true, .. } => self.succeeded(view.now),
-            Ending::Rejected { quota } => self.rejected(view.now, quota),
-            Ending::Answered { clean: false, .. }
-            | Ending::Failed
-            | Ending::Refused
-            | Ending::Dropped => {}
+            SendOutcome::Answered { clean: true, .. } => self.succeeded(view.now),
+            SendOutcome::Rejected { quota } => self.rejected(view.now, quota),
+            SendOutcome::Answered { clean: false, .. }
+            | SendOutcome::Failed
+            | SendOutcome::Refused
+            | SendOutcome::Dropped => {}
         }
     }
 

@@ -13,27 +13,27 @@ mod window;
 
 pub use config::{ProactiveConfig, ProactiveConfigError};
 
-use crate::{Cost, Dimension, Ending, Flight, Gate, Policy, View};
+use crate::{Dimension, Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
 use std::time::Duration;
-use window::Window;
+use window::SlidingWindow;
 
 /// The strategy.
 #[derive(Debug, Clone)]
-pub struct Proactive {
+pub struct ProactivePolicy {
     /// What a minute may hold.
     limits: Vec<(Dimension, u64)>,
     connections: u32,
     /// So many requests in so much time, at the rate of the minute.
     burst: Option<(u32, Duration)>,
-    window: Window,
+    window: SlidingWindow,
 }
 
-impl Proactive {
+impl ProactivePolicy {
     /// With nothing sent so far. [`ProactiveConfig::check`] tells what is wrong with a
     /// configuration; here a limit of zero lets one request through per minute, as every limit
     /// that is smaller than a request does, and without limits there is no pacing.
-    pub fn new(config: ProactiveConfig) -> Proactive {
-        Proactive {
+    pub fn new(config: ProactiveConfig) -> ProactivePolicy {
+        ProactivePolicy {
             limits: config.limits().map(|(dimension, _, limit)| (dimension, limit)).collect(),
             connections: config.connections.map_or(u32::MAX, |connections| connections.max(1)),
             burst: config.burst.zip(config.rpm).map(|(burst, rpm)| {
@@ -41,21 +41,21 @@ impl Proactive {
                 // A minute's window knows nothing older.
                 (burst.max(1), Duration::from_secs_f64(seconds.min(60.0)))
             }),
-            window: Window::default(),
+            window: SlidingWindow::default(),
         }
     }
 
     /// The tokens of the last minute: what was used, or the estimate where that is not known.
-    pub fn used(&mut self, now: Duration) -> Cost {
+    pub fn used(&mut self, now: Duration) -> TokenCost {
         self.window.advance(now);
         self.window.used()
     }
 }
 
-impl Policy for Proactive {
-    fn gate(&mut self, view: View, cost: Cost) -> Gate {
+impl Policy for ProactivePolicy {
+    fn gate(&mut self, view: PoolView, cost: TokenCost) -> Gate {
         if view.in_flight >= self.connections {
-            return Gate::Shut;
+            return Gate::Closed;
         }
         self.window.advance(view.now);
         let spaced = match self.burst {
@@ -70,24 +70,32 @@ impl Policy for Proactive {
         })
     }
 
-    fn sent(&mut self, view: View, flight: Flight, cost: Cost) {
+    fn on_sent(&mut self, view: PoolView, flight: Flight, cost: TokenCost) {
         self.window.push(view.now, flight, cost);
     }
 
-    fn ended(&mut self, _view: View, flight: Flight, _cost: Cost, ending: &Ending) {
+    fn on_ended(
+        &mut self,
+        _view: PoolView,
+        flight: Flight,
+        _cost: TokenCost,
+        ending: &SendOutcome,
+    ) {
         match ending {
-            Ending::Answered { usage: Some(usage), .. } => self.window.settle(flight, *usage),
+            SendOutcome::Answered { usage: Some(usage), .. } => self.window.settle(flight, *usage),
             // The provider has not worked on it. It still counts as a request: at some providers it
             // does there too.
-            Ending::Rejected { .. } | Ending::Refused => {
-                self.window.settle(flight, Cost::default());
+            SendOutcome::Rejected { .. } | SendOutcome::Refused => {
+                self.window.settle(flight, TokenCost::default());
             }
             // It may have been worked on, and nobody knows how much.
-            Ending::Answered { usage: None, .. } | Ending::Failed | Ending::Dropped => {}
+            SendOutcome::Answered { usage: None, .. }
+            | SendOutcome::Failed
+            | SendOutcome::Dropped => {}
         }
     }
 
-    fn withdrawn(&mut self, _view: View, flight: Flight, _cost: Cost) {
+    fn on_withdrawn(&mut self, _view: PoolView, flight: Flight, _cost: TokenCost) {
         self.window.withdraw(flight);
     }
 

@@ -1,16 +1,16 @@
 //! Counts what happens in a pool.
 
-use crate::Ending;
+use crate::SendOutcome;
 use std::time::Duration;
 
 /// Seconds over which the rate is taken.
-const SECONDS: u64 = 10;
+const RATE_WINDOW_S: u64 = 10;
 
 /// Tokens of an answer, before there was one.
-const FIRST_OUTPUT: f64 = 200.0;
+const DEFAULT_OUTPUT: f64 = 200.0;
 
 /// Share of the newest answer in the mean length.
-const NEWEST: f64 = 1.0 / 16.0;
+const NEWEST_WEIGHT: f64 = 1.0 / 16.0;
 
 #[derive(Debug)]
 pub(super) struct Meter {
@@ -18,7 +18,7 @@ pub(super) struct Meter {
     pub(super) rejected: u64,
     pub(super) failed: u64,
     /// Answers in each of the last seconds; a second's place is its number modulo their count.
-    buckets: [u32; SECONDS as usize],
+    buckets: [u32; RATE_WINDOW_S as usize],
     /// The newest second in the buckets.
     second: u64,
     mean_output: f64,
@@ -31,42 +31,42 @@ impl Default for Meter {
             answered: 0,
             rejected: 0,
             failed: 0,
-            buckets: [0; SECONDS as usize],
+            buckets: [0; RATE_WINDOW_S as usize],
             second: 0,
-            mean_output: FIRST_OUTPUT,
+            mean_output: DEFAULT_OUTPUT,
             has_output: false,
         }
     }
 }
 
 impl Meter {
-    pub(super) fn count(&mut self, now: Duration, ending: &Ending) {
+    pub(super) fn count(&mut self, now: Duration, ending: &SendOutcome) {
         match ending {
-            Ending::Answered { usage, .. } => {
+            SendOutcome::Answered { usage, .. } => {
                 self.answered += 1;
                 self.advance(now);
-                if let Some(bucket) = self.buckets.get_mut((self.second % SECONDS) as usize) {
+                if let Some(bucket) = self.buckets.get_mut((self.second % RATE_WINDOW_S) as usize) {
                     *bucket = bucket.saturating_add(1);
                 }
                 if let Some(usage) = usage {
-                    let share = if self.has_output { NEWEST } else { 1.0 };
+                    let share = if self.has_output { NEWEST_WEIGHT } else { 1.0 };
                     self.mean_output += (usage.output as f64 - self.mean_output) * share;
                     self.has_output = true;
                 }
             }
-            Ending::Rejected { .. } => self.rejected += 1,
-            Ending::Failed => self.failed += 1,
-            Ending::Refused | Ending::Dropped => {}
+            SendOutcome::Rejected { .. } => self.rejected += 1,
+            SendOutcome::Failed => self.failed += 1,
+            SendOutcome::Refused | SendOutcome::Dropped => {}
         }
     }
 
     fn advance(&mut self, now: Duration) {
         let second = now.as_secs();
-        if second.saturating_sub(self.second) >= SECONDS {
-            self.buckets = [0; SECONDS as usize];
+        if second.saturating_sub(self.second) >= RATE_WINDOW_S {
+            self.buckets = [0; RATE_WINDOW_S as usize];
         } else {
             for passed in self.second + 1..=second {
-                if let Some(bucket) = self.buckets.get_mut((passed % SECONDS) as usize) {
+                if let Some(bucket) = self.buckets.get_mut((passed % RATE_WINDOW_S) as usize) {
                     *bucket = 0;
                 }
             }
@@ -76,9 +76,9 @@ impl Meter {
 
     /// Answers per second lately.
     pub(super) fn answers_per_second(&self, now: Duration) -> f64 {
-        let oldest = now.as_secs().saturating_sub(SECONDS - 1);
+        let oldest = now.as_secs().saturating_sub(RATE_WINDOW_S - 1);
         let counted: u32 = (oldest..=self.second)
-            .filter_map(|second| self.buckets.get((second % SECONDS) as usize))
+            .filter_map(|second| self.buckets.get((second % RATE_WINDOW_S) as usize))
             .sum();
         // The newest second has only begun.
         let seconds = now.as_secs_f64() - oldest as f64;
@@ -94,11 +94,11 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cost, Quota};
+    use crate::{Quota, TokenCost};
 
-    fn answer(output: u64) -> Ending {
-        let usage = Some(Cost { input: 1, output });
-        Ending::Answered { quota: Quota::default(), usage, clean: true }
+    fn answer(output: u64) -> SendOutcome {
+        let usage = Some(TokenCost { input: 1, output });
+        SendOutcome::Answered { quota: Quota::default(), usage, clean: true }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The right to send, and waiting for it.
 
-use super::Stopped;
-use super::shared::Shared;
-use crate::{Ending, Flight, Ticket};
+use super::PoolStopped;
+use super::shared::SharedPool;
+use crate::{Flight, SendOutcome, Ticket};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 /// more.
 #[derive(Debug)]
 pub struct Permit {
-    shared: Arc<Shared>,
+    shared: Arc<SharedPool>,
     /// Absent when the end has been told.
     flight: Option<Flight>,
     in_flight: u32,
@@ -19,7 +19,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    pub(super) fn new(shared: Arc<Shared>, flight: Flight, in_flight: u32) -> Permit {
+    pub(super) fn new(shared: Arc<SharedPool>, flight: Flight, in_flight: u32) -> Permit {
         Permit { shared, flight: Some(flight), in_flight, is_held: false }
     }
 
@@ -34,7 +34,7 @@ impl Permit {
     }
 
     /// The request has ended.
-    pub fn end(mut self, ending: Ending) {
+    pub fn end(mut self, ending: SendOutcome) {
         if let Some(flight) = self.flight.take() {
             self.shared.end(flight, &ending);
         }
@@ -44,7 +44,7 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         match self.flight.take() {
-            Some(flight) if self.is_held => self.shared.end(flight, &Ending::Dropped),
+            Some(flight) if self.is_held => self.shared.end(flight, &SendOutcome::Dropped),
             Some(flight) => self.shared.withdraw(flight),
             None => {}
         }
@@ -53,35 +53,35 @@ impl Drop for Permit {
 
 /// A place in the queue; given up on drop.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    shared: Arc<Shared>,
+pub(super) struct PermitWaiter {
+    shared: Arc<SharedPool>,
     /// Absent when it was called.
     ticket: Option<Ticket>,
     receiver: oneshot::Receiver<Permit>,
 }
 
-impl Waiting {
+impl PermitWaiter {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SharedPool>,
         ticket: Ticket,
         receiver: oneshot::Receiver<Permit>,
-    ) -> Waiting {
-        Waiting { shared, ticket: Some(ticket), receiver }
+    ) -> PermitWaiter {
+        PermitWaiter { shared, ticket: Some(ticket), receiver }
     }
 
-    pub(super) async fn granted(mut self) -> Result<Permit, Stopped> {
+    pub(super) async fn granted(mut self) -> Result<Permit, PoolStopped> {
         let granted = (&mut self.receiver).await;
         self.ticket = None;
         // A permit that was under way when the pool was stopped is not used any more.
         match (self.shared.stopped(), granted) {
             (None, Ok(permit)) => Ok(permit.held()),
             (Some(stopped), _) => Err(stopped),
-            (None, Err(_)) => Err(Stopped { reason: "the pool is gone".into() }),
+            (None, Err(_)) => Err(PoolStopped { reason: "the pool is gone".into() }),
         }
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PermitWaiter {
     fn drop(&mut self) {
         // A permit that is already in the channel goes back with the channel.
         if let Some(ticket) = self.ticket.take() {

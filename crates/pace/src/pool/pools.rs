@@ -1,7 +1,7 @@
 //! All pools of a process.
 
 use super::Pool;
-use crate::{Learned, Limits, LimitsError};
+use crate::{LearnedLimit, Limits, LimitsError};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -25,12 +25,12 @@ pub struct Pools {
 }
 
 /// What an earlier run has found out about a pool.
-type Recall = Box<dyn Fn(&PoolKey) -> Option<Learned> + Send + Sync>;
+type Recall = Box<dyn Fn(&PoolKey) -> Option<LearnedLimit> + Send + Sync>;
 
 impl Pools {
     /// With what earlier runs have found out.
-    pub fn remembering(
-        recall: impl Fn(&PoolKey) -> Option<Learned> + Send + Sync + 'static,
+    pub fn with_learned(
+        recall: impl Fn(&PoolKey) -> Option<LearnedLimit> + Send + Sync + 'static,
     ) -> Pools {
         Pools { pools: Mutex::default(), recall: Some(Box::new(recall)) }
     }
@@ -43,7 +43,7 @@ impl Pools {
             return Ok(pool.clone());
         }
         let learned = self.recall.as_ref().and_then(|recall| recall(key));
-        let pool = Pool::remembering(&key.model, limits, learned)?;
+        let pool = Pool::with_learned(&key.model, limits, learned)?;
         pools.insert(key.clone(), pool.clone());
         Ok(pool)
     }

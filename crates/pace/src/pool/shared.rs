@@ -1,10 +1,13 @@
 //! What all clones of a pool, its permits and its waiters share.
 
 use super::meter::Meter;
-use super::permit::{Permit, Waiting};
+use super::permit::{Permit, PermitWaiter};
 use super::timer::Timer;
-use super::{PoolChange, Snapshot, Stopped};
-use crate::{Ask, Comeback, Ending, Flight, Learned, Policy, PoolLoad, Scheduler, Ticket};
+use super::{PoolChange, PoolSnapshot, PoolStopped};
+use crate::{
+    Flight, LearnedLimit, PermitRequest, Policy, PoolLoad, RetryMode, Scheduler, SendOutcome,
+    Ticket,
+};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,28 +16,28 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedPool {
     model: Arc<str>,
     /// The scheduler's time zero, on both clocks.
     started: Instant,
     started_at: SystemTime,
     stopped: OnceLock<Arc<str>>,
     /// Calls that wait for their next attempt outside of the queue.
-    pub(super) resting: AtomicU32,
-    state: Mutex<State>,
+    pub(super) backing_off: AtomicU32,
+    state: Mutex<SharedState>,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct SharedState {
     pub(super) scheduler: Scheduler,
     waiters: HashMap<Ticket, oneshot::Sender<Permit>>,
     meter: Meter,
     pub(super) timer: Timer,
 }
 
-pub(super) enum Asked {
+pub(super) enum AcquireResult {
     Granted(Permit),
-    Waits(Waiting),
+    Waiting(PermitWaiter),
 }
 
 /// Permits on the way to their waiters; they are handed over when the lock is free, because one
@@ -50,15 +53,15 @@ fn deliver(grants: Grants) {
     }
 }
 
-impl Shared {
-    pub(super) fn new(model: &str, policy: Box<dyn Policy>) -> Shared {
-        Shared {
+impl SharedPool {
+    pub(super) fn new(model: &str, policy: Box<dyn Policy>) -> SharedPool {
+        SharedPool {
             model: model.into(),
             started: Instant::now(),
             started_at: SystemTime::now(),
             stopped: OnceLock::new(),
-            resting: AtomicU32::new(0),
-            state: Mutex::new(State {
+            backing_off: AtomicU32::new(0),
+            state: Mutex::new(SharedState {
                 scheduler: Scheduler::new(policy),
                 waiters: HashMap::new(),
                 meter: Meter::default(),
@@ -69,12 +72,12 @@ impl Shared {
 
     /// A panic elsewhere cannot leave the state half changed: nothing that can panic runs in it
     /// but the strategy, and one that has is asked no worse a question the next time.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SharedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The time, read with the lock held so that the scheduler never sees it run backwards.
-    fn now(&self, _state: &MutexGuard<'_, State>) -> Duration {
+    fn now(&self, _state: &MutexGuard<'_, SharedState>) -> Duration {
         self.started.elapsed()
     }
 
@@ -83,20 +86,20 @@ impl Shared {
         self.started.checked_add(time)
     }
 
-    pub(super) fn ask(self: &Arc<Self>, ask: Ask) -> Result<Asked, Stopped> {
+    pub(super) fn ask(self: &Arc<Self>, ask: PermitRequest) -> Result<AcquireResult, PoolStopped> {
         let mut state = self.lock();
         if let Some(stopped) = self.stopped() {
             return Err(stopped);
         }
         let now = self.now(&state);
-        let ticket = state.scheduler.on_ask(ask);
+        let ticket = state.scheduler.on_request(ask);
         let (own, grants) = self.tick(&mut state, now, Some(ticket));
         let asked = match own {
-            Some(permit) => Asked::Granted(permit.held()),
+            Some(permit) => AcquireResult::Granted(permit.held()),
             None => {
                 let (sender, receiver) = oneshot::channel();
                 state.waiters.insert(ticket, sender);
-                Asked::Waits(Waiting::new(Arc::clone(self), ticket, receiver))
+                AcquireResult::Waiting(PermitWaiter::new(Arc::clone(self), ticket, receiver))
             }
         };
         drop(state);
@@ -105,7 +108,7 @@ impl Shared {
     }
 
     /// Does something to the scheduler, and then grants what may go out.
-    fn change(self: &Arc<Self>, act: impl FnOnce(&mut State, Duration)) {
+    fn change(self: &Arc<Self>, act: impl FnOnce(&mut SharedState, Duration)) {
         let mut state = self.lock();
         let now = self.now(&state);
         act(&mut state, now);
@@ -117,11 +120,11 @@ impl Shared {
     /// Grants what may go out. The permit of `own`, who has no channel yet, comes back apart.
     fn tick(
         self: &Arc<Self>,
-        state: &mut State,
+        state: &mut SharedState,
         now: Duration,
         own: Option<Ticket>,
     ) -> (Option<Permit>, Grants) {
-        let State { scheduler, waiters, timer, .. } = state;
+        let SharedState { scheduler, waiters, timer, .. } = state;
         let (mut mine, mut grants) = (None, Grants::new());
         let mut in_flight = scheduler.in_flight();
         scheduler.on_tick(now, |ticket, flight| {
@@ -145,7 +148,7 @@ impl Shared {
     }
 
     /// Looks at the state, and changes nothing that anybody waits for.
-    pub(super) fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+    pub(super) fn with<T>(&self, look: impl FnOnce(&mut SharedState) -> T) -> T {
         look(&mut self.lock())
     }
 
@@ -156,7 +159,7 @@ impl Shared {
         });
     }
 
-    pub(super) fn end(self: &Arc<Self>, flight: Flight, ending: &Ending) {
+    pub(super) fn end(self: &Arc<Self>, flight: Flight, ending: &SendOutcome) {
         self.change(|state, now| {
             state.meter.count(now, ending);
             state.scheduler.on_end(now, flight, ending);
@@ -178,13 +181,13 @@ impl Shared {
         drop(waiters);
     }
 
-    pub(super) fn stopped(&self) -> Option<Stopped> {
-        self.stopped.get().map(|reason| Stopped { reason: Arc::clone(reason) })
+    pub(super) fn stopped(&self) -> Option<PoolStopped> {
+        self.stopped.get().map(|reason| PoolStopped { reason: Arc::clone(reason) })
     }
 
-    pub(super) fn comeback(&self) -> Comeback {
+    pub(super) fn retry_mode(&self) -> RetryMode {
         let state = self.lock();
-        state.scheduler.comeback(self.now(&state))
+        state.scheduler.retry_mode(self.now(&state))
     }
 
     pub(super) fn model(&self) -> &str {
@@ -200,11 +203,11 @@ impl Shared {
         PoolLoad {
             limit: state.scheduler.limit(),
             in_flight: state.scheduler.in_flight(),
-            backing_off: self.resting(),
+            backing_off: self.backing_off(),
         }
     }
 
-    pub(super) fn learned(&self) -> Option<Learned> {
+    pub(super) fn learned(&self) -> Option<LearnedLimit> {
         self.lock().scheduler.learned()
     }
 
@@ -212,21 +215,21 @@ impl Shared {
         self.lock().meter.usual_output()
     }
 
-    pub(super) fn resting(&self) -> u32 {
-        self.resting.load(Ordering::Relaxed)
+    pub(super) fn backing_off(&self) -> u32 {
+        self.backing_off.load(Ordering::Relaxed)
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self) -> PoolSnapshot {
         let state = self.lock();
         let now = self.now(&state);
         let scheduler = &state.scheduler;
         let left = |time: Duration| time.checked_sub(now).filter(|left| !left.is_zero());
-        Snapshot {
+        PoolSnapshot {
             model: Arc::clone(&self.model),
             in_flight: scheduler.in_flight(),
             limit: scheduler.limit(),
             waiting: scheduler.waiting(),
-            resting: self.resting(),
+            backing_off: self.backing_off(),
             answers_per_second: state.meter.answers_per_second(now),
             answered: state.meter.answered,
             rejected: state.meter.rejected,

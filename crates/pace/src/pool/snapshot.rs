@@ -1,6 +1,6 @@
 //! How a pool is doing, for whoever watches.
 
-use super::shared::Shared;
+use super::shared::SharedPool;
 use crate::LimitChange;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 /// How a pool is doing.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Snapshot {
+pub struct PoolSnapshot {
     /// Which model it is for.
     pub model: Arc<str>,
     /// Requests on their way.
@@ -19,7 +19,7 @@ pub struct Snapshot {
     /// Requests that wait for a permit.
     pub waiting: usize,
     /// Calls that wait for their next attempt outside of the queue.
-    pub resting: u32,
+    pub backing_off: u32,
     /// Over the last ten seconds or so.
     pub answers_per_second: f64,
     /// Answers so far.
@@ -49,17 +49,17 @@ pub struct PoolChange {
 
 /// A call that waits for its next attempt outside of the queue.
 #[derive(Debug)]
-pub struct Resting(Arc<Shared>);
+pub struct BackoffGuard(Arc<SharedPool>);
 
-impl Resting {
-    pub(super) fn new(shared: Arc<Shared>) -> Resting {
-        shared.resting.fetch_add(1, Ordering::Relaxed);
-        Resting(shared)
+impl BackoffGuard {
+    pub(super) fn new(shared: Arc<SharedPool>) -> BackoffGuard {
+        shared.backing_off.fetch_add(1, Ordering::Relaxed);
+        BackoffGuard(shared)
     }
 }
 
-impl Drop for Resting {
+impl Drop for BackoffGuard {
     fn drop(&mut self) {
-        self.0.resting.fetch_sub(1, Ordering::Relaxed);
+        self.0.backing_off.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,6 +1,6 @@
 //! Who wakes a pool when nothing happens: one task, which sleeps until the scheduler's next time.
 
-use super::shared::Shared;
+use super::shared::SharedPool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -13,23 +13,23 @@ pub(super) struct Timer {
     /// When the task will wake; it may wake too early, never too late.
     set_for: Option<Duration>,
     /// Rings when that must be earlier, and when the pool is gone.
-    bell: Arc<Notify>,
+    wakeup: Arc<Notify>,
     task: Option<AbortHandle>,
 }
 
 impl Timer {
     /// Makes sure that the pool is woken at that time.
-    pub(super) fn wake_at(&mut self, at: Duration, pool: &Arc<Shared>) {
+    pub(super) fn wake_at(&mut self, at: Duration, pool: &Arc<SharedPool>) {
         // A task ends with its runtime, and a pool may outlive one.
         if self.task.as_ref().is_some_and(|task| !task.is_finished()) {
             if self.set_for.is_none_or(|set_for| at < set_for) {
                 self.set_for = Some(at);
-                self.bell.notify_one();
+                self.wakeup.notify_one();
             }
         } else if let Ok(runtime) = Handle::try_current() {
-            let keeper = keep_time(Arc::downgrade(pool), Arc::clone(&self.bell));
+            let task = run_timer(Arc::downgrade(pool), Arc::clone(&self.wakeup));
             self.set_for = Some(at);
-            self.task = Some(runtime.spawn(keeper).abort_handle());
+            self.task = Some(runtime.spawn(task).abort_handle());
         }
     }
 
@@ -42,12 +42,12 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        self.bell.notify_one();
+        self.wakeup.notify_one();
     }
 }
 
 /// Does not keep the pool alive, and ends with it.
-async fn keep_time(pool: Weak<Shared>, bell: Arc<Notify>) {
+async fn run_timer(pool: Weak<SharedPool>, wakeup: Arc<Notify>) {
     loop {
         let until = {
             let Some(pool) = pool.upgrade() else { return };
@@ -59,11 +59,11 @@ async fn keep_time(pool: Weak<Shared>, bell: Arc<Notify>) {
         };
         match until {
             Some(until) => tokio::select! {
-                () = bell.notified() => continue,
+                () = wakeup.notified() => continue,
                 () = tokio::time::sleep_until(until) => {}
             },
             None => {
-                bell.notified().await;
+                wakeup.notified().await;
                 continue;
             }
         }

@@ -1,7 +1,9 @@
 //! A pool beside a simple description of what it should do.
 
 use crate::steps::Step;
-use bakeoff_pace::{Ask, Cost, Ending, Flight, Policy, Quota, RunTag, Scheduler, Ticket};
+use bakeoff_pace::{
+    Flight, PermitRequest, Policy, Quota, RunTag, Scheduler, SendOutcome, Ticket, TokenCost,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -21,8 +23,8 @@ pub(crate) struct Model {
 
 #[derive(Default)]
 struct Line {
-    retries: VecDeque<(Ticket, Cost)>,
-    fresh: VecDeque<(Ticket, Cost)>,
+    retries: VecDeque<(Ticket, TokenCost)>,
+    fresh: VecDeque<(Ticket, TokenCost)>,
     /// What other runs were granted while this one waited for its turn.
     overtaken: BTreeMap<u64, u32>,
 }
@@ -37,10 +39,10 @@ struct Send {
     at: Duration,
     ticket: Ticket,
     flight: Flight,
-    estimate: Cost,
-    cost: Cost,
+    estimate: TokenCost,
+    cost: TokenCost,
     /// What the last minute had used before, if it held anything.
-    before: Option<Cost>,
+    before: Option<TokenCost>,
 }
 
 impl Model {
@@ -60,7 +62,7 @@ impl Model {
 
     pub(crate) fn take(&mut self, step: &Step) {
         match step {
-            Step::Ask { run, is_retry, cost } => {
+            Step::PermitRequest { run, is_retry, cost } => {
                 let place = self.asked.iter().filter(|(_, place)| place.is_some()).count();
                 self.ask(*run, *is_retry, *cost, Some(place));
             }
@@ -90,7 +92,7 @@ impl Model {
     /// Some of every run, and of one that nobody else is of, ask and do not want it any more: one
     /// after the other, and several at once.
     pub(crate) fn come_and_go(&mut self) {
-        const COST: Cost = Cost { input: 1000, output: 1000 };
+        const COST: TokenCost = TokenCost { input: 1000, output: 1000 };
         for run in [0, 1, 2, 3, 99] {
             let ticket = self.ask(run, false, COST, None);
             self.cancel(ticket);
@@ -101,8 +103,8 @@ impl Model {
         }
     }
 
-    fn ask(&mut self, run: u64, is_retry: bool, cost: Cost, place: Option<usize>) -> Ticket {
-        let ticket = self.pool.on_ask(Ask { run: RunTag(run), cost, is_retry });
+    fn ask(&mut self, run: u64, is_retry: bool, cost: TokenCost, place: Option<usize>) -> Ticket {
+        let ticket = self.pool.on_request(PermitRequest { run: RunTag(run), cost, is_retry });
         let line = self.lines.entry(run).or_default();
         if line.len() == 0 {
             line.overtaken.clear();
@@ -123,19 +125,19 @@ impl Model {
         self.check_counts();
     }
 
-    fn end(&mut self, index: usize, ending: &Ending) {
+    fn end(&mut self, index: usize, ending: &SendOutcome) {
         let flight = self.flights.remove(index);
         self.pool.on_end(self.now, flight, ending);
         let send = self.sends.iter_mut().find(|send| send.flight == flight).unwrap();
         send.cost = match ending {
-            Ending::Answered { usage: Some(usage), .. } => *usage,
-            Ending::Rejected { .. } | Ending::Refused => Cost::default(),
+            SendOutcome::Answered { usage: Some(usage), .. } => *usage,
+            SendOutcome::Rejected { .. } | SendOutcome::Refused => TokenCost::default(),
             _ => send.estimate,
         };
         self.check_counts();
         // It cannot end twice.
         let limit = self.pool.limit();
-        self.pool.on_end(self.now, flight, &Ending::Rejected { quota: Quota::default() });
+        self.pool.on_end(self.now, flight, &SendOutcome::Rejected { quota: Quota::default() });
         assert_eq!(self.pool.limit(), limit);
         self.check_counts();
     }
@@ -160,8 +162,8 @@ impl Model {
                 self.now += Duration::from_secs(1);
             }
             while let Some(last) = self.flights.len().checked_sub(1) {
-                let usage = Some(Cost { input: 7, output: 11 });
-                let ending = Ending::Answered { quota: Quota::default(), usage, clean: true };
+                let usage = Some(TokenCost { input: 7, output: 11 });
+                let ending = SendOutcome::Answered { quota: Quota::default(), usage, clean: true };
                 self.end(last, &ending);
             }
             self.tick();
@@ -192,7 +194,7 @@ impl Model {
     }
 
     /// Takes somebody out of the line who must be the first there, when it is their run's turn.
-    fn serve(&mut self, ticket: Ticket) -> Cost {
+    fn serve(&mut self, ticket: Ticket) -> TokenCost {
         let first = |line: &Line| line.retries.front().or(line.fresh.front()).copied();
         let is_first = |line: &Line| first(line).is_some_and(|(first, _)| first == ticket);
         let run = self.lines.iter().find(|(_, line)| is_first(line)).map(|(run, _)| *run);
@@ -242,8 +244,8 @@ impl Model {
     }
 
     /// The tokens of the last minute.
-    pub(crate) fn used(&self) -> Cost {
-        let mut used = Cost::default();
+    pub(crate) fn used(&self) -> TokenCost {
+        let mut used = TokenCost::default();
         for send in self.sends.iter().filter(|send| send.at + MINUTE > self.now) {
             used += send.cost;
         }
@@ -251,7 +253,7 @@ impl Model {
     }
 
     /// Of each grant, what the last minute had used before, and the estimate.
-    pub(crate) fn reservations(&self) -> impl Iterator<Item = (Option<Cost>, Cost)> {
+    pub(crate) fn reservations(&self) -> impl Iterator<Item = (Option<TokenCost>, TokenCost)> {
         self.sends.iter().map(|send| (send.before, send.estimate))
     }
 }

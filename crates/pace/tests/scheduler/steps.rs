@@ -1,8 +1,9 @@
 //! What can happen in a pool, at random.
 
 use bakeoff_pace::{
-    Adaptive, AdaptiveBounds, AdaptiveConfig, Auto, AutoConfig, Comeback, Cost, Ending, Fixed,
-    Flight, Gate, Policy, Proactive, ProactiveConfig, Quota, Reactive, View,
+    AdaptiveBounds, AdaptiveConfig, AdaptivePolicy, AutoConfig, AutoPolicy, FixedPolicy, Flight,
+    Gate, Policy, PoolView, ProactiveConfig, ProactivePolicy, Quota, ReactivePolicy, RetryMode,
+    SendOutcome, TokenCost,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -10,16 +11,16 @@ use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    Ask {
+    PermitRequest {
         run: u64,
         is_retry: bool,
-        cost: Cost,
+        cost: TokenCost,
     },
     /// Of those who wait.
     Cancel(Index),
     /// Of all who ever asked.
     CancelAgain(Index),
-    End(Index, Ending),
+    End(Index, SendOutcome),
     Pass(Duration),
 }
 
@@ -43,14 +44,14 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) fn build(&self) -> Box<dyn Policy> {
         match self.clone() {
-            Kind::Fixed(connections) => Box::new(Fixed::new(connections)),
-            Kind::Adaptive(config) => Box::new(Adaptive::new(config)),
-            Kind::Reactive(connections) => Box::new(Reactive::new(connections)),
-            Kind::Proactive(config) => Box::new(Proactive::new(config)),
-            Kind::Unbounded => Box::new(Fixed::unbounded()),
+            Kind::Fixed(connections) => Box::new(FixedPolicy::new(connections)),
+            Kind::Adaptive(config) => Box::new(AdaptivePolicy::new(config)),
+            Kind::Reactive(connections) => Box::new(ReactivePolicy::new(connections)),
+            Kind::Proactive(config) => Box::new(ProactivePolicy::new(config)),
+            Kind::Unbounded => Box::new(FixedPolicy::unbounded()),
             Kind::Auto(connections) => {
                 let config = AutoConfig { connections, ..AutoConfig::default() };
-                Box::new(Ceiling { auto: Auto::new(config), connections })
+                Box::new(Ceiling { auto: AutoPolicy::new(config), connections })
             }
         }
     }
@@ -59,25 +60,25 @@ impl Kind {
 /// `auto` with its ceiling as its limit: what it tells in between is an estimate.
 #[derive(Debug)]
 struct Ceiling {
-    auto: Auto,
+    auto: AutoPolicy,
     connections: u32,
 }
 
 impl Policy for Ceiling {
-    fn gate(&mut self, view: View, cost: Cost) -> Gate {
+    fn gate(&mut self, view: PoolView, cost: TokenCost) -> Gate {
         self.auto.gate(view, cost)
     }
 
-    fn sent(&mut self, view: View, flight: Flight, cost: Cost) {
-        self.auto.sent(view, flight, cost);
+    fn on_sent(&mut self, view: PoolView, flight: Flight, cost: TokenCost) {
+        self.auto.on_sent(view, flight, cost);
     }
 
-    fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending) {
-        self.auto.ended(view, flight, cost, ending);
+    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, ending: &SendOutcome) {
+        self.auto.on_ended(view, flight, cost, ending);
     }
 
-    fn comeback(&self, now: Duration) -> Comeback {
-        self.auto.comeback(now)
+    fn retry_mode(&self, now: Duration) -> RetryMode {
+        self.auto.retry_mode(now)
     }
 
     fn limit(&self) -> u32 {
@@ -116,27 +117,27 @@ pub(crate) fn policy() -> impl Strategy<Value = Kind> {
     ]
 }
 
-fn cost() -> impl Strategy<Value = Cost> {
-    (0_u64..60, 0_u64..60).prop_map(|(input, output)| Cost { input, output })
+fn cost() -> impl Strategy<Value = TokenCost> {
+    (0_u64..60, 0_u64..60).prop_map(|(input, output)| TokenCost { input, output })
 }
 
-fn ending() -> impl Strategy<Value = Ending> {
+fn ending() -> impl Strategy<Value = SendOutcome> {
     let retry_after = prop::option::of((1_u64..90).prop_map(Duration::from_secs));
     let quota = retry_after.prop_map(|retry_after| Quota { retry_after, ..Quota::default() });
     prop_oneof![
         6 => (prop::option::of(cost()), prop::bool::weighted(0.8)).prop_map(|(usage, clean)| {
-            Ending::Answered { quota: Quota::default(), usage, clean }
+            SendOutcome::Answered { quota: Quota::default(), usage, clean }
         }),
-        2 => quota.prop_map(|quota| Ending::Rejected { quota }),
-        1 => Just(Ending::Failed),
-        1 => Just(Ending::Refused),
-        1 => Just(Ending::Dropped),
+        2 => quota.prop_map(|quota| SendOutcome::Rejected { quota }),
+        1 => Just(SendOutcome::Failed),
+        1 => Just(SendOutcome::Refused),
+        1 => Just(SendOutcome::Dropped),
     ]
 }
 
 pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let ask = (0_u64..4, prop::bool::weighted(0.3), cost())
-        .prop_map(|(run, is_retry, cost)| Step::Ask { run, is_retry, cost });
+        .prop_map(|(run, is_retry, cost)| Step::PermitRequest { run, is_retry, cost });
     let pass = prop_oneof![0_u64..2_000, 0_u64..60_000].prop_map(Duration::from_millis);
     let step = prop_oneof![
         10 => ask,

@@ -26,7 +26,7 @@
 //! | the trials in preparation follow the limit, with a small buffer | `trials_in_preparation_follow_the_window` in `bakeoff-eval` |
 
 use super::*;
-use crate::{Ask, RunTag, Scheduler, read_quota};
+use crate::{PermitRequest, RunTag, Scheduler, read_quota};
 use std::collections::HashMap;
 use std::time::SystemTime;
 
@@ -36,13 +36,13 @@ mod tunables;
 
 /// A strategy with a provider that does as it is told.
 struct Trial {
-    adaptive: Adaptive,
+    adaptive: AdaptivePolicy,
     now: Duration,
     in_flight: u32,
 }
 
 fn trial(config: AdaptiveConfig) -> Trial {
-    Trial { adaptive: Adaptive::new(config), now: Duration::ZERO, in_flight: 0 }
+    Trial { adaptive: AdaptivePolicy::new(config), now: Duration::ZERO, in_flight: 0 }
 }
 
 fn bounded(min: u32, start: u32, max: u32) -> Trial {
@@ -52,22 +52,22 @@ fn bounded(min: u32, start: u32, max: u32) -> Trial {
     })
 }
 
-fn clean() -> Ending {
-    Ending::Answered { quota: Quota::default(), usage: None, clean: true }
+fn clean() -> SendOutcome {
+    SendOutcome::Answered { quota: Quota::default(), usage: None, clean: true }
 }
 
-fn after_retry() -> Ending {
-    Ending::Answered { quota: Quota::default(), usage: None, clean: false }
+fn after_retry() -> SendOutcome {
+    SendOutcome::Answered { quota: Quota::default(), usage: None, clean: false }
 }
 
-fn rejected() -> Ending {
-    Ending::Rejected { quota: Quota::default() }
+fn rejected() -> SendOutcome {
+    SendOutcome::Rejected { quota: Quota::default() }
 }
 
 /// A rejection whose `Retry-After` is that many seconds.
-fn rejected_for(seconds: u64) -> Ending {
+fn rejected_for(seconds: u64) -> SendOutcome {
     let retry_after = Some(Duration::from_secs(seconds));
-    Ending::Rejected { quota: Quota { retry_after, ..Quota::default() } }
+    SendOutcome::Rejected { quota: Quota { retry_after, ..Quota::default() } }
 }
 
 impl Trial {
@@ -75,8 +75,8 @@ impl Trial {
         self.adaptive.limit()
     }
 
-    fn view(&self) -> View {
-        View { now: self.now, in_flight: self.in_flight, waiting: 1000 }
+    fn view(&self) -> PoolView {
+        PoolView { now: self.now, in_flight: self.in_flight, waiting: 1000 }
     }
 
     fn wait(&mut self, seconds: f64) {
@@ -84,31 +84,31 @@ impl Trial {
     }
 
     fn is_open(&mut self) -> bool {
-        self.adaptive.gate(self.view(), Cost::default()) == Gate::Open
+        self.adaptive.gate(self.view(), TokenCost::default()) == Gate::Open
     }
 
     fn send(&mut self, count: u32) {
         for _ in 0..count {
             self.in_flight += 1;
-            self.adaptive.sent(self.view(), Flight(0), Cost::default());
+            self.adaptive.on_sent(self.view(), Flight(0), TokenCost::default());
         }
     }
 
-    fn end(&mut self, count: u32, ending: &Ending) {
+    fn end(&mut self, count: u32, ending: &SendOutcome) {
         for _ in 0..count {
             self.in_flight -= 1;
-            self.adaptive.ended(self.view(), Flight(0), Cost::default(), ending);
+            self.adaptive.on_ended(self.view(), Flight(0), TokenCost::default(), ending);
         }
     }
 
     /// That many at once, all with that ending.
-    fn burst(&mut self, count: u32, ending: &Ending) {
+    fn burst(&mut self, count: u32, ending: &SendOutcome) {
         self.send(count);
         self.end(count, ending);
     }
 
     /// One after the other.
-    fn series(&mut self, count: u32, ending: &Ending) {
+    fn series(&mut self, count: u32, ending: &SendOutcome) {
         for _ in 0..count {
             self.burst(1, ending);
         }
@@ -116,7 +116,7 @@ impl Trial {
 
     /// As many at once as possible, all answered.
     fn clean_round(&mut self) {
-        self.burst(self.limit().max(SMALLEST_ROUND), &clean());
+        self.burst(self.limit().max(MIN_ROUND), &clean());
     }
 
     /// Ends slow start and waits until the episode is over.

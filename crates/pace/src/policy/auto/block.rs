@@ -8,12 +8,12 @@ use super::RetryAfter;
 
 /// Which shares of a block the canaries of a pool wait, the first at least so many seconds. Once
 /// both have found blocks right, only one in so many is tested.
-const CANARIES: [f64; 2] = [0.05, 0.2];
-const FIRST_S: f64 = 0.3;
-const RETEST: u32 = 5;
+const CANARY_SHARES: [f64; 2] = [0.05, 0.2];
+const MIN_CANARY_DELAY_S: f64 = 0.3;
+const RETEST_EVERY: u32 = 5;
 
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct AnnouncedBlock {
     mode: RetryAfter,
     until: f64,
     since: f64,
@@ -31,9 +31,9 @@ enum Canary {
     Out { number: u64 },
 }
 
-impl Block {
-    pub(super) fn new(mode: RetryAfter) -> Block {
-        Block {
+impl AnnouncedBlock {
+    pub(super) fn new(mode: RetryAfter) -> AnnouncedBlock {
+        AnnouncedBlock {
             mode,
             until: 0.0,
             since: 0.0,
@@ -45,7 +45,7 @@ impl Block {
     }
 
     /// A rejection asks for so much time. Returns what it costs: the time nothing goes out.
-    pub(super) fn announced(&mut self, now: f64, hint: f64) -> f64 {
+    pub(super) fn on_announced(&mut self, now: f64, hint: f64) -> f64 {
         if self.is_ignored {
             return 0.0;
         }
@@ -54,7 +54,7 @@ impl Block {
         if is_new {
             self.since = now;
             self.blocks += 1;
-            if self.blocks.is_multiple_of(RETEST) {
+            if self.blocks.is_multiple_of(RETEST_EVERY) {
                 self.confirmed = self.confirmed.min(1);
             }
             self.plan_canary(now);
@@ -64,7 +64,8 @@ impl Block {
 
     fn plan_canary(&mut self, now: f64) {
         let length = self.until - self.since;
-        let at = CANARIES.get(self.confirmed).map(|share| (share * length).max(FIRST_S));
+        let at =
+            CANARY_SHARES.get(self.confirmed).map(|share| (share * length).max(MIN_CANARY_DELAY_S));
         self.canary = match at.map(|at| self.since + at) {
             Some(at) if self.mode == RetryAfter::Test && at > now && at < self.until => {
                 Canary::Due(at)
@@ -87,7 +88,7 @@ impl Block {
         }
     }
 
-    pub(super) fn sent(&mut self, now: f64, number: u64) {
+    pub(super) fn on_sent(&mut self, now: f64, number: u64) {
         if now < self.until
             && let Canary::Due(_) = self.canary
         {
@@ -96,7 +97,7 @@ impl Block {
     }
 
     /// A request was let in.
-    pub(super) fn admitted(&mut self, now: f64, number: u64) {
+    pub(super) fn on_admitted(&mut self, now: f64, number: u64) {
         if self.canary == (Canary::Out { number }) {
             self.canary = Canary::None;
             if now < self.until {
@@ -107,7 +108,7 @@ impl Block {
     }
 
     /// A request was rejected. Returns whether it was a canary, which says nothing about limits.
-    pub(super) fn bounced(&mut self, now: f64, number: u64) -> bool {
+    pub(super) fn on_rejected(&mut self, now: f64, number: u64) -> bool {
         if self.canary != (Canary::Out { number }) {
             return false;
         }
@@ -132,8 +133,8 @@ mod tests {
 
     #[test]
     fn strictly_nothing_goes_out_before_the_end() {
-        let mut block = Block::new(RetryAfter::Strict);
-        assert_eq!(block.announced(10.0, 60.0), 60.0);
+        let mut block = AnnouncedBlock::new(RetryAfter::Strict);
+        assert_eq!(block.on_announced(10.0, 60.0), 60.0);
         assert_eq!(block.next_at(11.0), 70.0);
         assert!(!block.take_ended(69.0));
         assert_eq!(block.next_at(70.0), 70.0);
@@ -143,42 +144,42 @@ mod tests {
 
     #[test]
     fn the_longest_of_several_announcements_counts() {
-        let mut block = Block::new(RetryAfter::Strict);
-        block.announced(0.0, 10.0);
-        block.announced(1.0, 2.0);
+        let mut block = AnnouncedBlock::new(RetryAfter::Strict);
+        block.on_announced(0.0, 10.0);
+        block.on_announced(1.0, 2.0);
         assert_eq!(block.next_at(1.0), 10.0);
-        block.announced(2.0, 20.0);
+        block.on_announced(2.0, 20.0);
         assert_eq!(block.next_at(2.0), 22.0);
     }
 
     #[test]
     fn a_canary_that_is_let_in_ends_the_trust() {
-        let mut block = Block::new(RetryAfter::Test);
-        block.announced(0.0, 60.0);
+        let mut block = AnnouncedBlock::new(RetryAfter::Test);
+        block.on_announced(0.0, 60.0);
         let at = block.next_at(0.0);
         assert!((0.3..12.0).contains(&at), "{at}");
-        block.sent(at, 7);
+        block.on_sent(at, 7);
         assert_eq!(block.next_at(at), 60.0, "one at a time");
-        block.admitted(at + 0.1, 7);
+        block.on_admitted(at + 0.1, 7);
         assert_eq!(block.next_at(at + 0.1), at + 0.1);
-        assert_eq!(block.announced(20.0, 60.0), 0.0);
+        assert_eq!(block.on_announced(20.0, 60.0), 0.0);
         assert_eq!(block.next_at(20.0), 20.0);
     }
 
     #[test]
     fn two_canaries_that_bounce_make_it_strict() {
-        let mut block = Block::new(RetryAfter::Test);
-        block.announced(0.0, 60.0);
+        let mut block = AnnouncedBlock::new(RetryAfter::Test);
+        block.on_announced(0.0, 60.0);
         let first = block.next_at(0.0);
-        block.sent(first, 1);
-        assert!(block.bounced(first + 0.1, 1));
+        block.on_sent(first, 1);
+        assert!(block.on_rejected(first + 0.1, 1));
         let second = block.next_at(first + 0.1);
         assert!(second > first && second < 60.0, "{second}");
-        block.sent(second, 2);
-        assert!(block.bounced(second + 0.1, 2));
-        assert!(!block.bounced(second + 0.2, 3), "not a canary");
+        block.on_sent(second, 2);
+        assert!(block.on_rejected(second + 0.1, 2));
+        assert!(!block.on_rejected(second + 0.2, 3), "not a canary");
         assert_eq!(block.next_at(second + 0.2), 60.0);
-        block.announced(61.0, 60.0);
+        block.on_announced(61.0, 60.0);
         assert_eq!(block.next_at(61.0), 121.0);
     }
 }

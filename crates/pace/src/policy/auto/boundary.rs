@@ -6,9 +6,9 @@
 use super::window::LENGTHS;
 
 /// A window has surely ended so long after its end.
-const AFTER_END: f64 = 0.01;
+const END_MARGIN_S: f64 = 0.01;
 /// Seconds between two requests that find out whether the next window has begun.
-const PROBE_EVERY: f64 = 0.25;
+const PROBE_INTERVAL_S: f64 = 0.25;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Boundary {
@@ -69,7 +69,7 @@ impl Boundary {
     pub(super) fn next_at(&self, now: f64) -> Option<f64> {
         match *self {
             Boundary::Window { end, next_probe, .. } => {
-                Some((end + AFTER_END).max(next_probe).max(now + 1e-3))
+                Some((end + END_MARGIN_S).max(next_probe).max(now + 1e-3))
             }
             _ => None,
         }
@@ -79,7 +79,7 @@ impl Boundary {
     pub(super) fn advance(&mut self, now: f64) -> bool {
         let mut has_ended = false;
         if let Boundary::Window { end, length, .. } = self {
-            while *end + AFTER_END <= now && *length > 0.0 {
+            while *end + END_MARGIN_S <= now && *length > 0.0 {
                 *end += *length;
                 has_ended = true;
             }
@@ -91,9 +91,9 @@ impl Boundary {
     pub(super) fn is_probe_due(&mut self, now: f64) -> bool {
         match self {
             Boundary::Window { end, next_probe, .. }
-                if *end + AFTER_END <= now && *next_probe <= now =>
+                if *end + END_MARGIN_S <= now && *next_probe <= now =>
             {
-                *next_probe = now + PROBE_EVERY;
+                *next_probe = now + PROBE_INTERVAL_S;
                 true
             }
             _ => false,
@@ -112,9 +112,9 @@ mod tests {
         assert!(boundary.look(120.0, 1.0, 1.0, false));
         assert!(boundary.advance(120.1));
         boundary.look(150.0, 1.0, 1.0, false);
-        assert_eq!(boundary.next_at(121.0), Some(150.0 + AFTER_END));
+        assert_eq!(boundary.next_at(121.0), Some(150.0 + END_MARGIN_S));
         assert!(boundary.advance(150.1));
-        assert_eq!(boundary.next_at(151.0), Some(180.0 + AFTER_END));
+        assert_eq!(boundary.next_at(151.0), Some(180.0 + END_MARGIN_S));
     }
 
     const EARLY: Boundary = Boundary::Unknown { end: 60.0, used: 10.0 };

@@ -1,7 +1,7 @@
 //! What `auto` is told before the first request.
 
 /// Most requests in flight when nobody says otherwise.
-const CONNECTIONS: u32 = 400;
+const DEFAULT_CONNECTIONS: u32 = 400;
 
 /// What is known before the first request.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,13 +13,13 @@ pub struct AutoConfig {
     /// Limits that the user knows.
     pub rates: Rates,
     /// What an earlier run found out.
-    pub learned: Option<Learned>,
+    pub learned: Option<LearnedLimit>,
 }
 
 impl Default for AutoConfig {
     fn default() -> Self {
         AutoConfig {
-            connections: CONNECTIONS,
+            connections: DEFAULT_CONNECTIONS,
             retry_after: RetryAfter::Strict,
             rates: Rates::default(),
             learned: None,
@@ -52,7 +52,7 @@ pub struct Rates {
 
 /// What a run found out about a pool, for the next one to begin with.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Learned {
+pub enum LearnedLimit {
     /// So many in flight.
     Cap(u32),
     /// So many requests per second.

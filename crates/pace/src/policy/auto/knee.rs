@@ -9,13 +9,13 @@
 const FIRST_COHORT: u64 = 8;
 const COHORT: u64 = 30;
 /// Latency has risen when it is so many times the least.
-const RISEN: f64 = 1.4;
+const LATENCY_RISE: f64 = 1.4;
 
 #[derive(Debug)]
-pub(super) struct Knee {
+pub(super) struct LatencyKnee {
     cohort: Option<Cohort>,
     size: u64,
-    stage: Stage,
+    stage: KneeStage,
     /// The least median latency of a cohort, and how many were in flight then.
     least: Option<(f64, f64)>,
     completions: u64,
@@ -33,7 +33,7 @@ struct Cohort {
 
 /// What a cohort showed.
 #[derive(Debug, Clone, Copy)]
-struct Shown {
+struct CohortStats {
     median: f64,
     level: f64,
     /// Answers per second.
@@ -41,26 +41,32 @@ struct Shown {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Stage {
+enum KneeStage {
     /// Nothing unusual so far.
     Watch,
     /// One cohort with about as many as keep it busy.
-    Settle { width: f64, last: Shown },
+    Settle { width: f64, last: CohortStats },
     /// Staying, but for a cohort now and then with more.
     Hold { rate: f64, latency: f64, cohorts: u32, before: Option<f64> },
 }
 
-impl Knee {
-    pub(super) fn new() -> Knee {
-        Knee { cohort: None, size: FIRST_COHORT, stage: Stage::Watch, least: None, completions: 0 }
+impl LatencyKnee {
+    pub(super) fn new() -> LatencyKnee {
+        LatencyKnee {
+            cohort: None,
+            size: FIRST_COHORT,
+            stage: KneeStage::Watch,
+            least: None,
+            completions: 0,
+        }
     }
 
     /// How many may be in flight; `None` when there is no knee in sight.
     pub(super) fn limit(&self) -> Option<f64> {
         match self.stage {
-            Stage::Watch => None,
-            Stage::Settle { width, .. } => Some(width),
-            Stage::Hold { rate, latency, before, .. } => {
+            KneeStage::Watch => None,
+            KneeStage::Settle { width, .. } => Some(width),
+            KneeStage::Hold { rate, latency, before, .. } => {
                 let probe = if before.is_some() { 1.35 } else { 1.0 };
                 Some((rate * latency * probe).max(1.0).ceil())
             }
@@ -72,7 +78,7 @@ impl Knee {
         self.least.is_none_or(|(least, _)| latency < 2.5 * least)
     }
 
-    pub(super) fn sent(&mut self, now: f64, number: u64, level: u32) {
+    pub(super) fn on_sent(&mut self, now: f64, number: u64, level: u32) {
         let completions = self.completions;
         let cohort = self.cohort.get_or_insert_with(|| Cohort {
             first: number,
@@ -88,7 +94,7 @@ impl Knee {
         }
     }
 
-    pub(super) fn answered(&mut self, now: f64, number: u64, latency: f64) {
+    pub(super) fn on_answered(&mut self, now: f64, number: u64, latency: f64) {
         self.completions += 1;
         let Some(cohort) = &mut self.cohort else { return };
         if !(cohort.first..cohort.first + self.size).contains(&number) {
@@ -102,7 +108,7 @@ impl Knee {
         cohort.latencies.sort_by(f64::total_cmp);
         let median = cohort.latencies[cohort.latencies.len() - 1];
         let elapsed = (now - cohort.started).max(1e-6);
-        let shown = Shown {
+        let shown = CohortStats {
             median,
             level: cohort.levels / cohort.sends as f64,
             rate: (self.completions - cohort.completions) as f64 / elapsed,
@@ -113,27 +119,27 @@ impl Knee {
         self.size = COHORT.max((0.4 * width) as u64);
     }
 
-    fn look(&mut self, shown: Shown) {
+    fn look(&mut self, shown: CohortStats) {
         let (least, level) = *self.least.get_or_insert((shown.median, shown.level));
         if shown.median < least {
             self.least = Some((shown.median, shown.level));
         }
         match &mut self.stage {
-            Stage::Watch => {
-                if shown.median > RISEN * least && shown.level > 1.3 * level {
+            KneeStage::Watch => {
+                if shown.median > LATENCY_RISE * least && shown.level > 1.3 * level {
                     let width = (1.3 * shown.level * least / shown.median).max(1.0);
-                    self.stage = Stage::Settle { width, last: shown };
+                    self.stage = KneeStage::Settle { width, last: shown };
                 }
             }
-            Stage::Settle { last, .. } => {
-                self.stage = Stage::Hold {
+            KneeStage::Settle { last, .. } => {
+                self.stage = KneeStage::Hold {
                     rate: shown.rate.max(last.rate),
                     latency: shown.median.min(last.median),
                     cohorts: 0,
                     before: None,
                 };
             }
-            Stage::Hold { rate, latency, cohorts, before } => {
+            KneeStage::Hold { rate, latency, cohorts, before } => {
                 let share = if shown.rate > *rate { 0.35 } else { 0.05 };
                 if let Some(usual) = before.take() {
                     // More in flight did more: that was no knee, or it has moved.
@@ -160,18 +166,18 @@ mod tests {
     use super::*;
 
     /// One cohort at that level, each answer taking that long.
-    fn run(knee: &mut Knee, number: &mut u64, now: &mut f64, level: u32, latency: f64) {
+    fn run(knee: &mut LatencyKnee, number: &mut u64, now: &mut f64, level: u32, latency: f64) {
         for _ in 0..knee.size {
-            knee.sent(*now, *number, level);
+            knee.on_sent(*now, *number, level);
             *now += latency / f64::from(level + 1);
-            knee.answered(*now, *number, latency);
+            knee.on_answered(*now, *number, latency);
             *number += 1;
         }
     }
 
     #[test]
     fn answers_that_become_slower_with_more_in_flight_are_a_knee() {
-        let (mut knee, mut number, mut now) = (Knee::new(), 0, 0.0);
+        let (mut knee, mut number, mut now) = (LatencyKnee::new(), 0, 0.0);
         run(&mut knee, &mut number, &mut now, 9, 1.0);
         assert_eq!(knee.limit(), None);
         // A server with ten places: everything above waits.
@@ -189,7 +195,7 @@ mod tests {
 
     #[test]
     fn steady_answers_are_no_knee() {
-        let (mut knee, mut number, mut now) = (Knee::new(), 0, 0.0);
+        let (mut knee, mut number, mut now) = (LatencyKnee::new(), 0, 0.0);
         for level in [9, 19, 39, 79, 159] {
             run(&mut knee, &mut number, &mut now, level, 1.0);
         }

@@ -3,13 +3,13 @@
 //! Providers reject quickly and answer slowly. So a request that has not bounced within a short
 //! patience counts as admitted, long before its answer is there.
 
-use super::mirror::Stamp;
+use super::mirror::MirrorStamp;
 use crate::Flight;
 use std::collections::{HashMap, VecDeque};
 
 /// Why a request goes out now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum SendPurpose {
     /// It is its turn.
     Work,
     /// To find out whether a place that became free can be used again.
@@ -22,25 +22,25 @@ pub(super) enum Purpose {
 
 /// A request on its way.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sent {
+pub(super) struct SentRequest {
     /// When it went out.
     pub(super) at: f64,
     /// How many went out before it.
     pub(super) number: u64,
     /// How many were in flight when it went out, itself not counted.
     pub(super) level: u32,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: SendPurpose,
     pub(super) is_admitted: bool,
-    pub(super) stamps: [Stamp; 4],
+    pub(super) stamps: [MirrorStamp; 4],
     /// What had been accepted before it.
     pub(super) accepted: f64,
 }
 
 #[cfg(test)]
-impl Sent {
+impl SentRequest {
     /// One for tests: the first ever, alone in flight.
-    pub(super) fn example(at: f64, purpose: Purpose) -> Sent {
-        Sent {
+    pub(super) fn example(at: f64, purpose: SendPurpose) -> SentRequest {
+        SentRequest {
             at,
             number: 0,
             level: 0,
@@ -54,7 +54,7 @@ impl Sent {
 
 #[derive(Debug)]
 pub(super) struct Ledger {
-    flights: HashMap<Flight, Sent>,
+    flights: HashMap<Flight, SentRequest>,
     /// Not yet known to be admitted, oldest first; those that have ended are skipped.
     undecided: VecDeque<(f64, Flight)>,
     sends: u64,
@@ -82,11 +82,11 @@ impl Ledger {
         flight: Flight,
         at: f64,
         level: u32,
-        purpose: Purpose,
-        stamps: [Stamp; 4],
+        purpose: SendPurpose,
+        stamps: [MirrorStamp; 4],
     ) {
         let number = self.sends;
-        let sent = Sent {
+        let sent = SentRequest {
             at,
             number,
             level,
@@ -102,7 +102,7 @@ impl Ledger {
     }
 
     /// The next request that counts as admitted by now.
-    pub(super) fn admit_next(&mut self, now: f64) -> Option<Sent> {
+    pub(super) fn admit_next(&mut self, now: f64) -> Option<SentRequest> {
         while let Some(&(at, flight)) = self.undecided.front()
             && at + self.patience <= now
         {
@@ -118,12 +118,12 @@ impl Ledger {
     }
 
     /// A request has ended.
-    pub(super) fn remove(&mut self, flight: Flight) -> Option<Sent> {
+    pub(super) fn remove(&mut self, flight: Flight) -> Option<SentRequest> {
         self.flights.remove(&flight)
     }
 
     /// A request was rejected after so long. Bounces take about as long as each other.
-    pub(super) fn bounce(&mut self, sent: &Sent, after: f64) {
+    pub(super) fn bounce(&mut self, sent: &SentRequest, after: f64) {
         self.accepted -= 1.0;
         // Those that went out meanwhile found one less in flight than we believed.
         for (_, flight) in self.undecided.iter().rev() {
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn send(ledger: &mut Ledger, number: u64, at: f64, level: u32) {
-        ledger.send(Flight(number), at, level, Purpose::Work, Default::default());
+        ledger.send(Flight(number), at, level, SendPurpose::Work, Default::default());
     }
 
     #[test]

@@ -6,14 +6,14 @@
 use std::collections::VecDeque;
 
 /// Most marks, and how long they are kept.
-const MOST: usize = 30;
-const SECONDS: f64 = 180.0;
-/// Marks closer together say nothing about a rate.
-const SHORTEST_SPAN: f64 = 0.02;
+const MAX_MARKS: usize = 30;
+const MARK_LIFETIME_S: f64 = 180.0;
+/// RateMarks closer together say nothing about a rate.
+const MIN_SPAN_S: f64 = 0.02;
 
 /// A moment when the bucket was empty.
 #[derive(Debug, Clone, Copy)]
-struct Mark {
+struct RateMark {
     at: f64,
     /// Requests accepted before it.
     accepted: f64,
@@ -29,11 +29,11 @@ pub(super) struct Estimate {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Marks {
-    marks: VecDeque<Mark>,
+pub(super) struct RateMarks {
+    marks: VecDeque<RateMark>,
 }
 
-impl Marks {
+impl RateMarks {
     /// A request was rejected; so many had been accepted before it was sent.
     pub(super) fn add(&mut self, at: f64, accepted: f64) {
         // A rejection that comes late was counted as accepted by the newer marks.
@@ -41,10 +41,10 @@ impl Marks {
             mark.accepted -= 1.0;
         }
         let place = self.marks.partition_point(|mark| mark.at < at);
-        self.marks.insert(place, Mark { at, accepted });
+        self.marks.insert(place, RateMark { at, accepted });
         // Two make an estimate, however old.
-        let is_old = |mark: &Mark| at - mark.at > SECONDS;
-        while self.marks.len() > MOST
+        let is_old = |mark: &RateMark| at - mark.at > MARK_LIFETIME_S;
+        while self.marks.len() > MAX_MARKS
             || (self.marks.len() > 2 && self.marks.front().is_some_and(is_old))
         {
             self.marks.pop_front();
@@ -68,7 +68,7 @@ impl Marks {
         let count = (newest.accepted - oldest.accepted).max(0.0);
         // High for few: what is too fast is noticed at once, what is too slow is not.
         let rate = (count + 2.0 / (1.0 + count)) / span;
-        (span > SHORTEST_SPAN).then_some(Estimate { rate, count })
+        (span > MIN_SPAN_S).then_some(Estimate { rate, count })
     }
 }
 
@@ -76,9 +76,9 @@ impl Marks {
 mod tests {
     use super::*;
 
-    /// Marks of a bucket with that rate, found empty after each of these numbers of requests.
-    fn marks(rate: f64, counts: &[u32]) -> Marks {
-        let mut marks = Marks::default();
+    /// RateMarks of a bucket with that rate, found empty after each of these numbers of requests.
+    fn marks(rate: f64, counts: &[u32]) -> RateMarks {
+        let mut marks = RateMarks::default();
         let (mut accepted, mut at) = (0.0, 10.0);
         marks.add(at, accepted);
         for count in counts {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn what_is_accepted_between_two_marks_is_the_rate() {
-        assert_eq!(Marks::default().estimate(), None);
+        assert_eq!(RateMarks::default().estimate(), None);
         assert_eq!(marks(5.0, &[]).estimate(), None);
         let estimate = marks(5.0, &[20, 30, 25]).estimate().unwrap();
         assert!((estimate.rate / 5.0 - 1.0).abs() < 0.01, "{estimate:?}");
@@ -100,10 +100,10 @@ mod tests {
 
     #[test]
     fn old_marks_are_forgotten() {
-        let mut marks = marks(5.0, &[30; MOST]);
-        let at = 10.0 + 6.0 * MOST as f64;
-        let mut accepted = 30.0 * MOST as f64;
-        for number in 1..=MOST {
+        let mut marks = marks(5.0, &[30; MAX_MARKS]);
+        let at = 10.0 + 6.0 * MAX_MARKS as f64;
+        let mut accepted = 30.0 * MAX_MARKS as f64;
+        for number in 1..=MAX_MARKS {
             accepted += 40.0;
             marks.add(at + 2.0 * number as f64, accepted);
         }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn rejections_out_of_order_make_no_negative_rate() {
-        let mut marks = Marks::default();
+        let mut marks = RateMarks::default();
         marks.add(1.0, 5.0);
         marks.add(2.0, 3.0);
         assert_eq!(marks.estimate(), Some(Estimate { rate: 2.0, count: 0.0 }));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_late_rejection_was_not_accepted_after_all() {
-        let mut marks = Marks::default();
+        let mut marks = RateMarks::default();
         marks.add(1.0, 0.0);
         marks.add(11.0, 51.0);
         marks.add(10.0, 45.0);

@@ -5,7 +5,7 @@
 //! users of the same quota lead it astray.
 
 use super::boundary::Boundary;
-use crate::{Dimension, Reading};
+use crate::{Dimension, QuotaReading};
 
 /// How much of a difference is believed at once: a rounded number is off by half a unit.
 const GAIN: f64 = 0.4;
@@ -17,17 +17,17 @@ const SLOPE_REQUESTS: f64 = 8.0;
 const SURPLUS_GAIN: f64 = 0.1;
 /// What is left of fewer requests is nearly always nothing; with resets in whole seconds, of fewer
 /// than the second.
-const TINY: (f64, f64) = (5.0, 6.0);
+const MIN_LIMIT: (f64, f64) = (5.0, 6.0);
 /// Longer waits are cut short by a request that sees for itself.
-const PATIENCE_S: f64 = 30.0;
+const MAX_WAIT_S: f64 = 30.0;
 /// So many answers in a row that nothing is left are a lie.
-const LIES: u32 = 100;
+const MAX_ZEROS: u32 = 100;
 /// What is missing by rounding only.
 const TOLERANCE: f64 = 1e-6;
 
 /// What the copy held when a request went out.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Stamp {
+pub(super) struct MirrorStamp {
     balance: f64,
     correction: f64,
     spent: f64,
@@ -38,23 +38,23 @@ pub(super) struct Stamp {
     is_valid: bool,
 }
 
-impl Stamp {
+impl MirrorStamp {
     /// What was charged for the request.
     pub(super) fn cost(self) -> f64 {
         self.cost
     }
 
     /// The same for a request that was rejected, and so has not spent anything.
-    pub(super) fn unspent(self) -> Stamp {
-        Stamp { spent: self.spent - self.cost, ..self }
+    pub(super) fn unspent(self) -> MirrorStamp {
+        MirrorStamp { spent: self.spent - self.cost, ..self }
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Mirror {
+pub(super) struct QuotaMirror {
     dimension: Dimension,
     /// The copy; none before a header has said something.
-    state: Option<State>,
+    state: Option<MirrorState>,
     /// Everything ever charged.
     spent: f64,
     /// By how much requests have lately cost more than was estimated.
@@ -64,7 +64,7 @@ pub(super) struct Mirror {
 }
 
 #[derive(Debug)]
-struct State {
+struct MirrorState {
     /// The most there can be.
     limit: f64,
     rate: f64,
@@ -88,9 +88,9 @@ struct Anchor {
     spent: f64,
 }
 
-impl Mirror {
-    pub(super) fn new(dimension: Dimension) -> Mirror {
-        Mirror { dimension, state: None, spent: 0.0, surplus: 0.0, zeros: 0 }
+impl QuotaMirror {
+    pub(super) fn new(dimension: Dimension) -> QuotaMirror {
+        QuotaMirror { dimension, state: None, spent: 0.0, surplus: 0.0, zeros: 0 }
     }
 
     pub(super) fn dimension(&self) -> Dimension {
@@ -108,27 +108,27 @@ impl Mirror {
             return now;
         }
         let wait = (need - state.balance) / state.rate;
-        let latest = now.max(state.sent_at + PATIENCE_S);
+        let latest = now.max(state.sent_at + MAX_WAIT_S);
         state.boundary.next_at(now).unwrap_or((now + wait.max(1e-4)).min(latest))
     }
 
-    pub(super) fn sent(&mut self, now: f64, estimate: f64) -> Stamp {
+    pub(super) fn on_sent(&mut self, now: f64, estimate: f64) -> MirrorStamp {
         let cost = estimate + self.surplus;
         self.spent += cost;
         let spent = self.spent;
         let Some(state) = &mut self.state else {
-            return Stamp { spent, estimate, cost, ..Stamp::default() };
+            return MirrorStamp { spent, estimate, cost, ..MirrorStamp::default() };
         };
         state.advance(now);
         state.balance -= cost;
         state.sent_at = now;
         state.typical_cost += 0.05 * (cost - state.typical_cost);
         let (balance, correction) = (state.balance, state.correction);
-        Stamp { balance, correction, spent, estimate, cost, is_valid: true }
+        MirrorStamp { balance, correction, spent, estimate, cost, is_valid: true }
     }
 
     /// A request has really cost so much.
-    pub(super) fn settle(&mut self, stamp: Stamp, usage: f64) {
+    pub(super) fn settle(&mut self, stamp: MirrorStamp, usage: f64) {
         self.surplus += SURPLUS_GAIN * (usage - stamp.estimate - self.surplus);
         self.surplus = self.surplus.max(0.0);
         self.refund(stamp.cost - usage);
@@ -144,13 +144,21 @@ impl Mirror {
     }
 
     /// A response to a request that went out at `sent_at` says something.
-    pub(super) fn observe(&mut self, now: f64, sent_at: f64, stamp: Stamp, reading: &Reading) {
+    pub(super) fn observe(
+        &mut self,
+        now: f64,
+        sent_at: f64,
+        stamp: MirrorStamp,
+        reading: &QuotaReading,
+    ) {
         self.zeros = if reading.remaining < 1.0 { self.zeros.saturating_add(1) } else { 0 };
-        if self.zeros >= LIES {
+        if self.zeros >= MAX_ZEROS {
             // Whatever these headers mean, it is not this.
             self.state = None;
         }
-        if self.zeros >= LIES || reading.limit < if reading.coarse { TINY.1 } else { TINY.0 } {
+        if self.zeros >= MAX_ZEROS
+            || reading.limit < if reading.coarse { MIN_LIMIT.1 } else { MIN_LIMIT.0 }
+        {
             return;
         }
         let since = self.spent - stamp.spent;
@@ -164,7 +172,7 @@ impl Mirror {
             let Some(reset) = reset.filter(|reset| *reset > 0.0 && used > 0.0) else { return };
             let rate = used / if reading.coarse { (reset - 0.5).max(0.25) } else { reset };
             let balance = reading.remaining - since + rate * (now - sent_at);
-            self.state = Some(State {
+            self.state = Some(MirrorState {
                 limit: reading.limit,
                 rate,
                 balance: balance.clamp(-0.2 * reading.limit, reading.limit),
@@ -204,8 +212,8 @@ impl Mirror {
         &mut self,
         now: f64,
         sent_at: f64,
-        stamp: Stamp,
-        reading: &Reading,
+        stamp: MirrorStamp,
+        reading: &QuotaReading,
     ) -> bool {
         let Some(state) = &mut self.state else { return false };
         self.zeros = 0;
@@ -225,7 +233,7 @@ impl Mirror {
     }
 }
 
-impl State {
+impl MirrorState {
     fn advance(&mut self, now: f64) {
         if let Boundary::Window { .. } = self.boundary {
             if self.boundary.advance(now) {
@@ -263,7 +271,7 @@ impl State {
     }
 
     /// A response says what was left when its request was admitted.
-    fn correct(&mut self, stamp: Stamp, reading: &Reading) {
+    fn correct(&mut self, stamp: MirrorStamp, reading: &QuotaReading) {
         let expected = stamp.balance + self.correction - stamp.correction;
         // Counts are rounded down, and so half a unit short on average.
         let half = 0.5_f64.min(stamp.cost / 2.0);
@@ -279,8 +287,8 @@ mod tests {
     use std::time::Duration;
 
     /// So many of a hundred are left, and all are there again after so many seconds.
-    fn reading(remaining: f64, reset: f64) -> Reading {
-        Reading {
+    fn reading(remaining: f64, reset: f64) -> QuotaReading {
+        QuotaReading {
             dimension: Dimension::Requests,
             limit: 100.0,
             remaining,
@@ -290,21 +298,21 @@ mod tests {
     }
 
     /// Ten of a hundred are left at 0, and two come each second.
-    fn mirror(dimension: Dimension) -> Mirror {
-        let mut mirror = Mirror::new(dimension);
-        let stamp = mirror.sent(0.0, 1.0);
+    fn mirror(dimension: Dimension) -> QuotaMirror {
+        let mut mirror = QuotaMirror::new(dimension);
+        let stamp = mirror.on_sent(0.0, 1.0);
         mirror.observe(0.0, 0.0, stamp, &reading(10.0, 45.0));
         mirror
     }
 
-    fn send(mirror: &mut Mirror, count: u32, now: f64) {
+    fn send(mirror: &mut QuotaMirror, count: u32, now: f64) {
         for _ in 0..count {
-            mirror.sent(now, 1.0);
+            mirror.on_sent(now, 1.0);
         }
     }
 
     #[track_caller]
-    fn assert_copy(mirror: &Mirror, balance: f64, rate: f64) {
+    fn assert_copy(mirror: &QuotaMirror, balance: f64, rate: f64) {
         let state = mirror.state.as_ref().unwrap();
         assert!((state.balance - balance).abs() < 1e-9, "{} for {balance}", state.balance);
         assert!((state.rate - rate).abs() < 1e-9, "{} for {rate}", state.rate);
@@ -312,11 +320,11 @@ mod tests {
 
     #[test]
     fn answers_that_always_say_that_nothing_is_left_are_not_believed() {
-        let mut mirror = Mirror::new(Dimension::Requests);
-        for number in 0..LIES {
+        let mut mirror = QuotaMirror::new(Dimension::Requests);
+        for number in 0..MAX_ZEROS {
             let at = f64::from(number);
-            let stamp = mirror.sent(at, 1.0);
-            let reading = Reading {
+            let stamp = mirror.on_sent(at, 1.0);
+            let reading = QuotaReading {
                 dimension: Dimension::Requests,
                 limit: 100.0,
                 remaining: 0.0,
@@ -332,8 +340,8 @@ mod tests {
 
     #[test]
     fn the_first_headers_that_tell_of_usage_make_a_copy() {
-        let mut mirror = Mirror::new(Dimension::Requests);
-        let stamp = mirror.sent(0.0, 1.0);
+        let mut mirror = QuotaMirror::new(Dimension::Requests);
+        let stamp = mirror.on_sent(0.0, 1.0);
         mirror.observe(0.0, 0.0, stamp, &reading(100.0, 5.0));
         assert!(mirror.state.is_none(), "nothing was used");
         assert_eq!(mirror.next_at(0.0, 1000.0), 0.0);
@@ -348,9 +356,9 @@ mod tests {
         for (limit, coarse, is_copied) in
             [(4.0, false, false), (5.0, false, true), (5.0, true, false), (6.0, true, true)]
         {
-            let mut mirror = Mirror::new(Dimension::Requests);
-            let stamp = mirror.sent(0.0, 1.0);
-            mirror.observe(0.0, 0.0, stamp, &Reading { limit, coarse, ..reading(1.0, 2.0) });
+            let mut mirror = QuotaMirror::new(Dimension::Requests);
+            let stamp = mirror.on_sent(0.0, 1.0);
+            mirror.observe(0.0, 0.0, stamp, &QuotaReading { limit, coarse, ..reading(1.0, 2.0) });
             assert_eq!(mirror.state.is_some(), is_copied, "{limit} {coarse}");
         }
     }
@@ -371,8 +379,8 @@ mod tests {
     #[test]
     fn a_response_corrects_it_and_another_one_that_tells_the_same_does_not_again() {
         let mut mirror = mirror(Dimension::Requests);
-        let first = mirror.sent(0.0, 1.0);
-        let second = mirror.sent(0.0, 1.0);
+        let first = mirror.on_sent(0.0, 1.0);
+        let second = mirror.on_sent(0.0, 1.0);
         // Nine were expected, and about four and a half were left.
         mirror.observe(1.0, 0.0, first, &reading(4.0, 48.0));
         assert_copy(&mirror, 8.0 + 2.0 - 0.4 * 4.5, 2.0);
@@ -384,7 +392,7 @@ mod tests {
     #[test]
     fn what_was_spent_and_what_is_left_tell_the_rate() {
         let mut mirror = mirror(Dimension::Requests);
-        let stamps = [5.0; 10].map(|now| mirror.sent(now, 1.0));
+        let stamps = [5.0; 10].map(|now| mirror.on_sent(now, 1.0));
         mirror.observe(5.0, 5.0, stamps[6], &reading(18.0, 41.0));
         assert_eq!(mirror.state.as_ref().unwrap().rate, 2.0, "seven requests are too few");
         // Ten were spent, and there are five more than before: fifteen in five seconds.
@@ -394,10 +402,10 @@ mod tests {
 
     #[test]
     fn a_rejection_with_nothing_left_is_explained_and_more_is_held_back() {
-        let mut unknown = Mirror::new(Dimension::Requests);
-        assert!(!unknown.explains(0.0, 0.0, Stamp::default(), &reading(0.0, 50.0)));
+        let mut unknown = QuotaMirror::new(Dimension::Requests);
+        assert!(!unknown.explains(0.0, 0.0, MirrorStamp::default(), &reading(0.0, 50.0)));
         let mut mirror = mirror(Dimension::Requests);
-        let stamp = mirror.sent(0.0, 1.0).unspent();
+        let stamp = mirror.on_sent(0.0, 1.0).unspent();
         mirror.refund(stamp.cost());
         assert!(!mirror.explains(0.0, 0.0, stamp, &reading(1.0, 49.5)), "one was left");
         assert!(mirror.explains(0.0, 0.0, stamp, &reading(0.0, 50.0)));
@@ -408,27 +416,27 @@ mod tests {
     #[test]
     fn requests_that_cost_more_than_estimated_are_charged_more_from_then_on() {
         let mut mirror = mirror(Dimension::Tokens);
-        let stamp = mirror.sent(0.0, 2.0);
+        let stamp = mirror.on_sent(0.0, 2.0);
         mirror.settle(stamp, 7.0);
         assert_copy(&mirror, 10.0 - 7.0, 2.0);
-        let stamp = mirror.sent(0.0, 2.0);
+        let stamp = mirror.on_sent(0.0, 2.0);
         assert_eq!(stamp.cost(), 2.0 + 0.1 * 5.0);
         // Cheaper ones bring that back to the estimate, and no further.
         mirror.settle(stamp, 0.0);
         mirror.settle(stamp, 0.0);
         mirror.settle(stamp, 0.0);
-        assert_eq!(mirror.sent(0.0, 2.0).cost(), 2.0);
+        assert_eq!(mirror.on_sent(0.0, 2.0).cost(), 2.0);
     }
 
     #[test]
     fn in_a_window_nothing_comes_before_its_end() {
-        let mut mirror = Mirror::new(Dimension::Requests);
-        let stamp = mirror.sent(0.0, 1.0);
+        let mut mirror = QuotaMirror::new(Dimension::Requests);
+        let stamp = mirror.on_sent(0.0, 1.0);
         mirror.observe(0.0, 0.0, stamp, &reading(90.0, 60.0));
-        let stamp = mirror.sent(10.0, 1.0);
+        let stamp = mirror.on_sent(10.0, 1.0);
         mirror.observe(10.0, 10.0, stamp, &reading(1.0, 50.0));
         assert_eq!(mirror.next_at(10.0, 1.0), 10.0, "nothing is held back");
-        mirror.sent(10.0, 1.0);
+        mirror.on_sent(10.0, 1.0);
         assert_eq!(mirror.next_at(10.0, 1.0), 60.01);
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Ask, Comeback, Quota, RunTag, Scheduler, Ticket};
+use crate::{PermitRequest, Quota, RetryMode, RunTag, Scheduler, Ticket};
 use proptest::prelude::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -8,70 +8,70 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn tokens(input: u64, output: u64) -> Cost {
-    Cost { input, output }
+fn tokens(input: u64, output: u64) -> TokenCost {
+    TokenCost { input, output }
 }
 
-fn answered(usage: Option<Cost>) -> Ending {
-    Ending::Answered { quota: Quota::default(), usage, clean: true }
+fn answered(usage: Option<TokenCost>) -> SendOutcome {
+    SendOutcome::Answered { quota: Quota::default(), usage, clean: true }
 }
 
 /// A strategy to which things happen one after the other.
 struct Trial {
-    proactive: Proactive,
+    proactive: ProactivePolicy,
     in_flight: u32,
 }
 
 fn trial(config: ProactiveConfig) -> Trial {
-    Trial { proactive: Proactive::new(config), in_flight: 0 }
+    Trial { proactive: ProactivePolicy::new(config), in_flight: 0 }
 }
 
 impl Trial {
-    fn view(&self, now: Duration) -> View {
-        View { now, in_flight: self.in_flight, waiting: 0 }
+    fn view(&self, now: Duration) -> PoolView {
+        PoolView { now, in_flight: self.in_flight, waiting: 0 }
     }
 
-    fn gate(&mut self, now: Duration, cost: Cost) -> Gate {
+    fn gate(&mut self, now: Duration, cost: TokenCost) -> Gate {
         self.proactive.gate(self.view(now), cost)
     }
 
-    fn send(&mut self, now: Duration, flight: u64, cost: Cost) {
+    fn send(&mut self, now: Duration, flight: u64, cost: TokenCost) {
         self.in_flight += 1;
-        self.proactive.sent(self.view(now), Flight(flight), cost);
+        self.proactive.on_sent(self.view(now), Flight(flight), cost);
     }
 
-    fn end(&mut self, now: Duration, flight: u64, ending: &Ending) {
+    fn end(&mut self, now: Duration, flight: u64, ending: &SendOutcome) {
         self.in_flight -= 1;
-        self.proactive.ended(self.view(now), Flight(flight), Cost::default(), ending);
+        self.proactive.on_ended(self.view(now), Flight(flight), TokenCost::default(), ending);
     }
 }
 
 #[test]
 fn a_minute_holds_as_many_requests_as_were_given() {
     let mut trial = trial(ProactiveConfig { rpm: Some(2), ..Default::default() });
-    trial.send(secs(10), 0, Cost::default());
+    trial.send(secs(10), 0, TokenCost::default());
     trial.end(secs(10), 0, &answered(None));
-    assert_eq!(trial.gate(secs(30), Cost::default()), Gate::Open);
-    trial.send(secs(30), 1, Cost::default());
-    assert_eq!(trial.gate(secs(30), Cost::default()), Gate::Until(secs(70)));
+    assert_eq!(trial.gate(secs(30), TokenCost::default()), Gate::Open);
+    trial.send(secs(30), 1, TokenCost::default());
+    assert_eq!(trial.gate(secs(30), TokenCost::default()), Gate::Until(secs(70)));
     let almost = secs(70) - Duration::from_nanos(1);
-    assert_eq!(trial.gate(almost, Cost::default()), Gate::Until(secs(70)));
-    assert_eq!(trial.gate(secs(70), Cost::default()), Gate::Open);
+    assert_eq!(trial.gate(almost, TokenCost::default()), Gate::Until(secs(70)));
+    assert_eq!(trial.gate(secs(70), TokenCost::default()), Gate::Open);
 }
 
 #[test]
 fn a_rejected_request_was_a_request_without_tokens() {
     let config = ProactiveConfig { rpm: Some(2), tpm: Some(100), ..Default::default() };
-    let rejected = Ending::Rejected { quota: Quota::default() };
-    for ending in [rejected, Ending::Refused] {
+    let rejected = SendOutcome::Rejected { quota: Quota::default() };
+    for ending in [rejected, SendOutcome::Refused] {
         let mut trial = trial(config);
         trial.send(secs(0), 0, tokens(60, 20));
         trial.end(secs(0), 0, &ending);
-        assert_eq!(trial.proactive.used(secs(0)), Cost::default());
+        assert_eq!(trial.proactive.used(secs(0)), TokenCost::default());
         assert_eq!(trial.gate(secs(0), tokens(100, 0)), Gate::Open);
-        trial.send(secs(1), 1, Cost::default());
-        assert_eq!(trial.gate(secs(1), Cost::default()), Gate::Until(secs(60)));
-        assert_eq!(trial.proactive.comeback(secs(1)), Comeback::Backoff);
+        trial.send(secs(1), 1, TokenCost::default());
+        assert_eq!(trial.gate(secs(1), TokenCost::default()), Gate::Until(secs(60)));
+        assert_eq!(trial.proactive.retry_mode(secs(1)), RetryMode::Backoff);
     }
 }
 
@@ -111,20 +111,20 @@ fn the_end_of_a_request_settles_its_tokens() {
         (answered(Some(tokens(20, 10))), tokens(20, 10)),
         (answered(Some(tokens(200, 10))), tokens(200, 10)),
         (answered(None), tokens(60, 20)),
-        (Ending::Failed, tokens(60, 20)),
-        (Ending::Dropped, tokens(60, 20)),
+        (SendOutcome::Failed, tokens(60, 20)),
+        (SendOutcome::Dropped, tokens(60, 20)),
     ];
     for (ending, used) in table {
         let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
         trial.send(secs(0), 0, tokens(1, 1));
         trial.send(secs(0), 1, tokens(60, 20));
-        trial.end(secs(9), 0, &answered(Some(Cost::default())));
+        trial.end(secs(9), 0, &answered(Some(TokenCost::default())));
         trial.end(secs(10), 1, &ending);
         assert_eq!(trial.proactive.used(secs(10)), used, "{ending:?}");
         let left = 100_u64.saturating_sub(used.total());
         let fits = if used.total() <= 100 { Gate::Open } else { Gate::Until(secs(60)) };
         assert_eq!(trial.gate(secs(10), tokens(left, 0)), fits, "{ending:?}");
-        assert_eq!(trial.proactive.used(MINUTE), Cost::default(), "{ending:?}");
+        assert_eq!(trial.proactive.used(MINUTE), TokenCost::default(), "{ending:?}");
     }
 }
 
@@ -166,8 +166,8 @@ fn every_limit_must_have_room() {
     trial.send(secs(0), 0, tokens(90, 0));
     assert_eq!(trial.gate(secs(0), tokens(1, 0)), Gate::Until(secs(60)));
     trial.send(secs(60), 1, tokens(90, 0));
-    assert_eq!(trial.gate(secs(120), tokens(1, 0)), Gate::Shut);
-    trial.end(secs(120), 0, &Ending::Failed);
+    assert_eq!(trial.gate(secs(120), tokens(1, 0)), Gate::Closed);
+    trial.end(secs(120), 0, &SendOutcome::Failed);
     assert_eq!(trial.gate(secs(120), tokens(1, 0)), Gate::Open);
     assert_eq!(trial.proactive.limit(), 2);
 }
@@ -201,10 +201,10 @@ fn says_what_is_missing_or_impossible() {
 fn a_limit_of_zero_lets_one_through_per_minute() {
     let config = ProactiveConfig { rpm: Some(0), connections: Some(0), ..Default::default() };
     let mut trial = trial(config);
-    assert_eq!(trial.gate(secs(0), Cost::default()), Gate::Open);
-    trial.send(secs(0), 0, Cost::default());
-    trial.end(secs(0), 0, &Ending::Failed);
-    assert_eq!(trial.gate(secs(0), Cost::default()), Gate::Until(secs(60)));
+    assert_eq!(trial.gate(secs(0), TokenCost::default()), Gate::Open);
+    trial.send(secs(0), 0, TokenCost::default());
+    trial.end(secs(0), 0, &SendOutcome::Failed);
+    assert_eq!(trial.gate(secs(0), TokenCost::default()), Gate::Until(secs(60)));
 }
 
 proptest! {
@@ -241,7 +241,7 @@ fn run(
     latencies: &[u64],
     patience: &[Option<u64>],
 ) -> (Vec<(Duration, Ticket)>, Vec<Ticket>) {
-    let mut pool = Scheduler::new(Box::new(Proactive::new(config)));
+    let mut pool = Scheduler::new(Box::new(ProactivePolicy::new(config)));
     let mut arrivals: Vec<Duration> = arrivals.iter().copied().map(Duration::from_millis).collect();
     arrivals.sort_unstable();
     let mut arrivals = arrivals.into_iter().peekable();
@@ -258,7 +258,7 @@ fn run(
         let Some(now) = next.into_iter().flatten().min() else { return (sent, left) };
         while arrivals.next_if(|at| *at <= now).is_some() {
             let run = RunTag(now.as_millis() as u64 % 3);
-            let ticket = pool.on_ask(Ask { run, ..Ask::default() });
+            let ticket = pool.on_request(PermitRequest { run, ..PermitRequest::default() });
             let patience = patience[ticket.0 as usize].map(Duration::from_millis);
             leaves.extend(patience.map(|patience| (now + patience, ticket)));
         }
@@ -280,19 +280,23 @@ fn run(
 #[test]
 fn a_burst_spreads_requests_over_the_minute() {
     let config = ProactiveConfig { rpm: Some(60), burst: Some(2), ..Default::default() };
-    let mut policy = Proactive::new(config);
+    let mut policy = ProactivePolicy::new(config);
     let mut now = Duration::ZERO;
     let mut sent = Vec::new();
     for number in 0..5 {
         loop {
-            let view = View { now, in_flight: 0, waiting: 1 };
-            match policy.gate(view, Cost::default()) {
+            let view = PoolView { now, in_flight: 0, waiting: 1 };
+            match policy.gate(view, TokenCost::default()) {
                 Gate::Open => break,
                 Gate::Until(time) => now = time,
-                Gate::Shut => panic!("nothing is in flight"),
+                Gate::Closed => panic!("nothing is in flight"),
             }
         }
-        policy.sent(View { now, in_flight: 1, waiting: 0 }, Flight(number), Cost::default());
+        policy.on_sent(
+            PoolView { now, in_flight: 1, waiting: 0 },
+            Flight(number),
+            TokenCost::default(),
+        );
         sent.push(now.as_secs());
     }
     // Never more than two in two seconds.

@@ -126,7 +126,7 @@ fn a_transient_failure_pauses_growth_and_never_shrinks() {
     let mut trial = bounded(4, 20, 200);
     for _ in 0..20 {
         // The failure, and the answer that is not a clean one therefore.
-        trial.burst(20, &Ending::Failed);
+        trial.burst(20, &SendOutcome::Failed);
         trial.burst(20, &after_retry());
     }
     assert_eq!(trial.reasons(), []);
@@ -137,7 +137,7 @@ fn a_transient_failure_pauses_growth_and_never_shrinks() {
 #[test]
 fn what_is_refused_or_given_up_is_neutral() {
     let mut trial = bounded(4, 20, 200);
-    trial.burst(100, &Ending::Refused);
-    trial.burst(100, &Ending::Dropped);
+    trial.burst(100, &SendOutcome::Refused);
+    trial.burst(100, &SendOutcome::Dropped);
     assert_eq!(trial.reasons(), []);
 }

@@ -68,7 +68,7 @@ fn a_rejection_ends_the_round() {
 }
 
 /// When the cut after a first one at zero is possible, in seconds.
-fn next_cut(first: &Ending) -> f64 {
+fn next_cut(first: &SendOutcome) -> f64 {
     let mut trial = bounded(4, 100, 200);
     trial.burst(1, first);
     trial.episode_length()
@@ -121,7 +121,7 @@ fn each_reset_header_extends_the_cooldown() {
         let reset = if names[0].starts_with("anthropic") { "1970-01-01T00:00:40Z" } else { "40s" };
         let headers: HashMap<&str, &str> = names.into_iter().zip(["100", "0", reset]).collect();
         let quota = read_quota(|name| headers.get(name).copied(), SystemTime::UNIX_EPOCH);
-        assert_eq!(next_cut(&Ending::Rejected { quota }), 40.0, "{names:?}");
+        assert_eq!(next_cut(&SendOutcome::Rejected { quota }), 40.0, "{names:?}");
     }
 }
 
@@ -138,9 +138,9 @@ fn the_longest_reset_counts_and_only_without_retry_after() {
     let quota = |headers: &HashMap<&str, &'static str>| {
         read_quota(|name| headers.get(name).copied(), SystemTime::UNIX_EPOCH)
     };
-    assert_eq!(next_cut(&Ending::Rejected { quota: quota(&headers) }), 60.0);
+    assert_eq!(next_cut(&SendOutcome::Rejected { quota: quota(&headers) }), 60.0);
     headers.insert("retry-after", "30");
-    assert_eq!(next_cut(&Ending::Rejected { quota: quota(&headers) }), 30.0);
+    assert_eq!(next_cut(&SendOutcome::Rejected { quota: quota(&headers) }), 30.0);
 }
 
 #[test]
@@ -186,9 +186,9 @@ fn shrinking_below_what_is_in_flight_ends_nothing_and_admits_nothing() {
 fn a_pool_that_shrinks_grants_again_when_enough_have_ended() {
     let bounds = crate::AdaptiveBounds { min: 1, start: 10, max: 10 };
     let config = AdaptiveConfig { bounds, decrease_factor: 0.5, ..Default::default() };
-    let mut pool = Scheduler::new(Box::new(Adaptive::new(config)));
+    let mut pool = Scheduler::new(Box::new(AdaptivePolicy::new(config)));
     for run in 0..20 {
-        pool.on_ask(Ask { run: RunTag(run), ..Ask::default() });
+        pool.on_request(PermitRequest { run: RunTag(run), ..PermitRequest::default() });
     }
     let mut flights = Vec::new();
     pool.on_tick(Duration::ZERO, |_, flight| flights.push(flight));
@@ -200,5 +200,5 @@ fn a_pool_that_shrinks_grants_again_when_enough_have_ended() {
         in_flight.push(pool.in_flight());
     }
     assert_eq!(in_flight, [9, 8, 7, 6, 5, 5, 5, 5, 5, 5]);
-    assert_eq!(pool.comeback(now), crate::Comeback::Backoff);
+    assert_eq!(pool.retry_mode(now), crate::RetryMode::Backoff);
 }

@@ -130,7 +130,9 @@ fn a_limit_that_was_set_by_hand_begins_a_round() {
 
 #[test]
 fn only_a_rejection_shrinks() {
-    for ending in [clean(), after_retry(), Ending::Failed, Ending::Refused, Ending::Dropped] {
+    for ending in
+        [clean(), after_retry(), SendOutcome::Failed, SendOutcome::Refused, SendOutcome::Dropped]
+    {
         let mut trial = bounded(1, 20, 200).steady();
         for _ in 0..200 {
             trial.burst(trial.limit(), &ending);

@@ -1,19 +1,19 @@
 //! Limits that the user has given: kept evenly, with what a few seconds bring as the most at once.
 
 use super::Rates;
-use crate::{Cost, Dimension};
+use crate::{Dimension, TokenCost};
 
 /// Seconds whose requests may go out at once, and seconds whose tokens may.
-const REQUESTS_S: f64 = 1.0;
-const TOKENS_S: f64 = 10.0;
+const REQUEST_BURST_S: f64 = 1.0;
+const TOKEN_BURST_S: f64 = 10.0;
 
 #[derive(Debug)]
-pub(super) struct Given {
-    buckets: Vec<Bucket>,
+pub(super) struct UserRates {
+    buckets: Vec<RateBucket>,
 }
 
 #[derive(Debug)]
-struct Bucket {
+struct RateBucket {
     dimension: Dimension,
     rate: f64,
     depth: f64,
@@ -21,8 +21,8 @@ struct Bucket {
     at: f64,
 }
 
-impl Given {
-    pub(super) fn new(rates: Rates) -> Given {
+impl UserRates {
+    pub(super) fn new(rates: Rates) -> UserRates {
         let given = [
             (Dimension::Requests, rates.rpm),
             (Dimension::Tokens, rates.tpm),
@@ -31,19 +31,20 @@ impl Given {
         ];
         let bucket = |(dimension, per_minute): (Dimension, Option<f64>)| {
             let rate = per_minute? / 60.0;
-            let seconds = if dimension == Dimension::Requests { REQUESTS_S } else { TOKENS_S };
+            let seconds =
+                if dimension == Dimension::Requests { REQUEST_BURST_S } else { TOKEN_BURST_S };
             let depth = (rate * seconds).max(1.0);
-            Some(Bucket { dimension, rate, depth, balance: depth, at: 0.0 })
+            Some(RateBucket { dimension, rate, depth, balance: depth, at: 0.0 })
         };
-        Given { buckets: given.into_iter().filter_map(bucket).collect() }
+        UserRates { buckets: given.into_iter().filter_map(bucket).collect() }
     }
 
     /// When a request of that cost may go out.
-    pub(super) fn next_at(&mut self, now: f64, cost: Cost) -> f64 {
+    pub(super) fn next_at(&mut self, now: f64, cost: TokenCost) -> f64 {
         self.buckets.iter_mut().map(|bucket| bucket.next_at(now, cost)).fold(now, f64::max)
     }
 
-    pub(super) fn sent(&mut self, now: f64, cost: Cost) {
+    pub(super) fn on_sent(&mut self, now: f64, cost: TokenCost) {
         for bucket in &mut self.buckets {
             bucket.refill(now);
             bucket.balance -= bucket.dimension.of(cost);
@@ -51,20 +52,20 @@ impl Given {
     }
 
     /// An answer shows what a request really cost.
-    pub(super) fn settle(&mut self, estimated: Cost, usage: Cost) {
+    pub(super) fn settle(&mut self, estimated: TokenCost, usage: TokenCost) {
         for bucket in &mut self.buckets {
             bucket.balance += bucket.dimension.of(estimated) - bucket.dimension.of(usage);
         }
     }
 }
 
-impl Bucket {
+impl RateBucket {
     fn refill(&mut self, now: f64) {
         self.balance = (self.balance + self.rate * (now - self.at)).min(self.depth);
         self.at = now;
     }
 
-    fn next_at(&mut self, now: f64, cost: Cost) -> f64 {
+    fn next_at(&mut self, now: f64, cost: TokenCost) -> f64 {
         self.refill(now);
         // What is larger than the bucket goes out when it is full, and leaves a debt.
         let missing = self.dimension.of(cost).min(self.depth) - self.balance;
@@ -77,14 +78,14 @@ mod tests {
     use super::*;
 
     /// How many requests go out within so many seconds when somebody always wants to.
-    fn sends(mut given: Given, cost: Cost, seconds: f64) -> u32 {
+    fn sends(mut given: UserRates, cost: TokenCost, seconds: f64) -> u32 {
         let (mut now, mut sends) = (0.0, 0);
         loop {
             now = given.next_at(now, cost);
             if now >= seconds {
                 return sends;
             }
-            given.sent(now, cost);
+            given.on_sent(now, cost);
             sends += 1;
         }
     }
@@ -93,14 +94,14 @@ mod tests {
     fn requests_go_out_evenly() {
         let rates = Rates { rpm: Some(300.0), ..Rates::default() };
         // Five at once, and one each 200 ms: at 0.2, 0.4, … 59.8.
-        assert_eq!(sends(Given::new(rates), Cost::default(), 60.0), 5 + 299);
+        assert_eq!(sends(UserRates::new(rates), TokenCost::default(), 60.0), 5 + 299);
         let rates = Rates { rpm: Some(10.0), ..Rates::default() };
-        assert_eq!(sends(Given::new(rates), Cost::default(), 60.0), 10);
+        assert_eq!(sends(UserRates::new(rates), TokenCost::default(), 60.0), 10);
     }
 
     #[test]
     fn every_dimension_counts_and_the_tightest_decides() {
-        let cost = Cost { input: 300, output: 100 };
+        let cost = TokenCost { input: 300, output: 100 };
         let base = Rates::default();
         for (rates, expected) in [
             (Rates { tpm: Some(24_000.0), ..base }, 10 + 60),
@@ -108,28 +109,28 @@ mod tests {
             (Rates { otpm: Some(6_000.0), ..base }, 10 + 60),
             (Rates { rpm: Some(30.0), otpm: Some(6_000.0), ..base }, 30),
         ] {
-            let sent = sends(Given::new(rates), cost, 60.0);
+            let sent = sends(UserRates::new(rates), cost, 60.0);
             assert!(sent.abs_diff(expected) <= 1, "{rates:?}: {sent}");
         }
     }
 
     #[test]
     fn a_giant_waits_for_a_full_bucket_and_leaves_a_debt() {
-        let mut given = Given::new(Rates { tpm: Some(6_000.0), ..Rates::default() });
-        let giant = Cost { input: 3_000, output: 0 };
+        let mut given = UserRates::new(Rates { tpm: Some(6_000.0), ..Rates::default() });
+        let giant = TokenCost { input: 3_000, output: 0 };
         assert_eq!(given.next_at(0.0, giant), 0.0);
-        given.sent(0.0, giant);
+        given.on_sent(0.0, giant);
         // 1 000 were there and 100 come each second: 2 000 of debt, and 1 000 for a full bucket.
         assert_eq!(given.next_at(0.0, giant), 30.0);
     }
 
     #[test]
     fn what_an_answer_did_not_use_is_there_again() {
-        let mut given = Given::new(Rates { tpm: Some(6_000.0), ..Rates::default() });
-        let guess = Cost { input: 500, output: 500 };
-        given.sent(0.0, guess);
+        let mut given = UserRates::new(Rates { tpm: Some(6_000.0), ..Rates::default() });
+        let guess = TokenCost { input: 500, output: 500 };
+        given.on_sent(0.0, guess);
         assert_eq!(given.next_at(0.0, guess), 10.0);
-        given.settle(guess, Cost { input: 500, output: 100 });
+        given.settle(guess, TokenCost { input: 500, output: 100 });
         assert_eq!(given.next_at(0.0, guess), 6.0);
     }
 }
