@@ -1,18 +1,18 @@
-//! What a request takes from a quota.
+//! The token cost of a request and the dimensions of a quota.
 
 use std::ops::AddAssign;
 
-/// Tokens of one request: an estimate before the answer is there, and the truth afterwards.
+/// Tokens of one request: an estimate before the response, the actual usage afterwards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenCost {
     /// Tokens of the prompt.
     pub input: u64,
-    /// Tokens of the answer.
+    /// Tokens of the completion.
     pub output: u64,
 }
 
 impl TokenCost {
-    /// Prompt and answer together.
+    /// Returns the tokens of prompt and completion.
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)
     }
@@ -25,25 +25,25 @@ impl AddAssign for TokenCost {
     }
 }
 
-/// What a quota counts.
+/// The quantity that a quota limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dimension {
-    /// Requests, whatever their size.
+    /// Requests of any size.
     Requests,
-    /// Tokens of prompt and answer together.
+    /// Tokens of prompt and completion.
     Tokens,
     /// Tokens of the prompt.
     InputTokens,
-    /// Tokens of the answer.
+    /// Tokens of the completion.
     OutputTokens,
 }
 
 impl Dimension {
-    /// All of them.
+    /// All dimensions.
     pub const ALL: [Dimension; 4] =
         [Dimension::Requests, Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
 
-    /// How much of this a request of that cost takes.
+    /// Returns the amount that a request of that cost takes in this dimension.
     pub fn of(self, cost: TokenCost) -> f64 {
         match self {
             Dimension::Requests => 1.0,

@@ -1,8 +1,7 @@
-//! When may this request go out?
+//! Rate limiting: pools and permits, the strategies behind them, the retry policy, rate-limit
+//! headers, and the feeder that keeps pools full.
 //!
-//! Pools and permits, the strategies behind them, the retry policy, and the reading of what
-//! providers say about waiting. No HTTP here. What decides has no clock: time is passed in by
-//! [`Pool`], the one place that reads it.
+//! No HTTP here. All decisions are functions of a time that is passed in; only [`Pool`] reads a clock.
 
 mod connections;
 mod cost;

@@ -5,7 +5,7 @@ fn message(limits: Limits) -> String {
 }
 
 #[test]
-fn every_strategy_has_its_own_default_of_connections() {
+fn each_strategy_has_its_own_default_limit() {
     let limit = |limits: Limits| limits.policy(None).unwrap().limit();
     assert_eq!(limit(Limits::new(Strategy::Fixed)), 10);
     assert_eq!(limit(Limits::new(Strategy::Adaptive)), 20);
@@ -21,7 +21,7 @@ fn every_strategy_has_its_own_default_of_connections() {
 }
 
 #[test]
-fn what_is_known_reaches_the_strategy() {
+fn settings_reach_the_strategy_config() {
     let limits = Limits::auto().rpm(300).tpm(9).itpm(8).otpm(7).retry_after(RetryAfter::Test);
     let config = limits.auto_config(Some(LearnedLimit::Cap(12)));
     let rates = Rates { rpm: Some(300.0), tpm: Some(9.0), itpm: Some(8.0), otpm: Some(7.0) };
@@ -38,7 +38,7 @@ fn what_is_known_reaches_the_strategy() {
 }
 
 #[test]
-fn every_bad_combination_has_its_own_message_and_names_its_key() {
+fn each_invalid_combination_has_its_own_message_and_key() {
     let range = Connections::Range(AdaptiveBounds { min: 4, start: 20, max: 80 });
     let adaptive = Limits::new(Strategy::Adaptive);
     let seconds = Duration::from_secs;
@@ -57,7 +57,7 @@ fn every_bad_combination_has_its_own_message_and_names_its_key() {
         (
             Limits::auto().connections(range),
             "connections",
-            "connections from min to max are for the strategy adaptive; auto takes one number",
+            "a range of connections needs the strategy adaptive; auto takes one number",
         ),
         (
             Limits { cooldown_seconds: Some(1.0), ..Limits::auto() },
@@ -79,11 +79,11 @@ fn every_bad_combination_has_its_own_message_and_names_its_key() {
             "retry_after",
             "retry_after is for the strategy auto, not for fixed",
         ),
-        (Limits::auto().rpm(5).burst(1), "burst", "burst is for the strategy proactive with rpm"),
+        (Limits::auto().rpm(5).burst(1), "burst", "burst needs the strategy proactive with rpm"),
         (
             Limits::new(Strategy::Proactive).tpm(5).burst(1),
             "burst",
-            "burst is for the strategy proactive with rpm",
+            "burst needs the strategy proactive with rpm",
         ),
         (
             Limits::new(Strategy::Proactive),
@@ -129,7 +129,7 @@ fn connections_are_a_number_or_a_range() {
 }
 
 #[test]
-fn what_is_set_for_a_model_wins_over_the_usual() {
+fn limits_override_the_retry_policy() {
     let usual = RetryPolicy { max_retries: Some(9), ..RetryPolicy::default() };
     assert_eq!(Limits::auto().retry_policy(usual), usual);
     let seconds = Duration::from_secs;
@@ -140,7 +140,7 @@ fn what_is_set_for_a_model_wins_over_the_usual() {
 }
 
 #[test]
-fn another_strategy_takes_over_only_what_it_has_a_use_for() {
+fn strategy_override_keeps_only_usable_settings() {
     let fixed = LimitOverrides {
         strategy: Some(Strategy::Fixed),
         connections: Some(Connections::Max(7)),

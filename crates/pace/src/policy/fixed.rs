@@ -1,21 +1,21 @@
-//! `fixed`: so many at once, whatever happens; `none` is the same without a bound. There is no
-//! pacing: rejected requests come back when the retry policy says so.
+//! `fixed`: a constant concurrency limit; `none` is the same without a limit. Rejected requests are
+//! retried by the retry policy.
 
 use crate::{Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
 
-/// A window that never changes.
+/// The strategies `fixed` and `none`.
 #[derive(Debug, Clone, Copy)]
 pub struct FixedPolicy {
     connections: u32,
 }
 
 impl FixedPolicy {
-    /// So many in flight, at least one.
+    /// Creates a strategy with that many requests in flight, at least one.
     pub fn new(connections: u32) -> FixedPolicy {
         FixedPolicy { connections: connections.max(1) }
     }
 
-    /// Everything at once.
+    /// Creates a strategy without a limit.
     pub fn unbounded() -> FixedPolicy {
         FixedPolicy { connections: u32::MAX }
     }
@@ -49,7 +49,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn everything_goes_out_at_once_as_far_as_there_are_connections() {
+    fn requests_are_sent_at_once_up_to_the_limit() {
         for (policy, granted) in
             [(FixedPolicy::unbounded(), 1000), (FixedPolicy::new(7), 7), (FixedPolicy::new(0), 1)]
         {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rejection_changes_nothing() {
+    fn rejection_leaves_the_limit_unchanged() {
         let mut pool = Scheduler::new(Box::new(FixedPolicy::new(1)));
         for _ in 0..100 {
             pool.on_request(PermitRequest::default());

@@ -1,7 +1,7 @@
-//! `reactive`: launch at once, and after a rejection wait until the minute is over.
+//! `reactive`: sends at once, and retries a rejected request when the minute is over.
 //!
-//! It needs to know nothing about the provider: most quotas are per minute, so what was rejected
-//! has a chance again when the oldest request of the last minute no longer counts there.
+//! It needs no information about the provider: most quotas are per minute, so a rejected request may
+//! succeed when the oldest request of the last minute no longer counts.
 
 use crate::{Flight, Gate, Policy, PoolView, RetryMode, SendOutcome, TokenCost};
 use std::collections::VecDeque;
@@ -9,16 +9,16 @@ use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The strategy.
+/// The strategy `reactive`.
 #[derive(Debug, Clone)]
 pub struct ReactivePolicy {
     connections: u32,
-    /// When requests were sent, the oldest first; those of the last minute, and perhaps older ones.
+    /// Send times, the oldest first: those of the last minute and possibly older ones.
     sent: VecDeque<Duration>,
 }
 
 impl ReactivePolicy {
-    /// So many in flight, at least one; without a bound where there is no number.
+    /// Creates the strategy with that many requests in flight, at least one, or without a limit.
     pub fn new(connections: Option<u32>) -> ReactivePolicy {
         let connections = connections.map_or(u32::MAX, |connections| connections.max(1));
         ReactivePolicy { connections, sent: VecDeque::new() }
@@ -34,7 +34,7 @@ impl Policy for ReactivePolicy {
         while self.sent.front().is_some_and(|sent| *sent + MINUTE <= view.now) {
             self.sent.pop_front();
         }
-        // Only the oldest matters, and of a burst one is as old as the other.
+        // Only the oldest matters, so one entry is enough for requests sent at the same time.
         if self.sent.back() != Some(&view.now) {
             self.sent.push_back(view.now);
         }
@@ -49,10 +49,10 @@ impl Policy for ReactivePolicy {
     ) {
     }
 
-    /// Without jitter and in full: who comes earlier is rejected again.
+    /// Waits in full and without jitter: an earlier request would be rejected again.
     fn retry_mode(&self, now: Duration) -> RetryMode {
-        let gone = self.sent.partition_point(|sent| *sent + MINUTE <= now);
-        let oldest = self.sent.get(gone);
+        let expired = self.sent.partition_point(|sent| *sent + MINUTE <= now);
+        let oldest = self.sent.get(expired);
         RetryMode::After(oldest.map_or(Duration::ZERO, |oldest| (*oldest + MINUTE) - now))
     }
 
@@ -70,7 +70,7 @@ mod tests {
         Duration::from_secs_f64(seconds)
     }
 
-    /// A pool in which requests were sent at those times and rejected at once.
+    /// Returns a pool in which requests were sent at those times and rejected at once.
     fn pool(sent: &[f64]) -> Scheduler {
         let mut pool = Scheduler::new(Box::new(ReactivePolicy::new(None)));
         for now in sent {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_goes_out_at_once_as_far_as_there_are_connections() {
+    fn requests_are_sent_at_once_up_to_the_limit() {
         for (connections, granted) in [(None, 1000), (Some(7), 7), (Some(0), 1)] {
             let mut pool = Scheduler::new(Box::new(ReactivePolicy::new(connections)));
             for _ in 0..1000 {
@@ -97,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_ends_exactly_when_the_oldest_of_the_last_minute_is_one_minute_old() {
+    fn retry_waits_until_the_oldest_request_is_a_minute_old() {
         let table: [(&[f64], f64, f64); 8] = [
             (&[10.0], 10.0, 60.0),
             (&[10.0], 10.25, 59.75),
             (&[10.0, 30.0, 50.0], 50.5, 19.5),
             (&[10.0, 30.0, 50.0], 69.999, 0.001),
-            // Now the first is a minute old, and the second is the oldest that counts.
+            // The first is a minute old; the second is the oldest that counts.
             (&[10.0, 30.0, 50.0], 70.0, 20.0),
             (&[10.0, 30.0, 50.0, 100.0], 100.0, 10.0),
             (&[10.0, 10.0, 10.0, 71.0], 71.0, 60.0),
@@ -116,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_request_in_the_last_minute_there_is_no_wait() {
+    fn retry_is_immediate_without_a_request_in_the_last_minute() {
         for (sent, now) in [(&[][..], 5.0), (&[10.0, 20.0][..], 80.0), (&[10.0][..], 500.0)] {
             assert_eq!(pool(sent).retry_mode(secs(now)), RetryMode::After(Duration::ZERO));
         }
     }
 
     #[test]
-    fn only_the_last_minute_is_kept() {
+    fn send_times_older_than_a_minute_are_dropped() {
         let mut reactive = ReactivePolicy::new(None);
         for second in 0..10_000 {
             let view = PoolView { now: Duration::from_secs(second), in_flight: 1, waiting: 0 };

@@ -1,15 +1,15 @@
-//! Counts what happens in a pool.
+//! Counters of a pool.
 
 use crate::SendOutcome;
 use std::time::Duration;
 
-/// Seconds over which the rate is taken.
+/// Window over which the answer rate is measured.
 const RATE_WINDOW_S: u64 = 10;
 
-/// Tokens of an answer, before there was one.
+/// Assumed length of a completion before the first one.
 const DEFAULT_OUTPUT: f64 = 200.0;
 
-/// Share of the newest answer in the mean length.
+/// Weight of the newest completion in the mean length.
 const NEWEST_WEIGHT: f64 = 1.0 / 16.0;
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Meter {
     pub(super) answered: u64,
     pub(super) rejected: u64,
     pub(super) failed: u64,
-    /// Answers in each of the last seconds; a second's place is its number modulo their count.
+    /// Answers in each of the last seconds, indexed by the second modulo the number of buckets.
     buckets: [u32; RATE_WINDOW_S as usize],
     /// The newest second in the buckets.
     second: u64,
@@ -40,8 +40,8 @@ impl Default for Meter {
 }
 
 impl Meter {
-    pub(super) fn count(&mut self, now: Duration, ending: &SendOutcome) {
-        match ending {
+    pub(super) fn count(&mut self, now: Duration, outcome: &SendOutcome) {
+        match outcome {
             SendOutcome::Answered { usage, .. } => {
                 self.answered += 1;
                 self.advance(now);
@@ -74,19 +74,19 @@ impl Meter {
         self.second = self.second.max(second);
     }
 
-    /// Answers per second lately.
+    /// Returns the recent answers per second.
     pub(super) fn answers_per_second(&self, now: Duration) -> f64 {
         let oldest = now.as_secs().saturating_sub(RATE_WINDOW_S - 1);
         let counted: u32 = (oldest..=self.second)
             .filter_map(|second| self.buckets.get((second % RATE_WINDOW_S) as usize))
             .sum();
-        // The newest second has only begun.
+        // The newest second is not over.
         let seconds = now.as_secs_f64() - oldest as f64;
         f64::from(counted) / seconds.max(1.0)
     }
 
-    /// Tokens of an answer, as far as one can tell.
-    pub(super) fn usual_output(&self) -> u64 {
+    /// Returns the mean length of completions in tokens.
+    pub(super) fn mean_output(&self) -> u64 {
         self.mean_output.round() as u64
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_that_of_the_last_seconds() {
+    fn rate_covers_the_last_ten_seconds() {
         let mut meter = Meter::default();
         let at = |seconds: f64| Duration::from_secs_f64(seconds);
         assert_eq!(meter.answers_per_second(at(0.0)), 0.0);
@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_length_follows_the_answers() {
+    fn mean_output_follows_completions() {
         let mut meter = Meter::default();
-        assert_eq!(meter.usual_output(), 200);
+        assert_eq!(meter.mean_output(), 200);
         meter.count(Duration::ZERO, &answer(40));
-        assert_eq!(meter.usual_output(), 40);
+        assert_eq!(meter.mean_output(), 40);
         for _ in 0..100 {
             meter.count(Duration::ZERO, &answer(1000));
         }
-        assert!((990..=1000).contains(&meter.usual_output()));
+        assert!((990..=1000).contains(&meter.mean_output()));
     }
 }

@@ -1,4 +1,4 @@
-//! The right to send, and waiting for it.
+//! Permits and the futures that wait for them.
 
 use super::PoolStopped;
 use super::shared::SharedPool;
@@ -6,15 +6,14 @@ use crate::{Flight, SendOutcome, Ticket};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// The right to have one request in flight. Dropping it says that nobody waits for the answer any
-/// more.
+/// The right to have one request in flight. Dropping it counts the request as dropped by the caller.
 #[derive(Debug)]
 pub struct Permit {
     shared: Arc<SharedPool>,
-    /// Absent when the end has been told.
+    /// `None` once the outcome was recorded.
     flight: Option<Flight>,
     in_flight: u32,
-    /// Somebody has it, so that a request may have gone out.
+    /// Whether the caller received the permit, so that a request may have been sent.
     is_held: bool,
 }
 
@@ -28,15 +27,15 @@ impl Permit {
         self
     }
 
-    /// Requests in flight when it was granted, this one among them.
+    /// Returns the requests in flight at the time of the grant, including this one.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// The request has ended.
-    pub fn end(mut self, ending: SendOutcome) {
+    /// Ends the request.
+    pub fn end(mut self, outcome: SendOutcome) {
         if let Some(flight) = self.flight.take() {
-            self.shared.end(flight, &ending);
+            self.shared.end(flight, &outcome);
         }
     }
 }
@@ -51,11 +50,11 @@ impl Drop for Permit {
     }
 }
 
-/// A place in the queue; given up on drop.
+/// An entry in the queue; cancelled on drop.
 #[derive(Debug)]
 pub(super) struct PermitWaiter {
     shared: Arc<SharedPool>,
-    /// Absent when it was called.
+    /// `None` once the permit was granted.
     ticket: Option<Ticket>,
     receiver: oneshot::Receiver<Permit>,
 }
@@ -72,18 +71,18 @@ impl PermitWaiter {
     pub(super) async fn granted(mut self) -> Result<Permit, PoolStopped> {
         let granted = (&mut self.receiver).await;
         self.ticket = None;
-        // A permit that was under way when the pool was stopped is not used any more.
+        // A permit that was granted just before the pool was stopped is not used.
         match (self.shared.stopped(), granted) {
             (None, Ok(permit)) => Ok(permit.held()),
             (Some(stopped), _) => Err(stopped),
-            (None, Err(_)) => Err(PoolStopped { reason: "the pool is gone".into() }),
+            (None, Err(_)) => Err(PoolStopped { reason: "the pool was dropped".into() }),
         }
     }
 }
 
 impl Drop for PermitWaiter {
     fn drop(&mut self) {
-        // A permit that is already in the channel goes back with the channel.
+        // A permit that is already in the channel is returned when the channel is dropped.
         if let Some(ticket) = self.ticket.take() {
             self.shared.cancel(ticket);
         }

@@ -1,4 +1,4 @@
-//! What all clones of a pool, its permits and its waiters share.
+//! The state shared by the clones of a pool, its permits and its waiters.
 
 use super::meter::Meter;
 use super::permit::{Permit, PermitWaiter};
@@ -18,11 +18,11 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(super) struct SharedPool {
     model: Arc<str>,
-    /// The scheduler's time zero, on both clocks.
+    /// Time zero of the scheduler, on both clocks.
     started: Instant,
     started_at: SystemTime,
     stopped: OnceLock<Arc<str>>,
-    /// Calls that wait for their next attempt outside of the queue.
+    /// Calls that are backing off outside of the queue.
     pub(super) backing_off: AtomicU32,
     state: Mutex<SharedState>,
 }
@@ -35,18 +35,19 @@ pub(super) struct SharedState {
     pub(super) timer: Timer,
 }
 
+/// The result of a request for a permit.
 pub(super) enum AcquireResult {
     Granted(Permit),
     Waiting(PermitWaiter),
 }
 
-/// Permits on the way to their waiters; they are handed over when the lock is free, because one
-/// that nobody takes comes back at once.
+/// Granted permits and their waiters. They are delivered after the lock is released, because an
+/// undelivered permit returns to the pool at once, which takes the lock.
 type Grants = Vec<(Option<oneshot::Sender<Permit>>, Permit)>;
 
 fn deliver(grants: Grants) {
     for (waiter, permit) in grants {
-        // A waiter that has gone away sends the permit back by dropping it.
+        // If the waiter is gone, dropping the permit returns it.
         if let Some(waiter) = waiter {
             drop(waiter.send(permit));
         }
@@ -70,31 +71,34 @@ impl SharedPool {
         }
     }
 
-    /// A panic elsewhere cannot leave the state half changed: nothing that can panic runs in it
-    /// but the strategy, and one that has is asked no worse a question the next time.
+    /// Locks the state. A poisoned lock is safe to use: only the strategy could panic while it is
+    /// held, and the scheduler stays consistent around each call of it.
     fn lock(&self) -> MutexGuard<'_, SharedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time, read with the lock held so that the scheduler never sees it run backwards.
+    /// Returns the time. It is read with the lock held, so that the scheduler never sees it decrease.
     fn now(&self, _state: &MutexGuard<'_, SharedState>) -> Duration {
         self.started.elapsed()
     }
 
-    /// When that time of the scheduler is.
+    /// Converts a time of the scheduler.
     pub(super) fn instant(&self, time: Duration) -> Option<Instant> {
         self.started.checked_add(time)
     }
 
-    pub(super) fn ask(self: &Arc<Self>, ask: PermitRequest) -> Result<AcquireResult, PoolStopped> {
+    pub(super) fn request(
+        self: &Arc<Self>,
+        request: PermitRequest,
+    ) -> Result<AcquireResult, PoolStopped> {
         let mut state = self.lock();
         if let Some(stopped) = self.stopped() {
             return Err(stopped);
         }
         let now = self.now(&state);
-        let ticket = state.scheduler.on_request(ask);
+        let ticket = state.scheduler.on_request(request);
         let (own, grants) = self.tick(&mut state, now, Some(ticket));
-        let asked = match own {
+        let result = match own {
             Some(permit) => AcquireResult::Granted(permit.held()),
             None => {
                 let (sender, receiver) = oneshot::channel();
@@ -104,10 +108,10 @@ impl SharedPool {
         };
         drop(state);
         deliver(grants);
-        Ok(asked)
+        Ok(result)
     }
 
-    /// Does something to the scheduler, and then grants what may go out.
+    /// Applies a change to the state, then grants what the strategy allows.
     fn change(self: &Arc<Self>, act: impl FnOnce(&mut SharedState, Duration)) {
         let mut state = self.lock();
         let now = self.now(&state);
@@ -117,7 +121,8 @@ impl SharedPool {
         deliver(grants);
     }
 
-    /// Grants what may go out. The permit of `own`, who has no channel yet, comes back apart.
+    /// Grants what the strategy allows. The permit of `own`, which has no channel yet, is returned
+    /// separately.
     fn tick(
         self: &Arc<Self>,
         state: &mut SharedState,
@@ -142,14 +147,14 @@ impl SharedPool {
         (mine, grants)
     }
 
-    /// The timer has run out.
-    pub(super) fn woken(self: &Arc<Self>) {
+    /// Handles the expiry of the timer.
+    pub(super) fn on_timer(self: &Arc<Self>) {
         self.change(|_, _| {});
     }
 
-    /// Looks at the state, and changes nothing that anybody waits for.
-    pub(super) fn with<T>(&self, look: impl FnOnce(&mut SharedState) -> T) -> T {
-        look(&mut self.lock())
+    /// Accesses the state without granting permits afterwards.
+    pub(super) fn with<T>(&self, access: impl FnOnce(&mut SharedState) -> T) -> T {
+        access(&mut self.lock())
     }
 
     pub(super) fn cancel(self: &Arc<Self>, ticket: Ticket) {
@@ -159,10 +164,10 @@ impl SharedPool {
         });
     }
 
-    pub(super) fn end(self: &Arc<Self>, flight: Flight, ending: &SendOutcome) {
+    pub(super) fn end(self: &Arc<Self>, flight: Flight, outcome: &SendOutcome) {
         self.change(|state, now| {
-            state.meter.count(now, ending);
-            state.scheduler.on_end(now, flight, ending);
+            state.meter.count(now, outcome);
+            state.scheduler.on_end(now, flight, outcome);
         });
     }
 
@@ -177,7 +182,7 @@ impl SharedPool {
             state.scheduler.stop(reason.to_string());
             std::mem::take(&mut state.waiters)
         };
-        // Each wakes the task that waits for it.
+        // Dropping the senders wakes the waiting tasks.
         drop(waiters);
     }
 
@@ -211,8 +216,8 @@ impl SharedPool {
         self.lock().scheduler.learned()
     }
 
-    pub(super) fn usual_output(&self) -> u64 {
-        self.lock().meter.usual_output()
+    pub(super) fn mean_output(&self) -> u64 {
+        self.lock().meter.mean_output()
     }
 
     pub(super) fn backing_off(&self) -> u32 {

@@ -29,7 +29,7 @@ fn answered() -> SendOutcome {
 }
 
 #[test]
-fn grants_in_order_and_never_more_than_the_window() {
+fn grants_in_order_up_to_the_limit() {
     let pool = fixed(2);
     let ask = || Box::pin(pool.acquire(PermitRequest::default()));
     let (first, _second) = (granted(ask().as_mut()), granted(ask().as_mut()));
@@ -46,7 +46,7 @@ fn grants_in_order_and_never_more_than_the_window() {
 }
 
 #[test]
-fn a_waiter_that_gives_up_leaves_no_trace() {
+fn cancelled_waiter_leaves_the_queue() {
     let pool = fixed(1);
     let permit = granted(pin!(pool.acquire(PermitRequest::default())));
     assert!(poll(pin!(pool.acquire(PermitRequest::default()))).is_pending());
@@ -57,24 +57,24 @@ fn a_waiter_that_gives_up_leaves_no_trace() {
 }
 
 #[test]
-fn a_waiter_that_gives_up_after_its_grant_leaves_no_trace_either() {
+fn waiter_cancelled_after_its_grant_returns_the_permit() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).rpm(2).connections(1)).unwrap();
     let permit = granted(pin!(pool.acquire(PermitRequest::default())));
     {
         let mut waiter = pin!(pool.acquire(PermitRequest::default()));
         assert!(poll(waiter.as_mut()).is_pending());
-        // Its permit is on the way, and it does not look any more.
+        // Its permit is in the channel, but the waiter is not polled again.
         drop(permit);
         assert_eq!(pool.snapshot().in_flight, 1);
     }
     assert_eq!(pool.snapshot().in_flight, 0);
-    // Had it counted as sent, the minute would be full.
+    // If it counted as sent, the minute would be full.
     drop(granted(pin!(pool.acquire(PermitRequest::default()))));
     assert!(poll(pin!(pool.acquire(PermitRequest::default()))).is_pending());
 }
 
 #[test]
-fn what_a_waiter_held_up_goes_when_it_gives_up() {
+fn cancelling_a_waiter_unblocks_those_behind_it() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).tpm(100)).unwrap();
     let ask =
         |input| PermitRequest { cost: TokenCost { input, output: 0 }, ..PermitRequest::default() };
@@ -89,7 +89,7 @@ fn what_a_waiter_held_up_goes_when_it_gives_up() {
 }
 
 #[test]
-fn a_retry_goes_to_the_front() {
+fn retry_goes_to_the_front() {
     let pool = fixed(1);
     let permit = granted(pin!(pool.acquire(PermitRequest::default())));
     let mut fresh = pin!(pool.acquire(PermitRequest::default()));
@@ -102,7 +102,7 @@ fn a_retry_goes_to_the_front() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_share_fairly() {
+async fn runs_alternate() {
     let pool = fixed(1);
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = JoinSet::new();
@@ -125,7 +125,7 @@ async fn runs_share_fairly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_answers_everybody_at_once() {
+async fn stop_fails_all_waiters_at_once() {
     const WAITERS: usize = 4000;
     let pool = fixed(1);
     let permit = pool.acquire(PermitRequest::default()).await.unwrap();
@@ -138,21 +138,21 @@ async fn stopping_answers_everybody_at_once() {
         tokio::task::yield_now().await;
     }
     let before = Instant::now();
-    pool.stop("nothing is left");
+    pool.stop("quota exhausted");
     pool.stop("another reason");
     for result in tasks.join_all().await {
-        assert_eq!(result.unwrap_err().to_string(), "nothing is left");
+        assert_eq!(result.unwrap_err().to_string(), "quota exhausted");
     }
     assert_eq!(Instant::now(), before);
     permit.end(answered());
     assert!(pool.acquire(PermitRequest::default()).await.is_err());
     let snapshot = pool.snapshot();
     assert_eq!((snapshot.in_flight, snapshot.waiting), (0, 0));
-    assert_eq!(snapshot.stopped.as_deref(), Some("nothing is left"));
+    assert_eq!(snapshot.stopped.as_deref(), Some("quota exhausted"));
 }
 
 #[test]
-fn a_permit_that_was_under_way_when_the_pool_stopped_is_not_used() {
+fn permit_granted_before_the_stop_is_not_used() {
     let pool = fixed(1);
     let permit = granted(pin!(pool.acquire(PermitRequest::default())));
     let mut waiter = pin!(pool.acquire(PermitRequest::default()));
@@ -164,7 +164,7 @@ fn a_permit_that_was_under_way_when_the_pool_stopped_is_not_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_timer_wakes_who_waits_for_a_time() {
+async fn timer_wakes_delayed_waiters() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).rpm(10)).unwrap();
     let started = Instant::now();
     let mut tasks = JoinSet::new();
@@ -186,7 +186,7 @@ async fn the_timer_wakes_who_waits_for_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_that_becomes_earlier_is_noticed() {
+async fn timer_follows_an_earlier_time() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).tpm(100)).unwrap();
     let ask =
         |input| PermitRequest { cost: TokenCost { input, output: 0 }, ..PermitRequest::default() };
@@ -198,7 +198,7 @@ async fn a_time_that_becomes_earlier_is_noticed() {
         async move { pool.acquire(ask(100)).await.map(|_| Instant::now()) }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // It would have to wait for both, at 80 s; the second cost nothing, so 60 s are enough.
+    // It would wait for both until 80 s; the second cost nothing, so it waits until 60 s.
     let before = Instant::now() - Duration::from_secs(21);
     late.end(SendOutcome::Refused);
     let at = waiter.await.unwrap().unwrap();
@@ -207,7 +207,7 @@ async fn a_time_that_becomes_earlier_is_noticed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_timer_ends_with_its_pool() {
+async fn timer_ends_with_its_pool() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).rpm(1)).unwrap();
     let permit = pool.acquire(PermitRequest::default()).await.unwrap();
     assert!(
@@ -223,7 +223,7 @@ async fn the_timer_ends_with_its_pool() {
 }
 
 #[test]
-fn the_timer_is_started_again_on_another_runtime() {
+fn timer_restarts_on_another_runtime() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).rpm(1)).unwrap();
     for minute in 0..3 {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -240,7 +240,7 @@ fn the_timer_is_started_again_on_another_runtime() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_of_the_limit_carry_the_name_and_the_time() {
+async fn limit_changes_carry_model_and_time() {
     let pool =
         Pool::with_policy("some-model", Box::new(AdaptivePolicy::new(AdaptiveConfig::default())));
     let before = std::time::SystemTime::now();
@@ -259,7 +259,7 @@ async fn changes_of_the_limit_carry_the_name_and_the_time() {
 }
 
 #[test]
-fn an_answer_is_expected_to_be_as_long_as_the_others_if_it_may() {
+fn estimate_uses_the_mean_output_capped_by_the_maximum() {
     let pool = fixed(1);
     assert_eq!(pool.estimate(7, None), TokenCost { input: 7, output: 200 });
     let usage = Some(TokenCost { input: 7, output: 50 });
@@ -271,7 +271,7 @@ fn an_answer_is_expected_to_be_as_long_as_the_others_if_it_may() {
 }
 
 #[test]
-fn one_key_has_one_pool_and_the_first_limits_count() {
+fn each_key_has_one_pool_with_its_first_limits() {
     let pools = Pools::with_learned(|key| (key.model == "a").then_some(LearnedLimit::Cap(3)));
     let key = |model: &str| PoolKey {
         endpoint: "https://api.example".to_owned(),

@@ -1,4 +1,4 @@
-//! Who wakes a pool when nothing happens: one task, which sleeps until the scheduler's next time.
+//! The timer of a pool: a task that sleeps until the scheduler has to be called again.
 
 use super::shared::SharedPool;
 use std::sync::{Arc, Weak};
@@ -7,20 +7,20 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-/// The timer of a pool, behind the pool's lock.
+/// The timer of a pool. Access is guarded by the pool's lock.
 #[derive(Debug, Default)]
 pub(super) struct Timer {
-    /// When the task will wake; it may wake too early, never too late.
+    /// When the task will wake, possibly too early but never too late.
     set_for: Option<Duration>,
-    /// Rings when that must be earlier, and when the pool is gone.
+    /// Notified when the task has to wake earlier, and when the pool is dropped.
     wakeup: Arc<Notify>,
     task: Option<AbortHandle>,
 }
 
 impl Timer {
-    /// Makes sure that the pool is woken at that time.
+    /// Ensures that the pool is woken at that time.
     pub(super) fn wake_at(&mut self, at: Duration, pool: &Arc<SharedPool>) {
-        // A task ends with its runtime, and a pool may outlive one.
+        // The task ends with its runtime, which the pool may outlive.
         if self.task.as_ref().is_some_and(|task| !task.is_finished()) {
             if self.set_for.is_none_or(|set_for| at < set_for) {
                 self.set_for = Some(at);
@@ -33,7 +33,7 @@ impl Timer {
         }
     }
 
-    /// The task asks until when it should sleep.
+    /// Records until when the task sleeps.
     fn set(&mut self, at: Option<Duration>) -> Option<Duration> {
         self.set_for = at;
         at
@@ -46,7 +46,7 @@ impl Drop for Timer {
     }
 }
 
-/// Does not keep the pool alive, and ends with it.
+/// Runs the timer. It does not keep the pool alive and ends with it.
 async fn run_timer(pool: Weak<SharedPool>, wakeup: Arc<Notify>) {
     loop {
         let until = {
@@ -68,6 +68,6 @@ async fn run_timer(pool: Weak<SharedPool>, wakeup: Arc<Notify>) {
             }
         }
         let Some(pool) = pool.upgrade() else { return };
-        pool.woken();
+        pool.on_timer();
     }
 }

@@ -16,17 +16,17 @@ fn answered(usage: Option<TokenCost>) -> SendOutcome {
     SendOutcome::Answered { quota: Quota::default(), usage, clean: true }
 }
 
-/// A strategy to which things happen one after the other.
-struct Trial {
+/// A strategy and the number of requests in flight.
+struct ProactiveRun {
     proactive: ProactivePolicy,
     in_flight: u32,
 }
 
-fn trial(config: ProactiveConfig) -> Trial {
-    Trial { proactive: ProactivePolicy::new(config), in_flight: 0 }
+fn proactive_run(config: ProactiveConfig) -> ProactiveRun {
+    ProactiveRun { proactive: ProactivePolicy::new(config), in_flight: 0 }
 }
 
-impl Trial {
+impl ProactiveRun {
     fn view(&self, now: Duration) -> PoolView {
         PoolView { now, in_flight: self.in_flight, waiting: 0 }
     }
@@ -47,31 +47,31 @@ impl Trial {
 }
 
 #[test]
-fn a_minute_holds_as_many_requests_as_were_given() {
-    let mut trial = trial(ProactiveConfig { rpm: Some(2), ..Default::default() });
-    trial.send(secs(10), 0, TokenCost::default());
-    trial.end(secs(10), 0, &answered(None));
-    assert_eq!(trial.gate(secs(30), TokenCost::default()), Gate::Open);
-    trial.send(secs(30), 1, TokenCost::default());
-    assert_eq!(trial.gate(secs(30), TokenCost::default()), Gate::Until(secs(70)));
+fn requests_per_minute_are_limited() {
+    let mut proactive_run = proactive_run(ProactiveConfig { rpm: Some(2), ..Default::default() });
+    proactive_run.send(secs(10), 0, TokenCost::default());
+    proactive_run.end(secs(10), 0, &answered(None));
+    assert_eq!(proactive_run.gate(secs(30), TokenCost::default()), Gate::Open);
+    proactive_run.send(secs(30), 1, TokenCost::default());
+    assert_eq!(proactive_run.gate(secs(30), TokenCost::default()), Gate::Until(secs(70)));
     let almost = secs(70) - Duration::from_nanos(1);
-    assert_eq!(trial.gate(almost, TokenCost::default()), Gate::Until(secs(70)));
-    assert_eq!(trial.gate(secs(70), TokenCost::default()), Gate::Open);
+    assert_eq!(proactive_run.gate(almost, TokenCost::default()), Gate::Until(secs(70)));
+    assert_eq!(proactive_run.gate(secs(70), TokenCost::default()), Gate::Open);
 }
 
 #[test]
-fn a_rejected_request_was_a_request_without_tokens() {
+fn rejected_request_counts_without_tokens() {
     let config = ProactiveConfig { rpm: Some(2), tpm: Some(100), ..Default::default() };
     let rejected = SendOutcome::Rejected { quota: Quota::default() };
     for ending in [rejected, SendOutcome::Refused] {
-        let mut trial = trial(config);
-        trial.send(secs(0), 0, tokens(60, 20));
-        trial.end(secs(0), 0, &ending);
-        assert_eq!(trial.proactive.used(secs(0)), TokenCost::default());
-        assert_eq!(trial.gate(secs(0), tokens(100, 0)), Gate::Open);
-        trial.send(secs(1), 1, TokenCost::default());
-        assert_eq!(trial.gate(secs(1), TokenCost::default()), Gate::Until(secs(60)));
-        assert_eq!(trial.proactive.retry_mode(secs(1)), RetryMode::Backoff);
+        let mut proactive_run = proactive_run(config);
+        proactive_run.send(secs(0), 0, tokens(60, 20));
+        proactive_run.end(secs(0), 0, &ending);
+        assert_eq!(proactive_run.proactive.used(secs(0)), TokenCost::default());
+        assert_eq!(proactive_run.gate(secs(0), tokens(100, 0)), Gate::Open);
+        proactive_run.send(secs(1), 1, TokenCost::default());
+        assert_eq!(proactive_run.gate(secs(1), TokenCost::default()), Gate::Until(secs(60)));
+        assert_eq!(proactive_run.proactive.retry_mode(secs(1)), RetryMode::Backoff);
     }
 }
 
@@ -85,28 +85,28 @@ fn tokens_are_reserved_by_the_estimate() {
         (ProactiveConfig { itpm: Some(80), ..Default::default() }, [tokens(50, 99), tokens(31, 0)]),
         (ProactiveConfig { otpm: Some(80), ..Default::default() }, [tokens(99, 50), tokens(0, 31)]),
     ] {
-        let mut trial = trial(config);
-        trial.send(secs(5), 0, costs[0]);
-        assert_eq!(trial.gate(secs(6), costs[1]), Gate::Until(secs(65)), "{config:?}");
+        let mut proactive_run = proactive_run(config);
+        proactive_run.send(secs(5), 0, costs[0]);
+        assert_eq!(proactive_run.gate(secs(6), costs[1]), Gate::Until(secs(65)), "{config:?}");
         let less = tokens(costs[1].input.saturating_sub(1), costs[1].output.saturating_sub(1));
-        assert_eq!(trial.gate(secs(6), less), Gate::Open, "{config:?}");
+        assert_eq!(proactive_run.gate(secs(6), less), Gate::Open, "{config:?}");
     }
 }
 
 #[test]
-fn the_wait_is_for_as_many_old_requests_as_make_room() {
-    let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
+fn wait_ends_when_enough_requests_have_expired() {
+    let mut proactive_run = proactive_run(ProactiveConfig { tpm: Some(100), ..Default::default() });
     for second in 0..10 {
-        trial.send(secs(second), second, tokens(10, 0));
+        proactive_run.send(secs(second), second, tokens(10, 0));
     }
-    assert_eq!(trial.gate(secs(20), tokens(1, 0)), Gate::Until(secs(60)));
-    assert_eq!(trial.gate(secs(20), tokens(10, 0)), Gate::Until(secs(60)));
-    assert_eq!(trial.gate(secs(20), tokens(11, 0)), Gate::Until(secs(61)));
-    assert_eq!(trial.gate(secs(20), tokens(100, 0)), Gate::Until(secs(69)));
+    assert_eq!(proactive_run.gate(secs(20), tokens(1, 0)), Gate::Until(secs(60)));
+    assert_eq!(proactive_run.gate(secs(20), tokens(10, 0)), Gate::Until(secs(60)));
+    assert_eq!(proactive_run.gate(secs(20), tokens(11, 0)), Gate::Until(secs(61)));
+    assert_eq!(proactive_run.gate(secs(20), tokens(100, 0)), Gate::Until(secs(69)));
 }
 
 #[test]
-fn the_end_of_a_request_settles_its_tokens() {
+fn end_of_a_request_settles_its_tokens() {
     let table = [
         (answered(Some(tokens(20, 10))), tokens(20, 10)),
         (answered(Some(tokens(200, 10))), tokens(200, 10)),
@@ -115,65 +115,66 @@ fn the_end_of_a_request_settles_its_tokens() {
         (SendOutcome::Dropped, tokens(60, 20)),
     ];
     for (ending, used) in table {
-        let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
-        trial.send(secs(0), 0, tokens(1, 1));
-        trial.send(secs(0), 1, tokens(60, 20));
-        trial.end(secs(9), 0, &answered(Some(TokenCost::default())));
-        trial.end(secs(10), 1, &ending);
-        assert_eq!(trial.proactive.used(secs(10)), used, "{ending:?}");
+        let mut proactive_run =
+            proactive_run(ProactiveConfig { tpm: Some(100), ..Default::default() });
+        proactive_run.send(secs(0), 0, tokens(1, 1));
+        proactive_run.send(secs(0), 1, tokens(60, 20));
+        proactive_run.end(secs(9), 0, &answered(Some(TokenCost::default())));
+        proactive_run.end(secs(10), 1, &ending);
+        assert_eq!(proactive_run.proactive.used(secs(10)), used, "{ending:?}");
         let left = 100_u64.saturating_sub(used.total());
         let fits = if used.total() <= 100 { Gate::Open } else { Gate::Until(secs(60)) };
-        assert_eq!(trial.gate(secs(10), tokens(left, 0)), fits, "{ending:?}");
-        assert_eq!(trial.proactive.used(MINUTE), TokenCost::default(), "{ending:?}");
+        assert_eq!(proactive_run.gate(secs(10), tokens(left, 0)), fits, "{ending:?}");
+        assert_eq!(proactive_run.proactive.used(MINUTE), TokenCost::default(), "{ending:?}");
     }
 }
 
 #[test]
-fn what_ends_after_its_minute_changes_nothing() {
-    let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
-    trial.send(secs(0), 0, tokens(90, 0));
-    trial.send(secs(50), 1, tokens(5, 0));
-    assert_eq!(trial.proactive.used(secs(61)), tokens(5, 0));
-    trial.end(secs(61), 0, &answered(Some(tokens(90, 90))));
-    assert_eq!(trial.proactive.used(secs(61)), tokens(5, 0));
-    trial.end(secs(61), 1, &answered(Some(tokens(7, 0))));
-    assert_eq!(trial.proactive.used(secs(61)), tokens(7, 0));
+fn end_after_the_minute_changes_nothing() {
+    let mut proactive_run = proactive_run(ProactiveConfig { tpm: Some(100), ..Default::default() });
+    proactive_run.send(secs(0), 0, tokens(90, 0));
+    proactive_run.send(secs(50), 1, tokens(5, 0));
+    assert_eq!(proactive_run.proactive.used(secs(61)), tokens(5, 0));
+    proactive_run.end(secs(61), 0, &answered(Some(tokens(90, 90))));
+    assert_eq!(proactive_run.proactive.used(secs(61)), tokens(5, 0));
+    proactive_run.end(secs(61), 1, &answered(Some(tokens(7, 0))));
+    assert_eq!(proactive_run.proactive.used(secs(61)), tokens(7, 0));
 }
 
 #[test]
-fn a_request_larger_than_the_limit_goes_alone() {
-    let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
+fn request_above_the_limit_is_sent_alone() {
+    let mut proactive_run = proactive_run(ProactiveConfig { tpm: Some(100), ..Default::default() });
     let large = tokens(150, 0);
-    assert_eq!(trial.gate(secs(0), large), Gate::Open);
-    trial.send(secs(0), 0, tokens(1, 0));
-    trial.send(secs(7), 1, tokens(1, 0));
-    assert_eq!(trial.gate(secs(8), large), Gate::Until(secs(67)));
-    assert_eq!(trial.gate(secs(67), large), Gate::Open);
-    trial.send(secs(67), 2, large);
-    assert_eq!(trial.gate(secs(68), tokens(1, 0)), Gate::Until(secs(127)));
-    assert_eq!(trial.gate(secs(68), large), Gate::Until(secs(127)));
+    assert_eq!(proactive_run.gate(secs(0), large), Gate::Open);
+    proactive_run.send(secs(0), 0, tokens(1, 0));
+    proactive_run.send(secs(7), 1, tokens(1, 0));
+    assert_eq!(proactive_run.gate(secs(8), large), Gate::Until(secs(67)));
+    assert_eq!(proactive_run.gate(secs(67), large), Gate::Open);
+    proactive_run.send(secs(67), 2, large);
+    assert_eq!(proactive_run.gate(secs(68), tokens(1, 0)), Gate::Until(secs(127)));
+    assert_eq!(proactive_run.gate(secs(68), large), Gate::Until(secs(127)));
 }
 
 #[test]
-fn every_limit_must_have_room() {
+fn all_limits_apply() {
     let config = ProactiveConfig {
         rpm: Some(1),
         tpm: Some(100),
         connections: Some(2),
         ..Default::default()
     };
-    let mut trial = trial(config);
-    trial.send(secs(0), 0, tokens(90, 0));
-    assert_eq!(trial.gate(secs(0), tokens(1, 0)), Gate::Until(secs(60)));
-    trial.send(secs(60), 1, tokens(90, 0));
-    assert_eq!(trial.gate(secs(120), tokens(1, 0)), Gate::Closed);
-    trial.end(secs(120), 0, &SendOutcome::Failed);
-    assert_eq!(trial.gate(secs(120), tokens(1, 0)), Gate::Open);
-    assert_eq!(trial.proactive.limit(), 2);
+    let mut proactive_run = proactive_run(config);
+    proactive_run.send(secs(0), 0, tokens(90, 0));
+    assert_eq!(proactive_run.gate(secs(0), tokens(1, 0)), Gate::Until(secs(60)));
+    proactive_run.send(secs(60), 1, tokens(90, 0));
+    assert_eq!(proactive_run.gate(secs(120), tokens(1, 0)), Gate::Closed);
+    proactive_run.end(secs(120), 0, &SendOutcome::Failed);
+    assert_eq!(proactive_run.gate(secs(120), tokens(1, 0)), Gate::Open);
+    assert_eq!(proactive_run.proactive.limit(), 2);
 }
 
 #[test]
-fn says_what_is_missing_or_impossible() {
+fn check_names_missing_and_invalid_limits() {
     let table = [
         (
             ProactiveConfig::default(),
@@ -198,18 +199,18 @@ fn says_what_is_missing_or_impossible() {
 }
 
 #[test]
-fn a_limit_of_zero_lets_one_through_per_minute() {
+fn limit_of_zero_admits_one_request_per_minute() {
     let config = ProactiveConfig { rpm: Some(0), connections: Some(0), ..Default::default() };
-    let mut trial = trial(config);
-    assert_eq!(trial.gate(secs(0), TokenCost::default()), Gate::Open);
-    trial.send(secs(0), 0, TokenCost::default());
-    trial.end(secs(0), 0, &SendOutcome::Failed);
-    assert_eq!(trial.gate(secs(0), TokenCost::default()), Gate::Until(secs(60)));
+    let mut proactive_run = proactive_run(config);
+    assert_eq!(proactive_run.gate(secs(0), TokenCost::default()), Gate::Open);
+    proactive_run.send(secs(0), 0, TokenCost::default());
+    proactive_run.end(secs(0), 0, &SendOutcome::Failed);
+    assert_eq!(proactive_run.gate(secs(0), TokenCost::default()), Gate::Until(secs(60)));
 }
 
 proptest! {
     #[test]
-    fn no_minute_holds_more_than_the_limit_however_many_wait(
+    fn no_minute_exceeds_the_limit(
         arrivals in prop::collection::vec(0_u64..90_000, 200),
         latencies in prop::collection::vec(0_u64..150_000, 200),
         patience in prop::collection::vec(prop::option::weighted(0.3, 0_u64..400_000), 200),
@@ -225,7 +226,7 @@ proptest! {
             prop_assert!(last - first >= MINUTE, "{first:?} and {last:?}");
         }
         if connections.is_none() {
-            // Nor is a minute wasted: who waits goes out as soon as it is possible.
+            // No minute is wasted: waiting requests are sent as soon as the limit allows.
             let last = sent.last().map_or(Duration::ZERO, |(at, _)| *at);
             let most = secs(90) + MINUTE * ((sent.len() / RPM) as u32);
             prop_assert!(last <= most, "{last:?}");
@@ -233,8 +234,8 @@ proptest! {
     }
 }
 
-/// Requests that come, wait and are answered in virtual time; some lose their patience and leave.
-/// Says what was sent when, and who has left.
+/// Runs requests in virtual time; some are cancelled when their patience ends. Returns the send times
+/// and the cancelled requests.
 fn run(
     config: ProactiveConfig,
     arrivals: &[u64],
@@ -278,7 +279,7 @@ fn run(
 }
 
 #[test]
-fn a_burst_spreads_requests_over_the_minute() {
+fn burst_spreads_requests_over_the_minute() {
     let config = ProactiveConfig { rpm: Some(60), burst: Some(2), ..Default::default() };
     let mut policy = ProactivePolicy::new(config);
     let mut now = Duration::ZERO;
@@ -299,6 +300,6 @@ fn a_burst_spreads_requests_over_the_minute() {
         );
         sent.push(now.as_secs());
     }
-    // Never more than two in two seconds.
+    // At most two in two seconds.
     assert_eq!(sent, [0, 0, 2, 2, 4]);
 }

@@ -1,4 +1,4 @@
-//! What was sent in the last 60 seconds.
+//! The requests of the last 60 seconds.
 
 use crate::{Dimension, Flight, Gate, TokenCost};
 use std::collections::{HashMap, VecDeque};
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// A sliding window. A request is in it from when it is sent until it is 60 seconds old, whether it
-/// has ended or not.
+/// A sliding window. It contains each request from the time it is sent until it is 60 seconds old,
+/// whether it has ended or not.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SlidingWindow {
     /// The oldest first.
     sends: VecDeque<WindowEntry>,
-    /// How many have left, which is the number of the first one.
-    left: u64,
+    /// Number of entries removed, which is the number of the first entry.
+    removed: u64,
     numbers: HashMap<Flight, u64>,
-    /// Those of them that did not go out after all.
+    /// Number of entries whose request was not sent.
     withdrawn: u64,
     used: TokenCost,
 }
@@ -35,14 +35,14 @@ impl WindowEntry {
 }
 
 impl SlidingWindow {
-    /// Forgets what is too old.
+    /// Removes entries older than the window.
     pub(super) fn advance(&mut self, now: Duration) {
         while let Some(send) = self.sends.front().copied() {
             if send.at + WINDOW > now {
                 return;
             }
             self.sends.pop_front();
-            self.left += 1;
+            self.removed += 1;
             self.numbers.remove(&send.flight);
             self.take(send.cost);
             self.withdrawn -= u64::from(send.is_withdrawn);
@@ -50,12 +50,12 @@ impl SlidingWindow {
     }
 
     pub(super) fn push(&mut self, at: Duration, flight: Flight, cost: TokenCost) {
-        self.numbers.insert(flight, self.left + self.sends.len() as u64);
+        self.numbers.insert(flight, self.removed + self.sends.len() as u64);
         self.sends.push_back(WindowEntry { at, flight, cost, is_withdrawn: false });
         self.used += cost;
     }
 
-    /// A request did not go out: its place stays, and counts for nothing.
+    /// Marks a request as not sent. Its entry stays and counts as nothing.
     pub(super) fn withdraw(&mut self, flight: Flight) {
         self.settle(flight, TokenCost::default());
         if let Some(send) = self.find(flight) {
@@ -66,11 +66,11 @@ impl SlidingWindow {
     }
 
     fn find(&mut self, flight: Flight) -> Option<&mut WindowEntry> {
-        let index = self.numbers.get(&flight)? - self.left;
+        let index = self.numbers.get(&flight)? - self.removed;
         self.sends.get_mut(index as usize)
     }
 
-    /// A request that is still in the window has cost this and not the estimate.
+    /// Replaces the estimate of a request that is still in the window by the actual cost.
     pub(super) fn settle(&mut self, flight: Flight, actual: TokenCost) {
         let Some(send) = self.find(flight) else { return };
         let estimate = std::mem::replace(&mut send.cost, actual);
@@ -82,12 +82,12 @@ impl SlidingWindow {
         self.used
     }
 
-    /// Whether a request of that cost has room under a limit, or when it will have. What is too old
-    /// must have been forgotten before.
+    /// Returns whether a request of that cost fits under a limit, or when it will. Call
+    /// [`SlidingWindow::advance`] before.
     pub(super) fn gate(&self, dimension: Dimension, limit: u64, cost: TokenCost) -> Gate {
         let needed = amount(dimension, cost);
         if needed > limit {
-            // It never fits, so it goes alone.
+            // It never fits, so it is sent alone.
             let last = self.sends.iter().rev().find(|send| !send.is_withdrawn);
             return last.map_or(Gate::Open, |last| Gate::Until(last.at + WINDOW));
         }
@@ -95,21 +95,21 @@ impl SlidingWindow {
             Dimension::Requests => self.sends.len() as u64 - self.withdrawn,
             _ => amount(dimension, self.used),
         };
-        let mut too_much = used.saturating_add(needed).saturating_sub(limit);
-        if too_much == 0 {
+        let mut excess = used.saturating_add(needed).saturating_sub(limit);
+        if excess == 0 {
             return Gate::Open;
         }
         for send in &self.sends {
-            too_much = too_much.saturating_sub(send.amount(dimension));
-            if too_much == 0 {
+            excess = excess.saturating_sub(send.amount(dimension));
+            if excess == 0 {
                 return Gate::Until(send.at + WINDOW);
             }
         }
-        // What is used is the sum of what was sent, so this is not reached.
+        // Not reached: the usage is the sum of the entries.
         Gate::Open
     }
 
-    /// When the last `burst` requests are so long ago that another may follow them.
+    /// Returns when the last `burst` requests are old enough for another one.
     pub(super) fn spaced(&self, burst: u32, length: Duration) -> Gate {
         let mut sends = self.sends.iter().rev().filter(|send| !send.is_withdrawn);
         let first = sends.nth(burst.saturating_sub(1) as usize);
