@@ -36,7 +36,7 @@ struct Waiter<T> {
 }
 
 /// A run's position in the round robin. A run that leaves and returns gets a slot with another
-/// number, which tells it from its old slot.
+/// number, which distinguishes it from the old slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RunSlot {
     run: RunTag,

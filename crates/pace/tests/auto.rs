@@ -1,4 +1,4 @@
-//! `auto` against small providers of one limit each, in virtual time.
+//! `auto` against simulated providers with one limit each, in virtual time.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
@@ -10,17 +10,17 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, SystemTime};
 
-/// What a provider allows.
+/// The limit of a provider.
 #[derive(Clone, Copy)]
 enum Limit {
-    /// So many per second, so many at once after a rest.
+    /// Requests per second, and burst after a pause.
     Bucket { rate: f64, burst: f64 },
-    /// So many in flight.
+    /// Requests in flight.
     Cap(usize),
-    /// So many in each window of that length.
+    /// Requests in each window of that length.
     Window { count: u32, seconds: f64 },
-    /// A bucket whose headers tell how full it is.
-    Told { rate: f64, burst: f64 },
+    /// A bucket with rate-limit headers.
+    BucketWithHeaders { rate: f64, burst: f64 },
 }
 
 struct Provider {
@@ -35,19 +35,19 @@ struct Provider {
 impl Provider {
     fn new(limit: Limit) -> Provider {
         let balance = match limit {
-            Limit::Bucket { burst, .. } | Limit::Told { burst, .. } => burst,
+            Limit::Bucket { burst, .. } | Limit::BucketWithHeaders { burst, .. } => burst,
             Limit::Window { count, .. } => f64::from(count),
             Limit::Cap(_) => 0.0,
         };
         Provider { limit, balance, at: 0.0, window: 0.0, ends: Vec::new(), hint: None }
     }
 
-    /// Whether a request is let in, and what its headers say.
-    fn ask(&mut self, now: f64) -> (bool, Quota) {
-        // Times are rounded to nanoseconds on their way.
+    /// Returns whether a request is admitted, and its headers.
+    fn handle(&mut self, now: f64) -> (bool, Quota) {
+        // Times were rounded to nanoseconds.
         self.ends.retain(|end| *end > now + 1e-6);
-        let is_in = match self.limit {
-            Limit::Bucket { rate, burst } | Limit::Told { rate, burst } => {
+        let is_admitted = match self.limit {
+            Limit::Bucket { rate, burst } | Limit::BucketWithHeaders { rate, burst } => {
                 self.balance = (self.balance + rate * (now - self.at)).min(burst);
                 self.at = now;
                 self.balance >= 1.0 - 1e-9
@@ -60,14 +60,14 @@ impl Provider {
                 }
                 self.balance >= 1.0
             }
-            Limit::Cap(most) => self.ends.len() < most,
+            Limit::Cap(max) => self.ends.len() < max,
         };
-        if is_in {
+        if is_admitted {
             self.balance -= 1.0;
             self.ends.push(now + LATENCY);
         }
         let mut quota = Quota::default();
-        if let Limit::Told { rate, burst } = self.limit {
+        if let Limit::BucketWithHeaders { rate, burst } = self.limit {
             let remaining = self.balance.floor();
             let reset = format!("{}ms", ((burst - remaining) / rate * 1e3).ceil());
             let headers = [
@@ -80,31 +80,32 @@ impl Provider {
             };
             quota = read_quota(find, SystemTime::UNIX_EPOCH);
         }
-        if !is_in {
+        if !is_admitted {
             quota.retry_after = self.hint.map(Duration::from_secs_f64);
         }
-        (is_in, quota)
+        (is_admitted, quota)
     }
 }
 
 const LATENCY: f64 = 0.8;
 const REJECTION: f64 = 0.05;
 
-struct Outcome {
+/// The result of a simulated run.
+struct RunStats {
     seconds: f64,
     rejected: u32,
     sends: Vec<f64>,
-    /// When a rejection was back that asked to wait.
+    /// Arrival times of rejections with a hint.
     blocks: Vec<f64>,
 }
 
-/// All items at once, until all are answered.
-fn run(items: u32, mut provider: Provider, config: AutoConfig) -> Outcome {
+/// Requests all items at once and runs until all are answered.
+fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
     let mut scheduler = Scheduler::new(Box::new(AutoPolicy::new(config)));
     (0..items).for_each(|_| {
         scheduler.on_request(PermitRequest::default());
     });
-    let mut outcome = Outcome { seconds: 0.0, rejected: 0, sends: Vec::new(), blocks: Vec::new() };
+    let mut outcome = RunStats { seconds: 0.0, rejected: 0, sends: Vec::new(), blocks: Vec::new() };
     let mut agenda: BinaryHeap<Reverse<(Duration, Flight, u32)>> = BinaryHeap::new();
     let mut endings: std::collections::HashMap<Flight, SendOutcome> =
         std::collections::HashMap::new();
@@ -114,8 +115,8 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> Outcome {
         scheduler.on_tick(now, |_, flight| granted.push(flight));
         for flight in granted {
             outcome.sends.push(now.as_secs_f64());
-            let (is_in, quota) = provider.ask(now.as_secs_f64());
-            let (delay, ending) = if is_in {
+            let (is_admitted, quota) = provider.handle(now.as_secs_f64());
+            let (delay, ending) = if is_admitted {
                 (LATENCY, SendOutcome::Answered { quota, usage: None, clean: true })
             } else {
                 (REJECTION, SendOutcome::Rejected { quota })
@@ -129,7 +130,7 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> Outcome {
             (Some(next), Some(wake)) if wake < next => wake,
             (Some(next), _) => next,
             (None, Some(wake)) => wake,
-            (None, None) => panic!("everybody waits for ever after {answered} of {items}"),
+            (None, None) => panic!("deadlock after {answered} of {items}"),
         };
         assert!(now < Duration::from_secs(36_000), "{answered} of {items} after ten hours");
         while let Some(Reverse((at, flight, _))) = agenda.peek().copied()
@@ -158,7 +159,7 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> Outcome {
 }
 
 #[test]
-fn every_kind_of_limit_is_found_and_used() {
+fn each_kind_of_limit_is_detected_and_used() {
     let table: [(&str, u32, Limit, f64); 7] = [
         ("5/s", 1000, Limit::Bucket { rate: 5.0, burst: 5.0 }, 995.0 / 5.0 + LATENCY),
         ("5/s, one at once", 1000, Limit::Bucket { rate: 5.0, burst: 1.0 }, 999.0 / 5.0 + LATENCY),
@@ -166,7 +167,12 @@ fn every_kind_of_limit_is_found_and_used() {
         ("8 in flight", 1000, Limit::Cap(8), 125.0 * LATENCY),
         ("60 in flight", 6000, Limit::Cap(60), 100.0 * LATENCY),
         ("60 per 10 s", 1200, Limit::Window { count: 60, seconds: 10.0 }, 190.0 + LATENCY),
-        ("told 5/s", 1000, Limit::Told { rate: 5.0, burst: 20.0 }, 980.0 / 5.0 + LATENCY),
+        (
+            "5/s with headers",
+            1000,
+            Limit::BucketWithHeaders { rate: 5.0, burst: 20.0 },
+            980.0 / 5.0 + LATENCY,
+        ),
     ];
     for (name, items, limit, best) in table {
         let outcome = run(items, Provider::new(limit), AutoConfig::default());
@@ -178,14 +184,14 @@ fn every_kind_of_limit_is_found_and_used() {
 }
 
 #[test]
-fn headers_that_tell_the_truth_save_nearly_all_rejections() {
-    let limit = Limit::Told { rate: 5.0, burst: 20.0 };
+fn headers_avoid_nearly_all_rejections() {
+    let limit = Limit::BucketWithHeaders { rate: 5.0, burst: 20.0 };
     let outcome = run(1000, Provider::new(limit), AutoConfig::default());
     assert!(outcome.rejected <= 5, "{}", outcome.rejected);
 }
 
 #[test]
-fn nothing_goes_out_during_an_announced_block() {
+fn nothing_is_sent_during_an_announced_block() {
     let mut provider = Provider::new(Limit::Bucket { rate: 5.0, burst: 10.0 });
     provider.hint = Some(3.0);
     let outcome = run(300, provider, AutoConfig::default());
@@ -197,7 +203,7 @@ fn nothing_goes_out_during_an_announced_block() {
 }
 
 #[test]
-fn a_block_that_is_longer_than_need_be_is_found_out_where_the_user_allows_it() {
+fn test_mode_detects_blocks_that_are_too_long() {
     let limit = Limit::Bucket { rate: 5.0, burst: 10.0 };
     let seconds = |retry_after| {
         let mut provider = Provider::new(limit);
@@ -209,20 +215,20 @@ fn a_block_that_is_longer_than_need_be_is_found_out_where_the_user_allows_it() {
 }
 
 #[test]
-fn limits_that_the_user_gives_are_never_exceeded() {
+fn user_rates_are_never_exceeded() {
     let rates = Rates { rpm: Some(120.0), ..Rates::default() };
     let config = AutoConfig { rates, ..AutoConfig::default() };
     let outcome = run(300, Provider::new(Limit::Cap(1000)), config);
     assert_eq!(outcome.rejected, 0);
     for (index, start) in outcome.sends.iter().enumerate() {
         let minute = outcome.sends[index..].iter().filter(|at| **at < start + 60.0).count();
-        // A minute's worth, and what a second brings at once.
+        // The rate of a minute and the burst of a second.
         assert!(minute <= 122, "{minute} within a minute of {start}");
     }
 }
 
 #[test]
-fn what_was_learned_is_where_the_next_run_begins() {
+fn learned_limit_reduces_rejections_of_the_next_run() {
     let limit = Limit::Cap(30);
     let first = run(2000, Provider::new(limit), AutoConfig::default());
     let learned = Some(LearnedLimit::Cap(30));
@@ -237,7 +243,7 @@ fn what_was_learned_is_where_the_next_run_begins() {
 }
 
 #[test]
-fn the_ceiling_is_never_exceeded() {
+fn maximum_connections_are_never_exceeded() {
     let config = AutoConfig { connections: 3, ..AutoConfig::default() };
     let outcome = run(90, Provider::new(Limit::Cap(1000)), config);
     assert!((outcome.seconds - 30.0 * LATENCY).abs() < 0.2, "{}", outcome.seconds);

@@ -289,6 +289,20 @@ proptest! {
         prop_assert!(most - least <= 1.0, "{least} {most}");
     }
 
+    /// The items beyond those in flight are as many as the limit leaves free, but 16 to 64.
+    #[test]
+    fn queue_rule_bounds_the_waiting_items(
+        limit in prop_oneof![0_u32..200, Just(u32::MAX)],
+        in_flight in 0_u32..200,
+        started in 0_usize..300,
+    ) {
+        let load = PoolLoad { limit, in_flight, backing_off: 7 };
+        let waiting = started.saturating_sub(in_flight as usize);
+        let free = limit.saturating_sub(in_flight) as usize;
+        let has_capacity = started < FillRule::QUEUE.capacity(load);
+        prop_assert_eq!(has_capacity, waiting < free.clamp(16, 64));
+    }
+
     #[test]
     fn capacity_grows_with_the_limit(load in loads(), more in 0_u32..50) {
         for rule in [FillRule::RESERVE, FillRule::QUEUE] {

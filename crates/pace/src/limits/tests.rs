@@ -130,13 +130,13 @@ fn connections_are_a_number_or_a_range() {
 
 #[test]
 fn limits_override_the_retry_policy() {
-    let usual = RetryPolicy { max_retries: Some(9), ..RetryPolicy::default() };
-    assert_eq!(Limits::auto().retry_policy(usual), usual);
+    let base = RetryPolicy { max_retries: Some(9), ..RetryPolicy::default() };
+    assert_eq!(Limits::auto().retry_policy(base), base);
     let seconds = Duration::from_secs;
     let own = Limits::auto().max_retries(2).timeout(seconds(5)).attempt_timeout(seconds(1));
-    let policy = own.retry_policy(usual);
+    let policy = own.retry_policy(base);
     assert_eq!((policy.max_retries, policy.timeout), (Some(2), seconds(5)));
-    assert_eq!((policy.attempt_timeout, policy.cap), (Some(seconds(1)), usual.cap));
+    assert_eq!((policy.attempt_timeout, policy.cap), (Some(seconds(1)), base.cap));
 }
 
 #[test]

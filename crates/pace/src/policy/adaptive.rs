@@ -78,7 +78,7 @@ impl AdaptivePolicy {
         self.min = self.config.bounds.min.min(self.max);
         let limit = self.limit.clamp(self.min, self.max);
         if self.change(now, limit, ChangeReason::Manual) {
-            self.begin_round();
+            self.start_round();
         }
     }
 
@@ -86,7 +86,7 @@ impl AdaptivePolicy {
         self.episode.is_some_and(|episode| now < episode.until)
     }
 
-    fn begin_round(&mut self) {
+    fn start_round(&mut self) {
         self.successes = 0;
         self.peak = 0;
     }
@@ -101,7 +101,7 @@ impl AdaptivePolicy {
         }
         // A limit that was used below 80 % gives no evidence for a higher one.
         let was_used = u64::from(self.peak) * 5 >= u64::from(self.limit) * 4;
-        self.begin_round();
+        self.start_round();
         if !was_used {
             return;
         }
@@ -117,7 +117,7 @@ impl AdaptivePolicy {
 
     fn rejected(&mut self, now: Duration, quota: &Quota) {
         self.slow_start = false;
-        self.begin_round();
+        self.start_round();
         let hint = quota
             .retry_after
             .or_else(|| quota.readings.iter().filter_map(|reading| reading.reset).max());

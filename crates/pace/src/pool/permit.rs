@@ -22,7 +22,7 @@ impl Permit {
         Permit { shared, flight: Some(flight), in_flight, is_held: false }
     }
 
-    pub(super) fn held(mut self) -> Permit {
+    pub(super) fn into_held(mut self) -> Permit {
         self.is_held = true;
         self
     }
@@ -73,7 +73,7 @@ impl PermitWaiter {
         self.ticket = None;
         // A permit that was granted just before the pool was stopped is not used.
         match (self.shared.stopped(), granted) {
-            (None, Ok(permit)) => Ok(permit.held()),
+            (None, Ok(permit)) => Ok(permit.into_held()),
             (Some(stopped), _) => Err(stopped),
             (None, Err(_)) => Err(PoolStopped { reason: "the pool was dropped".into() }),
         }

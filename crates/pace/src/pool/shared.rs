@@ -99,7 +99,7 @@ impl SharedPool {
         let ticket = state.scheduler.on_request(request);
         let (own, grants) = self.tick(&mut state, now, Some(ticket));
         let result = match own {
-            Some(permit) => AcquireResult::Granted(permit.held()),
+            Some(permit) => AcquireResult::Granted(permit.into_held()),
             None => {
                 let (sender, receiver) = oneshot::channel();
                 state.waiters.insert(ticket, sender);

@@ -31,9 +31,9 @@ fn answered() -> SendOutcome {
 #[test]
 fn grants_in_order_up_to_the_limit() {
     let pool = fixed(2);
-    let ask = || Box::pin(pool.acquire(PermitRequest::default()));
-    let (first, _second) = (granted(ask().as_mut()), granted(ask().as_mut()));
-    let (mut third, mut fourth) = (ask(), ask());
+    let request = || Box::pin(pool.acquire(PermitRequest::default()));
+    let (first, _second) = (granted(request().as_mut()), granted(request().as_mut()));
+    let (mut third, mut fourth) = (request(), request());
     assert!(poll(third.as_mut()).is_pending());
     assert!(poll(fourth.as_mut()).is_pending());
     let snapshot = pool.snapshot();
@@ -76,12 +76,12 @@ fn waiter_cancelled_after_its_grant_returns_the_permit() {
 #[test]
 fn cancelling_a_waiter_unblocks_those_behind_it() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).tpm(100)).unwrap();
-    let ask =
+    let request =
         |input| PermitRequest { cost: TokenCost { input, output: 0 }, ..PermitRequest::default() };
-    let _held = granted(pin!(pool.acquire(ask(50))));
-    let mut small = pin!(pool.acquire(ask(10)));
+    let _held = granted(pin!(pool.acquire(request(50))));
+    let mut small = pin!(pool.acquire(request(10)));
     {
-        let mut large = pin!(pool.acquire(ask(90)));
+        let mut large = pin!(pool.acquire(request(90)));
         assert!(poll(large.as_mut()).is_pending());
         assert!(poll(small.as_mut()).is_pending());
     }
@@ -188,14 +188,14 @@ async fn timer_wakes_delayed_waiters() {
 #[tokio::test(start_paused = true)]
 async fn timer_follows_an_earlier_time() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).tpm(100)).unwrap();
-    let ask =
+    let request =
         |input| PermitRequest { cost: TokenCost { input, output: 0 }, ..PermitRequest::default() };
-    let early = pool.acquire(ask(30)).await.unwrap();
+    let early = pool.acquire(request(30)).await.unwrap();
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let late = pool.acquire(ask(70)).await.unwrap();
+    let late = pool.acquire(request(70)).await.unwrap();
     let waiter = tokio::spawn({
         let pool = pool.clone();
-        async move { pool.acquire(ask(100)).await.map(|_| Instant::now()) }
+        async move { pool.acquire(request(100)).await.map(|_| Instant::now()) }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
     // It would wait for both until 80 s; the second cost nothing, so it waits until 60 s.

@@ -1,4 +1,4 @@
-//! What can happen in a pool, at random.
+//! Random events and strategies.
 
 use bakeoff_pace::{
     AdaptiveBounds, AdaptiveConfig, AdaptivePolicy, AutoConfig, AutoPolicy, FixedPolicy, Flight,
@@ -11,28 +11,28 @@ use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    PermitRequest {
+    Request {
         run: u64,
         is_retry: bool,
         cost: TokenCost,
     },
-    /// Of those who wait.
+    /// Cancels a waiting request.
     Cancel(Index),
-    /// Of all who ever asked.
-    CancelAgain(Index),
+    /// Cancels any earlier request, whether it waits or not.
+    CancelAny(Index),
     End(Index, SendOutcome),
     Pass(Duration),
 }
 
 impl Step {
     pub(crate) fn is_cancel(&self) -> bool {
-        matches!(self, Step::Cancel(_) | Step::CancelAgain(_))
+        matches!(self, Step::Cancel(_) | Step::CancelAny(_))
     }
 }
 
 /// A strategy with its parameters.
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum PolicyKind {
     Fixed(u32),
     Adaptive(AdaptiveConfig),
     Reactive(Option<u32>),
@@ -41,15 +41,15 @@ pub(crate) enum Kind {
     Auto(u32),
 }
 
-impl Kind {
+impl PolicyKind {
     pub(crate) fn build(&self) -> Box<dyn Policy> {
         match self.clone() {
-            Kind::Fixed(connections) => Box::new(FixedPolicy::new(connections)),
-            Kind::Adaptive(config) => Box::new(AdaptivePolicy::new(config)),
-            Kind::Reactive(connections) => Box::new(ReactivePolicy::new(connections)),
-            Kind::Proactive(config) => Box::new(ProactivePolicy::new(config)),
-            Kind::Unbounded => Box::new(FixedPolicy::unbounded()),
-            Kind::Auto(connections) => {
+            PolicyKind::Fixed(connections) => Box::new(FixedPolicy::new(connections)),
+            PolicyKind::Adaptive(config) => Box::new(AdaptivePolicy::new(config)),
+            PolicyKind::Reactive(connections) => Box::new(ReactivePolicy::new(connections)),
+            PolicyKind::Proactive(config) => Box::new(ProactivePolicy::new(config)),
+            PolicyKind::Unbounded => Box::new(FixedPolicy::unbounded()),
+            PolicyKind::Auto(connections) => {
                 let config = AutoConfig { connections, ..AutoConfig::default() };
                 Box::new(Ceiling { auto: AutoPolicy::new(config), connections })
             }
@@ -57,7 +57,7 @@ impl Kind {
     }
 }
 
-/// `auto` with its ceiling as its limit: what it tells in between is an estimate.
+/// `auto` with its ceiling as limit; the limit it reports itself is an estimate.
 #[derive(Debug)]
 struct Ceiling {
     auto: AutoPolicy,
@@ -73,8 +73,8 @@ impl Policy for Ceiling {
         self.auto.on_sent(view, flight, cost);
     }
 
-    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, ending: &SendOutcome) {
-        self.auto.on_ended(view, flight, cost, ending);
+    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, outcome: &SendOutcome) {
+        self.auto.on_ended(view, flight, cost, outcome);
     }
 
     fn retry_mode(&self, now: Duration) -> RetryMode {
@@ -86,12 +86,12 @@ impl Policy for Ceiling {
     }
 }
 
-/// Narrow ones, so that there is a queue.
-pub(crate) fn policy() -> impl Strategy<Value = Kind> {
+/// Strategies with low limits, so that requests queue.
+pub(crate) fn policy() -> impl Strategy<Value = PolicyKind> {
     let connections = || prop::option::of(1_u32..6);
     let adaptive = (1_u32..4, 0_u32..4, 0_u32..8, 0.0..5.0, 0.1..0.9, 0.05..1.0).prop_map(
-        |(min, more, most, cooldown_seconds, decrease_factor, scale_up_percent)| {
-            let bounds = AdaptiveBounds { min, start: min + more, max: min + more + most };
+        |(min, more, extra, cooldown_seconds, decrease_factor, scale_up_percent)| {
+            let bounds = AdaptiveBounds { min, start: min + more, max: min + more + extra };
             AdaptiveConfig { bounds, cooldown_seconds, decrease_factor, scale_up_percent }
         },
     );
@@ -108,12 +108,12 @@ pub(crate) fn policy() -> impl Strategy<Value = Kind> {
         },
     );
     prop_oneof![
-        (1_u32..6).prop_map(Kind::Fixed),
-        adaptive.prop_map(Kind::Adaptive),
-        connections().prop_map(Kind::Reactive),
-        proactive.prop_map(Kind::Proactive),
-        Just(Kind::Unbounded),
-        (1_u32..6).prop_map(Kind::Auto),
+        (1_u32..6).prop_map(PolicyKind::Fixed),
+        adaptive.prop_map(PolicyKind::Adaptive),
+        connections().prop_map(PolicyKind::Reactive),
+        proactive.prop_map(PolicyKind::Proactive),
+        Just(PolicyKind::Unbounded),
+        (1_u32..6).prop_map(PolicyKind::Auto),
     ]
 }
 
@@ -121,7 +121,7 @@ fn cost() -> impl Strategy<Value = TokenCost> {
     (0_u64..60, 0_u64..60).prop_map(|(input, output)| TokenCost { input, output })
 }
 
-fn ending() -> impl Strategy<Value = SendOutcome> {
+fn outcome() -> impl Strategy<Value = SendOutcome> {
     let retry_after = prop::option::of((1_u64..90).prop_map(Duration::from_secs));
     let quota = retry_after.prop_map(|retry_after| Quota { retry_after, ..Quota::default() });
     prop_oneof![
@@ -136,14 +136,14 @@ fn ending() -> impl Strategy<Value = SendOutcome> {
 }
 
 pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let ask = (0_u64..4, prop::bool::weighted(0.3), cost())
-        .prop_map(|(run, is_retry, cost)| Step::PermitRequest { run, is_retry, cost });
+    let request = (0_u64..4, prop::bool::weighted(0.3), cost())
+        .prop_map(|(run, is_retry, cost)| Step::Request { run, is_retry, cost });
     let pass = prop_oneof![0_u64..2_000, 0_u64..60_000].prop_map(Duration::from_millis);
     let step = prop_oneof![
-        10 => ask,
+        10 => request,
         3 => any::<Index>().prop_map(Step::Cancel),
-        1 => any::<Index>().prop_map(Step::CancelAgain),
-        6 => (any::<Index>(), ending()).prop_map(|(which, ending)| Step::End(which, ending)),
+        1 => any::<Index>().prop_map(Step::CancelAny),
+        6 => (any::<Index>(), outcome()).prop_map(|(which, outcome)| Step::End(which, outcome)),
         3 => pass.prop_map(Step::Pass),
     ];
     prop::collection::vec(step, 0..150)

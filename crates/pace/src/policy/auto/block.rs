@@ -1,13 +1,13 @@
-//! What a provider announces about waiting, and whether to believe it.
+//! Waits that a provider announces with `Retry-After`.
 //!
-//! An announced block stops the whole pool. Where the user allows it (`retry_after = "test"`), a
-//! single request finds out whether the block is longer than need be: some providers always say a
-//! minute.
+//! An announced block stops the whole pool. If the user allows it (`retry_after = "test"`), a single
+//! request, the canary, tests whether the block is longer than necessary: some providers always
+//! announce a minute.
 
 use super::RetryAfter;
 
-/// Which shares of a block the canaries of a pool wait, the first at least so many seconds. Once
-/// both have found blocks right, only one in so many is tested.
+/// Shares of a block after which canaries are sent, and the minimum delay in seconds. Once both have
+/// confirmed blocks, only every `RETEST_EVERY`-th block is tested.
 const CANARY_SHARES: [f64; 2] = [0.05, 0.2];
 const MIN_CANARY_DELAY_S: f64 = 0.3;
 const RETEST_EVERY: u32 = 5;
@@ -18,7 +18,7 @@ pub(super) struct AnnouncedBlock {
     until: f64,
     since: f64,
     blocks: u32,
-    /// How often a canary has found a block right.
+    /// Number of canaries that confirmed a block.
     confirmed: usize,
     is_ignored: bool,
     canary: Canary,
@@ -28,7 +28,7 @@ pub(super) struct AnnouncedBlock {
 enum Canary {
     None,
     Due(f64),
-    Out { number: u64 },
+    InFlight { number: u64 },
 }
 
 impl AnnouncedBlock {
@@ -44,7 +44,7 @@ impl AnnouncedBlock {
         }
     }
 
-    /// A rejection asks for so much time. Returns what it costs: the time nothing goes out.
+    /// Handles a rejection with a hint. Returns its cost: the seconds in which nothing is sent.
     pub(super) fn on_announced(&mut self, now: f64, hint: f64) -> f64 {
         if self.is_ignored {
             return 0.0;
@@ -74,12 +74,12 @@ impl AnnouncedBlock {
         };
     }
 
-    /// Until when nothing goes out.
+    /// Returns the end of the block.
     pub(super) fn until(&self) -> f64 {
         self.until
     }
 
-    /// When the next request may go out, as far as blocks are concerned.
+    /// Returns when blocks allow the next request.
     pub(super) fn next_at(&self, now: f64) -> f64 {
         match self.canary {
             _ if now >= self.until => now,
@@ -92,13 +92,13 @@ impl AnnouncedBlock {
         if now < self.until
             && let Canary::Due(_) = self.canary
         {
-            self.canary = Canary::Out { number };
+            self.canary = Canary::InFlight { number };
         }
     }
 
-    /// A request was let in.
+    /// Handles an admission.
     pub(super) fn on_admitted(&mut self, now: f64, number: u64) {
-        if self.canary == (Canary::Out { number }) {
+        if self.canary == (Canary::InFlight { number }) {
             self.canary = Canary::None;
             if now < self.until {
                 self.is_ignored = true;
@@ -107,9 +107,9 @@ impl AnnouncedBlock {
         }
     }
 
-    /// A request was rejected. Returns whether it was a canary, which says nothing about limits.
+    /// Handles a rejection. Returns whether it was that of a canary, which says nothing about limits.
     pub(super) fn on_rejected(&mut self, now: f64, number: u64) -> bool {
-        if self.canary != (Canary::Out { number }) {
+        if self.canary != (Canary::InFlight { number }) {
             return false;
         }
         self.confirmed += 1;
@@ -117,7 +117,7 @@ impl AnnouncedBlock {
         true
     }
 
-    /// Whether a block has ended since the last time this was asked.
+    /// Returns whether a block has ended since the last call.
     pub(super) fn take_ended(&mut self, now: f64) -> bool {
         let has_ended = self.since > 0.0 && now >= self.until;
         if has_ended {
@@ -132,18 +132,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strictly_nothing_goes_out_before_the_end() {
+    fn strict_block_sends_nothing_before_its_end() {
         let mut block = AnnouncedBlock::new(RetryAfter::Strict);
         assert_eq!(block.on_announced(10.0, 60.0), 60.0);
         assert_eq!(block.next_at(11.0), 70.0);
         assert!(!block.take_ended(69.0));
         assert_eq!(block.next_at(70.0), 70.0);
         assert!(block.take_ended(70.0));
-        assert!(!block.take_ended(71.0), "told once");
+        assert!(!block.take_ended(71.0), "returned once");
     }
 
     #[test]
-    fn the_longest_of_several_announcements_counts() {
+    fn longest_announcement_counts() {
         let mut block = AnnouncedBlock::new(RetryAfter::Strict);
         block.on_announced(0.0, 10.0);
         block.on_announced(1.0, 2.0);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_canary_that_is_let_in_ends_the_trust() {
+    fn admitted_canary_disables_blocks() {
         let mut block = AnnouncedBlock::new(RetryAfter::Test);
         block.on_announced(0.0, 60.0);
         let at = block.next_at(0.0);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn two_canaries_that_bounce_make_it_strict() {
+    fn two_rejected_canaries_make_blocks_strict() {
         let mut block = AnnouncedBlock::new(RetryAfter::Test);
         block.on_announced(0.0, 60.0);
         let first = block.next_at(0.0);

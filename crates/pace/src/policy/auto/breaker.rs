@@ -1,16 +1,19 @@
-//! The hypothesis that the provider is out of order.
+//! Circuit breaker: detection of an outage of the provider.
 //!
-//! Failures teach nothing about limits. While it is out of order single requests find out when
-//! it is back.
+//! Failures say nothing about limits. During an outage, single requests test whether the provider is
+//! back.
 
 use std::collections::VecDeque;
 
+/// Time over which failures are counted.
 const FAILURE_WINDOW_S: f64 = 10.0;
+/// Minimum number of failures of an outage.
 const MIN_FAILURES: usize = 5;
 
+/// The circuit breaker; open during an outage.
 #[derive(Debug, Default)]
 pub(super) struct CircuitBreaker {
-    /// Times of recent endings, and whether they were failures.
+    /// Times of recent responses and failures, and whether they were failures.
     recent: VecDeque<(f64, bool)>,
     open: Option<Outage>,
 }
@@ -24,7 +27,7 @@ struct Outage {
 }
 
 impl CircuitBreaker {
-    /// When the next request may go out; `None` when something has to happen first.
+    /// Returns when the next request may be sent, or `None` if an event has to occur first.
     pub(super) fn next_at(&self, now: f64) -> Option<f64> {
         match self.open {
             None => Some(now),
@@ -39,10 +42,10 @@ impl CircuitBreaker {
         }
     }
 
-    /// The provider responded, whatever it said. Returns how long it was out of order.
+    /// Handles a response of any kind. Returns the length of the outage that it ends.
     pub(super) fn on_responded(&mut self, now: f64, sent_at: f64) -> Option<f64> {
         self.note(now, false);
-        // An answer to a request from before says nothing about now.
+        // A response to a request from before the outage does not end it.
         if self.open.is_some_and(|open| sent_at >= open.since) {
             self.recent.clear();
             return self.open.take().map(|open| now - open.since);
@@ -50,7 +53,7 @@ impl CircuitBreaker {
         None
     }
 
-    /// A request failed. Returns whether the provider is out of order from now on.
+    /// Handles a failure. Returns whether it starts an outage.
     pub(super) fn on_failed(&mut self, now: f64) -> bool {
         self.note(now, true);
         if let Some(open) = &mut self.open {
@@ -61,8 +64,8 @@ impl CircuitBreaker {
         }
         let failures = self.recent.iter().filter(|(_, failed)| *failed).count();
         let in_a_row = self.recent.iter().rev().take(MIN_FAILURES).all(|(_, failed)| *failed);
-        let most = 2 * failures > self.recent.len();
-        if failures < MIN_FAILURES || !(most || in_a_row) {
+        let is_majority = 2 * failures > self.recent.len();
+        if failures < MIN_FAILURES || !(is_majority || in_a_row) {
             return false;
         }
         let open = Outage { since: now, next_probe: now + 0.5, pause: 0.5, is_probing: false };
@@ -70,7 +73,7 @@ impl CircuitBreaker {
         true
     }
 
-    /// The probe came to nothing.
+    /// Handles a dropped request: another probe may be sent.
     pub(super) fn on_dropped(&mut self) {
         if let Some(open) = &mut self.open {
             open.is_probing = false;
@@ -90,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_failures_of_ten_open_it_and_one_answer_closes_it() {
+    fn five_failures_open_it_and_one_answer_closes_it() {
         let mut breaker = CircuitBreaker::default();
         for second in 0..4 {
             assert!(!breaker.on_failed(f64::from(second)));
@@ -101,15 +104,15 @@ mod tests {
         breaker.on_sent();
         assert_eq!(breaker.next_at(9.0), None, "one probe at a time");
         assert!(!breaker.on_failed(9.0));
-        assert_eq!(breaker.next_at(9.0), Some(9.65), "the next one comes a little later");
+        assert_eq!(breaker.next_at(9.0), Some(9.65), "the pause grows");
         breaker.on_sent();
-        assert_eq!(breaker.on_responded(10.0, 3.0), None, "an answer from before says nothing");
+        assert_eq!(breaker.on_responded(10.0, 3.0), None, "sent before the outage");
         assert_eq!(breaker.on_responded(10.0, 9.7), Some(6.0));
         assert_eq!(breaker.next_at(10.0), Some(10.0));
     }
 
     #[test]
-    fn failures_among_many_answers_are_no_outage() {
+    fn rare_failures_are_no_outage() {
         let mut breaker = CircuitBreaker::default();
         for number in 0..200 {
             let now = f64::from(number) / 20.0;
@@ -121,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_nobody_waits_for_makes_room_for_another() {
+    fn dropped_probe_is_followed_by_another() {
         let mut breaker = CircuitBreaker::default();
         (0..5).for_each(|_| {
             breaker.on_failed(0.0);

@@ -1,4 +1,10 @@
-//! `auto`: finds out what the limits are and keeps just below them.
+//! `auto`: detects the limits of a provider and stays just below them.
+//!
+//! Without information it ramps up until the first rejection (`ramp`). Then it tests hypotheses about
+//! the limit, one at a time: a cap on requests in flight (`cap`), a rate (`bucket`), or windows of
+//! fixed length (`window`, found by `window_search`). Rate-limit headers (`mirror`), announced
+//! blocks (`block`), outages (`breaker`) and rates given by the user (`user_rates`) restrict it
+//! further.
 
 mod block;
 mod boundary;
@@ -36,12 +42,13 @@ use user_rates::UserRates;
 use window::WindowHypothesis;
 use window_search::WindowSearch;
 
-/// A limit that changes by less than this factor is not reported as a change.
+/// Changes of the limit by a smaller factor are not reported.
 const MIN_CHANGE_RATIO: f64 = 1.25;
-/// How many more may be in flight than a pace needs on average.
+/// Requests in flight beyond what a pace needs on average: a factor and a constant.
 const CONCURRENCY_SLACK: f64 = 2.0;
 const SPARE_REQUESTS: f64 = 4.0;
 
+/// The current hypothesis about the limit.
 #[derive(Debug)]
 enum AutoMode {
     Ramp(Ramp),
@@ -50,7 +57,7 @@ enum AutoMode {
     Window(WindowHypothesis),
 }
 
-/// The default strategy.
+/// The strategy `auto`, the default.
 #[derive(Debug)]
 pub struct AutoPolicy {
     ceiling: u32,
@@ -58,13 +65,13 @@ pub struct AutoPolicy {
     marks: RateMarks,
     breaker: CircuitBreaker,
     mode: AutoMode,
-    /// A rejection of a request that went out before says nothing new.
+    /// Time of the last reaction. Rejections of requests that were sent earlier carry no news.
     reacted_at: f64,
     block: AnnouncedBlock,
     start: Option<InitialBurst>,
-    /// When the last announced block ended, and what had been accepted until then.
+    /// End of the last announced block, and the number of requests accepted until then.
     block_end: (f64, f64),
-    /// The least that was accepted at once after a rest.
+    /// Smallest number of requests accepted after a block before the next rejection.
     min_burst: f64,
     first_sent: Option<f64>,
     purpose: SendPurpose,
@@ -74,13 +81,13 @@ pub struct AutoPolicy {
     levels: LevelTracker,
     mirrors: [QuotaMirror; 4],
     user_rates: UserRates,
-    /// The limit as it was last reported, and what was not reported yet.
+    /// The last reported limit, and the changes not yet returned.
     reported: u32,
     changes: Vec<LimitChange>,
 }
 
 impl AutoPolicy {
-    /// A pool about which nothing is known but what the settings say.
+    /// Creates the strategy. Without a learned limit it starts with the ramp.
     pub fn new(config: AutoConfig) -> AutoPolicy {
         let mode = match config.learned {
             None => AutoMode::Ramp(Ramp::new()),
@@ -113,7 +120,7 @@ impl AutoPolicy {
         auto
     }
 
-    /// Counts as admitted what has not bounced.
+    /// Counts requests as admitted that were not rejected within the patience.
     fn settle(&mut self, now: f64) {
         while let Some(sent) = self.ledger.admit_next(now) {
             self.on_admitted(now, sent);
@@ -147,7 +154,8 @@ impl AutoPolicy {
         }
     }
 
-    /// The rejections cannot be those of a cap: it was at least so fast since the first of them.
+    /// Returns a bucket after the cap was refuted. Its rate is at least the one since the first
+    /// rejection.
     fn first_bucket(&self, now: f64) -> BucketHypothesis {
         let since_first = self.start.map_or(1.0, |start| {
             let seconds = now - self.first_sent.unwrap_or(now) - start.seconds;
@@ -158,7 +166,7 @@ impl AutoPolicy {
     }
 
     fn on_rejected(&mut self, now: f64, sent: SentRequest, hint: Option<f64>) {
-        self.ledger.bounce(&sent, now - sent.at);
+        self.ledger.reject(&sent, now - sent.at);
         self.marks.add(sent.at, sent.accepted);
         let accepted = sent.accepted;
         let seconds = sent.at - self.first_sent.unwrap_or(sent.at);
@@ -186,7 +194,7 @@ impl AutoPolicy {
             }
             AutoMode::Bucket(bucket) if is_news => {
                 self.search.on_rejected(sent);
-                let bounce = Rejection {
+                let rejection = Rejection {
                     start,
                     block: cost,
                     accepted,
@@ -194,7 +202,7 @@ impl AutoPolicy {
                     seconds: sent.at - self.block_end.0,
                     min_burst: self.min_burst,
                 };
-                bucket.on_rejected(now, &mut self.marks, bounce);
+                bucket.on_rejected(now, &mut self.marks, rejection);
                 self.levels.on_rejected(sent.level);
             }
             AutoMode::Window(window) => {
@@ -241,7 +249,7 @@ impl AutoPolicy {
                 Ok(SendPurpose::Work)
             }
             AutoMode::Cap(cap) => match cap.next(now, level, self.latency) {
-                // What is under way may count as admitted without another event.
+                // Requests in flight may count as admitted later without another event.
                 Err(None) => Err(Some(now + self.ledger.patience())),
                 other => other,
             },
@@ -317,13 +325,13 @@ impl Policy for AutoPolicy {
         let limit = match &self.mode {
             AutoMode::Ramp(ramp) => ramp.limit().min(self.knee.limit().unwrap_or(f64::INFINITY)),
             AutoMode::Cap(cap) => f64::from(cap.width()),
-            // What keeps the pace going, by Little's law, with room for slow answers.
+            // By Little's law, what sustains the pace, with a reserve for slow answers.
             AutoMode::Bucket(bucket) => {
                 CONCURRENCY_SLACK * bucket.pace() * self.latency + SPARE_REQUESTS
             }
             AutoMode::Window(window) => window.count() + SPARE_REQUESTS,
         };
-        // A cast from float to integer stays within the integer's bounds.
+        // A cast from float to integer saturates.
         (limit.ceil() as u32).clamp(1, self.ceiling)
     }
 
@@ -370,7 +378,7 @@ impl AutoPolicy {
                 self.breaker.on_responded(now, sent.at);
                 match &mut self.mode {
                     AutoMode::Ramp(ramp) => {
-                        if self.knee.is_usual(latency) {
+                        if self.knee.is_normal(latency) {
                             ramp.on_answered(now);
                         }
                         self.knee.on_answered(now, sent.number, latency);
@@ -384,7 +392,7 @@ impl AutoPolicy {
                 let sent = SentRequest { stamps: sent.stamps.map(MirrorStamp::unspent), ..sent };
                 self.refund(cost, sent.stamps);
                 if self.observe(now, &sent, quota, true) {
-                    self.ledger.bounce(&sent, now - sent.at);
+                    self.ledger.reject(&sent, now - sent.at);
                     self.discard(sent);
                 } else {
                     self.on_rejected(now, sent, quota.retry_after.map(|hint| hint.as_secs_f64()));
@@ -392,7 +400,7 @@ impl AutoPolicy {
             }
             SendOutcome::Failed => {
                 if self.breaker.on_failed(now) {
-                    // Nothing is learned from an outage, and what spans it says nothing.
+                    // An outage says nothing about limits, and neither do measurements across it.
                     self.marks.clear();
                     self.search = WindowSearch::new();
                 }
@@ -410,7 +418,7 @@ impl AutoPolicy {
         }
     }
 
-    /// Reads the headers. Returns whether they explain a rejection.
+    /// Processes the headers; returns whether they explain a rejection.
     fn observe(&mut self, now: f64, sent: &SentRequest, quota: &Quota, is_rejected: bool) -> bool {
         let mut is_explained = false;
         for reading in &quota.readings {
@@ -424,7 +432,7 @@ impl AutoPolicy {
         is_explained
     }
 
-    /// A request has cost nothing; that it was made still counts where the user gave a limit.
+    /// Refunds the tokens of a request. It still counts as a request for the rates of the user.
     fn refund(&mut self, cost: TokenCost, stamps: [MirrorStamp; 4]) {
         self.user_rates.settle(cost, TokenCost::default());
         for (mirror, stamp) in self.mirrors.iter_mut().zip(stamps) {
@@ -432,7 +440,7 @@ impl AutoPolicy {
         }
     }
 
-    /// Notes a change of the limit that is worth telling.
+    /// Records a change of the limit that is large enough to report.
     fn record_change(&mut self, now: Duration) {
         let (old_limit, new_limit) = (self.reported, self.limit());
         let ratio = f64::from(new_limit) / f64::from(old_limit.max(1));

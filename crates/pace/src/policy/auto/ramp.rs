@@ -1,12 +1,12 @@
-//! The start, when nothing is known: faster and faster until something gives.
+//! The ramp-up at the start: the rate grows until the first rejection.
 
 use std::collections::VecDeque;
 
-/// In flight from the first moment on.
+/// Requests in flight from the start.
 const INITIAL_LIMIT: f64 = 20.0;
-/// The rate of answers is that of so many.
+/// Number of answers over which their rate is measured.
 const RATE_SAMPLES: usize = 32;
-/// How many times that rate may be sent.
+/// Send rate as a multiple of the answer rate.
 const RATE_FACTOR: f64 = 3.0;
 
 #[derive(Debug)]
@@ -23,8 +23,9 @@ impl Ramp {
         Ramp { started: None, next: 0.0, completions: 0.0, answers: VecDeque::new() }
     }
 
-    /// Requests per second, so long after the start: what goes out before the first rejection is
-    /// back is what overshoots. What is answered each second can be sent for sure.
+    /// Returns the requests per second, `elapsed` seconds after the start. Requests sent before the
+    /// first rejection arrives overshoot the limit, so growth over time is bounded; a multiple of the
+    /// answer rate is always allowed.
     fn speed(&self, elapsed: f64) -> f64 {
         let by_time = (40.0 * (elapsed / 0.4).exp2()).min(150.0 + 200.0 * elapsed);
         let answered = match (self.answers.front(), self.answers.back()) {
@@ -40,7 +41,7 @@ impl Ramp {
         self.next
     }
 
-    /// How many may be in flight.
+    /// Returns the concurrency limit.
     pub(super) fn limit(&self) -> f64 {
         INITIAL_LIMIT + self.completions
     }
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_grows_with_time_and_with_answers() {
+    fn limit_grows_with_time_and_answers() {
         let mut ramp = Ramp::new();
         assert_eq!(ramp.limit(), INITIAL_LIMIT);
         let mut sends = 0;
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_answered_each_second_can_be_sent() {
+    fn answer_rate_is_always_allowed() {
         let mut ramp = Ramp::new();
         ramp.on_sent(0.0);
         assert!(ramp.speed(1.0) < 400.0);

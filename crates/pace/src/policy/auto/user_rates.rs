@@ -1,12 +1,13 @@
-//! Limits that the user has given: kept evenly, with what a few seconds bring as the most at once.
+//! Rates given by the user: requests are spread evenly, with bursts of at most a few seconds' worth.
 
 use super::Rates;
 use crate::{Dimension, TokenCost};
 
-/// Seconds whose requests may go out at once, and seconds whose tokens may.
+/// Maximum burst, in seconds of the rate, of requests and of tokens.
 const REQUEST_BURST_S: f64 = 1.0;
 const TOKEN_BURST_S: f64 = 10.0;
 
+/// A token bucket for each rate.
 #[derive(Debug)]
 pub(super) struct UserRates {
     buckets: Vec<RateBucket>,
@@ -23,7 +24,7 @@ struct RateBucket {
 
 impl UserRates {
     pub(super) fn new(rates: Rates) -> UserRates {
-        let given = [
+        let rates = [
             (Dimension::Requests, rates.rpm),
             (Dimension::Tokens, rates.tpm),
             (Dimension::InputTokens, rates.itpm),
@@ -36,10 +37,10 @@ impl UserRates {
             let depth = (rate * seconds).max(1.0);
             Some(RateBucket { dimension, rate, depth, balance: depth, at: 0.0 })
         };
-        UserRates { buckets: given.into_iter().filter_map(bucket).collect() }
+        UserRates { buckets: rates.into_iter().filter_map(bucket).collect() }
     }
 
-    /// When a request of that cost may go out.
+    /// Returns when a request of that cost may be sent.
     pub(super) fn next_at(&mut self, now: f64, cost: TokenCost) -> f64 {
         self.buckets.iter_mut().map(|bucket| bucket.next_at(now, cost)).fold(now, f64::max)
     }
@@ -51,7 +52,7 @@ impl UserRates {
         }
     }
 
-    /// An answer shows what a request really cost.
+    /// Replaces the estimated cost of a request by its usage.
     pub(super) fn settle(&mut self, estimated: TokenCost, usage: TokenCost) {
         for bucket in &mut self.buckets {
             bucket.balance += bucket.dimension.of(estimated) - bucket.dimension.of(usage);
@@ -67,7 +68,7 @@ impl RateBucket {
 
     fn next_at(&mut self, now: f64, cost: TokenCost) -> f64 {
         self.refill(now);
-        // What is larger than the bucket goes out when it is full, and leaves a debt.
+        // A request larger than the bucket is sent when the bucket is full, and leaves a debt.
         let missing = self.dimension.of(cost).min(self.depth) - self.balance;
         if missing <= 1e-9 { now } else { now + missing / self.rate }
     }
@@ -77,30 +78,30 @@ impl RateBucket {
 mod tests {
     use super::*;
 
-    /// How many requests go out within so many seconds when somebody always wants to.
-    fn sends(mut given: UserRates, cost: TokenCost, seconds: f64) -> u32 {
+    /// Returns the number of requests sent in that time if one is always waiting.
+    fn sends(mut buckets: UserRates, cost: TokenCost, seconds: f64) -> u32 {
         let (mut now, mut sends) = (0.0, 0);
         loop {
-            now = given.next_at(now, cost);
+            now = buckets.next_at(now, cost);
             if now >= seconds {
                 return sends;
             }
-            given.on_sent(now, cost);
+            buckets.on_sent(now, cost);
             sends += 1;
         }
     }
 
     #[test]
-    fn requests_go_out_evenly() {
+    fn requests_are_spread_evenly() {
         let rates = Rates { rpm: Some(300.0), ..Rates::default() };
-        // Five at once, and one each 200 ms: at 0.2, 0.4, … 59.8.
+        // Five at once, then one every 200 ms: at 0.2, 0.4, … 59.8.
         assert_eq!(sends(UserRates::new(rates), TokenCost::default(), 60.0), 5 + 299);
         let rates = Rates { rpm: Some(10.0), ..Rates::default() };
         assert_eq!(sends(UserRates::new(rates), TokenCost::default(), 60.0), 10);
     }
 
     #[test]
-    fn every_dimension_counts_and_the_tightest_decides() {
+    fn tightest_dimension_decides() {
         let cost = TokenCost { input: 300, output: 100 };
         let base = Rates::default();
         for (rates, expected) in [
@@ -115,22 +116,22 @@ mod tests {
     }
 
     #[test]
-    fn a_giant_waits_for_a_full_bucket_and_leaves_a_debt() {
-        let mut given = UserRates::new(Rates { tpm: Some(6_000.0), ..Rates::default() });
-        let giant = TokenCost { input: 3_000, output: 0 };
-        assert_eq!(given.next_at(0.0, giant), 0.0);
-        given.on_sent(0.0, giant);
-        // 1 000 were there and 100 come each second: 2 000 of debt, and 1 000 for a full bucket.
-        assert_eq!(given.next_at(0.0, giant), 30.0);
+    fn oversized_request_waits_for_a_full_bucket_and_leaves_a_debt() {
+        let mut buckets = UserRates::new(Rates { tpm: Some(6_000.0), ..Rates::default() });
+        let oversized = TokenCost { input: 3_000, output: 0 };
+        assert_eq!(buckets.next_at(0.0, oversized), 0.0);
+        buckets.on_sent(0.0, oversized);
+        // The bucket held 1 000 and refills 100 per second: 2 000 of debt, and 1 000 to fill it.
+        assert_eq!(buckets.next_at(0.0, oversized), 30.0);
     }
 
     #[test]
-    fn what_an_answer_did_not_use_is_there_again() {
-        let mut given = UserRates::new(Rates { tpm: Some(6_000.0), ..Rates::default() });
+    fn unused_tokens_are_refunded() {
+        let mut buckets = UserRates::new(Rates { tpm: Some(6_000.0), ..Rates::default() });
         let guess = TokenCost { input: 500, output: 500 };
-        given.on_sent(0.0, guess);
-        assert_eq!(given.next_at(0.0, guess), 10.0);
-        given.settle(guess, TokenCost { input: 500, output: 100 });
-        assert_eq!(given.next_at(0.0, guess), 6.0);
+        buckets.on_sent(0.0, guess);
+        assert_eq!(buckets.next_at(0.0, guess), 10.0);
+        buckets.settle(guess, TokenCost { input: 500, output: 100 });
+        assert_eq!(buckets.next_at(0.0, guess), 6.0);
     }
 }

@@ -1,43 +1,43 @@
-//! The hypothesis that so many requests are allowed in each window of fixed length: they go out
-//! when it opens, and then nothing until the next.
+//! The hypothesis of fixed windows: a number of requests is allowed in each window of fixed length.
+//! They are sent when the window opens, and then nothing until the next.
 
 use super::ledger::{SendPurpose, SentRequest};
 use super::window_search::FoundWindow;
 
-/// Lengths that people give to windows, in seconds.
+/// Common lengths of windows, in seconds.
 pub(super) const LENGTHS: [f64; 16] =
     [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 3600.0];
-/// Seconds in which a window's requests go out.
+/// Seconds in which the requests of a window are sent.
 const BURST_S: f64 = 0.3;
-/// A window that has not opened by then is no window, or one of another length.
+/// Rejected canaries in a row after which the hypothesis is refuted.
 const MAX_EARLY_CANARIES: u32 = 2;
-/// One in so many windows is checked, and at which share of the silence after it.
+/// Every `CHECK_EVERY`-th window is checked, at this share of the silence after it.
 const CHECK_EVERY: u32 = 6;
 const CHECK_SHARE: f64 = 0.9;
 
-/// A window that is known.
+/// A known window.
 #[derive(Debug)]
 pub(super) struct WindowHypothesis {
     length: f64,
     count: f64,
-    /// The next one opens between these times.
+    /// The next window opens between these times.
     after: f64,
     opened: f64,
     state: WindowState,
-    /// Windows so far, and canaries in a row that came too early.
+    /// Windows so far, and canaries in a row that were sent too early.
     windows: u32,
     early: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum WindowState {
-    /// Until the next one opens.
+    /// Waits until the next window opens.
     Wait,
-    /// One request finds out whether it has opened.
+    /// One request tests whether it has opened.
     Canary,
-    /// It is open: the number of its first request, and how many went out.
+    /// It is open: number of its first request, and requests sent.
     Open { first: u64, sent: f64, next: f64 },
-    /// It is used up, and one request finds out whether that is really so until the next.
+    /// It is used up; one request tests whether it stays closed until the next.
     Check { is_out: bool },
 }
 
@@ -54,12 +54,12 @@ impl WindowHypothesis {
         }
     }
 
-    /// Requests in one window.
+    /// Returns the requests per window.
     pub(super) fn count(&self) -> f64 {
         self.count
     }
 
-    /// Requests per second.
+    /// Returns the requests per second.
     pub(super) fn rate(&self) -> f64 {
         self.count / self.length
     }
@@ -115,7 +115,7 @@ impl WindowHypothesis {
         match (&mut self.state, sent.purpose) {
             (WindowState::Canary, SendPurpose::Probe) => {
                 self.state = WindowState::Wait;
-                // It should be open by now.
+                // The window should be open by now.
                 self.early += 1;
                 self.after = sent.at;
                 self.opened = sent.at + 0.02 * self.length;
@@ -126,23 +126,23 @@ impl WindowHypothesis {
             {
                 let admitted = (sent.number - *first) as f64;
                 let was_full = out.is_infinite();
-                // Nothing more goes out in this one.
+                // Nothing more is sent in this window.
                 *out = f64::INFINITY;
                 if was_full {
                     return false;
                 }
-                // Windows do not shrink; something else is at work.
-                let is_other = admitted < 0.6 * self.count;
+                // Windows do not shrink, so another kind of limit applies.
+                let is_other_limit = admitted < 0.6 * self.count;
                 if admitted < self.count - 1.5 {
                     self.count = admitted.max(1.0);
                 }
-                is_other
+                is_other_limit
             }
             _ => false,
         }
     }
 
-    /// A request came to nothing: another one may go out in its place.
+    /// Handles a request that was neither admitted nor rejected: another one replaces it.
     pub(super) fn on_discarded(&mut self, sent: SentRequest) {
         match &mut self.state {
             WindowState::Canary => self.state = WindowState::Wait,
@@ -163,13 +163,13 @@ mod tests {
         SentRequest { number, ..SentRequest::example(at, purpose) }
     }
 
-    /// Ten in each window of that length; one has just opened at 20, and number 100 found it.
+    /// Returns windows of that length with ten requests each; one has opened at 20 with request 100.
     fn open(length: f64) -> WindowHypothesis {
         let (after, opened) = (19.0, 20.0);
         WindowHypothesis::new(FoundWindow { length, count: 10.0, after, opened, number: 100 })
     }
 
-    /// Sends all that may go out at about that time; returns how many.
+    /// Sends all requests allowed at about that time; returns their number.
     fn work(window: &mut WindowHypothesis, mut now: f64) -> u32 {
         let mut count = 0;
         loop {
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// The same when that one is used up and was checked.
+    /// Returns the same after that window was used up and checked.
     fn waiting(length: f64) -> WindowHypothesis {
         let mut window = open(length);
         work(&mut window, 20.0);
@@ -193,7 +193,7 @@ mod tests {
         window
     }
 
-    /// A canary at that time bounces; returns whether the window is refuted.
+    /// Rejects a canary at that time; returns whether the window is refuted.
     fn early(window: &mut WindowHypothesis, at: f64) -> bool {
         assert_eq!(window.next(at), Ok(SendPurpose::Probe));
         window.on_sent(at);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn its_requests_go_out_when_it_opens_and_then_nothing() {
+    fn requests_are_sent_when_the_window_opens() {
         let mut window = waiting(10.0);
         assert_eq!(window.next(29.9), Err(Some(30.0)));
         assert_eq!(window.next(30.0), Ok(SendPurpose::Probe));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_canary_that_comes_too_early_is_followed_by_a_later_one() {
+    fn early_canary_is_followed_by_a_later_one() {
         let mut window = waiting(10.0);
         assert!(!early(&mut window, 30.0));
         assert_eq!(window.next(30.1), Err(Some(30.2)));
@@ -232,10 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_let_in_between_two_windows_refutes_it() {
+    fn admission_between_windows_refutes_the_hypothesis() {
         let mut window = open(10.0);
         assert_eq!(work(&mut window, 20.0), 9);
-        // It opened between 19 and 20, and so the silence ends at 29 at the earliest.
+        // It opened between 19 and 20, so the silence ends at 29 at the earliest.
         let at = 20.0 + 0.9 * 9.0;
         assert_eq!(window.next(21.0), Err(Some(at)));
         assert_eq!(window.next(at), Ok(SendPurpose::Timed));
@@ -245,18 +245,18 @@ mod tests {
     }
 
     #[test]
-    fn windows_do_not_shrink_by_much() {
+    fn shrinking_window_refutes_the_hypothesis() {
         let mut window = open(10.0);
         assert!(!window.on_rejected(sent(20.1, 108, SendPurpose::Work)));
         assert_eq!(window.count(), 8.0);
-        assert_eq!(work(&mut window, 20.2), 0, "nothing more goes out in this one");
+        assert_eq!(work(&mut window, 20.2), 0, "nothing more is sent in this window");
         let mut window = open(10.0);
         assert!(window.on_rejected(sent(20.1, 105, SendPurpose::Work)));
         assert_eq!(window.rate(), 0.5);
     }
 
     #[test]
-    fn a_request_that_comes_to_nothing_is_followed_by_another() {
+    fn discarded_request_is_followed_by_another() {
         let mut window = open(10.0);
         window.on_sent(20.0);
         window.on_discarded(sent(20.0, 101, SendPurpose::Work));

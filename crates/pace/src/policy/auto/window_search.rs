@@ -1,38 +1,38 @@
-//! Looks for windows of fixed length while requests are paced.
+//! Search for windows of fixed length while requests are paced.
 //!
-//! Such a window betrays itself: rejections for a long time, and then suddenly a whole burst goes
-//! through, which no bucket would allow. When the next burst goes through tells its length.
+//! The sign of such a window is a long series of rejections followed by a burst of admissions, which no
+//! bucket would allow. The time of the next burst gives the length of the window.
 
 use super::ledger::SentRequest;
 use super::window::LENGTHS;
 
-/// Fewest requests of a burst that count as a window.
+/// Minimum number of requests in the burst of a window.
 const MIN_BURST: f64 = 5.0;
-/// A burst that is not over by then is no burst.
+/// Maximum length of a burst in seconds.
 const MAX_BURST_S: f64 = 3.0;
-/// A little later than exactly a window later.
+/// Seconds after the expected opening at which a request tests it.
 const OPENING_MARGIN_S: f64 = 0.02;
 
-/// Looks for a window while requests are paced.
+/// The state of the search.
 #[derive(Debug)]
 pub(super) enum WindowSearch {
-    /// Rejections since the last admission.
+    /// No sign of a window; counts the rejections since the last admission.
     Idle { rejections: u32, since: f64, last: f64 },
-    /// Something was let in after a long silence: how much more?
+    /// A request was admitted after a long silence. Measures the burst.
     Burst { after: f64, opened: f64, silence: f64, first: u64, sent: f64, next: f64, interval: f64 },
-    /// A burst went through: when does the next one?
+    /// A burst was admitted. Tests candidate lengths for the next one.
     Seek { after: f64, opened: f64, count: f64, candidate: usize, is_out: bool },
 }
 
-/// A window.
+/// A window that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FoundWindow {
     pub(super) length: f64,
     pub(super) count: f64,
-    /// A window opened between these times.
+    /// It opened between these times.
     pub(super) after: f64,
     pub(super) opened: f64,
-    /// The number of the request that found it open.
+    /// Number of the request that was admitted first.
     pub(super) number: u64,
 }
 
@@ -41,7 +41,7 @@ impl WindowSearch {
         WindowSearch::Idle { rejections: 0, since: 0.0, last: 0.0 }
     }
 
-    /// When the next request may go out, where the search has an opinion.
+    /// Returns when the next request may be sent, if the search is active.
     pub(super) fn next_at(&self) -> Option<f64> {
         match *self {
             WindowSearch::Idle { .. } => None,
@@ -56,7 +56,7 @@ impl WindowSearch {
     pub(super) fn on_sent(&mut self, now: f64, patience: f64) {
         match self {
             WindowSearch::Burst { next, interval, sent, .. } => {
-                // Twice as fast each round trip; overshooting costs a small share of the burst.
+                // The rate doubles each round trip; overshooting costs a small share of the burst.
                 *sent += 1.0;
                 let fastest = patience / (*sent / 8.0).max(8.0);
                 *interval = (*interval / (*interval / patience).exp2()).max(fastest);
@@ -67,7 +67,7 @@ impl WindowSearch {
         }
     }
 
-    /// A request was let in; `rate` is what was known before the silence.
+    /// Handles an admission; `rate` is the known rate before the silence.
     pub(super) fn on_admitted(
         &mut self,
         sent: SentRequest,
@@ -99,7 +99,7 @@ impl WindowSearch {
                 if duration < MAX_BURST_S.max(2.0 * silence) {
                     return None;
                 }
-                // No window lets in for so long.
+                // No window admits requests for this long.
                 *self = WindowSearch::new();
                 None
             }
@@ -120,14 +120,14 @@ impl WindowSearch {
         }
     }
 
-    /// A request came to nothing.
+    /// Handles a request that was neither admitted nor rejected.
     pub(super) fn on_discarded(&mut self) {
         if let WindowSearch::Seek { is_out, .. } = self {
             *is_out = false;
         }
     }
 
-    /// A request bounced that was news.
+    /// Handles a rejection that carries news.
     pub(super) fn on_rejected(&mut self, sent: SentRequest) {
         match self {
             WindowSearch::Idle { rejections, since, last } => {
@@ -176,14 +176,14 @@ mod tests {
         SentRequest { number, ..SentRequest::example(at, SendPurpose::Work) }
     }
 
-    /// Rejections from 1 to 3.
+    /// Returns a search after rejections at 1, 2 and 3.
     fn silent() -> WindowSearch {
         let mut search = WindowSearch::new();
         (1..=3).for_each(|number| search.on_rejected(sent(number as f64, number)));
         search
     }
 
-    /// And then one was let in, after four seconds of silence.
+    /// Returns a search in which a request was admitted after four seconds of silence.
     fn burst() -> WindowSearch {
         let mut search = silent();
         assert_eq!(search.on_admitted(sent(5.0, 4), 5.2, 2.0, 0.2), None);
@@ -191,11 +191,11 @@ mod tests {
     }
 
     #[test]
-    fn silence_and_a_burst_are_a_window_and_the_next_burst_tells_its_length() {
+    fn silence_and_two_bursts_are_a_window() {
         let mut search = burst();
-        // Six went through within half a second.
+        // Six were admitted within half a second.
         search.on_rejected(sent(5.5, 10));
-        // A window is no shorter than its silence.
+        // A window is at least as long as its silence.
         assert_eq!(search.next_at(), Some(9.02));
         search.on_sent(9.02, 0.2);
         assert_eq!(search.next_at(), Some(f64::INFINITY), "one at a time");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_tried_faster_and_faster() {
+    fn burst_requests_accelerate() {
         let mut search = burst();
         assert_eq!(search.next_at(), Some(5.2));
         search.on_sent(5.2, 0.2);
@@ -220,11 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_lets_in_few_or_slowly_is_no_window() {
+    fn small_or_slow_burst_is_no_window() {
         let mut few = burst();
         few.on_rejected(sent(5.5, 8));
         assert_eq!(few.next_at(), None);
-        // One each second is no burst.
+        // One per second is no burst.
         let mut slow = burst();
         slow.on_rejected(sent(11.0, 10));
         assert_eq!(slow.next_at(), None);
@@ -236,10 +236,10 @@ mod tests {
     }
 
     #[test]
-    fn only_a_silence_that_is_long_for_the_rate_counts() {
-        let mut usual = silent();
-        usual.on_admitted(sent(5.0, 4), 5.2, 0.5, 0.2);
-        assert_eq!(usual.next_at(), None, "one in two seconds: four are nothing");
+    fn silence_must_be_long_for_the_rate() {
+        let mut slow_rate = silent();
+        slow_rate.on_admitted(sent(5.0, 4), 5.2, 0.5, 0.2);
+        assert_eq!(slow_rate.next_at(), None, "at one in two seconds, four seconds are short");
         let mut single = WindowSearch::new();
         single.on_rejected(sent(1.0, 0));
         single.on_admitted(sent(5.0, 1), 5.2, 2.0, 0.2);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_comes_to_nothing_is_followed_by_another() {
+    fn discarded_request_is_followed_by_another() {
         let mut search = burst();
         search.on_rejected(sent(5.5, 10));
         search.on_sent(9.02, 0.2);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn when_no_length_fits_it_gives_up() {
+    fn search_ends_if_no_length_fits() {
         let mut search = burst();
         search.on_rejected(sent(5.5, 10));
         let longer = LENGTHS.iter().filter(|length| **length >= 4.0).count();
