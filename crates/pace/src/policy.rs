@@ -98,7 +98,7 @@ pub trait Policy: std::fmt::Debug + Send {
     fn on_sent(&mut self, view: PoolView, flight: Flight, cost: TokenCost);
 
     /// Handles the end of a request, which `view.in_flight` no longer includes.
-    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, ending: &SendOutcome);
+    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, outcome: &SendOutcome);
 
     /// Handles a grant that was taken back because its request was not sent.
     fn on_withdrawn(&mut self, view: PoolView, flight: Flight, cost: TokenCost) {

@@ -93,9 +93,9 @@ impl Scheduler {
     }
 
     /// Records the end of a request. Requests that are not in flight are ignored.
-    pub fn on_end(&mut self, now: Duration, flight: Flight, ending: &SendOutcome) {
+    pub fn on_end(&mut self, now: Duration, flight: Flight, outcome: &SendOutcome) {
         if let Some(cost) = self.flights.remove(&flight) {
-            self.policy.on_ended(self.view(now), flight, cost, ending);
+            self.policy.on_ended(self.view(now), flight, cost, outcome);
         }
     }
 

@@ -105,24 +105,24 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
     (0..items).for_each(|_| {
         scheduler.on_request(PermitRequest::default());
     });
-    let mut outcome = RunStats { seconds: 0.0, rejected: 0, sends: Vec::new(), blocks: Vec::new() };
+    let mut stats = RunStats { seconds: 0.0, rejected: 0, sends: Vec::new(), blocks: Vec::new() };
     let mut agenda: BinaryHeap<Reverse<(Duration, Flight, u32)>> = BinaryHeap::new();
-    let mut endings: std::collections::HashMap<Flight, SendOutcome> =
+    let mut outcomes: std::collections::HashMap<Flight, SendOutcome> =
         std::collections::HashMap::new();
     let (mut now, mut answered) = (Duration::ZERO, 0);
     while answered < items {
         let mut granted = Vec::new();
         scheduler.on_tick(now, |_, flight| granted.push(flight));
         for flight in granted {
-            outcome.sends.push(now.as_secs_f64());
+            stats.sends.push(now.as_secs_f64());
             let (is_admitted, quota) = provider.handle(now.as_secs_f64());
-            let (delay, ending) = if is_admitted {
+            let (delay, outcome) = if is_admitted {
                 (LATENCY, SendOutcome::Answered { quota, usage: None, clean: true })
             } else {
                 (REJECTION, SendOutcome::Rejected { quota })
             };
             agenda.push(Reverse((now + Duration::from_secs_f64(delay), flight, 0)));
-            endings.insert(flight, ending);
+            outcomes.insert(flight, outcome);
         }
         let next = agenda.peek().map(|Reverse((at, _, _))| *at);
         let wake = scheduler.wake_at();
@@ -137,25 +137,25 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
             && at <= now
         {
             agenda.pop();
-            let ending = endings.remove(&flight).unwrap();
-            scheduler.on_end(now, flight, &ending);
-            match ending {
+            let outcome = outcomes.remove(&flight).unwrap();
+            scheduler.on_end(now, flight, &outcome);
+            match outcome {
                 SendOutcome::Rejected { quota } => {
-                    outcome.rejected += 1;
+                    stats.rejected += 1;
                     if quota.retry_after.is_some() {
-                        outcome.blocks.push(now.as_secs_f64());
+                        stats.blocks.push(now.as_secs_f64());
                     }
                     scheduler
                         .on_request(PermitRequest { is_retry: true, ..PermitRequest::default() });
                 }
                 _ => {
                     answered += 1;
-                    outcome.seconds = now.as_secs_f64();
+                    stats.seconds = now.as_secs_f64();
                 }
             }
         }
     }
-    outcome
+    stats
 }
 
 #[test]
@@ -175,9 +175,9 @@ fn each_kind_of_limit_is_detected_and_used() {
         ),
     ];
     for (name, items, limit, best) in table {
-        let outcome = run(items, Provider::new(limit), AutoConfig::default());
-        let efficiency = best / outcome.seconds;
-        let rejections = f64::from(outcome.rejected) / f64::from(items);
+        let stats = run(items, Provider::new(limit), AutoConfig::default());
+        let efficiency = best / stats.seconds;
+        let rejections = f64::from(stats.rejected) / f64::from(items);
         assert!(efficiency > 0.93, "{name}: {efficiency:.3}, {rejections:.3} rejected");
         assert!(rejections < 0.08, "{name}: {rejections:.3} rejected, {efficiency:.3}");
     }
@@ -186,18 +186,18 @@ fn each_kind_of_limit_is_detected_and_used() {
 #[test]
 fn headers_avoid_nearly_all_rejections() {
     let limit = Limit::BucketWithHeaders { rate: 5.0, burst: 20.0 };
-    let outcome = run(1000, Provider::new(limit), AutoConfig::default());
-    assert!(outcome.rejected <= 5, "{}", outcome.rejected);
+    let stats = run(1000, Provider::new(limit), AutoConfig::default());
+    assert!(stats.rejected <= 5, "{}", stats.rejected);
 }
 
 #[test]
 fn nothing_is_sent_during_an_announced_block() {
     let mut provider = Provider::new(Limit::Bucket { rate: 5.0, burst: 10.0 });
     provider.hint = Some(3.0);
-    let outcome = run(300, provider, AutoConfig::default());
-    assert!(!outcome.blocks.is_empty());
-    for announced in &outcome.blocks {
-        let within = outcome.sends.iter().filter(|at| **at > *announced && **at < announced + 3.0);
+    let stats = run(300, provider, AutoConfig::default());
+    assert!(!stats.blocks.is_empty());
+    for announced in &stats.blocks {
+        let within = stats.sends.iter().filter(|at| **at > *announced && **at < announced + 3.0);
         assert_eq!(within.count(), 0, "after the rejection at {announced}");
     }
 }
@@ -218,10 +218,10 @@ fn test_mode_detects_blocks_that_are_too_long() {
 fn user_rates_are_never_exceeded() {
     let rates = Rates { rpm: Some(120.0), ..Rates::default() };
     let config = AutoConfig { rates, ..AutoConfig::default() };
-    let outcome = run(300, Provider::new(Limit::Cap(1000)), config);
-    assert_eq!(outcome.rejected, 0);
-    for (index, start) in outcome.sends.iter().enumerate() {
-        let minute = outcome.sends[index..].iter().filter(|at| **at < start + 60.0).count();
+    let stats = run(300, Provider::new(Limit::Cap(1000)), config);
+    assert_eq!(stats.rejected, 0);
+    for (index, start) in stats.sends.iter().enumerate() {
+        let minute = stats.sends[index..].iter().filter(|at| **at < start + 60.0).count();
         // The rate of a minute and the burst of a second.
         assert!(minute <= 122, "{minute} within a minute of {start}");
     }
@@ -245,8 +245,8 @@ fn learned_limit_reduces_rejections_of_the_next_run() {
 #[test]
 fn maximum_connections_are_never_exceeded() {
     let config = AutoConfig { connections: 3, ..AutoConfig::default() };
-    let outcome = run(90, Provider::new(Limit::Cap(1000)), config);
-    assert!((outcome.seconds - 30.0 * LATENCY).abs() < 0.2, "{}", outcome.seconds);
+    let stats = run(90, Provider::new(Limit::Cap(1000)), config);
+    assert!((stats.seconds - 30.0 * LATENCY).abs() < 0.2, "{}", stats.seconds);
     let mut policy = AutoPolicy::new(AutoConfig { connections: 3, ..AutoConfig::default() });
     assert_eq!(policy.limit(), 3);
     assert!(policy.take_changes().is_empty());

@@ -91,23 +91,23 @@ impl AdaptiveRun {
         }
     }
 
-    fn end(&mut self, count: u32, ending: &SendOutcome) {
+    fn end(&mut self, count: u32, outcome: &SendOutcome) {
         for _ in 0..count {
             self.in_flight -= 1;
-            self.adaptive.on_ended(self.view(), Flight(0), TokenCost::default(), ending);
+            self.adaptive.on_ended(self.view(), Flight(0), TokenCost::default(), outcome);
         }
     }
 
     /// Sends that many requests at once; all have the same outcome.
-    fn burst(&mut self, count: u32, ending: &SendOutcome) {
+    fn burst(&mut self, count: u32, outcome: &SendOutcome) {
         self.send(count);
-        self.end(count, ending);
+        self.end(count, outcome);
     }
 
     /// Sends that many requests one after the other.
-    fn series(&mut self, count: u32, ending: &SendOutcome) {
+    fn series(&mut self, count: u32, outcome: &SendOutcome) {
         for _ in 0..count {
-            self.burst(1, ending);
+            self.burst(1, outcome);
         }
     }
 

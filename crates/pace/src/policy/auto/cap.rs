@@ -31,7 +31,7 @@ const PROBE_COST_FACTOR: f64 = 10.0;
 pub(super) struct CapHypothesis {
     width: u32,
     /// The width before the last rejections.
-    wide: u32,
+    previous_width: u32,
     contradictions: f64,
     confirmations: u32,
     is_confirmed: bool,
@@ -64,7 +64,7 @@ impl CapHypothesis {
     pub(super) fn new(level: u32, now: f64, block: f64) -> CapHypothesis {
         CapHypothesis {
             width: level.max(1),
-            wide: level.max(1),
+            previous_width: level.max(1),
             contradictions: 0.0,
             confirmations: 0,
             is_confirmed: false,
@@ -189,7 +189,7 @@ impl CapHypothesis {
         self.block = block;
         self.on_ended(sent.purpose);
         if is_news {
-            self.wide = self.width;
+            self.previous_width = self.width;
         }
         let before = self.before.take_if(|before| sent.level >= *before);
         match (sent.purpose, before) {
@@ -208,7 +208,7 @@ impl CapHypothesis {
             (SendPurpose::Work | SendPurpose::Clocked, _) if !is_news => {
                 // The number of free slots does not fall while answers arrive.
                 if self.is_confirmed
-                    && f64::from(sent.level) < MIN_SHRUNK_SHARE * f64::from(self.wide)
+                    && f64::from(sent.level) < MIN_SHRUNK_SHARE * f64::from(self.previous_width)
                 {
                     self.contradictions += 1.0;
                 }

@@ -308,11 +308,11 @@ impl Policy for AutoPolicy {
         }
     }
 
-    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, ending: &SendOutcome) {
+    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, outcome: &SendOutcome) {
         let now = view.now.as_secs_f64();
         self.settle(now);
         if let Some(sent) = self.ledger.remove(flight) {
-            self.end(now, sent, cost, ending);
+            self.end(now, sent, cost, outcome);
             self.record_change(view.now);
         }
     }
@@ -356,8 +356,8 @@ impl Policy for AutoPolicy {
 }
 
 impl AutoPolicy {
-    fn end(&mut self, now: f64, sent: SentRequest, cost: TokenCost, ending: &SendOutcome) {
-        match ending {
+    fn end(&mut self, now: f64, sent: SentRequest, cost: TokenCost, outcome: &SendOutcome) {
+        match outcome {
             SendOutcome::Answered { clean, quota, usage } => {
                 if let Some(usage) = usage {
                     self.user_rates.settle(cost, *usage);

@@ -40,9 +40,9 @@ impl ProactiveRun {
         self.proactive.on_sent(self.view(now), Flight(flight), cost);
     }
 
-    fn end(&mut self, now: Duration, flight: u64, ending: &SendOutcome) {
+    fn end(&mut self, now: Duration, flight: u64, outcome: &SendOutcome) {
         self.in_flight -= 1;
-        self.proactive.on_ended(self.view(now), Flight(flight), TokenCost::default(), ending);
+        self.proactive.on_ended(self.view(now), Flight(flight), TokenCost::default(), outcome);
     }
 }
 
@@ -63,10 +63,10 @@ fn requests_per_minute_are_limited() {
 fn rejected_request_counts_without_tokens() {
     let config = ProactiveConfig { rpm: Some(2), tpm: Some(100), ..Default::default() };
     let rejected = SendOutcome::Rejected { quota: Quota::default() };
-    for ending in [rejected, SendOutcome::Refused] {
+    for outcome in [rejected, SendOutcome::Refused] {
         let mut proactive_run = proactive_run(config);
         proactive_run.send(secs(0), 0, tokens(60, 20));
-        proactive_run.end(secs(0), 0, &ending);
+        proactive_run.end(secs(0), 0, &outcome);
         assert_eq!(proactive_run.proactive.used(secs(0)), TokenCost::default());
         assert_eq!(proactive_run.gate(secs(0), tokens(100, 0)), Gate::Open);
         proactive_run.send(secs(1), 1, TokenCost::default());
@@ -114,18 +114,18 @@ fn end_of_a_request_settles_its_tokens() {
         (SendOutcome::Failed, tokens(60, 20)),
         (SendOutcome::Dropped, tokens(60, 20)),
     ];
-    for (ending, used) in table {
+    for (outcome, used) in table {
         let mut proactive_run =
             proactive_run(ProactiveConfig { tpm: Some(100), ..Default::default() });
         proactive_run.send(secs(0), 0, tokens(1, 1));
         proactive_run.send(secs(0), 1, tokens(60, 20));
         proactive_run.end(secs(9), 0, &answered(Some(TokenCost::default())));
-        proactive_run.end(secs(10), 1, &ending);
-        assert_eq!(proactive_run.proactive.used(secs(10)), used, "{ending:?}");
+        proactive_run.end(secs(10), 1, &outcome);
+        assert_eq!(proactive_run.proactive.used(secs(10)), used, "{outcome:?}");
         let left = 100_u64.saturating_sub(used.total());
         let fits = if used.total() <= 100 { Gate::Open } else { Gate::Until(secs(60)) };
-        assert_eq!(proactive_run.gate(secs(10), tokens(left, 0)), fits, "{ending:?}");
-        assert_eq!(proactive_run.proactive.used(MINUTE), TokenCost::default(), "{ending:?}");
+        assert_eq!(proactive_run.gate(secs(10), tokens(left, 0)), fits, "{outcome:?}");
+        assert_eq!(proactive_run.proactive.used(MINUTE), TokenCost::default(), "{outcome:?}");
     }
 }
 

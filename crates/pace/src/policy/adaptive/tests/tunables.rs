@@ -130,16 +130,16 @@ fn manual_change_starts_a_round() {
 
 #[test]
 fn only_rejections_shrink_the_limit() {
-    for ending in
+    for outcome in
         [clean(), after_retry(), SendOutcome::Failed, SendOutcome::Refused, SendOutcome::Dropped]
     {
         let mut run = bounded(1, 20, 200).steady();
         for _ in 0..200 {
-            run.burst(run.limit(), &ending);
+            run.burst(run.limit(), &outcome);
             run.wait(1.0);
         }
         let changes = run.reasons();
-        assert!(changes.iter().all(|(old, new, _)| new > old), "{ending:?}: {changes:?}");
+        assert!(changes.iter().all(|(old, new, _)| new > old), "{outcome:?}: {changes:?}");
     }
 }
 
