@@ -94,9 +94,9 @@ impl Default for LaneConfig {
 #[derive(Debug, Clone)]
 pub struct Feeder {
     total: ItemCount,
-    pools: Vec<FedPool>,
+    pools: Vec<PoolEntry>,
     groups: Vec<ItemCount>,
-    lanes: Vec<FedLane>,
+    lanes: Vec<LaneEntry>,
 }
 
 /// Started items and their maximum.
@@ -125,27 +125,27 @@ impl ItemCount {
 }
 
 #[derive(Debug, Clone)]
-struct FedPool {
+struct PoolEntry {
     rule: FillRule,
     load: PoolLoad,
     /// What the started items count here, in [`ITEM_UNITS`].
     units: usize,
 }
 
-impl FedPool {
+impl PoolEntry {
     fn is_full(&self) -> bool {
         self.units >= self.rule.capacity(self.load).saturating_mul(ITEM_UNITS)
     }
 }
 
 #[derive(Debug, Clone)]
-struct FedLane {
+struct LaneEntry {
     items: ItemCount,
     pools: Vec<PoolIndex>,
     groups: Vec<GroupIndex>,
 }
 
-impl FedLane {
+impl LaneEntry {
     /// What one item counts in each pool of the lane.
     fn share(&self) -> usize {
         (ITEM_UNITS / self.pools.len().max(1)).max(1)
@@ -165,7 +165,7 @@ impl Feeder {
 
     /// Adds a pool. Its load is that of an idle pool with limit 0 until the first update.
     pub fn add_pool(&mut self, rule: FillRule) -> PoolIndex {
-        self.pools.push(FedPool { rule, load: PoolLoad::default(), units: 0 });
+        self.pools.push(PoolEntry { rule, load: PoolLoad::default(), units: 0 });
         PoolIndex(self.pools.len() - 1)
     }
 
@@ -184,7 +184,7 @@ impl Feeder {
         groups.sort_unstable();
         groups.dedup();
         groups.retain(|group| group.0 < self.groups.len());
-        self.lanes.push(FedLane { items: ItemCount::new(max_started), pools, groups });
+        self.lanes.push(LaneEntry { items: ItemCount::new(max_started), pools, groups });
         LaneIndex(self.lanes.len() - 1)
     }
 
@@ -214,7 +214,7 @@ impl Feeder {
         !self.total.is_full()
             && !lane.items.is_full()
             && !self.groups_of(lane).any(ItemCount::is_full)
-            && !self.pools_of(lane).any(FedPool::is_full)
+            && !self.pools_of(lane).any(PoolEntry::is_full)
     }
 
     /// Counts an item of that lane as started, even above the lane's bounds.
@@ -257,11 +257,11 @@ impl Feeder {
         self.lanes.get(lane.0).map_or(0, |lane| lane.items.started)
     }
 
-    fn groups_of(&self, lane: &FedLane) -> impl Iterator<Item = &ItemCount> {
+    fn groups_of(&self, lane: &LaneEntry) -> impl Iterator<Item = &ItemCount> {
         lane.groups.iter().filter_map(|group| self.groups.get(group.0))
     }
 
-    fn pools_of(&self, lane: &FedLane) -> impl Iterator<Item = &FedPool> {
+    fn pools_of(&self, lane: &LaneEntry) -> impl Iterator<Item = &PoolEntry> {
         lane.pools.iter().filter_map(|pool| self.pools.get(pool.0))
     }
 }

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 #[derive(Debug, Clone)]
-enum Step {
+enum PermitStep {
     Request {
         run: u64,
         is_retry: bool,
@@ -23,13 +23,13 @@ enum Step {
     End(Index),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<PermitStep>> {
     let step = prop_oneof![
-        6 => (0_u64..3, any::<bool>()).prop_map(|(run, is_retry)| Step::Request { run, is_retry }),
-        4 => Just(Step::Poll),
-        2 => any::<Index>().prop_map(Step::Cancel),
-        2 => any::<Index>().prop_map(Step::Drop),
-        2 => any::<Index>().prop_map(Step::End),
+        6 => (0_u64..3, any::<bool>()).prop_map(|(run, is_retry)| PermitStep::Request { run, is_retry }),
+        4 => Just(PermitStep::Poll),
+        2 => any::<Index>().prop_map(PermitStep::Cancel),
+        2 => any::<Index>().prop_map(PermitStep::Drop),
+        2 => any::<Index>().prop_map(PermitStep::End),
     ];
     prop::collection::vec(step, 0..120)
 }
@@ -43,9 +43,9 @@ struct Clients {
 }
 
 impl Clients {
-    fn apply(&mut self, pool: &Pool, step: &Step) {
+    fn apply(&mut self, pool: &Pool, step: &PermitStep) {
         match step {
-            Step::Request { run, is_retry } => {
+            PermitStep::Request { run, is_retry } => {
                 let request = PermitRequest {
                     run: RunTag(*run),
                     is_retry: *is_retry,
@@ -54,17 +54,17 @@ impl Clients {
                 let pool = pool.clone();
                 self.waiters.push(Box::pin(async move { pool.acquire(request).await }));
             }
-            Step::Poll => self.poll(),
-            Step::Cancel(which) if !self.waiters.is_empty() => {
+            PermitStep::Poll => self.poll(),
+            PermitStep::Cancel(which) if !self.waiters.is_empty() => {
                 drop(self.waiters.remove(which.index(self.waiters.len())));
             }
-            Step::Drop(which) if !self.permits.is_empty() => {
+            PermitStep::Drop(which) if !self.permits.is_empty() => {
                 drop(self.permits.remove(which.index(self.permits.len())));
             }
-            Step::End(which) if !self.permits.is_empty() => {
+            PermitStep::End(which) if !self.permits.is_empty() => {
                 self.permits.remove(which.index(self.permits.len())).end(SendOutcome::Failed);
             }
-            Step::Cancel(_) | Step::Drop(_) | Step::End(_) => {}
+            PermitStep::Cancel(_) | PermitStep::Drop(_) | PermitStep::End(_) => {}
         }
     }
 
@@ -104,7 +104,7 @@ proptest! {
         // All permits can be granted again.
         let mut clients = Clients::default();
         for _ in 0..connections {
-            clients.apply(&pool, &Step::Request { run: 0, is_retry: false });
+            clients.apply(&pool, &PermitStep::Request { run: 0, is_retry: false });
         }
         clients.poll();
         prop_assert_eq!(clients.permits.len(), connections as usize);

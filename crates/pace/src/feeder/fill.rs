@@ -62,8 +62,8 @@ impl FillRule {
         let replaced = if self.replaces_backing_off { load.backing_off.min(limit) } else { 0 };
         let window = u64::from(limit) + u64::from(replaced) + u64::from(self.reserve);
         let in_flight = u64::from(load.in_flight);
-        let least = in_flight + u64::from(self.min_waiting);
-        let most = in_flight + u64::from(self.max_waiting);
-        usize::try_from(window.max(least).min(most).max(1)).unwrap_or(usize::MAX)
+        let min = in_flight + u64::from(self.min_waiting);
+        let max = in_flight + u64::from(self.max_waiting);
+        usize::try_from(window.max(min).min(max).max(1)).unwrap_or(usize::MAX)
     }
 }

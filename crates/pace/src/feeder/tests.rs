@@ -142,7 +142,7 @@ fn bounds_of_zero_let_one_item_start() {
 
 /// A change between two fills.
 #[derive(Debug, Clone)]
-enum Step {
+enum FeederStep {
     Finish(usize),
     ForcedStart(usize),
     Update(usize, PoolLoad),
@@ -157,11 +157,11 @@ fn loads() -> impl Strategy<Value = PoolLoad> {
     })
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<FeederStep>> {
     let step = prop_oneof![
-        6 => any::<usize>().prop_map(Step::Finish),
-        1 => any::<usize>().prop_map(Step::ForcedStart),
-        3 => (any::<usize>(), loads()).prop_map(|(pool, load)| Step::Update(pool, load)),
+        6 => any::<usize>().prop_map(FeederStep::Finish),
+        1 => any::<usize>().prop_map(FeederStep::ForcedStart),
+        3 => (any::<usize>(), loads()).prop_map(|(pool, load)| FeederStep::Update(pool, load)),
     ];
     prop::collection::vec(step, 0..60)
 }
@@ -199,7 +199,7 @@ fn feeders() -> impl Strategy<Value = Feeder> {
 }
 
 /// Returns whether a bound that covers the lane is reached.
-fn is_bounded(feeder: &Feeder, lane: &FedLane) -> bool {
+fn is_bounded(feeder: &Feeder, lane: &LaneEntry) -> bool {
     feeder.total.started >= feeder.total.max
         || lane.items.started >= lane.items.max
         || lane.groups.iter().any(|group| feeder.groups[group.0].is_full())
@@ -212,9 +212,9 @@ proptest! {
     fn fill_reaches_bounds_without_exceeding_them(mut feeder in feeders(), steps in steps()) {
         for step in std::iter::once(None).chain(steps.into_iter().map(Some)) {
             match step {
-                Some(Step::Finish(lane)) => feeder.finish(LaneIndex(lane % feeder.lanes.len())),
-                Some(Step::ForcedStart(lane)) => feeder.start(LaneIndex(lane % feeder.lanes.len())),
-                Some(Step::Update(pool, load)) => {
+                Some(FeederStep::Finish(lane)) => feeder.finish(LaneIndex(lane % feeder.lanes.len())),
+                Some(FeederStep::ForcedStart(lane)) => feeder.start(LaneIndex(lane % feeder.lanes.len())),
+                Some(FeederStep::Update(pool, load)) => {
                     feeder.update(PoolIndex(pool % feeder.pools.len()), load);
                 }
                 None => {}

@@ -1,6 +1,6 @@
 //! A pool next to a simple model of its behaviour.
 
-use crate::steps::Step;
+use crate::steps::PoolStep;
 use bakeoff_pace::{
     Flight, PermitRequest, Policy, Quota, RunTag, Scheduler, SendOutcome, Ticket, TokenCost,
 };
@@ -15,7 +15,7 @@ pub(crate) struct Model {
     limit: u32,
     queues: BTreeMap<u64, RunQueue>,
     flights: Vec<Flight>,
-    sends: Vec<Send>,
+    sends: Vec<GrantRecord>,
     /// All requests; those that are not cancelled at once have an index.
     requests: Vec<(Ticket, Option<usize>)>,
     cancelled: usize,
@@ -35,7 +35,7 @@ impl RunQueue {
     }
 }
 
-struct Send {
+struct GrantRecord {
     at: Duration,
     ticket: Ticket,
     flight: Flight,
@@ -60,31 +60,31 @@ impl Model {
         }
     }
 
-    pub(crate) fn apply(&mut self, step: &Step) {
+    pub(crate) fn apply(&mut self, step: &PoolStep) {
         match step {
-            Step::Request { run, is_retry, cost } => {
+            PoolStep::Request { run, is_retry, cost } => {
                 let index = self.requests.iter().filter(|(_, index)| index.is_some()).count();
                 self.request(*run, *is_retry, *cost, Some(index));
             }
-            Step::Cancel(which) => {
+            PoolStep::Cancel(which) => {
                 let waiting: Vec<Ticket> = self.waiting().collect();
                 if !waiting.is_empty() {
                     self.cancel(*which.get(&waiting));
                 }
             }
-            Step::CancelAny(which) => {
+            PoolStep::CancelAny(which) => {
                 let requests = self.requests.iter().filter(|(_, index)| index.is_some());
                 let requests: Vec<Ticket> = requests.map(|(ticket, _)| *ticket).collect();
                 if !requests.is_empty() {
                     self.cancel(*which.get(&requests));
                 }
             }
-            Step::End(which, outcome) => {
+            PoolStep::End(which, outcome) => {
                 if !self.flights.is_empty() {
                     self.end(which.index(self.flights.len()), outcome);
                 }
             }
-            Step::Pass(time) => self.pass(*time),
+            PoolStep::Pass(time) => self.pass(*time),
         }
         self.tick();
     }
@@ -188,7 +188,7 @@ impl Model {
             let before = self.sends.iter().any(|send| send.at + MINUTE > self.now);
             let before = before.then(|| self.used());
             let at = self.now;
-            self.sends.push(Send { at, ticket, flight, estimate: cost, cost, before });
+            self.sends.push(GrantRecord { at, ticket, flight, estimate: cost, cost, before });
             self.flights.push(flight);
         }
         self.check_counts();

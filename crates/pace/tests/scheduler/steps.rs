@@ -10,7 +10,7 @@ use proptest::sample::Index;
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
+pub(crate) enum PoolStep {
     Request {
         run: u64,
         is_retry: bool,
@@ -24,9 +24,9 @@ pub(crate) enum Step {
     Pass(Duration),
 }
 
-impl Step {
+impl PoolStep {
     pub(crate) fn is_cancel(&self) -> bool {
-        matches!(self, Step::Cancel(_) | Step::CancelAny(_))
+        matches!(self, PoolStep::Cancel(_) | PoolStep::CancelAny(_))
     }
 }
 
@@ -135,16 +135,16 @@ fn outcome() -> impl Strategy<Value = SendOutcome> {
     ]
 }
 
-pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<PoolStep>> {
     let request = (0_u64..4, prop::bool::weighted(0.3), cost())
-        .prop_map(|(run, is_retry, cost)| Step::Request { run, is_retry, cost });
+        .prop_map(|(run, is_retry, cost)| PoolStep::Request { run, is_retry, cost });
     let pass = prop_oneof![0_u64..2_000, 0_u64..60_000].prop_map(Duration::from_millis);
     let step = prop_oneof![
         10 => request,
-        3 => any::<Index>().prop_map(Step::Cancel),
-        1 => any::<Index>().prop_map(Step::CancelAny),
-        6 => (any::<Index>(), outcome()).prop_map(|(which, outcome)| Step::End(which, outcome)),
-        3 => pass.prop_map(Step::Pass),
+        3 => any::<Index>().prop_map(PoolStep::Cancel),
+        1 => any::<Index>().prop_map(PoolStep::CancelAny),
+        6 => (any::<Index>(), outcome()).prop_map(|(which, outcome)| PoolStep::End(which, outcome)),
+        3 => pass.prop_map(PoolStep::Pass),
     ];
     prop::collection::vec(step, 0..150)
 }

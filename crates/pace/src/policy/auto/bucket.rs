@@ -234,11 +234,11 @@ impl BucketHypothesis {
 
     /// Updates the rate after a rejection at that pace.
     fn learn(&mut self, pace: f64, estimate: Estimate) {
-        let longest = match self.shape {
+        let max_plateau = match self.shape {
             BucketShape::Deep => PLATEAU.1,
             _ => SHARP_PLATEAU.0.max(SHARP_PLATEAU.1 * self.rate),
         };
-        self.plateau = estimate.count.clamp(PLATEAU.0, longest);
+        self.plateau = estimate.count.clamp(PLATEAU.0, max_plateau);
         self.sample_size = if self.has_risen() { PLATEAU.1 } else { estimate.count };
         let step = GROWTH_STEPS[self.growth_steps.saturating_sub(1).min(GROWTH_STEPS.len() - 1)];
         self.rate = match self.shape {

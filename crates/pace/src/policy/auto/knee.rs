@@ -11,6 +11,7 @@ const COHORT: u64 = 30;
 /// Latency has risen if it exceeds the minimum by this factor.
 const LATENCY_RISE: f64 = 1.4;
 
+/// The cohorts' measurements and the resulting limit.
 #[derive(Debug)]
 pub(super) struct LatencyKnee {
     cohort: Option<Cohort>,

@@ -38,7 +38,7 @@ enum WindowState {
     /// It is open: number of its first request, and requests sent.
     Open { first: u64, sent: f64, next: f64 },
     /// It is used up; one request tests whether it stays closed until the next.
-    Check { is_out: bool },
+    Check { is_in_flight: bool },
 }
 
 impl WindowHypothesis {
@@ -68,9 +68,10 @@ impl WindowHypothesis {
         if let WindowState::Open { sent, .. } = self.state
             && sent >= self.count
         {
-            self.state = WindowState::Check { is_out: !self.windows.is_multiple_of(CHECK_EVERY) };
+            self.state =
+                WindowState::Check { is_in_flight: !self.windows.is_multiple_of(CHECK_EVERY) };
         }
-        if let WindowState::Check { is_out: true } = self.state {
+        if let WindowState::Check { is_in_flight: true } = self.state {
             self.after += self.length;
             self.opened += self.length;
             self.early = 0;
@@ -96,7 +97,7 @@ impl WindowHypothesis {
                 *sent += 1.0;
                 *next = now + BURST_S / self.count;
             }
-            WindowState::Check { is_out } => *is_out = true,
+            WindowState::Check { is_in_flight } => *is_in_flight = true,
             WindowState::Canary => {}
         }
     }

@@ -21,7 +21,7 @@ pub(super) enum WindowSearch {
     /// A request was admitted after a long silence. Measures the burst.
     Burst { after: f64, opened: f64, silence: f64, first: u64, sent: f64, next: f64, interval: f64 },
     /// A burst was admitted. Tests candidate lengths for the next one.
-    Seek { after: f64, opened: f64, count: f64, candidate: usize, is_out: bool },
+    Seek { after: f64, opened: f64, count: f64, candidate: usize, is_in_flight: bool },
 }
 
 /// A window that was found.
@@ -46,7 +46,7 @@ impl WindowSearch {
         match *self {
             WindowSearch::Idle { .. } => None,
             WindowSearch::Burst { next, .. } => Some(next),
-            WindowSearch::Seek { is_out: true, .. } => Some(f64::INFINITY),
+            WindowSearch::Seek { is_in_flight: true, .. } => Some(f64::INFINITY),
             WindowSearch::Seek { opened, candidate, .. } => {
                 LENGTHS.get(candidate).map(|length| opened + length + OPENING_MARGIN_S)
             }
@@ -62,7 +62,7 @@ impl WindowSearch {
                 *interval = (*interval / (*interval / patience).exp2()).max(fastest);
                 *next = now + *interval;
             }
-            WindowSearch::Seek { is_out, .. } => *is_out = true,
+            WindowSearch::Seek { is_in_flight, .. } => *is_in_flight = true,
             WindowSearch::Idle { .. } => {}
         }
     }
@@ -122,8 +122,8 @@ impl WindowSearch {
 
     /// Handles a request that was neither admitted nor rejected.
     pub(super) fn on_discarded(&mut self) {
-        if let WindowSearch::Seek { is_out, .. } = self {
-            *is_out = false;
+        if let WindowSearch::Seek { is_in_flight, .. } = self {
+            *is_in_flight = false;
         }
     }
 
@@ -151,13 +151,13 @@ impl WindowSearch {
                         opened: *opened,
                         count: admitted,
                         candidate,
-                        is_out: false,
+                        is_in_flight: false,
                     },
                     _ => WindowSearch::Idle { rejections: 1, since: sent.at, last: sent.at },
                 };
             }
-            WindowSearch::Seek { candidate, is_out, .. } => {
-                *is_out = false;
+            WindowSearch::Seek { candidate, is_in_flight, .. } => {
+                *is_in_flight = false;
                 *candidate += 1;
                 if *candidate >= LENGTHS.len() {
                     *self = WindowSearch::new();
