@@ -6,8 +6,8 @@
 
 use crate::{Error, usage};
 use bakeoff_pace::{
-    AdaptiveBounds, Ask, Cost, Ending, Flight, Gate, Limits, Policy, Pool, Quota, Scheduler,
-    Strategy, View,
+    AdaptiveBounds, Flight, Gate, Limits, PermitRequest, Policy, Pool, PoolView, Quota, Scheduler,
+    SendOutcome, Strategy, TokenCost,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -81,12 +81,12 @@ fn experienced(limits: Limits) -> Result<Box<dyn Policy>, Error> {
     let mut policy = limits.policy(None)?;
     let (mut now, mut number) = (Duration::ZERO, 0);
     let mut flying: VecDeque<(Duration, Flight, bool)> = VecDeque::new();
-    let cost = Cost { input: 100, output: 50 };
+    let cost = TokenCost { input: 100, output: 50 };
     while now < EXPERIENCE {
         while let Some((_, flight, is_rejected)) = flying.pop_front_if(|(end, ..)| *end <= now) {
-            let rejected = Ending::Rejected { quota: Quota::default() };
+            let rejected = SendOutcome::Rejected { quota: Quota::default() };
             let ending = if is_rejected { rejected } else { answered() };
-            policy.ended(view(now, flying.len()), flight, cost, &ending);
+            policy.on_ended(view(now, flying.len()), flight, cost, &ending);
         }
         while flying.len() < 1000 && policy.gate(view(now, flying.len()), cost) == Gate::Open {
             let is_rejected = flying.len() >= IN_FLIGHT as usize;
@@ -94,19 +94,19 @@ fn experienced(limits: Limits) -> Result<Box<dyn Policy>, Error> {
             number += 1;
             // Rejections take as long as answers, so that the order of ends is that of sends.
             flying.push_back((now + LATENCY, flight, is_rejected));
-            policy.sent(view(now, flying.len()), flight, cost);
+            policy.on_sent(view(now, flying.len()), flight, cost);
         }
         now += Duration::from_millis(1);
     }
     let left: Vec<Flight> = flying.drain(..).map(|(_, flight, _)| flight).collect();
     for flight in left {
-        policy.ended(view(now, 0), flight, cost, &Ending::Dropped);
+        policy.on_ended(view(now, 0), flight, cost, &SendOutcome::Dropped);
     }
     Ok(Box::new(Later { policy, by: now }))
 }
 
-fn view(now: Duration, in_flight: usize) -> View {
-    View { now, in_flight: u32::try_from(in_flight).unwrap_or(u32::MAX), waiting: 10_000 }
+fn view(now: Duration, in_flight: usize) -> PoolView {
+    PoolView { now, in_flight: u32::try_from(in_flight).unwrap_or(u32::MAX), waiting: 10_000 }
 }
 
 /// A strategy whose time began before the pool's.
@@ -117,25 +117,25 @@ struct Later {
 }
 
 impl Later {
-    fn view(&self, view: View) -> View {
-        View { now: view.now + self.by, ..view }
+    fn view(&self, view: PoolView) -> PoolView {
+        PoolView { now: view.now + self.by, ..view }
     }
 }
 
 impl Policy for Later {
-    fn gate(&mut self, view: View, cost: Cost) -> Gate {
+    fn gate(&mut self, view: PoolView, cost: TokenCost) -> Gate {
         match self.policy.gate(self.view(view), cost) {
             Gate::Until(time) => Gate::Until(time.saturating_sub(self.by)),
             gate => gate,
         }
     }
 
-    fn sent(&mut self, view: View, flight: Flight, cost: Cost) {
-        self.policy.sent(self.view(view), flight, cost);
+    fn on_sent(&mut self, view: PoolView, flight: Flight, cost: TokenCost) {
+        self.policy.on_sent(self.view(view), flight, cost);
     }
 
-    fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending) {
-        self.policy.ended(self.view(view), flight, cost, ending);
+    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, ending: &SendOutcome) {
+        self.policy.on_ended(self.view(view), flight, cost, ending);
     }
 
     fn limit(&self) -> u32 {
@@ -147,19 +147,20 @@ fn micros_per_permit(permits: u64, before: Duration) -> f64 {
     usage::of_self().cpu.saturating_sub(before).as_secs_f64() * 1e6 / permits.max(1) as f64
 }
 
-fn answered() -> Ending {
-    let usage = Some(Cost { input: 100, output: 50 });
-    Ending::Answered { quota: Quota::default(), usage, clean: true }
+fn answered() -> SendOutcome {
+    let usage = Some(TokenCost { input: 100, output: 50 });
+    SendOutcome::Answered { quota: Quota::default(), usage, clean: true }
 }
 
-/// Ask, tick, end, in a loop; as many wait at the end as at the start.
+/// Request, tick, end, in a loop; as many wait at the end as at the start.
 fn scheduler(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
     let mut scheduler = Scheduler::new(experienced(limits)?);
-    let ask = Ask { cost: Cost { input: 100, output: 50 }, ..Ask::default() };
+    let ask =
+        PermitRequest { cost: TokenCost { input: 100, output: 50 }, ..PermitRequest::default() };
     let ending = answered();
     let mut flying: VecDeque<Flight> = VecDeque::new();
     for _ in 0..config.waiting {
-        scheduler.on_ask(ask);
+        scheduler.on_request(ask);
     }
     let (mut now, mut granted) = (Duration::ZERO, 0);
     let before = usage::of_self().cpu;
@@ -169,7 +170,7 @@ fn scheduler(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
         let new = flying.len() - known;
         granted += new as u64;
         (0..new).for_each(|_| {
-            scheduler.on_ask(ask);
+            scheduler.on_request(ask);
         });
         match flying.pop_front() {
             Some(flight) => {
@@ -213,7 +214,10 @@ fn pool(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
     on_one_thread(config, move |granted| {
         let pool = pool.clone();
         async move {
-            let ask = Ask { cost: Cost { input: 100, output: 50 }, ..Ask::default() };
+            let ask = PermitRequest {
+                cost: TokenCost { input: 100, output: 50 },
+                ..PermitRequest::default()
+            };
             while granted.load(Ordering::Relaxed) < most && started.elapsed() < LONGEST {
                 let Ok(permit) = pool.acquire(ask).await else { return };
                 granted.fetch_add(1, Ordering::Relaxed);

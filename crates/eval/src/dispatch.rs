@@ -10,30 +10,20 @@ use crate::lane::{Ended, Lane, LaneRules, Turn};
 use crate::suite::{AgentSettings, Suite, TargetKind};
 use crate::trial::{Made, Trials, failed};
 use bakeoff_core::{ErrorKind, Status, TargetName, TrialKey, TrialResult};
-use bakeoff_pace::Pool;
+use bakeoff_pace::{Feeder, FillRule, LaneConfig, LaneIndex, Pool, PoolIndex};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::task::{Id, JoinError, JoinSet};
-
-/// Trials that may be in preparation while their model's window is full.
-const PREPARED: usize = 4;
-
-/// Trials at once of a model whose window has no bound: memory and open files have one.
-const MOST_AT_ONCE: u32 = 10_000;
-
-/// What a trial counts in its pools, over all of them. It divides by the first numbers.
-const WHOLE: usize = 2520;
 
 /// Trials at once, for each core, of a model whose tools start programs.
 const AGENTS_PER_CORE: usize = 4;
 
 pub(crate) struct Dispatcher {
-    lanes: Vec<TargetLane>,
-    pools: Vec<SharedPool>,
-    /// Most trials at once.
-    parallel: usize,
-    /// Most programs at once.
-    programs: usize,
+    /// One for each target.
+    lanes: Vec<Lane>,
+    /// Bounds the trials that are started; its lanes and pools are numbered like those here.
+    feeder: Feeder,
+    pools: Vec<Pool>,
     tasks: JoinSet<Made>,
     running: HashMap<Id, Running>,
     trials: Arc<Trials>,
@@ -48,47 +38,6 @@ struct Running {
     key: TrialKey,
 }
 
-/// The trials of one target.
-struct TargetLane {
-    lane: Lane,
-    is_program: bool,
-    /// Indices of the pools that its calls go through.
-    pools: Vec<usize>,
-    /// Most of its trials at once.
-    most: usize,
-    running: usize,
-}
-
-impl TargetLane {
-    /// What one of its trials counts in each of its pools. The steps of a chain go one after the
-    /// other, so that its trials are spread over its pools: counted whole in each of them, they
-    /// would leave most of every window empty.
-    fn share(&self) -> usize {
-        WHOLE / self.pools.len().max(1)
-    }
-}
-
-/// A pool, and the trials of all targets that use it.
-struct SharedPool {
-    pool: Pool,
-    /// In parts of [`WHOLE`].
-    running: usize,
-}
-
-impl SharedPool {
-    /// Room follows the pool's window. A call that waits for its next attempt leaves the window to
-    /// others, so its trial does not count, up to a window's width: when everything fails, not
-    /// every trial needs to begin in order to find that out.
-    fn has_room(&self) -> bool {
-        let limit = match self.pool.limit() {
-            u32::MAX => MOST_AT_ONCE,
-            limit => limit,
-        };
-        let resting = self.pool.resting().min(limit);
-        self.running < (limit as usize + resting as usize + PREPARED).saturating_mul(WHOLE)
-    }
-}
-
 impl Dispatcher {
     pub(crate) fn new(
         suite: &Suite,
@@ -98,23 +47,22 @@ impl Dispatcher {
     ) -> Result<Dispatcher, Problem> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let parallel = suite.settings.parallel.map(|most| most as usize);
-        let mut pools: Vec<SharedPool> = Vec::new();
-        let lane = |target: &crate::Target| {
-            let lane = Lane::new(rules.clone(), chosen.ids.len());
-            let mut own = Vec::new();
-            // Limits that make no pool fail each call, and so need no room.
+        let mut feeder = Feeder::new(parallel.unwrap_or(usize::MAX));
+        let programs = feeder.add_group(parallel.unwrap_or(cores));
+        let mut pools: Vec<Pool> = Vec::new();
+        for target in &suite.targets {
+            let mut bounds = LaneConfig::default();
+            // A call fails at once if its limits are invalid, so it needs no pool.
             let used = target.models();
             for pool in used.iter().filter_map(|one| trials.client.pool(&one.model).ok()) {
-                let known = pools.iter().position(|known| known.pool.is(&pool));
-                let number = known.unwrap_or_else(|| {
-                    pools.push(SharedPool { pool, running: 0 });
-                    pools.len() - 1
+                let known = pools.iter().position(|known| known.ptr_eq(&pool)).map(PoolIndex);
+                let index = known.unwrap_or_else(|| {
+                    pools.push(pool);
+                    feeder.add_pool(FillRule::RESERVE)
                 });
-                if !own.contains(&number) {
-                    own.push(number);
-                }
+                bounds.pools.push(index);
             }
-            let most = match &target.kind {
+            bounds.max_started = match &target.kind {
                 TargetKind::Service(service) => service.connections,
                 // Most of the time they wait for their model, and take memory all the same.
                 _ if target.agent().is_some_and(AgentSettings::starts_programs) => {
@@ -122,13 +70,14 @@ impl Dispatcher {
                 }
                 _ => usize::MAX,
             };
-            TargetLane { lane, is_program: target.is_program(), pools: own, most, running: 0 }
-        };
+            bounds.groups.extend(target.is_program().then_some(programs));
+            feeder.add_lane(bounds);
+        }
+        let lanes = suite.targets.iter().map(|_| Lane::new(rules.clone(), chosen.ids.len()));
         Ok(Dispatcher {
-            lanes: suite.targets.iter().map(lane).collect(),
+            lanes: lanes.collect(),
+            feeder,
             pools,
-            parallel: parallel.unwrap_or(usize::MAX),
-            programs: parallel.unwrap_or(cores),
             tasks: JoinSet::new(),
             running: HashMap::new(),
             cases: suite.cases.reader(&suite.survey)?,
@@ -141,14 +90,14 @@ impl Dispatcher {
     /// the target, and how they ended.
     pub(crate) fn recall(&mut self, made: impl IntoIterator<Item = (usize, Turn, Status)>) {
         for (target, turn, status) in made {
-            self.lanes[target].lane.recall(turn, status);
+            self.lanes[target].recall(turn, status);
         }
     }
 
     /// Targets of which nothing more is started although trials are left, and why.
     pub(crate) fn ended_early(&self) -> impl Iterator<Item = (&TargetName, Ended)> {
         let names = self.trials.suite.targets.iter().map(|target| &target.name);
-        let whys = self.lanes.iter().map(|lane| lane.lane.why_ended());
+        let whys = self.lanes.iter().map(Lane::why_ended);
         names.zip(whys).filter_map(|(name, why)| Some((name, why?)))
     }
 
@@ -162,29 +111,15 @@ impl Dispatcher {
         &mut self,
         mut started: impl FnMut(&TrialKey),
     ) -> Result<(), Problem> {
-        while self.tasks.len() < self.parallel {
-            let Some(number) = self.next_lane() else { break };
-            let Some(turn) = self.lanes[number].lane.take() else { break };
+        for (pool, number) in self.pools.iter().zip(0..) {
+            self.feeder.update(PoolIndex(number), pool.load());
+        }
+        while let Some(LaneIndex(number)) = self.feeder.next(|lane| self.lanes[lane.0].position()) {
+            let Some(turn) = self.lanes[number].take() else { break };
             let case = self.cases.case(self.chosen.number(turn.case))?;
             started(&self.start(number, turn, case));
         }
         Ok(())
-    }
-
-    /// The lane whose next trial comes first, of those with room.
-    fn next_lane(&mut self) -> Option<usize> {
-        let programs: usize =
-            self.lanes.iter().filter(|lane| lane.is_program).map(|lane| lane.running).sum();
-        let has_room = |lane: &TargetLane| {
-            // A trial that waits for its second step keeps nobody from the pool of its first, but
-            // more and more of them would pile up there.
-            lane.pools.iter().all(|pool| self.pools[*pool].has_room())
-                && (!lane.is_program || programs < self.programs)
-                && lane.running < lane.most
-        };
-        let free = self.lanes.iter_mut().enumerate().filter(|(_, lane)| has_room(lane));
-        let next = free.filter_map(|(number, lane)| Some((lane.lane.position()?, number))).min();
-        next.map(|(_, number)| number)
     }
 
     fn start(&mut self, number: usize, turn: Turn, case: Case) -> TrialKey {
@@ -193,11 +128,7 @@ impl Dispatcher {
         let key = TrialKey { target, case: case.id.clone(), trial };
         let task = self.tasks.spawn(Arc::clone(&self.trials).make(number, case, trial));
         self.running.insert(task.id(), Running { lane: number, turn, key: key.clone() });
-        let lane = &mut self.lanes[number];
-        lane.running += 1;
-        for pool in &lane.pools {
-            self.pools[*pool].running += lane.share();
-        }
+        self.feeder.start(LaneIndex(number));
         key
     }
 
@@ -218,11 +149,7 @@ impl Dispatcher {
     fn settle(&mut self, ended: Result<(Id, Made), JoinError>) -> Option<Made> {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let Running { lane, turn, key } = self.running.remove(&id)?;
-        let freed = &mut self.lanes[lane];
-        freed.running -= 1;
-        for pool in &freed.pools {
-            self.pools[*pool].running -= freed.share();
-        }
+        self.feeder.finish(LaneIndex(lane));
         let made = match ended {
             Ok((_, made)) => made,
             Err(broken) => broke(key, &broken),
@@ -231,9 +158,9 @@ impl Dispatcher {
         // A used-up account and an interrupt say nothing about the target.
         let kind = result.attempt.error.as_ref().map(|error| error.kind);
         if matches!(kind, Some(ErrorKind::Quota | ErrorKind::Cancelled)) {
-            self.lanes[lane].lane.recall(turn, result.status);
+            self.lanes[lane].recall(turn, result.status);
         } else {
-            self.lanes[lane].lane.ended(turn, result.status);
+            self.lanes[lane].ended(turn, result.status);
         }
         Some(made)
     }

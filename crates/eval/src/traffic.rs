@@ -5,7 +5,7 @@ use crate::Error;
 use crate::folder::RunFolder;
 use bakeoff_core::{ErrorKind, Event, HttpEntry, LimitRecord, PoolState};
 use bakeoff_llm::{Client, HttpObserver, HttpRecord};
-use bakeoff_pace::{PoolChange, Snapshot};
+use bakeoff_pace::{PoolChange, PoolSnapshot};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -210,13 +210,13 @@ fn record(change: &PoolChange) -> LimitRecord {
     }
 }
 
-fn state(snapshot: Snapshot) -> PoolState {
+fn state(snapshot: PoolSnapshot) -> PoolState {
     PoolState {
         model: snapshot.model.to_string(),
         in_flight: snapshot.in_flight,
         limit: (snapshot.limit < u32::MAX).then_some(snapshot.limit),
         waiting: snapshot.waiting as u64,
-        resting: snapshot.resting,
+        resting: snapshot.backing_off,
         answers_per_second: (snapshot.answers_per_second * 10.0).round() / 10.0,
         answered: snapshot.answered,
         rejected: snapshot.rejected,

@@ -11,7 +11,9 @@ use crate::record::HttpObserver;
 use crate::transport::Transport;
 use crate::{Delta, Failure};
 use bakeoff_core::{Content, ErrorKind, NanoDollars, Redactor, Request, Response};
-use bakeoff_pace::{Learned, LimitsError, Pool, PoolKey, Pools, RetryPolicy, RunTag, Waited};
+use bakeoff_pace::{
+    LearnedLimit, LimitsError, Pool, PoolKey, Pools, RetryPolicy, RetryProgress, RunTag,
+};
 use http::HeaderMap;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -143,7 +145,7 @@ impl Client {
             simulator: bakeoff_sim::Engine::new(config.simulator),
             started: Instant::now(),
             pools: config.pools.unwrap_or_else(|| {
-                Arc::new(Pools::remembering(move |key| config.memory.recall(key)))
+                Arc::new(Pools::with_learned(move |key| config.memory.recall(key)))
             }),
             cache: config.cache,
             flights: Flights::default(),
@@ -187,7 +189,7 @@ impl Client {
                 headers: HeaderMap::new(),
             });
         }
-        let mut waited = Waited::default();
+        let mut waited = RetryProgress::default();
         let masked = context
             .on_delta
             .filter(|_| !self.redactor.is_empty())
@@ -241,7 +243,7 @@ impl Client {
         prepared: &Prepared,
         ordinal: u32,
         context: &CallContext<'_>,
-        waited: &mut Waited,
+        waited: &mut RetryProgress,
     ) -> Result<Call, CallError> {
         let work = self.call_until_settled(model, prepared, ordinal, context, waited);
         tokio::select! {
@@ -263,7 +265,7 @@ impl Client {
     }
 
     /// What is worth remembering of the pools.
-    pub fn learned(&self) -> Vec<(PoolKey, Learned)> {
+    pub fn learned(&self) -> Vec<(PoolKey, LearnedLimit)> {
         let all = self.pools.all().into_iter();
         all.filter_map(|(key, pool)| Some((key, pool.learned()?))).collect()
     }

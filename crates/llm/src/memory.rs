@@ -5,7 +5,7 @@
 
 use crate::Model;
 use bakeoff_journal::write_atomic;
-use bakeoff_pace::{Learned, PoolKey};
+use bakeoff_pace::{LearnedLimit, PoolKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -69,16 +69,16 @@ impl Memory {
     }
 
     /// What is known of a pool.
-    pub fn recall(&self, key: &PoolKey) -> Option<Learned> {
+    pub fn recall(&self, key: &PoolKey) -> Option<LearnedLimit> {
         let entry = self.entries.get(&name(key))?;
         let is_possible = |cap: &u32| (1..=MOST_CONNECTIONS).contains(cap);
-        let cap = entry.connections.filter(is_possible).map(Learned::Cap);
+        let cap = entry.connections.filter(is_possible).map(LearnedLimit::Cap);
         let rate = entry.requests_per_second.filter(|rate| RATES.contains(rate));
-        cap.or(rate.map(Learned::Rate))
+        cap.or(rate.map(LearnedLimit::Rate))
     }
 
     /// What is known of the pool that calls of a model go through.
-    pub fn about(&self, model: &Model) -> Option<Learned> {
+    pub fn about(&self, model: &Model) -> Option<LearnedLimit> {
         self.recall(&model.pool)
     }
 
@@ -90,7 +90,7 @@ impl Memory {
     /// When it cannot be written.
     pub fn save(
         path: &Path,
-        learned: &[(PoolKey, Learned)],
+        learned: &[(PoolKey, LearnedLimit)],
         now: SystemTime,
     ) -> Result<(), MemoryError> {
         if learned.is_empty() {
@@ -101,8 +101,8 @@ impl Memory {
             let mut entry =
                 Entry { learned_at: seconds(now), connections: None, requests_per_second: None };
             match learned {
-                Learned::Cap(connections) => entry.connections = Some(*connections),
-                Learned::Rate(rate) => entry.requests_per_second = Some(*rate),
+                LearnedLimit::Cap(connections) => entry.connections = Some(*connections),
+                LearnedLimit::Rate(rate) => entry.requests_per_second = Some(*rate),
             }
             pools.insert(name(key), entry);
         }
@@ -149,13 +149,13 @@ mod tests {
         let path = folder.path().join("not/there/yet/limits.json");
         let now = SystemTime::UNIX_EPOCH + 20_000 * DAY;
         assert_eq!(Memory::read(&path, now).recall(&key("a")), None);
-        Memory::save(&path, &[(key("a"), Learned::Cap(30))], now).unwrap();
-        Memory::save(&path, &[(key("b"), Learned::Rate(2.5))], now + DAY).unwrap();
+        Memory::save(&path, &[(key("a"), LearnedLimit::Cap(30))], now).unwrap();
+        Memory::save(&path, &[(key("b"), LearnedLimit::Rate(2.5))], now + DAY).unwrap();
         let recall = |model, days| Memory::read(&path, now + days * DAY).recall(&key(model));
-        assert_eq!(recall("a", 2), Some(Learned::Cap(30)));
-        assert_eq!(recall("b", 2), Some(Learned::Rate(2.5)));
+        assert_eq!(recall("a", 2), Some(LearnedLimit::Cap(30)));
+        assert_eq!(recall("b", 2), Some(LearnedLimit::Rate(2.5)));
         assert_eq!(recall("c", 2), None);
-        assert_eq!((recall("a", 8), recall("b", 8)), (None, Some(Learned::Rate(2.5))));
+        assert_eq!((recall("a", 8), recall("b", 8)), (None, Some(LearnedLimit::Rate(2.5))));
         assert_eq!(Memory::read(&path, now - DAY).recall(&key("a")), None);
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(!text.contains("api.example"), "{text}");
@@ -171,8 +171,8 @@ mod tests {
             std::fs::write(&path, contents).unwrap();
             assert_eq!(Memory::read(&path, now).recall(&key("a")), None, "{contents:?}");
         }
-        Memory::save(&path, &[(key("a"), Learned::Cap(30))], now).unwrap();
-        assert_eq!(Memory::read(&path, now).recall(&key("a")), Some(Learned::Cap(30)));
+        Memory::save(&path, &[(key("a"), LearnedLimit::Cap(30))], now).unwrap();
+        assert_eq!(Memory::read(&path, now).recall(&key("a")), Some(LearnedLimit::Cap(30)));
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
             Memory::read(&path, now).recall(&key("a"))
         };
         let today = seconds(now);
-        assert_eq!(recalled(today, "\"connections\": 7"), Some(Learned::Cap(7)));
+        assert_eq!(recalled(today, "\"connections\": 7"), Some(LearnedLimit::Cap(7)));
         for time in [0, today + 1, u64::MAX] {
             assert_eq!(recalled(time, "\"connections\": 7"), None, "{time}");
         }

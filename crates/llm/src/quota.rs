@@ -1,7 +1,7 @@
 //! What an answer tells the pool.
 
 use bakeoff_core::Usage;
-use bakeoff_pace::{Cost, Quota, read_quota};
+use bakeoff_pace::{Quota, TokenCost, read_quota};
 use http::HeaderMap;
 use std::time::{Duration, SystemTime};
 
@@ -17,6 +17,6 @@ pub(crate) fn read(headers: &HeaderMap, retry_after: Option<Duration>) -> Quota 
 }
 
 /// What it cost; `None` when the provider did not say.
-pub(crate) fn used(usage: &Usage) -> Option<Cost> {
-    (usage.total() > 0).then(|| Cost { input: usage.prompt(), output: usage.output })
+pub(crate) fn used(usage: &Usage) -> Option<TokenCost> {
+    (usage.total() > 0).then(|| TokenCost { input: usage.prompt(), output: usage.output })
 }

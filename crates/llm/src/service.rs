@@ -10,7 +10,7 @@ use crate::record::{Asked, Attempting, Retrying, Traffic};
 use crate::transport::HttpRequest;
 use crate::{Failure, Wire};
 use bakeoff_core::{ErrorKind, Redactor};
-use bakeoff_pace::{RetryPolicy, Waited};
+use bakeoff_pace::{RetryPolicy, RetryProgress};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -126,7 +126,7 @@ impl Client {
         context: &CallContext<'_>,
     ) -> Result<ServiceAnswer, CallError> {
         let retry = RetryPolicy { timeout, max_retries: Some(MOST_RETRIES), ..self.retry };
-        let mut waited = Waited::default();
+        let mut waited = RetryProgress::default();
         let work = self.ask_until_settled(service, &body, &retry, context, &mut waited);
         tokio::select! {
             biased;
@@ -141,7 +141,7 @@ impl Client {
         body: &Bytes,
         retry: &RetryPolicy,
         context: &CallContext<'_>,
-        waited: &mut Waited,
+        waited: &mut RetryProgress,
     ) -> Result<ServiceAnswer, CallError> {
         let asked = Asked { name: &service.name, method: name(&service.method) };
         loop {

@@ -6,7 +6,9 @@ use crate::model::Model;
 use crate::record::{Asked, Attempting, Retrying, Traffic};
 use crate::{Failure, quota};
 use bakeoff_core::ErrorKind;
-use bakeoff_pace::{Ask, Comeback, Ending, Permit, Pool, RetryPolicy, Stopped, Waited};
+use bakeoff_pace::{
+    Permit, PermitRequest, Pool, PoolStopped, RetryMode, RetryPolicy, RetryProgress, SendOutcome,
+};
 use std::time::Duration;
 
 impl Client {
@@ -16,7 +18,7 @@ impl Client {
         prepared: &Prepared,
         ordinal: u32,
         context: &CallContext<'_>,
-        waited: &mut Waited,
+        waited: &mut RetryProgress,
     ) -> Result<Call, CallError> {
         let pool = self.pools.get(&model.pool, model.limits).map_err(|error| CallError {
             failure: Failure::local(ErrorKind::InvalidRequest, format!("limits: {error}")),
@@ -27,7 +29,7 @@ impl Client {
         let asked = Asked { name: &model.name, method };
         let cost = pool.estimate(prepared.input_tokens(), prepared.max_tokens());
         loop {
-            let ask = Ask { run: context.run, cost, is_retry: waited.retries > 0 };
+            let ask = PermitRequest { run: context.run, cost, is_retry: waited.retries > 0 };
             let permit = tokio::select! {
                 biased;
                 () = context.stop.cancelled() => return Err(cancelled(waited.retries)),
@@ -66,7 +68,7 @@ impl Client {
             }
             if !pause.is_zero() {
                 // A request that waits for a retry holds no permit.
-                let _resting = pool.rest();
+                let _backing_off = pool.back_off();
                 tokio::select! {
                     // It might still have been answered: that it failed is not the last word.
                     () = context.stop.cancelled() => return Err(cancelled(waited.retries)),
@@ -114,14 +116,14 @@ impl Client {
     }
 }
 
-fn time_left(retry: &RetryPolicy, waited: Waited) -> Duration {
+fn time_left(retry: &RetryPolicy, waited: RetryProgress) -> Duration {
     let left = retry.timeout.saturating_sub(waited.spent);
     retry.attempt_timeout.map_or(left, |limit| limit.min(left))
 }
 
-fn answered(answer: &Answer, clean: bool) -> Ending {
+fn answered(answer: &Answer, clean: bool) -> SendOutcome {
     let quota = quota::read(&answer.headers, None);
-    Ending::Answered { quota, usage: quota::used(&answer.response.usage), clean }
+    SendOutcome::Answered { quota, usage: quota::used(&answer.response.usage), clean }
 }
 
 /// Tells the pool how an attempt failed; then after which pause there is another one, if at all.
@@ -130,25 +132,25 @@ fn end_failed(
     permit: Permit,
     failure: &Failure,
     retry: &RetryPolicy,
-    waited: Waited,
+    waited: RetryProgress,
 ) -> Option<Duration> {
     let kind = failure.kind;
     permit.end(match kind {
         ErrorKind::RateLimit => {
-            Ending::Rejected { quota: quota::read(&failure.headers, failure.retry_after) }
+            SendOutcome::Rejected { quota: quota::read(&failure.headers, failure.retry_after) }
         }
-        ErrorKind::Transient | ErrorKind::Timeout => Ending::Failed,
-        _ => Ending::Refused,
+        ErrorKind::Transient | ErrorKind::Timeout => SendOutcome::Failed,
+        _ => SendOutcome::Refused,
     });
-    let comeback = match kind {
-        ErrorKind::RateLimit => pool.comeback(),
-        _ => Comeback::Backoff,
+    let retry_mode = match kind {
+        ErrorKind::RateLimit => pool.retry_mode(),
+        _ => RetryMode::Backoff,
     };
-    match comeback {
+    match retry_mode {
         // The pool knows when it may go out, and waiting there is not the call's time.
-        Comeback::Queue => retry.allows(kind, waited, Duration::ZERO).then_some(Duration::ZERO),
-        Comeback::After(pause) => retry.allows(kind, waited, pause).then_some(pause),
-        Comeback::Backoff => retry.pause(kind, waited, failure.retry_after, rand::random()),
+        RetryMode::Queue => retry.allows(kind, waited, Duration::ZERO).then_some(Duration::ZERO),
+        RetryMode::After(pause) => retry.allows(kind, waited, pause).then_some(pause),
+        RetryMode::Backoff => retry.pause(kind, waited, failure.retry_after, rand::random()),
     }
 }
 
@@ -170,7 +172,7 @@ fn stop_if_used_up(pool: &Pool, model: &Model, mut failure: Failure) -> Failure 
 }
 
 /// A call that was not made because nothing is left.
-fn ended(stopped: Stopped, waited: Waited) -> CallError {
+fn ended(stopped: PoolStopped, waited: RetryProgress) -> CallError {
     let failure = Failure::local(ErrorKind::Quota, &*stopped.reason);
     CallError { failure, retries: waited.retries }
 }

@@ -4,7 +4,7 @@
 //! minute run out as well. Where tokens run out first, packs bring nothing, and an item alone is
 //! answered best.
 
-use bakeoff_pace::{Learned, Limits};
+use bakeoff_pace::{LearnedLimit, Limits};
 
 /// Most items that are packed without being asked for: models lose track of more.
 const MOST: u32 = 50;
@@ -56,9 +56,9 @@ pub struct Choice {
 }
 
 /// Chooses from what is set, what earlier runs have learned, and how large rows are.
-pub fn choose(limits: &Limits, learned: Option<Learned>, sizes: Sizes) -> Choice {
+pub fn choose(limits: &Limits, learned: Option<LearnedLimit>, sizes: Sizes) -> Choice {
     let learned_rpm = match learned {
-        Some(Learned::Rate(per_second)) => Some(per_second * 60.0),
+        Some(LearnedLimit::Rate(per_second)) => Some(per_second * 60.0),
         _ => None,
     };
     let rpm = limits.rpm.map(|rpm| rpm as f64).or(learned_rpm);
@@ -88,7 +88,9 @@ pub fn choose(limits: &Limits, learned: Option<Learned>, sizes: Sizes) -> Choice
                 _ if most < f64::from(UNKNOWN) => {
                     Choice { items, binding: Binding::Budget(sizes.budget as u64) }
                 }
-                Some(Learned::Cap(cap)) => Choice { items, binding: Binding::Connections(cap) },
+                Some(LearnedLimit::Cap(cap)) => {
+                    Choice { items, binding: Binding::Connections(cap) }
+                }
                 _ => Choice { items, binding: Binding::Unknown },
             }
         }
@@ -117,7 +119,7 @@ mod tests {
 
     const SIZES: Sizes = Sizes { overhead: 100.0, item: 50.0, answer: 50.0, budget: 4100.0 };
 
-    fn items(limits: Limits, learned: Option<Learned>) -> u32 {
+    fn items(limits: Limits, learned: Option<LearnedLimit>) -> u32 {
         choose(&limits, learned, SIZES).items
     }
 
@@ -131,8 +133,8 @@ mod tests {
         assert_eq!(items(auto().tpm(1_000_000), None), 1);
         assert_eq!(items(auto().rpm(60).otpm(60 * 50 * 8), None), 15);
         assert_eq!(items(auto().rpm(60).itpm(60 * 150), None), 1);
-        assert_eq!(items(auto(), Some(Learned::Rate(1.0))), 40);
-        assert_eq!(items(auto(), Some(Learned::Cap(8))), 10);
+        assert_eq!(items(auto(), Some(LearnedLimit::Rate(1.0))), 40);
+        assert_eq!(items(auto(), Some(LearnedLimit::Cap(8))), 10);
         assert_eq!(items(auto(), None), 10);
         let large = Sizes { item: 5000.0, ..SIZES };
         let choice = Choice { items: 1, binding: Binding::Budget(4100) };

@@ -1,15 +1,15 @@
-//! How a window that adapts is written: `true`, `false`, `80`, `4-80`, `4-20-80`.
+//! The shorthand for adaptive connections: `true`, `false`, `80`, `4-80`, `4-20-80`.
 
 use std::str::FromStr;
 
-/// Between what an adaptive window moves, and where it begins.
+/// The bounds of an adaptive concurrency limit and its initial value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdaptiveBounds {
-    /// It never gets narrower.
+    /// Lower bound.
     pub min: u32,
-    /// Its width before anything is known.
+    /// Initial value.
     pub start: u32,
-    /// It never gets wider.
+    /// Upper bound.
     pub max: u32,
 }
 
@@ -20,25 +20,25 @@ impl Default for AdaptiveBounds {
 }
 
 impl AdaptiveBounds {
-    /// From `min` to `max`, beginning at the usual place or as near to it as that allows.
+    /// Creates bounds from `min` to `max` that start at the default, clamped to the range.
     pub fn between(min: u32, max: u32) -> AdaptiveBounds {
         let start = AdaptiveBounds::default().start.max(min).min(max);
         AdaptiveBounds { min, start, max }
     }
 
-    /// At most `max`, and the usual otherwise.
+    /// Creates the default bounds with another `max`; `min` and `start` are clamped to it.
     pub fn up_to(max: u32) -> AdaptiveBounds {
         AdaptiveBounds::between(AdaptiveBounds::default().min.min(max), max)
     }
 
-    /// Whether 1 <= min <= start <= max.
+    /// Checks that 1 <= min <= start <= max.
     pub fn check(self) -> Result<(), ConnectionsError> {
         let AdaptiveBounds { min, start, max } = self;
         if max == 0 {
-            return Err(ConnectionsError::NoMax);
+            return Err(ConnectionsError::ZeroMax);
         }
         if min == 0 {
-            return Err(ConnectionsError::NoMin);
+            return Err(ConnectionsError::ZeroMin);
         }
         if max < min {
             return Err(ConnectionsError::MaxBelowMin { min, max });
@@ -53,12 +53,12 @@ impl AdaptiveBounds {
     }
 }
 
-/// Whether a window adapts, and between what.
+/// Whether the concurrency limit adapts, and within which bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdaptiveConnections {
-    /// It does.
+    /// It adapts within these bounds.
     On(AdaptiveBounds),
-    /// It does not.
+    /// It does not adapt.
     Off,
 }
 
@@ -83,7 +83,7 @@ impl FromStr for AdaptiveConnections {
         }
         let bounds = match *parts {
             [word] if !is_number(word) => {
-                return Err(ConnectionsError::NoSuchWord { text: text.to_owned() });
+                return Err(ConnectionsError::UnknownWord { text: text.to_owned() });
             }
             [max] => AdaptiveBounds::up_to(number(max)?),
             [min, max] => AdaptiveBounds::between(number(min)?, number(max)?),
@@ -108,34 +108,34 @@ fn number(part: &str) -> Result<u32, ConnectionsError> {
     if !is_number(part) {
         return Err(ConnectionsError::NotANumber { part: part.to_owned() });
     }
-    // Nothing but digits, so only their number can be wrong.
+    // The part consists of digits, so parsing fails only on overflow.
     part.parse().map_err(|_| ConnectionsError::TooLarge { part: part.to_owned() })
 }
 
-/// What is wrong with the bounds of a window.
+/// An invalid shorthand or invalid bounds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionsError {
-    /// Nothing there.
+    /// Empty text.
     #[error("no value given")]
     Empty,
-    /// Neither a word that is known nor a number.
+    /// Neither a known word nor a number.
     #[error("{text:?} is neither true, false nor a number")]
-    NoSuchWord {
-        /// What is there.
+    UnknownWord {
+        /// The text as given.
         text: String,
     },
-    /// Nothing before, after or between hyphens.
+    /// An empty part before, after or between hyphens.
     #[error("{text:?} has an empty part")]
     EmptyPart {
-        /// What is there.
+        /// The text as given.
         text: String,
     },
-    /// More than min, start and max.
-    #[error("{text:?} has {parts} parts, but there are only min, start and max")]
+    /// More parts than min, start and max.
+    #[error("{text:?} has {parts} parts; expected at most min-start-max")]
     TooManyParts {
-        /// What is there.
+        /// The text as given.
         text: String,
-        /// How many parts it has.
+        /// Number of parts.
         parts: usize,
     },
     /// A part that is not a number.
@@ -144,40 +144,40 @@ pub enum ConnectionsError {
         /// The part.
         part: String,
     },
-    /// A number beyond all that is possible.
-    #[error("{part} is too large, at most {most} is possible", most = u32::MAX)]
+    /// A number that does not fit into 32 bits.
+    #[error("{part} is too large; the maximum is {max}", max = u32::MAX)]
     TooLarge {
         /// The number.
         part: String,
     },
     /// A min of zero.
     #[error("min must be at least 1")]
-    NoMin,
+    ZeroMin,
     /// A max of zero.
     #[error("max must be at least 1")]
-    NoMax,
-    /// Nothing between min and max.
+    ZeroMax,
+    /// A max below min.
     #[error("max {max} is below min {min}")]
     MaxBelowMin {
-        /// The least.
+        /// The lower bound.
         min: u32,
-        /// The most.
+        /// The upper bound.
         max: u32,
     },
-    /// A start out of the range.
+    /// A start below min.
     #[error("start {start} is below min {min}")]
     StartBelowMin {
-        /// The least.
+        /// The lower bound.
         min: u32,
-        /// Where it should begin.
+        /// The initial value.
         start: u32,
     },
-    /// A start out of the range.
+    /// A start above max.
     #[error("start {start} is above max {max}")]
     StartAboveMax {
-        /// Where it should begin.
+        /// The initial value.
         start: u32,
-        /// The most.
+        /// The upper bound.
         max: u32,
     },
 }
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_every_form() {
+    fn parses_every_form() {
         let on = |min, start, max| AdaptiveConnections::On(AdaptiveBounds { min, start, max });
         let table = [
             ("true", on(4, 20, 200)),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_has_its_own_message() {
+    fn each_invalid_shorthand_has_its_own_message() {
         let table = [
             ("", "no value given"),
             ("  ", "no value given"),
@@ -221,11 +221,11 @@ mod tests {
             ("-5", r#""-5" has an empty part"#),
             ("5-", r#""5-" has an empty part"#),
             ("4--80", r#""4--80" has an empty part"#),
-            ("1-2-3-4", r#""1-2-3-4" has 4 parts, but there are only min, start and max"#),
+            ("1-2-3-4", r#""1-2-3-4" has 4 parts; expected at most min-start-max"#),
             ("a-80", r#""a" is not a whole number"#),
             ("4-b", r#""b" is not a whole number"#),
             ("4-c-80", r#""c" is not a whole number"#),
-            ("4-4294967296", "4294967296 is too large, at most 4294967295 is possible"),
+            ("4-4294967296", "4294967296 is too large; the maximum is 4294967295"),
             ("0", "max must be at least 1"),
             ("0-5", "min must be at least 1"),
             ("100-50", "max 50 is below min 100"),

@@ -1,50 +1,50 @@
-//! What a request takes from a quota.
+//! The token cost of a request and the dimensions of a quota.
 
 use std::ops::AddAssign;
 
-/// Tokens of one request: an estimate before the answer is there, and the truth afterwards.
+/// Tokens of one request: an estimate before the response, the actual usage afterwards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct TokenCost {
     /// Tokens of the prompt.
     pub input: u64,
-    /// Tokens of the answer.
+    /// Tokens of the completion.
     pub output: u64,
 }
 
-impl Cost {
-    /// Prompt and answer together.
+impl TokenCost {
+    /// Returns the tokens of prompt and completion.
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)
     }
 }
 
-impl AddAssign for Cost {
-    fn add_assign(&mut self, other: Cost) {
+impl AddAssign for TokenCost {
+    fn add_assign(&mut self, other: TokenCost) {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
     }
 }
 
-/// What a quota counts.
+/// The quantity that a quota limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dimension {
-    /// Requests, whatever their size.
+    /// Requests of any size.
     Requests,
-    /// Tokens of prompt and answer together.
+    /// Tokens of prompt and completion.
     Tokens,
     /// Tokens of the prompt.
     InputTokens,
-    /// Tokens of the answer.
+    /// Tokens of the completion.
     OutputTokens,
 }
 
 impl Dimension {
-    /// All of them.
+    /// All dimensions.
     pub const ALL: [Dimension; 4] =
         [Dimension::Requests, Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
 
-    /// How much of this a request of that cost takes.
-    pub fn of(self, cost: Cost) -> f64 {
+    /// Returns the amount that a request of that cost takes in this dimension.
+    pub fn of(self, cost: TokenCost) -> f64 {
         match self {
             Dimension::Requests => 1.0,
             Dimension::Tokens => cost.total() as f64,

@@ -1,21 +1,21 @@
-//! What a response's headers say about limits.
+//! Parsing of rate-limit headers.
 //!
-//! Providers differ in names and formats, and no two agree on what a reset is. Here is only what
-//! they say; what it means for the next request is the strategy's business. Gemini and Bedrock
-//! send no such headers: what they say about waiting is in the body of the error.
+//! Providers differ in names, formats and the meaning of a reset. This module parses the values; the
+//! strategies interpret them. Gemini and Bedrock send no such headers: they put the wait into the body
+//! of the error.
 
 mod draft;
 mod reset;
 #[cfg(test)]
 mod tests;
 
-use crate::hint::LONGEST_WAIT;
-use crate::{Dimension, Quota, Reading, retry_after};
+use crate::hint::MAX_WAIT;
+use crate::{Dimension, Quota, QuotaReading, retry_after};
 use reset::reset;
 use std::time::{Duration, SystemTime};
 
-/// Where one limit is described.
-struct Names {
+/// The headers that describe one limit.
+struct HeaderNames {
     dimension: Dimension,
     limit: &'static str,
     remaining: &'static str,
@@ -27,14 +27,13 @@ const fn names(
     limit: &'static str,
     remaining: &'static str,
     reset: &'static str,
-) -> Names {
-    Names { dimension, limit, remaining, reset }
+) -> HeaderNames {
+    HeaderNames { dimension, limit, remaining, reset }
 }
 
-/// The first that is valid for a dimension counts, so exact names come before vague ones.
-const NAMES: [Names; 15] = [
-    // OpenAI, Azure and Groq, where the requests are those of a day, and who is compatible with
-    // them.
+/// The first valid entry for a dimension wins, so specific names come before generic ones.
+const NAMES: [HeaderNames; 15] = [
+    // OpenAI, Azure, Groq (which counts requests per day) and compatible providers.
     names(
         Dimension::Requests,
         "x-ratelimit-limit-requests",
@@ -72,7 +71,7 @@ const NAMES: [Names; 15] = [
         "anthropic-ratelimit-output-tokens-remaining",
         "anthropic-ratelimit-output-tokens-reset",
     ),
-    // Cerebras. Mistral has taken over the names for tokens, without a reset.
+    // Cerebras. Mistral uses the same names for tokens, without a reset.
     names(
         Dimension::Tokens,
         "x-ratelimit-limit-tokens-minute",
@@ -85,8 +84,7 @@ const NAMES: [Names; 15] = [
         "x-ratelimit-remaining-requests-day",
         "x-ratelimit-reset-requests-day",
     ),
-    // Mistral, new and old. The limit of the old ones has two names, and not both are always
-    // there.
+    // Mistral, new and old. In the old format the limit has two names, and one of them may be missing.
     names(
         Dimension::Requests,
         "x-ratelimit-limit-req-minute",
@@ -118,19 +116,19 @@ const NAMES: [Names; 15] = [
     names(Dimension::Requests, "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"),
 ];
 
-/// Reads what the headers of a response say about limits.
+/// Parses the rate-limit headers of a response.
 ///
-/// `get` returns the value of the header with that lower-case name; `now` turns dates into waiting
-/// times. What is impossible (a limit of zero, less than nothing left, no number) is left out, and
-/// so is a reset that is not in the future.
+/// `get` returns the value of the header with that lower-case name; `now` converts dates into
+/// durations. Invalid readings (a limit of zero, a negative remainder, not a number) are omitted, and
+/// so are resets that are not in the future.
 pub fn read_quota<'a>(get: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> Quota {
-    let mut readings: Vec<Reading> = Vec::new();
+    let mut readings: Vec<QuotaReading> = Vec::new();
     for names in &NAMES {
         if has(&readings, names.dimension) {
             continue;
         }
-        // Most names are absent from most responses, so the others are asked for only when the
-        // first is there: this runs for each response.
+        // This runs for each response. Most names are absent from most responses, so the other two
+        // are looked up only if the first is present.
         let Some(limit) = get(names.limit) else { continue };
         let Some(remaining) = get(names.remaining) else { continue };
         let (Some(limit), Some(remaining)) = (number(limit), number(remaining)) else { continue };
@@ -149,19 +147,19 @@ pub fn read_quota<'a>(get: impl Fn(&str) -> Option<&'a str>, now: SystemTime) ->
 }
 
 fn wait<'a>(get: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> Option<Duration> {
-    let possible = |wait: &Duration| !wait.is_zero() && *wait <= LONGEST_WAIT;
+    let is_valid = |wait: &Duration| !wait.is_zero() && *wait <= MAX_WAIT;
     get("retry-after-ms")
         .and_then(number)
         .and_then(|millis| Duration::try_from_secs_f64(millis / 1e3).ok())
-        .filter(possible)
-        .or_else(|| retry_after(get("retry-after")?, now).filter(possible))
+        .filter(is_valid)
+        .or_else(|| retry_after(get("retry-after")?, now).filter(is_valid))
 }
 
-fn has(readings: &[Reading], dimension: Dimension) -> bool {
+fn has(readings: &[QuotaReading], dimension: Dimension) -> bool {
     readings.iter().any(|reading| reading.dimension == dimension)
 }
 
-/// A reset, and whether it is given in whole seconds.
+/// A reset and whether it is given in whole seconds.
 type Reset = (Duration, bool);
 
 fn reading(
@@ -169,15 +167,15 @@ fn reading(
     limit: f64,
     remaining: f64,
     reset: Option<Reset>,
-) -> Option<Reading> {
-    let possible = limit > 0.0 && remaining >= 0.0;
-    let reset = reset.filter(|(reset, _)| *reset <= LONGEST_WAIT);
+) -> Option<QuotaReading> {
+    let is_valid = limit > 0.0 && remaining >= 0.0;
+    let reset = reset.filter(|(reset, _)| *reset <= MAX_WAIT);
     let coarse = reset.is_some_and(|(_, coarse)| coarse);
     let reset = reset.map(|(reset, _)| reset);
-    possible.then_some(Reading { dimension, limit, remaining, reset, coarse })
+    is_valid.then_some(QuotaReading { dimension, limit, remaining, reset, coarse })
 }
 
-/// A number, before whatever early drafts of the IETF let follow: `100, 100;w=60`.
+/// Parses a leading number; early IETF drafts allow more after it: `100, 100;w=60`.
 fn number(text: &str) -> Option<f64> {
     let text = text.split([',', ';']).next()?;
     text.trim().parse::<f64>().ok().filter(|number| number.is_finite())

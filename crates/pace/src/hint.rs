@@ -1,24 +1,23 @@
-//! Reading how long a provider wants us to wait.
+//! Parsing of the wait that a provider asks for.
 
 use std::time::{Duration, SystemTime};
 
-/// No provider asks for more than 30 years of patience: whatever comes out longer is no wait but
-/// nonsense, and could not be added to a time.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(1_000_000_000);
+/// Waits above 30 years are invalid; they could overflow when added to a time.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(1_000_000_000);
 
-/// Reads a waiting time as providers write it: seconds (`30`, `1.5`), durations (`6m0s`, `500ms`),
-/// HTTP dates, RFC 3339 dates, and milliseconds since 1970.
+/// Parses a wait as providers write it: seconds (`30`, `1.5`), durations (`6m0s`, `500ms`), HTTP
+/// dates, RFC 3339 dates, and milliseconds since 1970.
 ///
-/// Dates in the past are no wait. Anything else is `None`.
+/// Returns zero for dates in the past and `None` for anything else.
 pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    wait(text, since_epoch).filter(|wait| *wait <= LONGEST_WAIT)
+    wait(text, since_epoch).filter(|wait| *wait <= MAX_WAIT)
 }
 
 fn wait(text: &str, since_epoch: Duration) -> Option<Duration> {
     if let Ok(number) = text.parse::<f64>() {
-        // So long a wait is a date in milliseconds.
+        // From here on a number is a date in milliseconds.
         const EPOCH_MILLIS: f64 = 1e12;
         return if number >= EPOCH_MILLIS {
             let date = Duration::try_from_secs_f64(number / 1e3).ok()?;
@@ -38,7 +37,7 @@ fn wait(text: &str, since_epoch: Duration) -> Option<Duration> {
     Some(date.saturating_sub(since_epoch))
 }
 
-/// Reads a duration as Go prints it: `1h2m3.5s`, `12ms`, `250us`.
+/// Parses a duration as Go prints it: `1h2m3.5s`, `12ms`, `250us`.
 fn go_duration(text: &str) -> Option<Duration> {
     const UNITS: [(&str, f64); 8] = [
         ("ms", 1e-3),
@@ -67,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_every_form_that_providers_use() {
+    fn parses_every_provider_format() {
         // 2025-01-01T00:00:00Z
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_735_689_600);
         let table: [(&str, Option<u64>); 24] = [

@@ -1,22 +1,22 @@
-//! The history of a pool's limit.
+//! Changes of a pool's concurrency limit.
 
 use std::time::Duration;
 
-/// Why a limit changed.
+/// The reason for a change of the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeReason {
-    /// Everything goes well and nothing is known yet: fast growth.
+    /// Fast growth before the first rejection.
     SlowStart,
-    /// Everything goes well: slow growth.
+    /// Slow growth after the first rejection.
     SteadyStateUp,
     /// The provider rejected a request.
     RateLimit,
-    /// Somebody said so.
+    /// Set from outside.
     Manual,
 }
 
 impl ChangeReason {
-    /// The word for it in files.
+    /// Returns the name used in files.
     pub fn as_str(self) -> &'static str {
         match self {
             ChangeReason::SlowStart => "slow_start",
@@ -27,15 +27,15 @@ impl ChangeReason {
     }
 }
 
-/// The number of requests that may be in flight has changed.
+/// A change of the concurrency limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitChange {
     /// Time since the pool's start.
     pub at: Duration,
-    /// Before.
+    /// The limit before the change.
     pub old_limit: u32,
-    /// Afterwards.
+    /// The limit after the change.
     pub new_limit: u32,
-    /// Why.
+    /// The reason.
     pub reason: ChangeReason,
 }

@@ -1,11 +1,11 @@
-//! When may this request go out?
+//! Rate limiting: pools and permits, the strategies behind them, the retry policy, rate-limit
+//! headers, and the feeder that keeps pools full.
 //!
-//! Pools and permits, the strategies behind them, the retry policy, and the reading of what
-//! providers say about waiting. No HTTP here. What decides has no clock: time is passed in by
-//! [`Pool`], the one place that reads it.
+//! No HTTP here. All decisions are functions of a time that is passed in; only [`Pool`] reads a clock.
 
 mod connections;
 mod cost;
+mod feeder;
 mod headers;
 mod hint;
 mod history;
@@ -19,19 +19,20 @@ mod scheduler;
 mod strategy;
 
 pub use connections::{AdaptiveBounds, AdaptiveConnections, ConnectionsError};
-pub use cost::{Cost, Dimension};
+pub use cost::{Dimension, TokenCost};
+pub use feeder::{Feeder, FillRule, GroupIndex, LaneConfig, LaneIndex, PoolIndex, PoolLoad};
 pub use headers::read_quota;
 pub use hint::retry_after;
 pub use history::{ChangeReason, LimitChange};
 pub use limits::{Connections, LimitOverrides, Limits, LimitsError};
 pub use policy::{
-    Adaptive, AdaptiveConfig, AdaptiveConfigError, Auto, AutoConfig, Comeback, Ending, Fixed,
-    Flight, Gate, Learned, Policy, Proactive, ProactiveConfig, ProactiveConfigError, Rates,
-    Reactive, RetryAfter, View,
+    AdaptiveConfig, AdaptiveConfigError, AdaptivePolicy, AutoConfig, AutoPolicy, FixedPolicy,
+    Flight, Gate, LearnedLimit, Policy, PoolView, ProactiveConfig, ProactiveConfigError,
+    ProactivePolicy, Rates, ReactivePolicy, RetryAfter, RetryMode, SendOutcome,
 };
-pub use pool::{Permit, Pool, PoolChange, PoolKey, Pools, Resting, Snapshot, Stopped};
+pub use pool::{BackoffGuard, Permit, Pool, PoolChange, PoolKey, PoolSnapshot, PoolStopped, Pools};
 pub use queue::{RunTag, Ticket};
-pub use quota::{Quota, Reading};
-pub use retry::{RetryPolicy, Waited};
-pub use scheduler::{Ask, Scheduler};
+pub use quota::{Quota, QuotaReading};
+pub use retry::{RetryPolicy, RetryProgress};
+pub use scheduler::{PermitRequest, Scheduler};
 pub use strategy::{Strategy, UnknownStrategy};

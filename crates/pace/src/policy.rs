@@ -1,4 +1,4 @@
-//! What a strategy is: it is told what happens, and says whether the next request may go out.
+//! The interface of a strategy: it receives events and decides when the next request is sent.
 
 mod adaptive;
 mod auto;
@@ -6,82 +6,82 @@ mod fixed;
 mod proactive;
 mod reactive;
 
-pub use adaptive::{Adaptive, AdaptiveConfig, AdaptiveConfigError};
-pub use auto::{Auto, AutoConfig, Learned, Rates, RetryAfter};
-pub use fixed::Fixed;
-pub use proactive::{Proactive, ProactiveConfig, ProactiveConfigError};
-pub use reactive::Reactive;
+pub use adaptive::{AdaptiveConfig, AdaptiveConfigError, AdaptivePolicy};
+pub use auto::{AutoConfig, AutoPolicy, LearnedLimit, Rates, RetryAfter};
+pub use fixed::FixedPolicy;
+pub use proactive::{ProactiveConfig, ProactiveConfigError, ProactivePolicy};
+pub use reactive::ReactivePolicy;
 
-use crate::{Cost, LimitChange, Quota};
+use crate::{LimitChange, Quota, TokenCost};
 use std::time::Duration;
 
-/// One request on its way; the number of its permit.
+/// A request in flight, by the number of its permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flight(pub u64);
 
-/// The pool as it is when a strategy is asked.
+/// The state of a pool at the time of an event.
 #[derive(Debug, Clone, Copy)]
-pub struct View {
+pub struct PoolView {
     /// Time since the pool's start.
     pub now: Duration,
-    /// Requests on their way.
+    /// Requests in flight.
     pub in_flight: u32,
     /// Requests that wait for a permit.
     pub waiting: usize,
 }
 
-/// Whether the next request may go out.
+/// Whether the next request may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// Now.
+    /// It may be sent now.
     Open,
-    /// Not before that time; asked again then, and at every event.
+    /// Not before that time. The strategy is queried again then and at every event.
     Until(Duration),
-    /// Not before something happens.
-    Shut,
+    /// Not before the next event.
+    Closed,
 }
 
 impl Gate {
-    /// Open when both are; else the later time.
+    /// Combines two gates: open if both are, else the later time.
     #[must_use]
     pub fn and(self, other: Gate) -> Gate {
         match (self, other) {
-            (Gate::Shut, _) | (_, Gate::Shut) => Gate::Shut,
+            (Gate::Closed, _) | (_, Gate::Closed) => Gate::Closed,
             (Gate::Until(one), Gate::Until(two)) => Gate::Until(one.max(two)),
             (Gate::Open, other) | (other, Gate::Open) => other,
         }
     }
 }
 
-/// How a request ended.
+/// The outcome of one request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ending {
-    /// It was answered.
+pub enum SendOutcome {
+    /// The provider answered.
     Answered {
-        /// What the response said about limits.
+        /// The rate-limit headers of the response.
         quota: Quota,
-        /// What it really cost, where the provider said so.
-        usage: Option<Cost>,
-        /// No attempt of the same call failed before.
+        /// The actual cost, if the provider reports it.
+        usage: Option<TokenCost>,
+        /// Whether this was the first attempt of the call.
         clean: bool,
     },
-    /// The provider said: too much, or too many at once.
+    /// The provider rejected the request for rate reasons.
     Rejected {
-        /// What the response said about limits.
+        /// The rate-limit headers of the response.
         quota: Quota,
     },
-    /// Something broke that may work the next time: a 5xx, a timeout, the network.
+    /// A transient failure: a 5xx, a timeout, a network error.
     Failed,
-    /// The provider is there and will not answer this request.
+    /// The provider responded with an error that is not about rates, such as an invalid request.
     Refused,
-    /// Nobody waits for the answer any more.
+    /// The caller dropped the request.
     Dropped,
 }
 
-/// How a rejected request comes back.
+/// How a rejected request is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comeback {
-    /// It goes to the front of the queue: the pool knows when it may go out.
+pub enum RetryMode {
+    /// At the front of the queue, at once: the pool decides when to send it.
     Queue,
     /// After the pause of the retry policy.
     Backoff,
@@ -89,42 +89,42 @@ pub enum Comeback {
     After(Duration),
 }
 
-/// A strategy. Time is passed in, so that it runs as well in virtual time.
+/// A strategy. Time is passed in, so that it also runs in virtual time.
 pub trait Policy: std::fmt::Debug + Send {
-    /// Whether a request of that cost may go out now.
-    fn gate(&mut self, view: View, cost: Cost) -> Gate;
+    /// Returns whether a request of that cost may be sent now.
+    fn gate(&mut self, view: PoolView, cost: TokenCost) -> Gate;
 
-    /// A request goes out; it counts in `view.in_flight` already.
-    fn sent(&mut self, view: View, flight: Flight, cost: Cost);
+    /// Handles the sending of a request, which `view.in_flight` already includes.
+    fn on_sent(&mut self, view: PoolView, flight: Flight, cost: TokenCost);
 
-    /// A request has ended; it does not count in `view.in_flight` any more.
-    fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending);
+    /// Handles the end of a request, which `view.in_flight` no longer includes.
+    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, outcome: &SendOutcome);
 
-    /// A request that was granted did not go out after all.
-    fn withdrawn(&mut self, view: View, flight: Flight, cost: Cost) {
-        self.ended(view, flight, cost, &Ending::Dropped);
+    /// Handles a grant that was taken back because its request was not sent.
+    fn on_withdrawn(&mut self, view: PoolView, flight: Flight, cost: TokenCost) {
+        self.on_ended(view, flight, cost, &SendOutcome::Dropped);
     }
 
-    /// How a request that was rejected now comes back.
-    fn comeback(&self, now: Duration) -> Comeback {
+    /// Returns how a request that is rejected now is retried.
+    fn retry_mode(&self, now: Duration) -> RetryMode {
         let _ = now;
-        Comeback::Backoff
+        RetryMode::Backoff
     }
 
-    /// How many requests may be in flight, as far as this is known.
+    /// Returns the concurrency limit, as far as it is known.
     fn limit(&self) -> u32;
 
-    /// Until when nothing goes out because the provider said so, where it did.
+    /// Returns the end of a block that the provider announced.
     fn blocked_until(&self) -> Option<Duration> {
         None
     }
 
-    /// What the next run on this pool should begin with.
-    fn learned(&self) -> Option<Learned> {
+    /// Returns the limit that the next run on this pool should start with.
+    fn learned(&self) -> Option<LearnedLimit> {
         None
     }
 
-    /// The changes of the limit since the last call.
+    /// Returns the changes of the limit since the last call.
     fn take_changes(&mut self) -> Vec<LimitChange> {
         Vec::new()
     }

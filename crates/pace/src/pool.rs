@@ -1,8 +1,8 @@
-//! Pools and permits: the [`Scheduler`] with a clock, tasks that wait, and a timer.
+//! Pools and permits: the [`Scheduler`](crate::Scheduler) with a clock, waiting tasks and a timer.
 //!
-//! Everything that is decided is decided by the scheduler, behind a lock that is never held while
-//! anything waits. A permit travels to its waiter through a channel, after the lock is free; one
-//! that nobody takes out of it goes back by being dropped.
+//! The scheduler makes all decisions, behind a lock that is never held across an `await`. A permit is
+//! sent to its waiter through a channel after the lock is released. A permit that is not received is
+//! dropped with the channel, which returns it to the pool.
 
 mod meter;
 mod permit;
@@ -15,131 +15,138 @@ mod timer;
 
 pub use permit::Permit;
 pub use pools::{PoolKey, Pools};
-pub use snapshot::{PoolChange, Resting, Snapshot};
+pub use snapshot::{BackoffGuard, PoolChange, PoolSnapshot};
 
-use crate::{Ask, Comeback, Cost, Learned, Limits, LimitsError, Policy};
-use shared::{Asked, Shared};
+use crate::{
+    LearnedLimit, Limits, LimitsError, PermitRequest, Policy, PoolLoad, RetryMode, TokenCost,
+};
+use shared::{AcquireResult, SharedPool};
 use std::sync::Arc;
 
-/// Grants permits as its strategy allows. Clones share one pool.
+/// Grants permits as its strategy allows. Clones share the same pool.
 ///
 /// ```
-/// use bakeoff_pace::{Ask, Ending, Limits, Pool};
+/// use bakeoff_pace::{Limits, PermitRequest, Pool, SendOutcome};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let pool = Pool::new("some-model", Limits::fixed(10))?;
-/// let permit = pool.acquire(Ask::default()).await?;
+/// let permit = pool.acquire(PermitRequest::default()).await?;
 /// assert_eq!(pool.snapshot().in_flight, 1);
-/// permit.end(Ending::Failed);
+/// permit.end(SendOutcome::Failed);
 /// assert_eq!(pool.snapshot().in_flight, 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # }).unwrap();
 /// ```
 #[derive(Debug, Clone)]
 pub struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<SharedPool>,
 }
 
 impl Pool {
-    /// A pool for that model.
+    /// Creates a pool for a model.
     pub fn new(model: &str, limits: Limits) -> Result<Pool, LimitsError> {
-        Pool::remembering(model, limits, None)
+        Pool::with_learned(model, limits, None)
     }
 
-    /// A pool about which an earlier run has found something out.
-    pub fn remembering(
+    /// Creates a pool that starts with the limit that an earlier run learned.
+    pub fn with_learned(
         model: &str,
         limits: Limits,
-        learned: Option<Learned>,
+        learned: Option<LearnedLimit>,
     ) -> Result<Pool, LimitsError> {
         Ok(Pool::with_policy(model, limits.policy(learned)?))
     }
 
-    /// A pool with a strategy of one's own.
+    /// Creates a pool with a custom strategy.
     pub fn with_policy(model: &str, policy: Box<dyn Policy>) -> Pool {
-        Pool { shared: Arc::new(Shared::new(model, policy)) }
+        Pool { shared: Arc::new(SharedPool::new(model, policy)) }
     }
 
-    /// Whether both are the same pool.
-    pub fn is(&self, other: &Pool) -> bool {
+    /// Returns whether both handles refer to the same pool.
+    pub fn ptr_eq(&self, other: &Pool) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Which model it is for.
+    /// Returns the name of the model.
     pub fn model(&self) -> &str {
         self.shared.model()
     }
 
-    /// Waits for its turn. Dropping the future leaves no trace.
+    /// Waits for a permit. Dropping the future cancels the request.
     ///
     /// # Errors
     ///
-    /// When the pool has been stopped, before or while it waits.
-    pub async fn acquire(&self, ask: Ask) -> Result<Permit, Stopped> {
-        match self.shared.ask(ask)? {
-            Asked::Granted(permit) => Ok(permit),
-            Asked::Waits(waiting) => waiting.granted().await,
+    /// If the pool is stopped before or during the wait.
+    pub async fn acquire(&self, request: PermitRequest) -> Result<Permit, PoolStopped> {
+        match self.shared.request(request)? {
+            AcquireResult::Granted(permit) => Ok(permit),
+            AcquireResult::Waiting(waiting) => waiting.granted().await,
         }
     }
 
-    /// How a request that was rejected now comes back.
-    pub fn comeback(&self) -> Comeback {
-        self.shared.comeback()
+    /// Returns how a request that is rejected now is retried.
+    pub fn retry_mode(&self) -> RetryMode {
+        self.shared.retry_mode()
     }
 
-    /// Ends everything: who waits is answered at once, and nothing is ever granted again. The first
-    /// reason counts.
+    /// Stops the pool: all waiting requests fail at once, and nothing more is granted. Later calls do
+    /// not change the reason.
     pub fn stop(&self, reason: impl Into<Arc<str>>) {
         self.shared.stop(reason.into());
     }
 
-    /// Why nothing is granted any more.
-    pub fn stopped(&self) -> Option<Stopped> {
+    /// Returns the reason if the pool was stopped.
+    pub fn stopped(&self) -> Option<PoolStopped> {
         self.shared.stopped()
     }
 
-    /// How the pool is doing.
-    pub fn snapshot(&self) -> Snapshot {
+    /// Returns the current state of the pool.
+    pub fn snapshot(&self) -> PoolSnapshot {
         self.shared.snapshot()
     }
 
-    /// How many requests may be in flight, as far as this is known.
+    /// Returns the part of the snapshot that a [`Feeder`](crate::Feeder) needs.
+    pub fn load(&self) -> PoolLoad {
+        self.shared.load()
+    }
+
+    /// Returns the concurrency limit, as far as it is known.
     pub fn limit(&self) -> u32 {
         self.shared.limit()
     }
 
-    /// The changes of the limit since the last call.
+    /// Returns the changes of the limit since the last call.
     pub fn take_changes(&self) -> Vec<PoolChange> {
         self.shared.take_changes()
     }
 
-    /// What the next run on this pool should begin with.
-    pub fn learned(&self) -> Option<Learned> {
+    /// Returns the limit that the next run on this pool should start with.
+    pub fn learned(&self) -> Option<LearnedLimit> {
         self.shared.learned()
     }
 
-    /// What a request with a prompt of so many tokens will probably cost: its answer is as long as
-    /// the others were, if it may be.
-    pub fn estimate(&self, input: u64, most_output: Option<u64>) -> Cost {
-        let usual = self.shared.usual_output();
-        Cost { input, output: most_output.map_or(usual, |most| most.min(usual)) }
+    /// Estimates the cost of a request with that many prompt tokens. The completion is assumed to have
+    /// the mean length of earlier ones, capped at `max_output`.
+    pub fn estimate(&self, input: u64, max_output: Option<u64>) -> TokenCost {
+        let mean = self.shared.mean_output();
+        TokenCost { input, output: max_output.map_or(mean, |max| max.min(mean)) }
     }
 
-    /// A call waits for its next attempt, outside of the queue, until this is dropped.
-    pub fn rest(&self) -> Resting {
-        Resting::new(Arc::clone(&self.shared))
+    /// Counts a call as backing off, outside of the queue, until the guard is dropped.
+    pub fn back_off(&self) -> BackoffGuard {
+        BackoffGuard::new(Arc::clone(&self.shared))
     }
 
-    /// Calls that wait for their next attempt outside of the queue.
-    pub fn resting(&self) -> u32 {
-        self.shared.resting()
+    /// Returns the number of calls that are backing off outside of the queue.
+    pub fn backing_off(&self) -> u32 {
+        self.shared.backing_off()
     }
 }
 
-/// The pool was stopped.
+/// The error of requests to a stopped pool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct Stopped {
-    /// Why.
+pub struct PoolStopped {
+    /// The reason why it was stopped.
     pub reason: Arc<str>,
 }

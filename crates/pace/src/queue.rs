@@ -1,61 +1,61 @@
-//! Who waits, and who is next.
+//! The queue of a pool: fair between runs, first in first out within a run, retries first.
 //!
-//! Runs take turns; within a run it is first come, first served, with retries before everybody
-//! else. Who leaves is only forgotten, and the empty place skipped later, so that everything costs
-//! the same however many wait.
+//! Cancelled requests are removed from an index only. Their entries in the queues stay as tombstones
+//! and are skipped later, so that every operation takes constant time, amortized.
 
 use std::collections::{HashMap, VecDeque};
 
-/// One waiting request.
+/// A waiting request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// Whose request it is: pools are shared fairly between these.
+/// The run that a request belongs to. Pools are shared fairly between runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct RunTag(pub u64);
 
-/// Empty places that do no harm yet, beside as many as there are taken ones.
-const FEW: usize = 32;
+/// Tombstones tolerated before compaction, beyond one for each live entry.
+const MAX_TOMBSTONES: usize = 32;
 
-/// The waiting requests of a pool, each with something of its own.
+/// The waiting requests of a pool, each with a value.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    /// Everybody who waits. Who has left is still in a line, and is skipped there.
+    /// All waiting requests. A ticket in a run's queue that is missing here is a tombstone.
     waiting: HashMap<Ticket, Waiter<T>>,
-    lines: HashMap<RunTag, Line>,
-    /// Runs with a line, the next one first, and turns of lines that are gone.
-    turns: VecDeque<Turn>,
-    /// Turns there have been.
-    turn_count: u64,
-    /// Places in lines of those who have left.
-    gone: usize,
+    runs: HashMap<RunTag, RunQueue>,
+    /// Slots of the runs, the next one first. Slots of runs that have left are skipped.
+    slots: VecDeque<RunSlot>,
+    /// Number of slots assigned so far.
+    slot_count: u64,
+    tombstones: usize,
 }
 
 #[derive(Debug)]
 struct Waiter<T> {
     run: RunTag,
-    of: T,
+    value: T,
 }
 
-/// A run's place among the others. A run that leaves and comes again gets another number, so that
-/// its old place is not taken for its new one.
+/// A run's position in the round robin. A run that leaves and returns gets a slot with another
+/// number, which distinguishes it from the old slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Turn {
+struct RunSlot {
     run: RunTag,
     number: u64,
 }
 
+/// The waiting requests of one run.
 #[derive(Debug)]
-struct Line {
-    turn: Turn,
-    /// Those in it who have not left.
+struct RunQueue {
+    slot: RunSlot,
+    /// Number of entries that are not tombstones.
     live: usize,
     retries: VecDeque<Ticket>,
     fresh: VecDeque<Ticket>,
 }
 
-impl Line {
-    fn places(&self) -> usize {
+impl RunQueue {
+    /// Returns the number of entries, tombstones included.
+    fn entries(&self) -> usize {
         self.retries.len() + self.fresh.len()
     }
 }
@@ -64,10 +64,10 @@ impl<T> Default for Queue<T> {
     fn default() -> Self {
         Queue {
             waiting: HashMap::new(),
-            lines: HashMap::new(),
-            turns: VecDeque::new(),
-            turn_count: 0,
-            gone: 0,
+            runs: HashMap::new(),
+            slots: VecDeque::new(),
+            slot_count: 0,
+            tombstones: 0,
         }
     }
 }
@@ -77,45 +77,45 @@ impl<T> Queue<T> {
         self.waiting.len()
     }
 
-    /// Joins its run's line.
-    pub(crate) fn push(&mut self, ticket: Ticket, run: RunTag, is_retry: bool, of: T) {
-        let line = self.lines.entry(run).or_insert_with(|| {
-            let turn = Turn { run, number: self.turn_count };
-            self.turn_count += 1;
-            self.turns.push_back(turn);
-            Line { turn, live: 0, retries: VecDeque::new(), fresh: VecDeque::new() }
+    /// Appends a request to the queue of its run.
+    pub(crate) fn push(&mut self, ticket: Ticket, run: RunTag, is_retry: bool, value: T) {
+        let queue = self.runs.entry(run).or_insert_with(|| {
+            let slot = RunSlot { run, number: self.slot_count };
+            self.slot_count += 1;
+            self.slots.push_back(slot);
+            RunQueue { slot, live: 0, retries: VecDeque::new(), fresh: VecDeque::new() }
         });
-        line.live += 1;
-        if is_retry { &mut line.retries } else { &mut line.fresh }.push_back(ticket);
-        self.waiting.insert(ticket, Waiter { run, of });
+        queue.live += 1;
+        if is_retry { &mut queue.retries } else { &mut queue.fresh }.push_back(ticket);
+        self.waiting.insert(ticket, Waiter { run, value });
     }
 
-    /// Leaves, without having been served. The last of a run takes its turn along.
+    /// Removes a request that was not granted. A run without requests loses its slot.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<T> {
-        let Waiter { run, of } = self.waiting.remove(&ticket)?;
-        self.gone += 1;
-        if self.leave(run) {
-            self.drop_line(run);
+        let Waiter { run, value } = self.waiting.remove(&ticket)?;
+        self.tombstones += 1;
+        if self.remove_live(run) {
+            self.drop_run(run);
         }
-        // Else a crowd that comes and goes would fill the memory.
-        if self.gone > self.waiting.len() + FEW {
-            self.sweep_lines();
+        // Without compaction, requests that come and go would fill the memory.
+        if self.tombstones > self.waiting.len() + MAX_TOMBSTONES {
+            self.compact();
         }
-        if self.turns.len() > 2 * self.lines.len() + FEW {
-            let lines = &self.lines;
-            self.turns.retain(|turn| is_current(lines, *turn));
+        if self.slots.len() > 2 * self.runs.len() + MAX_TOMBSTONES {
+            let runs = &self.runs;
+            self.slots.retain(|slot| is_current(runs, *slot));
         }
-        Some(of)
+        Some(value)
     }
 
-    /// Who is next.
+    /// Returns the next request.
     pub(crate) fn front(&mut self) -> Option<(Ticket, &T)> {
-        while !is_current(&self.lines, *self.turns.front()?) {
-            self.turns.pop_front();
+        while !is_current(&self.runs, *self.slots.front()?) {
+            self.slots.pop_front();
         }
-        let line = self.lines.get_mut(&self.turns.front()?.run)?;
+        let queue = self.runs.get_mut(&self.slots.front()?.run)?;
         let mut first = None;
-        for tickets in [&mut line.retries, &mut line.fresh] {
+        for tickets in [&mut queue.retries, &mut queue.fresh] {
             while first.is_none()
                 && let Some(ticket) = tickets.front()
             {
@@ -123,34 +123,34 @@ impl<T> Queue<T> {
                     first = Some(*ticket);
                 } else {
                     tickets.pop_front();
-                    self.gone = self.gone.saturating_sub(1);
+                    self.tombstones = self.tombstones.saturating_sub(1);
                 }
             }
         }
         let ticket = first?;
-        self.waiting.get(&ticket).map(|waiter| (ticket, &waiter.of))
+        self.waiting.get(&ticket).map(|waiter| (ticket, &waiter.value))
     }
 
-    /// Serves who is next; its run goes to the end of the turns.
+    /// Removes and returns the next request; its run goes to the end of the round robin.
     pub(crate) fn pop(&mut self) -> Option<(Ticket, T)> {
         let (ticket, _) = self.front()?;
-        let turn = self.turns.pop_front()?;
-        if let Some(line) = self.lines.get_mut(&turn.run) {
-            if line.retries.front() == Some(&ticket) {
-                line.retries.pop_front();
+        let slot = self.slots.pop_front()?;
+        if let Some(queue) = self.runs.get_mut(&slot.run) {
+            if queue.retries.front() == Some(&ticket) {
+                queue.retries.pop_front();
             } else {
-                line.fresh.pop_front();
+                queue.fresh.pop_front();
             }
         }
-        if self.leave(turn.run) {
-            self.drop_line(turn.run);
+        if self.remove_live(slot.run) {
+            self.drop_run(slot.run);
         } else {
-            self.turns.push_back(turn);
+            self.slots.push_back(slot);
         }
-        self.waiting.remove(&ticket).map(|waiter| (ticket, waiter.of))
+        self.waiting.remove(&ticket).map(|waiter| (ticket, waiter.value))
     }
 
-    /// Everybody leaves.
+    /// Removes and returns all requests.
     pub(crate) fn clear(&mut self) -> Vec<Ticket> {
         let mut tickets: Vec<Ticket> = self.waiting.drain().map(|(ticket, _)| ticket).collect();
         tickets.sort_unstable();
@@ -158,32 +158,33 @@ impl<T> Queue<T> {
         tickets
     }
 
-    /// One less in a line; whether it was the last.
-    fn leave(&mut self, run: RunTag) -> bool {
-        self.lines.get_mut(&run).is_some_and(|line| {
-            line.live = line.live.saturating_sub(1);
-            line.live == 0
+    /// Counts one live entry less; returns whether it was the run's last.
+    fn remove_live(&mut self, run: RunTag) -> bool {
+        self.runs.get_mut(&run).is_some_and(|queue| {
+            queue.live = queue.live.saturating_sub(1);
+            queue.live == 0
         })
     }
 
-    /// Takes away a line in which nobody is left. Its turn is skipped when it comes.
-    fn drop_line(&mut self, run: RunTag) {
-        if let Some(line) = self.lines.remove(&run) {
-            self.gone = self.gone.saturating_sub(line.places());
+    /// Removes a run without live entries. Its slot is skipped later.
+    fn drop_run(&mut self, run: RunTag) {
+        if let Some(queue) = self.runs.remove(&run) {
+            self.tombstones = self.tombstones.saturating_sub(queue.entries());
         }
     }
 
-    fn sweep_lines(&mut self) {
-        for line in self.lines.values_mut() {
-            line.retries.retain(|ticket| self.waiting.contains_key(ticket));
-            line.fresh.retain(|ticket| self.waiting.contains_key(ticket));
+    /// Removes all tombstones.
+    fn compact(&mut self) {
+        for queue in self.runs.values_mut() {
+            queue.retries.retain(|ticket| self.waiting.contains_key(ticket));
+            queue.fresh.retain(|ticket| self.waiting.contains_key(ticket));
         }
-        self.gone = 0;
+        self.tombstones = 0;
     }
 }
 
-fn is_current(lines: &HashMap<RunTag, Line>, turn: Turn) -> bool {
-    lines.get(&turn.run).is_some_and(|line| line.turn == turn)
+fn is_current(runs: &HashMap<RunTag, RunQueue>, slot: RunSlot) -> bool {
+    runs.get(&slot.run).is_some_and(|queue| queue.slot == slot)
 }
 
 #[cfg(test)]
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_whose_waiters_have_all_left_loses_its_turn() {
+    fn run_without_waiting_requests_loses_its_slot() {
         let mut queue = Queue::default();
         queue.push(Ticket(0), RunTag(1), false, ());
         queue.push(Ticket(1), RunTag(2), false, ());
@@ -202,16 +203,19 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_that_comes_and_goes_leaves_nothing_behind() {
+    fn cancelled_requests_leave_few_tombstones() {
         let mut queue = Queue::default();
         queue.push(Ticket(0), RunTag(0), false, ());
         for number in 1..10_000 {
             queue.push(Ticket(number), RunTag(number % 7), number % 2 == 0, ());
             queue.remove(Ticket(number));
         }
-        let places: usize = queue.lines.values().map(Line::places).sum();
-        assert_eq!((queue.lines.len(), queue.len()), (1, 1));
-        assert!(places <= 2 * FEW && queue.turns.len() <= 2 * FEW, "{places}");
+        let entries: usize = queue.runs.values().map(RunQueue::entries).sum();
+        assert_eq!((queue.runs.len(), queue.len()), (1, 1));
+        assert!(
+            entries <= 2 * MAX_TOMBSTONES && queue.slots.len() <= 2 * MAX_TOMBSTONES,
+            "{entries}"
+        );
         assert_eq!(queue.pop(), Some((Ticket(0), ())));
         assert_eq!(queue.pop(), None);
     }

@@ -1,28 +1,28 @@
-//! What a provider says about its limits, in one form for all of them.
+//! Rate-limit information of a response, in one format for all providers.
 
 use crate::Dimension;
 use std::time::Duration;
 
-/// One limit as a response's headers describe it.
+/// One limit as described by response headers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading {
-    /// What is counted.
+pub struct QuotaReading {
+    /// The limited quantity.
     pub dimension: Dimension,
-    /// The most there can be.
+    /// The limit.
     pub limit: f64,
-    /// What was left when the request was admitted or rejected.
+    /// The amount left when the request was admitted or rejected.
     pub remaining: f64,
-    /// Time from the response until everything is there again.
+    /// Time from the response until the full limit is available.
     pub reset: Option<Duration>,
-    /// The reset was given in whole seconds, so it is up to one second too long.
+    /// Whether the reset was given in whole seconds, which makes it up to one second too long.
     pub coarse: bool,
 }
 
-/// Everything that one response says about limits.
+/// The rate-limit information of one response.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Quota {
-    /// The limits.
-    pub readings: Vec<Reading>,
-    /// How long to wait before the next request; never zero.
+    /// The limits that the headers describe.
+    pub readings: Vec<QuotaReading>,
+    /// Wait before the next request, as asked for by the provider; never zero.
     pub retry_after: Option<Duration>,
 }

@@ -1,22 +1,22 @@
-//! The one place that decides whether a call is made again, and when.
+//! The retry policy: the only code that decides whether and when a call is retried.
 
 use bakeoff_core::ErrorKind;
 use std::time::Duration;
 
-/// When to try again and when to give up.
+/// When to retry a call and when to fail it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// The first pause is up to this long, the second up to twice as long, …
+    /// Maximum of the first pause; the maximum doubles with each retry.
     pub base: Duration,
-    /// No pause that we choose ourselves is longer.
+    /// Maximum of all pauses, except those that the provider asks for.
     pub cap: Duration,
-    /// Most retries of transient errors.
+    /// Maximum number of retries after transient errors.
     pub max_transient: u32,
-    /// Most retries of any kind; throttles have no bound of their own.
+    /// Maximum number of retries of any kind; throttled calls have no limit of their own.
     pub max_retries: Option<u32>,
-    /// Most time for the whole call, waiting for permits left out.
+    /// Time limit for the call, without waiting for permits.
     pub timeout: Duration,
-    /// Most time for one attempt.
+    /// Time limit for one attempt.
     pub attempt_timeout: Option<Duration>,
 }
 
@@ -33,48 +33,49 @@ impl Default for RetryPolicy {
     }
 }
 
-/// What a call has gone through so far.
+/// The retries of a call so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Waited {
-    /// Retries made, of any kind.
+pub struct RetryProgress {
+    /// Retries of any kind.
     pub retries: u32,
-    /// Retries made after transient errors.
+    /// Retries after transient errors.
     pub transient: u32,
-    /// Time since the first attempt, waiting for permits left out.
+    /// Time since the first attempt, without waiting for permits.
     pub spent: Duration,
 }
 
 impl RetryPolicy {
-    /// How long to pause before the next attempt; `None` when there should be none.
+    /// Returns the pause before the next attempt, or `None` if the call fails.
     ///
-    /// Exponential with full jitter: `chance` is uniform between 0 and 1. What the provider asked
-    /// for is kept in full, with jitter on top, so that waiters do not all come back at once.
+    /// Exponential backoff with full jitter: `chance` is uniform between 0 and 1. A wait that the
+    /// provider asks for (`hint`) is kept in full, with jitter on top, so that calls do not all return
+    /// at the same moment.
     pub fn pause(
         &self,
         kind: ErrorKind,
-        waited: Waited,
-        asked: Option<Duration>,
+        progress: RetryProgress,
+        hint: Option<Duration>,
         chance: f64,
     ) -> Option<Duration> {
-        let doubled = 2_u32.saturating_pow(waited.retries.min(30));
-        let longest = self.base.saturating_mul(doubled).min(self.cap);
-        let pause = match asked {
-            Some(asked) => asked.saturating_add(self.base.mul_f64(chance)),
-            None => longest.mul_f64(chance),
+        let doubled = 2_u32.saturating_pow(progress.retries.min(30));
+        let max = self.base.saturating_mul(doubled).min(self.cap);
+        let pause = match hint {
+            Some(hint) => hint.saturating_add(self.base.mul_f64(chance)),
+            None => max.mul_f64(chance),
         };
-        self.allows(kind, waited, pause).then_some(pause)
+        self.allows(kind, progress, pause).then_some(pause)
     }
 
-    /// Whether there should be another attempt after that pause.
-    pub fn allows(&self, kind: ErrorKind, waited: Waited, pause: Duration) -> bool {
+    /// Returns whether another attempt is allowed after that pause.
+    pub fn allows(&self, kind: ErrorKind, progress: RetryProgress, pause: Duration) -> bool {
         let within = match kind {
             ErrorKind::RateLimit => true,
-            ErrorKind::Transient | ErrorKind::Timeout => waited.transient < self.max_transient,
+            ErrorKind::Transient | ErrorKind::Timeout => progress.transient < self.max_transient,
             _ => false,
         };
         within
-            && self.max_retries.is_none_or(|most| waited.retries < most)
-            && waited.spent.saturating_add(pause) <= self.timeout
+            && self.max_retries.is_none_or(|max| progress.retries < max)
+            && progress.spent.saturating_add(pause) <= self.timeout
     }
 }
 
@@ -91,8 +92,8 @@ mod tests {
         attempt_timeout: None,
     };
 
-    fn after(retries: u32) -> Waited {
-        Waited { retries, transient: retries, spent: Duration::ZERO }
+    fn after(retries: u32) -> RetryProgress {
+        RetryProgress { retries, transient: retries, spent: Duration::ZERO }
     }
 
     #[test]
@@ -106,31 +107,31 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_asked_for_is_kept_in_full() {
-        let asked = Some(Duration::from_secs(90));
-        let pause = |chance| POLICY.pause(ErrorKind::RateLimit, after(0), asked, chance);
-        assert_eq!(pause(0.0), asked);
+    fn provider_wait_is_kept_in_full() {
+        let hint = Some(Duration::from_secs(90));
+        let pause = |chance| POLICY.pause(ErrorKind::RateLimit, after(0), hint, chance);
+        assert_eq!(pause(0.0), hint);
         assert_eq!(pause(1.0), Some(Duration::from_secs(91)));
     }
 
     #[test]
-    fn transient_errors_have_a_bound_and_throttles_a_deadline() {
+    fn transient_errors_are_limited_by_count_and_throttles_by_time() {
         assert!(POLICY.pause(ErrorKind::Transient, after(1), None, 0.0).is_some());
         assert!(POLICY.pause(ErrorKind::Transient, after(2), None, 0.0).is_none());
         assert!(POLICY.pause(ErrorKind::Timeout, after(2), None, 0.0).is_none());
         assert!(POLICY.pause(ErrorKind::RateLimit, after(500), None, 0.0).is_some());
-        let late = Waited { spent: Duration::from_secs(595), ..after(3) };
+        let late = RetryProgress { spent: Duration::from_secs(595), ..after(3) };
         assert!(POLICY.pause(ErrorKind::RateLimit, late, None, 1.0).is_none());
     }
 
     #[test]
-    fn a_bound_on_all_retries_holds_for_throttles_too() {
+    fn max_retries_limits_throttled_calls() {
         let policy = RetryPolicy { max_retries: Some(0), ..POLICY };
         assert!(policy.pause(ErrorKind::RateLimit, after(0), None, 0.0).is_none());
     }
 
     #[test]
-    fn what_will_not_change_is_final() {
+    fn permanent_errors_are_not_retried() {
         for kind in [ErrorKind::Auth, ErrorKind::Quota, ErrorKind::InvalidRequest] {
             assert!(POLICY.pause(kind, after(0), None, 0.0).is_none());
         }

@@ -1,39 +1,41 @@
-//! The pool without a clock and without tasks: who waits, who is on the way, who may go.
+//! The state machine of a pool, without clock and tasks: waiting requests, requests in flight, grants.
 //!
-//! Everything that happens is a call with the time it happened at, and every grant comes from
-//! [`Scheduler::on_tick`]. The same code runs behind the async [`Pool`](crate::Pool), in the
-//! benchmark's virtual time, and under property tests.
+//! Every event is a method call with its time, and every grant comes from [`Scheduler::on_tick`]. The
+//! same code runs behind the async [`Pool`](crate::Pool), in the virtual time of the benchmarks, and
+//! under property tests.
 
 use crate::queue::{Queue, RunTag, Ticket};
-use crate::{Comeback, Cost, Ending, Flight, Gate, Learned, LimitChange, Policy, View};
+use crate::{
+    Flight, Gate, LearnedLimit, LimitChange, Policy, PoolView, RetryMode, SendOutcome, TokenCost,
+};
 use std::collections::HashMap;
 use std::time::Duration;
 
 /// A request for a permit.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Ask {
-    /// Whose it is.
+pub struct PermitRequest {
+    /// The run it belongs to.
     pub run: RunTag,
-    /// What it will probably cost.
-    pub cost: Cost,
-    /// An attempt of the same call was made before: it goes to the front.
+    /// The estimated cost.
+    pub cost: TokenCost,
+    /// Whether it repeats an earlier attempt of the call. Retries go to the front of their run.
     pub is_retry: bool,
 }
 
-/// One pool's state.
+/// The state of one pool.
 #[derive(Debug)]
 pub struct Scheduler {
     policy: Box<dyn Policy>,
-    queue: Queue<Cost>,
-    flights: HashMap<Flight, Cost>,
+    queue: Queue<TokenCost>,
+    flights: HashMap<Flight, TokenCost>,
     next_ticket: u64,
     wake_at: Option<Duration>,
-    /// Nothing goes out any more, for this reason.
+    /// The reason why the pool was stopped.
     stopped: Option<String>,
 }
 
 impl Scheduler {
-    /// An idle pool.
+    /// Creates an idle pool.
     pub fn new(policy: Box<dyn Policy>) -> Scheduler {
         Scheduler {
             policy,
@@ -45,20 +47,21 @@ impl Scheduler {
         }
     }
 
-    /// Somebody wants to send a request. Its permit comes from [`Scheduler::on_tick`].
-    pub fn on_ask(&mut self, ask: Ask) -> Ticket {
+    /// Adds a request to the queue. [`Scheduler::on_tick`] grants its permit.
+    pub fn on_request(&mut self, request: PermitRequest) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
-        self.queue.push(ticket, ask.run, ask.is_retry, ask.cost);
+        self.queue.push(ticket, request.run, request.is_retry, request.cost);
         ticket
     }
 
-    /// Somebody does not want to send a request any more.
+    /// Removes a waiting request.
     pub fn on_cancel(&mut self, ticket: Ticket) {
         self.queue.remove(ticket);
     }
 
-    /// Grants what may go out now. Each grant is on its way until [`Scheduler::on_end`].
+    /// Grants all permits that the strategy allows now. A granted request is in flight until
+    /// [`Scheduler::on_end`].
     pub fn on_tick(&mut self, now: Duration, mut grant: impl FnMut(Ticket, Flight)) {
         self.wake_at = None;
         if self.stopped.is_some() {
@@ -74,87 +77,87 @@ impl Scheduler {
                     self.wake_at = Some(time);
                     return;
                 }
-                // A time that has come is no reason to wait, nor to spin.
+                // A time in the past neither delays the request nor causes a busy loop.
                 Gate::Until(_) => {
                     self.wake_at = Some(now + Duration::from_micros(1));
                     return;
                 }
-                Gate::Shut => return,
+                Gate::Closed => return,
             }
             let Some((ticket, cost)) = self.queue.pop() else { return };
             let flight = Flight(ticket.0);
             self.flights.insert(flight, cost);
-            self.policy.sent(self.view(now), flight, cost);
+            self.policy.on_sent(self.view(now), flight, cost);
             grant(ticket, flight);
         }
     }
 
-    /// A request has ended; what is said about one that is not on its way is ignored.
-    pub fn on_end(&mut self, now: Duration, flight: Flight, ending: &Ending) {
+    /// Records the end of a request. Requests that are not in flight are ignored.
+    pub fn on_end(&mut self, now: Duration, flight: Flight, outcome: &SendOutcome) {
         if let Some(cost) = self.flights.remove(&flight) {
-            self.policy.ended(self.view(now), flight, cost, ending);
+            self.policy.on_ended(self.view(now), flight, cost, outcome);
         }
     }
 
-    /// A request that was granted did not go out after all.
+    /// Takes back a grant whose request was not sent.
     pub fn on_withdraw(&mut self, now: Duration, flight: Flight) {
         if let Some(cost) = self.flights.remove(&flight) {
-            self.policy.withdrawn(self.view(now), flight, cost);
+            self.policy.on_withdrawn(self.view(now), flight, cost);
         }
     }
 
-    /// Nothing will ever be granted again. Returns who was waiting.
+    /// Stops the pool: grants nothing more and returns the waiting requests.
     pub fn stop(&mut self, reason: String) -> Vec<Ticket> {
         self.stopped.get_or_insert(reason);
         self.queue.clear()
     }
 
-    /// Why nothing is granted any more.
+    /// Returns the reason why the pool was stopped.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
 
-    /// When [`Scheduler::on_tick`] should be called if nothing happens before.
+    /// Returns when to call [`Scheduler::on_tick`] if no event occurs before.
     pub fn wake_at(&self) -> Option<Duration> {
         self.wake_at
     }
 
-    /// How a request that was rejected now comes back.
-    pub fn comeback(&self, now: Duration) -> Comeback {
-        self.policy.comeback(now)
+    /// Returns how a request that is rejected now is retried.
+    pub fn retry_mode(&self, now: Duration) -> RetryMode {
+        self.policy.retry_mode(now)
     }
 
-    /// How many requests may be in flight, as far as this is known.
+    /// Returns the concurrency limit, as far as it is known.
     pub fn limit(&self) -> u32 {
         self.policy.limit()
     }
 
-    /// Until when nothing goes out because the provider said so, where it did.
+    /// Returns the end of a block that the provider announced.
     pub fn blocked_until(&self) -> Option<Duration> {
         self.policy.blocked_until()
     }
 
-    /// What the next run on this pool should begin with.
-    pub fn learned(&self) -> Option<Learned> {
+    /// Returns the limit that the next run on this pool should start with.
+    pub fn learned(&self) -> Option<LearnedLimit> {
         self.policy.learned()
     }
 
-    /// Requests on their way.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> u32 {
         u32::try_from(self.flights.len()).unwrap_or(u32::MAX)
     }
 
-    /// Requests that wait for a permit.
+    /// Returns the number of requests that wait for a permit.
     pub fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// The changes of the limit since the last call.
+    /// Returns the changes of the limit since the last call.
     pub fn take_changes(&mut self) -> Vec<LimitChange> {
         self.policy.take_changes()
     }
 
-    fn view(&self, now: Duration) -> View {
-        View { now, in_flight: self.in_flight(), waiting: self.queue.len() }
+    fn view(&self, now: Duration) -> PoolView {
+        PoolView { now, in_flight: self.in_flight(), waiting: self.queue.len() }
     }
 }

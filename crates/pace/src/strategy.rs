@@ -3,26 +3,26 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// By what it is decided when a request goes out.
+/// A rate-limiting strategy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// Finds out what the limits are and keeps just below them.
+    /// Detects the limits and stays just below them.
     #[default]
     Auto,
-    /// So many at once, whatever happens.
+    /// A constant concurrency limit.
     Fixed,
-    /// A window that grows while the provider keeps up and shrinks when it does not.
+    /// A concurrency limit that grows after answers and shrinks after rejections.
     Adaptive,
-    /// Everything at once; after a rejection, when the minute is over.
+    /// Sends everything at once and retries rejected requests when the minute is over.
     Reactive,
-    /// Never more in a minute than the limits that were given.
+    /// Stays within configured limits per minute.
     Proactive,
-    /// No pacing.
+    /// No rate limiting.
     None,
 }
 
 impl Strategy {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [Strategy; 6] = [
         Strategy::Auto,
         Strategy::Fixed,
@@ -32,7 +32,7 @@ impl Strategy {
         Strategy::None,
     ];
 
-    /// Its name where users write it.
+    /// Returns the name used in suites and options.
     pub const fn as_str(self) -> &'static str {
         match self {
             Strategy::Auto => "auto",
@@ -44,7 +44,7 @@ impl Strategy {
         }
     }
 
-    /// Whether limits per minute mean something to it.
+    /// Returns whether the strategy uses limits per minute.
     pub(crate) fn uses_rates(self) -> bool {
         matches!(self, Strategy::Auto | Strategy::Proactive)
     }
@@ -65,7 +65,7 @@ impl FromStr for Strategy {
     }
 }
 
-/// A name that no strategy has.
+/// An unknown strategy name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no strategy; there are auto, fixed, adaptive, reactive, proactive and none")]
+#[error("unknown strategy {0:?}; expected auto, fixed, adaptive, reactive, proactive or none")]
 pub struct UnknownStrategy(String);

@@ -1,26 +1,26 @@
-//! `auto` against small providers of one limit each, in virtual time.
+//! `auto` against simulated providers with one limit each, in virtual time.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 use bakeoff_pace::{
-    Ask, Auto, AutoConfig, Ending, Flight, Learned, Policy, Quota, Rates, RetryAfter, Scheduler,
-    read_quota,
+    AutoConfig, AutoPolicy, Flight, LearnedLimit, PermitRequest, Policy, Quota, Rates, RetryAfter,
+    Scheduler, SendOutcome, read_quota,
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, SystemTime};
 
-/// What a provider allows.
+/// The limit of a provider.
 #[derive(Clone, Copy)]
 enum Limit {
-    /// So many per second, so many at once after a rest.
+    /// Requests per second, and burst after a pause.
     Bucket { rate: f64, burst: f64 },
-    /// So many in flight.
+    /// Requests in flight.
     Cap(usize),
-    /// So many in each window of that length.
+    /// Requests in each window of that length.
     Window { count: u32, seconds: f64 },
-    /// A bucket whose headers tell how full it is.
-    Told { rate: f64, burst: f64 },
+    /// A bucket with rate-limit headers.
+    BucketWithHeaders { rate: f64, burst: f64 },
 }
 
 struct Provider {
@@ -35,19 +35,19 @@ struct Provider {
 impl Provider {
     fn new(limit: Limit) -> Provider {
         let balance = match limit {
-            Limit::Bucket { burst, .. } | Limit::Told { burst, .. } => burst,
+            Limit::Bucket { burst, .. } | Limit::BucketWithHeaders { burst, .. } => burst,
             Limit::Window { count, .. } => f64::from(count),
             Limit::Cap(_) => 0.0,
         };
         Provider { limit, balance, at: 0.0, window: 0.0, ends: Vec::new(), hint: None }
     }
 
-    /// Whether a request is let in, and what its headers say.
-    fn ask(&mut self, now: f64) -> (bool, Quota) {
-        // Times are rounded to nanoseconds on their way.
+    /// Returns whether a request is admitted, and its headers.
+    fn handle(&mut self, now: f64) -> (bool, Quota) {
+        // Times were rounded to nanoseconds.
         self.ends.retain(|end| *end > now + 1e-6);
-        let is_in = match self.limit {
-            Limit::Bucket { rate, burst } | Limit::Told { rate, burst } => {
+        let is_admitted = match self.limit {
+            Limit::Bucket { rate, burst } | Limit::BucketWithHeaders { rate, burst } => {
                 self.balance = (self.balance + rate * (now - self.at)).min(burst);
                 self.at = now;
                 self.balance >= 1.0 - 1e-9
@@ -60,14 +60,14 @@ impl Provider {
                 }
                 self.balance >= 1.0
             }
-            Limit::Cap(most) => self.ends.len() < most,
+            Limit::Cap(max) => self.ends.len() < max,
         };
-        if is_in {
+        if is_admitted {
             self.balance -= 1.0;
             self.ends.push(now + LATENCY);
         }
         let mut quota = Quota::default();
-        if let Limit::Told { rate, burst } = self.limit {
+        if let Limit::BucketWithHeaders { rate, burst } = self.limit {
             let remaining = self.balance.floor();
             let reset = format!("{}ms", ((burst - remaining) / rate * 1e3).ceil());
             let headers = [
@@ -80,47 +80,49 @@ impl Provider {
             };
             quota = read_quota(find, SystemTime::UNIX_EPOCH);
         }
-        if !is_in {
+        if !is_admitted {
             quota.retry_after = self.hint.map(Duration::from_secs_f64);
         }
-        (is_in, quota)
+        (is_admitted, quota)
     }
 }
 
 const LATENCY: f64 = 0.8;
 const REJECTION: f64 = 0.05;
 
-struct Outcome {
+/// The result of a simulated run.
+struct RunStats {
     seconds: f64,
     rejected: u32,
     sends: Vec<f64>,
-    /// When a rejection was back that asked to wait.
+    /// Arrival times of rejections with a hint.
     blocks: Vec<f64>,
 }
 
-/// All items at once, until all are answered.
-fn run(items: u32, mut provider: Provider, config: AutoConfig) -> Outcome {
-    let mut scheduler = Scheduler::new(Box::new(Auto::new(config)));
+/// Requests all items at once and runs until all are answered.
+fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
+    let mut scheduler = Scheduler::new(Box::new(AutoPolicy::new(config)));
     (0..items).for_each(|_| {
-        scheduler.on_ask(Ask::default());
+        scheduler.on_request(PermitRequest::default());
     });
-    let mut outcome = Outcome { seconds: 0.0, rejected: 0, sends: Vec::new(), blocks: Vec::new() };
+    let mut stats = RunStats { seconds: 0.0, rejected: 0, sends: Vec::new(), blocks: Vec::new() };
     let mut agenda: BinaryHeap<Reverse<(Duration, Flight, u32)>> = BinaryHeap::new();
-    let mut endings: std::collections::HashMap<Flight, Ending> = std::collections::HashMap::new();
+    let mut outcomes: std::collections::HashMap<Flight, SendOutcome> =
+        std::collections::HashMap::new();
     let (mut now, mut answered) = (Duration::ZERO, 0);
     while answered < items {
         let mut granted = Vec::new();
         scheduler.on_tick(now, |_, flight| granted.push(flight));
         for flight in granted {
-            outcome.sends.push(now.as_secs_f64());
-            let (is_in, quota) = provider.ask(now.as_secs_f64());
-            let (delay, ending) = if is_in {
-                (LATENCY, Ending::Answered { quota, usage: None, clean: true })
+            stats.sends.push(now.as_secs_f64());
+            let (is_admitted, quota) = provider.handle(now.as_secs_f64());
+            let (delay, outcome) = if is_admitted {
+                (LATENCY, SendOutcome::Answered { quota, usage: None, clean: true })
             } else {
-                (REJECTION, Ending::Rejected { quota })
+                (REJECTION, SendOutcome::Rejected { quota })
             };
             agenda.push(Reverse((now + Duration::from_secs_f64(delay), flight, 0)));
-            endings.insert(flight, ending);
+            outcomes.insert(flight, outcome);
         }
         let next = agenda.peek().map(|Reverse((at, _, _))| *at);
         let wake = scheduler.wake_at();
@@ -128,35 +130,36 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> Outcome {
             (Some(next), Some(wake)) if wake < next => wake,
             (Some(next), _) => next,
             (None, Some(wake)) => wake,
-            (None, None) => panic!("everybody waits for ever after {answered} of {items}"),
+            (None, None) => panic!("deadlock after {answered} of {items}"),
         };
         assert!(now < Duration::from_secs(36_000), "{answered} of {items} after ten hours");
         while let Some(Reverse((at, flight, _))) = agenda.peek().copied()
             && at <= now
         {
             agenda.pop();
-            let ending = endings.remove(&flight).unwrap();
-            scheduler.on_end(now, flight, &ending);
-            match ending {
-                Ending::Rejected { quota } => {
-                    outcome.rejected += 1;
+            let outcome = outcomes.remove(&flight).unwrap();
+            scheduler.on_end(now, flight, &outcome);
+            match outcome {
+                SendOutcome::Rejected { quota } => {
+                    stats.rejected += 1;
                     if quota.retry_after.is_some() {
-                        outcome.blocks.push(now.as_secs_f64());
+                        stats.blocks.push(now.as_secs_f64());
                     }
-                    scheduler.on_ask(Ask { is_retry: true, ..Ask::default() });
+                    scheduler
+                        .on_request(PermitRequest { is_retry: true, ..PermitRequest::default() });
                 }
                 _ => {
                     answered += 1;
-                    outcome.seconds = now.as_secs_f64();
+                    stats.seconds = now.as_secs_f64();
                 }
             }
         }
     }
-    outcome
+    stats
 }
 
 #[test]
-fn every_kind_of_limit_is_found_and_used() {
+fn each_kind_of_limit_is_detected_and_used() {
     let table: [(&str, u32, Limit, f64); 7] = [
         ("5/s", 1000, Limit::Bucket { rate: 5.0, burst: 5.0 }, 995.0 / 5.0 + LATENCY),
         ("5/s, one at once", 1000, Limit::Bucket { rate: 5.0, burst: 1.0 }, 999.0 / 5.0 + LATENCY),
@@ -164,38 +167,43 @@ fn every_kind_of_limit_is_found_and_used() {
         ("8 in flight", 1000, Limit::Cap(8), 125.0 * LATENCY),
         ("60 in flight", 6000, Limit::Cap(60), 100.0 * LATENCY),
         ("60 per 10 s", 1200, Limit::Window { count: 60, seconds: 10.0 }, 190.0 + LATENCY),
-        ("told 5/s", 1000, Limit::Told { rate: 5.0, burst: 20.0 }, 980.0 / 5.0 + LATENCY),
+        (
+            "5/s with headers",
+            1000,
+            Limit::BucketWithHeaders { rate: 5.0, burst: 20.0 },
+            980.0 / 5.0 + LATENCY,
+        ),
     ];
     for (name, items, limit, best) in table {
-        let outcome = run(items, Provider::new(limit), AutoConfig::default());
-        let efficiency = best / outcome.seconds;
-        let rejections = f64::from(outcome.rejected) / f64::from(items);
+        let stats = run(items, Provider::new(limit), AutoConfig::default());
+        let efficiency = best / stats.seconds;
+        let rejections = f64::from(stats.rejected) / f64::from(items);
         assert!(efficiency > 0.93, "{name}: {efficiency:.3}, {rejections:.3} rejected");
         assert!(rejections < 0.08, "{name}: {rejections:.3} rejected, {efficiency:.3}");
     }
 }
 
 #[test]
-fn headers_that_tell_the_truth_save_nearly_all_rejections() {
-    let limit = Limit::Told { rate: 5.0, burst: 20.0 };
-    let outcome = run(1000, Provider::new(limit), AutoConfig::default());
-    assert!(outcome.rejected <= 5, "{}", outcome.rejected);
+fn headers_avoid_nearly_all_rejections() {
+    let limit = Limit::BucketWithHeaders { rate: 5.0, burst: 20.0 };
+    let stats = run(1000, Provider::new(limit), AutoConfig::default());
+    assert!(stats.rejected <= 5, "{}", stats.rejected);
 }
 
 #[test]
-fn nothing_goes_out_during_an_announced_block() {
+fn nothing_is_sent_during_an_announced_block() {
     let mut provider = Provider::new(Limit::Bucket { rate: 5.0, burst: 10.0 });
     provider.hint = Some(3.0);
-    let outcome = run(300, provider, AutoConfig::default());
-    assert!(!outcome.blocks.is_empty());
-    for announced in &outcome.blocks {
-        let within = outcome.sends.iter().filter(|at| **at > *announced && **at < announced + 3.0);
+    let stats = run(300, provider, AutoConfig::default());
+    assert!(!stats.blocks.is_empty());
+    for announced in &stats.blocks {
+        let within = stats.sends.iter().filter(|at| **at > *announced && **at < announced + 3.0);
         assert_eq!(within.count(), 0, "after the rejection at {announced}");
     }
 }
 
 #[test]
-fn a_block_that_is_longer_than_need_be_is_found_out_where_the_user_allows_it() {
+fn test_mode_detects_blocks_that_are_too_long() {
     let limit = Limit::Bucket { rate: 5.0, burst: 10.0 };
     let seconds = |retry_after| {
         let mut provider = Provider::new(limit);
@@ -207,39 +215,39 @@ fn a_block_that_is_longer_than_need_be_is_found_out_where_the_user_allows_it() {
 }
 
 #[test]
-fn limits_that_the_user_gives_are_never_exceeded() {
+fn user_rates_are_never_exceeded() {
     let rates = Rates { rpm: Some(120.0), ..Rates::default() };
     let config = AutoConfig { rates, ..AutoConfig::default() };
-    let outcome = run(300, Provider::new(Limit::Cap(1000)), config);
-    assert_eq!(outcome.rejected, 0);
-    for (index, start) in outcome.sends.iter().enumerate() {
-        let minute = outcome.sends[index..].iter().filter(|at| **at < start + 60.0).count();
-        // A minute's worth, and what a second brings at once.
+    let stats = run(300, Provider::new(Limit::Cap(1000)), config);
+    assert_eq!(stats.rejected, 0);
+    for (index, start) in stats.sends.iter().enumerate() {
+        let minute = stats.sends[index..].iter().filter(|at| **at < start + 60.0).count();
+        // The rate of a minute and the burst of a second.
         assert!(minute <= 122, "{minute} within a minute of {start}");
     }
 }
 
 #[test]
-fn what_was_learned_is_where_the_next_run_begins() {
+fn learned_limit_reduces_rejections_of_the_next_run() {
     let limit = Limit::Cap(30);
     let first = run(2000, Provider::new(limit), AutoConfig::default());
-    let learned = Some(Learned::Cap(30));
+    let learned = Some(LearnedLimit::Cap(30));
     let second = run(2000, Provider::new(limit), AutoConfig { learned, ..AutoConfig::default() });
     assert!(second.rejected < first.rejected, "{} and {}", second.rejected, first.rejected);
     assert!(second.seconds < first.seconds);
     let limit = Limit::Bucket { rate: 5.0, burst: 5.0 };
     let first = run(300, Provider::new(limit), AutoConfig::default());
-    let learned = Some(Learned::Rate(5.0));
+    let learned = Some(LearnedLimit::Rate(5.0));
     let second = run(300, Provider::new(limit), AutoConfig { learned, ..AutoConfig::default() });
     assert!(second.rejected < first.rejected, "{} and {}", second.rejected, first.rejected);
 }
 
 #[test]
-fn the_ceiling_is_never_exceeded() {
+fn maximum_connections_are_never_exceeded() {
     let config = AutoConfig { connections: 3, ..AutoConfig::default() };
-    let outcome = run(90, Provider::new(Limit::Cap(1000)), config);
-    assert!((outcome.seconds - 30.0 * LATENCY).abs() < 0.2, "{}", outcome.seconds);
-    let mut policy = Auto::new(AutoConfig { connections: 3, ..AutoConfig::default() });
+    let stats = run(90, Provider::new(Limit::Cap(1000)), config);
+    assert!((stats.seconds - 30.0 * LATENCY).abs() < 0.2, "{}", stats.seconds);
+    let mut policy = AutoPolicy::new(AutoConfig { connections: 3, ..AutoConfig::default() });
     assert_eq!(policy.limit(), 3);
     assert!(policy.take_changes().is_empty());
 }

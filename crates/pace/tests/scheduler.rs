@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
-//! What holds in a pool whatever happens, and whatever the strategy is.
+//! Invariants of a pool under random events, for each strategy.
 
 #[path = "scheduler/model.rs"]
 mod model;
@@ -7,7 +7,8 @@ mod model;
 mod steps;
 
 use bakeoff_pace::{
-    Comeback, Cost, Ending, Flight, Gate, Policy, Proactive, ProactiveConfig, View,
+    Flight, Gate, Policy, PoolView, ProactiveConfig, ProactivePolicy, RetryMode, SendOutcome,
+    TokenCost,
 };
 use model::Model;
 use proptest::prelude::*;
@@ -16,35 +17,35 @@ use std::time::Duration;
 use steps::{policy, steps};
 
 proptest! {
-    /// The model checks after each step: no more in flight than the limit, an end frees exactly one
-    /// place, who has cancelled is gone, first come first served within a run with retries before
-    /// the others, runs take turns, and the history of the limit has no gap.
+    /// The model checks after each step: requests in flight stay within the limit, an end frees exactly
+    /// one slot, cancelled requests are never granted, each run is first in first out with retries
+    /// first, runs alternate, and the history of the limit has no gap.
     #[test]
-    fn the_pool_does_as_the_model(policy in policy(), steps in steps()) {
+    fn pool_matches_the_model(policy in policy(), steps in steps()) {
         let mut model = Model::new(policy.build());
         for step in &steps {
-            model.take(step);
+            model.apply(step);
         }
     }
 
     #[test]
-    fn everybody_is_granted_in_the_end(policy in policy(), steps in steps()) {
+    fn all_requests_are_granted_eventually(policy in policy(), steps in steps()) {
         let mut model = Model::new(policy.build());
         for step in &steps {
-            model.take(step);
+            model.apply(step);
         }
         model.finish();
-        prop_assert_eq!(model.granted() + model.cancelled(), model.asked());
+        prop_assert_eq!(model.granted() + model.cancelled(), model.requested());
     }
 
     #[test]
-    fn who_cancels_leaves_no_trace(policy in policy(), steps in steps()) {
-        // The same twice, but once with some who come and go before each step.
+    fn cancelled_requests_have_no_effect(policy in policy(), steps in steps()) {
+        // The same steps twice, once with requests that are cancelled before each step.
         let (mut calm, mut busy) = (Model::new(policy.build()), Model::new(policy.build()));
         for step in steps.iter().filter(|step| !step.is_cancel()) {
-            busy.come_and_go();
-            calm.take(step);
-            busy.take(step);
+            busy.request_and_cancel();
+            calm.apply(step);
+            busy.apply(step);
             prop_assert_eq!(calm.grants_in_order(), busy.grants_in_order());
         }
     }
@@ -57,46 +58,46 @@ proptest! {
         steps in steps(),
     ) {
         let config = ProactiveConfig { rpm, tpm: Some(tpm), connections, ..Default::default() };
-        let proactive = Shared(Arc::new(Mutex::new(Proactive::new(config))));
+        let proactive = SharedPolicy(Arc::new(Mutex::new(ProactivePolicy::new(config))));
         let mut model = Model::new(Box::new(proactive.clone()));
         for step in &steps {
-            model.take(step);
+            model.apply(step);
             prop_assert_eq!(proactive.used(model.now()), model.used());
         }
         model.finish();
         prop_assert_eq!(proactive.used(model.now()), model.used());
         for (before, cost) in model.reservations() {
-            let (before, cost) = (before.map(Cost::total), cost.total());
+            let (before, cost) = (before.map(TokenCost::total), cost.total());
             prop_assert!(before.is_none_or(|before| before + cost <= tpm), "{before:?} + {cost}");
         }
     }
 }
 
-/// A strategy that can be looked at from outside of its pool.
+/// A strategy that the test can inspect while the pool owns it.
 #[derive(Debug, Clone)]
-struct Shared(Arc<Mutex<Proactive>>);
+struct SharedPolicy(Arc<Mutex<ProactivePolicy>>);
 
-impl Shared {
-    fn used(&self, now: Duration) -> Cost {
+impl SharedPolicy {
+    fn used(&self, now: Duration) -> TokenCost {
         self.0.lock().unwrap().used(now)
     }
 }
 
-impl Policy for Shared {
-    fn gate(&mut self, view: View, cost: Cost) -> Gate {
+impl Policy for SharedPolicy {
+    fn gate(&mut self, view: PoolView, cost: TokenCost) -> Gate {
         self.0.lock().unwrap().gate(view, cost)
     }
 
-    fn sent(&mut self, view: View, flight: Flight, cost: Cost) {
-        self.0.lock().unwrap().sent(view, flight, cost);
+    fn on_sent(&mut self, view: PoolView, flight: Flight, cost: TokenCost) {
+        self.0.lock().unwrap().on_sent(view, flight, cost);
     }
 
-    fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending) {
-        self.0.lock().unwrap().ended(view, flight, cost, ending);
+    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, outcome: &SendOutcome) {
+        self.0.lock().unwrap().on_ended(view, flight, cost, outcome);
     }
 
-    fn comeback(&self, now: Duration) -> Comeback {
-        self.0.lock().unwrap().comeback(now)
+    fn retry_mode(&self, now: Duration) -> RetryMode {
+        self.0.lock().unwrap().retry_mode(now)
     }
 
     fn limit(&self) -> u32 {

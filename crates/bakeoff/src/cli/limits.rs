@@ -59,14 +59,14 @@ fn choices(arguments: &LimitArguments) -> Result<Vec<Choice>, Refused> {
         choices.push(Choice {
             option: format!("--max-connections {most}"),
             strategy: Strategy::Fixed,
-            connections: Some(Connections::Most(most)),
+            connections: Some(Connections::Max(most)),
         });
     }
     if let Some(text) = &arguments.adaptive_connections {
         let option = format!("--adaptive-connections {text}");
         let (strategy, connections) = match text.parse() {
             Ok(AdaptiveConnections::On(bounds)) => {
-                (Strategy::Adaptive, Some(Connections::Between(bounds)))
+                (Strategy::Adaptive, Some(Connections::Range(bounds)))
             }
             Ok(AdaptiveConnections::Off) => (Strategy::Fixed, None),
             Err(error) => {
@@ -115,9 +115,9 @@ mod tests {
         let chosen = |strategy, connections| {
             Ok(LimitOverrides { strategy, connections, ..LimitOverrides::default() })
         };
-        let most = Some(Connections::Most(7));
+        let most = Some(Connections::Max(7));
         let between =
-            |min, start, max| Some(Connections::Between(AdaptiveBounds { min, start, max }));
+            |min, start, max| Some(Connections::Range(AdaptiveBounds { min, start, max }));
         let (fixed, adaptive) = (Some(Strategy::Fixed), Some(Strategy::Adaptive));
         assert_eq!(read(None, None, None, None), chosen(None, None));
         assert_eq!(read(Some(7), None, None, None), chosen(fixed, most));

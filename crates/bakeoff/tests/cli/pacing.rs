@@ -44,7 +44,7 @@ fn limits_that_do_not_go_together_are_shown_where_they_stand() {
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(shown("connections = \"4-20-80\""), @r#"
-    error: connections from min to max are for the strategy adaptive; auto takes one number
+    error: a range of connections needs the strategy adaptive; auto takes one number
      --> bakeoff.toml:9:26
       |
     9 | limits = { connections = "4-20-80" }
@@ -137,7 +137,7 @@ fn options_that_disagree_are_both_named() {
       hint: what the command line says is put in place of the suite's
     "#);
     insta::assert_snapshot!(shown(&["--rate-strategy", "quick"]), @r#"
-    error: --rate-strategy: "quick" is no strategy; there are auto, fixed, adaptive, reactive, proactive and none
+    error: --rate-strategy: unknown strategy "quick"; expected auto, fixed, adaptive, reactive, proactive or none
       hint: `auto` finds out by itself what a provider allows
     "#);
     insta::assert_snapshot!(shown(&["--adaptive-connections", "9-5"]), @r#"

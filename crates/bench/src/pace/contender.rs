@@ -2,8 +2,8 @@
 
 use super::cubic::Cubic;
 use bakeoff_pace::{
-    Adaptive, AdaptiveBounds, AdaptiveConfig, Auto, AutoConfig, Fixed, Policy, Proactive,
-    ProactiveConfig, Reactive, RetryAfter,
+    AdaptiveBounds, AdaptiveConfig, AdaptivePolicy, AutoConfig, AutoPolicy, FixedPolicy, Policy,
+    ProactiveConfig, ProactivePolicy, ReactivePolicy, RetryAfter,
 };
 use bakeoff_sim::{Profile, Rate};
 use std::fmt;
@@ -43,7 +43,7 @@ impl Contender {
 
     pub(super) fn policy(self, profile: &Profile, ceiling: u32) -> Box<dyn Policy> {
         let auto = |retry_after| {
-            Box::new(Auto::new(AutoConfig {
+            Box::new(AutoPolicy::new(AutoConfig {
                 connections: ceiling,
                 retry_after,
                 ..AutoConfig::default()
@@ -52,13 +52,13 @@ impl Contender {
         match self {
             Contender::Auto => auto(RetryAfter::Strict),
             Contender::AutoTest => auto(RetryAfter::Test),
-            Contender::Adaptive => Box::new(Adaptive::new(AdaptiveConfig {
+            Contender::Adaptive => Box::new(AdaptivePolicy::new(AdaptiveConfig {
                 bounds: AdaptiveBounds { max: ceiling.min(200), ..AdaptiveBounds::default() },
                 ..AdaptiveConfig::default()
             })),
-            Contender::Reactive => Box::new(Reactive::new(Some(ceiling))),
-            Contender::Proactive => Box::new(Proactive::new(truth(profile, ceiling))),
-            Contender::Fixed(connections) => Box::new(Fixed::new(connections.min(ceiling))),
+            Contender::Reactive => Box::new(ReactivePolicy::new(Some(ceiling))),
+            Contender::Proactive => Box::new(ProactivePolicy::new(truth(profile, ceiling))),
+            Contender::Fixed(connections) => Box::new(FixedPolicy::new(connections.min(ceiling))),
             Contender::Cubic => Box::new(Cubic::new(ceiling)),
         }
     }

@@ -1,6 +1,6 @@
 //! A send-rate limiter with CUBIC, as the AWS SDKs' "adaptive" retry mode has it: for comparison.
 
-use bakeoff_pace::{Comeback, Cost, Ending, Flight, Gate, Policy, View};
+use bakeoff_pace::{Flight, Gate, Policy, PoolView, RetryMode, SendOutcome, TokenCost};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -64,9 +64,9 @@ impl Cubic {
 }
 
 impl Policy for Cubic {
-    fn gate(&mut self, view: View, _cost: Cost) -> Gate {
+    fn gate(&mut self, view: PoolView, _cost: TokenCost) -> Gate {
         if view.in_flight >= self.ceiling {
-            return Gate::Shut;
+            return Gate::Closed;
         }
         self.refill(view.now.as_secs_f64());
         match self.rate {
@@ -77,18 +77,18 @@ impl Policy for Cubic {
         }
     }
 
-    fn sent(&mut self, view: View, flight: Flight, _cost: Cost) {
+    fn on_sent(&mut self, view: PoolView, flight: Flight, _cost: TokenCost) {
         self.sent_at.insert(flight, view.now.as_secs_f64());
         if self.rate.is_some() {
             self.balance -= 1.0;
         }
     }
 
-    fn ended(&mut self, view: View, flight: Flight, _cost: Cost, ending: &Ending) {
+    fn on_ended(&mut self, view: PoolView, flight: Flight, _cost: TokenCost, ending: &SendOutcome) {
         let now = view.now.as_secs_f64();
         let sent_at = self.sent_at.remove(&flight).unwrap_or(now);
         match ending {
-            Ending::Answered { .. } => {
+            SendOutcome::Answered { .. } => {
                 self.measure(now);
                 if let Some(rate) = &mut self.rate {
                     let flat = (self.most * (1.0 - BETA) / SCALE).cbrt();
@@ -98,10 +98,10 @@ impl Policy for Cubic {
                 }
             }
             // One cut for one burst: the others went out before anybody knew.
-            Ending::Rejected { .. } if self.rate.is_some() && sent_at < self.throttled_at => {
+            SendOutcome::Rejected { .. } if self.rate.is_some() && sent_at < self.throttled_at => {
                 self.measure(now);
             }
-            Ending::Rejected { .. } => {
+            SendOutcome::Rejected { .. } => {
                 self.measure(now);
                 self.refill(now);
                 let rate = self.rate.map_or(self.measured, |rate| rate.min(self.measured));
@@ -116,8 +116,8 @@ impl Policy for Cubic {
     }
 
     /// The limiter decides when; waiting out a pause as well would only make it slower.
-    fn comeback(&self, _now: Duration) -> Comeback {
-        Comeback::Queue
+    fn retry_mode(&self, _now: Duration) -> RetryMode {
+        RetryMode::Queue
     }
 
     fn limit(&self) -> u32 {

@@ -5,7 +5,8 @@
 
 use bakeoff_core::{ErrorKind, Message, Request};
 use bakeoff_pace::{
-    Ask, Comeback, Cost, Ending, Flight, Policy, RetryPolicy, Scheduler, Ticket, Waited, read_quota,
+    Flight, PermitRequest, Policy, RetryMode, RetryPolicy, RetryProgress, Scheduler, SendOutcome,
+    Ticket, TokenCost, read_quota,
 };
 use bakeoff_sim::{Config, Engine, Outcome, Profile, Reply};
 use rand::rngs::ChaCha8Rng;
@@ -44,8 +45,8 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn estimate(&self, input: u64) -> Cost {
-        Cost { input, output: self.outputs.checked_div(self.answers).unwrap_or(0) }
+    fn estimate(&self, input: u64) -> TokenCost {
+        TokenCost { input, output: self.outputs.checked_div(self.answers).unwrap_or(0) }
     }
 }
 
@@ -70,7 +71,7 @@ pub(crate) struct World {
     /// Which item a ticket belongs to.
     waiting: HashMap<Ticket, u32>,
     flying: HashMap<Flight, (u32, Reply, Duration)>,
-    items: Vec<Waited>,
+    items: Vec<RetryProgress>,
     /// Tokens of each item's prompt, which a client can count.
     inputs: Vec<u64>,
     request: Request,
@@ -115,7 +116,7 @@ impl World {
             woken_at: None,
             waiting: HashMap::new(),
             flying: HashMap::new(),
-            items: vec![Waited::default(); items as usize],
+            items: vec![RetryProgress::default(); items as usize],
             inputs,
             request,
             sizes: Sizes::default(),
@@ -167,7 +168,8 @@ impl World {
     fn ask(&mut self, item: u32) {
         let is_retry = self.items[item as usize].retries > 0;
         let cost = self.sizes.estimate(self.inputs[item as usize]);
-        let ticket = self.scheduler.on_ask(Ask { cost, is_retry, ..Ask::default() });
+        let ticket =
+            self.scheduler.on_request(PermitRequest { cost, is_retry, ..PermitRequest::default() });
         self.waiting.insert(ticket, item);
     }
 
@@ -207,22 +209,23 @@ impl World {
         let retry_after = quota.retry_after;
         let (ending, kind) = match reply.outcome {
             Outcome::Answer(response) => {
-                let cost = Cost { input: response.usage.prompt(), output: response.usage.output };
+                let cost =
+                    TokenCost { input: response.usage.prompt(), output: response.usage.output };
                 self.sizes.outputs += cost.output;
                 self.sizes.answers += 1;
                 let clean = self.items[item as usize].retries == 0;
-                (Ending::Answered { quota, usage: Some(cost), clean }, None)
+                (SendOutcome::Answered { quota, usage: Some(cost), clean }, None)
             }
             Outcome::Refused { code: "insufficient_quota", .. } => {
                 self.scheduler.stop("the quota is used up".to_owned());
                 self.stopped = true;
-                (Ending::Refused, Some(ErrorKind::Quota))
+                (SendOutcome::Refused, Some(ErrorKind::Quota))
             }
             Outcome::Refused { status: 429, .. } => {
-                (Ending::Rejected { quota }, Some(ErrorKind::RateLimit))
+                (SendOutcome::Rejected { quota }, Some(ErrorKind::RateLimit))
             }
             Outcome::Refused { .. } | Outcome::Broken(_) => {
-                (Ending::Failed, Some(ErrorKind::Transient))
+                (SendOutcome::Failed, Some(ErrorKind::Transient))
             }
         };
         self.scheduler.on_end(self.now, flight, &ending);
@@ -252,14 +255,14 @@ impl World {
         waited.spent += latency;
         let pause = self.retry.pause(kind, *waited, asked, self.rng.random());
         let Some(own) = pause else { return };
-        let comeback = match kind {
-            ErrorKind::RateLimit => self.scheduler.comeback(self.now),
-            _ => Comeback::Backoff,
+        let retry_mode = match kind {
+            ErrorKind::RateLimit => self.scheduler.retry_mode(self.now),
+            _ => RetryMode::Backoff,
         };
-        let pause = match comeback {
-            Comeback::Queue => Duration::ZERO,
-            Comeback::Backoff => own,
-            Comeback::After(pause) => pause,
+        let pause = match retry_mode {
+            RetryMode::Queue => Duration::ZERO,
+            RetryMode::Backoff => own,
+            RetryMode::After(pause) => pause,
         };
         waited.spent += pause;
         waited.retries += 1;

@@ -31,7 +31,7 @@ fn as_written(table: &Node<'_, '_>) -> Limits {
     );
     limits.connections = match table.text("connections") {
         Some(text) => text.value.parse().ok(),
-        None => rate("connections").and_then(|n| u32::try_from(n).ok()).map(Connections::Most),
+        None => rate("connections").and_then(|n| u32::try_from(n).ok()).map(Connections::Max),
     };
     limits.rpm = rate("rpm");
     limits.tpm = rate("tpm");
@@ -75,8 +75,8 @@ fn hint(error: &LimitsError) -> Option<String> {
 /// The limits as `run.json` tells them.
 pub(crate) fn describe(limits: &Limits) -> serde_json::Value {
     let connections = limits.connections.map(|connections| match connections {
-        Connections::Most(most) => serde_json::json!(most),
-        Connections::Between(bounds) => {
+        Connections::Max(most) => serde_json::json!(most),
+        Connections::Range(bounds) => {
             serde_json::json!(format!("{}-{}-{}", bounds.min, bounds.start, bounds.max))
         }
     });

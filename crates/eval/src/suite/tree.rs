@@ -163,13 +163,13 @@ fn validate_connections(
     problems: &mut Problems<'_>,
 ) {
     let wrong = match text.parse() {
-        Ok(
-            Connections::Most(number) | Connections::Between(AdaptiveBounds { max: number, .. }),
-        ) if number > most => {
+        Ok(Connections::Max(number) | Connections::Range(AdaptiveBounds { max: number, .. }))
+            if number > most =>
+        {
             format!("{number} is too large, at most {most} is possible")
         }
         Ok(_) => return,
-        Err(ConnectionsError::NoSuchWord { text }) => format!("{text:?} is no number"),
+        Err(ConnectionsError::UnknownWord { text }) => format!("{text:?} is no number"),
         Err(error) => error.to_string(),
     };
     let problem = problems.at(span, format!("`{}`: {wrong}", field.name));

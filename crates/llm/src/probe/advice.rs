@@ -45,7 +45,7 @@ impl Advice {
     /// Most requests in flight.
     pub fn connections(&self) -> Option<u32> {
         match self.0.connections {
-            Some(Connections::Most(most)) => Some(most),
+            Some(Connections::Max(most)) => Some(most),
             _ => None,
         }
     }

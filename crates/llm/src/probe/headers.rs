@@ -1,7 +1,7 @@
 //! What the provider's headers say about its limits.
 
 use super::sample::quantile;
-use bakeoff_pace::{Dimension, Quota, Reading};
+use bakeoff_pace::{Dimension, Quota, QuotaReading};
 
 /// One limit as headers told it.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ impl Told {
         Some(self.limit * 60.0 / self.window_seconds?)
     }
 
-    fn note(&mut self, reading: &Reading) {
+    fn note(&mut self, reading: &QuotaReading) {
         self.limit = reading.limit;
         self.least_remaining = self.least_remaining.min(reading.remaining);
         let used = reading.limit - reading.remaining;

@@ -27,7 +27,7 @@ use crate::task::{Format, PackSize, Task};
 use bakeoff_core::NanoDollars;
 use bakeoff_journal::Journal;
 use bakeoff_llm::{Client, Model};
-use bakeoff_pace::Learned;
+use bakeoff_pace::LearnedLimit;
 use continued::digest_of;
 use layout::Layout;
 use record::PlanRecord;
@@ -58,7 +58,7 @@ pub struct JobConfig {
     pub seed: u64,
     /// What earlier runs have found out about the first model's limits, for choosing how many items
     /// a request has.
-    pub learned: Option<Learned>,
+    pub learned: Option<LearnedLimit>,
     /// Nothing is started that is likely to bring the cost above this.
     pub max_cost: Option<NanoDollars>,
     /// Begin anew, whatever there is.

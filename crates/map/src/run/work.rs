@@ -174,7 +174,7 @@ impl<'l> Work<'l> {
         let Some((_, model)) = self.asker.models.first() else { return false };
         let Ok(pool) = self.asker.client.pool(model) else { return true };
         let snapshot = pool.snapshot();
-        let others = self.asker.client.pools().into_iter().filter(|other| !other.is(&pool));
+        let others = self.asker.client.pools().into_iter().filter(|other| !other.ptr_eq(&pool));
         let in_flight: usize = others.map(|other| other.snapshot().in_flight as usize).sum();
         let in_flight = in_flight + snapshot.in_flight as usize;
         let room = snapshot.limit.saturating_sub(snapshot.in_flight) as usize;

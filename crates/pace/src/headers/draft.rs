@@ -1,15 +1,15 @@
-//! The header fields of the IETF's draft: `RateLimit: "name";r=50;t=30` says what is left of the
-//! policies that `RateLimit-Policy: "name";q=100;w=60` describes.
+//! The header fields of the IETF draft: `RateLimit: "name";r=50;t=30` gives the remainder of the
+//! policy that `RateLimit-Policy: "name";q=100;w=60` describes.
 
 use super::{number, reading};
-use crate::{Dimension, Reading};
+use crate::{Dimension, QuotaReading};
 use std::time::Duration;
 
-/// The limits that have a policy and are possible. The policy's window has no place in a reading.
+/// Returns the valid limits that have a policy. The length of the policy's window is not used.
 pub(super) fn readings<'a>(
     limits: &'a str,
     policies: &'a str,
-) -> impl Iterator<Item = Reading> + use<'a> {
+) -> impl Iterator<Item = QuotaReading> + use<'a> {
     split(limits, ',').filter_map(move |limit| {
         let named = |policy: &&str| names(policy).any(|one| names(limit).any(|two| one == two));
         let policy = split(policies, ',').find(named)?;
@@ -24,7 +24,7 @@ pub(super) fn readings<'a>(
     })
 }
 
-/// What is counted: the unit where there is one, else what the name suggests.
+/// Returns the dimension, by the unit if there is one, else by the name.
 fn dimension(limit: &str, policy: &str) -> Option<Dimension> {
     let unit = parameter(policy, "qu").map(|unit| unit.trim_matches('"'));
     let what = unit.or_else(|| names(limit).next())?.to_ascii_lowercase();
@@ -36,11 +36,11 @@ fn dimension(limit: &str, policy: &str) -> Option<Dimension> {
             _ => Dimension::Tokens,
         });
     }
-    // Bytes and whatever else a unit may be are nothing that is counted here.
+    // Other units, such as bytes, have no dimension.
     unit.is_none_or(|unit| unit == "requests").then_some(Dimension::Requests)
 }
 
-/// The names in an item: one by the draft, but Hugging Face puts the kind of window before it.
+/// Returns the names of an item: the draft has one, Hugging Face puts the kind of window before it.
 fn names(item: &str) -> impl Iterator<Item = &str> {
     split(item, ';').filter(|part| part.starts_with('"') || !part.contains('='))
 }
@@ -52,7 +52,7 @@ fn parameter<'a>(item: &'a str, key: &str) -> Option<&'a str> {
         .map(|(_, value)| value)
 }
 
-/// The parts between separators that are not in quotes.
+/// Splits at separators outside of quotes.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     text.split(move |character: char| {

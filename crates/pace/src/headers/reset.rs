@@ -1,25 +1,25 @@
-//! When a limit is whole again.
+//! Parsing of reset times.
 
 use super::Reset;
 use crate::retry_after;
 use std::time::{Duration, SystemTime};
 
-/// Reads a reset in any of the forms that providers use. One that is not in the future says
-/// nothing: clocks differ.
+/// Parses a reset in any format that providers use. Resets that are not in the future are omitted,
+/// because clocks differ.
 pub(super) fn reset(text: &str, now: SystemTime) -> Option<Reset> {
     let text = text.trim();
     let (wait, coarse) = match text.parse::<f64>() {
         Ok(number) => (plain(number, text, now)?, is_whole(text) && number < EPOCH_MILLIS),
-        // Go's durations are as exact as they are written; dates have colons.
+        // Go durations are exact as written; dates contain colons.
         Err(_) => (retry_after(text, now)?, text.contains(':') && is_whole(text)),
     };
     (!wait.is_zero()).then_some((wait, coarse))
 }
 
-/// Above this a number is a date in milliseconds, as for [`retry_after`].
+/// A number from here on is a date in milliseconds, as for [`retry_after`].
 const EPOCH_MILLIS: f64 = 1e12;
 
-/// Above this it is a date in seconds: no limit takes 30 years to fill.
+/// A number from here on is a date in seconds: no limit takes 30 years to refill.
 const EPOCH_SECONDS: f64 = 1e9;
 
 fn plain(number: f64, text: &str, now: SystemTime) -> Option<Duration> {

@@ -12,11 +12,11 @@ fn read(headers: &[(&str, &'static str)]) -> Quota {
     read_quota(get, now)
 }
 
-/// A reading: what, of how many, how many are left, until when in seconds, in whole ones.
+/// A reading: dimension, limit, remaining, reset in seconds, whether the reset is coarse.
 type Row = (Dimension, f64, f64, Option<f64>, bool);
 
 fn rows(quota: &Quota) -> Vec<Row> {
-    let row = |reading: &Reading| {
+    let row = |reading: &QuotaReading| {
         let reset = reading.reset.map(|reset| reset.as_secs_f64());
         (reading.dimension, reading.limit, reading.remaining, reset, reading.coarse)
     };
@@ -26,7 +26,7 @@ fn rows(quota: &Quota) -> Vec<Row> {
 use Dimension::{InputTokens, OutputTokens, Requests, Tokens};
 
 #[test]
-fn reads_what_each_provider_says() {
+fn parses_the_headers_of_each_provider() {
     let table: [(&str, Headers, &[Row]); 14] = [
         (
             "OpenAI",
@@ -109,7 +109,7 @@ fn reads_what_each_provider_says() {
             &[(Tokens, 500_000.0, 467_993.0, Some(40.0), true)],
         ),
         (
-            "Mistral, where the limit has only its short name",
+            "Mistral, limit with its short name only",
             &[
                 ("ratelimitbysize-limit", "500000"),
                 ("x-ratelimitbysize-remaining-minute", "467993"),
@@ -118,7 +118,7 @@ fn reads_what_each_provider_says() {
             &[(Tokens, 500_000.0, 467_993.0, Some(40.0), true)],
         ),
         (
-            "Mistral, where everything has only its short name",
+            "Mistral, short names only",
             &[
                 ("ratelimitbysize-limit", "500000"),
                 ("ratelimitbysize-remaining", "467993"),
@@ -179,7 +179,7 @@ fn reads_what_each_provider_says() {
             ],
         ),
         (
-            "the IETF's draft",
+            "IETF draft",
             &[
                 ("ratelimit", r#""burst";r=50;t=30"#),
                 ("ratelimit-policy", r#""daily";q=9000;w=86400, "burst";q=100;w=60"#),
@@ -203,7 +203,7 @@ fn reads_what_each_provider_says() {
 }
 
 #[test]
-fn what_is_impossible_is_left_out() {
+fn invalid_values_are_omitted() {
     let table = [
         ("-1", "-1", None),
         ("0", "0", None),
@@ -227,21 +227,21 @@ fn what_is_impossible_is_left_out() {
             ("x-ratelimit-limit-tokens", "100"),
             ("x-ratelimit-remaining-tokens", "10"),
         ]);
-        let mut wanted: Vec<Row> = Vec::new();
-        wanted.extend(expected.map(|(limit, left)| (Requests, limit, left, None, false)));
-        wanted.push((Tokens, 100.0, 10.0, None, false));
-        assert_eq!(rows(&quota), wanted, "limit {limit:?}, remaining {remaining:?}");
+        let mut expected_rows: Vec<Row> = Vec::new();
+        expected_rows.extend(expected.map(|(limit, left)| (Requests, limit, left, None, false)));
+        expected_rows.push((Tokens, 100.0, 10.0, None, false));
+        assert_eq!(rows(&quota), expected_rows, "limit {limit:?}, remaining {remaining:?}");
     }
 }
 
 #[test]
-fn a_limit_without_what_is_left_is_no_reading() {
+fn limit_without_remainder_is_no_reading() {
     assert_eq!(rows(&read(&[("x-ratelimit-limit-requests", "60")])), []);
     assert_eq!(rows(&read(&[("x-ratelimit-remaining-requests", "60")])), []);
 }
 
 #[test]
-fn reads_resets_in_every_form_and_leaves_out_what_says_nothing() {
+fn parses_resets_in_every_format_and_omits_invalid_ones() {
     let table = [
         ("1s", Some((1.0, false))),
         ("1m30s", Some((90.0, false))),
@@ -276,7 +276,7 @@ fn reads_resets_in_every_form_and_leaves_out_what_says_nothing() {
 }
 
 #[test]
-fn the_first_valid_description_of_a_dimension_counts() {
+fn first_valid_entry_of_a_dimension_wins() {
     let first = ("x-ratelimit-limit-requests", "60");
     let rest = [
         ("x-ratelimit-remaining-requests", "3"),
@@ -292,7 +292,7 @@ fn the_first_valid_description_of_a_dimension_counts() {
 }
 
 #[test]
-fn reads_the_draft_as_it_is_found_in_the_wild() {
+fn parses_the_draft_as_used_in_practice() {
     let table: [(&str, &str, &str, &[Row]); 13] = [
         (
             "a token as name",
@@ -332,9 +332,9 @@ fn reads_the_draft_as_it_is_found_in_the_wild() {
         ("a unit", r#""a";r=5"#, r#""a";q=9;qu="tokens""#, &[(Tokens, 9.0, 5.0, None, false)]),
         ("another unit", r#""a";r=5"#, r#""a";q=9;qu="content-bytes""#, &[]),
         ("no policy", r#""a";r=5;t=3"#, "", &[]),
-        ("the policy of something else", r#""a";r=5;t=3"#, r#""b";q=9;w=6"#, &[]),
-        ("a limit of nothing", r#""a";r=0;t=3"#, r#""a";q=0;w=6"#, &[]),
-        ("less than nothing left", r#""a";r=-1;t=3"#, r#""a";q=9;w=6"#, &[]),
+        ("policy of another limit", r#""a";r=5;t=3"#, r#""b";q=9;w=6"#, &[]),
+        ("limit of zero", r#""a";r=0;t=3"#, r#""a";q=0;w=6"#, &[]),
+        ("negative remainder", r#""a";r=-1;t=3"#, r#""a";q=9;w=6"#, &[]),
         ("never", r#""a";r=5;t=1e18"#, r#""a";q=9;w=6"#, &[(Requests, 9.0, 5.0, None, false)]),
         ("no reset", r#""a";r=5;t=0"#, r#""a";q=9;w=6"#, &[(Requests, 9.0, 5.0, None, false)]),
     ];
@@ -345,7 +345,7 @@ fn reads_the_draft_as_it_is_found_in_the_wild() {
 }
 
 #[test]
-fn reads_how_long_to_wait() {
+fn parses_retry_after() {
     let table: [(Headers, Option<u64>); 15] = [
         (&[("retry-after", "2")], Some(2000)),
         (&[("retry-after", "1.5")], Some(1500)),
@@ -369,12 +369,12 @@ fn reads_how_long_to_wait() {
 }
 
 #[test]
-fn few_names_are_looked_up_where_there_are_none() {
-    let asked = Cell::new(0);
+fn responses_without_headers_need_few_lookups() {
+    let lookups = Cell::new(0);
     let get = |_: &str| {
-        asked.set(asked.get() + 1);
+        lookups.set(lookups.get() + 1);
         None
     };
     assert_eq!(read_quota(get, SystemTime::UNIX_EPOCH), Quota::default());
-    assert!(asked.get() <= 20, "{} names", asked.get());
+    assert!(lookups.get() <= 20, "{} lookups", lookups.get());
 }

@@ -1,49 +1,49 @@
-//! What cannot be set, or not together.
+//! Validation of limits.
 
 use super::{Connections, Limits};
 use crate::{AdaptiveConfigError, ConnectionsError, Strategy};
 
-/// What is wrong with [`Limits`].
+/// Invalid [`Limits`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LimitsError {
-    /// A limit that lets nothing through.
+    /// A limit of zero.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
-    /// No time at all.
+    /// A time limit of zero.
     #[error("{0} must be more than 0 seconds")]
     NoTime(&'static str),
-    /// A limit per minute with a strategy that does not know of minutes.
+    /// A limit per minute with a strategy that does not use it.
     #[error("{key} is for the strategies auto and proactive, not for {strategy}")]
     RateUnused {
-        /// Which limit.
+        /// The limit.
         key: &'static str,
-        /// Which strategy.
+        /// The strategy.
         strategy: Strategy,
     },
     /// A setting of `adaptive` with another strategy.
     #[error("{key} is for the strategy adaptive, not for {strategy}")]
     NotAdaptive {
-        /// Which setting.
+        /// The setting.
         key: &'static str,
-        /// Which strategy.
+        /// The strategy.
         strategy: Strategy,
     },
-    /// Bounds of a window that adapts with another strategy.
-    #[error("connections from min to max are for the strategy adaptive; {0} takes one number")]
+    /// A range of connections with a strategy other than `adaptive`.
+    #[error("a range of connections needs the strategy adaptive; {0} takes one number")]
     Range(Strategy),
     /// A setting of `auto` with another strategy.
     #[error("retry_after is for the strategy auto, not for {0}")]
     RetryAfterUnused(Strategy),
-    /// A burst without requests per minute, or with a strategy that knows of none.
-    #[error("burst is for the strategy proactive with rpm")]
+    /// A burst without `rpm` or with a strategy other than `proactive`.
+    #[error("burst needs the strategy proactive with rpm")]
     BurstUnused,
-    /// `proactive` with nothing to go by.
+    /// `proactive` without a limit.
     #[error(
         "the strategy proactive needs rpm or tpm (or itpm, otpm): \
          there is no built-in table of limits"
     )]
     NoRate,
-    /// The bounds of a window that adapts.
+    /// Invalid bounds of `adaptive`.
     #[error("connections: {0}")]
     Bounds(ConnectionsError),
     /// Another setting of `adaptive` that is out of range.
@@ -52,7 +52,7 @@ pub enum LimitsError {
 }
 
 impl LimitsError {
-    /// The setting at fault.
+    /// Returns the key of the invalid setting.
     pub fn key(&self) -> &'static str {
         match self {
             LimitsError::Zero(key)
@@ -73,7 +73,7 @@ impl LimitsError {
     }
 }
 
-/// The first thing that is wrong.
+/// Returns the first error.
 pub(super) fn check(limits: &Limits) -> Result<(), LimitsError> {
     let strategy = limits.strategy;
     let rates =
@@ -95,8 +95,8 @@ pub(super) fn check(limits: &Limits) -> Result<(), LimitsError> {
         _ => {}
     }
     match limits.connections {
-        Some(Connections::Most(0)) => return Err(LimitsError::Zero("connections")),
-        Some(Connections::Between(_)) if strategy != Strategy::Adaptive => {
+        Some(Connections::Max(0)) => return Err(LimitsError::Zero("connections")),
+        Some(Connections::Range(_)) if strategy != Strategy::Adaptive => {
             return Err(LimitsError::Range(strategy));
         }
         _ => {}

@@ -1,31 +1,31 @@
-//! Settings from elsewhere that win.
+//! Overrides of a model's limits, as given on the command line.
 
 use super::{Connections, Limits};
 use crate::Strategy;
 use std::time::Duration;
 
-/// What wins over a model's own [`Limits`]; what is not set leaves them as they are.
+/// Values that replace those of a model's own [`Limits`]; unset fields change nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LimitOverrides {
-    /// By what it is decided when a request goes out.
+    /// The rate-limiting strategy.
     pub strategy: Option<Strategy>,
-    /// Most requests in flight, or the bounds of `adaptive`.
+    /// Maximum number of requests in flight, or the bounds of `adaptive`.
     pub connections: Option<Connections>,
     /// Requests per minute.
     pub rpm: Option<u64>,
-    /// Tokens of prompts and answers per minute.
+    /// Tokens of prompts and completions per minute.
     pub tpm: Option<u64>,
-    /// Most retries of a call.
+    /// Maximum number of retries of a call.
     pub max_retries: Option<u32>,
-    /// Most time for a whole call.
+    /// Time limit for a call.
     pub timeout: Option<Duration>,
-    /// Most time for one attempt.
+    /// Time limit for one attempt.
     pub attempt_timeout: Option<Duration>,
 }
 
 impl LimitOverrides {
-    /// The limits that result. Another strategy takes over only what it has a use for: what was
-    /// set for the old one was not set for it.
+    /// Returns the resulting limits. If the strategy changes, only the settings that the new one
+    /// uses are kept.
     pub fn apply(&self, own: Limits) -> Limits {
         let strategy = self.strategy.unwrap_or(own.strategy);
         let mut limits = own;
@@ -33,9 +33,9 @@ impl LimitOverrides {
             let rate = |rate: Option<u64>| rate.filter(|_| strategy.uses_rates());
             limits = Limits {
                 strategy,
-                // Bounds of a window are no number, and a bound is not a window's usual width.
+                // A range fits no other strategy, and a maximum is not a constant for `fixed`.
                 connections: own.connections.filter(|connections| {
-                    matches!(connections, Connections::Most(_)) && strategy != Strategy::Fixed
+                    matches!(connections, Connections::Max(_)) && strategy != Strategy::Fixed
                 }),
                 rpm: rate(own.rpm),
                 tpm: rate(own.tpm),

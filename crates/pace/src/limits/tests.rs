@@ -5,7 +5,7 @@ fn message(limits: Limits) -> String {
 }
 
 #[test]
-fn every_strategy_has_its_own_default_of_connections() {
+fn each_strategy_has_its_own_default_limit() {
     let limit = |limits: Limits| limits.policy(None).unwrap().limit();
     assert_eq!(limit(Limits::new(Strategy::Fixed)), 10);
     assert_eq!(limit(Limits::new(Strategy::Adaptive)), 20);
@@ -21,12 +21,12 @@ fn every_strategy_has_its_own_default_of_connections() {
 }
 
 #[test]
-fn what_is_known_reaches_the_strategy() {
+fn settings_reach_the_strategy_config() {
     let limits = Limits::auto().rpm(300).tpm(9).itpm(8).otpm(7).retry_after(RetryAfter::Test);
-    let config = limits.auto_config(Some(Learned::Cap(12)));
+    let config = limits.auto_config(Some(LearnedLimit::Cap(12)));
     let rates = Rates { rpm: Some(300.0), tpm: Some(9.0), itpm: Some(8.0), otpm: Some(7.0) };
     assert_eq!((config.rates, config.retry_after), (rates, RetryAfter::Test));
-    assert_eq!(config.learned, Some(Learned::Cap(12)));
+    assert_eq!(config.learned, Some(LearnedLimit::Cap(12)));
     let limits = Limits::adaptive(AdaptiveBounds { min: 1, start: 2, max: 3 })
         .cooldown_seconds(3.0)
         .decrease_factor(0.5)
@@ -38,8 +38,8 @@ fn what_is_known_reaches_the_strategy() {
 }
 
 #[test]
-fn every_bad_combination_has_its_own_message_and_names_its_key() {
-    let range = Connections::Between(AdaptiveBounds { min: 4, start: 20, max: 80 });
+fn each_invalid_combination_has_its_own_message_and_key() {
+    let range = Connections::Range(AdaptiveBounds { min: 4, start: 20, max: 80 });
     let adaptive = Limits::new(Strategy::Adaptive);
     let seconds = Duration::from_secs;
     let table = [
@@ -57,7 +57,7 @@ fn every_bad_combination_has_its_own_message_and_names_its_key() {
         (
             Limits::auto().connections(range),
             "connections",
-            "connections from min to max are for the strategy adaptive; auto takes one number",
+            "a range of connections needs the strategy adaptive; auto takes one number",
         ),
         (
             Limits { cooldown_seconds: Some(1.0), ..Limits::auto() },
@@ -79,11 +79,11 @@ fn every_bad_combination_has_its_own_message_and_names_its_key() {
             "retry_after",
             "retry_after is for the strategy auto, not for fixed",
         ),
-        (Limits::auto().rpm(5).burst(1), "burst", "burst is for the strategy proactive with rpm"),
+        (Limits::auto().rpm(5).burst(1), "burst", "burst needs the strategy proactive with rpm"),
         (
             Limits::new(Strategy::Proactive).tpm(5).burst(1),
             "burst",
-            "burst is for the strategy proactive with rpm",
+            "burst needs the strategy proactive with rpm",
         ),
         (
             Limits::new(Strategy::Proactive),
@@ -118,9 +118,9 @@ fn every_bad_combination_has_its_own_message_and_names_its_key() {
 
 #[test]
 fn connections_are_a_number_or_a_range() {
-    let between = |min, start, max| Connections::Between(AdaptiveBounds { min, start, max });
-    assert_eq!("80".parse(), Ok(Connections::Most(80)));
-    assert_eq!(" 3 ".parse(), Ok(Connections::Most(3)));
+    let between = |min, start, max| Connections::Range(AdaptiveBounds { min, start, max });
+    assert_eq!("80".parse(), Ok(Connections::Max(80)));
+    assert_eq!(" 3 ".parse(), Ok(Connections::Max(3)));
     assert_eq!("4-80".parse(), Ok(between(4, 20, 80)));
     assert_eq!("4-40-80".parse(), Ok(between(4, 40, 80)));
     for text in ["true", "false", "many", ""] {
@@ -129,21 +129,21 @@ fn connections_are_a_number_or_a_range() {
 }
 
 #[test]
-fn what_is_set_for_a_model_wins_over_the_usual() {
-    let usual = RetryPolicy { max_retries: Some(9), ..RetryPolicy::default() };
-    assert_eq!(Limits::auto().retry_policy(usual), usual);
+fn limits_override_the_retry_policy() {
+    let base = RetryPolicy { max_retries: Some(9), ..RetryPolicy::default() };
+    assert_eq!(Limits::auto().retry_policy(base), base);
     let seconds = Duration::from_secs;
     let own = Limits::auto().max_retries(2).timeout(seconds(5)).attempt_timeout(seconds(1));
-    let policy = own.retry_policy(usual);
+    let policy = own.retry_policy(base);
     assert_eq!((policy.max_retries, policy.timeout), (Some(2), seconds(5)));
-    assert_eq!((policy.attempt_timeout, policy.cap), (Some(seconds(1)), usual.cap));
+    assert_eq!((policy.attempt_timeout, policy.cap), (Some(seconds(1)), base.cap));
 }
 
 #[test]
-fn another_strategy_takes_over_only_what_it_has_a_use_for() {
+fn strategy_override_keeps_only_usable_settings() {
     let fixed = LimitOverrides {
         strategy: Some(Strategy::Fixed),
-        connections: Some(Connections::Most(7)),
+        connections: Some(Connections::Max(7)),
         ..LimitOverrides::default()
     };
     let suites = [

@@ -1,13 +1,12 @@
-//! `adaptive`: a window that grows while the provider keeps up and shrinks when it does not.
+//! `adaptive`: a concurrency limit that grows after answers and shrinks after rejections.
 //!
-//! Additive increase, multiplicative decrease, with a slow start as in TCP. What counts is a clean
-//! success: an answer at the first attempt. An answer after a retry is neutral, and so is one from
-//! the cache, which never reaches a pool. A failure that is not about limits (a 5xx, a timeout, the
-//! network) only delays growth, because the answer that follows it in the end is not a clean one:
-//! fewer requests at once do not help against an outage.
+//! Additive increase, multiplicative decrease, with a slow start as in TCP. Only clean successes count:
+//! answers to a first attempt. An answer after a retry is neutral, and so is one from the cache, which
+//! never reaches a pool. A transient failure (a 5xx, a timeout, a network error) only delays growth,
+//! because the answer to its retry is not clean: fewer requests in flight do not help against an outage.
 //!
-//! A rejection begins an *episode*: one cut, and then a time in which nothing is cut and nothing is
-//! counted, so that one burst of rejections is one cut.
+//! A rejection starts an *episode*: one cut, followed by a time without cuts and without counting, so
+//! that a burst of rejections causes one cut.
 
 mod config;
 #[cfg(test)]
@@ -15,30 +14,32 @@ mod tests;
 
 pub use config::{AdaptiveConfig, AdaptiveConfigError};
 
-use crate::{ChangeReason, Cost, Ending, Flight, Gate, LimitChange, Policy, Quota, View};
+use crate::{
+    ChangeReason, Flight, Gate, LimitChange, Policy, PoolView, Quota, SendOutcome, TokenCost,
+};
 use std::time::Duration;
 
-/// Fewer successes say nothing, however narrow the window is.
-const SMALLEST_ROUND: u32 = 4;
+/// Minimum number of successes in a round, even if the limit is lower.
+const MIN_ROUND: u32 = 4;
 
-/// No hint keeps an episode open for longer. The reset of a daily quota is hours away, and a window
-/// that stands still for so long learns nothing; calls give up before that by default.
-const LONGEST_HINT: Duration = Duration::from_secs(600);
+/// Maximum effect of a hint on an episode. The reset of a daily quota is hours away; by default calls
+/// time out earlier, and a frozen limit learns nothing.
+const MAX_HINT: Duration = Duration::from_secs(600);
 
-/// The strategy.
+/// The strategy `adaptive`.
 #[derive(Debug, Clone)]
-pub struct Adaptive {
+pub struct AdaptivePolicy {
     config: AdaptiveConfig,
     cooldown: Duration,
-    /// The bounds in force: those of the configuration, unless somebody has moved the upper one.
+    /// The current bounds: those of the configuration unless `set_max` changed them.
     min: u32,
     max: u32,
     limit: u32,
-    /// No rejection so far.
+    /// Whether there was no rejection so far.
     slow_start: bool,
     /// Clean successes in this round.
     successes: u32,
-    /// Most requests in flight in this round.
+    /// Maximum number of requests in flight in this round.
     peak: u32,
     episode: Option<Episode>,
     changes: Vec<LimitChange>,
@@ -51,12 +52,12 @@ struct Episode {
     until: Duration,
 }
 
-impl Adaptive {
-    /// Starts at the configured width. [`AdaptiveConfig::check`] tells what is wrong with a
-    /// configuration; here the nearest possible values, or else the defaults, take their places.
-    pub fn new(config: AdaptiveConfig) -> Adaptive {
+impl AdaptivePolicy {
+    /// Creates the strategy. Invalid values of the configuration (see [`AdaptiveConfig::check`]) are
+    /// replaced by the nearest valid ones or by the defaults.
+    pub fn new(config: AdaptiveConfig) -> AdaptivePolicy {
         let (config, cooldown) = config.repaired();
-        Adaptive {
+        AdaptivePolicy {
             config,
             cooldown,
             min: config.bounds.min,
@@ -70,14 +71,14 @@ impl Adaptive {
         }
     }
 
-    /// Moves the upper bound while the pool is in use. Where it is below the configured lower one
-    /// both are the same, until it is raised again.
+    /// Changes the upper bound while the pool is in use. If it is below the configured lower bound,
+    /// it replaces that too until it is raised again.
     pub fn set_max(&mut self, now: Duration, max: u32) {
         self.max = max.max(1);
         self.min = self.config.bounds.min.min(self.max);
         let limit = self.limit.clamp(self.min, self.max);
         if self.change(now, limit, ChangeReason::Manual) {
-            self.begin_round();
+            self.start_round();
         }
     }
 
@@ -85,7 +86,7 @@ impl Adaptive {
         self.episode.is_some_and(|episode| now < episode.until)
     }
 
-    fn begin_round(&mut self) {
+    fn start_round(&mut self) {
         self.successes = 0;
         self.peak = 0;
     }
@@ -95,12 +96,12 @@ impl Adaptive {
             return;
         }
         self.successes += 1;
-        if self.successes < self.limit.max(SMALLEST_ROUND) {
+        if self.successes < self.limit.max(MIN_ROUND) {
             return;
         }
-        // Below 80 % nothing was learned about a wider window.
+        // A limit that was used below 80 % gives no evidence for a higher one.
         let was_used = u64::from(self.peak) * 5 >= u64::from(self.limit) * 4;
-        self.begin_round();
+        self.start_round();
         if !was_used {
             return;
         }
@@ -116,21 +117,21 @@ impl Adaptive {
 
     fn rejected(&mut self, now: Duration, quota: &Quota) {
         self.slow_start = false;
-        self.begin_round();
+        self.start_round();
         let hint = quota
             .retry_after
             .or_else(|| quota.readings.iter().filter_map(|reading| reading.reset).max());
-        let pause = self.cooldown.max(hint.unwrap_or_default().min(LONGEST_HINT));
+        let pause = self.cooldown.max(hint.unwrap_or_default().min(MAX_HINT));
         match &mut self.episode {
-            // A longer hint prolongs the episode, counted from its cut: counted from each
-            // rejection, a provider that always asks for more than the time between two of them
-            // would keep it open for ever, with a window that neither shrinks nor grows.
+            // A longer hint extends the episode, counted from its cut. Counted from each rejection,
+            // a provider whose hints exceed the time between rejections would extend it forever, and
+            // the limit would neither shrink nor grow.
             Some(episode) if now < episode.until => {
                 episode.until = episode.until.max(episode.since.saturating_add(pause));
             }
             _ => {
                 self.episode = Some(Episode { since: now, until: now.saturating_add(pause) });
-                // What would be whole but for the last bit of the product is whole.
+                // Products that miss a whole number by a rounding error count as whole.
                 let share = f64::from(self.limit) * self.config.decrease_factor + 1e-9;
                 let limit = (share as u32).max(self.min);
                 self.change(now, limit, ChangeReason::RateLimit);
@@ -138,7 +139,7 @@ impl Adaptive {
         }
     }
 
-    /// Whether it is a change at all.
+    /// Sets the limit; returns whether it changed.
     fn change(&mut self, at: Duration, new_limit: u32, reason: ChangeReason) -> bool {
         let old_limit = std::mem::replace(&mut self.limit, new_limit);
         if old_limit != new_limit {
@@ -148,28 +149,32 @@ impl Adaptive {
     }
 }
 
-impl Policy for Adaptive {
-    /// A window that has become narrower than what is in flight stays shut until enough have
-    /// ended.
-    fn gate(&mut self, view: View, _cost: Cost) -> Gate {
-        if view.in_flight < self.limit { Gate::Open } else { Gate::Shut }
+impl Policy for AdaptivePolicy {
+    /// If the limit falls below the requests in flight, the gate stays closed until enough have ended.
+    fn gate(&mut self, view: PoolView, _cost: TokenCost) -> Gate {
+        if view.in_flight < self.limit { Gate::Open } else { Gate::Closed }
     }
 
-    fn sent(&mut self, _view: View, _flight: Flight, _cost: Cost) {}
+    fn on_sent(&mut self, _view: PoolView, _flight: Flight, _cost: TokenCost) {}
 
-    fn ended(&mut self, view: View, _flight: Flight, _cost: Cost, ending: &Ending) {
-        // Just before something ends there are as many in flight as ever since the last end. The
-        // one that has ended was among them.
+    fn on_ended(
+        &mut self,
+        view: PoolView,
+        _flight: Flight,
+        _cost: TokenCost,
+        outcome: &SendOutcome,
+    ) {
+        // The number in flight peaks just before an end, and it included the request that ended.
         if !self.is_cooling(view.now) {
             self.peak = self.peak.max(view.in_flight.saturating_add(1));
         }
-        match ending {
-            Ending::Answered { clean: true, .. } => self.succeeded(view.now),
-            Ending::Rejected { quota } => self.rejected(view.now, quota),
-            Ending::Answered { clean: false, .. }
-            | Ending::Failed
-            | Ending::Refused
-            | Ending::Dropped => {}
+        match outcome {
+            SendOutcome::Answered { clean: true, .. } => self.succeeded(view.now),
+            SendOutcome::Rejected { quota } => self.rejected(view.now, quota),
+            SendOutcome::Answered { clean: false, .. }
+            | SendOutcome::Failed
+            | SendOutcome::Refused
+            | SendOutcome::Dropped => {}
         }
     }
 

@@ -1,34 +1,41 @@
-//! `fixed`: so many at once, whatever happens; `none` is the same without a bound. There is no
-//! pacing: rejected requests come back when the retry policy says so.
+//! `fixed`: a constant concurrency limit; `none` is the same without a limit. Rejected requests are
+//! retried by the retry policy.
 
-use crate::{Cost, Ending, Flight, Gate, Policy, View};
+use crate::{Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
 
-/// A window that never changes.
+/// The strategies `fixed` and `none`.
 #[derive(Debug, Clone, Copy)]
-pub struct Fixed {
+pub struct FixedPolicy {
     connections: u32,
 }
 
-impl Fixed {
-    /// So many in flight, at least one.
-    pub fn new(connections: u32) -> Fixed {
-        Fixed { connections: connections.max(1) }
+impl FixedPolicy {
+    /// Creates a strategy with that many requests in flight, at least one.
+    pub fn new(connections: u32) -> FixedPolicy {
+        FixedPolicy { connections: connections.max(1) }
     }
 
-    /// Everything at once.
-    pub fn unbounded() -> Fixed {
-        Fixed { connections: u32::MAX }
+    /// Creates a strategy without a limit.
+    pub fn unbounded() -> FixedPolicy {
+        FixedPolicy { connections: u32::MAX }
     }
 }
 
-impl Policy for Fixed {
-    fn gate(&mut self, view: View, _cost: Cost) -> Gate {
-        if view.in_flight < self.connections { Gate::Open } else { Gate::Shut }
+impl Policy for FixedPolicy {
+    fn gate(&mut self, view: PoolView, _cost: TokenCost) -> Gate {
+        if view.in_flight < self.connections { Gate::Open } else { Gate::Closed }
     }
 
-    fn sent(&mut self, _view: View, _flight: Flight, _cost: Cost) {}
+    fn on_sent(&mut self, _view: PoolView, _flight: Flight, _cost: TokenCost) {}
 
-    fn ended(&mut self, _view: View, _flight: Flight, _cost: Cost, _ending: &Ending) {}
+    fn on_ended(
+        &mut self,
+        _view: PoolView,
+        _flight: Flight,
+        _cost: TokenCost,
+        _ending: &SendOutcome,
+    ) {
+    }
 
     fn limit(&self) -> u32 {
         self.connections
@@ -38,17 +45,17 @@ impl Policy for Fixed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ask, Comeback, Quota, Scheduler};
+    use crate::{PermitRequest, Quota, RetryMode, Scheduler};
     use std::time::Duration;
 
     #[test]
-    fn everything_goes_out_at_once_as_far_as_there_are_connections() {
+    fn requests_are_sent_at_once_up_to_the_limit() {
         for (policy, granted) in
-            [(Fixed::unbounded(), 1000), (Fixed::new(7), 7), (Fixed::new(0), 1)]
+            [(FixedPolicy::unbounded(), 1000), (FixedPolicy::new(7), 7), (FixedPolicy::new(0), 1)]
         {
             let mut pool = Scheduler::new(Box::new(policy));
             for _ in 0..1000 {
-                pool.on_ask(Ask::default());
+                pool.on_request(PermitRequest::default());
             }
             pool.on_tick(Duration::ZERO, |_, _| {});
             assert_eq!(pool.in_flight(), granted, "{policy:?}");
@@ -57,16 +64,16 @@ mod tests {
     }
 
     #[test]
-    fn a_rejection_changes_nothing() {
-        let mut pool = Scheduler::new(Box::new(Fixed::new(1)));
+    fn rejection_leaves_the_limit_unchanged() {
+        let mut pool = Scheduler::new(Box::new(FixedPolicy::new(1)));
         for _ in 0..100 {
-            pool.on_ask(Ask::default());
+            pool.on_request(PermitRequest::default());
             let mut granted = None;
             pool.on_tick(Duration::ZERO, |_, flight| granted = Some(flight));
             let quota = Quota { retry_after: Some(Duration::from_secs(60)), ..Quota::default() };
-            pool.on_end(Duration::ZERO, granted.unwrap(), &Ending::Rejected { quota });
+            pool.on_end(Duration::ZERO, granted.unwrap(), &SendOutcome::Rejected { quota });
             assert_eq!(pool.limit(), 1);
-            assert_eq!(pool.comeback(Duration::ZERO), Comeback::Backoff);
+            assert_eq!(pool.retry_mode(Duration::ZERO), RetryMode::Backoff);
         }
     }
 }

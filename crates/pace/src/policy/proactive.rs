@@ -1,10 +1,9 @@
-//! `proactive`: never more in a minute than the limits that were given.
+//! `proactive`: stays within configured limits per minute.
 //!
-//! Nothing goes out that would put more into any 60 seconds than a limit allows, so that there is
-//! nothing to reject. With a `burst` requests are spread over the minute as well: so many may go out
-//! at once, and then one for each that has become old enough. Requests count from when they are
-//! sent. Tokens are reserved by the estimate and corrected when the request ends, which may open the
-//! gate or keep it shut for longer.
+//! No request is sent that would exceed a limit in any 60 seconds, so that the provider has nothing to
+//! reject. With a `burst`, requests are also spread over the minute: at most that many at once, then
+//! one for each that is old enough. A request counts from the time it is sent. Tokens are reserved by
+//! the estimate and corrected when the request ends, which may open the gate or keep it closed longer.
 
 mod config;
 #[cfg(test)]
@@ -13,49 +12,49 @@ mod window;
 
 pub use config::{ProactiveConfig, ProactiveConfigError};
 
-use crate::{Cost, Dimension, Ending, Flight, Gate, Policy, View};
+use crate::{Dimension, Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
 use std::time::Duration;
-use window::Window;
+use window::SlidingWindow;
 
-/// The strategy.
+/// The strategy `proactive`.
 #[derive(Debug, Clone)]
-pub struct Proactive {
-    /// What a minute may hold.
+pub struct ProactivePolicy {
+    /// The limits per minute.
     limits: Vec<(Dimension, u64)>,
     connections: u32,
-    /// So many requests in so much time, at the rate of the minute.
+    /// Maximum number of requests within a time span, derived from `rpm`.
     burst: Option<(u32, Duration)>,
-    window: Window,
+    window: SlidingWindow,
 }
 
-impl Proactive {
-    /// With nothing sent so far. [`ProactiveConfig::check`] tells what is wrong with a
-    /// configuration; here a limit of zero lets one request through per minute, as every limit
-    /// that is smaller than a request does, and without limits there is no pacing.
-    pub fn new(config: ProactiveConfig) -> Proactive {
-        Proactive {
+impl ProactivePolicy {
+    /// Creates the strategy. The configuration is not validated (see [`ProactiveConfig::check`]): a
+    /// limit of zero admits one request per minute, like every limit smaller than a request, and
+    /// without limits nothing is delayed.
+    pub fn new(config: ProactiveConfig) -> ProactivePolicy {
+        ProactivePolicy {
             limits: config.limits().map(|(dimension, _, limit)| (dimension, limit)).collect(),
             connections: config.connections.map_or(u32::MAX, |connections| connections.max(1)),
             burst: config.burst.zip(config.rpm).map(|(burst, rpm)| {
                 let seconds = 60.0 * f64::from(burst.max(1)) / rpm.max(1) as f64;
-                // A minute's window knows nothing older.
+                // The window keeps only the last minute.
                 (burst.max(1), Duration::from_secs_f64(seconds.min(60.0)))
             }),
-            window: Window::default(),
+            window: SlidingWindow::default(),
         }
     }
 
-    /// The tokens of the last minute: what was used, or the estimate where that is not known.
-    pub fn used(&mut self, now: Duration) -> Cost {
+    /// Returns the tokens of the last minute: the usage, or the estimate where it is unknown.
+    pub fn used(&mut self, now: Duration) -> TokenCost {
         self.window.advance(now);
         self.window.used()
     }
 }
 
-impl Policy for Proactive {
-    fn gate(&mut self, view: View, cost: Cost) -> Gate {
+impl Policy for ProactivePolicy {
+    fn gate(&mut self, view: PoolView, cost: TokenCost) -> Gate {
         if view.in_flight >= self.connections {
-            return Gate::Shut;
+            return Gate::Closed;
         }
         self.window.advance(view.now);
         let spaced = match self.burst {
@@ -70,24 +69,31 @@ impl Policy for Proactive {
         })
     }
 
-    fn sent(&mut self, view: View, flight: Flight, cost: Cost) {
+    fn on_sent(&mut self, view: PoolView, flight: Flight, cost: TokenCost) {
         self.window.push(view.now, flight, cost);
     }
 
-    fn ended(&mut self, _view: View, flight: Flight, _cost: Cost, ending: &Ending) {
-        match ending {
-            Ending::Answered { usage: Some(usage), .. } => self.window.settle(flight, *usage),
-            // The provider has not worked on it. It still counts as a request: at some providers it
-            // does there too.
-            Ending::Rejected { .. } | Ending::Refused => {
-                self.window.settle(flight, Cost::default());
+    fn on_ended(
+        &mut self,
+        _view: PoolView,
+        flight: Flight,
+        _cost: TokenCost,
+        outcome: &SendOutcome,
+    ) {
+        match outcome {
+            SendOutcome::Answered { usage: Some(usage), .. } => self.window.settle(flight, *usage),
+            // The provider did no work. It still counts as a request, as it does at some providers.
+            SendOutcome::Rejected { .. } | SendOutcome::Refused => {
+                self.window.settle(flight, TokenCost::default());
             }
-            // It may have been worked on, and nobody knows how much.
-            Ending::Answered { usage: None, .. } | Ending::Failed | Ending::Dropped => {}
+            // The provider may have done work; the amount is unknown.
+            SendOutcome::Answered { usage: None, .. }
+            | SendOutcome::Failed
+            | SendOutcome::Dropped => {}
         }
     }
 
-    fn withdrawn(&mut self, _view: View, flight: Flight, _cost: Cost) {
+    fn on_withdrawn(&mut self, _view: PoolView, flight: Flight, _cost: TokenCost) {
         self.window.withdraw(flight);
     }
 

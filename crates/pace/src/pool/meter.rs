@@ -1,24 +1,24 @@
-//! Counts what happens in a pool.
+//! Counters of a pool.
 
-use crate::Ending;
+use crate::SendOutcome;
 use std::time::Duration;
 
-/// Seconds over which the rate is taken.
-const SECONDS: u64 = 10;
+/// Window over which the answer rate is measured.
+const RATE_WINDOW_S: u64 = 10;
 
-/// Tokens of an answer, before there was one.
-const FIRST_OUTPUT: f64 = 200.0;
+/// Assumed length of a completion before the first one.
+const DEFAULT_OUTPUT: f64 = 200.0;
 
-/// Share of the newest answer in the mean length.
-const NEWEST: f64 = 1.0 / 16.0;
+/// Weight of the newest completion in the mean length.
+const NEWEST_WEIGHT: f64 = 1.0 / 16.0;
 
 #[derive(Debug)]
 pub(super) struct Meter {
     pub(super) answered: u64,
     pub(super) rejected: u64,
     pub(super) failed: u64,
-    /// Answers in each of the last seconds; a second's place is its number modulo their count.
-    buckets: [u32; SECONDS as usize],
+    /// Answers in each of the last seconds, indexed by the second modulo the number of buckets.
+    buckets: [u32; RATE_WINDOW_S as usize],
     /// The newest second in the buckets.
     second: u64,
     mean_output: f64,
@@ -31,42 +31,42 @@ impl Default for Meter {
             answered: 0,
             rejected: 0,
             failed: 0,
-            buckets: [0; SECONDS as usize],
+            buckets: [0; RATE_WINDOW_S as usize],
             second: 0,
-            mean_output: FIRST_OUTPUT,
+            mean_output: DEFAULT_OUTPUT,
             has_output: false,
         }
     }
 }
 
 impl Meter {
-    pub(super) fn count(&mut self, now: Duration, ending: &Ending) {
-        match ending {
-            Ending::Answered { usage, .. } => {
+    pub(super) fn count(&mut self, now: Duration, outcome: &SendOutcome) {
+        match outcome {
+            SendOutcome::Answered { usage, .. } => {
                 self.answered += 1;
                 self.advance(now);
-                if let Some(bucket) = self.buckets.get_mut((self.second % SECONDS) as usize) {
+                if let Some(bucket) = self.buckets.get_mut((self.second % RATE_WINDOW_S) as usize) {
                     *bucket = bucket.saturating_add(1);
                 }
                 if let Some(usage) = usage {
-                    let share = if self.has_output { NEWEST } else { 1.0 };
+                    let share = if self.has_output { NEWEST_WEIGHT } else { 1.0 };
                     self.mean_output += (usage.output as f64 - self.mean_output) * share;
                     self.has_output = true;
                 }
             }
-            Ending::Rejected { .. } => self.rejected += 1,
-            Ending::Failed => self.failed += 1,
-            Ending::Refused | Ending::Dropped => {}
+            SendOutcome::Rejected { .. } => self.rejected += 1,
+            SendOutcome::Failed => self.failed += 1,
+            SendOutcome::Refused | SendOutcome::Dropped => {}
         }
     }
 
     fn advance(&mut self, now: Duration) {
         let second = now.as_secs();
-        if second.saturating_sub(self.second) >= SECONDS {
-            self.buckets = [0; SECONDS as usize];
+        if second.saturating_sub(self.second) >= RATE_WINDOW_S {
+            self.buckets = [0; RATE_WINDOW_S as usize];
         } else {
             for passed in self.second + 1..=second {
-                if let Some(bucket) = self.buckets.get_mut((passed % SECONDS) as usize) {
+                if let Some(bucket) = self.buckets.get_mut((passed % RATE_WINDOW_S) as usize) {
                     *bucket = 0;
                 }
             }
@@ -74,19 +74,19 @@ impl Meter {
         self.second = self.second.max(second);
     }
 
-    /// Answers per second lately.
+    /// Returns the recent answers per second.
     pub(super) fn answers_per_second(&self, now: Duration) -> f64 {
-        let oldest = now.as_secs().saturating_sub(SECONDS - 1);
+        let oldest = now.as_secs().saturating_sub(RATE_WINDOW_S - 1);
         let counted: u32 = (oldest..=self.second)
-            .filter_map(|second| self.buckets.get((second % SECONDS) as usize))
+            .filter_map(|second| self.buckets.get((second % RATE_WINDOW_S) as usize))
             .sum();
-        // The newest second has only begun.
+        // The newest second is not over.
         let seconds = now.as_secs_f64() - oldest as f64;
         f64::from(counted) / seconds.max(1.0)
     }
 
-    /// Tokens of an answer, as far as one can tell.
-    pub(super) fn usual_output(&self) -> u64 {
+    /// Returns the mean length of completions in tokens.
+    pub(super) fn mean_output(&self) -> u64 {
         self.mean_output.round() as u64
     }
 }
@@ -94,15 +94,15 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cost, Quota};
+    use crate::{Quota, TokenCost};
 
-    fn answer(output: u64) -> Ending {
-        let usage = Some(Cost { input: 1, output });
-        Ending::Answered { quota: Quota::default(), usage, clean: true }
+    fn answer(output: u64) -> SendOutcome {
+        let usage = Some(TokenCost { input: 1, output });
+        SendOutcome::Answered { quota: Quota::default(), usage, clean: true }
     }
 
     #[test]
-    fn the_rate_is_that_of_the_last_seconds() {
+    fn rate_covers_the_last_ten_seconds() {
         let mut meter = Meter::default();
         let at = |seconds: f64| Duration::from_secs_f64(seconds);
         assert_eq!(meter.answers_per_second(at(0.0)), 0.0);
@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_length_follows_the_answers() {
+    fn mean_output_follows_completions() {
         let mut meter = Meter::default();
-        assert_eq!(meter.usual_output(), 200);
+        assert_eq!(meter.mean_output(), 200);
         meter.count(Duration::ZERO, &answer(40));
-        assert_eq!(meter.usual_output(), 40);
+        assert_eq!(meter.mean_output(), 40);
         for _ in 0..100 {
             meter.count(Duration::ZERO, &answer(1000));
         }
-        assert!((990..=1000).contains(&meter.usual_output()));
+        assert!((990..=1000).contains(&meter.mean_output()));
     }
 }

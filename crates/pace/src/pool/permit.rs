@@ -1,42 +1,41 @@
-//! The right to send, and waiting for it.
+//! Permits and the futures that wait for them.
 
-use super::Stopped;
-use super::shared::Shared;
-use crate::{Ending, Flight, Ticket};
+use super::PoolStopped;
+use super::shared::SharedPool;
+use crate::{Flight, SendOutcome, Ticket};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// The right to have one request in flight. Dropping it says that nobody waits for the answer any
-/// more.
+/// The right to have one request in flight. Dropping it counts the request as dropped by the caller.
 #[derive(Debug)]
 pub struct Permit {
-    shared: Arc<Shared>,
-    /// Absent when the end has been told.
+    shared: Arc<SharedPool>,
+    /// `None` once the outcome was recorded.
     flight: Option<Flight>,
     in_flight: u32,
-    /// Somebody has it, so that a request may have gone out.
+    /// Whether the caller received the permit, so that a request may have been sent.
     is_held: bool,
 }
 
 impl Permit {
-    pub(super) fn new(shared: Arc<Shared>, flight: Flight, in_flight: u32) -> Permit {
+    pub(super) fn new(shared: Arc<SharedPool>, flight: Flight, in_flight: u32) -> Permit {
         Permit { shared, flight: Some(flight), in_flight, is_held: false }
     }
 
-    pub(super) fn held(mut self) -> Permit {
+    pub(super) fn into_held(mut self) -> Permit {
         self.is_held = true;
         self
     }
 
-    /// Requests in flight when it was granted, this one among them.
+    /// Returns the requests in flight at the time of the grant, including this one.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// The request has ended.
-    pub fn end(mut self, ending: Ending) {
+    /// Ends the request.
+    pub fn end(mut self, outcome: SendOutcome) {
         if let Some(flight) = self.flight.take() {
-            self.shared.end(flight, &ending);
+            self.shared.end(flight, &outcome);
         }
     }
 }
@@ -44,46 +43,46 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         match self.flight.take() {
-            Some(flight) if self.is_held => self.shared.end(flight, &Ending::Dropped),
+            Some(flight) if self.is_held => self.shared.end(flight, &SendOutcome::Dropped),
             Some(flight) => self.shared.withdraw(flight),
             None => {}
         }
     }
 }
 
-/// A place in the queue; given up on drop.
+/// An entry in the queue; cancelled on drop.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    shared: Arc<Shared>,
-    /// Absent when it was called.
+pub(super) struct PermitWaiter {
+    shared: Arc<SharedPool>,
+    /// `None` once the permit was granted.
     ticket: Option<Ticket>,
     receiver: oneshot::Receiver<Permit>,
 }
 
-impl Waiting {
+impl PermitWaiter {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SharedPool>,
         ticket: Ticket,
         receiver: oneshot::Receiver<Permit>,
-    ) -> Waiting {
-        Waiting { shared, ticket: Some(ticket), receiver }
+    ) -> PermitWaiter {
+        PermitWaiter { shared, ticket: Some(ticket), receiver }
     }
 
-    pub(super) async fn granted(mut self) -> Result<Permit, Stopped> {
+    pub(super) async fn granted(mut self) -> Result<Permit, PoolStopped> {
         let granted = (&mut self.receiver).await;
         self.ticket = None;
-        // A permit that was under way when the pool was stopped is not used any more.
+        // A permit that was granted just before the pool was stopped is not used.
         match (self.shared.stopped(), granted) {
-            (None, Ok(permit)) => Ok(permit.held()),
+            (None, Ok(permit)) => Ok(permit.into_held()),
             (Some(stopped), _) => Err(stopped),
-            (None, Err(_)) => Err(Stopped { reason: "the pool is gone".into() }),
+            (None, Err(_)) => Err(PoolStopped { reason: "the pool was dropped".into() }),
         }
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PermitWaiter {
     fn drop(&mut self) {
-        // A permit that is already in the channel goes back with the channel.
+        // A permit that is already in the channel is returned when the channel is dropped.
         if let Some(ticket) = self.ticket.take() {
             self.shared.cancel(ticket);
         }

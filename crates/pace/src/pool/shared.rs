@@ -1,10 +1,13 @@
-//! What all clones of a pool, its permits and its waiters share.
+//! The state shared by the clones of a pool, its permits and its waiters.
 
 use super::meter::Meter;
-use super::permit::{Permit, Waiting};
+use super::permit::{Permit, PermitWaiter};
 use super::timer::Timer;
-use super::{PoolChange, Snapshot, Stopped};
-use crate::{Ask, Comeback, Ending, Flight, Learned, Policy, Scheduler, Ticket};
+use super::{PoolChange, PoolSnapshot, PoolStopped};
+use crate::{
+    Flight, LearnedLimit, PermitRequest, Policy, PoolLoad, RetryMode, Scheduler, SendOutcome,
+    Ticket,
+};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,52 +16,53 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedPool {
     model: Arc<str>,
-    /// The scheduler's time zero, on both clocks.
+    /// Time zero of the scheduler, on both clocks.
     started: Instant,
     started_at: SystemTime,
     stopped: OnceLock<Arc<str>>,
-    /// Calls that wait for their next attempt outside of the queue.
-    pub(super) resting: AtomicU32,
-    state: Mutex<State>,
+    /// Calls that are backing off outside of the queue.
+    pub(super) backing_off: AtomicU32,
+    state: Mutex<SharedState>,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct SharedState {
     pub(super) scheduler: Scheduler,
     waiters: HashMap<Ticket, oneshot::Sender<Permit>>,
     meter: Meter,
     pub(super) timer: Timer,
 }
 
-pub(super) enum Asked {
+/// The result of a request for a permit.
+pub(super) enum AcquireResult {
     Granted(Permit),
-    Waits(Waiting),
+    Waiting(PermitWaiter),
 }
 
-/// Permits on the way to their waiters; they are handed over when the lock is free, because one
-/// that nobody takes comes back at once.
+/// Granted permits and their waiters. They are delivered after the lock is released, because an
+/// undelivered permit returns to the pool at once, which takes the lock.
 type Grants = Vec<(Option<oneshot::Sender<Permit>>, Permit)>;
 
 fn deliver(grants: Grants) {
     for (waiter, permit) in grants {
-        // A waiter that has gone away sends the permit back by dropping it.
+        // If the waiter is gone, dropping the permit returns it.
         if let Some(waiter) = waiter {
             drop(waiter.send(permit));
         }
     }
 }
 
-impl Shared {
-    pub(super) fn new(model: &str, policy: Box<dyn Policy>) -> Shared {
-        Shared {
+impl SharedPool {
+    pub(super) fn new(model: &str, policy: Box<dyn Policy>) -> SharedPool {
+        SharedPool {
             model: model.into(),
             started: Instant::now(),
             started_at: SystemTime::now(),
             stopped: OnceLock::new(),
-            resting: AtomicU32::new(0),
-            state: Mutex::new(State {
+            backing_off: AtomicU32::new(0),
+            state: Mutex::new(SharedState {
                 scheduler: Scheduler::new(policy),
                 waiters: HashMap::new(),
                 meter: Meter::default(),
@@ -67,45 +71,48 @@ impl Shared {
         }
     }
 
-    /// A panic elsewhere cannot leave the state half changed: nothing that can panic runs in it
-    /// but the strategy, and one that has is asked no worse a question the next time.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// Locks the state. A poisoned lock is safe to use: only the strategy could panic while it is
+    /// held, and the scheduler stays consistent around each call of it.
+    fn lock(&self) -> MutexGuard<'_, SharedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time, read with the lock held so that the scheduler never sees it run backwards.
-    fn now(&self, _state: &MutexGuard<'_, State>) -> Duration {
+    /// Returns the time. It is read with the lock held, so that the scheduler never sees it decrease.
+    fn now(&self, _state: &MutexGuard<'_, SharedState>) -> Duration {
         self.started.elapsed()
     }
 
-    /// When that time of the scheduler is.
+    /// Converts a time of the scheduler.
     pub(super) fn instant(&self, time: Duration) -> Option<Instant> {
         self.started.checked_add(time)
     }
 
-    pub(super) fn ask(self: &Arc<Self>, ask: Ask) -> Result<Asked, Stopped> {
+    pub(super) fn request(
+        self: &Arc<Self>,
+        request: PermitRequest,
+    ) -> Result<AcquireResult, PoolStopped> {
         let mut state = self.lock();
         if let Some(stopped) = self.stopped() {
             return Err(stopped);
         }
         let now = self.now(&state);
-        let ticket = state.scheduler.on_ask(ask);
+        let ticket = state.scheduler.on_request(request);
         let (own, grants) = self.tick(&mut state, now, Some(ticket));
-        let asked = match own {
-            Some(permit) => Asked::Granted(permit.held()),
+        let result = match own {
+            Some(permit) => AcquireResult::Granted(permit.into_held()),
             None => {
                 let (sender, receiver) = oneshot::channel();
                 state.waiters.insert(ticket, sender);
-                Asked::Waits(Waiting::new(Arc::clone(self), ticket, receiver))
+                AcquireResult::Waiting(PermitWaiter::new(Arc::clone(self), ticket, receiver))
             }
         };
         drop(state);
         deliver(grants);
-        Ok(asked)
+        Ok(result)
     }
 
-    /// Does something to the scheduler, and then grants what may go out.
-    fn change(self: &Arc<Self>, act: impl FnOnce(&mut State, Duration)) {
+    /// Applies a change to the state, then grants what the strategy allows.
+    fn change(self: &Arc<Self>, act: impl FnOnce(&mut SharedState, Duration)) {
         let mut state = self.lock();
         let now = self.now(&state);
         act(&mut state, now);
@@ -114,14 +121,15 @@ impl Shared {
         deliver(grants);
     }
 
-    /// Grants what may go out. The permit of `own`, who has no channel yet, comes back apart.
+    /// Grants what the strategy allows. The permit of `own`, which has no channel yet, is returned
+    /// separately.
     fn tick(
         self: &Arc<Self>,
-        state: &mut State,
+        state: &mut SharedState,
         now: Duration,
         own: Option<Ticket>,
     ) -> (Option<Permit>, Grants) {
-        let State { scheduler, waiters, timer, .. } = state;
+        let SharedState { scheduler, waiters, timer, .. } = state;
         let (mut mine, mut grants) = (None, Grants::new());
         let mut in_flight = scheduler.in_flight();
         scheduler.on_tick(now, |ticket, flight| {
@@ -139,14 +147,14 @@ impl Shared {
         (mine, grants)
     }
 
-    /// The timer has run out.
-    pub(super) fn woken(self: &Arc<Self>) {
+    /// Handles the expiry of the timer.
+    pub(super) fn on_timer(self: &Arc<Self>) {
         self.change(|_, _| {});
     }
 
-    /// Looks at the state, and changes nothing that anybody waits for.
-    pub(super) fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
-        look(&mut self.lock())
+    /// Accesses the state without granting permits afterwards.
+    pub(super) fn with<T>(&self, access: impl FnOnce(&mut SharedState) -> T) -> T {
+        access(&mut self.lock())
     }
 
     pub(super) fn cancel(self: &Arc<Self>, ticket: Ticket) {
@@ -156,10 +164,10 @@ impl Shared {
         });
     }
 
-    pub(super) fn end(self: &Arc<Self>, flight: Flight, ending: &Ending) {
+    pub(super) fn end(self: &Arc<Self>, flight: Flight, outcome: &SendOutcome) {
         self.change(|state, now| {
-            state.meter.count(now, ending);
-            state.scheduler.on_end(now, flight, ending);
+            state.meter.count(now, outcome);
+            state.scheduler.on_end(now, flight, outcome);
         });
     }
 
@@ -174,17 +182,17 @@ impl Shared {
             state.scheduler.stop(reason.to_string());
             std::mem::take(&mut state.waiters)
         };
-        // Each wakes the task that waits for it.
+        // Dropping the senders wakes the waiting tasks.
         drop(waiters);
     }
 
-    pub(super) fn stopped(&self) -> Option<Stopped> {
-        self.stopped.get().map(|reason| Stopped { reason: Arc::clone(reason) })
+    pub(super) fn stopped(&self) -> Option<PoolStopped> {
+        self.stopped.get().map(|reason| PoolStopped { reason: Arc::clone(reason) })
     }
 
-    pub(super) fn comeback(&self) -> Comeback {
+    pub(super) fn retry_mode(&self) -> RetryMode {
         let state = self.lock();
-        state.scheduler.comeback(self.now(&state))
+        state.scheduler.retry_mode(self.now(&state))
     }
 
     pub(super) fn model(&self) -> &str {
@@ -195,29 +203,38 @@ impl Shared {
         self.lock().scheduler.limit()
     }
 
-    pub(super) fn learned(&self) -> Option<Learned> {
+    pub(super) fn load(&self) -> PoolLoad {
+        let state = self.lock();
+        PoolLoad {
+            limit: state.scheduler.limit(),
+            in_flight: state.scheduler.in_flight(),
+            backing_off: self.backing_off(),
+        }
+    }
+
+    pub(super) fn learned(&self) -> Option<LearnedLimit> {
         self.lock().scheduler.learned()
     }
 
-    pub(super) fn usual_output(&self) -> u64 {
-        self.lock().meter.usual_output()
+    pub(super) fn mean_output(&self) -> u64 {
+        self.lock().meter.mean_output()
     }
 
-    pub(super) fn resting(&self) -> u32 {
-        self.resting.load(Ordering::Relaxed)
+    pub(super) fn backing_off(&self) -> u32 {
+        self.backing_off.load(Ordering::Relaxed)
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self) -> PoolSnapshot {
         let state = self.lock();
         let now = self.now(&state);
         let scheduler = &state.scheduler;
         let left = |time: Duration| time.checked_sub(now).filter(|left| !left.is_zero());
-        Snapshot {
+        PoolSnapshot {
             model: Arc::clone(&self.model),
             in_flight: scheduler.in_flight(),
             limit: scheduler.limit(),
             waiting: scheduler.waiting(),
-            resting: self.resting(),
+            backing_off: self.backing_off(),
             answers_per_second: state.meter.answers_per_second(now),
             answered: state.meter.answered,
             rejected: state.meter.rejected,

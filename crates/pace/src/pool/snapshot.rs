@@ -1,65 +1,65 @@
-//! How a pool is doing, for whoever watches.
+//! Snapshots of a pool for progress displays and the feeder.
 
-use super::shared::Shared;
+use super::shared::SharedPool;
 use crate::LimitChange;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-/// How a pool is doing.
+/// The state of a pool at one moment.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Snapshot {
-    /// Which model it is for.
+pub struct PoolSnapshot {
+    /// The model.
     pub model: Arc<str>,
-    /// Requests on their way.
+    /// Requests in flight.
     pub in_flight: u32,
-    /// How many may be, as far as this is known; the largest number where there is no limit.
+    /// The concurrency limit, as far as it is known; `u32::MAX` if there is none.
     pub limit: u32,
     /// Requests that wait for a permit.
     pub waiting: usize,
-    /// Calls that wait for their next attempt outside of the queue.
-    pub resting: u32,
-    /// Over the last ten seconds or so.
+    /// Calls that are backing off outside of the queue.
+    pub backing_off: u32,
+    /// Answers per second over about the last ten seconds.
     pub answers_per_second: f64,
     /// Answers so far.
     pub answered: u64,
-    /// Rejections so far: too much, or too many at once.
+    /// Rejections for rate reasons so far.
     pub rejected: u64,
-    /// Failures so far: a 5xx, a timeout, the network.
+    /// Transient failures so far: a 5xx, a timeout, a network error.
     pub failed: u64,
-    /// For how long nothing goes out because the provider said so.
+    /// Remaining time of a block that the provider announced.
     pub blocked_for: Option<Duration>,
-    /// When the next request goes out, where its strategy makes it wait for a time.
+    /// Time until the next request is sent, if the strategy delays it.
     pub next_in: Option<Duration>,
-    /// Nothing goes out any more, for this reason.
+    /// The reason if the pool was stopped.
     pub stopped: Option<Arc<str>>,
 }
 
-/// The limit of a pool has changed.
+/// A change of a pool's concurrency limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolChange {
-    /// Which model the pool is for.
+    /// The model of the pool.
     pub model: Arc<str>,
-    /// When.
+    /// The time of the change.
     pub time: SystemTime,
-    /// From what to what, and why.
+    /// Old limit, new limit and reason.
     pub change: LimitChange,
 }
 
-/// A call that waits for its next attempt outside of the queue.
+/// Counts a call as backing off while it exists.
 #[derive(Debug)]
-pub struct Resting(Arc<Shared>);
+pub struct BackoffGuard(Arc<SharedPool>);
 
-impl Resting {
-    pub(super) fn new(shared: Arc<Shared>) -> Resting {
-        shared.resting.fetch_add(1, Ordering::Relaxed);
-        Resting(shared)
+impl BackoffGuard {
+    pub(super) fn new(shared: Arc<SharedPool>) -> BackoffGuard {
+        shared.backing_off.fetch_add(1, Ordering::Relaxed);
+        BackoffGuard(shared)
     }
 }
 
-impl Drop for Resting {
+impl Drop for BackoffGuard {
     fn drop(&mut self) {
-        self.0.resting.fetch_sub(1, Ordering::Relaxed);
+        self.0.backing_off.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Adaptive, AdaptiveConfig, ChangeReason, Ending, Quota, RunTag, Strategy};
+use crate::{AdaptiveConfig, AdaptivePolicy, ChangeReason, Quota, RunTag, SendOutcome, Strategy};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ fn poll<T>(future: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-fn granted<T>(future: Pin<&mut impl Future<Output = Result<T, Stopped>>>) -> T {
+fn granted<T>(future: Pin<&mut impl Future<Output = Result<T, PoolStopped>>>) -> T {
     match poll(future) {
         Poll::Ready(Ok(permit)) => permit,
         Poll::Ready(Err(stopped)) => panic!("stopped: {stopped}"),
@@ -24,16 +24,16 @@ fn granted<T>(future: Pin<&mut impl Future<Output = Result<T, Stopped>>>) -> T {
     }
 }
 
-fn answered() -> Ending {
-    Ending::Answered { quota: Quota::default(), usage: None, clean: true }
+fn answered() -> SendOutcome {
+    SendOutcome::Answered { quota: Quota::default(), usage: None, clean: true }
 }
 
 #[test]
-fn grants_in_order_and_never_more_than_the_window() {
+fn grants_in_order_up_to_the_limit() {
     let pool = fixed(2);
-    let ask = || Box::pin(pool.acquire(Ask::default()));
-    let (first, _second) = (granted(ask().as_mut()), granted(ask().as_mut()));
-    let (mut third, mut fourth) = (ask(), ask());
+    let request = || Box::pin(pool.acquire(PermitRequest::default()));
+    let (first, _second) = (granted(request().as_mut()), granted(request().as_mut()));
+    let (mut third, mut fourth) = (request(), request());
     assert!(poll(third.as_mut()).is_pending());
     assert!(poll(fourth.as_mut()).is_pending());
     let snapshot = pool.snapshot();
@@ -46,41 +46,42 @@ fn grants_in_order_and_never_more_than_the_window() {
 }
 
 #[test]
-fn a_waiter_that_gives_up_leaves_no_trace() {
+fn cancelled_waiter_leaves_the_queue() {
     let pool = fixed(1);
-    let permit = granted(pin!(pool.acquire(Ask::default())));
-    assert!(poll(pin!(pool.acquire(Ask::default()))).is_pending());
+    let permit = granted(pin!(pool.acquire(PermitRequest::default())));
+    assert!(poll(pin!(pool.acquire(PermitRequest::default()))).is_pending());
     assert_eq!(pool.snapshot().waiting, 0);
     drop(permit);
-    drop(granted(pin!(pool.acquire(Ask::default()))));
+    drop(granted(pin!(pool.acquire(PermitRequest::default()))));
     assert_eq!(pool.snapshot().in_flight, 0);
 }
 
 #[test]
-fn a_waiter_that_gives_up_after_its_grant_leaves_no_trace_either() {
+fn waiter_cancelled_after_its_grant_returns_the_permit() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).rpm(2).connections(1)).unwrap();
-    let permit = granted(pin!(pool.acquire(Ask::default())));
+    let permit = granted(pin!(pool.acquire(PermitRequest::default())));
     {
-        let mut waiter = pin!(pool.acquire(Ask::default()));
+        let mut waiter = pin!(pool.acquire(PermitRequest::default()));
         assert!(poll(waiter.as_mut()).is_pending());
-        // Its permit is on the way, and it does not look any more.
+        // Its permit is in the channel, but the waiter is not polled again.
         drop(permit);
         assert_eq!(pool.snapshot().in_flight, 1);
     }
     assert_eq!(pool.snapshot().in_flight, 0);
-    // Had it counted as sent, the minute would be full.
-    drop(granted(pin!(pool.acquire(Ask::default()))));
-    assert!(poll(pin!(pool.acquire(Ask::default()))).is_pending());
+    // If it counted as sent, the minute would be full.
+    drop(granted(pin!(pool.acquire(PermitRequest::default()))));
+    assert!(poll(pin!(pool.acquire(PermitRequest::default()))).is_pending());
 }
 
 #[test]
-fn what_a_waiter_held_up_goes_when_it_gives_up() {
+fn cancelling_a_waiter_unblocks_those_behind_it() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).tpm(100)).unwrap();
-    let ask = |input| Ask { cost: Cost { input, output: 0 }, ..Ask::default() };
-    let _held = granted(pin!(pool.acquire(ask(50))));
-    let mut small = pin!(pool.acquire(ask(10)));
+    let request =
+        |input| PermitRequest { cost: TokenCost { input, output: 0 }, ..PermitRequest::default() };
+    let _held = granted(pin!(pool.acquire(request(50))));
+    let mut small = pin!(pool.acquire(request(10)));
     {
-        let mut large = pin!(pool.acquire(ask(90)));
+        let mut large = pin!(pool.acquire(request(90)));
         assert!(poll(large.as_mut()).is_pending());
         assert!(poll(small.as_mut()).is_pending());
     }
@@ -88,11 +89,12 @@ fn what_a_waiter_held_up_goes_when_it_gives_up() {
 }
 
 #[test]
-fn a_retry_goes_to_the_front() {
+fn retry_goes_to_the_front() {
     let pool = fixed(1);
-    let permit = granted(pin!(pool.acquire(Ask::default())));
-    let mut fresh = pin!(pool.acquire(Ask::default()));
-    let mut retry = pin!(pool.acquire(Ask { is_retry: true, ..Ask::default() }));
+    let permit = granted(pin!(pool.acquire(PermitRequest::default())));
+    let mut fresh = pin!(pool.acquire(PermitRequest::default()));
+    let mut retry =
+        pin!(pool.acquire(PermitRequest { is_retry: true, ..PermitRequest::default() }));
     assert!(poll(fresh.as_mut()).is_pending() && poll(retry.as_mut()).is_pending());
     drop(permit);
     assert!(poll(fresh.as_mut()).is_pending());
@@ -100,7 +102,7 @@ fn a_retry_goes_to_the_front() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_share_fairly() {
+async fn runs_alternate() {
     let pool = fixed(1);
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = JoinSet::new();
@@ -108,7 +110,9 @@ async fn runs_share_fairly() {
         for _ in 0..count {
             let (pool, order) = (pool.clone(), Arc::clone(&order));
             tasks.spawn(async move {
-                let permit = pool.acquire(Ask { run: RunTag(run), ..Ask::default() }).await;
+                let permit = pool
+                    .acquire(PermitRequest { run: RunTag(run), ..PermitRequest::default() })
+                    .await;
                 order.lock().unwrap().push(run);
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 permit.unwrap().end(answered());
@@ -121,37 +125,37 @@ async fn runs_share_fairly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_answers_everybody_at_once() {
+async fn stop_fails_all_waiters_at_once() {
     const WAITERS: usize = 4000;
     let pool = fixed(1);
-    let permit = pool.acquire(Ask::default()).await.unwrap();
+    let permit = pool.acquire(PermitRequest::default()).await.unwrap();
     let mut tasks = JoinSet::new();
     for _ in 0..WAITERS {
         let pool = pool.clone();
-        tasks.spawn(async move { pool.acquire(Ask::default()).await.map(drop) });
+        tasks.spawn(async move { pool.acquire(PermitRequest::default()).await.map(drop) });
     }
     while pool.snapshot().waiting < WAITERS {
         tokio::task::yield_now().await;
     }
     let before = Instant::now();
-    pool.stop("nothing is left");
+    pool.stop("quota exhausted");
     pool.stop("another reason");
     for result in tasks.join_all().await {
-        assert_eq!(result.unwrap_err().to_string(), "nothing is left");
+        assert_eq!(result.unwrap_err().to_string(), "quota exhausted");
     }
     assert_eq!(Instant::now(), before);
     permit.end(answered());
-    assert!(pool.acquire(Ask::default()).await.is_err());
+    assert!(pool.acquire(PermitRequest::default()).await.is_err());
     let snapshot = pool.snapshot();
     assert_eq!((snapshot.in_flight, snapshot.waiting), (0, 0));
-    assert_eq!(snapshot.stopped.as_deref(), Some("nothing is left"));
+    assert_eq!(snapshot.stopped.as_deref(), Some("quota exhausted"));
 }
 
 #[test]
-fn a_permit_that_was_under_way_when_the_pool_stopped_is_not_used() {
+fn permit_granted_before_the_stop_is_not_used() {
     let pool = fixed(1);
-    let permit = granted(pin!(pool.acquire(Ask::default())));
-    let mut waiter = pin!(pool.acquire(Ask::default()));
+    let permit = granted(pin!(pool.acquire(PermitRequest::default())));
+    let mut waiter = pin!(pool.acquire(PermitRequest::default()));
     assert!(poll(waiter.as_mut()).is_pending());
     drop(permit);
     pool.stop("over");
@@ -160,14 +164,14 @@ fn a_permit_that_was_under_way_when_the_pool_stopped_is_not_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_timer_wakes_who_waits_for_a_time() {
+async fn timer_wakes_delayed_waiters() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).rpm(10)).unwrap();
     let started = Instant::now();
     let mut tasks = JoinSet::new();
     for _ in 0..35 {
         let pool = pool.clone();
         tasks.spawn(async move {
-            let permit = pool.acquire(Ask::default()).await.unwrap();
+            let permit = pool.acquire(PermitRequest::default()).await.unwrap();
             let at = Instant::now() - started;
             permit.end(answered());
             at.as_secs()
@@ -182,31 +186,34 @@ async fn the_timer_wakes_who_waits_for_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_that_becomes_earlier_is_noticed() {
+async fn timer_follows_an_earlier_time() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).tpm(100)).unwrap();
-    let ask = |input| Ask { cost: Cost { input, output: 0 }, ..Ask::default() };
-    let early = pool.acquire(ask(30)).await.unwrap();
+    let request =
+        |input| PermitRequest { cost: TokenCost { input, output: 0 }, ..PermitRequest::default() };
+    let early = pool.acquire(request(30)).await.unwrap();
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let late = pool.acquire(ask(70)).await.unwrap();
+    let late = pool.acquire(request(70)).await.unwrap();
     let waiter = tokio::spawn({
         let pool = pool.clone();
-        async move { pool.acquire(ask(100)).await.map(|_| Instant::now()) }
+        async move { pool.acquire(request(100)).await.map(|_| Instant::now()) }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // It would have to wait for both, at 80 s; the second cost nothing, so 60 s are enough.
+    // It would wait for both until 80 s; the second cost nothing, so it waits until 60 s.
     let before = Instant::now() - Duration::from_secs(21);
-    late.end(Ending::Refused);
+    late.end(SendOutcome::Refused);
     let at = waiter.await.unwrap().unwrap();
     assert_eq!((at - before).as_secs(), 60);
     drop(early);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_timer_ends_with_its_pool() {
+async fn timer_ends_with_its_pool() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).rpm(1)).unwrap();
-    let permit = pool.acquire(Ask::default()).await.unwrap();
+    let permit = pool.acquire(PermitRequest::default()).await.unwrap();
     assert!(
-        tokio::time::timeout(Duration::from_secs(1), pool.acquire(Ask::default())).await.is_err()
+        tokio::time::timeout(Duration::from_secs(1), pool.acquire(PermitRequest::default()))
+            .await
+            .is_err()
     );
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     assert_eq!(alive(), 1);
@@ -216,7 +223,7 @@ async fn the_timer_ends_with_its_pool() {
 }
 
 #[test]
-fn the_timer_is_started_again_on_another_runtime() {
+fn timer_restarts_on_another_runtime() {
     let pool = Pool::new("m", Limits::new(Strategy::Proactive).rpm(1)).unwrap();
     for minute in 0..3 {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -225,7 +232,7 @@ fn the_timer_is_started_again_on_another_runtime() {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let permit = pool.acquire(Ask::default());
+            let permit = pool.acquire(PermitRequest::default());
             let in_time = tokio::time::timeout(Duration::from_secs(600), permit).await;
             assert!(in_time.is_ok(), "minute {minute}");
         });
@@ -233,12 +240,13 @@ fn the_timer_is_started_again_on_another_runtime() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_of_the_limit_carry_the_name_and_the_time() {
-    let pool = Pool::with_policy("some-model", Box::new(Adaptive::new(AdaptiveConfig::default())));
+async fn limit_changes_carry_model_and_time() {
+    let pool =
+        Pool::with_policy("some-model", Box::new(AdaptivePolicy::new(AdaptiveConfig::default())));
     let before = std::time::SystemTime::now();
     tokio::time::sleep(Duration::from_secs(100)).await;
-    let permit = pool.acquire(Ask::default()).await.unwrap();
-    permit.end(Ending::Rejected { quota: Quota::default() });
+    let permit = pool.acquire(PermitRequest::default()).await.unwrap();
+    permit.end(SendOutcome::Rejected { quota: Quota::default() });
     let changes = pool.take_changes();
     assert_eq!(changes.len(), 1);
     assert_eq!((changes[0].change.old_limit, changes[0].change.new_limit), (20, 16));
@@ -251,20 +259,20 @@ async fn changes_of_the_limit_carry_the_name_and_the_time() {
 }
 
 #[test]
-fn an_answer_is_expected_to_be_as_long_as_the_others_if_it_may() {
+fn estimate_uses_the_mean_output_capped_by_the_maximum() {
     let pool = fixed(1);
-    assert_eq!(pool.estimate(7, None), Cost { input: 7, output: 200 });
-    let usage = Some(Cost { input: 7, output: 50 });
-    let answer = Ending::Answered { quota: Quota::default(), usage, clean: true };
-    granted(pin!(pool.acquire(Ask::default()))).end(answer);
+    assert_eq!(pool.estimate(7, None), TokenCost { input: 7, output: 200 });
+    let usage = Some(TokenCost { input: 7, output: 50 });
+    let answer = SendOutcome::Answered { quota: Quota::default(), usage, clean: true };
+    granted(pin!(pool.acquire(PermitRequest::default()))).end(answer);
     assert_eq!(pool.estimate(7, None).output, 50);
     assert_eq!(pool.estimate(7, Some(9000)).output, 50);
     assert_eq!(pool.estimate(7, Some(10)).output, 10);
 }
 
 #[test]
-fn one_key_has_one_pool_and_the_first_limits_count() {
-    let pools = Pools::remembering(|key| (key.model == "a").then_some(Learned::Cap(3)));
+fn each_key_has_one_pool_with_its_first_limits() {
+    let pools = Pools::with_learned(|key| (key.model == "a").then_some(LearnedLimit::Cap(3)));
     let key = |model: &str| PoolKey {
         endpoint: "https://api.example".to_owned(),
         model: model.to_owned(),
@@ -272,7 +280,7 @@ fn one_key_has_one_pool_and_the_first_limits_count() {
     };
     let get =
         |model: &str, connections| pools.get(&key(model), Limits::fixed(connections)).unwrap();
-    let _permit = granted(pin!(get("a", 5).acquire(Ask::default())));
+    let _permit = granted(pin!(get("a", 5).acquire(PermitRequest::default())));
     assert_eq!((get("a", 7).limit(), get("a", 7).snapshot().in_flight), (5, 1));
     assert_eq!((get("b", 7).limit(), get("b", 7).snapshot().in_flight), (7, 0));
     assert!(pools.get(&key("c"), Limits::fixed(0)).is_err());

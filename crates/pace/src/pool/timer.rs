@@ -1,39 +1,39 @@
-//! Who wakes a pool when nothing happens: one task, which sleeps until the scheduler's next time.
+//! The timer of a pool: a task that sleeps until the scheduler has to be called again.
 
-use super::shared::Shared;
+use super::shared::SharedPool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-/// The timer of a pool, behind the pool's lock.
+/// The timer of a pool. Access is guarded by the pool's lock.
 #[derive(Debug, Default)]
 pub(super) struct Timer {
-    /// When the task will wake; it may wake too early, never too late.
+    /// When the task will wake, possibly too early but never too late.
     set_for: Option<Duration>,
-    /// Rings when that must be earlier, and when the pool is gone.
-    bell: Arc<Notify>,
+    /// Notified when the task has to wake earlier, and when the pool is dropped.
+    wakeup: Arc<Notify>,
     task: Option<AbortHandle>,
 }
 
 impl Timer {
-    /// Makes sure that the pool is woken at that time.
-    pub(super) fn wake_at(&mut self, at: Duration, pool: &Arc<Shared>) {
-        // A task ends with its runtime, and a pool may outlive one.
+    /// Ensures that the pool is woken at that time.
+    pub(super) fn wake_at(&mut self, at: Duration, pool: &Arc<SharedPool>) {
+        // The task ends with its runtime, which the pool may outlive.
         if self.task.as_ref().is_some_and(|task| !task.is_finished()) {
             if self.set_for.is_none_or(|set_for| at < set_for) {
                 self.set_for = Some(at);
-                self.bell.notify_one();
+                self.wakeup.notify_one();
             }
         } else if let Ok(runtime) = Handle::try_current() {
-            let keeper = keep_time(Arc::downgrade(pool), Arc::clone(&self.bell));
+            let task = run_timer(Arc::downgrade(pool), Arc::clone(&self.wakeup));
             self.set_for = Some(at);
-            self.task = Some(runtime.spawn(keeper).abort_handle());
+            self.task = Some(runtime.spawn(task).abort_handle());
         }
     }
 
-    /// The task asks until when it should sleep.
+    /// Records until when the task sleeps.
     fn set(&mut self, at: Option<Duration>) -> Option<Duration> {
         self.set_for = at;
         at
@@ -42,12 +42,12 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        self.bell.notify_one();
+        self.wakeup.notify_one();
     }
 }
 
-/// Does not keep the pool alive, and ends with it.
-async fn keep_time(pool: Weak<Shared>, bell: Arc<Notify>) {
+/// Runs the timer. It does not keep the pool alive and ends with it.
+async fn run_timer(pool: Weak<SharedPool>, wakeup: Arc<Notify>) {
     loop {
         let until = {
             let Some(pool) = pool.upgrade() else { return };
@@ -59,15 +59,15 @@ async fn keep_time(pool: Weak<Shared>, bell: Arc<Notify>) {
         };
         match until {
             Some(until) => tokio::select! {
-                () = bell.notified() => continue,
+                () = wakeup.notified() => continue,
                 () = tokio::time::sleep_until(until) => {}
             },
             None => {
-                bell.notified().await;
+                wakeup.notified().await;
                 continue;
             }
         }
         let Some(pool) = pool.upgrade() else { return };
-        pool.woken();
+        pool.on_timer();
     }
 }

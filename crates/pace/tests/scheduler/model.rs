@@ -1,7 +1,9 @@
-//! A pool beside a simple description of what it should do.
+//! A pool next to a simple model of its behaviour.
 
-use crate::steps::Step;
-use bakeoff_pace::{Ask, Cost, Ending, Flight, Policy, Quota, RunTag, Scheduler, Ticket};
+use crate::steps::PoolStep;
+use bakeoff_pace::{
+    Flight, PermitRequest, Policy, Quota, RunTag, Scheduler, SendOutcome, Ticket, TokenCost,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -11,36 +13,36 @@ pub(crate) struct Model {
     pool: Scheduler,
     now: Duration,
     limit: u32,
-    lines: BTreeMap<u64, Line>,
+    queues: BTreeMap<u64, RunQueue>,
     flights: Vec<Flight>,
-    sends: Vec<Send>,
-    /// Each who asked, with the place among them that does not count who comes and goes at once.
-    asked: Vec<(Ticket, Option<usize>)>,
+    sends: Vec<GrantRecord>,
+    /// All requests; those that are not cancelled at once have an index.
+    requests: Vec<(Ticket, Option<usize>)>,
     cancelled: usize,
 }
 
 #[derive(Default)]
-struct Line {
-    retries: VecDeque<(Ticket, Cost)>,
-    fresh: VecDeque<(Ticket, Cost)>,
-    /// What other runs were granted while this one waited for its turn.
+struct RunQueue {
+    retries: VecDeque<(Ticket, TokenCost)>,
+    fresh: VecDeque<(Ticket, TokenCost)>,
+    /// Grants to other runs since this run was last served.
     overtaken: BTreeMap<u64, u32>,
 }
 
-impl Line {
+impl RunQueue {
     fn len(&self) -> usize {
         self.retries.len() + self.fresh.len()
     }
 }
 
-struct Send {
+struct GrantRecord {
     at: Duration,
     ticket: Ticket,
     flight: Flight,
-    estimate: Cost,
-    cost: Cost,
-    /// What the last minute had used before, if it held anything.
-    before: Option<Cost>,
+    estimate: TokenCost,
+    cost: TokenCost,
+    /// Usage of the last minute before the grant, if there was any.
+    before: Option<TokenCost>,
 }
 
 impl Model {
@@ -50,92 +52,98 @@ impl Model {
             pool: Scheduler::new(policy),
             now: Duration::ZERO,
             limit,
-            lines: BTreeMap::new(),
+            queues: BTreeMap::new(),
             flights: Vec::new(),
             sends: Vec::new(),
-            asked: Vec::new(),
+            requests: Vec::new(),
             cancelled: 0,
         }
     }
 
-    pub(crate) fn take(&mut self, step: &Step) {
+    pub(crate) fn apply(&mut self, step: &PoolStep) {
         match step {
-            Step::Ask { run, is_retry, cost } => {
-                let place = self.asked.iter().filter(|(_, place)| place.is_some()).count();
-                self.ask(*run, *is_retry, *cost, Some(place));
+            PoolStep::Request { run, is_retry, cost } => {
+                let index = self.requests.iter().filter(|(_, index)| index.is_some()).count();
+                self.request(*run, *is_retry, *cost, Some(index));
             }
-            Step::Cancel(which) => {
+            PoolStep::Cancel(which) => {
                 let waiting: Vec<Ticket> = self.waiting().collect();
                 if !waiting.is_empty() {
                     self.cancel(*which.get(&waiting));
                 }
             }
-            Step::CancelAgain(which) => {
-                let asked = self.asked.iter().filter(|(_, place)| place.is_some());
-                let asked: Vec<Ticket> = asked.map(|(ticket, _)| *ticket).collect();
-                if !asked.is_empty() {
-                    self.cancel(*which.get(&asked));
+            PoolStep::CancelAny(which) => {
+                let requests = self.requests.iter().filter(|(_, index)| index.is_some());
+                let requests: Vec<Ticket> = requests.map(|(ticket, _)| *ticket).collect();
+                if !requests.is_empty() {
+                    self.cancel(*which.get(&requests));
                 }
             }
-            Step::End(which, ending) => {
+            PoolStep::End(which, outcome) => {
                 if !self.flights.is_empty() {
-                    self.end(which.index(self.flights.len()), ending);
+                    self.end(which.index(self.flights.len()), outcome);
                 }
             }
-            Step::Pass(time) => self.pass(*time),
+            PoolStep::Pass(time) => self.pass(*time),
         }
         self.tick();
     }
 
-    /// Some of every run, and of one that nobody else is of, ask and do not want it any more: one
-    /// after the other, and several at once.
-    pub(crate) fn come_and_go(&mut self) {
-        const COST: Cost = Cost { input: 1000, output: 1000 };
+    /// Adds and cancels requests of every run and of an otherwise unused run, one after the other and
+    /// several at once.
+    pub(crate) fn request_and_cancel(&mut self) {
+        const COST: TokenCost = TokenCost { input: 1000, output: 1000 };
         for run in [0, 1, 2, 3, 99] {
-            let ticket = self.ask(run, false, COST, None);
+            let ticket = self.request(run, false, COST, None);
             self.cancel(ticket);
-            let tickets = [true, false, true].map(|retry| self.ask(run, retry, COST, None));
+            let tickets = [true, false, true].map(|retry| self.request(run, retry, COST, None));
             for ticket in tickets {
                 self.cancel(ticket);
             }
         }
     }
 
-    fn ask(&mut self, run: u64, is_retry: bool, cost: Cost, place: Option<usize>) -> Ticket {
-        let ticket = self.pool.on_ask(Ask { run: RunTag(run), cost, is_retry });
-        let line = self.lines.entry(run).or_default();
-        if line.len() == 0 {
-            line.overtaken.clear();
+    fn request(
+        &mut self,
+        run: u64,
+        is_retry: bool,
+        cost: TokenCost,
+        index: Option<usize>,
+    ) -> Ticket {
+        let ticket = self.pool.on_request(PermitRequest { run: RunTag(run), cost, is_retry });
+        let queue = self.queues.entry(run).or_default();
+        if queue.len() == 0 {
+            queue.overtaken.clear();
         }
-        if is_retry { &mut line.retries } else { &mut line.fresh }.push_back((ticket, cost));
-        self.asked.push((ticket, place));
+        if is_retry { &mut queue.retries } else { &mut queue.fresh }.push_back((ticket, cost));
+        self.requests.push((ticket, index));
         ticket
     }
 
     fn cancel(&mut self, ticket: Ticket) {
         self.pool.on_cancel(ticket);
         let before = self.waiting().count();
-        for line in self.lines.values_mut() {
-            line.retries.retain(|(other, _)| *other != ticket);
-            line.fresh.retain(|(other, _)| *other != ticket);
+        for queue in self.queues.values_mut() {
+            queue.retries.retain(|(other, _)| *other != ticket);
+            queue.fresh.retain(|(other, _)| *other != ticket);
         }
         self.cancelled += before - self.waiting().count();
         self.check_counts();
     }
 
-    fn end(&mut self, index: usize, ending: &Ending) {
+    fn end(&mut self, index: usize, outcome: &SendOutcome) {
         let flight = self.flights.remove(index);
-        self.pool.on_end(self.now, flight, ending);
+        self.pool.on_end(self.now, flight, outcome);
         let send = self.sends.iter_mut().find(|send| send.flight == flight).unwrap();
-        send.cost = match ending {
-            Ending::Answered { usage: Some(usage), .. } => *usage,
-            Ending::Rejected { .. } | Ending::Refused => Cost::default(),
+        send.cost = match outcome {
+            SendOutcome::Answered { usage: Some(usage), .. } => *usage,
+            SendOutcome::Rejected { .. } | SendOutcome::Refused => TokenCost::default(),
             _ => send.estimate,
         };
         self.check_counts();
-        // It cannot end twice.
+        // A second end has no effect.
         let limit = self.pool.limit();
-        self.pool.on_end(self.now, flight, &Ending::Rejected { quota: Quota::default() });
+        self.pool.on_end(self.now, flight, &SendOutcome::Rejected { quota: Quota::default() });
         assert_eq!(self.pool.limit(), limit);
         self.check_counts();
     }
@@ -149,20 +157,21 @@ impl Model {
         self.now = until;
     }
 
-    /// Answers everybody until nobody is left.
+    /// Answers all requests until none is left.
     pub(crate) fn finish(&mut self) {
         self.tick();
         while self.waiting().count() + self.flights.len() > 0 {
             if self.flights.is_empty() {
-                let wake_at = self.pool.wake_at().expect("somebody waits and nothing will happen");
+                let wake_at =
+                    self.pool.wake_at().expect("requests wait, but no event is scheduled");
                 self.now = wake_at;
             } else {
                 self.now += Duration::from_secs(1);
             }
             while let Some(last) = self.flights.len().checked_sub(1) {
-                let usage = Some(Cost { input: 7, output: 11 });
-                let ending = Ending::Answered { quota: Quota::default(), usage, clean: true };
-                self.end(last, &ending);
+                let usage = Some(TokenCost { input: 7, output: 11 });
+                let outcome = SendOutcome::Answered { quota: Quota::default(), usage, clean: true };
+                self.end(last, &outcome);
             }
             self.tick();
         }
@@ -170,7 +179,7 @@ impl Model {
 
     fn tick(&mut self) {
         let mut granted = Vec::new();
-        // No strategy moves its limit when it grants.
+        // No strategy changes its limit on a grant.
         let limit = self.pool.limit();
         self.pool.on_tick(self.now, |ticket, flight| granted.push((ticket, flight)));
         for (ticket, flight) in granted {
@@ -179,7 +188,7 @@ impl Model {
             let before = self.sends.iter().any(|send| send.at + MINUTE > self.now);
             let before = before.then(|| self.used());
             let at = self.now;
-            self.sends.push(Send { at, ticket, flight, estimate: cost, cost, before });
+            self.sends.push(GrantRecord { at, ticket, flight, estimate: cost, cost, before });
             self.flights.push(flight);
         }
         self.check_counts();
@@ -191,22 +200,22 @@ impl Model {
         assert_eq!(self.pool.limit(), self.limit);
     }
 
-    /// Takes somebody out of the line who must be the first there, when it is their run's turn.
-    fn serve(&mut self, ticket: Ticket) -> Cost {
-        let first = |line: &Line| line.retries.front().or(line.fresh.front()).copied();
-        let is_first = |line: &Line| first(line).is_some_and(|(first, _)| first == ticket);
-        let run = self.lines.iter().find(|(_, line)| is_first(line)).map(|(run, _)| *run);
-        let run = run.expect("only who is first in a line is granted");
-        for (other, line) in &mut self.lines {
-            if *other != run && line.len() > 0 {
-                let times = line.overtaken.entry(run).or_default();
+    /// Removes a granted request from its queue; checks that it is first and that its run is next.
+    fn serve(&mut self, ticket: Ticket) -> TokenCost {
+        let first = |queue: &RunQueue| queue.retries.front().or(queue.fresh.front()).copied();
+        let is_first = |queue: &RunQueue| first(queue).is_some_and(|(first, _)| first == ticket);
+        let run = self.queues.iter().find(|(_, queue)| is_first(queue)).map(|(run, _)| *run);
+        let run = run.expect("only the first request of a run is granted");
+        for (other, queue) in &mut self.queues {
+            if *other != run && queue.len() > 0 {
+                let times = queue.overtaken.entry(run).or_default();
                 *times += 1;
                 assert!(*times == 1, "run {run} twice while run {other} waits");
             }
         }
-        let line = self.lines.get_mut(&run).unwrap();
-        line.overtaken.clear();
-        line.retries.pop_front().or_else(|| line.fresh.pop_front()).unwrap().1
+        let queue = self.queues.get_mut(&run).unwrap();
+        queue.overtaken.clear();
+        queue.retries.pop_front().or_else(|| queue.fresh.pop_front()).unwrap().1
     }
 
     fn check_counts(&self) {
@@ -215,7 +224,8 @@ impl Model {
     }
 
     fn waiting(&self) -> impl Iterator<Item = Ticket> {
-        let tickets = self.lines.values().flat_map(|line| line.retries.iter().chain(&line.fresh));
+        let tickets =
+            self.queues.values().flat_map(|queue| queue.retries.iter().chain(&queue.fresh));
         tickets.map(|(ticket, _)| *ticket)
     }
 
@@ -223,8 +233,8 @@ impl Model {
         self.now
     }
 
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.len()
+    pub(crate) fn requested(&self) -> usize {
+        self.requests.len()
     }
 
     pub(crate) fn granted(&self) -> usize {
@@ -235,23 +245,23 @@ impl Model {
         self.cancelled
     }
 
-    /// Who was granted and when, by their places among those who did not come and go at once.
+    /// Returns index and time of all grants.
     pub(crate) fn grants_in_order(&self) -> Vec<(usize, Duration)> {
-        let places: BTreeMap<Ticket, Option<usize>> = self.asked.iter().copied().collect();
-        self.sends.iter().map(|send| (places[&send.ticket].unwrap(), send.at)).collect()
+        let indices: BTreeMap<Ticket, Option<usize>> = self.requests.iter().copied().collect();
+        self.sends.iter().map(|send| (indices[&send.ticket].unwrap(), send.at)).collect()
     }
 
-    /// The tokens of the last minute.
-    pub(crate) fn used(&self) -> Cost {
-        let mut used = Cost::default();
+    /// Returns the tokens of the last minute.
+    pub(crate) fn used(&self) -> TokenCost {
+        let mut used = TokenCost::default();
         for send in self.sends.iter().filter(|send| send.at + MINUTE > self.now) {
             used += send.cost;
         }
         used
     }
 
-    /// Of each grant, what the last minute had used before, and the estimate.
-    pub(crate) fn reservations(&self) -> impl Iterator<Item = (Option<Cost>, Cost)> {
+    /// Returns, for each grant, the usage of the last minute before it and the estimate.
+    pub(crate) fn reservations(&self) -> impl Iterator<Item = (Option<TokenCost>, TokenCost)> {
         self.sends.iter().map(|send| (send.before, send.estimate))
     }
 }

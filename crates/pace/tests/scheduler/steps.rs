@@ -1,37 +1,38 @@
-//! What can happen in a pool, at random.
+//! Random events and strategies.
 
 use bakeoff_pace::{
-    Adaptive, AdaptiveBounds, AdaptiveConfig, Auto, AutoConfig, Comeback, Cost, Ending, Fixed,
-    Flight, Gate, Policy, Proactive, ProactiveConfig, Quota, Reactive, View,
+    AdaptiveBounds, AdaptiveConfig, AdaptivePolicy, AutoConfig, AutoPolicy, FixedPolicy, Flight,
+    Gate, Policy, PoolView, ProactiveConfig, ProactivePolicy, Quota, ReactivePolicy, RetryMode,
+    SendOutcome, TokenCost,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
-    Ask {
+pub(crate) enum PoolStep {
+    Request {
         run: u64,
         is_retry: bool,
-        cost: Cost,
+        cost: TokenCost,
     },
-    /// Of those who wait.
+    /// Cancels a waiting request.
     Cancel(Index),
-    /// Of all who ever asked.
-    CancelAgain(Index),
-    End(Index, Ending),
+    /// Cancels any earlier request, whether it waits or not.
+    CancelAny(Index),
+    End(Index, SendOutcome),
     Pass(Duration),
 }
 
-impl Step {
+impl PoolStep {
     pub(crate) fn is_cancel(&self) -> bool {
-        matches!(self, Step::Cancel(_) | Step::CancelAgain(_))
+        matches!(self, PoolStep::Cancel(_) | PoolStep::CancelAny(_))
     }
 }
 
 /// A strategy with its parameters.
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum PolicyKind {
     Fixed(u32),
     Adaptive(AdaptiveConfig),
     Reactive(Option<u32>),
@@ -40,44 +41,44 @@ pub(crate) enum Kind {
     Auto(u32),
 }
 
-impl Kind {
+impl PolicyKind {
     pub(crate) fn build(&self) -> Box<dyn Policy> {
         match self.clone() {
-            Kind::Fixed(connections) => Box::new(Fixed::new(connections)),
-            Kind::Adaptive(config) => Box::new(Adaptive::new(config)),
-            Kind::Reactive(connections) => Box::new(Reactive::new(connections)),
-            Kind::Proactive(config) => Box::new(Proactive::new(config)),
-            Kind::Unbounded => Box::new(Fixed::unbounded()),
-            Kind::Auto(connections) => {
+            PolicyKind::Fixed(connections) => Box::new(FixedPolicy::new(connections)),
+            PolicyKind::Adaptive(config) => Box::new(AdaptivePolicy::new(config)),
+            PolicyKind::Reactive(connections) => Box::new(ReactivePolicy::new(connections)),
+            PolicyKind::Proactive(config) => Box::new(ProactivePolicy::new(config)),
+            PolicyKind::Unbounded => Box::new(FixedPolicy::unbounded()),
+            PolicyKind::Auto(connections) => {
                 let config = AutoConfig { connections, ..AutoConfig::default() };
-                Box::new(Ceiling { auto: Auto::new(config), connections })
+                Box::new(Ceiling { auto: AutoPolicy::new(config), connections })
             }
         }
     }
 }
 
-/// `auto` with its ceiling as its limit: what it tells in between is an estimate.
+/// `auto` with its ceiling as limit; the limit it reports itself is an estimate.
 #[derive(Debug)]
 struct Ceiling {
-    auto: Auto,
+    auto: AutoPolicy,
     connections: u32,
 }
 
 impl Policy for Ceiling {
-    fn gate(&mut self, view: View, cost: Cost) -> Gate {
+    fn gate(&mut self, view: PoolView, cost: TokenCost) -> Gate {
         self.auto.gate(view, cost)
     }
 
-    fn sent(&mut self, view: View, flight: Flight, cost: Cost) {
-        self.auto.sent(view, flight, cost);
+    fn on_sent(&mut self, view: PoolView, flight: Flight, cost: TokenCost) {
+        self.auto.on_sent(view, flight, cost);
     }
 
-    fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending) {
-        self.auto.ended(view, flight, cost, ending);
+    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, outcome: &SendOutcome) {
+        self.auto.on_ended(view, flight, cost, outcome);
     }
 
-    fn comeback(&self, now: Duration) -> Comeback {
-        self.auto.comeback(now)
+    fn retry_mode(&self, now: Duration) -> RetryMode {
+        self.auto.retry_mode(now)
     }
 
     fn limit(&self) -> u32 {
@@ -85,12 +86,12 @@ impl Policy for Ceiling {
     }
 }
 
-/// Narrow ones, so that there is a queue.
-pub(crate) fn policy() -> impl Strategy<Value = Kind> {
+/// Strategies with low limits, so that requests queue.
+pub(crate) fn policy() -> impl Strategy<Value = PolicyKind> {
     let connections = || prop::option::of(1_u32..6);
     let adaptive = (1_u32..4, 0_u32..4, 0_u32..8, 0.0..5.0, 0.1..0.9, 0.05..1.0).prop_map(
-        |(min, more, most, cooldown_seconds, decrease_factor, scale_up_percent)| {
-            let bounds = AdaptiveBounds { min, start: min + more, max: min + more + most };
+        |(min, more, extra, cooldown_seconds, decrease_factor, scale_up_percent)| {
+            let bounds = AdaptiveBounds { min, start: min + more, max: min + more + extra };
             AdaptiveConfig { bounds, cooldown_seconds, decrease_factor, scale_up_percent }
         },
     );
@@ -107,43 +108,43 @@ pub(crate) fn policy() -> impl Strategy<Value = Kind> {
         },
     );
     prop_oneof![
-        (1_u32..6).prop_map(Kind::Fixed),
-        adaptive.prop_map(Kind::Adaptive),
-        connections().prop_map(Kind::Reactive),
-        proactive.prop_map(Kind::Proactive),
-        Just(Kind::Unbounded),
-        (1_u32..6).prop_map(Kind::Auto),
+        (1_u32..6).prop_map(PolicyKind::Fixed),
+        adaptive.prop_map(PolicyKind::Adaptive),
+        connections().prop_map(PolicyKind::Reactive),
+        proactive.prop_map(PolicyKind::Proactive),
+        Just(PolicyKind::Unbounded),
+        (1_u32..6).prop_map(PolicyKind::Auto),
     ]
 }
 
-fn cost() -> impl Strategy<Value = Cost> {
-    (0_u64..60, 0_u64..60).prop_map(|(input, output)| Cost { input, output })
+fn cost() -> impl Strategy<Value = TokenCost> {
+    (0_u64..60, 0_u64..60).prop_map(|(input, output)| TokenCost { input, output })
 }
 
-fn ending() -> impl Strategy<Value = Ending> {
+fn outcome() -> impl Strategy<Value = SendOutcome> {
     let retry_after = prop::option::of((1_u64..90).prop_map(Duration::from_secs));
     let quota = retry_after.prop_map(|retry_after| Quota { retry_after, ..Quota::default() });
     prop_oneof![
         6 => (prop::option::of(cost()), prop::bool::weighted(0.8)).prop_map(|(usage, clean)| {
-            Ending::Answered { quota: Quota::default(), usage, clean }
+            SendOutcome::Answered { quota: Quota::default(), usage, clean }
         }),
-        2 => quota.prop_map(|quota| Ending::Rejected { quota }),
-        1 => Just(Ending::Failed),
-        1 => Just(Ending::Refused),
-        1 => Just(Ending::Dropped),
+        2 => quota.prop_map(|quota| SendOutcome::Rejected { quota }),
+        1 => Just(SendOutcome::Failed),
+        1 => Just(SendOutcome::Refused),
+        1 => Just(SendOutcome::Dropped),
     ]
 }
 
-pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let ask = (0_u64..4, prop::bool::weighted(0.3), cost())
-        .prop_map(|(run, is_retry, cost)| Step::Ask { run, is_retry, cost });
+pub(crate) fn steps() -> impl Strategy<Value = Vec<PoolStep>> {
+    let request = (0_u64..4, prop::bool::weighted(0.3), cost())
+        .prop_map(|(run, is_retry, cost)| PoolStep::Request { run, is_retry, cost });
     let pass = prop_oneof![0_u64..2_000, 0_u64..60_000].prop_map(Duration::from_millis);
     let step = prop_oneof![
-        10 => ask,
-        3 => any::<Index>().prop_map(Step::Cancel),
-        1 => any::<Index>().prop_map(Step::CancelAgain),
-        6 => (any::<Index>(), ending()).prop_map(|(which, ending)| Step::End(which, ending)),
-        3 => pass.prop_map(Step::Pass),
+        10 => request,
+        3 => any::<Index>().prop_map(PoolStep::Cancel),
+        1 => any::<Index>().prop_map(PoolStep::CancelAny),
+        6 => (any::<Index>(), outcome()).prop_map(|(which, outcome)| PoolStep::End(which, outcome)),
+        3 => pass.prop_map(PoolStep::Pass),
     ];
     prop::collection::vec(step, 0..150)
 }

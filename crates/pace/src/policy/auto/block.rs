@@ -1,24 +1,24 @@
-//! What a provider announces about waiting, and whether to believe it.
+//! Waits that a provider announces with `Retry-After`.
 //!
-//! An announced block stops the whole pool. Where the user allows it (`retry_after = "test"`), a
-//! single request finds out whether the block is longer than need be: some providers always say a
-//! minute.
+//! An announced block stops the whole pool. If the user allows it (`retry_after = "test"`), a single
+//! request, the canary, tests whether the block is longer than necessary: some providers always
+//! announce a minute.
 
 use super::RetryAfter;
 
-/// Which shares of a block the canaries of a pool wait, the first at least so many seconds. Once
-/// both have found blocks right, only one in so many is tested.
-const CANARIES: [f64; 2] = [0.05, 0.2];
-const FIRST_S: f64 = 0.3;
-const RETEST: u32 = 5;
+/// Shares of a block after which canaries are sent, and the minimum delay in seconds. Once both have
+/// confirmed blocks, only every `RETEST_EVERY`-th block is tested.
+const CANARY_SHARES: [f64; 2] = [0.05, 0.2];
+const MIN_CANARY_DELAY_S: f64 = 0.3;
+const RETEST_EVERY: u32 = 5;
 
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct AnnouncedBlock {
     mode: RetryAfter,
     until: f64,
     since: f64,
     blocks: u32,
-    /// How often a canary has found a block right.
+    /// Number of canaries that confirmed a block.
     confirmed: usize,
     is_ignored: bool,
     canary: Canary,
@@ -28,12 +28,12 @@ pub(super) struct Block {
 enum Canary {
     None,
     Due(f64),
-    Out { number: u64 },
+    InFlight { number: u64 },
 }
 
-impl Block {
-    pub(super) fn new(mode: RetryAfter) -> Block {
-        Block {
+impl AnnouncedBlock {
+    pub(super) fn new(mode: RetryAfter) -> AnnouncedBlock {
+        AnnouncedBlock {
             mode,
             until: 0.0,
             since: 0.0,
@@ -44,8 +44,8 @@ impl Block {
         }
     }
 
-    /// A rejection asks for so much time. Returns what it costs: the time nothing goes out.
-    pub(super) fn announced(&mut self, now: f64, hint: f64) -> f64 {
+    /// Handles a rejection with a hint. Returns its cost: the seconds in which nothing is sent.
+    pub(super) fn on_announced(&mut self, now: f64, hint: f64) -> f64 {
         if self.is_ignored {
             return 0.0;
         }
@@ -54,7 +54,7 @@ impl Block {
         if is_new {
             self.since = now;
             self.blocks += 1;
-            if self.blocks.is_multiple_of(RETEST) {
+            if self.blocks.is_multiple_of(RETEST_EVERY) {
                 self.confirmed = self.confirmed.min(1);
             }
             self.plan_canary(now);
@@ -64,7 +64,8 @@ impl Block {
 
     fn plan_canary(&mut self, now: f64) {
         let length = self.until - self.since;
-        let at = CANARIES.get(self.confirmed).map(|share| (share * length).max(FIRST_S));
+        let at =
+            CANARY_SHARES.get(self.confirmed).map(|share| (share * length).max(MIN_CANARY_DELAY_S));
         self.canary = match at.map(|at| self.since + at) {
             Some(at) if self.mode == RetryAfter::Test && at > now && at < self.until => {
                 Canary::Due(at)
@@ -73,12 +74,12 @@ impl Block {
         };
     }
 
-    /// Until when nothing goes out.
+    /// Returns the end of the block.
     pub(super) fn until(&self) -> f64 {
         self.until
     }
 
-    /// When the next request may go out, as far as blocks are concerned.
+    /// Returns when blocks allow the next request.
     pub(super) fn next_at(&self, now: f64) -> f64 {
         match self.canary {
             _ if now >= self.until => now,
@@ -87,17 +88,17 @@ impl Block {
         }
     }
 
-    pub(super) fn sent(&mut self, now: f64, number: u64) {
+    pub(super) fn on_sent(&mut self, now: f64, number: u64) {
         if now < self.until
             && let Canary::Due(_) = self.canary
         {
-            self.canary = Canary::Out { number };
+            self.canary = Canary::InFlight { number };
         }
     }
 
-    /// A request was let in.
-    pub(super) fn admitted(&mut self, now: f64, number: u64) {
-        if self.canary == (Canary::Out { number }) {
+    /// Handles an admission.
+    pub(super) fn on_admitted(&mut self, now: f64, number: u64) {
+        if self.canary == (Canary::InFlight { number }) {
             self.canary = Canary::None;
             if now < self.until {
                 self.is_ignored = true;
@@ -106,9 +107,9 @@ impl Block {
         }
     }
 
-    /// A request was rejected. Returns whether it was a canary, which says nothing about limits.
-    pub(super) fn bounced(&mut self, now: f64, number: u64) -> bool {
-        if self.canary != (Canary::Out { number }) {
+    /// Handles a rejection. Returns whether it was that of a canary, which says nothing about limits.
+    pub(super) fn on_rejected(&mut self, now: f64, number: u64) -> bool {
+        if self.canary != (Canary::InFlight { number }) {
             return false;
         }
         self.confirmed += 1;
@@ -116,7 +117,7 @@ impl Block {
         true
     }
 
-    /// Whether a block has ended since the last time this was asked.
+    /// Returns whether a block has ended since the last call.
     pub(super) fn take_ended(&mut self, now: f64) -> bool {
         let has_ended = self.since > 0.0 && now >= self.until;
         if has_ended {
@@ -131,54 +132,54 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strictly_nothing_goes_out_before_the_end() {
-        let mut block = Block::new(RetryAfter::Strict);
-        assert_eq!(block.announced(10.0, 60.0), 60.0);
+    fn strict_block_sends_nothing_before_its_end() {
+        let mut block = AnnouncedBlock::new(RetryAfter::Strict);
+        assert_eq!(block.on_announced(10.0, 60.0), 60.0);
         assert_eq!(block.next_at(11.0), 70.0);
         assert!(!block.take_ended(69.0));
         assert_eq!(block.next_at(70.0), 70.0);
         assert!(block.take_ended(70.0));
-        assert!(!block.take_ended(71.0), "told once");
+        assert!(!block.take_ended(71.0), "returned once");
     }
 
     #[test]
-    fn the_longest_of_several_announcements_counts() {
-        let mut block = Block::new(RetryAfter::Strict);
-        block.announced(0.0, 10.0);
-        block.announced(1.0, 2.0);
+    fn longest_announcement_counts() {
+        let mut block = AnnouncedBlock::new(RetryAfter::Strict);
+        block.on_announced(0.0, 10.0);
+        block.on_announced(1.0, 2.0);
         assert_eq!(block.next_at(1.0), 10.0);
-        block.announced(2.0, 20.0);
+        block.on_announced(2.0, 20.0);
         assert_eq!(block.next_at(2.0), 22.0);
     }
 
     #[test]
-    fn a_canary_that_is_let_in_ends_the_trust() {
-        let mut block = Block::new(RetryAfter::Test);
-        block.announced(0.0, 60.0);
+    fn admitted_canary_disables_blocks() {
+        let mut block = AnnouncedBlock::new(RetryAfter::Test);
+        block.on_announced(0.0, 60.0);
         let at = block.next_at(0.0);
         assert!((0.3..12.0).contains(&at), "{at}");
-        block.sent(at, 7);
+        block.on_sent(at, 7);
         assert_eq!(block.next_at(at), 60.0, "one at a time");
-        block.admitted(at + 0.1, 7);
+        block.on_admitted(at + 0.1, 7);
         assert_eq!(block.next_at(at + 0.1), at + 0.1);
-        assert_eq!(block.announced(20.0, 60.0), 0.0);
+        assert_eq!(block.on_announced(20.0, 60.0), 0.0);
         assert_eq!(block.next_at(20.0), 20.0);
     }
 
     #[test]
-    fn two_canaries_that_bounce_make_it_strict() {
-        let mut block = Block::new(RetryAfter::Test);
-        block.announced(0.0, 60.0);
+    fn two_rejected_canaries_make_blocks_strict() {
+        let mut block = AnnouncedBlock::new(RetryAfter::Test);
+        block.on_announced(0.0, 60.0);
         let first = block.next_at(0.0);
-        block.sent(first, 1);
-        assert!(block.bounced(first + 0.1, 1));
+        block.on_sent(first, 1);
+        assert!(block.on_rejected(first + 0.1, 1));
         let second = block.next_at(first + 0.1);
         assert!(second > first && second < 60.0, "{second}");
-        block.sent(second, 2);
-        assert!(block.bounced(second + 0.1, 2));
-        assert!(!block.bounced(second + 0.2, 3), "not a canary");
+        block.on_sent(second, 2);
+        assert!(block.on_rejected(second + 0.1, 2));
+        assert!(!block.on_rejected(second + 0.2, 3), "not a canary");
         assert_eq!(block.next_at(second + 0.2), 60.0);
-        block.announced(61.0, 60.0);
+        block.on_announced(61.0, 60.0);
         assert_eq!(block.next_at(61.0), 121.0);
     }
 }

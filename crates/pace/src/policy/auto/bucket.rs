@@ -1,106 +1,108 @@
-//! The hypothesis that requests are limited per time.
+//! The hypothesis of a bucket: requests are limited per time.
 //!
-//! We send at a pace along a cubic, counted in admissions since the last rejection: a little below
-//! the rate, slowly up to it, flat there, and then faster and faster until the next rejection. A
-//! bucket that holds several requests evens this out; of one that holds a single request it
-//! wastes little.
+//! The pace follows a cubic in the number of admissions since the last rejection: it starts slightly
+//! below the rate, approaches it slowly, stays flat there (the plateau), and then accelerates until the
+//! next rejection. A bucket that holds several requests evens this out; one that holds a single request
+//! loses little.
 
-use super::marks::{Estimate, Marks};
+use super::marks::{Estimate, RateMarks};
 
-/// Admissions until the pace is at the rate, when that is hardly known and when it is well known.
+/// Admissions until the pace reaches the rate, if the rate is poorly known and if it is well known.
 const PLATEAU: (f64, f64) = (4.0, 16.0);
-/// What a small bucket has not used is lost, so there it is longer: most requests and seconds.
+/// Maximum plateau of a small bucket, in requests and in seconds. It is longer, because unused
+/// capacity of a small bucket is lost.
 const SHARP_PLATEAU: (f64, f64) = (32.0, 2.0);
-/// How far below the rate the pace starts, times the plateau's length.
-const DEPTH: f64 = 0.3;
-/// Plateaus without a rejection after which the rate must have risen.
+/// Initial gap between pace and rate, times the length of the plateau.
+const PACE_DEPTH: f64 = 0.3;
+/// Number of plateaus without a rejection after which the rate must have risen.
 const HEADROOM: f64 = 2.5;
-/// How the pace grows then, step by step.
-const GROWTH: [f64; 5] = [1.15, 1.2, 1.3, 1.5, 2.0];
-/// Whoever waits for so many times the usual is not held back by the pace.
-const IDLE: f64 = 5.0;
-/// A bucket that let in fewer at the start loses what is not used at once.
-const SMALL: f64 = 1.8;
-/// Shorter blocks cost nothing, and so do longer ones in which no more than that is lost.
-const SHORT_BLOCK: f64 = 0.5;
-const LOSS: f64 = 1.0;
+/// Growth factors of the pace from then on.
+const GROWTH_STEPS: [f64; 5] = [1.15, 1.2, 1.3, 1.5, 2.0];
+/// A gap between requests above this multiple of the interval was not caused by the pace.
+const IDLE_FACTOR: f64 = 5.0;
+/// A bucket with a smaller initial burst loses unused capacity.
+const SMALL_BURST: f64 = 1.8;
+/// Blocks up to this length cost nothing, and neither do longer ones that lose at most `MAX_LOSS`.
+const SHORT_BLOCK_S: f64 = 0.5;
+const MAX_LOSS: f64 = 1.0;
 
+/// The estimated bucket and the position on the cubic.
 #[derive(Debug)]
-pub(super) struct Bucket {
+pub(super) struct BucketHypothesis {
     rate: f64,
-    shape: Shape,
-    /// How many requests the rate was measured by.
-    measured_by: f64,
+    shape: BucketShape,
+    /// Number of requests that the rate is based on.
+    sample_size: f64,
     /// Admissions since the last rejection.
     admissions: f64,
     plateau: f64,
-    /// By how much the pace has grown since it is clear that the rate has risen.
+    /// Growth of the pace since the rate has evidently risen.
     growth: f64,
     growth_steps: usize,
     grown_at: f64,
     balance: f64,
     refilled_at: f64,
     sent_at: f64,
-    /// What had been accepted before the last rejected request.
+    /// Requests accepted before the last rejected one.
     accepted: f64,
-    /// The rate before the present silence.
+    /// The rate before the current silence.
     known_rate: f64,
 }
 
-/// What a rejection says about the rate.
+/// How a rejection relates to the rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Shape {
-    /// The bucket keeps what is not used at once: what was accepted between two rejections is what
-    /// was refilled.
+enum BucketShape {
+    /// The bucket keeps unused capacity: the requests accepted between two rejections equal the
+    /// refill.
     Deep,
-    /// It does not: only the pace at which requests bounce tells the rate.
+    /// The bucket loses unused capacity: only the pace at which requests are rejected gives the rate.
     Sharp,
-    /// Whatever it does, a rejection costs so much that we stay well below the rate.
+    /// A rejection is so expensive that the pace stays well below the rate.
     Costly,
 }
 
 /// A rejection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounce {
-    pub(super) start: Start,
-    /// Seconds for which nothing may go out because of it.
+pub(super) struct Rejection {
+    pub(super) start: InitialBurst,
+    /// Seconds in which nothing may be sent because of it.
     pub(super) block: f64,
-    /// What had been accepted before it was sent.
+    /// Requests accepted before it was sent.
     pub(super) accepted: f64,
-    /// What was accepted since the last block, in so many seconds.
+    /// Requests accepted since the last block, and the seconds since then.
     pub(super) since_block: f64,
     pub(super) seconds: f64,
-    /// The least that was accepted at once after a rest.
-    pub(super) held: f64,
+    /// Smallest number of requests accepted after a block before the next rejection.
+    pub(super) min_burst: f64,
 }
 
-impl Bounce {
-    /// What the block costs at that rate: refill beyond what the bucket holds.
+impl Rejection {
+    /// Returns the loss caused by the block at that rate: the refill that the bucket cannot hold.
     fn lost(self, rate: f64) -> f64 {
-        if self.block > SHORT_BLOCK { (self.block * rate - self.held).max(0.0) } else { 0.0 }
+        if self.block > SHORT_BLOCK_S { (self.block * rate - self.min_burst).max(0.0) } else { 0.0 }
     }
 }
 
-/// What went through before the first rejection.
+/// The requests accepted before the first rejection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Start {
+pub(super) struct InitialBurst {
     pub(super) accepted: f64,
     pub(super) seconds: f64,
 }
 
-impl Start {
-    /// How much the provider let in at once, if that is the rate.
+impl InitialBurst {
+    /// Returns the size of the burst at that rate.
     pub(super) fn burst(self, rate: f64) -> f64 {
         self.accepted - rate * self.seconds
     }
 }
 
-impl Bucket {
-    pub(super) fn new(now: f64, rate: f64) -> Bucket {
-        Bucket {
+impl BucketHypothesis {
+    pub(super) fn new(now: f64, rate: f64) -> BucketHypothesis {
+        BucketHypothesis {
             rate,
-            shape: Shape::Deep,
-            measured_by: 0.0,
+            shape: BucketShape::Deep,
+            sample_size: 0.0,
             admissions: 0.0,
             plateau: PLATEAU.0,
             growth: 1.0,
@@ -114,14 +116,18 @@ impl Bucket {
         }
     }
 
-    /// A rate that an earlier run has found.
-    pub(super) fn known(rate: f64) -> Bucket {
-        Bucket { plateau: PLATEAU.1, measured_by: PLATEAU.1, ..Bucket::new(0.0, rate) }
+    /// Creates a bucket with a rate that an earlier run learned.
+    pub(super) fn known(rate: f64) -> BucketHypothesis {
+        BucketHypothesis {
+            plateau: PLATEAU.1,
+            sample_size: PLATEAU.1,
+            ..BucketHypothesis::new(0.0, rate)
+        }
     }
 
-    /// Whether the rate rests on more than a few requests.
+    /// Returns whether the rate is based on enough requests.
     pub(super) fn is_confident(&self) -> bool {
-        self.measured_by >= 10.0
+        self.sample_size >= 10.0
     }
 
     pub(super) fn rate(&self) -> f64 {
@@ -134,14 +140,14 @@ impl Bucket {
 
     pub(super) fn pace(&self) -> f64 {
         let along = (self.admissions / self.plateau).min(HEADROOM) - 1.0;
-        let slope = if self.shape == Shape::Deep && along > 0.0 { 1.0 } else { DEPTH };
+        let slope = if self.shape == BucketShape::Deep && along > 0.0 { 1.0 } else { PACE_DEPTH };
         self.rate * (1.0 + slope / self.plateau * along.powi(3)) * self.growth
     }
 
-    /// How many may go out at once.
+    /// Returns the number of requests that may be sent at once.
     fn depth(&self) -> f64 {
-        // What holds one request takes no two in a row, however long the wait before.
-        if self.shape == Shape::Deep { (0.05 * self.rate).max(1.2) } else { 1.0 }
+        // A bucket that holds one request never admits two in a row.
+        if self.shape == BucketShape::Deep { (0.05 * self.rate).max(1.2) } else { 1.0 }
     }
 
     fn refill(&mut self, now: f64) {
@@ -150,54 +156,55 @@ impl Bucket {
         self.refilled_at = now;
     }
 
-    /// When the next request may go out.
+    /// Returns when the next request may be sent.
     pub(super) fn next_at(&mut self, now: f64) -> f64 {
         self.refill(now);
         let missing = 1.0 - self.balance;
         if missing > 1e-9 { now + missing / self.pace() } else { now }
     }
 
-    pub(super) fn sent(&mut self, now: f64) {
+    pub(super) fn on_sent(&mut self, now: f64) {
         self.refill(now);
-        if (now - self.sent_at) * self.pace() > IDLE {
-            // Something else held us back: that nothing bounced says nothing about the pace.
+        if (now - self.sent_at) * self.pace() > IDLE_FACTOR {
+            // Something else limited the rate, so the lack of rejections says nothing about the pace.
             self.admissions = self.admissions.min(self.plateau);
         }
         self.sent_at = now;
         self.balance -= 1.0;
     }
 
-    pub(super) fn admitted(&mut self, now: f64, patience: f64) {
+    pub(super) fn on_admitted(&mut self, now: f64, patience: f64) {
         self.refill(now);
         self.admissions += 1.0;
         let interval = (2.0 * patience).max(1.5 / self.pace()).max(0.6);
         if self.admissions <= HEADROOM * self.plateau || now - self.grown_at <= interval {
             return;
         }
-        self.growth *= GROWTH[self.growth_steps.min(GROWTH.len() - 1)];
+        self.growth *= GROWTH_STEPS[self.growth_steps.min(GROWTH_STEPS.len() - 1)];
         self.growth_steps += 1;
         self.grown_at = now;
     }
 
-    /// A request bounced; it is in the marks already.
-    pub(super) fn bounced(&mut self, now: f64, marks: &mut Marks, bounce: Bounce) {
+    /// Handles a rejection, which the marks already contain.
+    pub(super) fn on_rejected(&mut self, now: f64, marks: &mut RateMarks, rejection: Rejection) {
         let pace = self.pace();
-        let is_silent = bounce.accepted < self.accepted + 0.5;
-        self.accepted = bounce.accepted;
+        let is_silent = rejection.accepted < self.accepted + 0.5;
+        self.accepted = rejection.accepted;
         if !is_silent {
             self.known_rate = self.rate;
         }
-        if bounce.lost(self.rate) > LOSS {
-            self.shape = Shape::Costly;
-        } else if self.shape == Shape::Deep && bounce.start.burst(self.rate) < SMALL {
-            self.shape = Shape::Sharp;
+        if rejection.lost(self.rate) > MAX_LOSS {
+            self.shape = BucketShape::Costly;
+        } else if self.shape == BucketShape::Deep && rejection.start.burst(self.rate) < SMALL_BURST
+        {
+            self.shape = BucketShape::Sharp;
         }
-        if self.shape == Shape::Costly {
-            self.stay_below(pace, bounce);
+        if self.shape == BucketShape::Costly {
+            self.stay_below(pace, rejection);
         } else if let Some(estimate) = marks.estimate() {
             self.learn(pace, estimate);
             if self.has_risen() {
-                marks.forget();
+                marks.keep_newest();
             }
         }
         self.refill(now);
@@ -208,39 +215,39 @@ impl Bucket {
         self.grown_at = now;
     }
 
-    /// Whether there was no rejection for so long that the rate must have risen.
+    /// Returns whether the rate must have risen, because there was no rejection for long.
     fn has_risen(&self) -> bool {
         self.growth_steps > 1
     }
 
-    /// A rejection at that pace has cost more than one was worth.
-    fn stay_below(&mut self, pace: f64, bounce: Bounce) {
-        // What was let in since the last block, but for what the bucket held, was refilled.
-        let refilled = (bounce.since_block - bounce.held) / bounce.seconds.max(0.1);
+    /// Lowers the rate after an expensive rejection at that pace.
+    fn stay_below(&mut self, pace: f64, rejection: Rejection) {
+        // The requests accepted since the last block, minus the burst, equal the refill.
+        let refilled = (rejection.since_block - rejection.min_burst) / rejection.seconds.max(0.1);
         self.rate = refilled.clamp(0.65 * pace, 0.95 * pace);
-        let lost = bounce.lost(self.rate);
+        let lost = rejection.lost(self.rate);
         self.plateau = (10.0 * lost).clamp(20.0, 2000.0);
-        if lost <= LOSS {
-            self.shape = Shape::Deep;
+        if lost <= MAX_LOSS {
+            self.shape = BucketShape::Deep;
         }
     }
 
-    /// Draws conclusions from a rejection at that pace.
+    /// Updates the rate after a rejection at that pace.
     fn learn(&mut self, pace: f64, estimate: Estimate) {
-        let longest = match self.shape {
-            Shape::Deep => PLATEAU.1,
+        let max_plateau = match self.shape {
+            BucketShape::Deep => PLATEAU.1,
             _ => SHARP_PLATEAU.0.max(SHARP_PLATEAU.1 * self.rate),
         };
-        self.plateau = estimate.count.clamp(PLATEAU.0, longest);
-        self.measured_by = if self.has_risen() { PLATEAU.1 } else { estimate.count };
-        let step = GROWTH[self.growth_steps.saturating_sub(1).min(GROWTH.len() - 1)];
+        self.plateau = estimate.count.clamp(PLATEAU.0, max_plateau);
+        self.sample_size = if self.has_risen() { PLATEAU.1 } else { estimate.count };
+        let step = GROWTH_STEPS[self.growth_steps.saturating_sub(1).min(GROWTH_STEPS.len() - 1)];
         self.rate = match self.shape {
-            Shape::Sharp if self.has_risen() => pace / step.sqrt(),
-            Shape::Sharp if self.admissions >= 12.0 => 0.994 * pace,
-            Shape::Sharp if self.admissions >= 4.0 => 0.98 * pace,
-            Shape::Sharp if self.admissions > 0.0 => 0.95 * self.rate,
-            // What was measured is partly from before, and the last pace was too fast.
-            Shape::Deep if self.has_risen() => {
+            BucketShape::Sharp if self.has_risen() => pace / step.sqrt(),
+            BucketShape::Sharp if self.admissions >= 12.0 => 0.994 * pace,
+            BucketShape::Sharp if self.admissions >= 4.0 => 0.98 * pace,
+            BucketShape::Sharp if self.admissions > 0.0 => 0.95 * self.rate,
+            // The measurement includes the time before the rise, and the last pace was too fast.
+            BucketShape::Deep if self.has_risen() => {
                 estimate.rate.max((estimate.rate * pace / step.max(1.5)).sqrt())
             }
             _ => estimate.rate,
@@ -252,134 +259,142 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    /// A rejection by a bucket that let in twenty at the start.
-    fn bounce(accepted: f64) -> Bounce {
-        let start = Start { accepted: 20.0, seconds: 0.0 };
-        Bounce { start, block: 0.0, accepted, since_block: accepted, seconds: 1.0, held: 20.0 }
+    /// Returns a rejection by a bucket with an initial burst of twenty.
+    fn rejection(accepted: f64) -> Rejection {
+        let start = InitialBurst { accepted: 20.0, seconds: 0.0 };
+        Rejection {
+            start,
+            block: 0.0,
+            accepted,
+            since_block: accepted,
+            seconds: 1.0,
+            min_burst: 20.0,
+        }
     }
 
-    fn admit(bucket: &mut Bucket, count: u32) {
-        (0..count).for_each(|_| bucket.admitted(0.0, 0.1));
+    fn admit(bucket: &mut BucketHypothesis, count: u32) {
+        (0..count).for_each(|_| bucket.on_admitted(0.0, 0.1));
     }
 
-    /// Marks of a bucket with a rate of a little more than four.
-    fn marks() -> Marks {
-        let mut marks = Marks::default();
+    /// Returns the marks of a bucket with a rate slightly above four.
+    fn marks() -> RateMarks {
+        let mut marks = RateMarks::default();
         marks.add(0.0, 20.0);
         marks.add(10.0, 60.0);
         marks
     }
 
     #[track_caller]
-    fn assert_pace(bucket: &Bucket, expected: f64) {
+    fn assert_pace(bucket: &BucketHypothesis, expected: f64) {
         assert!((bucket.pace() - expected).abs() < 1e-9, "{} for {expected}", bucket.pace());
     }
 
     #[test]
-    fn the_pace_is_below_the_rate_after_a_rejection_and_at_it_after_a_plateau() {
-        let mut bucket = Bucket::new(0.0, 10.0);
+    fn pace_starts_below_the_rate_and_reaches_it_after_a_plateau() {
+        let mut bucket = BucketHypothesis::new(0.0, 10.0);
         assert_pace(&bucket, 10.0 * (1.0 - 0.3 / 4.0));
         assert!((bucket.next_at(0.0) - 1.0 / 9.25).abs() < 1e-9);
         admit(&mut bucket, 4);
         assert_pace(&bucket, 10.0);
         admit(&mut bucket, 4);
         assert_pace(&bucket, 10.0 * (1.0 + 1.0 / 4.0));
-        bucket.bounced(0.0, &mut Marks::default(), bounce(8.0));
+        bucket.on_rejected(0.0, &mut RateMarks::default(), rejection(8.0));
         assert_pace(&bucket, 9.25);
     }
 
     #[test]
-    fn without_a_rejection_for_long_it_grows_step_by_step() {
-        let mut bucket = Bucket::new(0.0, 10.0);
+    fn pace_grows_stepwise_without_rejections() {
+        let mut bucket = BucketHypothesis::new(0.0, 10.0);
         admit(&mut bucket, 10);
         let steepest = 10.0 * (1.0 + 1.5 * 1.5 * 1.5 / 4.0);
         assert_pace(&bucket, steepest);
-        bucket.admitted(1.0, 0.1);
+        bucket.on_admitted(1.0, 0.1);
         assert_pace(&bucket, 1.15 * steepest);
-        bucket.admitted(1.5, 0.1);
+        bucket.on_admitted(1.5, 0.1);
         assert_pace(&bucket, 1.15 * steepest);
-        bucket.admitted(1.7, 0.1);
+        bucket.on_admitted(1.7, 0.1);
         assert_pace(&bucket, 1.15 * 1.2 * steepest);
     }
 
     #[test]
-    fn that_nothing_bounced_while_nothing_went_out_says_nothing() {
-        let mut bucket = Bucket::new(0.0, 10.0);
+    fn idle_time_does_not_raise_the_pace() {
+        let mut bucket = BucketHypothesis::new(0.0, 10.0);
         admit(&mut bucket, 8);
-        bucket.sent(0.1);
+        bucket.on_sent(0.1);
         assert_pace(&bucket, 12.5);
-        bucket.sent(1.0);
+        bucket.on_sent(1.0);
         assert_pace(&bucket, 10.0);
     }
 
     #[test]
-    fn a_deep_one_has_the_rate_that_was_measured() {
-        let (mut bucket, mut marks) = (Bucket::new(0.0, 7.0), marks());
+    fn deep_bucket_uses_the_measured_rate() {
+        let (mut bucket, mut marks) = (BucketHypothesis::new(0.0, 7.0), marks());
         assert!(!bucket.is_confident());
-        bucket.bounced(10.1, &mut marks, bounce(60.0));
+        bucket.on_rejected(10.1, &mut marks, rejection(60.0));
         assert_eq!(bucket.rate(), marks.estimate().unwrap().rate);
         assert!(bucket.is_confident());
     }
 
     #[test]
-    fn once_it_has_grown_the_last_pace_counts_as_well() {
-        let (mut bucket, mut marks) = (Bucket::new(0.0, 4.0), marks());
+    fn grown_pace_contributes_to_the_rate() {
+        let (mut bucket, mut marks) = (BucketHypothesis::new(0.0, 4.0), marks());
         let measured = marks.estimate().unwrap().rate;
         admit(&mut bucket, 10);
-        bucket.admitted(1.0, 0.1);
-        bucket.admitted(2.0, 0.1);
+        bucket.on_admitted(1.0, 0.1);
+        bucket.on_admitted(2.0, 0.1);
         let pace = bucket.pace();
-        bucket.bounced(10.1, &mut marks, bounce(60.0));
+        bucket.on_rejected(10.1, &mut marks, rejection(60.0));
         let expected = (measured * pace / 1.5).sqrt();
         assert!((bucket.rate() - expected).abs() < 1e-9, "{} for {expected}", bucket.rate());
-        assert_eq!(marks.estimate(), None, "what was measured before is forgotten");
+        assert_eq!(marks.estimate(), None, "earlier measurements are removed");
     }
 
     #[test]
-    fn of_one_that_let_in_one_at_the_start_the_pace_tells_the_rate() {
-        let bounce = |accepted: f64| Bounce {
-            start: Start { accepted: 1.0, seconds: 0.0 },
-            ..bounce(accepted)
+    fn sharp_bucket_takes_the_rate_from_the_pace() {
+        let rejection = |accepted: f64| Rejection {
+            start: InitialBurst { accepted: 1.0, seconds: 0.0 },
+            ..rejection(accepted)
         };
-        let mut bucket = Bucket::new(0.0, 5.0);
+        let mut bucket = BucketHypothesis::new(0.0, 5.0);
         admit(&mut bucket, 4);
-        bucket.bounced(0.0, &mut marks(), bounce(5.0));
+        bucket.on_rejected(0.0, &mut marks(), rejection(5.0));
         assert!((bucket.rate() - 0.98 * 5.0).abs() < 1e-9, "{}", bucket.rate());
         admit(&mut bucket, 12);
         let pace = bucket.pace();
-        bucket.bounced(0.0, &mut marks(), bounce(17.0));
+        bucket.on_rejected(0.0, &mut marks(), rejection(17.0));
         assert!((bucket.rate() - 0.994 * pace).abs() < 1e-9, "{}", bucket.rate());
-        // However long nobody asked, there are no two in a row.
+        // Even after a long pause, two requests are not sent in a row.
         assert_eq!(bucket.next_at(100.0), 100.0);
-        bucket.sent(100.0);
+        bucket.on_sent(100.0);
         assert!((bucket.next_at(100.0) - 100.0 - 1.0 / bucket.pace()).abs() < 1e-9);
     }
 
     #[test]
-    fn a_long_block_makes_it_stay_well_below_the_pace() {
-        let costly = |accepted: f64| Bounce { block: 10.0, held: 5.0, ..bounce(accepted) };
-        let mut bucket = Bucket::new(0.0, 2.0);
+    fn long_block_lowers_the_pace() {
+        let costly =
+            |accepted: f64| Rejection { block: 10.0, min_burst: 5.0, ..rejection(accepted) };
+        let mut bucket = BucketHypothesis::new(0.0, 2.0);
         admit(&mut bucket, 4);
-        // Of the twenty that are refilled meanwhile five are kept.
-        bucket.bounced(0.0, &mut marks(), costly(4.0));
+        // Of the twenty refilled meanwhile, the bucket holds five.
+        bucket.on_rejected(0.0, &mut marks(), costly(4.0));
         assert!((bucket.rate() - 0.65 * 2.0).abs() < 1e-9, "{}", bucket.rate());
-        // Of thirteen still eight are lost.
+        // Of thirteen, eight are lost.
         assert_pace(&bucket, 1.3 * (1.0 - 0.3 / 80.0));
-        // More than three times what it holds went through: that was close.
+        // More than three times the burst was accepted: the pace was close to the rate.
         admit(&mut bucket, 16);
         let pace = bucket.pace();
-        bucket.bounced(0.0, &mut marks(), costly(20.0));
+        bucket.on_rejected(0.0, &mut marks(), costly(20.0));
         assert!((bucket.rate() - 0.95 * pace).abs() < 1e-9, "{}", bucket.rate());
     }
 
     #[test]
-    fn rejections_with_nothing_let_in_between_leave_the_rate_before_them_known() {
-        let mut bucket = Bucket::new(0.0, 7.0);
+    fn known_rate_survives_rejections_without_admissions() {
+        let mut bucket = BucketHypothesis::new(0.0, 7.0);
         let mut marks = marks();
-        bucket.bounced(10.1, &mut marks, bounce(60.0));
+        bucket.on_rejected(10.1, &mut marks, rejection(60.0));
         assert_eq!(bucket.known_rate(), 7.0);
         marks.add(30.0, 60.0);
-        bucket.bounced(30.1, &mut marks, bounce(60.0));
+        bucket.on_rejected(30.1, &mut marks, rejection(60.0));
         assert!(bucket.rate() < 2.0, "{}", bucket.rate());
         assert_eq!(bucket.known_rate(), 7.0);
     }

@@ -1,86 +1,88 @@
-//! The hypothesis that so many may be in flight and no more.
+//! The hypothesis of a cap: a maximum number of requests in flight.
 //!
-//! Under a cap a request is let in exactly when a place is free. Two cheap experiments contradict
-//! it: one that bounces although a place is free, and one that is let in although none is. Until
-//! enough of them have agreed with the cap, every request is such an experiment.
+//! Under a cap a request is admitted exactly if a slot is free. Two cheap tests contradict the
+//! hypothesis: a request rejected below the cap, and a request admitted at the cap. Every request is such
+//! a test until enough of them have confirmed the cap.
 
-use super::ledger::{Purpose, Sent};
+use super::ledger::{SendPurpose, SentRequest};
 
-/// Contradictions that refute the cap. Two: an answer on its way back can fake one.
-const REFUTED: f64 = 1.9;
-/// How much counts that there is no more room where some was found.
-const MISTAKEN: f64 = 0.6;
-/// A cap that is known does not shrink to less than this share of itself at once.
-const SHRUNK: f64 = 0.8;
-/// Experiments that confirm it.
-const CONFIRMED: u32 = 7;
-/// Seconds until the first experiment with time alone; each next one waits twice as long.
-const FIRST_TIMED: f64 = 0.1;
-/// A rejection that blocks for longer is no cheap experiment.
-const LONG_BLOCK: f64 = 5.0;
-/// Clean answers between two looks for more room, at first and at most, and after one was found.
-const INTERVAL: (f64, f64) = (40.0, 200.0);
-const PER_PLACE: f64 = 10.0;
-const NEXT_ROOM: f64 = 8.0;
-/// A look for more room is worth so many times what its rejection costs.
-const WORTH: f64 = 10.0;
+/// Contradictions that refute the cap. One is not enough: an answer in transit can cause it.
+const REFUTATION_THRESHOLD: f64 = 1.9;
+/// Weight of a contradiction if a raised cap turns out to be wrong.
+const MISTAKE_WEIGHT: f64 = 0.6;
+/// A confirmed cap does not shrink below this share of itself at once.
+const MIN_SHRUNK_SHARE: f64 = 0.8;
+/// Number of tests that confirm the cap.
+const MIN_CONFIRMATIONS: u32 = 7;
+/// Seconds until the first timed test; the delay doubles each time.
+const FIRST_TIMED_S: f64 = 0.1;
+/// A test whose rejection blocks the pool for longer is too expensive.
+const LONG_BLOCK_S: f64 = 5.0;
+/// Clean answers between two probes above the cap: initial and maximum number, number per slot of a
+/// small cap, and number after a successful probe.
+const PROBE_INTERVAL: (f64, f64) = (40.0, 200.0);
+const ANSWERS_PER_SLOT: f64 = 10.0;
+const ANSWERS_AFTER_GROWTH: f64 = 8.0;
+/// Answers between two probes, as a multiple of what a rejected probe costs.
+const PROBE_COST_FACTOR: f64 = 10.0;
 
+/// The estimated cap and the state of its tests.
 #[derive(Debug)]
-pub(super) struct Cap {
+pub(super) struct CapHypothesis {
     width: u32,
     /// The width before the last rejections.
-    wide: u32,
+    previous_width: u32,
     contradictions: f64,
     confirmations: u32,
     is_confirmed: bool,
-    /// Experiments under way.
+    /// Tests in flight.
     tests: u32,
     next_timed: f64,
     timed_delay: f64,
-    /// Seconds that a rejection blocks.
+    /// Seconds for which a rejection blocks the pool.
     block: f64,
-    /// Clean answers until the next look for more room, and between two of them.
+    /// Clean answers until the next probe, and between two probes.
     until_probe: f64,
     interval: f64,
     is_probing: bool,
-    /// The width before more room was found, as long as that may be a mistake.
+    /// The width before the last successful probe, as long as that may be a mistake.
     before: Option<u32>,
     last_sent: f64,
 }
 
-/// What a rejection means under this hypothesis.
+/// The result of a test of the cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It is a cap, as far as is known.
+pub(super) enum CapTest {
+    /// The cap is consistent with all tests.
     Holds,
-    /// It is not a cap.
+    /// The limit is not a cap.
     Refuted,
 }
 
-impl Cap {
-    /// A request bounced with so many in flight, and blocks for so long.
-    pub(super) fn new(level: u32, now: f64, block: f64) -> Cap {
-        Cap {
+impl CapHypothesis {
+    /// Creates a cap after a rejection at that level, which blocks the pool for `block` seconds.
+    pub(super) fn new(level: u32, now: f64, block: f64) -> CapHypothesis {
+        CapHypothesis {
             width: level.max(1),
-            wide: level.max(1),
+            previous_width: level.max(1),
             contradictions: 0.0,
             confirmations: 0,
             is_confirmed: false,
             tests: 0,
-            next_timed: now + FIRST_TIMED,
-            timed_delay: FIRST_TIMED,
+            next_timed: now + FIRST_TIMED_S,
+            timed_delay: FIRST_TIMED_S,
             block,
-            until_probe: (PER_PLACE * f64::from(level.max(1))).min(INTERVAL.0),
-            interval: (PER_PLACE * f64::from(level.max(1))).min(INTERVAL.0),
+            until_probe: (ANSWERS_PER_SLOT * f64::from(level.max(1))).min(PROBE_INTERVAL.0),
+            interval: (ANSWERS_PER_SLOT * f64::from(level.max(1))).min(PROBE_INTERVAL.0),
             is_probing: false,
             before: None,
             last_sent: now,
         }
     }
 
-    /// A cap that an earlier run has found.
-    pub(super) fn known(width: u32) -> Cap {
-        Cap { is_confirmed: true, ..Cap::new(width, 0.0, 0.0) }
+    /// Creates a confirmed cap that an earlier run learned.
+    pub(super) fn known(width: u32) -> CapHypothesis {
+        CapHypothesis { is_confirmed: true, ..CapHypothesis::new(width, 0.0, 0.0) }
     }
 
     pub(super) fn width(&self) -> u32 {
@@ -91,137 +93,147 @@ impl Cap {
         self.is_confirmed
     }
 
-    /// Why the next request may go out, or when it may; `None` when something has to happen
-    /// first.
-    pub(super) fn next(&self, now: f64, level: u32, latency: f64) -> Result<Purpose, Option<f64>> {
-        let has_room = level < self.width;
+    /// Returns the purpose of the next request, or the time at which it may be sent, or `None` if an
+    /// event has to occur first.
+    pub(super) fn next(
+        &self,
+        now: f64,
+        level: u32,
+        latency: f64,
+    ) -> Result<SendPurpose, Option<f64>> {
+        let has_free_slot = level < self.width;
         let wait_until = |at: f64, purpose| if now >= at { Ok(purpose) } else { Err(Some(at)) };
         if self.is_confirmed {
-            if has_room {
-                return Ok(Purpose::Work);
+            if has_free_slot {
+                return Ok(SendPurpose::Work);
             }
             if self.until_probe > 0.0 || self.is_probing || level > self.width {
                 return Err(None);
             }
-            // Right behind another one it would fail on any bucket of one.
+            // Right after another request, a bucket that holds one request would reject it.
             let at = self.last_sent + 0.85 * latency / f64::from(self.width);
-            return wait_until(at, Purpose::Probe);
+            return wait_until(at, SendPurpose::Probe);
         }
-        // A house that has become empty meanwhile is not filled at once.
+        // If many slots are free, they are not filled at once.
         let batch = self.confirmations.max(1);
         match self.tests {
             tests if tests >= batch => Err(None),
-            _ if has_room => Ok(Purpose::Clocked),
-            0 if self.block < LONG_BLOCK => wait_until(self.next_timed, Purpose::Timed),
+            _ if has_free_slot => Ok(SendPurpose::Clocked),
+            0 if self.block < LONG_BLOCK_S => wait_until(self.next_timed, SendPurpose::Timed),
             _ => Err(None),
         }
     }
 
-    pub(super) fn sent(&mut self, now: f64, purpose: Purpose) {
+    pub(super) fn on_sent(&mut self, now: f64, purpose: SendPurpose) {
         self.last_sent = now;
         match purpose {
-            Purpose::Work => {}
-            Purpose::Clocked => self.tests += 1,
-            Purpose::Timed => {
+            SendPurpose::Work => {}
+            SendPurpose::Clocked => self.tests += 1,
+            SendPurpose::Timed => {
                 self.tests += 1;
                 self.timed_delay *= 2.0;
                 self.next_timed = now + self.timed_delay;
             }
-            Purpose::Probe => self.is_probing = true,
+            SendPurpose::Probe => self.is_probing = true,
         }
     }
 
-    pub(super) fn admitted(&mut self, now: f64, sent: Sent) -> Verdict {
+    pub(super) fn on_admitted(&mut self, now: f64, sent: SentRequest) -> CapTest {
         self.contradictions *= 0.99;
-        self.ended(sent.purpose);
+        self.on_ended(sent.purpose);
         match sent.purpose {
-            Purpose::Work => {}
-            Purpose::Clocked => {
+            SendPurpose::Work => {}
+            SendPurpose::Clocked => {
                 self.confirmations += 1;
                 let is_full = sent.level + 1 >= self.width;
-                self.is_confirmed |= is_full && self.confirmations >= CONFIRMED;
+                self.is_confirmed |= is_full && self.confirmations >= MIN_CONFIRMATIONS;
             }
-            Purpose::Timed => {
+            SendPurpose::Timed => {
                 self.contradictions += 1.0;
                 self.width = self.width.max(sent.level + 1);
-                self.test_again(now);
+                self.restart_timed_tests(now);
             }
-            Purpose::Probe => {
+            SendPurpose::Probe => {
                 self.before = Some(self.width);
                 self.width += 1;
-                self.until_probe = NEXT_ROOM;
+                self.until_probe = ANSWERS_AFTER_GROWTH;
             }
         }
-        self.verdict()
+        self.test()
     }
 
-    /// A request was answered at the first attempt.
-    pub(super) fn answered(&mut self) {
+    /// Handles an answer to a first attempt.
+    pub(super) fn on_answered(&mut self) {
         self.until_probe -= 1.0;
     }
 
-    /// A request is no experiment any more.
-    pub(super) fn ended(&mut self, purpose: Purpose) {
+    /// Ends the test of a request.
+    pub(super) fn on_ended(&mut self, purpose: SendPurpose) {
         match purpose {
-            Purpose::Work => {}
-            Purpose::Clocked | Purpose::Timed => self.tests = self.tests.saturating_sub(1),
-            Purpose::Probe => self.is_probing = false,
+            SendPurpose::Work => {}
+            SendPurpose::Clocked | SendPurpose::Timed => self.tests = self.tests.saturating_sub(1),
+            SendPurpose::Probe => self.is_probing = false,
         }
     }
 
-    /// A request bounced; `is_news` when it went out after the last reaction, `block` is for how
-    /// long nothing goes out because of it, `latency` is that of answers.
-    pub(super) fn bounced(
+    /// Handles a rejection. `is_news` tells whether the request was sent after the last reaction,
+    /// `block` is the time in which nothing is sent because of it, `latency` that of answers.
+    pub(super) fn on_rejected(
         &mut self,
         now: f64,
-        sent: Sent,
+        sent: SentRequest,
         is_news: bool,
         block: f64,
         latency: f64,
-    ) -> Verdict {
+    ) -> CapTest {
         self.block = block;
-        self.ended(sent.purpose);
+        self.on_ended(sent.purpose);
         if is_news {
-            self.wide = self.width;
+            self.previous_width = self.width;
         }
         let before = self.before.take_if(|before| sent.level >= *before);
         match (sent.purpose, before) {
-            (Purpose::Work | Purpose::Clocked, Some(before)) => {
-                // An answer on its way back had made room for the one that found more.
+            (SendPurpose::Work | SendPurpose::Clocked, Some(before)) => {
+                // The probe was admitted only because an answer in transit had freed a slot.
                 self.width = before;
                 self.until_probe = self.interval;
-                self.contradictions += MISTAKEN;
+                self.contradictions += MISTAKE_WEIGHT;
             }
-            (Purpose::Probe, _) => {
+            (SendPurpose::Probe, _) => {
                 let lost = self.block * f64::from(self.width) / latency.max(1e-3);
-                self.interval = (1.4 * self.interval).min(INTERVAL.1).max(WORTH * lost);
+                self.interval =
+                    (1.4 * self.interval).min(PROBE_INTERVAL.1).max(PROBE_COST_FACTOR * lost);
                 self.until_probe = self.interval;
             }
-            (Purpose::Work | Purpose::Clocked, _) if !is_news => {
-                // Places that were free do not become fewer while answers come back.
-                if self.is_confirmed && f64::from(sent.level) < SHRUNK * f64::from(self.wide) {
+            (SendPurpose::Work | SendPurpose::Clocked, _) if !is_news => {
+                // The number of free slots does not fall while answers arrive.
+                if self.is_confirmed
+                    && f64::from(sent.level) < MIN_SHRUNK_SHARE * f64::from(self.previous_width)
+                {
                     self.contradictions += 1.0;
                 }
                 self.width = self.width.min(sent.level.max(1));
             }
-            (Purpose::Work | Purpose::Clocked, _) if sent.level + self.width / 50 < self.width => {
+            (SendPurpose::Work | SendPurpose::Clocked, _)
+                if sent.level + self.width / 50 < self.width =>
+            {
                 self.contradictions += 1.0;
                 self.confirmations = 0;
                 self.is_confirmed = false;
-                self.test_again(now);
+                self.restart_timed_tests(now);
             }
             _ => {}
         }
-        self.verdict()
+        self.test()
     }
 
-    fn test_again(&mut self, now: f64) {
-        self.timed_delay = FIRST_TIMED;
-        self.next_timed = now + FIRST_TIMED;
+    fn restart_timed_tests(&mut self, now: f64) {
+        self.timed_delay = FIRST_TIMED_S;
+        self.next_timed = now + FIRST_TIMED_S;
     }
 
-    fn verdict(&self) -> Verdict {
-        if self.contradictions >= REFUTED { Verdict::Refuted } else { Verdict::Holds }
+    fn test(&self) -> CapTest {
+        if self.contradictions >= REFUTATION_THRESHOLD { CapTest::Refuted } else { CapTest::Holds }
     }
 }
 
@@ -229,115 +241,120 @@ impl Cap {
 mod tests {
     use super::*;
 
-    fn sent(at: f64, level: u32, purpose: Purpose) -> Sent {
-        Sent { level, ..Sent::example(at, purpose) }
+    fn sent(at: f64, level: u32, purpose: SendPurpose) -> SentRequest {
+        SentRequest { level, ..SentRequest::example(at, purpose) }
     }
 
     #[test]
-    fn places_that_became_free_and_can_be_used_confirm_it() {
-        let mut cap = Cap::new(12, 0.0, 0.0);
-        for number in 0..CONFIRMED {
+    fn admissions_into_free_slots_confirm_the_cap() {
+        let mut cap = CapHypothesis::new(12, 0.0, 0.0);
+        for number in 0..MIN_CONFIRMATIONS {
             let now = 1.0 + f64::from(number);
-            assert_eq!(cap.next(now, 11, 1.0), Ok(Purpose::Clocked));
-            cap.sent(now, Purpose::Clocked);
-            let verdict = cap.admitted(now + 0.1, sent(now, 11, Purpose::Clocked));
-            assert_eq!(verdict, Verdict::Holds);
+            assert_eq!(cap.next(now, 11, 1.0), Ok(SendPurpose::Clocked));
+            cap.on_sent(now, SendPurpose::Clocked);
+            let test = cap.on_admitted(now + 0.1, sent(now, 11, SendPurpose::Clocked));
+            assert_eq!(test, CapTest::Holds);
         }
         assert!(cap.is_confirmed());
-        assert_eq!(cap.next(20.0, 11, 1.0), Ok(Purpose::Work));
+        assert_eq!(cap.next(20.0, 11, 1.0), Ok(SendPurpose::Work));
         assert_eq!(cap.next(20.0, 12, 1.0), Err(None));
     }
 
     #[test]
-    fn a_free_place_that_cannot_be_used_contradicts_it_and_two_refute_it() {
-        let mut cap = Cap::new(12, 0.0, 0.0);
-        let bounced = |cap: &mut Cap, now: f64| {
-            cap.sent(now, Purpose::Clocked);
-            cap.bounced(now + 0.1, sent(now, 10, Purpose::Clocked), true, 0.0, 1.0)
+    fn two_rejections_below_the_cap_refute_it() {
+        let mut cap = CapHypothesis::new(12, 0.0, 0.0);
+        let reject = |cap: &mut CapHypothesis, now: f64| {
+            cap.on_sent(now, SendPurpose::Clocked);
+            cap.on_rejected(now + 0.1, sent(now, 10, SendPurpose::Clocked), true, 0.0, 1.0)
         };
-        assert_eq!(bounced(&mut cap, 1.0), Verdict::Holds);
-        assert_eq!(bounced(&mut cap, 2.0), Verdict::Refuted);
+        assert_eq!(reject(&mut cap, 1.0), CapTest::Holds);
+        assert_eq!(reject(&mut cap, 2.0), CapTest::Refuted);
     }
 
     #[test]
-    fn time_alone_makes_no_room_under_a_cap() {
-        let mut cap = Cap::new(12, 0.0, 0.0);
+    fn two_timed_admissions_refute_the_cap() {
+        let mut cap = CapHypothesis::new(12, 0.0, 0.0);
         assert_eq!(cap.next(0.0, 12, 1.0), Err(Some(0.1)));
         let mut now = 0.1;
         for _ in 0..5 {
-            cap.sent(now, Purpose::Timed);
-            let bounce = sent(now, 12, Purpose::Timed);
-            assert_eq!(cap.bounced(now, bounce, true, 0.0, 1.0), Verdict::Holds);
+            cap.on_sent(now, SendPurpose::Timed);
+            let rejected = sent(now, 12, SendPurpose::Timed);
+            assert_eq!(cap.on_rejected(now, rejected, true, 0.0, 1.0), CapTest::Holds);
             let Err(Some(next)) = cap.next(now, 12, 1.0) else { panic!("a later time") };
-            assert!(next > now, "each one later");
+            assert!(next > now, "the delay grows");
             now = next;
         }
-        let admitted = |cap: &mut Cap| cap.admitted(now, sent(now, 12, Purpose::Timed));
-        assert_eq!(admitted(&mut cap), Verdict::Holds);
-        assert_eq!(admitted(&mut cap), Verdict::Refuted);
+        let admitted =
+            |cap: &mut CapHypothesis| cap.on_admitted(now, sent(now, 12, SendPurpose::Timed));
+        assert_eq!(admitted(&mut cap), CapTest::Holds);
+        assert_eq!(admitted(&mut cap), CapTest::Refuted);
     }
 
     #[test]
-    fn after_a_while_it_looks_for_more_room() {
-        let mut cap = Cap::known(10);
-        (0..40).for_each(|_| cap.answered());
-        assert_eq!(cap.next(100.0, 10, 1.0), Ok(Purpose::Probe));
-        cap.sent(100.0, Purpose::Probe);
-        cap.admitted(100.1, sent(100.0, 10, Purpose::Probe));
+    fn probe_above_the_cap_follows_clean_answers() {
+        let mut cap = CapHypothesis::known(10);
+        (0..40).for_each(|_| cap.on_answered());
+        assert_eq!(cap.next(100.0, 10, 1.0), Ok(SendPurpose::Probe));
+        cap.on_sent(100.0, SendPurpose::Probe);
+        cap.on_admitted(100.1, sent(100.0, 10, SendPurpose::Probe));
         assert_eq!(cap.width(), 11);
-        // The next one bounces, and the one after that has to wait longer.
-        (0..10).for_each(|_| cap.answered());
-        assert_eq!(cap.next(120.0, 11, 1.0), Ok(Purpose::Probe));
-        cap.sent(120.0, Purpose::Probe);
-        let bounce = sent(120.0, 11, Purpose::Probe);
-        assert_eq!(cap.bounced(120.1, bounce, true, 0.0, 1.0), Verdict::Holds);
+        // The next probe is rejected, so the following one waits longer.
+        (0..10).for_each(|_| cap.on_answered());
+        assert_eq!(cap.next(120.0, 11, 1.0), Ok(SendPurpose::Probe));
+        cap.on_sent(120.0, SendPurpose::Probe);
+        let rejected = sent(120.0, 11, SendPurpose::Probe);
+        assert_eq!(cap.on_rejected(120.1, rejected, true, 0.0, 1.0), CapTest::Holds);
         assert_eq!(cap.width(), 11);
         assert_eq!(cap.next(121.0, 11, 1.0), Err(None));
     }
 
     #[test]
-    fn more_room_that_was_a_mistake_is_taken_back() {
-        let mut cap = Cap::known(10);
-        let more = |cap: &mut Cap| {
-            cap.sent(100.0, Purpose::Probe);
-            cap.admitted(100.1, sent(100.0, 10, Purpose::Probe));
+    fn mistaken_growth_is_reverted() {
+        let mut cap = CapHypothesis::known(10);
+        let more = |cap: &mut CapHypothesis| {
+            cap.on_sent(100.0, SendPurpose::Probe);
+            cap.on_admitted(100.1, sent(100.0, 10, SendPurpose::Probe));
             assert_eq!(cap.width(), 11);
-            cap.bounced(101.0, sent(100.9, 10, Purpose::Work), true, 0.0, 1.0)
+            cap.on_rejected(101.0, sent(100.9, 10, SendPurpose::Work), true, 0.0, 1.0)
         };
-        assert_eq!(more(&mut cap), Verdict::Holds);
+        assert_eq!(more(&mut cap), CapTest::Holds);
         assert_eq!(cap.width(), 10);
-        assert!(cap.is_confirmed(), "no place that was free was refused");
-        (0..39).for_each(|_| cap.answered());
-        assert_eq!(cap.next(200.0, 10, 1.0), Err(None), "the next look is not a quick one");
-        // A cap that is mistaken again and again is none.
-        assert_eq!(more(&mut cap), Verdict::Holds);
-        assert_eq!(more(&mut cap), Verdict::Holds);
-        assert_eq!(more(&mut cap), Verdict::Refuted);
+        assert!(cap.is_confirmed(), "no request was rejected below the cap");
+        (0..39).for_each(|_| cap.on_answered());
+        assert_eq!(
+            cap.next(200.0, 10, 1.0),
+            Err(None),
+            "the next probe waits for the full interval"
+        );
+        // Repeated mistakes refute the cap.
+        assert_eq!(more(&mut cap), CapTest::Holds);
+        assert_eq!(more(&mut cap), CapTest::Holds);
+        assert_eq!(more(&mut cap), CapTest::Refuted);
     }
 
     #[test]
-    fn a_known_cap_that_shrinks_to_nothing_at_once_is_a_window_that_is_used_up() {
-        let straggler = |cap: &mut Cap, level, is_news| {
-            cap.bounced(1.0, sent(0.9, level, Purpose::Work), is_news, 0.0, 1.0)
+    fn sudden_shrink_of_a_confirmed_cap_refutes_it() {
+        let straggler = |cap: &mut CapHypothesis, level, is_news| {
+            cap.on_rejected(1.0, sent(0.9, level, SendPurpose::Work), is_news, 0.0, 1.0)
         };
-        // Another tenant takes a few places: those behind the first rejection bounce, too.
-        let mut cap = Cap::known(20);
+        // Another client takes a few slots: requests after the first rejection are rejected, too.
+        let mut cap = CapHypothesis::known(20);
         straggler(&mut cap, 20, true);
         (16..20)
             .rev()
-            .for_each(|level| assert_eq!(straggler(&mut cap, level, false), Verdict::Holds));
+            .for_each(|level| assert_eq!(straggler(&mut cap, level, false), CapTest::Holds));
         assert_eq!(cap.width(), 16);
-        assert_eq!(straggler(&mut cap, 15, false), Verdict::Holds);
-        assert_eq!(straggler(&mut cap, 14, false), Verdict::Refuted);
+        assert_eq!(straggler(&mut cap, 15, false), CapTest::Holds);
+        assert_eq!(straggler(&mut cap, 14, false), CapTest::Refuted);
     }
 
     #[test]
-    fn in_a_wide_one_a_few_answers_on_their_way_back_contradict_nothing() {
+    fn answers_in_transit_do_not_contradict_a_wide_cap() {
         for (width, level, is_free) in
             [(200, 196, false), (200, 195, true), (49, 49, false), (49, 48, true)]
         {
-            let mut cap = Cap::known(width);
-            cap.bounced(1.0, sent(0.9, level, Purpose::Work), true, 0.0, 1.0);
+            let mut cap = CapHypothesis::known(width);
+            cap.on_rejected(1.0, sent(0.9, level, SendPurpose::Work), true, 0.0, 1.0);
             assert_eq!(!cap.is_confirmed(), is_free, "{level} of {width}");
         }
     }

@@ -1,25 +1,25 @@
-//! What `auto` is told before the first request.
+//! Configuration of `auto`.
 
-/// Most requests in flight when nobody says otherwise.
-const CONNECTIONS: u32 = 400;
+/// Default maximum number of requests in flight.
+const DEFAULT_CONNECTIONS: u32 = 400;
 
-/// What is known before the first request.
+/// The configuration of `auto`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AutoConfig {
-    /// Most requests in flight.
+    /// Maximum number of requests in flight.
     pub connections: u32,
-    /// What a positive Retry-After means.
+    /// Handling of a positive `Retry-After`.
     pub retry_after: RetryAfter,
-    /// Limits that the user knows.
+    /// Rates given by the user.
     pub rates: Rates,
-    /// What an earlier run found out.
-    pub learned: Option<Learned>,
+    /// The limit that an earlier run learned.
+    pub learned: Option<LearnedLimit>,
 }
 
 impl Default for AutoConfig {
     fn default() -> Self {
         AutoConfig {
-            connections: CONNECTIONS,
+            connections: DEFAULT_CONNECTIONS,
             retry_after: RetryAfter::Strict,
             rates: Rates::default(),
             learned: None,
@@ -27,34 +27,34 @@ impl Default for AutoConfig {
     }
 }
 
-/// What a positive Retry-After means.
+/// Handling of a positive `Retry-After`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RetryAfter {
-    /// Nothing goes out before.
+    /// Send nothing before.
     #[default]
     Strict,
-    /// A single request may find out whether it is longer than need be.
+    /// Let a single request test whether the wait is longer than necessary.
     Test,
 }
 
 /// Limits per minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Rates {
-    /// Requests.
+    /// Requests per minute.
     pub rpm: Option<f64>,
-    /// Tokens of prompts and answers.
+    /// Tokens of prompts and completions per minute.
     pub tpm: Option<f64>,
-    /// Tokens of prompts.
+    /// Tokens of prompts per minute.
     pub itpm: Option<f64>,
-    /// Tokens of answers.
+    /// Tokens of completions per minute.
     pub otpm: Option<f64>,
 }
 
-/// What a run found out about a pool, for the next one to begin with.
+/// A limit that a run detected, as a start for the next run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Learned {
-    /// So many in flight.
+pub enum LearnedLimit {
+    /// Maximum number of requests in flight.
     Cap(u32),
-    /// So many requests per second.
+    /// Requests per second.
     Rate(f64),
 }

@@ -1,23 +1,24 @@
-//! The hypothesis that the provider slows down instead of rejecting, as a server with GPUs does.
+//! Detection of a latency knee: a provider that slows down instead of rejecting, as GPU servers do.
 //!
-//! Above its knee more requests in flight only wait for each other: latency grows and throughput
-//! does not. Latency is compared between cohorts of requests that went out one after the other.
-//! Once it has risen we go down until it falls no more, and then stay a little above the knee:
-//! by Little's law throughput times undisturbed latency is the number that keeps it busy.
+//! Above the knee, additional requests in flight only queue: latency grows and throughput does not.
+//! Latency is compared between cohorts of consecutive requests. Once it has risen, the limit is lowered
+//! until latency stops falling, and then kept slightly above the knee: by Little's law, throughput
+//! times unloaded latency is the number of requests that keeps the provider busy.
 
-/// Requests in the first cohort, which shows the undisturbed latency, and in later ones.
+/// Requests in the first cohort, which measures the unloaded latency, and in later ones.
 const FIRST_COHORT: u64 = 8;
 const COHORT: u64 = 30;
-/// Latency has risen when it is so many times the least.
-const RISEN: f64 = 1.4;
+/// Latency has risen if it exceeds the minimum by this factor.
+const LATENCY_RISE: f64 = 1.4;
 
+/// The cohorts' measurements and the resulting limit.
 #[derive(Debug)]
-pub(super) struct Knee {
+pub(super) struct LatencyKnee {
     cohort: Option<Cohort>,
     size: u64,
-    stage: Stage,
-    /// The least median latency of a cohort, and how many were in flight then.
-    least: Option<(f64, f64)>,
+    stage: KneeStage,
+    /// Minimum of the cohorts' median latencies, and the requests in flight then.
+    min_latency: Option<(f64, f64)>,
     completions: u64,
 }
 
@@ -31,9 +32,9 @@ struct Cohort {
     completions: u64,
 }
 
-/// What a cohort showed.
+/// The measurements of a cohort.
 #[derive(Debug, Clone, Copy)]
-struct Shown {
+struct CohortStats {
     median: f64,
     level: f64,
     /// Answers per second.
@@ -41,38 +42,44 @@ struct Shown {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Stage {
-    /// Nothing unusual so far.
+enum KneeStage {
+    /// No rise so far.
     Watch,
-    /// One cohort with about as many as keep it busy.
-    Settle { width: f64, last: Shown },
-    /// Staying, but for a cohort now and then with more.
+    /// One cohort at about the number that keeps the provider busy.
+    Settle { width: f64, last: CohortStats },
+    /// Constant, with an occasional cohort at a higher limit.
     Hold { rate: f64, latency: f64, cohorts: u32, before: Option<f64> },
 }
 
-impl Knee {
-    pub(super) fn new() -> Knee {
-        Knee { cohort: None, size: FIRST_COHORT, stage: Stage::Watch, least: None, completions: 0 }
+impl LatencyKnee {
+    pub(super) fn new() -> LatencyKnee {
+        LatencyKnee {
+            cohort: None,
+            size: FIRST_COHORT,
+            stage: KneeStage::Watch,
+            min_latency: None,
+            completions: 0,
+        }
     }
 
-    /// How many may be in flight; `None` when there is no knee in sight.
+    /// Returns the concurrency limit, or `None` if there is no knee.
     pub(super) fn limit(&self) -> Option<f64> {
         match self.stage {
-            Stage::Watch => None,
-            Stage::Settle { width, .. } => Some(width),
-            Stage::Hold { rate, latency, before, .. } => {
+            KneeStage::Watch => None,
+            KneeStage::Settle { width, .. } => Some(width),
+            KneeStage::Hold { rate, latency, before, .. } => {
                 let probe = if before.is_some() { 1.35 } else { 1.0 };
                 Some((rate * latency * probe).max(1.0).ceil())
             }
         }
     }
 
-    /// Whether an answer took about as long as the first ones did.
-    pub(super) fn is_usual(&self, latency: f64) -> bool {
-        self.least.is_none_or(|(least, _)| latency < 2.5 * least)
+    /// Returns whether a latency is close to that of the first answers.
+    pub(super) fn is_normal(&self, latency: f64) -> bool {
+        self.min_latency.is_none_or(|(min_latency, _)| latency < 2.5 * min_latency)
     }
 
-    pub(super) fn sent(&mut self, now: f64, number: u64, level: u32) {
+    pub(super) fn on_sent(&mut self, now: f64, number: u64, level: u32) {
         let completions = self.completions;
         let cohort = self.cohort.get_or_insert_with(|| Cohort {
             first: number,
@@ -88,67 +95,67 @@ impl Knee {
         }
     }
 
-    pub(super) fn answered(&mut self, now: f64, number: u64, latency: f64) {
+    pub(super) fn on_answered(&mut self, now: f64, number: u64, latency: f64) {
         self.completions += 1;
         let Some(cohort) = &mut self.cohort else { return };
         if !(cohort.first..cohort.first + self.size).contains(&number) {
             return;
         }
         cohort.latencies.push(latency);
-        // Those that are still on their way take longer than these: the median is known.
+        // Requests still in flight take longer than these, so the median is known.
         if (cohort.latencies.len() as u64) <= self.size / 2 || cohort.sends < self.size {
             return;
         }
         cohort.latencies.sort_by(f64::total_cmp);
         let median = cohort.latencies[cohort.latencies.len() - 1];
         let elapsed = (now - cohort.started).max(1e-6);
-        let shown = Shown {
+        let stats = CohortStats {
             median,
             level: cohort.levels / cohort.sends as f64,
             rate: (self.completions - cohort.completions) as f64 / elapsed,
         };
         self.cohort = None;
-        self.look(shown);
-        let width = self.limit().unwrap_or(shown.level);
+        self.update(stats);
+        let width = self.limit().unwrap_or(stats.level);
         self.size = COHORT.max((0.4 * width) as u64);
     }
 
-    fn look(&mut self, shown: Shown) {
-        let (least, level) = *self.least.get_or_insert((shown.median, shown.level));
-        if shown.median < least {
-            self.least = Some((shown.median, shown.level));
+    fn update(&mut self, stats: CohortStats) {
+        let (min_latency, level) = *self.min_latency.get_or_insert((stats.median, stats.level));
+        if stats.median < min_latency {
+            self.min_latency = Some((stats.median, stats.level));
         }
         match &mut self.stage {
-            Stage::Watch => {
-                if shown.median > RISEN * least && shown.level > 1.3 * level {
-                    let width = (1.3 * shown.level * least / shown.median).max(1.0);
-                    self.stage = Stage::Settle { width, last: shown };
+            KneeStage::Watch => {
+                if stats.median > LATENCY_RISE * min_latency && stats.level > 1.3 * level {
+                    let width = (1.3 * stats.level * min_latency / stats.median).max(1.0);
+                    self.stage = KneeStage::Settle { width, last: stats };
                 }
             }
-            Stage::Settle { last, .. } => {
-                self.stage = Stage::Hold {
-                    rate: shown.rate.max(last.rate),
-                    latency: shown.median.min(last.median),
+            KneeStage::Settle { last, .. } => {
+                self.stage = KneeStage::Hold {
+                    rate: stats.rate.max(last.rate),
+                    latency: stats.median.min(last.median),
                     cohorts: 0,
                     before: None,
                 };
             }
-            Stage::Hold { rate, latency, cohorts, before } => {
-                let share = if shown.rate > *rate { 0.35 } else { 0.05 };
-                if let Some(usual) = before.take() {
-                    // More in flight did more: that was no knee, or it has moved.
-                    if shown.rate > 1.1 * usual {
+            KneeStage::Hold { rate, latency, cohorts, before } => {
+                let share = if stats.rate > *rate { 0.35 } else { 0.05 };
+                if let Some(baseline) = before.take() {
+                    // A higher limit raised the throughput: there was no knee, or it has moved.
+                    if stats.rate > 1.1 * baseline {
                         *latency *= 1.22;
                     }
                 } else {
                     *cohorts += 1;
                     if *cohorts % 8 == 0 {
-                        *before = Some(shown.rate);
+                        *before = Some(stats.rate);
                     }
                 }
-                *rate += share * (shown.rate - *rate);
-                if shown.median < *latency {
-                    *latency += 0.15 * (shown.median - *latency);
+                *rate += share * (stats.rate - *rate);
+                if stats.median < *latency {
+                    *latency += 0.15 * (stats.median - *latency);
                 }
             }
         }
@@ -159,22 +166,22 @@ impl Knee {
 mod tests {
     use super::*;
 
-    /// One cohort at that level, each answer taking that long.
-    fn run(knee: &mut Knee, number: &mut u64, now: &mut f64, level: u32, latency: f64) {
+    /// Runs one cohort at that level and latency.
+    fn run(knee: &mut LatencyKnee, number: &mut u64, now: &mut f64, level: u32, latency: f64) {
         for _ in 0..knee.size {
-            knee.sent(*now, *number, level);
+            knee.on_sent(*now, *number, level);
             *now += latency / f64::from(level + 1);
-            knee.answered(*now, *number, latency);
+            knee.on_answered(*now, *number, latency);
             *number += 1;
         }
     }
 
     #[test]
-    fn answers_that_become_slower_with_more_in_flight_are_a_knee() {
-        let (mut knee, mut number, mut now) = (Knee::new(), 0, 0.0);
+    fn latency_that_grows_with_load_is_a_knee() {
+        let (mut knee, mut number, mut now) = (LatencyKnee::new(), 0, 0.0);
         run(&mut knee, &mut number, &mut now, 9, 1.0);
         assert_eq!(knee.limit(), None);
-        // A server with ten places: everything above waits.
+        // The server processes ten requests at a time and queues the rest.
         run(&mut knee, &mut number, &mut now, 39, 4.0);
         let first = knee.limit().unwrap();
         assert!(first < 20.0, "{first}");
@@ -188,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn steady_answers_are_no_knee() {
-        let (mut knee, mut number, mut now) = (Knee::new(), 0, 0.0);
+    fn constant_latency_is_no_knee() {
+        let (mut knee, mut number, mut now) = (LatencyKnee::new(), 0, 0.0);
         for level in [9, 19, 39, 79, 159] {
             run(&mut knee, &mut number, &mut now, level, 1.0);
         }
         assert_eq!(knee.limit(), None);
-        assert!(knee.is_usual(2.0));
-        assert!(!knee.is_usual(3.0));
+        assert!(knee.is_normal(2.0));
+        assert!(!knee.is_normal(3.0));
     }
 }

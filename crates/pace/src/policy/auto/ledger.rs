@@ -1,46 +1,46 @@
-//! Every request that is on its way, and which of them count as admitted.
+//! The requests in flight and which of them count as admitted.
 //!
-//! Providers reject quickly and answer slowly. So a request that has not bounced within a short
-//! patience counts as admitted, long before its answer is there.
+//! Providers reject quickly and answer slowly. A request that was not rejected within a short time, the
+//! patience, therefore counts as admitted, long before its answer arrives.
 
-use super::mirror::Stamp;
+use super::mirror::MirrorStamp;
 use crate::Flight;
 use std::collections::{HashMap, VecDeque};
 
-/// Why a request goes out now.
+/// The purpose of a request: regular work, or a test of a hypothesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// It is its turn.
+pub(super) enum SendPurpose {
+    /// No test.
     Work,
-    /// To find out whether a place that became free can be used again.
+    /// Test whether the slot of an ended request can be used again.
     Clocked,
-    /// To find out whether time alone makes room.
+    /// Test whether time alone frees capacity.
     Timed,
-    /// To find out whether there is more room than before.
+    /// Test whether there is more capacity than before.
     Probe,
 }
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sent {
-    /// When it went out.
+pub(super) struct SentRequest {
+    /// When it was sent.
     pub(super) at: f64,
-    /// How many went out before it.
+    /// Number of requests sent before it.
     pub(super) number: u64,
-    /// How many were in flight when it went out, itself not counted.
+    /// Requests in flight when it was sent, without itself.
     pub(super) level: u32,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: SendPurpose,
     pub(super) is_admitted: bool,
-    pub(super) stamps: [Stamp; 4],
-    /// What had been accepted before it.
+    pub(super) stamps: [MirrorStamp; 4],
+    /// Requests accepted before it.
     pub(super) accepted: f64,
 }
 
 #[cfg(test)]
-impl Sent {
-    /// One for tests: the first ever, alone in flight.
-    pub(super) fn example(at: f64, purpose: Purpose) -> Sent {
-        Sent {
+impl SentRequest {
+    /// Returns a first request without others in flight, for tests.
+    pub(super) fn example(at: f64, purpose: SendPurpose) -> SentRequest {
+        SentRequest {
             at,
             number: 0,
             level: 0,
@@ -52,17 +52,18 @@ impl Sent {
     }
 }
 
+/// All requests in flight and the counts derived from them.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    flights: HashMap<Flight, Sent>,
-    /// Not yet known to be admitted, oldest first; those that have ended are skipped.
+    flights: HashMap<Flight, SentRequest>,
+    /// Requests not known to be admitted, oldest first. Ended ones are skipped.
     undecided: VecDeque<(f64, Flight)>,
     sends: u64,
-    /// Everything sent and not rejected.
+    /// Requests sent and not rejected.
     accepted: f64,
-    /// How long a rejection may take.
+    /// Maximum time until a rejection, in seconds.
     patience: f64,
-    has_bounced: bool,
+    has_rejections: bool,
 }
 
 impl Ledger {
@@ -73,7 +74,7 @@ impl Ledger {
             sends: 0,
             accepted: 0.0,
             patience: 0.25,
-            has_bounced: false,
+            has_rejections: false,
         }
     }
 
@@ -82,11 +83,11 @@ impl Ledger {
         flight: Flight,
         at: f64,
         level: u32,
-        purpose: Purpose,
-        stamps: [Stamp; 4],
+        purpose: SendPurpose,
+        stamps: [MirrorStamp; 4],
     ) {
         let number = self.sends;
-        let sent = Sent {
+        let sent = SentRequest {
             at,
             number,
             level,
@@ -101,8 +102,8 @@ impl Ledger {
         self.undecided.push_back((at, flight));
     }
 
-    /// The next request that counts as admitted by now.
-    pub(super) fn admit_next(&mut self, now: f64) -> Option<Sent> {
+    /// Returns the next request that counts as admitted by now.
+    pub(super) fn admit_next(&mut self, now: f64) -> Option<SentRequest> {
         while let Some(&(at, flight)) = self.undecided.front()
             && at + self.patience <= now
         {
@@ -117,15 +118,15 @@ impl Ledger {
         None
     }
 
-    /// A request has ended.
-    pub(super) fn remove(&mut self, flight: Flight) -> Option<Sent> {
+    /// Removes a request that has ended.
+    pub(super) fn remove(&mut self, flight: Flight) -> Option<SentRequest> {
         self.flights.remove(&flight)
     }
 
-    /// A request was rejected after so long. Bounces take about as long as each other.
-    pub(super) fn bounce(&mut self, sent: &Sent, after: f64) {
+    /// Handles a rejection that took `after` seconds. The patience follows the time of rejections.
+    pub(super) fn reject(&mut self, sent: &SentRequest, after: f64) {
         self.accepted -= 1.0;
-        // Those that went out meanwhile found one less in flight than we believed.
+        // Requests sent meanwhile met one request less in flight than was counted.
         for (_, flight) in self.undecided.iter().rev() {
             match self.flights.get_mut(flight) {
                 Some(later) if later.number > sent.number => {
@@ -137,17 +138,17 @@ impl Ledger {
             }
         }
         let patience =
-            if self.has_bounced { (1.6 * after).max(self.patience) } else { 2.0 * after };
-        self.has_bounced = true;
+            if self.has_rejections { (1.6 * after).max(self.patience) } else { 2.0 * after };
+        self.has_rejections = true;
         self.patience = patience.clamp(0.08, 1.0);
     }
 
-    /// Requests sent and not rejected.
+    /// Returns the number of requests sent and not rejected.
     pub(super) fn accepted(&self) -> f64 {
         self.accepted
     }
 
-    /// Requests sent, rejected ones too.
+    /// Returns the number of requests sent, including rejected ones.
     pub(super) fn sends(&self) -> u64 {
         self.sends
     }
@@ -162,11 +163,11 @@ mod tests {
     use super::*;
 
     fn send(ledger: &mut Ledger, number: u64, at: f64, level: u32) {
-        ledger.send(Flight(number), at, level, Purpose::Work, Default::default());
+        ledger.send(Flight(number), at, level, SendPurpose::Work, Default::default());
     }
 
     #[test]
-    fn what_has_not_bounced_for_a_while_counts_as_admitted() {
+    fn requests_not_rejected_in_time_count_as_admitted() {
         let mut ledger = Ledger::new();
         send(&mut ledger, 0, 0.0, 0);
         send(&mut ledger, 1, 0.1, 1);
@@ -179,11 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn a_rejection_corrects_what_was_believed_of_those_after_it() {
+    fn rejection_corrects_later_requests() {
         let mut ledger = Ledger::new();
         (0..3).for_each(|number| send(&mut ledger, number, number as f64 / 100.0, number as u32));
         let rejected = ledger.remove(Flight(1)).unwrap();
-        ledger.bounce(&rejected, 0.05);
+        ledger.reject(&rejected, 0.05);
         let later = ledger.remove(Flight(2)).unwrap();
         assert_eq!((later.level, later.accepted), (1, 1.0));
         let earlier = ledger.remove(Flight(0)).unwrap();
@@ -192,15 +193,15 @@ mod tests {
     }
 
     #[test]
-    fn the_patience_follows_how_long_rejections_take() {
+    fn patience_follows_the_time_of_rejections() {
         let mut ledger = Ledger::new();
         send(&mut ledger, 0, 0.0, 0);
         let sent = ledger.remove(Flight(0)).unwrap();
-        ledger.bounce(&sent, 0.1);
+        ledger.reject(&sent, 0.1);
         assert_eq!(ledger.patience(), 0.2);
-        ledger.bounce(&sent, 0.3);
+        ledger.reject(&sent, 0.3);
         assert!((ledger.patience() - 0.48).abs() < 1e-9);
-        ledger.bounce(&sent, 9.0);
+        ledger.reject(&sent, 9.0);
         assert_eq!(ledger.patience(), 1.0);
     }
 }

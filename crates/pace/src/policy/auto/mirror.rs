@@ -1,82 +1,83 @@
-//! The hypothesis that headers tell the truth: a copy of the provider's bucket.
+//! A copy of the provider's bucket, driven by rate-limit headers.
 //!
-//! Every send is charged to the copy. A response says what was left when its request was admitted;
-//! the difference from what the copy held at that moment corrects it, so neither latency nor other
-//! users of the same quota lead it astray.
+//! Every request is charged to the copy. A response gives the remainder at the time its request was
+//! admitted; the difference from the copy's balance at that time corrects the copy. So neither latency
+//! nor other users of the same quota distort it.
 
 use super::boundary::Boundary;
-use crate::{Dimension, Reading};
+use crate::{Dimension, QuotaReading};
 
-/// How much of a difference is believed at once: a rounded number is off by half a unit.
+/// Share of a difference that is applied at once: a rounded number is off by half a unit.
 const GAIN: f64 = 0.4;
-/// How much of a newly measured rate is believed, and what it must rest on: seconds and requests.
+/// Weight of a new rate measurement, and the seconds and requests that it needs.
 const RATE_GAIN: f64 = 0.3;
 const SLOPE_S: f64 = 1.0;
 const SLOPE_REQUESTS: f64 = 8.0;
-/// How much one request counts towards what they usually cost.
+/// Weight of one request in the mean excess cost.
 const SURPLUS_GAIN: f64 = 0.1;
-/// What is left of fewer requests is nearly always nothing; with resets in whole seconds, of fewer
-/// than the second.
-const TINY: (f64, f64) = (5.0, 6.0);
-/// Longer waits are cut short by a request that sees for itself.
-const PATIENCE_S: f64 = 30.0;
-/// So many answers in a row that nothing is left are a lie.
-const LIES: u32 = 100;
-/// What is missing by rounding only.
+/// Smallest usable limit with exact resets, and with resets in whole seconds. The remainder of a
+/// smaller limit is nearly always 0.
+const MIN_LIMIT: (f64, f64) = (5.0, 6.0);
+/// Longer waits are ended by a request that tests the limit.
+const MAX_WAIT_S: f64 = 30.0;
+/// Number of consecutive answers with a remainder of 0 after which the headers are ignored.
+const MAX_ZEROS: u32 = 100;
+/// Shortfall that counts as a rounding error.
 const TOLERANCE: f64 = 1e-6;
 
-/// What the copy held when a request went out.
+/// The state of the copy when a request was sent.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Stamp {
+pub(super) struct MirrorStamp {
     balance: f64,
     correction: f64,
     spent: f64,
-    /// What it was estimated to cost, and what was charged for it.
+    /// The estimated cost, and the amount charged.
     estimate: f64,
     cost: f64,
-    /// There was a copy already.
+    /// Whether the copy existed.
     is_valid: bool,
 }
 
-impl Stamp {
-    /// What was charged for the request.
+impl MirrorStamp {
+    /// Returns the amount charged for the request.
     pub(super) fn cost(self) -> f64 {
         self.cost
     }
 
-    /// The same for a request that was rejected, and so has not spent anything.
-    pub(super) fn unspent(self) -> Stamp {
-        Stamp { spent: self.spent - self.cost, ..self }
+    /// Returns the stamp of a rejected request, which spent nothing.
+    pub(super) fn unspent(self) -> MirrorStamp {
+        MirrorStamp { spent: self.spent - self.cost, ..self }
     }
 }
 
+/// The copy of one dimension of the quota.
 #[derive(Debug)]
-pub(super) struct Mirror {
+pub(super) struct QuotaMirror {
     dimension: Dimension,
-    /// The copy; none before a header has said something.
-    state: Option<State>,
-    /// Everything ever charged.
+    /// The copy; `None` before the first usable headers.
+    state: Option<MirrorState>,
+    /// Sum of all charges.
     spent: f64,
-    /// By how much requests have lately cost more than was estimated.
+    /// Recent mean excess of the actual cost over the estimate.
     surplus: f64,
-    /// Answers in a row that said there is nothing left, and yet the next was let in.
+    /// Consecutive answers with a remainder of 0.
     zeros: u32,
 }
 
 #[derive(Debug)]
-struct State {
-    /// The most there can be.
+struct MirrorState {
+    /// The limit according to the headers.
     limit: f64,
     rate: f64,
     balance: f64,
     at: f64,
     sent_at: f64,
-    /// The sum of all corrections.
+    /// Sum of all corrections.
     correction: f64,
     typical_cost: f64,
-    /// Rejections that the headers explained.
+    /// Number of rejections explained by the headers.
     explained: f64,
-    /// An earlier response to measure the rate from.
+    /// An earlier response, from which the rate is measured.
     anchor: Anchor,
     boundary: Boundary,
 }
@@ -88,53 +89,53 @@ struct Anchor {
     spent: f64,
 }
 
-impl Mirror {
-    pub(super) fn new(dimension: Dimension) -> Mirror {
-        Mirror { dimension, state: None, spent: 0.0, surplus: 0.0, zeros: 0 }
+impl QuotaMirror {
+    pub(super) fn new(dimension: Dimension) -> QuotaMirror {
+        QuotaMirror { dimension, state: None, spent: 0.0, surplus: 0.0, zeros: 0 }
     }
 
     pub(super) fn dimension(&self) -> Dimension {
         self.dimension
     }
 
-    /// When there is enough for a request that costs about so much.
+    /// Returns when the balance is sufficient for a request with that estimate.
     pub(super) fn next_at(&mut self, now: f64, estimate: f64) -> f64 {
         let cost = estimate + self.surplus;
         let Some(state) = &mut self.state else { return now };
         state.advance(now);
-        let least = cost.min(state.limit) - TOLERANCE;
-        let need = (cost + state.margin()).min(0.98 * state.limit).max(least);
+        let min = cost.min(state.limit) - TOLERANCE;
+        let need = (cost + state.margin()).min(0.98 * state.limit).max(min);
         if state.balance >= need {
             return now;
         }
         let wait = (need - state.balance) / state.rate;
-        let latest = now.max(state.sent_at + PATIENCE_S);
+        let latest = now.max(state.sent_at + MAX_WAIT_S);
         state.boundary.next_at(now).unwrap_or((now + wait.max(1e-4)).min(latest))
     }
 
-    pub(super) fn sent(&mut self, now: f64, estimate: f64) -> Stamp {
+    pub(super) fn on_sent(&mut self, now: f64, estimate: f64) -> MirrorStamp {
         let cost = estimate + self.surplus;
         self.spent += cost;
         let spent = self.spent;
         let Some(state) = &mut self.state else {
-            return Stamp { spent, estimate, cost, ..Stamp::default() };
+            return MirrorStamp { spent, estimate, cost, ..MirrorStamp::default() };
         };
         state.advance(now);
         state.balance -= cost;
         state.sent_at = now;
         state.typical_cost += 0.05 * (cost - state.typical_cost);
         let (balance, correction) = (state.balance, state.correction);
-        Stamp { balance, correction, spent, estimate, cost, is_valid: true }
+        MirrorStamp { balance, correction, spent, estimate, cost, is_valid: true }
     }
 
-    /// A request has really cost so much.
-    pub(super) fn settle(&mut self, stamp: Stamp, usage: f64) {
+    /// Replaces the estimate of a request by its usage.
+    pub(super) fn settle(&mut self, stamp: MirrorStamp, usage: f64) {
         self.surplus += SURPLUS_GAIN * (usage - stamp.estimate - self.surplus);
         self.surplus = self.surplus.max(0.0);
         self.refund(stamp.cost - usage);
     }
 
-    /// What was charged was too much by this.
+    /// Refunds an amount that was overcharged.
     pub(super) fn refund(&mut self, amount: f64) {
         self.spent -= amount;
         if let Some(state) = &mut self.state {
@@ -143,28 +144,36 @@ impl Mirror {
         }
     }
 
-    /// A response to a request that went out at `sent_at` says something.
-    pub(super) fn observe(&mut self, now: f64, sent_at: f64, stamp: Stamp, reading: &Reading) {
+    /// Processes the headers of a response to a request sent at `sent_at`.
+    pub(super) fn observe(
+        &mut self,
+        now: f64,
+        sent_at: f64,
+        stamp: MirrorStamp,
+        reading: &QuotaReading,
+    ) {
         self.zeros = if reading.remaining < 1.0 { self.zeros.saturating_add(1) } else { 0 };
-        if self.zeros >= LIES {
-            // Whatever these headers mean, it is not this.
+        if self.zeros >= MAX_ZEROS {
+            // The headers have another meaning.
             self.state = None;
         }
-        if self.zeros >= LIES || reading.limit < if reading.coarse { TINY.1 } else { TINY.0 } {
+        if self.zeros >= MAX_ZEROS
+            || reading.limit < if reading.coarse { MIN_LIMIT.1 } else { MIN_LIMIT.0 }
+        {
             return;
         }
         let since = self.spent - stamp.spent;
         let used = reading.limit - reading.remaining;
-        // A date means the same whenever it is read; a duration counts from the sending.
+        // A date is absolute; a duration counts from the time of sending.
         let late = if reading.coarse { now - sent_at } else { 0.0 };
         let reset = reading.reset.map(|reset| reset.as_secs_f64() + late);
         let anchor = Anchor { at: sent_at, remaining: reading.remaining, spent: stamp.spent };
         let Some(state) = &mut self.state else {
-            // What has not been used says nothing about how it is refilled.
+            // Without usage the reset says nothing about the refill.
             let Some(reset) = reset.filter(|reset| *reset > 0.0 && used > 0.0) else { return };
             let rate = used / if reading.coarse { (reset - 0.5).max(0.25) } else { reset };
             let balance = reading.remaining - since + rate * (now - sent_at);
-            self.state = Some(State {
+            self.state = Some(MirrorState {
                 limit: reading.limit,
                 rate,
                 balance: balance.clamp(-0.2 * reading.limit, reading.limit),
@@ -181,13 +190,13 @@ impl Mirror {
         state.advance(now);
         state.limit = reading.limit;
         if let Some(reset) = reset {
-            let is_new = state.boundary.look(sent_at + reset, used, state.rate, reading.coarse);
+            let is_new = state.boundary.observe(sent_at + reset, used, state.rate, reading.coarse);
             if is_new {
                 state.balance = state.limit;
             }
         }
         if let Boundary::Window { .. } = state.boundary {
-            // The present window's count only; an older response is about an older window.
+            // Applies to the current window only; an older response is about an older window.
             if sent_at + reset.unwrap_or(0.0) > now {
                 state.balance = state.balance.min(reading.remaining - since);
             }
@@ -199,19 +208,19 @@ impl Mirror {
         }
     }
 
-    /// Whether a rejection is explained by what was left; then the copy knows better from now on.
+    /// Returns whether the remainder explains a rejection. If so, the balance is corrected.
     pub(super) fn explains(
         &mut self,
         now: f64,
         sent_at: f64,
-        stamp: Stamp,
-        reading: &Reading,
+        stamp: MirrorStamp,
+        reading: &QuotaReading,
     ) -> bool {
         let Some(state) = &mut self.state else { return false };
         self.zeros = 0;
-        // What an answer costs is only estimated, and can be more than was left.
-        let most = if self.dimension == Dimension::Requests { 1.0 } else { 3.0 * stamp.cost };
-        if reading.remaining >= most {
+        // The cost of an answer is an estimate; the actual cost can exceed the remainder.
+        let threshold = if self.dimension == Dimension::Requests { 1.0 } else { 3.0 * stamp.cost };
+        if reading.remaining >= threshold {
             return false;
         }
         state.explained += 1.0;
@@ -225,7 +234,7 @@ impl Mirror {
     }
 }
 
-impl State {
+impl MirrorState {
     fn advance(&mut self, now: f64) {
         if let Boundary::Window { .. } = self.boundary {
             if self.boundary.advance(now) {
@@ -240,7 +249,7 @@ impl State {
         self.at = now;
     }
 
-    /// What is held back for what is not known exactly.
+    /// Returns the reserve for inaccuracies.
     fn margin(&self) -> f64 {
         if let Boundary::Window { .. } = self.boundary {
             return 0.0;
@@ -248,7 +257,7 @@ impl State {
         ((1.0 + 0.5 * self.explained) * self.typical_cost).min(0.25 * self.limit)
     }
 
-    /// What was spent and what is left now tell how much was refilled since the anchor.
+    /// Measures the rate: spending and remainder give the refill since the anchor.
     fn measure(&mut self, new: Anchor) {
         let old = self.anchor;
         let (seconds, spent) = (new.at - old.at, new.spent - old.spent);
@@ -262,10 +271,10 @@ impl State {
         self.anchor = new;
     }
 
-    /// A response says what was left when its request was admitted.
-    fn correct(&mut self, stamp: Stamp, reading: &Reading) {
+    /// Corrects the balance by the remainder at the time of admission.
+    fn correct(&mut self, stamp: MirrorStamp, reading: &QuotaReading) {
         let expected = stamp.balance + self.correction - stamp.correction;
-        // Counts are rounded down, and so half a unit short on average.
+        // Counts are rounded down, which makes them half a unit too small on average.
         let half = 0.5_f64.min(stamp.cost / 2.0);
         let error = GAIN * (reading.remaining + half - expected);
         self.balance = (self.balance + error).min(self.limit);
@@ -278,9 +287,9 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// So many of a hundred are left, and all are there again after so many seconds.
-    fn reading(remaining: f64, reset: f64) -> Reading {
-        Reading {
+    /// Returns a reading with that remainder of a limit of 100 and that reset in seconds.
+    fn reading(remaining: f64, reset: f64) -> QuotaReading {
+        QuotaReading {
             dimension: Dimension::Requests,
             limit: 100.0,
             remaining,
@@ -289,34 +298,34 @@ mod tests {
         }
     }
 
-    /// Ten of a hundred are left at 0, and two come each second.
-    fn mirror(dimension: Dimension) -> Mirror {
-        let mut mirror = Mirror::new(dimension);
-        let stamp = mirror.sent(0.0, 1.0);
+    /// Returns a copy with ten of a hundred left at 0 and a refill of two per second.
+    fn mirror(dimension: Dimension) -> QuotaMirror {
+        let mut mirror = QuotaMirror::new(dimension);
+        let stamp = mirror.on_sent(0.0, 1.0);
         mirror.observe(0.0, 0.0, stamp, &reading(10.0, 45.0));
         mirror
     }
 
-    fn send(mirror: &mut Mirror, count: u32, now: f64) {
+    fn send(mirror: &mut QuotaMirror, count: u32, now: f64) {
         for _ in 0..count {
-            mirror.sent(now, 1.0);
+            mirror.on_sent(now, 1.0);
         }
     }
 
     #[track_caller]
-    fn assert_copy(mirror: &Mirror, balance: f64, rate: f64) {
+    fn assert_copy(mirror: &QuotaMirror, balance: f64, rate: f64) {
         let state = mirror.state.as_ref().unwrap();
         assert!((state.balance - balance).abs() < 1e-9, "{} for {balance}", state.balance);
         assert!((state.rate - rate).abs() < 1e-9, "{} for {rate}", state.rate);
     }
 
     #[test]
-    fn answers_that_always_say_that_nothing_is_left_are_not_believed() {
-        let mut mirror = Mirror::new(Dimension::Requests);
-        for number in 0..LIES {
+    fn constant_remainder_of_zero_is_ignored() {
+        let mut mirror = QuotaMirror::new(Dimension::Requests);
+        for number in 0..MAX_ZEROS {
             let at = f64::from(number);
-            let stamp = mirror.sent(at, 1.0);
-            let reading = Reading {
+            let stamp = mirror.on_sent(at, 1.0);
+            let reading = QuotaReading {
                 dimension: Dimension::Requests,
                 limit: 100.0,
                 remaining: 0.0,
@@ -331,37 +340,37 @@ mod tests {
     }
 
     #[test]
-    fn the_first_headers_that_tell_of_usage_make_a_copy() {
-        let mut mirror = Mirror::new(Dimension::Requests);
-        let stamp = mirror.sent(0.0, 1.0);
+    fn first_headers_with_usage_create_the_copy() {
+        let mut mirror = QuotaMirror::new(Dimension::Requests);
+        let stamp = mirror.on_sent(0.0, 1.0);
         mirror.observe(0.0, 0.0, stamp, &reading(100.0, 5.0));
         assert!(mirror.state.is_none(), "nothing was used");
         assert_eq!(mirror.next_at(0.0, 1000.0), 0.0);
-        // Three more went out before the answer was there, and two came.
+        // Three more were sent before the answer arrived, and two were refilled.
         send(&mut mirror, 3, 0.5);
         mirror.observe(1.0, 0.0, stamp, &reading(90.0, 5.0));
         assert_copy(&mirror, 90.0 - 3.0 + 2.0, 2.0);
     }
 
     #[test]
-    fn limits_so_tiny_that_nothing_is_ever_left_are_ignored() {
+    fn very_small_limits_are_ignored() {
         for (limit, coarse, is_copied) in
             [(4.0, false, false), (5.0, false, true), (5.0, true, false), (6.0, true, true)]
         {
-            let mut mirror = Mirror::new(Dimension::Requests);
-            let stamp = mirror.sent(0.0, 1.0);
-            mirror.observe(0.0, 0.0, stamp, &Reading { limit, coarse, ..reading(1.0, 2.0) });
+            let mut mirror = QuotaMirror::new(Dimension::Requests);
+            let stamp = mirror.on_sent(0.0, 1.0);
+            mirror.observe(0.0, 0.0, stamp, &QuotaReading { limit, coarse, ..reading(1.0, 2.0) });
             assert_eq!(mirror.state.is_some(), is_copied, "{limit} {coarse}");
         }
     }
 
     #[test]
-    fn what_goes_out_is_charged_and_what_came_to_nothing_is_not() {
+    fn sent_requests_are_charged_and_refunds_restore_the_balance() {
         let mut mirror = mirror(Dimension::Requests);
         assert_eq!(mirror.next_at(0.0, 1.0), 0.0);
         send(&mut mirror, 10, 0.0);
         assert_copy(&mirror, 0.0, 2.0);
-        // One for itself, and one is held back for what is not known exactly.
+        // One for the request itself, and one as reserve.
         assert_eq!(mirror.next_at(0.0, 1.0), 1.0);
         mirror.refund(1.0);
         assert_eq!(mirror.next_at(0.0, 1.0), 0.5);
@@ -369,35 +378,35 @@ mod tests {
     }
 
     #[test]
-    fn a_response_corrects_it_and_another_one_that_tells_the_same_does_not_again() {
+    fn same_error_is_corrected_once() {
         let mut mirror = mirror(Dimension::Requests);
-        let first = mirror.sent(0.0, 1.0);
-        let second = mirror.sent(0.0, 1.0);
-        // Nine were expected, and about four and a half were left.
+        let first = mirror.on_sent(0.0, 1.0);
+        let second = mirror.on_sent(0.0, 1.0);
+        // Nine were expected; about four and a half were left.
         mirror.observe(1.0, 0.0, first, &reading(4.0, 48.0));
         assert_copy(&mirror, 8.0 + 2.0 - 0.4 * 4.5, 2.0);
-        // Of the same error the part that was not corrected is left: 8 - 1.8 and not 8.
+        // Only the uncorrected part of the same error remains: 8 - 1.8 instead of 8.
         mirror.observe(1.0, 0.0, second, &reading(3.0, 48.5));
         assert_copy(&mirror, 8.2 - 0.4 * (6.2 - 3.5), 2.0);
     }
 
     #[test]
-    fn what_was_spent_and_what_is_left_tell_the_rate() {
+    fn spending_and_remainder_give_the_rate() {
         let mut mirror = mirror(Dimension::Requests);
-        let stamps = [5.0; 10].map(|now| mirror.sent(now, 1.0));
+        let stamps = [5.0; 10].map(|now| mirror.on_sent(now, 1.0));
         mirror.observe(5.0, 5.0, stamps[6], &reading(18.0, 41.0));
         assert_eq!(mirror.state.as_ref().unwrap().rate, 2.0, "seven requests are too few");
-        // Ten were spent, and there are five more than before: fifteen in five seconds.
+        // Ten were spent, and the remainder grew by five: fifteen in five seconds.
         mirror.observe(5.0, 5.0, stamps[9], &reading(15.0, 42.5));
         assert_eq!(mirror.state.as_ref().unwrap().rate, 2.0 + 0.3 * (3.0 - 2.0));
     }
 
     #[test]
-    fn a_rejection_with_nothing_left_is_explained_and_more_is_held_back() {
-        let mut unknown = Mirror::new(Dimension::Requests);
-        assert!(!unknown.explains(0.0, 0.0, Stamp::default(), &reading(0.0, 50.0)));
+    fn rejection_without_remainder_is_explained_and_raises_the_reserve() {
+        let mut unknown = QuotaMirror::new(Dimension::Requests);
+        assert!(!unknown.explains(0.0, 0.0, MirrorStamp::default(), &reading(0.0, 50.0)));
         let mut mirror = mirror(Dimension::Requests);
-        let stamp = mirror.sent(0.0, 1.0).unspent();
+        let stamp = mirror.on_sent(0.0, 1.0).unspent();
         mirror.refund(stamp.cost());
         assert!(!mirror.explains(0.0, 0.0, stamp, &reading(1.0, 49.5)), "one was left");
         assert!(mirror.explains(0.0, 0.0, stamp, &reading(0.0, 50.0)));
@@ -406,29 +415,29 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_cost_more_than_estimated_are_charged_more_from_then_on() {
+    fn excess_cost_raises_later_charges() {
         let mut mirror = mirror(Dimension::Tokens);
-        let stamp = mirror.sent(0.0, 2.0);
+        let stamp = mirror.on_sent(0.0, 2.0);
         mirror.settle(stamp, 7.0);
         assert_copy(&mirror, 10.0 - 7.0, 2.0);
-        let stamp = mirror.sent(0.0, 2.0);
+        let stamp = mirror.on_sent(0.0, 2.0);
         assert_eq!(stamp.cost(), 2.0 + 0.1 * 5.0);
-        // Cheaper ones bring that back to the estimate, and no further.
+        // Cheaper requests lower the charge to the estimate and no further.
         mirror.settle(stamp, 0.0);
         mirror.settle(stamp, 0.0);
         mirror.settle(stamp, 0.0);
-        assert_eq!(mirror.sent(0.0, 2.0).cost(), 2.0);
+        assert_eq!(mirror.on_sent(0.0, 2.0).cost(), 2.0);
     }
 
     #[test]
-    fn in_a_window_nothing_comes_before_its_end() {
-        let mut mirror = Mirror::new(Dimension::Requests);
-        let stamp = mirror.sent(0.0, 1.0);
+    fn window_refills_only_at_its_end() {
+        let mut mirror = QuotaMirror::new(Dimension::Requests);
+        let stamp = mirror.on_sent(0.0, 1.0);
         mirror.observe(0.0, 0.0, stamp, &reading(90.0, 60.0));
-        let stamp = mirror.sent(10.0, 1.0);
+        let stamp = mirror.on_sent(10.0, 1.0);
         mirror.observe(10.0, 10.0, stamp, &reading(1.0, 50.0));
-        assert_eq!(mirror.next_at(10.0, 1.0), 10.0, "nothing is held back");
-        mirror.sent(10.0, 1.0);
+        assert_eq!(mirror.next_at(10.0, 1.0), 10.0, "no reserve in a window");
+        mirror.on_sent(10.0, 1.0);
         assert_eq!(mirror.next_at(10.0, 1.0), 60.01);
     }
 }

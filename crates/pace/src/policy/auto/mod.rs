@@ -1,4 +1,10 @@
-//! `auto`: finds out what the limits are and keeps just below them.
+//! `auto`: detects the limits of a provider and stays just below them.
+//!
+//! Without information it ramps up until the first rejection (`ramp`). Then it tests hypotheses about
+//! the limit, one at a time: a cap on requests in flight (`cap`), a rate (`bucket`), or windows of
+//! fixed length (`window`, found by `window_search`). Rate-limit headers (`mirror`), announced
+//! blocks (`block`), outages (`breaker`) and rates given by the user (`user_rates`) restrict it
+//! further.
 
 mod block;
 mod boundary;
@@ -6,210 +12,213 @@ mod breaker;
 mod bucket;
 mod cap;
 mod config;
-mod given;
 mod knee;
 mod ledger;
-mod levels;
+mod level_tracker;
 mod marks;
 mod mirror;
 mod ramp;
-mod search;
+mod user_rates;
 mod window;
+mod window_search;
 
 use crate::{
-    ChangeReason, Comeback, Cost, Dimension, Ending, Flight, Gate, LimitChange, Policy, Quota, View,
+    ChangeReason, Dimension, Flight, Gate, LimitChange, Policy, PoolView, Quota, RetryMode,
+    SendOutcome, TokenCost,
 };
-use block::Block;
-use breaker::Breaker;
-use bucket::{Bounce, Bucket, Start};
-use cap::{Cap, Verdict};
-pub use config::{AutoConfig, Learned, Rates, RetryAfter};
-use given::Given;
-use knee::Knee;
-use ledger::{Ledger, Purpose, Sent};
-use levels::Levels;
-use marks::Marks;
-use mirror::{Mirror, Stamp};
+use block::AnnouncedBlock;
+use breaker::CircuitBreaker;
+use bucket::{BucketHypothesis, InitialBurst, Rejection};
+use cap::{CapHypothesis, CapTest};
+pub use config::{AutoConfig, LearnedLimit, Rates, RetryAfter};
+use knee::LatencyKnee;
+use ledger::{Ledger, SendPurpose, SentRequest};
+use level_tracker::LevelTracker;
+use marks::RateMarks;
+use mirror::{MirrorStamp, QuotaMirror};
 use ramp::Ramp;
-use search::Search;
 use std::time::Duration;
-use window::Window;
+use user_rates::UserRates;
+use window::WindowHypothesis;
+use window_search::WindowSearch;
 
-/// A limit that changes by less than this factor is not told as a change.
-const WORTH_TELLING: f64 = 1.25;
-/// How many more may be in flight than a pace needs on average.
-const SLACK: f64 = 2.0;
-const SPARE: f64 = 4.0;
+/// Changes of the limit by a smaller factor are not reported.
+const MIN_CHANGE_RATIO: f64 = 1.25;
+/// Requests in flight beyond what a pace needs on average: a factor and a constant.
+const CONCURRENCY_SLACK: f64 = 2.0;
+const SPARE_REQUESTS: f64 = 4.0;
 
+/// The current hypothesis about the limit.
 #[derive(Debug)]
-enum Mode {
+enum AutoMode {
     Ramp(Ramp),
-    Cap(Cap),
-    Bucket(Bucket),
-    Window(Window),
+    Cap(CapHypothesis),
+    Bucket(BucketHypothesis),
+    Window(WindowHypothesis),
 }
 
-/// The default strategy.
+/// The strategy `auto`, the default.
 #[derive(Debug)]
-pub struct Auto {
+pub struct AutoPolicy {
     ceiling: u32,
     ledger: Ledger,
-    marks: Marks,
-    breaker: Breaker,
-    mode: Mode,
-    /// A rejection of a request that went out before says nothing new.
-    cut: f64,
-    block: Block,
-    start: Option<Start>,
-    /// When the last announced block ended, and what had been accepted until then.
-    rested: (f64, f64),
-    /// The least that was accepted at once after a rest.
-    held: f64,
+    marks: RateMarks,
+    breaker: CircuitBreaker,
+    mode: AutoMode,
+    /// Time of the last reaction. Rejections of requests that were sent earlier carry no news.
+    reacted_at: f64,
+    block: AnnouncedBlock,
+    start: Option<InitialBurst>,
+    /// End of the last announced block, and the number of requests accepted until then.
+    block_end: (f64, f64),
+    /// Smallest number of requests accepted after a block before the next rejection.
+    min_burst: f64,
     first_sent: Option<f64>,
-    purpose: Purpose,
+    purpose: SendPurpose,
     latency: f64,
-    knee: Knee,
-    search: Search,
-    levels: Levels,
-    mirrors: [Mirror; 4],
-    given: Given,
-    /// The limit as it was last told, and what was not told yet.
-    told: u32,
+    knee: LatencyKnee,
+    search: WindowSearch,
+    levels: LevelTracker,
+    mirrors: [QuotaMirror; 4],
+    user_rates: UserRates,
+    /// The last reported limit, and the changes not yet returned.
+    reported: u32,
     changes: Vec<LimitChange>,
 }
 
-impl Auto {
-    /// A pool about which nothing is known but what the settings say.
-    pub fn new(config: AutoConfig) -> Auto {
+impl AutoPolicy {
+    /// Creates the strategy. Without a learned limit it starts with the ramp.
+    pub fn new(config: AutoConfig) -> AutoPolicy {
         let mode = match config.learned {
-            None => Mode::Ramp(Ramp::new()),
-            Some(Learned::Cap(width)) => Mode::Cap(Cap::known(width)),
-            Some(Learned::Rate(rate)) => Mode::Bucket(Bucket::known(rate)),
+            None => AutoMode::Ramp(Ramp::new()),
+            Some(LearnedLimit::Cap(width)) => AutoMode::Cap(CapHypothesis::known(width)),
+            Some(LearnedLimit::Rate(rate)) => AutoMode::Bucket(BucketHypothesis::known(rate)),
         };
-        let mut auto = Auto {
+        let mut auto = AutoPolicy {
             ceiling: config.connections.max(1),
             ledger: Ledger::new(),
-            marks: Marks::default(),
-            breaker: Breaker::default(),
+            marks: RateMarks::default(),
+            breaker: CircuitBreaker::default(),
             mode,
-            cut: 0.0,
-            block: Block::new(config.retry_after),
+            reacted_at: 0.0,
+            block: AnnouncedBlock::new(config.retry_after),
             start: None,
-            rested: (0.0, 0.0),
-            held: f64::INFINITY,
+            block_end: (0.0, 0.0),
+            min_burst: f64::INFINITY,
             first_sent: None,
-            purpose: Purpose::Work,
+            purpose: SendPurpose::Work,
             latency: 0.0,
-            knee: Knee::new(),
-            search: Search::new(),
-            levels: Levels::default(),
-            mirrors: Dimension::ALL.map(Mirror::new),
-            given: Given::new(config.rates),
-            told: 0,
+            knee: LatencyKnee::new(),
+            search: WindowSearch::new(),
+            levels: LevelTracker::default(),
+            mirrors: Dimension::ALL.map(QuotaMirror::new),
+            user_rates: UserRates::new(config.rates),
+            reported: 0,
             changes: Vec::new(),
         };
-        auto.told = auto.limit();
+        auto.reported = auto.limit();
         auto
     }
 
-    /// Counts as admitted what has not bounced.
+    /// Counts requests as admitted that were not rejected within the patience.
     fn settle(&mut self, now: f64) {
         while let Some(sent) = self.ledger.admit_next(now) {
-            self.admitted(now, sent);
+            self.on_admitted(now, sent);
         }
     }
 
-    fn admitted(&mut self, now: f64, sent: Sent) {
-        self.block.admitted(now, sent.number);
+    fn on_admitted(&mut self, now: f64, sent: SentRequest) {
+        self.block.on_admitted(now, sent.number);
         match &mut self.mode {
-            Mode::Ramp(_) => {}
-            Mode::Cap(cap) => {
-                self.levels.admitted(sent.level);
-                if cap.admitted(now, sent) == Verdict::Refuted {
-                    self.mode = Mode::Bucket(self.first_bucket(now));
+            AutoMode::Ramp(_) => {}
+            AutoMode::Cap(cap) => {
+                self.levels.on_admitted(sent.level);
+                if cap.on_admitted(now, sent) == CapTest::Refuted {
+                    self.mode = AutoMode::Bucket(self.first_bucket(now));
                 }
             }
-            Mode::Bucket(bucket) => {
-                self.levels.admitted(sent.level);
+            AutoMode::Bucket(bucket) => {
+                self.levels.on_admitted(sent.level);
                 let patience = self.ledger.patience();
                 let rate = bucket.known_rate();
-                bucket.admitted(now, patience);
-                if let Some(found) = self.search.admitted(sent, now, rate, patience) {
-                    self.mode = Mode::Window(Window::new(found));
+                bucket.on_admitted(now, patience);
+                if let Some(found) = self.search.on_admitted(sent, now, rate, patience) {
+                    self.mode = AutoMode::Window(WindowHypothesis::new(found));
                 }
             }
-            Mode::Window(window) => {
-                if window.admitted(now, sent) {
-                    self.mode = Mode::Bucket(Bucket::new(now, window.rate()));
+            AutoMode::Window(window) => {
+                if window.on_admitted(now, sent) {
+                    self.mode = AutoMode::Bucket(BucketHypothesis::new(now, window.rate()));
                 }
             }
         }
     }
 
-    /// The rejections cannot be those of a cap: it was at least so fast since the first of them.
-    fn first_bucket(&self, now: f64) -> Bucket {
+    /// Returns a bucket after the cap was refuted. Its rate is at least the one since the first
+    /// rejection.
+    fn first_bucket(&self, now: f64) -> BucketHypothesis {
         let since_first = self.start.map_or(1.0, |start| {
             let seconds = now - self.first_sent.unwrap_or(now) - start.seconds;
             (self.ledger.accepted() - start.accepted).max(1.0) / seconds.max(1e-3)
         });
         let measured = self.marks.estimate().map_or(0.0, |estimate| estimate.rate);
-        Bucket::new(now, measured.max(since_first))
+        BucketHypothesis::new(now, measured.max(since_first))
     }
 
-    fn bounced(&mut self, now: f64, sent: Sent, hint: Option<f64>) {
-        self.ledger.bounce(&sent, now - sent.at);
+    fn on_rejected(&mut self, now: f64, sent: SentRequest, hint: Option<f64>) {
+        self.ledger.reject(&sent, now - sent.at);
         self.marks.add(sent.at, sent.accepted);
         let accepted = sent.accepted;
         let seconds = sent.at - self.first_sent.unwrap_or(sent.at);
-        let start = *self.start.get_or_insert(Start { accepted, seconds });
-        let since_block = accepted - self.rested.1;
-        self.held = self.held.min(since_block);
-        let was_canary = self.block.bounced(now, sent.number);
-        let cost = hint.map_or(0.0, |hint| self.block.announced(now, hint));
+        let start = *self.start.get_or_insert(InitialBurst { accepted, seconds });
+        let since_block = accepted - self.block_end.1;
+        self.min_burst = self.min_burst.min(since_block);
+        let was_canary = self.block.on_rejected(now, sent.number);
+        let cost = hint.map_or(0.0, |hint| self.block.on_announced(now, hint));
         if was_canary {
-            self.void(sent);
+            self.discard(sent);
             return;
         }
-        let is_news = sent.at >= self.cut;
+        let is_news = sent.at >= self.reacted_at;
         if is_news {
-            self.cut = now;
+            self.reacted_at = now;
         }
         match &mut self.mode {
-            Mode::Ramp(_) => {
-                self.mode = Mode::Cap(Cap::new(sent.level, now, cost));
+            AutoMode::Ramp(_) => {
+                self.mode = AutoMode::Cap(CapHypothesis::new(sent.level, now, cost));
             }
-            Mode::Cap(cap) => {
-                if cap.bounced(now, sent, is_news, cost, self.latency) == Verdict::Refuted {
-                    self.mode = Mode::Bucket(self.first_bucket(now));
+            AutoMode::Cap(cap) => {
+                if cap.on_rejected(now, sent, is_news, cost, self.latency) == CapTest::Refuted {
+                    self.mode = AutoMode::Bucket(self.first_bucket(now));
                 }
             }
-            Mode::Bucket(bucket) if is_news => {
-                self.search.bounced(sent);
-                let bounce = Bounce {
+            AutoMode::Bucket(bucket) if is_news => {
+                self.search.on_rejected(sent);
+                let rejection = Rejection {
                     start,
                     block: cost,
                     accepted,
                     since_block,
-                    seconds: sent.at - self.rested.0,
-                    held: self.held,
+                    seconds: sent.at - self.block_end.0,
+                    min_burst: self.min_burst,
                 };
-                bucket.bounced(now, &mut self.marks, bounce);
-                self.levels.bounced(sent.level);
+                bucket.on_rejected(now, &mut self.marks, rejection);
+                self.levels.on_rejected(sent.level);
             }
-            Mode::Window(window) => {
-                if window.bounced(sent) {
-                    self.mode = Mode::Bucket(Bucket::new(now, window.rate()));
+            AutoMode::Window(window) => {
+                if window.on_rejected(sent) {
+                    self.mode = AutoMode::Bucket(BucketHypothesis::new(now, window.rate()));
                 }
             }
-            Mode::Bucket(_) => {}
+            AutoMode::Bucket(_) => {}
         }
     }
 
-    fn next(&mut self, now: f64, level: u32, cost: Cost) -> Result<Purpose, Option<f64>> {
+    fn next(&mut self, now: f64, level: u32, cost: TokenCost) -> Result<SendPurpose, Option<f64>> {
         if level >= self.ceiling {
             return Err(None);
         }
-        let mut at = self.given.next_at(now, cost);
+        let mut at = self.user_rates.next_at(now, cost);
         for mirror in &mut self.mirrors {
             at = at.max(mirror.next_at(now, mirror.dimension().of(cost)));
         }
@@ -226,10 +235,10 @@ impl Auto {
             return Err(Some(at));
         }
         if self.block.take_ended(now) {
-            self.rested = (now, self.ledger.accepted());
+            self.block_end = (now, self.ledger.accepted());
         }
         match &mut self.mode {
-            Mode::Ramp(ramp) => {
+            AutoMode::Ramp(ramp) => {
                 if f64::from(level) >= ramp.limit().min(self.knee.limit().unwrap_or(f64::INFINITY))
                 {
                     return Err(None);
@@ -237,20 +246,20 @@ impl Auto {
                 if ramp.next_at() > now {
                     return Err(Some(ramp.next_at()));
                 }
-                Ok(Purpose::Work)
+                Ok(SendPurpose::Work)
             }
-            Mode::Cap(cap) => match cap.next(now, level, self.latency) {
-                // What is under way may count as admitted without another event.
+            AutoMode::Cap(cap) => match cap.next(now, level, self.latency) {
+                // Requests in flight may count as admitted later without another event.
                 Err(None) => Err(Some(now + self.ledger.patience())),
                 other => other,
             },
-            Mode::Bucket(_) if !self.levels.allows(level) => Err(None),
-            Mode::Bucket(bucket) => {
+            AutoMode::Bucket(_) if !self.levels.allows(level) => Err(None),
+            AutoMode::Bucket(bucket) => {
                 let at = self.search.next_at().unwrap_or_else(|| bucket.next_at(now));
                 let at = if at.is_finite() { at } else { now + self.ledger.patience() };
-                if at > now { Err(Some(at)) } else { Ok(Purpose::Work) }
+                if at > now { Err(Some(at)) } else { Ok(SendPurpose::Work) }
             }
-            Mode::Window(window) => match window.next(now) {
+            AutoMode::Window(window) => match window.next(now) {
                 Err(None) => Err(Some(now + self.ledger.patience())),
                 other => other,
             },
@@ -258,8 +267,8 @@ impl Auto {
     }
 }
 
-impl Policy for Auto {
-    fn gate(&mut self, view: View, cost: Cost) -> Gate {
+impl Policy for AutoPolicy {
+    fn gate(&mut self, view: PoolView, cost: TokenCost) -> Gate {
         let now = view.now.as_secs_f64();
         self.settle(now);
         match self.next(now, view.in_flight, cost) {
@@ -270,57 +279,59 @@ impl Policy for Auto {
             Err(Some(at)) => Gate::Until(
                 Duration::from_secs_f64(at.max(now)).max(view.now + Duration::from_nanos(1)),
             ),
-            Err(None) => Gate::Shut,
+            Err(None) => Gate::Closed,
         }
     }
 
-    fn sent(&mut self, view: View, flight: Flight, cost: Cost) {
+    fn on_sent(&mut self, view: PoolView, flight: Flight, cost: TokenCost) {
         let now = view.now.as_secs_f64();
         let stamps = self.mirrors.each_mut().map(|mirror| {
             let cost = mirror.dimension().of(cost);
-            mirror.sent(now, cost)
+            mirror.on_sent(now, cost)
         });
         self.ledger.send(flight, now, view.in_flight - 1, self.purpose, stamps);
-        self.given.sent(now, cost);
-        self.breaker.sent();
-        self.block.sent(now, self.ledger.sends() - 1);
+        self.user_rates.on_sent(now, cost);
+        self.breaker.on_sent();
+        self.block.on_sent(now, self.ledger.sends() - 1);
         self.first_sent.get_or_insert(now);
         match &mut self.mode {
-            Mode::Ramp(ramp) => {
-                ramp.sent(now);
-                self.knee.sent(now, self.ledger.sends() - 1, view.in_flight - 1);
+            AutoMode::Ramp(ramp) => {
+                ramp.on_sent(now);
+                self.knee.on_sent(now, self.ledger.sends() - 1, view.in_flight - 1);
             }
-            Mode::Cap(cap) => cap.sent(now, self.purpose),
-            Mode::Bucket(bucket) => {
-                bucket.sent(now);
-                self.search.sent(now, self.ledger.patience());
+            AutoMode::Cap(cap) => cap.on_sent(now, self.purpose),
+            AutoMode::Bucket(bucket) => {
+                bucket.on_sent(now);
+                self.search.on_sent(now, self.ledger.patience());
             }
-            Mode::Window(window) => window.sent(now),
+            AutoMode::Window(window) => window.on_sent(now),
         }
     }
 
-    fn ended(&mut self, view: View, flight: Flight, cost: Cost, ending: &Ending) {
+    fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, outcome: &SendOutcome) {
         let now = view.now.as_secs_f64();
         self.settle(now);
         if let Some(sent) = self.ledger.remove(flight) {
-            self.end(now, sent, cost, ending);
-            self.tell(view.now);
+            self.end(now, sent, cost, outcome);
+            self.record_change(view.now);
         }
     }
 
-    fn comeback(&self, _now: Duration) -> Comeback {
-        Comeback::Queue
+    fn retry_mode(&self, _now: Duration) -> RetryMode {
+        RetryMode::Queue
     }
 
     fn limit(&self) -> u32 {
         let limit = match &self.mode {
-            Mode::Ramp(ramp) => ramp.limit().min(self.knee.limit().unwrap_or(f64::INFINITY)),
-            Mode::Cap(cap) => f64::from(cap.width()),
-            // What keeps the pace going, by Little's law, with room for slow answers.
-            Mode::Bucket(bucket) => SLACK * bucket.pace() * self.latency + SPARE,
-            Mode::Window(window) => window.count() + SPARE,
+            AutoMode::Ramp(ramp) => ramp.limit().min(self.knee.limit().unwrap_or(f64::INFINITY)),
+            AutoMode::Cap(cap) => f64::from(cap.width()),
+            // By Little's law, what sustains the pace, with a reserve for slow answers.
+            AutoMode::Bucket(bucket) => {
+                CONCURRENCY_SLACK * bucket.pace() * self.latency + SPARE_REQUESTS
+            }
+            AutoMode::Window(window) => window.count() + SPARE_REQUESTS,
         };
-        // A cast from float to integer stays within the integer's bounds.
+        // A cast from float to integer saturates.
         (limit.ceil() as u32).clamp(1, self.ceiling)
     }
 
@@ -328,11 +339,13 @@ impl Policy for Auto {
         Duration::try_from_secs_f64(self.block.until()).ok()
     }
 
-    fn learned(&self) -> Option<Learned> {
+    fn learned(&self) -> Option<LearnedLimit> {
         match &self.mode {
-            Mode::Cap(cap) if cap.is_confirmed() => Some(Learned::Cap(cap.width())),
-            Mode::Bucket(bucket) if bucket.is_confident() => Some(Learned::Rate(bucket.rate())),
-            Mode::Window(window) => Some(Learned::Rate(window.rate())),
+            AutoMode::Cap(cap) if cap.is_confirmed() => Some(LearnedLimit::Cap(cap.width())),
+            AutoMode::Bucket(bucket) if bucket.is_confident() => {
+                Some(LearnedLimit::Rate(bucket.rate()))
+            }
+            AutoMode::Window(window) => Some(LearnedLimit::Rate(window.rate())),
             _ => None,
         }
     }
@@ -342,19 +355,19 @@ impl Policy for Auto {
     }
 }
 
-impl Auto {
-    fn end(&mut self, now: f64, sent: Sent, cost: Cost, ending: &Ending) {
-        match ending {
-            Ending::Answered { clean, quota, usage } => {
+impl AutoPolicy {
+    fn end(&mut self, now: f64, sent: SentRequest, cost: TokenCost, outcome: &SendOutcome) {
+        match outcome {
+            SendOutcome::Answered { clean, quota, usage } => {
                 if let Some(usage) = usage {
-                    self.given.settle(cost, *usage);
+                    self.user_rates.settle(cost, *usage);
                     for (mirror, stamp) in self.mirrors.iter_mut().zip(sent.stamps) {
                         mirror.settle(stamp, mirror.dimension().of(*usage));
                     }
                 }
                 self.observe(now, &sent, quota, false);
                 if !sent.is_admitted {
-                    self.admitted(now, sent);
+                    self.on_admitted(now, sent);
                 }
                 let latency = now - sent.at;
                 self.latency = if self.latency == 0.0 {
@@ -362,51 +375,51 @@ impl Auto {
                 } else {
                     self.latency + 0.05 * (latency - self.latency)
                 };
-                self.breaker.responded(now, sent.at);
+                self.breaker.on_responded(now, sent.at);
                 match &mut self.mode {
-                    Mode::Ramp(ramp) => {
-                        if self.knee.is_usual(latency) {
-                            ramp.answered(now);
+                    AutoMode::Ramp(ramp) => {
+                        if self.knee.is_normal(latency) {
+                            ramp.on_answered(now);
                         }
-                        self.knee.answered(now, sent.number, latency);
+                        self.knee.on_answered(now, sent.number, latency);
                     }
-                    Mode::Cap(cap) if *clean => cap.answered(),
-                    Mode::Cap(_) | Mode::Bucket(_) | Mode::Window(_) => {}
+                    AutoMode::Cap(cap) if *clean => cap.on_answered(),
+                    AutoMode::Cap(_) | AutoMode::Bucket(_) | AutoMode::Window(_) => {}
                 }
             }
-            Ending::Rejected { quota } => {
-                self.breaker.responded(now, sent.at);
-                let sent = Sent { stamps: sent.stamps.map(Stamp::unspent), ..sent };
+            SendOutcome::Rejected { quota } => {
+                self.breaker.on_responded(now, sent.at);
+                let sent = SentRequest { stamps: sent.stamps.map(MirrorStamp::unspent), ..sent };
                 self.refund(cost, sent.stamps);
                 if self.observe(now, &sent, quota, true) {
-                    self.ledger.bounce(&sent, now - sent.at);
-                    self.void(sent);
+                    self.ledger.reject(&sent, now - sent.at);
+                    self.discard(sent);
                 } else {
-                    self.bounced(now, sent, quota.retry_after.map(|hint| hint.as_secs_f64()));
+                    self.on_rejected(now, sent, quota.retry_after.map(|hint| hint.as_secs_f64()));
                 }
             }
-            Ending::Failed => {
-                if self.breaker.failed(now) {
-                    // Nothing is learned from an outage, and what spans it says nothing.
+            SendOutcome::Failed => {
+                if self.breaker.on_failed(now) {
+                    // An outage says nothing about limits, and neither do measurements across it.
                     self.marks.clear();
-                    self.search = Search::new();
+                    self.search = WindowSearch::new();
                 }
                 self.refund(cost, sent.stamps);
-                self.void(sent);
+                self.discard(sent);
             }
-            Ending::Refused => {
-                self.breaker.responded(now, sent.at);
-                self.void(sent);
+            SendOutcome::Refused => {
+                self.breaker.on_responded(now, sent.at);
+                self.discard(sent);
             }
-            Ending::Dropped => {
-                self.breaker.dropped();
-                self.void(sent);
+            SendOutcome::Dropped => {
+                self.breaker.on_dropped();
+                self.discard(sent);
             }
         }
     }
 
-    /// Reads the headers. Returns whether they explain a rejection.
-    fn observe(&mut self, now: f64, sent: &Sent, quota: &Quota, is_rejected: bool) -> bool {
+    /// Processes the headers; returns whether they explain a rejection.
+    fn observe(&mut self, now: f64, sent: &SentRequest, quota: &Quota, is_rejected: bool) -> bool {
         let mut is_explained = false;
         for reading in &quota.readings {
             for (mirror, stamp) in self.mirrors.iter_mut().zip(sent.stamps) {
@@ -419,39 +432,39 @@ impl Auto {
         is_explained
     }
 
-    /// A request has cost nothing; that it was made still counts where the user gave a limit.
-    fn refund(&mut self, cost: Cost, stamps: [Stamp; 4]) {
-        self.given.settle(cost, Cost::default());
+    /// Refunds the tokens of a request. It still counts as a request for the rates of the user.
+    fn refund(&mut self, cost: TokenCost, stamps: [MirrorStamp; 4]) {
+        self.user_rates.settle(cost, TokenCost::default());
         for (mirror, stamp) in self.mirrors.iter_mut().zip(stamps) {
             mirror.refund(stamp.cost());
         }
     }
 
-    /// Notes a change of the limit that is worth telling.
-    fn tell(&mut self, now: Duration) {
-        let (old_limit, new_limit) = (self.told, self.limit());
+    /// Records a change of the limit that is large enough to report.
+    fn record_change(&mut self, now: Duration) {
+        let (old_limit, new_limit) = (self.reported, self.limit());
         let ratio = f64::from(new_limit) / f64::from(old_limit.max(1));
-        if (1.0 / WORTH_TELLING..WORTH_TELLING).contains(&ratio) {
+        if (1.0 / MIN_CHANGE_RATIO..MIN_CHANGE_RATIO).contains(&ratio) {
             return;
         }
         let reason = match self.mode {
             _ if new_limit < old_limit => ChangeReason::RateLimit,
-            Mode::Ramp(_) => ChangeReason::SlowStart,
+            AutoMode::Ramp(_) => ChangeReason::SlowStart,
             _ => ChangeReason::SteadyStateUp,
         };
-        self.told = new_limit;
+        self.reported = new_limit;
         self.changes.push(LimitChange { at: now, old_limit, new_limit, reason });
     }
 
-    fn void(&mut self, sent: Sent) {
+    fn discard(&mut self, sent: SentRequest) {
         if sent.is_admitted {
             return;
         }
         match &mut self.mode {
-            Mode::Cap(cap) => cap.ended(sent.purpose),
-            Mode::Window(window) => window.voided(sent),
-            Mode::Bucket(_) => self.search.voided(),
-            Mode::Ramp(_) => {}
+            AutoMode::Cap(cap) => cap.on_ended(sent.purpose),
+            AutoMode::Window(window) => window.on_discarded(sent),
+            AutoMode::Bucket(_) => self.search.on_discarded(),
+            AutoMode::Ramp(_) => {}
         }
     }
 }

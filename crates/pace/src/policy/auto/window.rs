@@ -1,150 +1,153 @@
-//! The hypothesis that so many requests are allowed in each window of fixed length: they go out
-//! when it opens, and then nothing until the next.
+//! The hypothesis of fixed windows: a number of requests is allowed in each window of fixed length.
+//! They are sent when the window opens, and then nothing until the next.
 
-use super::ledger::{Purpose, Sent};
-use super::search::Found;
+use super::ledger::{SendPurpose, SentRequest};
+use super::window_search::FoundWindow;
 
-/// Lengths that people give to windows, in seconds.
+/// Common lengths of windows, in seconds.
 pub(super) const LENGTHS: [f64; 16] =
     [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 3600.0];
-/// Seconds in which a window's requests go out.
+/// Seconds in which the requests of a window are sent.
 const BURST_S: f64 = 0.3;
-/// A window that has not opened by then is no window, or one of another length.
-const MOST_EARLY: u32 = 2;
-/// One in so many windows is checked, and at which share of the silence after it.
+/// Rejected canaries in a row after which the hypothesis is refuted.
+const MAX_EARLY_CANARIES: u32 = 2;
+/// Every `CHECK_EVERY`-th window is checked, at this share of the silence after it.
 const CHECK_EVERY: u32 = 6;
-const CHECK_AT: f64 = 0.9;
+const CHECK_SHARE: f64 = 0.9;
 
-/// A window that is known.
+/// A known window.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(super) struct WindowHypothesis {
     length: f64,
     count: f64,
-    /// The next one opens between these times.
+    /// The next window opens between these times.
     after: f64,
     opened: f64,
-    state: State,
-    /// Windows so far, and canaries in a row that came too early.
+    state: WindowState,
+    /// Windows so far, and canaries in a row that were sent too early.
     windows: u32,
     early: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
-    /// Until the next one opens.
+enum WindowState {
+    /// Waits until the next window opens.
     Wait,
-    /// One request finds out whether it has opened.
+    /// One request tests whether it has opened.
     Canary,
-    /// It is open: the number of its first request, and how many went out.
+    /// It is open: number of its first request, and requests sent.
     Open { first: u64, sent: f64, next: f64 },
-    /// It is used up, and one request finds out whether that is really so until the next.
-    Check { is_out: bool },
+    /// It is used up; one request tests whether it stays closed until the next.
+    Check { is_in_flight: bool },
 }
 
-impl Window {
-    pub(super) fn new(found: Found) -> Window {
-        Window {
+impl WindowHypothesis {
+    pub(super) fn new(found: FoundWindow) -> WindowHypothesis {
+        WindowHypothesis {
             length: found.length,
             count: found.count,
             after: found.after,
             opened: found.opened,
-            state: State::Open { first: found.number, sent: 1.0, next: 0.0 },
+            state: WindowState::Open { first: found.number, sent: 1.0, next: 0.0 },
             windows: 0,
             early: 0,
         }
     }
 
-    /// Requests in one window.
+    /// Returns the requests per window.
     pub(super) fn count(&self) -> f64 {
         self.count
     }
 
-    /// Requests per second.
+    /// Returns the requests per second.
     pub(super) fn rate(&self) -> f64 {
         self.count / self.length
     }
 
-    pub(super) fn next(&mut self, now: f64) -> Result<Purpose, Option<f64>> {
-        if let State::Open { sent, .. } = self.state
+    pub(super) fn next(&mut self, now: f64) -> Result<SendPurpose, Option<f64>> {
+        if let WindowState::Open { sent, .. } = self.state
             && sent >= self.count
         {
-            self.state = State::Check { is_out: !self.windows.is_multiple_of(CHECK_EVERY) };
+            self.state =
+                WindowState::Check { is_in_flight: !self.windows.is_multiple_of(CHECK_EVERY) };
         }
-        if let State::Check { is_out: true } = self.state {
+        if let WindowState::Check { is_in_flight: true } = self.state {
             self.after += self.length;
             self.opened += self.length;
             self.early = 0;
             self.windows += 1;
-            self.state = State::Wait;
+            self.state = WindowState::Wait;
         }
         let (at, purpose) = match self.state {
-            State::Canary => return Err(None),
-            State::Wait => (self.opened, Purpose::Probe),
-            State::Open { next, .. } => (next, Purpose::Work),
-            State::Check { .. } => {
+            WindowState::Canary => return Err(None),
+            WindowState::Wait => (self.opened, SendPurpose::Probe),
+            WindowState::Open { next, .. } => (next, SendPurpose::Work),
+            WindowState::Check { .. } => {
                 let silence = self.after + self.length - self.opened;
-                (self.opened + CHECK_AT * silence, Purpose::Timed)
+                (self.opened + CHECK_SHARE * silence, SendPurpose::Timed)
             }
         };
         if now >= at { Ok(purpose) } else { Err(Some(at)) }
     }
 
-    pub(super) fn sent(&mut self, now: f64) {
+    pub(super) fn on_sent(&mut self, now: f64) {
         match &mut self.state {
-            state @ State::Wait => *state = State::Canary,
-            State::Open { sent, next, .. } => {
+            state @ WindowState::Wait => *state = WindowState::Canary,
+            WindowState::Open { sent, next, .. } => {
                 *sent += 1.0;
                 *next = now + BURST_S / self.count;
             }
-            State::Check { is_out } => *is_out = true,
-            State::Canary => {}
+            WindowState::Check { is_in_flight } => *is_in_flight = true,
+            WindowState::Canary => {}
         }
     }
 
     /// Returns whether the window is refuted.
-    pub(super) fn admitted(&mut self, now: f64, sent: Sent) -> bool {
-        if let (State::Canary, Purpose::Probe) = (self.state, sent.purpose) {
+    pub(super) fn on_admitted(&mut self, now: f64, sent: SentRequest) -> bool {
+        if let (WindowState::Canary, SendPurpose::Probe) = (self.state, sent.purpose) {
             self.opened = self.opened.min(sent.at);
-            self.state = State::Open { first: sent.number, sent: 1.0, next: now };
+            self.state = WindowState::Open { first: sent.number, sent: 1.0, next: now };
         }
-        sent.purpose == Purpose::Timed
+        sent.purpose == SendPurpose::Timed
     }
 
     /// Returns whether the window is refuted.
-    pub(super) fn bounced(&mut self, sent: Sent) -> bool {
+    pub(super) fn on_rejected(&mut self, sent: SentRequest) -> bool {
         match (&mut self.state, sent.purpose) {
-            (State::Canary, Purpose::Probe) => {
-                self.state = State::Wait;
-                // It should be open by now.
+            (WindowState::Canary, SendPurpose::Probe) => {
+                self.state = WindowState::Wait;
+                // The window should be open by now.
                 self.early += 1;
                 self.after = sent.at;
                 self.opened = sent.at + 0.02 * self.length;
-                self.early > MOST_EARLY
+                self.early > MAX_EARLY_CANARIES
             }
-            (State::Open { first, sent: out, .. }, Purpose::Work) if sent.number >= *first => {
+            (WindowState::Open { first, sent: out, .. }, SendPurpose::Work)
+                if sent.number >= *first =>
+            {
                 let admitted = (sent.number - *first) as f64;
                 let was_full = out.is_infinite();
-                // Nothing more goes out in this one.
+                // Nothing more is sent in this window.
                 *out = f64::INFINITY;
                 if was_full {
                     return false;
                 }
-                // Windows do not shrink; something else is at work.
-                let is_other = admitted < 0.6 * self.count;
+                // Windows do not shrink, so another kind of limit applies.
+                let is_other_limit = admitted < 0.6 * self.count;
                 if admitted < self.count - 1.5 {
                     self.count = admitted.max(1.0);
                 }
-                is_other
+                is_other_limit
             }
             _ => false,
         }
     }
 
-    /// A request came to nothing: another one may go out in its place.
-    pub(super) fn voided(&mut self, sent: Sent) {
+    /// Handles a request that was neither admitted nor rejected: another one replaces it.
+    pub(super) fn on_discarded(&mut self, sent: SentRequest) {
         match &mut self.state {
-            State::Canary => self.state = State::Wait,
-            State::Open { first, sent: out, .. } if sent.number > *first => {
+            WindowState::Canary => self.state = WindowState::Wait,
+            WindowState::Open { first, sent: out, .. } if sent.number > *first => {
                 *first += 1;
                 *out -= 1.0;
             }
@@ -157,23 +160,23 @@ impl Window {
 mod tests {
     use super::*;
 
-    fn sent(at: f64, number: u64, purpose: Purpose) -> Sent {
-        Sent { number, ..Sent::example(at, purpose) }
+    fn sent(at: f64, number: u64, purpose: SendPurpose) -> SentRequest {
+        SentRequest { number, ..SentRequest::example(at, purpose) }
     }
 
-    /// Ten in each window of that length; one has just opened at 20, and number 100 found it.
-    fn open(length: f64) -> Window {
+    /// Returns windows of that length with ten requests each; one has opened at 20 with request 100.
+    fn open(length: f64) -> WindowHypothesis {
         let (after, opened) = (19.0, 20.0);
-        Window::new(Found { length, count: 10.0, after, opened, number: 100 })
+        WindowHypothesis::new(FoundWindow { length, count: 10.0, after, opened, number: 100 })
     }
 
-    /// Sends all that may go out at about that time; returns how many.
-    fn work(window: &mut Window, mut now: f64) -> u32 {
+    /// Sends all requests allowed at about that time; returns their number.
+    fn work(window: &mut WindowHypothesis, mut now: f64) -> u32 {
         let mut count = 0;
         loop {
             match window.next(now) {
-                Ok(Purpose::Work) => {
-                    window.sent(now);
+                Ok(SendPurpose::Work) => {
+                    window.on_sent(now);
                     count += 1;
                 }
                 Err(Some(at)) if at < now + 0.1 => now = at,
@@ -182,41 +185,41 @@ mod tests {
         }
     }
 
-    /// The same when that one is used up and was checked.
-    fn waiting(length: f64) -> Window {
+    /// Returns the same after that window was used up and checked.
+    fn waiting(length: f64) -> WindowHypothesis {
         let mut window = open(length);
         work(&mut window, 20.0);
-        window.sent(21.0);
+        window.on_sent(21.0);
         assert_eq!(window.next(21.0), Err(Some(20.0 + length)));
         window
     }
 
-    /// A canary at that time bounces; returns whether the window is refuted.
-    fn early(window: &mut Window, at: f64) -> bool {
-        assert_eq!(window.next(at), Ok(Purpose::Probe));
-        window.sent(at);
+    /// Rejects a canary at that time; returns whether the window is refuted.
+    fn early(window: &mut WindowHypothesis, at: f64) -> bool {
+        assert_eq!(window.next(at), Ok(SendPurpose::Probe));
+        window.on_sent(at);
         assert_eq!(window.next(at + 9.0), Err(None), "one at a time");
-        window.bounced(sent(at, 110, Purpose::Probe))
+        window.on_rejected(sent(at, 110, SendPurpose::Probe))
     }
 
     #[test]
-    fn its_requests_go_out_when_it_opens_and_then_nothing() {
+    fn requests_are_sent_when_the_window_opens() {
         let mut window = waiting(10.0);
         assert_eq!(window.next(29.9), Err(Some(30.0)));
-        assert_eq!(window.next(30.0), Ok(Purpose::Probe));
-        window.sent(30.0);
-        assert!(!window.admitted(30.1, sent(30.0, 110, Purpose::Probe)));
+        assert_eq!(window.next(30.0), Ok(SendPurpose::Probe));
+        window.on_sent(30.0);
+        assert!(!window.on_admitted(30.1, sent(30.0, 110, SendPurpose::Probe)));
         assert_eq!(work(&mut window, 30.1), 9, "the canary was the first of ten");
         assert_eq!(window.next(30.5), Err(Some(40.0)));
     }
 
     #[test]
-    fn a_canary_that_comes_too_early_is_followed_by_a_later_one() {
+    fn early_canary_is_followed_by_a_later_one() {
         let mut window = waiting(10.0);
         assert!(!early(&mut window, 30.0));
         assert_eq!(window.next(30.1), Err(Some(30.2)));
-        window.sent(30.2);
-        assert!(!window.admitted(30.3, sent(30.2, 111, Purpose::Probe)));
+        window.on_sent(30.2);
+        assert!(!window.on_admitted(30.3, sent(30.2, 111, SendPurpose::Probe)));
         assert_eq!(work(&mut window, 30.3), 9);
         assert_eq!(window.next(30.8), Err(Some(40.2)), "the next one is as late");
     }
@@ -230,38 +233,38 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_let_in_between_two_windows_refutes_it() {
+    fn admission_between_windows_refutes_the_hypothesis() {
         let mut window = open(10.0);
         assert_eq!(work(&mut window, 20.0), 9);
-        // It opened between 19 and 20, and so the silence ends at 29 at the earliest.
+        // It opened between 19 and 20, so the silence ends at 29 at the earliest.
         let at = 20.0 + 0.9 * 9.0;
         assert_eq!(window.next(21.0), Err(Some(at)));
-        assert_eq!(window.next(at), Ok(Purpose::Timed));
-        window.sent(at);
-        assert!(!window.bounced(sent(at, 110, Purpose::Timed)));
-        assert!(window.admitted(at + 0.1, sent(at, 110, Purpose::Timed)));
+        assert_eq!(window.next(at), Ok(SendPurpose::Timed));
+        window.on_sent(at);
+        assert!(!window.on_rejected(sent(at, 110, SendPurpose::Timed)));
+        assert!(window.on_admitted(at + 0.1, sent(at, 110, SendPurpose::Timed)));
     }
 
     #[test]
-    fn windows_do_not_shrink_by_much() {
+    fn shrinking_window_refutes_the_hypothesis() {
         let mut window = open(10.0);
-        assert!(!window.bounced(sent(20.1, 108, Purpose::Work)));
+        assert!(!window.on_rejected(sent(20.1, 108, SendPurpose::Work)));
         assert_eq!(window.count(), 8.0);
-        assert_eq!(work(&mut window, 20.2), 0, "nothing more goes out in this one");
+        assert_eq!(work(&mut window, 20.2), 0, "nothing more is sent in this window");
         let mut window = open(10.0);
-        assert!(window.bounced(sent(20.1, 105, Purpose::Work)));
+        assert!(window.on_rejected(sent(20.1, 105, SendPurpose::Work)));
         assert_eq!(window.rate(), 0.5);
     }
 
     #[test]
-    fn a_request_that_comes_to_nothing_is_followed_by_another() {
+    fn discarded_request_is_followed_by_another() {
         let mut window = open(10.0);
-        window.sent(20.0);
-        window.voided(sent(20.0, 101, Purpose::Work));
+        window.on_sent(20.0);
+        window.on_discarded(sent(20.0, 101, SendPurpose::Work));
         assert_eq!(work(&mut window, 20.0), 9);
         let mut window = waiting(10.0);
-        window.sent(30.0);
-        window.voided(sent(30.0, 110, Purpose::Probe));
-        assert_eq!(window.next(30.0), Ok(Purpose::Probe));
+        window.on_sent(30.0);
+        window.on_discarded(sent(30.0, 110, SendPurpose::Probe));
+        assert_eq!(window.next(30.0), Ok(SendPurpose::Probe));
     }
 }

@@ -1,26 +1,26 @@
-//! The limits that `proactive` keeps to.
+//! Configuration of `proactive`.
 
 use crate::Dimension;
 
-/// What may be sent in a minute.
+/// The limits per minute of `proactive`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProactiveConfig {
-    /// Requests.
+    /// Requests per minute.
     pub rpm: Option<u64>,
-    /// Tokens of prompts and answers.
+    /// Tokens of prompts and completions per minute.
     pub tpm: Option<u64>,
-    /// Tokens of prompts.
+    /// Tokens of prompts per minute.
     pub itpm: Option<u64>,
-    /// Tokens of answers.
+    /// Tokens of completions per minute.
     pub otpm: Option<u64>,
-    /// Most requests in flight.
+    /// Maximum number of requests in flight.
     pub connections: Option<u32>,
-    /// Requests that may go out at once; a whole minute's when absent.
+    /// Requests sent at once; `rpm` if absent.
     pub burst: Option<u32>,
 }
 
 impl ProactiveConfig {
-    /// Says what is missing or impossible.
+    /// Checks for missing and invalid limits.
     pub fn check(&self) -> Result<(), ProactiveConfigError> {
         if self.connections == Some(0) {
             return Err(ProactiveConfigError::Zero("connections"));
@@ -37,7 +37,7 @@ impl ProactiveConfig {
         }
     }
 
-    /// The limits there are, with their names.
+    /// Returns the configured limits with their names.
     pub(super) fn limits(&self) -> impl Iterator<Item = (Dimension, &'static str, u64)> + use<> {
         let limits = [
             (Dimension::Requests, "rpm", self.rpm),
@@ -45,18 +45,19 @@ impl ProactiveConfig {
             (Dimension::InputTokens, "itpm", self.itpm),
             (Dimension::OutputTokens, "otpm", self.otpm),
         ];
-        let given = |(dimension, name, limit): (_, _, Option<u64>)| Some((dimension, name, limit?));
-        limits.into_iter().filter_map(given)
+        let configured =
+            |(dimension, name, limit): (_, _, Option<u64>)| Some((dimension, name, limit?));
+        limits.into_iter().filter_map(configured)
     }
 }
 
-/// What is missing or impossible.
+/// A missing or invalid limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProactiveConfigError {
-    /// No limit at all.
+    /// No limit is configured.
     #[error("the strategy proactive needs rpm or tpm (or itpm, otpm)")]
     NoLimit,
-    /// A limit that lets nothing through.
+    /// A limit of zero.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
 }

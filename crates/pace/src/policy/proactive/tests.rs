@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Ask, Comeback, Quota, RunTag, Scheduler, Ticket};
+use crate::{PermitRequest, Quota, RetryMode, RunTag, Scheduler, Ticket};
 use proptest::prelude::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -8,70 +8,70 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn tokens(input: u64, output: u64) -> Cost {
-    Cost { input, output }
+fn tokens(input: u64, output: u64) -> TokenCost {
+    TokenCost { input, output }
 }
 
-fn answered(usage: Option<Cost>) -> Ending {
-    Ending::Answered { quota: Quota::default(), usage, clean: true }
+fn answered(usage: Option<TokenCost>) -> SendOutcome {
+    SendOutcome::Answered { quota: Quota::default(), usage, clean: true }
 }
 
-/// A strategy to which things happen one after the other.
-struct Trial {
-    proactive: Proactive,
+/// A strategy and the number of requests in flight.
+struct ProactiveRun {
+    proactive: ProactivePolicy,
     in_flight: u32,
 }
 
-fn trial(config: ProactiveConfig) -> Trial {
-    Trial { proactive: Proactive::new(config), in_flight: 0 }
+fn proactive_run(config: ProactiveConfig) -> ProactiveRun {
+    ProactiveRun { proactive: ProactivePolicy::new(config), in_flight: 0 }
 }
 
-impl Trial {
-    fn view(&self, now: Duration) -> View {
-        View { now, in_flight: self.in_flight, waiting: 0 }
+impl ProactiveRun {
+    fn view(&self, now: Duration) -> PoolView {
+        PoolView { now, in_flight: self.in_flight, waiting: 0 }
     }
 
-    fn gate(&mut self, now: Duration, cost: Cost) -> Gate {
+    fn gate(&mut self, now: Duration, cost: TokenCost) -> Gate {
         self.proactive.gate(self.view(now), cost)
     }
 
-    fn send(&mut self, now: Duration, flight: u64, cost: Cost) {
+    fn send(&mut self, now: Duration, flight: u64, cost: TokenCost) {
         self.in_flight += 1;
-        self.proactive.sent(self.view(now), Flight(flight), cost);
+        self.proactive.on_sent(self.view(now), Flight(flight), cost);
     }
 
-    fn end(&mut self, now: Duration, flight: u64, ending: &Ending) {
+    fn end(&mut self, now: Duration, flight: u64, outcome: &SendOutcome) {
         self.in_flight -= 1;
-        self.proactive.ended(self.view(now), Flight(flight), Cost::default(), ending);
+        self.proactive.on_ended(self.view(now), Flight(flight), TokenCost::default(), outcome);
     }
 }
 
 #[test]
-fn a_minute_holds_as_many_requests_as_were_given() {
-    let mut trial = trial(ProactiveConfig { rpm: Some(2), ..Default::default() });
-    trial.send(secs(10), 0, Cost::default());
-    trial.end(secs(10), 0, &answered(None));
-    assert_eq!(trial.gate(secs(30), Cost::default()), Gate::Open);
-    trial.send(secs(30), 1, Cost::default());
-    assert_eq!(trial.gate(secs(30), Cost::default()), Gate::Until(secs(70)));
+fn requests_per_minute_are_limited() {
+    let mut proactive_run = proactive_run(ProactiveConfig { rpm: Some(2), ..Default::default() });
+    proactive_run.send(secs(10), 0, TokenCost::default());
+    proactive_run.end(secs(10), 0, &answered(None));
+    assert_eq!(proactive_run.gate(secs(30), TokenCost::default()), Gate::Open);
+    proactive_run.send(secs(30), 1, TokenCost::default());
+    assert_eq!(proactive_run.gate(secs(30), TokenCost::default()), Gate::Until(secs(70)));
     let almost = secs(70) - Duration::from_nanos(1);
-    assert_eq!(trial.gate(almost, Cost::default()), Gate::Until(secs(70)));
-    assert_eq!(trial.gate(secs(70), Cost::default()), Gate::Open);
+    assert_eq!(proactive_run.gate(almost, TokenCost::default()), Gate::Until(secs(70)));
+    assert_eq!(proactive_run.gate(secs(70), TokenCost::default()), Gate::Open);
 }
 
 #[test]
-fn a_rejected_request_was_a_request_without_tokens() {
+fn rejected_request_counts_without_tokens() {
     let config = ProactiveConfig { rpm: Some(2), tpm: Some(100), ..Default::default() };
-    let rejected = Ending::Rejected { quota: Quota::default() };
-    for ending in [rejected, Ending::Refused] {
-        let mut trial = trial(config);
-        trial.send(secs(0), 0, tokens(60, 20));
-        trial.end(secs(0), 0, &ending);
-        assert_eq!(trial.proactive.used(secs(0)), Cost::default());
-        assert_eq!(trial.gate(secs(0), tokens(100, 0)), Gate::Open);
-        trial.send(secs(1), 1, Cost::default());
-        assert_eq!(trial.gate(secs(1), Cost::default()), Gate::Until(secs(60)));
-        assert_eq!(trial.proactive.comeback(secs(1)), Comeback::Backoff);
+    let rejected = SendOutcome::Rejected { quota: Quota::default() };
+    for outcome in [rejected, SendOutcome::Refused] {
+        let mut proactive_run = proactive_run(config);
+        proactive_run.send(secs(0), 0, tokens(60, 20));
+        proactive_run.end(secs(0), 0, &outcome);
+        assert_eq!(proactive_run.proactive.used(secs(0)), TokenCost::default());
+        assert_eq!(proactive_run.gate(secs(0), tokens(100, 0)), Gate::Open);
+        proactive_run.send(secs(1), 1, TokenCost::default());
+        assert_eq!(proactive_run.gate(secs(1), TokenCost::default()), Gate::Until(secs(60)));
+        assert_eq!(proactive_run.proactive.retry_mode(secs(1)), RetryMode::Backoff);
     }
 }
 
@@ -85,95 +85,96 @@ fn tokens_are_reserved_by_the_estimate() {
         (ProactiveConfig { itpm: Some(80), ..Default::default() }, [tokens(50, 99), tokens(31, 0)]),
         (ProactiveConfig { otpm: Some(80), ..Default::default() }, [tokens(99, 50), tokens(0, 31)]),
     ] {
-        let mut trial = trial(config);
-        trial.send(secs(5), 0, costs[0]);
-        assert_eq!(trial.gate(secs(6), costs[1]), Gate::Until(secs(65)), "{config:?}");
+        let mut proactive_run = proactive_run(config);
+        proactive_run.send(secs(5), 0, costs[0]);
+        assert_eq!(proactive_run.gate(secs(6), costs[1]), Gate::Until(secs(65)), "{config:?}");
         let less = tokens(costs[1].input.saturating_sub(1), costs[1].output.saturating_sub(1));
-        assert_eq!(trial.gate(secs(6), less), Gate::Open, "{config:?}");
+        assert_eq!(proactive_run.gate(secs(6), less), Gate::Open, "{config:?}");
     }
 }
 
 #[test]
-fn the_wait_is_for_as_many_old_requests_as_make_room() {
-    let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
+fn wait_ends_when_enough_requests_have_expired() {
+    let mut proactive_run = proactive_run(ProactiveConfig { tpm: Some(100), ..Default::default() });
     for second in 0..10 {
-        trial.send(secs(second), second, tokens(10, 0));
+        proactive_run.send(secs(second), second, tokens(10, 0));
     }
-    assert_eq!(trial.gate(secs(20), tokens(1, 0)), Gate::Until(secs(60)));
-    assert_eq!(trial.gate(secs(20), tokens(10, 0)), Gate::Until(secs(60)));
-    assert_eq!(trial.gate(secs(20), tokens(11, 0)), Gate::Until(secs(61)));
-    assert_eq!(trial.gate(secs(20), tokens(100, 0)), Gate::Until(secs(69)));
+    assert_eq!(proactive_run.gate(secs(20), tokens(1, 0)), Gate::Until(secs(60)));
+    assert_eq!(proactive_run.gate(secs(20), tokens(10, 0)), Gate::Until(secs(60)));
+    assert_eq!(proactive_run.gate(secs(20), tokens(11, 0)), Gate::Until(secs(61)));
+    assert_eq!(proactive_run.gate(secs(20), tokens(100, 0)), Gate::Until(secs(69)));
 }
 
 #[test]
-fn the_end_of_a_request_settles_its_tokens() {
+fn end_of_a_request_settles_its_tokens() {
     let table = [
         (answered(Some(tokens(20, 10))), tokens(20, 10)),
         (answered(Some(tokens(200, 10))), tokens(200, 10)),
         (answered(None), tokens(60, 20)),
-        (Ending::Failed, tokens(60, 20)),
-        (Ending::Dropped, tokens(60, 20)),
+        (SendOutcome::Failed, tokens(60, 20)),
+        (SendOutcome::Dropped, tokens(60, 20)),
     ];
-    for (ending, used) in table {
-        let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
-        trial.send(secs(0), 0, tokens(1, 1));
-        trial.send(secs(0), 1, tokens(60, 20));
-        trial.end(secs(9), 0, &answered(Some(Cost::default())));
-        trial.end(secs(10), 1, &ending);
-        assert_eq!(trial.proactive.used(secs(10)), used, "{ending:?}");
+    for (outcome, used) in table {
+        let mut proactive_run =
+            proactive_run(ProactiveConfig { tpm: Some(100), ..Default::default() });
+        proactive_run.send(secs(0), 0, tokens(1, 1));
+        proactive_run.send(secs(0), 1, tokens(60, 20));
+        proactive_run.end(secs(9), 0, &answered(Some(TokenCost::default())));
+        proactive_run.end(secs(10), 1, &outcome);
+        assert_eq!(proactive_run.proactive.used(secs(10)), used, "{outcome:?}");
         let left = 100_u64.saturating_sub(used.total());
         let fits = if used.total() <= 100 { Gate::Open } else { Gate::Until(secs(60)) };
-        assert_eq!(trial.gate(secs(10), tokens(left, 0)), fits, "{ending:?}");
-        assert_eq!(trial.proactive.used(MINUTE), Cost::default(), "{ending:?}");
+        assert_eq!(proactive_run.gate(secs(10), tokens(left, 0)), fits, "{outcome:?}");
+        assert_eq!(proactive_run.proactive.used(MINUTE), TokenCost::default(), "{outcome:?}");
     }
 }
 
 #[test]
-fn what_ends_after_its_minute_changes_nothing() {
-    let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
-    trial.send(secs(0), 0, tokens(90, 0));
-    trial.send(secs(50), 1, tokens(5, 0));
-    assert_eq!(trial.proactive.used(secs(61)), tokens(5, 0));
-    trial.end(secs(61), 0, &answered(Some(tokens(90, 90))));
-    assert_eq!(trial.proactive.used(secs(61)), tokens(5, 0));
-    trial.end(secs(61), 1, &answered(Some(tokens(7, 0))));
-    assert_eq!(trial.proactive.used(secs(61)), tokens(7, 0));
+fn end_after_the_minute_changes_nothing() {
+    let mut proactive_run = proactive_run(ProactiveConfig { tpm: Some(100), ..Default::default() });
+    proactive_run.send(secs(0), 0, tokens(90, 0));
+    proactive_run.send(secs(50), 1, tokens(5, 0));
+    assert_eq!(proactive_run.proactive.used(secs(61)), tokens(5, 0));
+    proactive_run.end(secs(61), 0, &answered(Some(tokens(90, 90))));
+    assert_eq!(proactive_run.proactive.used(secs(61)), tokens(5, 0));
+    proactive_run.end(secs(61), 1, &answered(Some(tokens(7, 0))));
+    assert_eq!(proactive_run.proactive.used(secs(61)), tokens(7, 0));
 }
 
 #[test]
-fn a_request_larger_than_the_limit_goes_alone() {
-    let mut trial = trial(ProactiveConfig { tpm: Some(100), ..Default::default() });
+fn request_above_the_limit_is_sent_alone() {
+    let mut proactive_run = proactive_run(ProactiveConfig { tpm: Some(100), ..Default::default() });
     let large = tokens(150, 0);
-    assert_eq!(trial.gate(secs(0), large), Gate::Open);
-    trial.send(secs(0), 0, tokens(1, 0));
-    trial.send(secs(7), 1, tokens(1, 0));
-    assert_eq!(trial.gate(secs(8), large), Gate::Until(secs(67)));
-    assert_eq!(trial.gate(secs(67), large), Gate::Open);
-    trial.send(secs(67), 2, large);
-    assert_eq!(trial.gate(secs(68), tokens(1, 0)), Gate::Until(secs(127)));
-    assert_eq!(trial.gate(secs(68), large), Gate::Until(secs(127)));
+    assert_eq!(proactive_run.gate(secs(0), large), Gate::Open);
+    proactive_run.send(secs(0), 0, tokens(1, 0));
+    proactive_run.send(secs(7), 1, tokens(1, 0));
+    assert_eq!(proactive_run.gate(secs(8), large), Gate::Until(secs(67)));
+    assert_eq!(proactive_run.gate(secs(67), large), Gate::Open);
+    proactive_run.send(secs(67), 2, large);
+    assert_eq!(proactive_run.gate(secs(68), tokens(1, 0)), Gate::Until(secs(127)));
+    assert_eq!(proactive_run.gate(secs(68), large), Gate::Until(secs(127)));
 }
 
 #[test]
-fn every_limit_must_have_room() {
+fn all_limits_apply() {
     let config = ProactiveConfig {
         rpm: Some(1),
         tpm: Some(100),
         connections: Some(2),
         ..Default::default()
     };
-    let mut trial = trial(config);
-    trial.send(secs(0), 0, tokens(90, 0));
-    assert_eq!(trial.gate(secs(0), tokens(1, 0)), Gate::Until(secs(60)));
-    trial.send(secs(60), 1, tokens(90, 0));
-    assert_eq!(trial.gate(secs(120), tokens(1, 0)), Gate::Shut);
-    trial.end(secs(120), 0, &Ending::Failed);
-    assert_eq!(trial.gate(secs(120), tokens(1, 0)), Gate::Open);
-    assert_eq!(trial.proactive.limit(), 2);
+    let mut proactive_run = proactive_run(config);
+    proactive_run.send(secs(0), 0, tokens(90, 0));
+    assert_eq!(proactive_run.gate(secs(0), tokens(1, 0)), Gate::Until(secs(60)));
+    proactive_run.send(secs(60), 1, tokens(90, 0));
+    assert_eq!(proactive_run.gate(secs(120), tokens(1, 0)), Gate::Closed);
+    proactive_run.end(secs(120), 0, &SendOutcome::Failed);
+    assert_eq!(proactive_run.gate(secs(120), tokens(1, 0)), Gate::Open);
+    assert_eq!(proactive_run.proactive.limit(), 2);
 }
 
 #[test]
-fn says_what_is_missing_or_impossible() {
+fn check_names_missing_and_invalid_limits() {
     let table = [
         (
             ProactiveConfig::default(),
@@ -198,18 +199,18 @@ fn says_what_is_missing_or_impossible() {
 }
 
 #[test]
-fn a_limit_of_zero_lets_one_through_per_minute() {
+fn limit_of_zero_admits_one_request_per_minute() {
     let config = ProactiveConfig { rpm: Some(0), connections: Some(0), ..Default::default() };
-    let mut trial = trial(config);
-    assert_eq!(trial.gate(secs(0), Cost::default()), Gate::Open);
-    trial.send(secs(0), 0, Cost::default());
-    trial.end(secs(0), 0, &Ending::Failed);
-    assert_eq!(trial.gate(secs(0), Cost::default()), Gate::Until(secs(60)));
+    let mut proactive_run = proactive_run(config);
+    assert_eq!(proactive_run.gate(secs(0), TokenCost::default()), Gate::Open);
+    proactive_run.send(secs(0), 0, TokenCost::default());
+    proactive_run.end(secs(0), 0, &SendOutcome::Failed);
+    assert_eq!(proactive_run.gate(secs(0), TokenCost::default()), Gate::Until(secs(60)));
 }
 
 proptest! {
     #[test]
-    fn no_minute_holds_more_than_the_limit_however_many_wait(
+    fn no_minute_exceeds_the_limit(
         arrivals in prop::collection::vec(0_u64..90_000, 200),
         latencies in prop::collection::vec(0_u64..150_000, 200),
         patience in prop::collection::vec(prop::option::weighted(0.3, 0_u64..400_000), 200),
@@ -225,23 +226,23 @@ proptest! {
             prop_assert!(last - first >= MINUTE, "{first:?} and {last:?}");
         }
         if connections.is_none() {
-            // Nor is a minute wasted: who waits goes out as soon as it is possible.
+            // No minute is wasted: waiting requests are sent as soon as the limit allows.
             let last = sent.last().map_or(Duration::ZERO, |(at, _)| *at);
-            let most = secs(90) + MINUTE * ((sent.len() / RPM) as u32);
-            prop_assert!(last <= most, "{last:?}");
+            let bound = secs(90) + MINUTE * ((sent.len() / RPM) as u32);
+            prop_assert!(last <= bound, "{last:?}");
         }
     }
 }
 
-/// Requests that come, wait and are answered in virtual time; some lose their patience and leave.
-/// Says what was sent when, and who has left.
+/// Runs requests in virtual time; some are cancelled when their patience ends. Returns the send times
+/// and the cancelled requests.
 fn run(
     config: ProactiveConfig,
     arrivals: &[u64],
     latencies: &[u64],
     patience: &[Option<u64>],
 ) -> (Vec<(Duration, Ticket)>, Vec<Ticket>) {
-    let mut pool = Scheduler::new(Box::new(Proactive::new(config)));
+    let mut pool = Scheduler::new(Box::new(ProactivePolicy::new(config)));
     let mut arrivals: Vec<Duration> = arrivals.iter().copied().map(Duration::from_millis).collect();
     arrivals.sort_unstable();
     let mut arrivals = arrivals.into_iter().peekable();
@@ -258,7 +259,7 @@ fn run(
         let Some(now) = next.into_iter().flatten().min() else { return (sent, left) };
         while arrivals.next_if(|at| *at <= now).is_some() {
             let run = RunTag(now.as_millis() as u64 % 3);
-            let ticket = pool.on_ask(Ask { run, ..Ask::default() });
+            let ticket = pool.on_request(PermitRequest { run, ..PermitRequest::default() });
             let patience = patience[ticket.0 as usize].map(Duration::from_millis);
             leaves.extend(patience.map(|patience| (now + patience, ticket)));
         }
@@ -278,23 +279,27 @@ fn run(
 }
 
 #[test]
-fn a_burst_spreads_requests_over_the_minute() {
+fn burst_spreads_requests_over_the_minute() {
     let config = ProactiveConfig { rpm: Some(60), burst: Some(2), ..Default::default() };
-    let mut policy = Proactive::new(config);
+    let mut policy = ProactivePolicy::new(config);
     let mut now = Duration::ZERO;
     let mut sent = Vec::new();
     for number in 0..5 {
         loop {
-            let view = View { now, in_flight: 0, waiting: 1 };
-            match policy.gate(view, Cost::default()) {
+            let view = PoolView { now, in_flight: 0, waiting: 1 };
+            match policy.gate(view, TokenCost::default()) {
                 Gate::Open => break,
                 Gate::Until(time) => now = time,
-                Gate::Shut => panic!("nothing is in flight"),
+                Gate::Closed => panic!("nothing is in flight"),
             }
         }
-        policy.sent(View { now, in_flight: 1, waiting: 0 }, Flight(number), Cost::default());
+        policy.on_sent(
+            PoolView { now, in_flight: 1, waiting: 0 },
+            Flight(number),
+            TokenCost::default(),
+        );
         sent.push(now.as_secs());
     }
-    // Never more than two in two seconds.
+    // At most two in two seconds.
     assert_eq!(sent, [0, 0, 2, 2, 4]);
 }

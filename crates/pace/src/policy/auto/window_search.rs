@@ -1,0 +1,271 @@
+//! Search for windows of fixed length while requests are paced.
+//!
+//! The sign of such a window is a long series of rejections followed by a burst of admissions, which no
+//! bucket would allow. The time of the next burst gives the length of the window.
+
+use super::ledger::SentRequest;
+use super::window::LENGTHS;
+
+/// Minimum number of requests in the burst of a window.
+const MIN_BURST: f64 = 5.0;
+/// Maximum length of a burst in seconds.
+const MAX_BURST_S: f64 = 3.0;
+/// Seconds after the expected opening at which a request tests it.
+const OPENING_MARGIN_S: f64 = 0.02;
+
+/// The state of the search.
+#[derive(Debug)]
+pub(super) enum WindowSearch {
+    /// No sign of a window; counts the rejections since the last admission.
+    Idle { rejections: u32, since: f64, last: f64 },
+    /// A request was admitted after a long silence. Measures the burst.
+    Burst { after: f64, opened: f64, silence: f64, first: u64, sent: f64, next: f64, interval: f64 },
+    /// A burst was admitted. Tests candidate lengths for the next one.
+    Seek { after: f64, opened: f64, count: f64, candidate: usize, is_in_flight: bool },
+}
+
+/// A window that was found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct FoundWindow {
+    pub(super) length: f64,
+    pub(super) count: f64,
+    /// It opened between these times.
+    pub(super) after: f64,
+    pub(super) opened: f64,
+    /// Number of the request that was admitted first.
+    pub(super) number: u64,
+}
+
+impl WindowSearch {
+    pub(super) fn new() -> WindowSearch {
+        WindowSearch::Idle { rejections: 0, since: 0.0, last: 0.0 }
+    }
+
+    /// Returns when the next request may be sent, if the search is active.
+    pub(super) fn next_at(&self) -> Option<f64> {
+        match *self {
+            WindowSearch::Idle { .. } => None,
+            WindowSearch::Burst { next, .. } => Some(next),
+            WindowSearch::Seek { is_in_flight: true, .. } => Some(f64::INFINITY),
+            WindowSearch::Seek { opened, candidate, .. } => {
+                LENGTHS.get(candidate).map(|length| opened + length + OPENING_MARGIN_S)
+            }
+        }
+    }
+
+    pub(super) fn on_sent(&mut self, now: f64, patience: f64) {
+        match self {
+            WindowSearch::Burst { next, interval, sent, .. } => {
+                // The rate doubles each round trip; overshooting costs a small share of the burst.
+                *sent += 1.0;
+                let fastest = patience / (*sent / 8.0).max(8.0);
+                *interval = (*interval / (*interval / patience).exp2()).max(fastest);
+                *next = now + *interval;
+            }
+            WindowSearch::Seek { is_in_flight, .. } => *is_in_flight = true,
+            WindowSearch::Idle { .. } => {}
+        }
+    }
+
+    /// Handles an admission; `rate` is the known rate before the silence.
+    pub(super) fn on_admitted(
+        &mut self,
+        sent: SentRequest,
+        now: f64,
+        rate: f64,
+        patience: f64,
+    ) -> Option<FoundWindow> {
+        match *self {
+            WindowSearch::Idle { rejections, since, last } => {
+                let silence = sent.at - since;
+                let is_long = rejections >= 2 && silence > 0.4 && rate * silence > 2.0;
+                *self = if is_long && sent.at > last {
+                    WindowSearch::Burst {
+                        after: last,
+                        opened: sent.at,
+                        silence,
+                        first: sent.number,
+                        sent: 1.0,
+                        next: now,
+                        interval: patience,
+                    }
+                } else {
+                    WindowSearch::new()
+                };
+                None
+            }
+            WindowSearch::Burst { opened, silence, .. } => {
+                let duration = sent.at - opened;
+                if duration < MAX_BURST_S.max(2.0 * silence) {
+                    return None;
+                }
+                // No window admits requests for this long.
+                *self = WindowSearch::new();
+                None
+            }
+            WindowSearch::Seek { after, opened, count, candidate, .. } => {
+                let length = LENGTHS.get(candidate).copied().unwrap_or(1.0);
+                if sent.at < opened + length {
+                    return None;
+                }
+                *self = WindowSearch::new();
+                Some(FoundWindow {
+                    length,
+                    count,
+                    after: after + length,
+                    opened: opened + length + OPENING_MARGIN_S,
+                    number: sent.number,
+                })
+            }
+        }
+    }
+
+    /// Handles a request that was neither admitted nor rejected.
+    pub(super) fn on_discarded(&mut self) {
+        if let WindowSearch::Seek { is_in_flight, .. } = self {
+            *is_in_flight = false;
+        }
+    }
+
+    /// Handles a rejection that carries news.
+    pub(super) fn on_rejected(&mut self, sent: SentRequest) {
+        match self {
+            WindowSearch::Idle { rejections, since, last } => {
+                if *rejections == 0 {
+                    *since = sent.at;
+                }
+                *rejections += 1;
+                *last = sent.at;
+            }
+            WindowSearch::Burst { after, opened, silence, first, .. } => {
+                let admitted = sent.number.saturating_sub(*first) as f64;
+                let duration = sent.at - *opened;
+                let is_burst =
+                    admitted >= MIN_BURST && (admitted - 2.0) / duration.max(1e-3) > 3.0 / *silence;
+                let candidate = LENGTHS
+                    .iter()
+                    .position(|length| *opened + length > sent.at && *length > 0.98 * *silence);
+                *self = match candidate {
+                    Some(candidate) if is_burst => WindowSearch::Seek {
+                        after: *after,
+                        opened: *opened,
+                        count: admitted,
+                        candidate,
+                        is_in_flight: false,
+                    },
+                    _ => WindowSearch::Idle { rejections: 1, since: sent.at, last: sent.at },
+                };
+            }
+            WindowSearch::Seek { candidate, is_in_flight, .. } => {
+                *is_in_flight = false;
+                *candidate += 1;
+                if *candidate >= LENGTHS.len() {
+                    *self = WindowSearch::new();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ledger::SendPurpose;
+    use super::*;
+
+    fn sent(at: f64, number: u64) -> SentRequest {
+        SentRequest { number, ..SentRequest::example(at, SendPurpose::Work) }
+    }
+
+    /// Returns a search after rejections at 1, 2 and 3.
+    fn silent() -> WindowSearch {
+        let mut search = WindowSearch::new();
+        (1..=3).for_each(|number| search.on_rejected(sent(number as f64, number)));
+        search
+    }
+
+    /// Returns a search in which a request was admitted after four seconds of silence.
+    fn burst() -> WindowSearch {
+        let mut search = silent();
+        assert_eq!(search.on_admitted(sent(5.0, 4), 5.2, 2.0, 0.2), None);
+        search
+    }
+
+    #[test]
+    fn silence_and_two_bursts_are_a_window() {
+        let mut search = burst();
+        // Six were admitted within half a second.
+        search.on_rejected(sent(5.5, 10));
+        // A window is at least as long as its silence.
+        assert_eq!(search.next_at(), Some(9.02));
+        search.on_sent(9.02, 0.2);
+        assert_eq!(search.next_at(), Some(f64::INFINITY), "one at a time");
+        search.on_rejected(sent(9.02, 11));
+        assert_eq!(search.next_at(), Some(10.02));
+        search.on_sent(10.02, 0.2);
+        let found =
+            FoundWindow { length: 5.0, count: 6.0, after: 3.0 + 5.0, opened: 10.02, number: 12 };
+        assert_eq!(search.on_admitted(sent(10.02, 12), 10.2, 2.0, 0.2), Some(found));
+    }
+
+    #[test]
+    fn burst_requests_accelerate() {
+        let mut search = burst();
+        assert_eq!(search.next_at(), Some(5.2));
+        search.on_sent(5.2, 0.2);
+        let second = search.next_at().unwrap() - 5.2;
+        assert!((second - 0.1).abs() < 1e-9, "half a round trip: {second}");
+        (0..20).for_each(|_| search.on_sent(5.2, 0.2));
+        let later = search.next_at().unwrap() - 5.2;
+        assert!((later - 0.2 / 8.0).abs() < 1e-9, "an eighth of it: {later}");
+    }
+
+    #[test]
+    fn small_or_slow_burst_is_no_window() {
+        let mut few = burst();
+        few.on_rejected(sent(5.5, 8));
+        assert_eq!(few.next_at(), None);
+        // One per second is no burst.
+        let mut slow = burst();
+        slow.on_rejected(sent(11.0, 10));
+        assert_eq!(slow.next_at(), None);
+        let mut endless = burst();
+        assert_eq!(endless.on_admitted(sent(12.9, 30), 13.0, 2.0, 0.2), None);
+        assert!(endless.next_at().is_some());
+        assert_eq!(endless.on_admitted(sent(13.0, 31), 13.1, 2.0, 0.2), None);
+        assert_eq!(endless.next_at(), None);
+    }
+
+    #[test]
+    fn silence_must_be_long_for_the_rate() {
+        let mut slow_rate = silent();
+        slow_rate.on_admitted(sent(5.0, 4), 5.2, 0.5, 0.2);
+        assert_eq!(slow_rate.next_at(), None, "at one in two seconds, four seconds are short");
+        let mut single = WindowSearch::new();
+        single.on_rejected(sent(1.0, 0));
+        single.on_admitted(sent(5.0, 1), 5.2, 2.0, 0.2);
+        assert_eq!(single.next_at(), None, "one rejection is no silence");
+        let mut late = silent();
+        late.on_admitted(sent(2.5, 2), 5.2, 2.0, 0.2);
+        assert_eq!(late.next_at(), None, "one was rejected after it");
+    }
+
+    #[test]
+    fn discarded_request_is_followed_by_another() {
+        let mut search = burst();
+        search.on_rejected(sent(5.5, 10));
+        search.on_sent(9.02, 0.2);
+        search.on_discarded();
+        assert_eq!(search.next_at(), Some(9.02));
+    }
+
+    #[test]
+    fn search_ends_if_no_length_fits() {
+        let mut search = burst();
+        search.on_rejected(sent(5.5, 10));
+        let longer = LENGTHS.iter().filter(|length| **length >= 4.0).count();
+        (1..longer).for_each(|_| search.on_rejected(sent(9.0, 11)));
+        assert_eq!(search.next_at(), Some(5.0 + 3600.0 + 0.02));
+        search.on_rejected(sent(4000.0, 12));
+        assert!(matches!(search, WindowSearch::Idle { .. }), "{search:?}");
+    }
+}
