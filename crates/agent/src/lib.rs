@@ -59,14 +59,14 @@
 
 mod coding;
 mod dialogue;
-mod group;
 mod identity;
 mod mcp;
 mod output;
 mod process;
-mod search;
-mod system;
+mod scan;
+mod subreaper;
 mod tools;
+mod tree;
 mod worker;
 mod workspace;
 
@@ -77,9 +77,12 @@ pub use dialogue::{
     LoopStatus, Progress, Role, Session, Tool, ToolContext, ToolError, ToolOutput, agent_loop,
     agent_loop_as, agent_loop_continue, check_loop, event_channel, last_answer,
 };
-pub use identity::{Identity, PART_VARIABLE, RUN_VARIABLE, TRIAL_VARIABLE, end_left_behind};
+pub use identity::{Identity, PART_VARIABLE, RUN_VARIABLE, TRIAL_VARIABLE, terminate_orphans};
 pub use mcp::{McpError, McpServer, McpServers};
-pub use process::{Ended, Finished, Program, ProgramError, Running, is_exhaustion, run, start};
+pub use process::{
+    ExitReason, Program, ProgramError, ProgramOutput, RunningProgram, is_exhaustion, run, start,
+};
+pub use subreaper::become_subreaper;
 pub use tools::{
     FetchAccess, HttpFetch, ListFiles, ReadFile, RunCommand, TOOL_NAMES, ToolboxError, Workbench,
     WriteFile, built_in_tool,

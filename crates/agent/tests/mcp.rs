@@ -236,7 +236,7 @@ async fn a_server_that_never_answers_is_given_up() {
         let error = McpServers::start(&[server(plan)], &bench, patience).await.unwrap_err();
         assert!(matches!(error, McpError::TimedOut { .. }), "{error}");
         let text = error.to_string();
-        let begin = "the MCP server `fake` has not told its tools within 0.7 s";
+        let begin = "the MCP server `fake` did not list its tools within 0.7 s";
         assert!(text.starts_with(begin), "{text}");
         assert!(text.len() < 5000, "{}", text.len());
     }

@@ -1,6 +1,6 @@
 //! `http_fetch`.
 
-use super::{beginning, read_arguments};
+use super::{parse_arguments, truncate};
 use crate::dialogue::{Tool, ToolContext, ToolError, ToolOutput};
 use bakeoff_llm::{HttpRequest, HttpResponse, Transport};
 use bytes::Bytes;
@@ -132,7 +132,7 @@ impl Tool for HttpFetch {
         arguments: Value,
         context: ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let request = self.request(read_arguments(arguments)?)?;
+        let request = self.request(parse_arguments(arguments)?)?;
         let url = request.url.clone();
         let work = async {
             let failed = |error: bakeoff_llm::TransportError| ToolError::Failed(error.to_string());
@@ -186,6 +186,6 @@ async fn show(mut response: HttpResponse) -> Result<ToolOutput, ToolError> {
         }
     };
     let note = if is_cut { "\n[there is more, which is not shown]" } else { "" };
-    let text = beginning(text, MOST_SHOWN);
+    let text = truncate(text, MOST_SHOWN);
     Ok(format!("status {status}\ncontent-type: {kind}\n\n{text}{note}").into())
 }

@@ -1,7 +1,7 @@
 //! `list_files`.
 
 use super::confined::Confined;
-use super::{blocking, read_arguments};
+use super::{parse_arguments, run_blocking};
 use crate::dialogue::{Tool, ToolContext, ToolError, ToolOutput};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -70,9 +70,9 @@ impl Tool for ListFiles {
         arguments: Value,
         context: ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let Arguments { path } = read_arguments(arguments)?;
+        let Arguments { path } = parse_arguments(arguments)?;
         let confined = self.confined.clone();
-        blocking(context.cancel, move || {
+        run_blocking(context.cancel, move || {
             let folder = confined.folder(path.as_deref().unwrap_or(""))?;
             Ok(list(&confined, &folder).into())
         })

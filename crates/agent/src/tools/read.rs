@@ -1,7 +1,7 @@
 //! `read_file`.
 
 use super::confined::{Confined, wrong};
-use super::{beginning, blocking, read_arguments};
+use super::{parse_arguments, run_blocking, truncate};
 use crate::dialogue::{Tool, ToolContext, ToolError, ToolOutput};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -84,9 +84,9 @@ impl Tool for ReadFile {
         arguments: Value,
         context: ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = read_arguments(arguments)?;
+        let arguments: Arguments = parse_arguments(arguments)?;
         let confined = self.confined.clone();
-        blocking(context.cancel, move || {
+        run_blocking(context.cancel, move || {
             let file = confined.open(&arguments.path)?;
             let (text, unread) = text(&arguments.path, file)?;
             Ok(show(&text, unread, &arguments).into())
@@ -138,7 +138,7 @@ fn show(text: &str, unread: u64, arguments: &Arguments) -> String {
             continue;
         }
         is_cut = line.len() > room;
-        shown.push_str(beginning(line, room));
+        shown.push_str(truncate(line, room));
         last = lines;
     }
     let mut notes = Vec::new();

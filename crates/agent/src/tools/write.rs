@@ -1,7 +1,7 @@
 //! `write_file`.
 
 use super::confined::{Confined, Writing, wrong};
-use super::{blocking, read_arguments};
+use super::{parse_arguments, run_blocking};
 use crate::dialogue::{Tool, ToolContext, ToolError, ToolOutput};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ impl Tool for WriteFile {
         arguments: Value,
         context: ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let Arguments { path, content, mode } = read_arguments(arguments)?;
+        let Arguments { path, content, mode } = parse_arguments(arguments)?;
         if content.len() > MOST_WRITTEN {
             return Err(ToolError::Failed(format!(
                 "{} bytes are too many, at most {MOST_WRITTEN} are written at once; nothing was \
@@ -95,7 +95,7 @@ impl Tool for WriteFile {
             Mode::Append => Writing::Append,
         };
         let confined = self.confined.clone();
-        blocking(context.cancel, move || {
+        run_blocking(context.cancel, move || {
             let mut file = confined.create(&path, how)?;
             file.write_all(content.as_bytes()).map_err(|error| wrong(&path, &error))?;
             Ok(format!("{} bytes written to `{path}`", content.len()).into())

@@ -5,7 +5,7 @@ use super::{trial_id, without_secrets};
 use crate::suite::{PROMPT, ProgramTarget};
 use crate::trial::{Asked, Attempted, Trials, failed, milliseconds};
 use bakeoff_agent::{
-    CodingAgent, Ended, Finished, Identity, Left, Program, ProgramError, Said, trouble,
+    CodingAgent, ExitReason, Identity, Left, Program, ProgramError, ProgramOutput, Said, trouble,
 };
 use bakeoff_core::{Attempt, ErrorKind, Event, Timing, TrialError, TrialKey};
 use std::ffi::{OsStr, OsString};
@@ -21,7 +21,7 @@ const SHOWN: usize = 500;
 
 /// A program that has ended, and how long it took.
 struct Ran {
-    finished: Finished,
+    finished: ProgramOutput,
     said: Option<Said>,
     latency: Duration,
 }
@@ -62,7 +62,7 @@ impl Trials {
                 part: None,
             }),
             timeout: asked.timeout,
-            most_output: MOST_OUTPUT,
+            max_output_bytes: MOST_OUTPUT,
         }
     }
 
@@ -91,12 +91,13 @@ impl Trials {
 
     fn concluded(&self, ran: Ran, left: Left, timeout: Duration) -> Attempt {
         let Ran { finished, said, latency } = ran;
-        let Finished { stdout, stderr, dropped_bytes, dropped_stdout_bytes, ended } = finished;
-        let exit_code = match ended {
-            Ended::Exited(code) => Some(code),
+        let ProgramOutput { stdout, stderr, dropped_bytes, dropped_stdout_bytes, exit_reason } =
+            finished;
+        let exit_code = match exit_reason {
+            ExitReason::Exited(code) => Some(code),
             _ => None,
         };
-        let error = wrong_end(ended, timeout)
+        let error = wrong_end(exit_reason, timeout)
             .or_else(|| said.as_ref().and_then(|said| gave_up(said, exit_code, &stderr)));
         let mut attempt = Attempt {
             stderr: self.redactor.scrub(stderr),
@@ -145,15 +146,15 @@ fn exhausted(error: &ProgramError) -> Attempt {
 }
 
 /// That a program did not end by itself.
-fn wrong_end(ended: Ended, timeout: Duration) -> Option<TrialError> {
+fn wrong_end(ended: ExitReason, timeout: Duration) -> Option<TrialError> {
     let (kind, message) = match ended {
-        Ended::Exited(_) => return None,
-        Ended::Signalled(signal) => (ErrorKind::Process, format!("ended by signal {signal}")),
-        Ended::TimedOut => {
+        ExitReason::Exited(_) => return None,
+        ExitReason::Signalled(signal) => (ErrorKind::Process, format!("ended by signal {signal}")),
+        ExitReason::TimedOut => {
             let seconds = timeout.as_secs_f64();
             (ErrorKind::Timeout, format!("still running after {seconds} s [EVAL_CASE_TIMEOUT]"))
         }
-        Ended::Cancelled => (ErrorKind::Cancelled, "cancelled".to_owned()),
+        ExitReason::Cancelled => (ErrorKind::Cancelled, "cancelled".to_owned()),
     };
     Some(TrialError { kind, message })
 }
