@@ -137,7 +137,7 @@ impl Connection {
             );
             let service = serve_client(info, transport)
                 .await
-                .map_err(|error| format!("did not begin: {error}"))?;
+                .map_err(|error| format!("did not initialize: {error}"))?;
             let tools = list_tools(service.peer())
                 .await
                 .map_err(|error| format!("did not list its tools: {error}"))?;

@@ -77,13 +77,13 @@ impl Workbench {
 #[non_exhaustive]
 pub enum ToolboxError {
     /// No tool has this name.
-    #[error("there is no tool `{name}`; there are {}", TOOL_NAMES.join(", "))]
+    #[error("unknown tool `{name}`; available: {}", TOOL_NAMES.join(", "))]
     Unknown {
         /// The name.
         name: String,
     },
     /// `http_fetch` was requested without permitted hosts.
-    #[error("`http_fetch` needs the hosts that it may fetch from")]
+    #[error("`http_fetch` needs a list of permitted hosts")]
     NoHosts,
     /// The workspace is not accessible.
     #[error("the workspace {}: {source}", folder.display())]

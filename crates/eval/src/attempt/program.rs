@@ -5,7 +5,8 @@ use super::{trial_id, without_secrets};
 use crate::suite::{PROMPT, ProgramTarget};
 use crate::trial::{Asked, Attempted, Trials, failed, milliseconds};
 use bakeoff_agent::{
-    CodingAgent, ExitReason, Identity, Left, Program, ProgramError, ProgramOutput, Said, trouble,
+    AgentOutput, AgentOutputParser, CodingAgent, ExitReason, Identity, Program, ProgramError,
+    ProgramOutput, WorkspaceFiles, classify_failure,
 };
 use bakeoff_core::{Attempt, ErrorKind, Event, Timing, TrialError, TrialKey};
 use std::ffi::{OsStr, OsString};
@@ -22,7 +23,7 @@ const SHOWN: usize = 500;
 /// A program that has ended, and how long it took.
 struct Ran {
     finished: ProgramOutput,
-    said: Option<Said>,
+    said: Option<AgentOutput>,
     latency: Duration,
 }
 
@@ -78,18 +79,18 @@ impl Trials {
             // Nobody listens any more when the run has ended, and then it ends this, too.
             let _ = self.events.send(Event::ProgramStarted { key: key.clone(), group }).await;
         }
-        let mut listener = agent.map(CodingAgent::listener);
+        let mut listener = agent.map(CodingAgent::parser);
         let listen = |piece: &[u8]| {
             if let Some(listener) = &mut listener {
-                listener.hear(piece);
+                listener.push(piece);
             }
         };
         let finished = running.finish(&self.abort, listen).await?;
-        let said = listener.map(bakeoff_agent::Listener::finish);
+        let said = listener.map(AgentOutputParser::finish);
         Ok(Ran { finished, said, latency: started.elapsed() })
     }
 
-    fn concluded(&self, ran: Ran, left: Left, timeout: Duration) -> Attempt {
+    fn concluded(&self, ran: Ran, left: WorkspaceFiles, timeout: Duration) -> Attempt {
         let Ran { finished, said, latency } = ran;
         let ProgramOutput { stdout, stderr, dropped_bytes, dropped_stdout_bytes, exit_reason } =
             finished;
@@ -161,14 +162,14 @@ fn wrong_end(ended: ExitReason, timeout: Duration) -> Option<TrialError> {
 
 /// That an agent gave up for a reason that says nothing about its work: its provider refused, or it
 /// never came to an answer.
-fn gave_up(said: &Said, exit_code: Option<i32>, stderr: &str) -> Option<TrialError> {
+fn gave_up(said: &AgentOutput, exit_code: Option<i32>, stderr: &str) -> Option<TrialError> {
     let error = |kind, message| Some(TrialError { kind, message });
     if let Some(problem) = &said.problem
-        && let Some(kind) = trouble(problem)
+        && let Some(kind) = classify_failure(problem)
     {
         return error(kind, format!("the agent gave up: {problem}"));
     }
-    if exit_code == Some(0) || said.answer.is_some() || said.met_own_limit() {
+    if exit_code == Some(0) || said.answer.is_some() || said.hit_own_limit() {
         return None;
     }
     let end = last_characters(stderr.trim(), SHOWN);
@@ -176,7 +177,7 @@ fn gave_up(said: &Said, exit_code: Option<i32>, stderr: &str) -> Option<TrialErr
     let code = exit_code.unwrap_or_default();
     let colon = if words.is_empty() { "" } else { ": " };
     error(
-        trouble(words).unwrap_or(ErrorKind::Process),
+        classify_failure(words).unwrap_or(ErrorKind::Process),
         format!("the agent ended with code {code} and without an answer{colon}{words}"),
     )
 }
