@@ -83,35 +83,35 @@ impl CodingAgent {
             let model = model.filter(|model| !model.trim().is_empty());
             model.map(|model| [flag.into(), OsString::from(model)]).into_iter().flatten()
         };
-        let words = |words: &'static [&'static str]| words.iter().map(OsString::from);
+        let flags = |flags: &'static [&'static str]| flags.iter().map(OsString::from);
         let more = more.iter().cloned();
         match self {
-            CodingAgent::Claude => words(&["-p", "-", "--dangerously-skip-permissions"])
+            CodingAgent::Claude => flags(&["-p", "-", "--dangerously-skip-permissions"])
                 .chain(model("--model"))
-                .chain(words(&["--output-format", "stream-json", "--verbose"]))
+                .chain(flags(&["--output-format", "stream-json", "--verbose"]))
                 .chain(more)
                 .collect(),
             // Without the last flag, Codex does not start outside of a Git repository.
-            CodingAgent::Codex => words(&["exec"])
+            CodingAgent::Codex => flags(&["exec"])
                 .chain(model("-m"))
-                .chain(words(&["--yolo", "--json", "--skip-git-repo-check"]))
+                .chain(flags(&["--yolo", "--json", "--skip-git-repo-check"]))
                 .chain(more)
-                .chain(words(&["--", "-"]))
+                .chain(flags(&["--", "-"]))
                 .collect(),
             CodingAgent::Gemini => {
-                words(&["--prompt", "-", "--output-format", "stream-json", "--yolo"])
+                flags(&["--prompt", "-", "--output-format", "stream-json", "--yolo"])
                     .chain(model("--model"))
                     .chain(more)
                     .collect()
             }
             CodingAgent::OpenCode => model("-m")
-                .chain(words(&["run", "--dangerously-skip-permissions", "--format", "json"]))
+                .chain(flags(&["run", "--dangerously-skip-permissions", "--format", "json"]))
                 .chain(more)
-                .chain(words(&["-"]))
+                .chain(flags(&["-"]))
                 .collect(),
-            CodingAgent::Cursor => words(&["--print", "--output-format", "stream-json"])
+            CodingAgent::Cursor => flags(&["--print", "--output-format", "stream-json"])
                 .chain(model("--model"))
-                .chain(words(&["--force"]))
+                .chain(flags(&["--force"]))
                 .chain(more)
                 .collect(),
         }
@@ -142,7 +142,7 @@ trait EventFormat: Send + std::fmt::Debug {
 }
 
 /// Incremental parser for the standard output of an agent. Its memory is bounded, so the last events are parsed
-/// however long the stream is.
+/// regardless of the length of the stream.
 #[derive(Debug)]
 pub struct AgentOutputParser {
     lines: LineSplitter,

@@ -15,12 +15,12 @@ pub(crate) struct CapturedOutput {
 
 impl CapturedOutput {
     /// Reads until the end, keeps the first `max_bytes` bytes and counts the others, so that a full pipe never
-    /// blocks the program. Passes all bytes to `listen`. Keeps what has been read when the future is dropped.
+    /// blocks the program. Passes all bytes to `on_bytes`. Keeps what has been read when the future is dropped.
     pub(crate) async fn read_from(
         &mut self,
         mut pipe: impl AsyncRead + Unpin,
         max_bytes: usize,
-        mut listen: impl FnMut(&[u8]),
+        mut on_bytes: impl FnMut(&[u8]),
     ) -> std::io::Result<()> {
         let mut chunk = vec![0; 16 * 1024];
         loop {
@@ -28,7 +28,7 @@ impl CapturedOutput {
             if count == 0 {
                 return Ok(());
             }
-            listen(&chunk[..count]);
+            on_bytes(&chunk[..count]);
             let kept = count.min(max_bytes - self.bytes.len());
             self.bytes.extend_from_slice(&chunk[..kept]);
             self.dropped += (count - kept) as u64;

@@ -28,7 +28,7 @@ static DIRECT_CHILDREN: Mutex<DirectChildren> = Mutex::new(DirectChildren::new()
 
 /// Makes this process the parent of all orphans among its descendants, and returns whether that is possible.
 ///
-/// Call it once at the start of a program that runs agents; libraries should not. Processes that left the
+/// Call it once at the start of a program that runs agents; a library must leave this to its user. Processes that left the
 /// process group of their program, with `setsid` or a double fork, are then found and killed when the program
 /// ends. Exited orphans are reaped by a background thread, which starts with the first program.
 ///
@@ -49,7 +49,7 @@ pub fn become_subreaper() -> bool {
 }
 
 /// Children that this crate has started and tokio waits for. Exited ones are removed from time to time only: a
-/// key names one process for ever, so a stale entry does no harm. The start time is 0 if it is unknown.
+/// key is never reused, so a stale entry is harmless. The start time is 0 if it is unknown.
 struct DirectChildren {
     keys: Option<HashSet<ProcessKey>>,
     prune_len: usize,
@@ -93,7 +93,7 @@ pub(crate) fn spawn(command: &mut Command) -> std::io::Result<(Child, Option<Pro
     let group = id.map(|id| ProcessGroup {
         id,
         // The child has not been reaped yet, so the id is still its own. The time is unknown without `/proc`,
-        // and when this process has no file descriptor left.
+        // and when this process has no free file descriptor.
         started: process_info(id).map_or(0, |process| process.started),
     });
     if let Some(ProcessGroup { id, started }) = group {
@@ -124,7 +124,7 @@ fn poll_children() -> nix::Result<WaitStatus> {
     waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT)
 }
 
-/// Other systems either lack `waitid` or have no subreaper, so there is nothing to learn.
+/// Other systems have no subreaper, so the state of the children is not needed.
 #[cfg(not(target_os = "linux"))]
 fn poll_children() -> nix::Result<WaitStatus> {
     Ok(WaitStatus::StillAlive)

@@ -1,7 +1,7 @@
-//! Persistent worker programs: one request line in, one reply line out, any number of times. The meaning of
-//! the lines is left to the caller.
+//! Persistent worker programs: one request line in, one reply line out, any number of times. The caller
+//! defines the format of the lines.
 //!
-//! A worker that times out, exits, replies with too much or whose caller is dropped is killed with its process
+//! A worker that times out, exits, writes more than its reply, or whose caller is dropped, is killed with its process
 //! group. The next request starts a new worker, so a late reply is never matched to another request.
 
 use crate::ProgramError;

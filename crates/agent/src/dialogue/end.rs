@@ -6,7 +6,7 @@ use bakeoff_core::{ErrorKind, FinishReason, Message, NanoDollars, Usage};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Outcome of a loop. The context contains all messages up to the end, whatever the status is.
+/// Outcome of a loop. The context contains all messages up to the end, for every status.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LoopEnd {

@@ -38,7 +38,7 @@ pub(super) fn copy(source: &Path, target: &Path, excluded: &[&Path]) -> io::Resu
     }
     for (from, to) in created.into_iter().rev() {
         let mode = from.metadata().map_or(0o755, |metadata| metadata.permissions().mode());
-        // The program must be able to write, whatever the mode of the source is.
+        // The program must be able to write, also if the source is read-only.
         fs::set_permissions(&to, fs::Permissions::from_mode(mode & 0o777 | 0o700))?;
     }
     Ok(())
