@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 pub(crate) const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time between two scans for processes that have been killed.
-const POLL_INTERVAL: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// All processes of one program. Killed when dropped.
 pub(crate) struct ProcessTree {

@@ -62,7 +62,7 @@ impl DescendantScan {
         exec_timeout: Duration,
         mut on_found: impl FnMut(&ProcessInfo),
     ) -> ScanResult {
-        // Children of a process that exits after this line are in the list of children that is read below.
+        // A found process that has exited by now has passed its children on, so they are in the list below.
         self.found.retain(|key| {
             process_info(key.id).is_some_and(|now| now.key() == *key && !now.is_zombie)
         });
@@ -71,8 +71,6 @@ impl DescendantScan {
             let is_complete = self.state.is_complete(true, false, zombies);
             return ScanResult { found: Vec::new(), is_complete };
         }
-        let (own_group, own_session) =
-            (getpgrp().as_raw(), getsid(None).map_or(0, |id| id.as_raw()));
         let index = ChildIndex::new();
         let roots = index.children(own_id()).into_iter().chain(self.found.iter().map(|key| key.id));
         // Each id with whether an ancestor belongs to the owner.
@@ -112,18 +110,11 @@ impl DescendantScan {
             pending.extend(index.children(id).into_iter().map(|child| (child, true)));
             on_found(&process);
             found.push(process);
-            self.found.insert(process.key());
-            if process.group != own_group {
-                self.groups.insert(process.group);
-            }
-            if process.session != own_session {
-                self.sessions.insert(process.session);
-            }
-            // Processes seen earlier can share the group or session of this one.
-            let (related, unrelated) =
+            self.record(&process);
+            // Processes visited earlier can share the group or session of this one.
+            let (related, unrelated): (Vec<_>, Vec<_>) =
                 foreign.into_iter().partition(|other| self.is_related(other));
             foreign = unrelated;
-            let related: Vec<ProcessInfo> = related;
             for other in related {
                 visited.remove(&other.id);
                 pending.push((other.id, true));
@@ -167,6 +158,16 @@ impl DescendantScan {
             VariableMatch::All => Ownership::Owned,
             VariableMatch::NotAll => Ownership::Foreign,
             VariableMatch::Unreadable => Ownership::Unknown,
+        }
+    }
+
+    fn record(&mut self, process: &ProcessInfo) {
+        self.found.insert(process.key());
+        if process.group != getpgrp().as_raw() {
+            self.groups.insert(process.group);
+        }
+        if getsid(None).is_ok_and(|own| own.as_raw() != process.session) {
+            self.sessions.insert(process.session);
         }
     }
 
