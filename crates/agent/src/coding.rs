@@ -1,23 +1,22 @@
-//! Coding agents that are known by name: how each is started, and what its stream of events says.
+//! Known coding agents: their command lines and the formats of their event streams.
 //!
-//! All of them are given the prompt on standard input and print one JSON object per line. Their
-//! formats have little in common, so each has a reader of its own; what comes out is the same for
-//! all ([`Said`]).
+//! All of them read the prompt from standard input and print one JSON object per line. Their formats have little
+//! in common, so each has a parser of its own; the result has the same form for all ([`AgentOutput`]).
 
 mod claude;
 mod codex;
 mod cursor;
+mod failure;
 mod gemini;
 mod lines;
 mod opencode;
-mod recent;
-mod said;
-mod trouble;
+mod output;
+mod recent_ids;
 
-pub use said::Said;
-pub use trouble::trouble;
+pub use failure::classify_failure;
+pub use output::AgentOutput;
 
-use lines::{Line, Lines};
+use lines::{LineSplitter, StreamLine};
 use serde_json::Value;
 use std::ffi::OsString;
 
@@ -32,12 +31,12 @@ pub enum CodingAgent {
     Gemini,
     /// opencode.
     OpenCode,
-    /// Cursor's agent.
+    /// Cursor Agent.
     Cursor,
 }
 
 impl CodingAgent {
-    /// All of them.
+    /// All known agents.
     pub const ALL: [CodingAgent; 5] = [
         CodingAgent::Claude,
         CodingAgent::Codex,
@@ -46,16 +45,16 @@ impl CodingAgent {
         CodingAgent::Cursor,
     ];
 
-    /// The agent of that name.
+    /// Returns the agent with this name.
     pub fn find(name: &str) -> Option<CodingAgent> {
         match name {
-            // As FastSkill calls it, now and in the past.
+            // Current and former name in FastSkill.
             "cursor" | "agent" => Some(CodingAgent::Cursor),
             _ => CodingAgent::ALL.into_iter().find(|agent| agent.name() == name),
         }
     }
 
-    /// What users call it.
+    /// Returns the name of the agent in suites.
     pub fn name(self) -> &'static str {
         match self {
             CodingAgent::Claude => "claude",
@@ -66,7 +65,7 @@ impl CodingAgent {
         }
     }
 
-    /// Names that its program may have; the first that is there is taken.
+    /// Returns possible names of its program; the first that is installed is used.
     pub fn programs(self) -> &'static [&'static str] {
         match self {
             CodingAgent::Cursor => &["cursor-agent", "agent"],
@@ -77,106 +76,106 @@ impl CodingAgent {
         }
     }
 
-    /// Its arguments: the prompt from standard input, a stream of events, no questions. `more` are the
-    /// user's own.
+    /// Returns its arguments: prompt from standard input, event stream on standard output, no confirmations, and
+    /// the additional arguments `more` of the user.
     pub fn arguments(self, model: Option<&str>, more: &[OsString]) -> Vec<OsString> {
         let model = |flag: &str| {
             let model = model.filter(|model| !model.trim().is_empty());
             model.map(|model| [flag.into(), OsString::from(model)]).into_iter().flatten()
         };
-        let words = |words: &'static [&'static str]| words.iter().map(OsString::from);
+        let flags = |flags: &'static [&'static str]| flags.iter().map(OsString::from);
         let more = more.iter().cloned();
         match self {
-            CodingAgent::Claude => words(&["-p", "-", "--dangerously-skip-permissions"])
+            CodingAgent::Claude => flags(&["-p", "-", "--dangerously-skip-permissions"])
                 .chain(model("--model"))
-                .chain(words(&["--output-format", "stream-json", "--verbose"]))
+                .chain(flags(&["--output-format", "stream-json", "--verbose"]))
                 .chain(more)
                 .collect(),
-            // A workspace need not be a repository, and without one it would not start.
-            CodingAgent::Codex => words(&["exec"])
+            // Without the last flag, Codex does not start outside of a Git repository.
+            CodingAgent::Codex => flags(&["exec"])
                 .chain(model("-m"))
-                .chain(words(&["--yolo", "--json", "--skip-git-repo-check"]))
+                .chain(flags(&["--yolo", "--json", "--skip-git-repo-check"]))
                 .chain(more)
-                .chain(words(&["--", "-"]))
+                .chain(flags(&["--", "-"]))
                 .collect(),
             CodingAgent::Gemini => {
-                words(&["--prompt", "-", "--output-format", "stream-json", "--yolo"])
+                flags(&["--prompt", "-", "--output-format", "stream-json", "--yolo"])
                     .chain(model("--model"))
                     .chain(more)
                     .collect()
             }
             CodingAgent::OpenCode => model("-m")
-                .chain(words(&["run", "--dangerously-skip-permissions", "--format", "json"]))
+                .chain(flags(&["run", "--dangerously-skip-permissions", "--format", "json"]))
                 .chain(more)
-                .chain(words(&["-"]))
+                .chain(flags(&["-"]))
                 .collect(),
-            CodingAgent::Cursor => words(&["--print", "--output-format", "stream-json"])
+            CodingAgent::Cursor => flags(&["--print", "--output-format", "stream-json"])
                 .chain(model("--model"))
-                .chain(words(&["--force"]))
+                .chain(flags(&["--force"]))
                 .chain(more)
                 .collect(),
         }
     }
 
-    /// Someone who understands what it says.
-    pub fn listener(self) -> Listener {
-        let dialect: Box<dyn Dialect> = match self {
+    /// Returns a parser for its standard output.
+    pub fn parser(self) -> AgentOutputParser {
+        let format: Box<dyn EventFormat> = match self {
             CodingAgent::Claude => Box::<claude::Claude>::default(),
             CodingAgent::Codex => Box::<codex::Codex>::default(),
             CodingAgent::Gemini => Box::<gemini::Gemini>::default(),
             CodingAgent::OpenCode => Box::<opencode::OpenCode>::default(),
             CodingAgent::Cursor => Box::<cursor::Cursor>::default(),
         };
-        Listener { lines: Lines::default(), dialect, said: Said::default() }
+        AgentOutputParser { lines: LineSplitter::default(), format, output: AgentOutput::default() }
     }
 }
 
-/// Reads the events of one agent.
-trait Dialect: Send + std::fmt::Debug {
-    /// Takes note of an event.
-    fn hear(&mut self, event: &Value, said: &mut Said);
+/// Event format of one agent.
+trait EventFormat: Send + std::fmt::Debug {
+    /// Applies an event to the output.
+    fn apply(&mut self, event: &Value, output: &mut AgentOutput);
 
-    /// Nothing more will come, perhaps because the agent was ended.
-    fn end(&mut self, said: &mut Said) {
-        let _ = said;
+    /// Completes the output after the last event. The agent may have been terminated.
+    fn finish(&mut self, output: &mut AgentOutput) {
+        let _ = output;
     }
 }
 
-/// Listens to an agent's standard output while it comes, so that its end is understood however long
-/// it gets.
+/// Incremental parser for the standard output of an agent. Its memory is bounded, so the last events are parsed
+/// regardless of the length of the stream.
 #[derive(Debug)]
-pub struct Listener {
-    lines: Lines,
-    dialect: Box<dyn Dialect>,
-    said: Said,
+pub struct AgentOutputParser {
+    lines: LineSplitter,
+    format: Box<dyn EventFormat>,
+    output: AgentOutput,
 }
 
-impl Listener {
-    /// Takes the next piece.
-    pub fn hear(&mut self, piece: &[u8]) {
-        let Listener { lines, dialect, said } = self;
-        lines.push(piece, |line| hear(dialect.as_mut(), line, said));
+impl AgentOutputParser {
+    /// Parses the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let AgentOutputParser { lines, format, output } = self;
+        lines.push(bytes, |line| parse_line(format.as_mut(), line, output));
     }
 
-    /// What was said in all.
-    pub fn finish(self) -> Said {
-        let Listener { lines, mut dialect, mut said } = self;
-        lines.finish(|line| hear(dialect.as_mut(), line, &mut said));
-        dialect.end(&mut said);
-        said
+    /// Parses an incomplete last line and returns the output.
+    pub fn finish(self) -> AgentOutput {
+        let AgentOutputParser { lines, mut format, mut output } = self;
+        lines.finish(|line| parse_line(format.as_mut(), line, &mut output));
+        format.finish(&mut output);
+        output
     }
 }
 
-/// Lines that are no JSON are talk of the program around the agent. What cannot be read because there
-/// is too much of it may be anything.
-fn hear(dialect: &mut dyn Dialect, line: Line<'_>, said: &mut Said) {
+/// Applies one line. Lines that are no JSON objects are ignored: they come from programs around the agent. Lines
+/// that exceed a limit may contain anything, so they are recorded as dropped.
+fn parse_line(format: &mut dyn EventFormat, line: StreamLine<'_>, output: &mut AgentOutput) {
     match line {
-        Line::Lost(bytes) => said.lose(bytes),
-        Line::Read(line) => match serde_json::from_slice(line) {
-            Ok(event @ Value::Object(_)) => dialect.hear(&event, said),
-            // It has no name for it but these words.
+        StreamLine::Dropped(bytes) => output.drop_line(bytes),
+        StreamLine::Complete(line) => match serde_json::from_slice(line) {
+            Ok(event @ Value::Object(_)) => format.apply(&event, output),
+            // serde_json identifies this error by its message only.
             Err(error) if error.to_string().starts_with("recursion limit") => {
-                said.lose(line.len() as u64);
+                output.drop_line(line.len() as u64);
             }
             _ => {}
         },

@@ -1,121 +1,109 @@
-//! Whose program it is. Every program carries the names of its run and trial in its environment, and
-//! hands them on to whatever it starts: by them even a process that left the group is found.
+//! The owner of a program: environment variables that name its run and trial. Child processes inherit them, so
+//! a process that has left the process group of its program can still be recognised.
 
-use crate::search::Search;
-use crate::system::{self, Seen};
+use crate::scan::{DescendantScan, EXEC_TIMEOUT, ProcessKey, ProcessScan, send_signal};
+use crate::tree::{KILL_TIMEOUT, wait_until_complete};
 use bakeoff_core::ProcessGroup;
 use nix::sys::signal::Signal;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The environment variable with the run's id.
+/// Environment variable with the id of the run.
 pub const RUN_VARIABLE: &str = "BAKEOFF_RUN_ID";
 
-/// The environment variable with the trial's id.
+/// Environment variable with the id of the trial.
 pub const TRIAL_VARIABLE: &str = "BAKEOFF_TRIAL_ID";
 
-/// The environment variable that tells the programs of one trial apart.
+/// Environment variable that distinguishes the programs of one trial.
 pub const PART_VARIABLE: &str = "BAKEOFF_PART_ID";
 
-/// How long programs that were left behind may take to go after they were asked to.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long orphans may take to exit after SIGTERM.
+const TERMINATE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long it may take until processes that were killed are gone.
-const BURIAL: Duration = Duration::from_secs(5);
+/// Time between two scans for orphans that have been signalled.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How often it is looked whether they are gone.
-const LOOK: Duration = Duration::from_millis(10);
+/// Number of the next part. A process that resumes a run terminates the orphans of its predecessor before it
+/// starts any program, so parts with the same number cannot meet.
+static NEXT_PART: AtomicU64 = AtomicU64::new(1);
 
-/// Parts so far. Those of a process that has died are not taken for its successor's: the successor
-/// ends them before it starts anything.
-static PARTS: AtomicU64 = AtomicU64::new(1);
-
-/// Whose program it is.
+/// Owner of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The run's id.
+    /// Id of the run.
     pub run: String,
-    /// The trial's id; absent for programs that serve several.
+    /// Id of the trial; `None` for programs that serve several trials.
     pub trial: Option<String>,
-    /// Which of the trial's programs it is; absent when there is only one, and when all are meant.
+    /// Program within the trial; `None` if there is only one, and to address all of them.
     pub part: Option<String>,
 }
 
 impl Identity {
-    /// The environment variables that say so.
+    /// Returns the environment variables that carry this identity.
     pub fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
-        // A zero byte ends a variable, and none can be given on.
+        // An environment variable cannot contain a zero byte.
         let clean = |text: &str| text.replace('\0', "\u{fffd}");
         let trial = self.trial.as_deref().map(|trial| (TRIAL_VARIABLE, clean(trial)));
         let part = self.part.as_deref().map(|part| (PART_VARIABLE, clean(part)));
         [(RUN_VARIABLE, clean(&self.run))].into_iter().chain(trial).chain(part)
     }
 
-    /// The same with a part of its own, so that it can be ended without the others.
+    /// Returns the variables in the form `NAME=value`.
+    pub(crate) fn assignments(&self) -> Vec<String> {
+        self.variables().map(|(name, value)| format!("{name}={value}")).collect()
+    }
+
+    /// Returns this identity with a new part, so that its program can be killed without the others.
     #[must_use]
-    pub fn of_next_part(&self) -> Identity {
-        let number = PARTS.fetch_add(1, Ordering::Relaxed);
+    pub fn with_next_part(&self) -> Identity {
+        let number = NEXT_PART.fetch_add(1, Ordering::Relaxed);
         Identity { part: Some(number.to_string()), ..self.clone() }
     }
 
-    /// Asks all that this process has started for it to go. Gives how many there were.
-    pub(crate) fn terminate(&self) -> usize {
-        let mut search = Search::of(self).of_this_process();
-        search.look(|process| signal_one(process, Signal::SIGTERM)).ours.len()
-    }
-
-    /// Kills all that this process has started for it, and those that they start meanwhile. Blocks
-    /// for a moment.
+    /// Kills all descendants of this process with this identity, including those that they start meanwhile.
+    /// Blocks until they have exited, for a few seconds at most.
+    ///
+    /// Orphans are descendants only after [`become_subreaper`](crate::become_subreaper).
     pub fn kill(&self) {
-        let mut search = Search::of(self).of_this_process();
-        let deadline = Instant::now() + BURIAL;
-        loop {
-            let seen = search.look(|process| signal_one(process, Signal::SIGKILL));
-            if seen.is_last || Instant::now() >= deadline {
-                return;
-            }
-            if !seen.ours.is_empty() {
-                std::thread::sleep(LOOK);
-            }
-        }
+        let mut scan = DescendantScan::new(self.assignments(), None);
+        wait_until_complete(Instant::now() + KILL_TIMEOUT, || {
+            scan.scan(EXEC_TIMEOUT, |process| send_signal(process, Signal::SIGKILL))
+        });
     }
 }
 
-/// Signals the process that was seen, and no other that got its number since.
-fn signal_one(process: &Seen, signal: Signal) {
-    if system::look(process.id).is_some_and(|now| now.started == process.started) {
-        // Fails when it has gone, which is what we want.
-        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(process.id), signal);
-    }
-}
-
-/// Ends what an earlier process of a run has left behind: the groups that it started, as far as they
-/// are still the same, and every process that was started with the run's id. Waits until they are
-/// gone, a few seconds at most; then says how many are not.
-pub fn end_left_behind(run: &str, groups: &[ProcessGroup]) -> usize {
+/// Terminates the orphans of an earlier process of a run: the members of these process groups, unless the ids
+/// of the groups have been reused, and all processes of the machine that were started with the id of the run.
+/// Waits a few seconds at most until they have exited, and returns how many are still running.
+///
+/// Reads information about every process of the machine, so it is meant for the start of a resumed run.
+pub fn terminate_orphans(run: &str, groups: &[ProcessGroup]) -> usize {
     let identity = Identity { run: run.to_owned(), trial: None, part: None };
-    let mut search = Search::of(&identity).or_in(groups);
-    let mut end = |signal: Signal, patience: Duration| {
-        let deadline = Instant::now() + patience;
-        let mut told: HashSet<(i32, u64)> = HashSet::new();
+    let mut scan = ProcessScan::new(&identity, groups);
+    let mut signal_all = |signal: Signal, timeout: Duration| {
+        let deadline = Instant::now() + timeout;
+        let mut signalled: HashSet<ProcessKey> = HashSet::new();
         loop {
-            // Once each: some take the second signal for more than the first.
-            let seen = search.look(|process| {
-                if told.insert((process.id, process.started)) {
-                    signal_one(process, signal);
+            // Once per process: some programs abort their cleanup at the second signal.
+            let result = scan.scan(|process| {
+                if signalled.insert(process.key()) {
+                    send_signal(process, signal);
                 }
             });
-            if seen.is_last {
+            if result.is_complete {
                 return 0;
             }
             if Instant::now() >= deadline {
-                return seen.ours.len();
+                return result.found.len();
             }
-            if !seen.ours.is_empty() {
-                std::thread::sleep(LOOK);
+            if !result.found.is_empty() {
+                std::thread::sleep(POLL_INTERVAL);
             }
         }
     };
-    if end(Signal::SIGTERM, GRACE) == 0 { 0 } else { end(Signal::SIGKILL, BURIAL) }
+    if signal_all(Signal::SIGTERM, TERMINATE_TIMEOUT) == 0 {
+        return 0;
+    }
+    signal_all(Signal::SIGKILL, KILL_TIMEOUT)
 }

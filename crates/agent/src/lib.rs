@@ -1,11 +1,14 @@
-//! How does one agent work on one task?
+//! Execution of one agent on one task; scoring is out of scope.
 //!
-//! A model with tools: [`agent_loop`]. External programs: a prompt on standard input, the answer on
-//! standard output; workers that stay and answer line by line; and coding agents that are known by
-//! name. Each works in a folder of its own, and whatever it starts is ended with it. Scoring is for
-//! others.
+//! - [`agent_loop`]: a model with tools.
+//! - [`run`] and [`start`]: external programs, with the prompt on standard input and the answer on standard output.
+//! - [`Workers`]: persistent programs that reply line by line.
+//! - [`CodingAgent`]: command lines and output formats of known coding agents.
 //!
-//! A model with a tool of one's own, on the simulated provider:
+//! Each agent works in a folder of its own ([`Workspace`]). Processes that it starts are killed when it ends; call
+//! [`become_subreaper`] to include processes that leave the process group of their program.
+//!
+//! A model with a custom tool, on the simulated provider:
 //!
 //! ```
 //! use async_trait::async_trait;
@@ -19,35 +22,35 @@
 //! use tokio_util::sync::CancellationToken;
 //!
 //! #[derive(Debug)]
-//! struct Shout(bakeoff_core::Tool);
+//! struct UpperCase(bakeoff_core::Tool);
 //!
 //! #[async_trait]
-//! impl Tool for Shout {
+//! impl Tool for UpperCase {
 //!     fn definition(&self) -> &bakeoff_core::Tool {
 //!         &self.0
 //!     }
 //!
 //!     async fn execute(&self, arguments: Value, _: ToolContext) -> Result<ToolOutput, ToolError> {
-//!         // The arguments fit the schema, or the model would have been told.
+//!         // The loop has validated the arguments.
 //!         Ok(arguments["text"].as_str().unwrap_or_default().to_uppercase().into())
 //!     }
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! let shout = Shout(bakeoff_core::Tool {
-//!     name: "shout".to_owned(),
-//!     description: "Says it loudly.".to_owned(),
+//! let upper_case = UpperCase(bakeoff_core::Tool {
+//!     name: "upper_case".to_owned(),
+//!     description: "Converts a text to upper case.".to_owned(),
 //!     parameters: json!({
 //!         "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"]
 //!     }),
 //! });
 //! let client = Arc::new(Client::new(ClientConfig::default()));
-//! // This model calls the first tool and repeats what it says.
+//! // This model calls the first tool and repeats its result.
 //! let model = Model::resolve(&ModelConfig::named("sim", "tool"), &|_| None)?;
 //! let config = AgentLoopConfig::new(&client, model);
-//! let mut context = AgentContext { tools: vec![Arc::new(shout)], ..AgentContext::default() };
+//! let mut context = AgentContext { tools: vec![Arc::new(upper_case)], ..AgentContext::default() };
 //! let prompts = vec![AgentMessage::user("hello")];
-//! let (tx, cancel) = (EventSender::nobody(), CancellationToken::new());
+//! let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
 //! let end = agent_loop(prompts, &mut context, &config, tx, cancel).await?;
 //! assert_eq!((end.status, end.turns), (LoopStatus::Completed, 2));
 //! let answer = context.messages.last().and_then(AgentMessage::as_llm).map(|m| m.text());
@@ -59,30 +62,34 @@
 
 mod coding;
 mod dialogue;
-mod group;
 mod identity;
 mod mcp;
 mod output;
 mod process;
-mod search;
-mod system;
+mod scan;
+mod subreaper;
 mod tools;
+mod tree;
 mod worker;
 mod workspace;
 
-pub use coding::{CodingAgent, Listener, Said, trouble};
+pub use coding::{AgentOutput, AgentOutputParser, CodingAgent, classify_failure};
 pub use dialogue::{
-    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, Behalf, ContextConfig, EventReceiver,
-    EventSender, ExecutionLimits, Extension, Limit, LoopEnd, LoopError, LoopFailure, LoopId,
-    LoopStatus, Progress, Role, Session, Tool, ToolContext, ToolError, ToolOutput, agent_loop,
-    agent_loop_as, agent_loop_continue, check_loop, event_channel, last_answer,
+    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, CallScope, ContextConfig,
+    EventReceiver, EventSender, ExecutionLimits, Extension, LoopEnd, LoopError, LoopFailure,
+    LoopId, LoopLimit, LoopStatus, MessageRole, Session, Tool, ToolContext, ToolError, ToolOutput,
+    ToolProgress, agent_loop, agent_loop_continue, agent_loop_with_id, check_loop, event_channel,
+    last_answer,
 };
-pub use identity::{Identity, PART_VARIABLE, RUN_VARIABLE, TRIAL_VARIABLE, end_left_behind};
+pub use identity::{Identity, PART_VARIABLE, RUN_VARIABLE, TRIAL_VARIABLE, terminate_orphans};
 pub use mcp::{McpError, McpServer, McpServers};
-pub use process::{Ended, Finished, Program, ProgramError, Running, is_exhaustion, run, start};
+pub use process::{
+    ExitReason, Program, ProgramError, ProgramOutput, RunningProgram, is_exhaustion, run, start,
+};
+pub use subreaper::become_subreaper;
 pub use tools::{
     FetchAccess, HttpFetch, ListFiles, ReadFile, RunCommand, TOOL_NAMES, ToolboxError, Workbench,
     WriteFile, built_in_tool,
 };
 pub use worker::{WorkerError, WorkerProgram, Workers};
-pub use workspace::{Left, Template, Workspace, remove};
+pub use workspace::{Template, Workspace, WorkspaceFiles, remove_folder};

@@ -1,27 +1,26 @@
-//! Reading what a program says without trusting it to be short.
+//! Reading the outputs of programs with bounded memory.
 
 use std::collections::VecDeque;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Bytes kept of the end of a pipe.
-const TAIL: usize = 4096;
+/// Number of bytes that an [`OutputTail`] keeps.
+const TAIL_BYTES: usize = 4096;
 
-/// What was read of a pipe.
+/// The first bytes of an output.
 #[derive(Debug, Default)]
-pub(crate) struct Captured {
+pub(crate) struct CapturedOutput {
     bytes: Vec<u8>,
     dropped: u64,
 }
 
-impl Captured {
-    /// Reads until the end, keeping the first `most` bytes and counting the rest, so that the
-    /// program is never held up by a full pipe. All of it is told to `listen`. Progress is kept when
-    /// the future is dropped.
+impl CapturedOutput {
+    /// Reads until the end, keeps the first `max_bytes` bytes and counts the others, so that a full pipe never
+    /// blocks the program. Passes all bytes to `on_bytes`. Keeps what has been read when the future is dropped.
     pub(crate) async fn read_from(
         &mut self,
         mut pipe: impl AsyncRead + Unpin,
-        most: usize,
-        mut listen: impl FnMut(&[u8]),
+        max_bytes: usize,
+        mut on_bytes: impl FnMut(&[u8]),
     ) -> std::io::Result<()> {
         let mut chunk = vec![0; 16 * 1024];
         loop {
@@ -29,14 +28,14 @@ impl Captured {
             if count == 0 {
                 return Ok(());
             }
-            listen(&chunk[..count]);
-            let kept = count.min(most - self.bytes.len());
+            on_bytes(&chunk[..count]);
+            let kept = count.min(max_bytes - self.bytes.len());
             self.bytes.extend_from_slice(&chunk[..kept]);
             self.dropped += (count - kept) as u64;
         }
     }
 
-    /// The text, with bytes that are not UTF-8 replaced, and how many bytes were not kept.
+    /// Returns the text, with invalid UTF-8 replaced, and the number of dropped bytes.
     pub(crate) fn into_text(self) -> (String, u64) {
         let text = match String::from_utf8(self.bytes) {
             Ok(text) => text,
@@ -46,12 +45,12 @@ impl Captured {
     }
 }
 
-/// The end of what was said.
+/// The last bytes of an output.
 #[derive(Debug, Default)]
-pub(crate) struct Tail(VecDeque<u8>);
+pub(crate) struct OutputTail(VecDeque<u8>);
 
-impl Tail {
-    /// Reads until the pipe is closed. Progress is kept when the future is dropped.
+impl OutputTail {
+    /// Reads until the pipe is closed. Keeps what has been read when the future is dropped.
     pub(crate) async fn read_from(&mut self, pipe: &mut Option<impl AsyncRead + Unpin>) {
         let Some(pipe) = pipe else { return };
         let mut chunk = [0; 1024];
@@ -60,9 +59,9 @@ impl Tail {
         }
     }
 
-    pub(crate) fn add(&mut self, piece: &[u8]) {
-        self.0.extend(piece);
-        self.0.drain(..self.0.len().saturating_sub(TAIL));
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        self.0.extend(bytes);
+        self.0.drain(..self.0.len().saturating_sub(TAIL_BYTES));
     }
 
     pub(crate) fn text(&self) -> String {

@@ -1,10 +1,10 @@
-//! One program, one run.
+//! Execution of one external program: input, capped output, timeout and cancellation. Processes that it starts
+//! are killed when it ends.
 
-use crate::group::Group;
 use crate::identity::Identity;
-use crate::output::Captured;
+use crate::output::CapturedOutput;
+use crate::tree::ProcessTree;
 use bakeoff_core::ProcessGroup;
-use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,14 +15,17 @@ use tokio::process::{Child, Command};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a program and its children may take to go after they were asked to.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long a program and its children may take to exit after SIGTERM.
+const TERMINATE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether a program's children have gone.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often to check whether the children of a program have exited.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long a program's children may hold its pipes after it has gone.
-pub(crate) const LINGER: Duration = Duration::from_millis(500);
+/// How long the children of a program may keep its pipes open after it has exited.
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Deadline of programs whose timeout does not fit the clock; longer than any program runs.
+const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// A program to run.
 #[derive(Debug, Clone)]
@@ -31,70 +34,70 @@ pub struct Program {
     pub command: Vec<OsString>,
     /// Written to standard input, which is then closed.
     pub input: String,
-    /// Where it runs.
+    /// Working directory.
     pub folder: PathBuf,
     /// Added to the environment of this process.
     pub environment: BTreeMap<String, OsString>,
-    /// Whose program it is, told in its environment; processes that left its group are found and
-    /// ended by it.
+    /// Owner of the program, passed in its environment. Processes that left the process group of the program
+    /// are recognised by it and killed.
     pub identity: Option<Identity>,
-    /// How long it may take.
+    /// Time limit.
     pub timeout: Duration,
-    /// Most bytes kept of each of its outputs.
-    pub most_output: usize,
+    /// Maximum number of bytes kept of each output.
+    pub max_output_bytes: usize,
 }
 
-/// What became of a program that was started.
+/// Output and exit reason of a program.
 #[derive(Debug)]
-pub struct Finished {
+pub struct ProgramOutput {
     /// Standard output.
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
-    /// Bytes of either that were not kept.
+    /// Number of bytes of both outputs that were not kept.
     pub dropped_bytes: u64,
-    /// Those of standard output among them.
+    /// Number of bytes of standard output that were not kept.
     pub dropped_stdout_bytes: u64,
-    /// How it ended.
-    pub ended: Ended,
+    /// Why the program ended.
+    pub exit_reason: ExitReason,
 }
 
-/// How a program ended.
+/// Why a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// By itself, with this code.
+pub enum ExitReason {
+    /// It exited with this code.
     Exited(i32),
-    /// By a signal that we did not send.
+    /// A signal from elsewhere ended it.
     Signalled(i32),
-    /// We ended it because it took too long.
+    /// It exceeded its time limit and was terminated.
     TimedOut,
-    /// We ended it because we were told to stop.
+    /// It was terminated because the caller cancelled it.
     Cancelled,
 }
 
-/// A program that could not be run.
+/// A program could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// There is no such program, or not enough of the machine left to start it.
+    /// The program does not exist, or the machine lacks resources to start it.
     #[error("cannot start `{program}`: {source}")]
     Start {
-        /// Which one.
+        /// Name of the program.
         program: String,
-        /// Why not.
+        /// Cause.
         source: std::io::Error,
     },
-    /// It was started and then lost.
+    /// The program was started, but waiting for it failed.
     #[error("lost track of `{program}`: {source}")]
     Lost {
-        /// Which one.
+        /// Name of the program.
         program: String,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
 }
 
 impl ProgramError {
-    /// Whether there was not enough of the machine left to start it: processes, memory or files.
+    /// Returns whether the machine lacked resources to start the program: processes, memory or files.
     pub fn is_exhaustion(&self) -> bool {
         match self {
             ProgramError::Start { source, .. } => is_exhaustion(source),
@@ -103,25 +106,28 @@ impl ProgramError {
     }
 }
 
-/// Whether there was not enough of the machine left: processes, memory or files.
+/// Returns whether the machine lacked resources: processes, memory or files.
 pub fn is_exhaustion(error: &std::io::Error) -> bool {
     use nix::errno::Errno;
     const EXHAUSTED: [Errno; 4] = [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE];
     error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&Errno::from_raw(code)))
 }
 
-/// Runs a program in a process group of its own and ends the whole group when its time is up.
+/// Runs a program in a process group of its own and terminates the whole group when its time is up.
 ///
-/// Dropping the future kills the group.
-pub async fn run(program: &Program, cancel: &CancellationToken) -> Result<Finished, ProgramError> {
+/// Dropping the future kills the group, and the descendants of the program that can be found.
+pub async fn run(
+    program: &Program,
+    cancel: &CancellationToken,
+) -> Result<ProgramOutput, ProgramError> {
     start(program)?.finish(cancel, |_| {}).await
 }
 
-/// A program that was started. Its group is killed when this is dropped.
+/// A program that was started. Its processes are killed when this is dropped.
 #[derive(Debug)]
-pub struct Running<'a> {
-    // Killed first, when all of it is dropped.
-    group: Group,
+pub struct RunningProgram<'a> {
+    // Fields are dropped in order: the processes are killed before the handle of the child is dropped.
+    tree: ProcessTree,
     child: Child,
     program: &'a Program,
     deadline: Instant,
@@ -132,27 +138,24 @@ pub struct Running<'a> {
 /// # Errors
 ///
 /// [`ProgramError::Start`].
-pub fn start(program: &Program) -> Result<Running<'_>, ProgramError> {
-    let child =
+pub fn start(program: &Program) -> Result<RunningProgram<'_>, ProgramError> {
+    let (child, tree) =
         spawn(program).map_err(|source| ProgramError::Start { program: name(program), source })?;
-    let group = Group::of(&child);
-    // A deadline beyond all clocks is none.
     let now = Instant::now();
-    let deadline = now.checked_add(program.timeout).unwrap_or(now + FOREVER);
-    Ok(Running { group, child, program, deadline })
+    let deadline = now.checked_add(program.timeout).unwrap_or(now + MAX_TIMEOUT);
+    Ok(RunningProgram { tree, child, program, deadline })
 }
 
-/// Longer than any program runs.
-const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
-
-impl Running<'_> {
-    /// The process group that it leads.
+impl RunningProgram<'_> {
+    /// Returns the process group that the program leads.
     pub fn group(&self) -> Option<ProcessGroup> {
-        self.group.id()
+        self.tree.group()
     }
 
-    /// Hands it its prompt, reads what it says and waits for its end; whatever it started has gone
-    /// then, too. All of its standard output is told to `listen` in pieces.
+    /// Writes the input, reads the outputs and waits until the program and the processes that it has started
+    /// have exited. Passes all of standard output to `on_stdout`, in pieces.
+    ///
+    /// See [`become_subreaper`](crate::become_subreaper) for processes that can escape.
     ///
     /// # Errors
     ///
@@ -160,52 +163,55 @@ impl Running<'_> {
     pub async fn finish(
         self,
         cancel: &CancellationToken,
-        listen: impl FnMut(&[u8]),
-    ) -> Result<Finished, ProgramError> {
-        let Running { group, mut child, program, deadline } = self;
+        on_stdout: impl FnMut(&[u8]),
+    ) -> Result<ProgramOutput, ProgramError> {
+        let RunningProgram { mut tree, mut child, program, deadline } = self;
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (mut out, mut err) = (Captured::default(), Captured::default());
-        let most = program.most_output;
-        let feed = async {
+        let (mut out, mut err) = (CapturedOutput::default(), CapturedOutput::default());
+        let max_bytes = program.max_output_bytes;
+        let write_input = async {
             if let Some(mut stdin) = stdin {
-                // A program that does not read its prompt closes the pipe; that is its own business.
+                // Fails if the program closes its standard input, which it may do.
                 let _ = stdin.write_all(program.input.as_bytes()).await;
             }
         };
         let read_out = async {
-            if let Some(pipe) = stdout { out.read_from(pipe, most, listen).await } else { Ok(()) }
+            match stdout {
+                Some(pipe) => out.read_from(pipe, max_bytes, on_stdout).await,
+                None => Ok(()),
+            }
         };
         let read_err = async {
-            if let Some(pipe) = stderr { err.read_from(pipe, most, |_| {}).await } else { Ok(()) }
-        };
-        let ended = {
-            let mut pipes = Draining {
-                pipes: std::pin::pin!(async { drop(tokio::join!(feed, read_out, read_err)) }),
-                drained: false,
-            };
-            let ending = end(&mut child, &group, program.identity.as_ref(), deadline, cancel);
-            let ended = pipes
-                .during(ending)
-                .await
-                .map_err(|source| ProgramError::Lost { program: name(program), source })?;
-            // The leader has gone. Its children may still write, but not for ever.
-            pipes.wait(LINGER).await;
-            group.signal(Signal::SIGKILL);
-            if let Some(identity) = program.identity.clone() {
-                // Only a broken runtime loses the task, and then nothing can be done.
-                let _ = tokio::task::spawn_blocking(move || identity.kill()).await;
+            match stderr {
+                Some(pipe) => err.read_from(pipe, max_bytes, |_| {}).await,
+                None => Ok(()),
             }
-            pipes.wait(LINGER).await;
-            ended
+        };
+        let lost = |source| ProgramError::Lost { program: name(program), source };
+        let exit_reason = {
+            let mut pipes = PipeDrain {
+                pipes: std::pin::pin!(async {
+                    drop(tokio::join!(write_input, read_out, read_err))
+                }),
+                is_drained: false,
+            };
+            let wait = wait_for_exit(&mut child, &mut tree, deadline, cancel);
+            let exit_reason = pipes.during(wait).await.map_err(lost)?;
+            // The program has exited. Its children may still write for a while.
+            pipes.wait(DRAIN_TIMEOUT).await;
+            // Only a runtime that is shutting down loses the task; dropping the tree kills the processes, too.
+            let _ = tokio::task::spawn_blocking(move || tree.kill()).await;
+            pipes.wait(DRAIN_TIMEOUT).await;
+            exit_reason
         };
         let ((stdout, dropped_out), (stderr, dropped_err)) = (out.into_text(), err.into_text());
-        Ok(Finished {
+        Ok(ProgramOutput {
             stdout,
             stderr,
             dropped_bytes: dropped_out + dropped_err,
             dropped_stdout_bytes: dropped_out,
-            ended,
+            exit_reason,
         })
     }
 }
@@ -214,84 +220,80 @@ pub(crate) fn name(program: &Program) -> String {
     program.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Pipes that are written and read while something else is waited for.
-struct Draining<'p, F> {
+/// Pipes that are written and read while another future is awaited.
+struct PipeDrain<'p, F> {
     pipes: std::pin::Pin<&'p mut F>,
-    drained: bool,
+    is_drained: bool,
 }
 
-impl<F: Future<Output = ()>> Draining<'_, F> {
+impl<F: Future<Output = ()>> PipeDrain<'_, F> {
     async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
-                done = &mut work => return done,
-                () = &mut self.pipes, if !self.drained => self.drained = true,
+                result = &mut work => return result,
+                () = &mut self.pipes, if !self.is_drained => self.is_drained = true,
             }
         }
     }
 
-    async fn wait(&mut self, most: Duration) {
-        if !self.drained {
-            self.drained = tokio::time::timeout(most, &mut self.pipes).await.is_ok();
+    async fn wait(&mut self, timeout: Duration) {
+        if !self.is_drained {
+            self.is_drained = tokio::time::timeout(timeout, &mut self.pipes).await.is_ok();
         }
     }
 }
 
-pub(crate) fn spawn(program: &Program) -> std::io::Result<Child> {
+pub(crate) fn spawn(program: &Program) -> std::io::Result<(Child, ProcessTree)> {
     let (name, arguments) = program
         .command
         .split_first()
         .ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidInput, "empty command"))?;
-    Command::new(name)
+    let mut command = Command::new(name);
+    command
         .args(arguments)
         .current_dir(&program.folder)
         .envs(&program.environment)
         .envs(program.identity.iter().flat_map(Identity::variables))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
+        .stderr(Stdio::piped());
+    ProcessTree::spawn(&mut command, program.identity.as_ref())
 }
 
-/// Waits for the leader; asks everybody to go when its time is up. Who does not go by then is for
-/// the caller to kill.
-async fn end(
+/// Waits for the program to exit. Terminates its processes when its time is up or it is cancelled; the caller
+/// kills those that are still running afterwards.
+async fn wait_for_exit(
     child: &mut Child,
-    group: &Group,
-    identity: Option<&Identity>,
+    tree: &mut ProcessTree,
     deadline: Instant,
     cancel: &CancellationToken,
-) -> std::io::Result<Ended> {
+) -> std::io::Result<ExitReason> {
     let reason = tokio::select! {
-        status = child.wait() => return status.map(of_status),
-        () = tokio::time::sleep_until(deadline) => Ended::TimedOut,
-        () = cancel.cancelled() => Ended::Cancelled,
+        status = child.wait() => return status.map(exit_reason),
+        () = tokio::time::sleep_until(deadline) => ExitReason::TimedOut,
+        () = cancel.cancelled() => ExitReason::Cancelled,
     };
-    group.signal(Signal::SIGTERM);
-    if let Some(identity) = identity.cloned() {
-        let _ = tokio::task::spawn_blocking(move || identity.terminate()).await;
-    }
-    let all_gone = async {
+    tree.terminate();
+    let wait_for_group = async {
         child.wait().await?;
-        while !group.is_empty() {
-            tokio::time::sleep(LOOK).await;
+        while !tree.is_group_empty() {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(reason)
     };
-    if let Ok(gone) = tokio::time::timeout(GRACE, all_gone).await {
-        return gone;
+    if let Ok(result) = tokio::time::timeout(TERMINATE_TIMEOUT, wait_for_group).await {
+        return result;
     }
-    group.signal(Signal::SIGKILL);
+    tree.start_kill();
     child.wait().await?;
     Ok(reason)
 }
 
-fn of_status(status: ExitStatus) -> Ended {
+fn exit_reason(status: ExitStatus) -> ExitReason {
     use std::os::unix::process::ExitStatusExt;
     match status.code() {
-        Some(code) => Ended::Exited(code),
-        None => Ended::Signalled(status.signal().unwrap_or_default()),
+        Some(code) => ExitReason::Exited(code),
+        None => ExitReason::Signalled(status.signal().unwrap_or_default()),
     }
 }

@@ -1,14 +1,13 @@
-//! Programs that stay: one line in, one line out, as often as asked.
+//! Persistent worker programs: one request line in, one reply line out, any number of times. The caller
+//! defines the format of the lines.
 //!
-//! What the lines mean is for others. A worker that has been given up on (it took too long, died,
-//! said too much, or nobody waits for it any more) is killed with its whole process group, and the
-//! next question starts a new one: an answer can never be taken for that of another question.
+//! A worker that times out, exits, writes more than its reply, or whose caller is dropped, is killed with its process
+//! group. The next request starts a new worker, so a late reply is never matched to another request.
 
 use crate::ProgramError;
-use crate::group::Group;
-use crate::output::Tail;
-use crate::process::LINGER;
-use nix::sys::signal::Signal;
+use crate::output::OutputTail;
+use crate::process::DRAIN_TIMEOUT;
+use crate::tree::ProcessTree;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -21,62 +20,61 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// How to start a worker.
+/// Command of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerProgram {
     /// The program and its arguments; never empty.
     pub command: Vec<OsString>,
-    /// Where it runs.
+    /// Working directory.
     pub folder: PathBuf,
     /// Added to the environment of this process.
     pub environment: BTreeMap<String, OsString>,
-    /// Most bytes of an answer.
-    pub most_answer: usize,
+    /// Maximum number of bytes of a reply.
+    pub max_reply_bytes: usize,
 }
 
-/// So many workers of one program. They are started when they are needed and killed when this is
-/// dropped.
+/// Workers of one program, started on demand and killed when this is dropped.
 #[derive(Debug)]
 pub struct Workers {
     program: WorkerProgram,
-    /// One permit per worker that may be at work.
-    turns: Semaphore,
-    /// Those that wait for a question. Never locked across a wait.
+    /// One permit per busy worker.
+    permits: Semaphore,
+    /// Workers without a request. Never locked across an await.
     idle: Mutex<Vec<Worker>>,
 }
 
-/// A worker did not answer.
+/// A worker did not reply.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// It cannot be started.
+    /// The worker cannot be started.
     #[error(transparent)]
     Start(#[from] ProgramError),
-    /// It took too long and was killed.
-    #[error("no answer within {} s{}", .after.as_secs_f64(), said(.stderr))]
+    /// The worker exceeded the time limit and was killed.
+    #[error("no answer within {} s{}", .after.as_secs_f64(), stderr_suffix(.stderr))]
     TimedOut {
-        /// How long it had.
+        /// Time limit.
         after: Duration,
-        /// What it last said on its standard error.
+        /// End of its standard error.
         stderr: String,
     },
-    /// It ended instead of answering.
-    #[error("ended without an answer ({how}){}", said(.stderr))]
-    Died {
-        /// Its exit code or signal, in words.
-        how: String,
-        /// What it last said on its standard error.
+    /// The worker exited without a reply.
+    #[error("ended without an answer ({status}){}", stderr_suffix(.stderr))]
+    Exited {
+        /// Exit code or signal, as text.
+        status: String,
+        /// End of its standard error.
         stderr: String,
     },
-    /// Its answer was longer than allowed, or not text; it was killed.
+    /// The reply was too long or not text; the worker was killed.
     #[error("{0}")]
-    BadAnswer(String),
-    /// We were told to stop.
+    InvalidReply(String),
+    /// The caller cancelled the request.
     #[error("cancelled")]
     Cancelled,
 }
 
-/// What was said last, after a colon, if anything was.
-pub(crate) fn said(stderr: &str) -> String {
+/// Formats the end of standard error as suffix of a message; empty if there is none.
+pub(crate) fn stderr_suffix(stderr: &str) -> String {
     match stderr.trim() {
         "" => String::new(),
         text => format!(": {text}"),
@@ -84,69 +82,69 @@ pub(crate) fn said(stderr: &str) -> String {
 }
 
 impl Workers {
-    /// Workers of a program, none of them started yet.
+    /// Creates a set of at most `count` workers. None is started yet.
     pub fn new(program: WorkerProgram, count: NonZeroUsize) -> Workers {
-        let turns = Semaphore::new(count.get().min(Semaphore::MAX_PERMITS));
-        Workers { program, turns, idle: Mutex::default() }
+        let permits = Semaphore::new(count.get().min(Semaphore::MAX_PERMITS));
+        Workers { program, permits, idle: Mutex::default() }
     }
 
-    /// Hands a line to a worker that is free and waits for its answer, a line too; neither has its
-    /// newline. Waiting for a worker to be free does not count for the timeout, starting it does.
+    /// Sends a line to an idle worker and returns its reply, also a line; neither includes the newline. The
+    /// timeout includes the start of a worker, but not the wait for an idle one.
     ///
     /// # Errors
     ///
-    /// There was no answer. The question may have been read all the same, so nobody asks it again.
-    pub async fn ask(
+    /// There was no reply. The worker may have read the request, so it is not sent again.
+    pub async fn request(
         &self,
-        question: &str,
+        request: &str,
         timeout: Duration,
         cancel: &CancellationToken,
     ) -> Result<String, WorkerError> {
-        self.ask_for(question, timeout, cancel, |answer| Ok(answer.to_owned())).await
+        self.request_parsed(request, timeout, cancel, |reply| Ok(reply.to_owned())).await
     }
 
-    /// [`Workers::ask`], for an answer that can be read; the error of `read` is for people. One that
-    /// cannot, such as an answer to another question, ends the worker.
+    /// Sends a line as [`Workers::request`] does and parses the reply. A reply that `parse` rejects, such
+    /// as one to another request, ends the worker; the error of `parse` is a message for the user.
     ///
     /// # Errors
     ///
-    /// As there.
-    pub async fn ask_for<T>(
+    /// As for [`Workers::request`], and [`WorkerError::InvalidReply`].
+    pub async fn request_parsed<T>(
         &self,
-        question: &str,
+        request: &str,
         timeout: Duration,
         cancel: &CancellationToken,
-        read: impl Fn(&str) -> Result<T, String>,
+        parse: impl Fn(&str) -> Result<T, String>,
     ) -> Result<T, WorkerError> {
         let work = async {
             // The semaphore is never closed.
-            let _turn = self.turns.acquire().await.map_err(|_| WorkerError::Cancelled)?;
-            let mut worker = match self.idle_worker() {
+            let _permit = self.permits.acquire().await.map_err(|_| WorkerError::Cancelled)?;
+            let mut worker = match self.take_idle() {
                 Some(worker) => worker,
                 None => Worker::start(&self.program)?,
             };
-            let exchange = worker.exchange(question, self.program.most_answer);
+            let exchange = worker.exchange(request, self.program.max_reply_bytes);
             let exchanged = tokio::time::timeout(timeout, exchange).await;
             let exchanged = exchanged
-                .map(|answer| answer.and_then(|answer| read(&answer).map_err(Broken::Answer)));
+                .map(|reply| reply.and_then(|reply| parse(&reply).map_err(ExchangeError::Reply)));
             match exchanged {
-                Ok(Ok(answer)) => {
-                    // One that says more than it was asked would answer the next question wrongly.
-                    if worker.is_silent() {
+                Ok(Ok(reply)) => {
+                    // Output beyond the reply would be taken for the reply to the next request.
+                    if worker.has_empty_buffer() {
                         self.idle().push(worker);
                     }
-                    Ok(answer)
+                    Ok(reply)
                 }
-                Ok(Err(Broken::Gone)) => {
-                    let how = worker.ended().await;
-                    Err(WorkerError::Died { how, stderr: worker.tail.text() })
+                Ok(Err(ExchangeError::Closed)) => {
+                    let status = worker.exit_status().await;
+                    Err(WorkerError::Exited { status, stderr: worker.tail.text() })
                 }
-                Ok(Err(Broken::Answer(reason))) => {
-                    worker.end().await;
-                    Err(WorkerError::BadAnswer(reason))
+                Ok(Err(ExchangeError::Reply(reason))) => {
+                    worker.kill().await;
+                    Err(WorkerError::InvalidReply(reason))
                 }
                 Err(_) => {
-                    worker.end().await;
+                    worker.kill().await;
                     Err(WorkerError::TimedOut { after: timeout, stderr: worker.tail.text() })
                 }
             }
@@ -154,12 +152,12 @@ impl Workers {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(WorkerError::Cancelled),
-            answer = work => answer,
+            reply = work => reply,
         }
     }
 
-    /// One that waits and lives; those that have died meanwhile are dropped.
-    fn idle_worker(&self) -> Option<Worker> {
+    /// Takes an idle worker that is running; drops those that have exited.
+    fn take_idle(&self) -> Option<Worker> {
         let mut idle = self.idle();
         while let Some(mut worker) = idle.pop() {
             if matches!(worker.child.try_wait(), Ok(None)) {
@@ -174,23 +172,23 @@ impl Workers {
     }
 }
 
-/// Why an exchange came to nothing.
-enum Broken {
-    /// Its pipes are closed.
-    Gone,
-    /// What it said cannot be used.
-    Answer(String),
+/// Why an exchange failed.
+enum ExchangeError {
+    /// The worker has closed its pipes.
+    Closed,
+    /// The reply is invalid.
+    Reply(String),
 }
 
 #[derive(Debug)]
 struct Worker {
-    // Killed first, when all of it is dropped.
-    group: Group,
+    // Fields are dropped in order: the processes are killed before the handle of the child is dropped.
+    tree: ProcessTree,
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
     stderr: Option<ChildStderr>,
-    tail: Tail,
+    tail: OutputTail,
 }
 
 impl Worker {
@@ -198,106 +196,114 @@ impl Worker {
         let name = program.command.first().map(|name| name.to_string_lossy().into_owned());
         let failed =
             |source| ProgramError::Start { program: name.clone().unwrap_or_default(), source };
-        let invalid = |what| failed(std::io::Error::new(std::io::ErrorKind::InvalidInput, what));
-        let (word, arguments) =
+        let invalid =
+            |reason| failed(std::io::Error::new(std::io::ErrorKind::InvalidInput, reason));
+        let (name, arguments) =
             program.command.split_first().ok_or_else(|| invalid("empty command"))?;
-        let mut child = Command::new(word)
+        let mut command = Command::new(name);
+        command
             .args(arguments)
             .current_dir(&program.folder)
             .envs(&program.environment)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
-        let group = Group::of(&child);
+            .stderr(Stdio::piped());
+        let (mut child, tree) = ProcessTree::spawn(&mut command, None).map_err(failed)?;
         match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
             (Some(stdin), Some(stdout), stderr) => Ok(Worker {
-                group,
+                tree,
                 child,
                 stdin,
                 stdout: BufReader::new(stdout),
                 stderr,
-                tail: Tail::default(),
+                tail: OutputTail::default(),
             }),
             _ => Err(invalid("no pipes")),
         }
     }
 
-    async fn exchange(&mut self, question: &str, most: usize) -> Result<String, Broken> {
+    async fn exchange(
+        &mut self,
+        request: &str,
+        max_reply_bytes: usize,
+    ) -> Result<String, ExchangeError> {
         let Worker { stdin, stdout, stderr, tail, .. } = self;
         let write = async {
-            stdin.write_all(question.as_bytes()).await.map_err(|_| Broken::Gone)?;
-            stdin.write_all(b"\n").await.map_err(|_| Broken::Gone)?;
-            stdin.flush().await.map_err(|_| Broken::Gone)
+            stdin.write_all(request.as_bytes()).await.map_err(|_| ExchangeError::Closed)?;
+            stdin.write_all(b"\n").await.map_err(|_| ExchangeError::Closed)?;
+            stdin.flush().await.map_err(|_| ExchangeError::Closed)
         };
-        let read = read_line(stdout, most);
-        // A worker must not wait because nobody reads its complaints.
-        let listen = async {
+        let read = read_line(stdout, max_reply_bytes);
+        // A full pipe of standard error would block the worker.
+        let read_stderr = async {
             tail.read_from(stderr).await;
             std::future::pending::<()>().await;
         };
         let exchange = async { tokio::try_join!(write, read).map(|((), line)| line) };
         tokio::select! {
-            answer = exchange => answer,
-            () = listen => Err(Broken::Gone),
+            reply = exchange => reply,
+            () = read_stderr => Err(ExchangeError::Closed),
         }
     }
 
-    /// Whether it has said nothing beyond its answer.
-    fn is_silent(&self) -> bool {
+    /// Returns whether the worker has written nothing beyond its reply.
+    fn has_empty_buffer(&self) -> bool {
         self.stdout.buffer().is_empty()
     }
 
-    /// Says how one ended that has closed its pipes; what it started is killed.
-    async fn ended(&mut self) -> String {
-        // On its way out it has a code of its own to tell.
-        let status = match tokio::time::timeout(LINGER, self.child.wait()).await {
+    /// Returns the exit status, as text, of a worker that has closed its pipes, and kills what it has started.
+    async fn exit_status(&mut self) -> String {
+        // A worker that is exiting gets time to do so with its own exit code.
+        let status = match tokio::time::timeout(DRAIN_TIMEOUT, self.child.wait()).await {
             Ok(status) => status,
             Err(_) => {
-                self.group.signal(Signal::SIGKILL);
+                self.tree.start_kill();
                 self.child.wait().await
             }
         };
-        self.end().await;
-        status.map_or_else(|error| error.to_string(), in_words)
+        self.kill().await;
+        status.map_or_else(|error| error.to_string(), describe_status)
     }
 
-    /// Kills it and everything it started.
-    async fn end(&mut self) {
-        self.group.signal(Signal::SIGKILL);
+    /// Kills the worker and the processes that it has started.
+    async fn kill(&mut self) {
+        self.tree.start_kill();
         let _ = self.child.wait().await;
         let Worker { stderr, tail, .. } = self;
-        // All who could write are dead, but what they wrote is still in the pipe.
-        let _ = tokio::time::timeout(LINGER, tail.read_from(stderr)).await;
+        // What the processes wrote before they were killed is still in the pipe.
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, tail.read_from(stderr)).await;
     }
 }
 
-async fn read_line(stdout: &mut BufReader<ChildStdout>, most: usize) -> Result<String, Broken> {
+async fn read_line(
+    stdout: &mut BufReader<ChildStdout>,
+    max_bytes: usize,
+) -> Result<String, ExchangeError> {
     let mut line = Vec::new();
     loop {
-        let chunk = stdout.fill_buf().await.map_err(|_| Broken::Gone)?;
+        let chunk = stdout.fill_buf().await.map_err(|_| ExchangeError::Closed)?;
         if chunk.is_empty() {
-            return Err(Broken::Gone);
+            return Err(ExchangeError::Closed);
         }
         let newline = chunk.iter().position(|byte| *byte == b'\n');
         let end = newline.unwrap_or(chunk.len());
         line.extend_from_slice(&chunk[..end]);
         let consumed = newline.map_or(end, |at| at + 1);
         stdout.consume(consumed);
-        if line.len() > most {
-            return Err(Broken::Answer(format!("the answer is longer than {most} bytes")));
+        if line.len() > max_bytes {
+            return Err(ExchangeError::Reply(format!(
+                "the answer is longer than {max_bytes} bytes"
+            )));
         }
         if newline.is_some() {
             return String::from_utf8(line)
-                .map_err(|_| Broken::Answer("the answer is not UTF-8".to_owned()));
+                .map_err(|_| ExchangeError::Reply("the answer is not UTF-8".to_owned()));
         }
     }
 }
 
-/// How a program ended, for people.
-pub(crate) fn in_words(status: ExitStatus) -> String {
+/// Formats an exit status for messages.
+pub(crate) fn describe_status(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),

@@ -1,10 +1,9 @@
-//! A folder of its own for one trial: a copy of what the case starts from, and afterwards what the
-//! program left in it.
+//! Workspaces: a folder per trial with a copy of a template, and the files in it after the trial.
 
 mod copy;
-mod left;
+mod files;
 
-pub use left::Left;
+pub use files::WorkspaceFiles;
 
 use std::fs;
 use std::io;
@@ -12,54 +11,54 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// A folder for one trial; removed when dropped, unless it is kept.
+/// Folder of one trial; removed when dropped, unless it is kept.
 #[derive(Debug)]
 pub struct Workspace {
     folder: PathBuf,
-    /// Where the program runs: the folder, or one within it.
+    /// Working directory of the program: the folder, or one within it.
     start: PathBuf,
-    /// The same without links, as it was before the program ran.
-    top: PathBuf,
-    /// What was copied, as far as the program starts there.
+    /// Canonical path of `start` before the program ran.
+    canonical_start: PathBuf,
+    /// Source of the files in `start`.
     source: Option<PathBuf>,
-    copied: SystemTime,
+    copied_at: SystemTime,
     is_kept: bool,
 }
 
-/// What a workspace is made of.
+/// Template of a workspace.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Template<'a> {
-    /// The folder that is copied; an empty one when absent.
+    /// Folder to copy; `None` for an empty workspace.
     pub source: Option<&'a Path>,
-    /// Where in it the program runs; at its top when absent.
+    /// Working directory of the program within the folder; `None` for the folder itself.
     pub start: Option<&'a Path>,
-    /// Folders that are not copied, wherever they lie in the source.
-    pub without: &'a [&'a Path],
+    /// Folders that are not copied, at any depth of the source.
+    pub excluded: &'a [&'a Path],
 }
 
 impl Workspace {
-    /// Makes the folder, which must not exist, with a copy of the template. Blocks.
+    /// Creates the folder, which must not exist, with a copy of the template. Blocks.
     ///
-    /// Links stay links and are not followed; pipes, sockets and devices are left out. File systems
-    /// that can share blocks between files do so.
+    /// Links are copied as links; pipes, sockets and devices are skipped. Blocks are shared on file systems that
+    /// support it.
     ///
     /// # Errors
     ///
-    /// Something cannot be read or written, or the program would not start within the copy; nothing
-    /// is left then.
+    /// A file cannot be read or written, or the working directory is missing or outside of the copy; the folder
+    /// is removed.
     pub fn create(folder: &Path, template: Template<'_>) -> io::Result<Workspace> {
         let within =
             |parent: &Path| template.start.map_or(parent.to_owned(), |start| parent.join(start));
         let mut workspace = Workspace {
             folder: folder.to_owned(),
             start: within(folder),
-            top: PathBuf::new(),
+            canonical_start: PathBuf::new(),
             source: template.source.map(within),
-            copied: SystemTime::now(),
+            copied_at: SystemTime::now(),
             is_kept: false,
         };
         match template.source {
-            Some(source) => copy::copy(source, folder, template.without)?,
+            Some(source) => copy::copy(source, folder, template.excluded)?,
             None => fs::create_dir(folder)?,
         }
         if !workspace.start.is_dir() {
@@ -69,8 +68,8 @@ impl Workspace {
             );
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }
-        workspace.top = workspace.start.canonicalize()?;
-        if !workspace.top.starts_with(folder.canonicalize()?) {
+        workspace.canonical_start = workspace.start.canonicalize()?;
+        if !workspace.canonical_start.starts_with(folder.canonicalize()?) {
             let message = format!(
                 "{} leads out of the workspace",
                 template.start.unwrap_or(Path::new("")).display()
@@ -80,31 +79,31 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Where the program runs.
+    /// Returns the working directory of the program.
     pub fn start(&self) -> &Path {
         &self.start
     }
 
-    /// What is there now, below the folder where the program ran; nothing when the program has put
-    /// something else in its place. Blocks.
-    pub fn left(&self) -> Left {
-        if self.start.canonicalize().ok().as_ref() != Some(&self.top) {
-            return Left::default();
+    /// Returns the current files below the working directory; none if the program has replaced the directory.
+    /// Blocks.
+    pub fn files(&self) -> WorkspaceFiles {
+        if self.start.canonicalize().ok().as_ref() != Some(&self.canonical_start) {
+            return WorkspaceFiles::default();
         }
-        left::look(&self.top, self.source.as_deref(), self.copied)
+        files::collect(&self.canonical_start, self.source.as_deref(), self.copied_at)
     }
 
-    /// Moves it to a place where it stays, in place of what is there. Blocks.
+    /// Moves the workspace to `target` permanently and replaces what is there. Blocks.
     ///
     /// # Errors
     ///
-    /// It cannot be moved; it is removed then.
-    pub fn keep(mut self, place: &Path) -> io::Result<()> {
-        remove(place)?;
-        if let Some(parent) = place.parent() {
+    /// The workspace cannot be moved; it is removed.
+    pub fn keep(mut self, target: &Path) -> io::Result<()> {
+        remove_folder(target)?;
+        if let Some(parent) = target.parent() {
             fs::create_dir_all(parent)?;
         }
-        fs::rename(&self.folder, place)?;
+        fs::rename(&self.folder, target)?;
         self.is_kept = true;
         Ok(())
     }
@@ -113,35 +112,34 @@ impl Workspace {
 impl Drop for Workspace {
     fn drop(&mut self) {
         if !self.is_kept {
-            // What cannot be removed now is removed with the folder of all of them.
-            let _ = remove(&self.folder);
+            // On failure, it is removed later with the folder of all workspaces.
+            let _ = remove_folder(&self.folder);
         }
     }
 }
 
-/// Removes a folder with all that is in it, even where its owner may not write; that there is none
-/// is fine. Blocks.
+/// Removes a folder and its contents, including read-only folders; does nothing if it does not exist. Blocks.
 ///
 /// # Errors
 ///
-/// Something is still there.
-pub fn remove(folder: &Path) -> io::Result<()> {
-    let removed = |result: io::Result<()>| match result {
+/// The folder could not be removed completely.
+pub fn remove_folder(folder: &Path) -> io::Result<()> {
+    let ignore_missing = |result: io::Result<()>| match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     };
-    removed(fs::remove_dir_all(folder)).or_else(|_| {
-        unlock(folder);
-        removed(fs::remove_dir_all(folder))
+    ignore_missing(fs::remove_dir_all(folder)).or_else(|_| {
+        make_writable(folder);
+        ignore_missing(fs::remove_dir_all(folder))
     })
 }
 
-/// Lets the owner change every folder: some package managers make theirs read-only.
-fn unlock(folder: &Path) {
+/// Makes all folders writable for the owner: some package managers make theirs read-only.
+fn make_writable(folder: &Path) {
     let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            unlock(&entry.path());
+            make_writable(&entry.path());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tools of MCP servers that behave and of those that do not.
+//! MCP servers: their tools, results, failures and processes.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -11,29 +11,29 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// A server whose tools and behaviour are given as JSON in its first argument.
+/// Server whose tools and behaviour are defined by JSON in its first argument.
 const SERVER: &str = r#"
 import json, os, sys, time
 
 plan = json.loads(sys.argv[1])
 
-def say(message):
+def send(message):
     print(json.dumps(message), flush=True)
 
 def answer(id, result):
-    say({"jsonrpc": "2.0", "id": id, "result": result})
+    send({"jsonrpc": "2.0", "id": id, "result": result})
 
 if "garbage" in plan:
     print("Welcome to my server!\n{\"half\": \n\x00\xff[1, 2]", flush=True)
-if "complains" in plan:
+if "stderr" in plan:
     print("x" * 100000, file=sys.stderr)
-    print(plan["complains"], file=sys.stderr, flush=True)
+    print(plan["stderr"], file=sys.stderr, flush=True)
 for line in sys.stdin:
     request = json.loads(line)
     id, method = request.get("id"), request.get("method")
     if plan.get("silent") == method:
         continue
-    if plan.get("dies") == method:
+    if plan.get("exits") == method:
         print("out of cheese", file=sys.stderr, flush=True)
         os._exit(3)
     if method == "initialize":
@@ -49,8 +49,8 @@ for line in sys.stdin:
         answer(id, {"tools": pages[at], **more})
     elif method == "tools/call":
         given = request["params"]
-        if "refuses" in plan:
-            say({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": plan["refuses"]}})
+        if "rejects" in plan:
+            send({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": plan["rejects"]}})
         elif given["name"] == "where":
             answer(id, {"content": [{"type": "text", "text": json.dumps({
                 "folder": os.getcwd(),
@@ -73,14 +73,14 @@ fn server(plan: Value) -> McpServer {
     McpServer { name: "fake".to_owned(), command, tools: None }
 }
 
-/// A folder with a workbench in it.
-struct Place {
+/// Temporary folder for servers.
+struct TestFolder {
     folder: tempfile::TempDir,
 }
 
-impl Place {
-    fn new() -> Place {
-        Place { folder: tempfile::tempdir().unwrap() }
+impl TestFolder {
+    fn new() -> TestFolder {
+        TestFolder { folder: tempfile::tempdir().unwrap() }
     }
 
     async fn start(&self, servers: &[McpServer]) -> Result<McpServers, McpError> {
@@ -88,7 +88,7 @@ impl Place {
         McpServers::start(servers, &bench, Duration::from_secs(30)).await
     }
 
-    async fn wrong(&self, server: McpServer) -> String {
+    async fn start_error(&self, server: McpServer) -> String {
         self.start(&[server]).await.unwrap_err().to_string()
     }
 }
@@ -98,17 +98,17 @@ fn names(servers: &McpServers) -> Vec<&str> {
 }
 
 async fn call(tool: &Arc<dyn Tool>, arguments: Value) -> Result<ToolOutput, String> {
-    let context = ToolContext::unattended(CancellationToken::new());
+    let context = ToolContext::detached(CancellationToken::new());
     tool.execute(arguments, context).await.map_err(|error| error.to_string())
 }
 
-async fn said(tool: &Arc<dyn Tool>, arguments: Value) -> Result<String, String> {
+async fn call_text(tool: &Arc<dyn Tool>, arguments: Value) -> Result<String, String> {
     call(tool, arguments).await.map(|output| Content::join_text(&output.content))
 }
 
 #[tokio::test]
-async fn tools_are_offered_under_the_servers_name_and_called() {
-    let place = Place::new();
+async fn tools_are_prefixed_with_the_server_name_and_called() {
+    let folder = TestFolder::new();
     let servers = [
         server(json!({"pages": [[tool("echo")], [tool("other.tool"), tool("where")]]})),
         McpServer {
@@ -117,20 +117,20 @@ async fn tools_are_offered_under_the_servers_name_and_called() {
             ..server(json!({"tools": [tool("a"), tool("b")]}))
         },
     ];
-    let servers = place.start(&servers).await.unwrap();
+    let servers = folder.start(&servers).await.unwrap();
     assert_eq!(names(&servers), ["fake__echo", "fake__other_tool", "fake__where", "second__b"]);
     let definition = servers.tools()[0].definition();
     assert_eq!(definition.description, "Says it again.");
     assert_eq!(definition.parameters["properties"]["text"]["type"], "string");
     let text = json!({"text": "hé\n"});
-    let answer = said(&servers.tools()[0], text.clone()).await.unwrap();
+    let answer = call_text(&servers.tools()[0], text.clone()).await.unwrap();
     assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), text);
     servers.close().await;
 }
 
 #[tokio::test]
-async fn a_server_works_in_the_workspace_and_knows_whose_it_is() {
-    let place = Place::new();
+async fn server_runs_in_the_workspace_with_its_identity() {
+    let folder = TestFolder::new();
     let identity = Identity {
         run: format!("mcp-{}", std::process::id()),
         trial: Some("t/c/1".to_owned()),
@@ -140,49 +140,49 @@ async fn a_server_works_in_the_workspace_and_knows_whose_it_is() {
     let bench = Workbench {
         identity: Some(identity),
         started: Some(started),
-        ..Workbench::in_folder(place.folder.path())
+        ..Workbench::in_folder(folder.folder.path())
     };
     let server = server(json!({"tools": [tool("where")]}));
-    let patience = Duration::from_secs(30);
-    let servers = McpServers::start(&[server], &bench, patience).await.unwrap();
-    let answer = said(&servers.tools()[0], json!({})).await.unwrap();
+    let timeout = Duration::from_secs(30);
+    let servers = McpServers::start(&[server], &bench, timeout).await.unwrap();
+    let answer = call_text(&servers.tools()[0], json!({})).await.unwrap();
     let answer: Value = serde_json::from_str(&answer).unwrap();
-    let folder = place.folder.path().canonicalize().unwrap();
+    let folder = folder.folder.path().canonicalize().unwrap();
     assert_eq!(answer["folder"], folder.to_str().unwrap());
     assert_eq!(answer["trial"], "t/c/1");
     assert_eq!(answer["process"], groups.recv().await.unwrap().id);
 }
 
-/// Waits until a process is gone, or dead and waiting to be buried.
-async fn gone(id: i64) {
-    let lives = || {
+/// Waits until a process has exited; the kernel ends a killed process asynchronously.
+async fn wait_for_exit(id: i64) {
+    let is_running = || {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
     };
     let waiting = async {
-        while lives() {
+        while is_running() {
             tokio::task::yield_now().await;
         }
     };
-    let most = std::time::Duration::from_secs(60);
-    assert!(tokio::time::timeout(most, waiting).await.is_ok(), "the process lives on");
+    let limit = Duration::from_secs(60);
+    assert!(tokio::time::timeout(limit, waiting).await.is_ok(), "the process is still running");
 }
 
 #[tokio::test]
-async fn servers_are_killed_when_the_handle_is_dropped_and_their_tools_say_so() {
-    let place = Place::new();
-    let servers = place.start(&[server(json!({"tools": [tool("where")]}))]).await.unwrap();
+async fn dropping_the_handle_kills_the_servers_and_their_tools_report_it() {
+    let folder = TestFolder::new();
+    let servers = folder.start(&[server(json!({"tools": [tool("where")]}))]).await.unwrap();
     let tool = Arc::clone(&servers.tools()[0]);
-    let answer: Value = serde_json::from_str(&said(&tool, json!({})).await.unwrap()).unwrap();
+    let answer: Value = serde_json::from_str(&call_text(&tool, json!({})).await.unwrap()).unwrap();
     drop(servers);
-    gone(answer["process"].as_i64().unwrap()).await;
-    let error = said(&tool, json!({})).await.unwrap_err();
+    wait_for_exit(answer["process"].as_i64().unwrap()).await;
+    let error = call_text(&tool, json!({})).await.unwrap_err();
     assert_eq!(error, "the MCP server `fake` has ended (it was closed)");
 }
 
 #[tokio::test]
-async fn results_are_texts_and_pictures_and_errors() {
-    let place = Place::new();
+async fn results_can_be_texts_images_and_errors() {
+    let folder = TestFolder::new();
     let with = |result: Value| server(json!({"tools": [tool("t")], "result": result}));
     let results = [
         json!({"content": [
@@ -198,7 +198,7 @@ async fn results_are_texts_and_pictures_and_errors() {
     ];
     let mut outputs = Vec::new();
     for result in results {
-        let servers = place.start(&[with(result)]).await.unwrap();
+        let servers = folder.start(&[with(result)]).await.unwrap();
         outputs.push(call(&servers.tools()[0], json!({})).await);
     }
     let image = ImageSource::Base64 { media_type: "image/png".to_owned(), data: "aGk=".to_owned() };
@@ -218,104 +218,107 @@ async fn results_are_texts_and_pictures_and_errors() {
 }
 
 #[tokio::test]
-async fn what_a_server_refuses_is_told_in_its_own_words() {
-    let place = Place::new();
-    let plan = json!({"tools": [tool("t")], "refuses": "text must not be empty"});
-    let servers = place.start(&[server(plan)]).await.unwrap();
-    let error = said(&servers.tools()[0], json!({})).await.unwrap_err();
+async fn error_message_of_the_server_is_passed_on() {
+    let folder = TestFolder::new();
+    let plan = json!({"tools": [tool("t")], "rejects": "text must not be empty"});
+    let servers = folder.start(&[server(plan)]).await.unwrap();
+    let error = call_text(&servers.tools()[0], json!({})).await.unwrap_err();
     assert_eq!(error, "text must not be empty");
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_is_given_up() {
-    let place = Place::new();
+async fn server_that_does_not_respond_times_out() {
+    let folder = TestFolder::new();
     for method in ["initialize", "tools/list"] {
-        let plan = json!({"tools": [], "silent": method, "complains": "still thinking"});
-        let bench = Workbench::in_folder(place.folder.path());
-        let patience = Duration::from_millis(700);
-        let error = McpServers::start(&[server(plan)], &bench, patience).await.unwrap_err();
+        let plan = json!({"tools": [], "silent": method, "stderr": "still thinking"});
+        let bench = Workbench::in_folder(folder.folder.path());
+        let timeout = Duration::from_millis(700);
+        let error = McpServers::start(&[server(plan)], &bench, timeout).await.unwrap_err();
         assert!(matches!(error, McpError::TimedOut { .. }), "{error}");
         let text = error.to_string();
-        let begin = "the MCP server `fake` has not told its tools within 0.7 s";
-        assert!(text.starts_with(begin), "{text}");
+        let prefix = "the MCP server `fake` did not list its tools within 0.7 s";
+        assert!(text.starts_with(prefix), "{text}");
         assert!(text.len() < 5000, "{}", text.len());
     }
 }
 
 #[tokio::test]
-async fn a_server_that_is_of_no_use_is_told_as_such() {
-    let place = Place::new();
-    let error = place.wrong(server(json!({"tools": []}))).await;
+async fn server_without_tools_is_an_error() {
+    let folder = TestFolder::new();
+    let error = folder.start_error(server(json!({"tools": []}))).await;
     assert_eq!(error, "the MCP server `fake` has no tools");
 }
 
 #[tokio::test]
-async fn a_call_that_is_never_answered_can_be_cancelled() {
-    let place = Place::new();
+async fn call_without_response_can_be_cancelled() {
+    let folder = TestFolder::new();
     let plan = json!({"tools": [tool("t")], "silent": "tools/call"});
-    let servers = place.start(&[server(plan)]).await.unwrap();
+    let servers = folder.start(&[server(plan)]).await.unwrap();
     let cancel = CancellationToken::new();
-    let work = servers.tools()[0].execute(json!({}), ToolContext::unattended(cancel.clone()));
+    let work = servers.tools()[0].execute(json!({}), ToolContext::detached(cancel.clone()));
     let stop = async { cancel.cancel() };
     let (output, ()) = tokio::join!(work, stop);
     assert_eq!(output.unwrap_err().to_string(), "cancelled");
 }
 
 #[tokio::test]
-async fn garbage_between_the_messages_is_passed_over() {
-    let place = Place::new();
+async fn invalid_messages_are_ignored() {
+    let folder = TestFolder::new();
     let plan = json!({"tools": [tool("t")], "garbage": true});
-    let servers = place.start(&[server(plan)]).await.unwrap();
-    assert_eq!(said(&servers.tools()[0], json!({"text": "x"})).await.unwrap(), "{\"text\": \"x\"}");
+    let servers = folder.start(&[server(plan)]).await.unwrap();
+    assert_eq!(
+        call_text(&servers.tools()[0], json!({"text": "x"})).await.unwrap(),
+        "{\"text\": \"x\"}"
+    );
 }
 
 #[tokio::test]
-async fn a_server_that_dies_says_how_wherever_it_is() {
-    let place = Place::new();
+async fn server_that_exits_is_reported_with_its_status_in_every_phase() {
+    let folder = TestFolder::new();
     let ended = "the MCP server `fake` has ended (exit code 3): out of cheese\n";
     for method in ["initialize", "tools/list"] {
-        let error = place.wrong(server(json!({"tools": [], "dies": method}))).await;
+        let error = folder.start_error(server(json!({"tools": [], "exits": method}))).await;
         assert_eq!(error.trim_end(), ended.trim_end());
     }
-    let plan = json!({"tools": [tool("t")], "dies": "tools/call"});
-    let servers = place.start(&[server(plan)]).await.unwrap();
-    // Those that come later are told the same.
+    let plan = json!({"tools": [tool("t")], "exits": "tools/call"});
+    let servers = folder.start(&[server(plan)]).await.unwrap();
+    // Later calls report the same.
     for _ in 0..2 {
-        let error = said(&servers.tools()[0], json!({})).await.unwrap_err();
+        let error = call_text(&servers.tools()[0], json!({})).await.unwrap_err();
         assert_eq!(error.trim_end(), ended.trim_end());
     }
 }
 
 #[tokio::test]
-async fn of_tools_with_one_name_the_first_is_offered() {
-    let place = Place::new();
+async fn first_of_several_tools_with_one_name_is_offered() {
+    let folder = TestFolder::new();
     let second = json!({"name": "t", "description": "Another.", "inputSchema": {}});
     let servers =
-        place.start(&[server(json!({"tools": [tool("t"), second, tool("u")]}))]).await.unwrap();
+        folder.start(&[server(json!({"tools": [tool("t"), second, tool("u")]}))]).await.unwrap();
     assert_eq!(names(&servers), ["fake__t", "fake__u"]);
     assert_eq!(servers.tools()[0].definition().description, "Says it again.");
 }
 
 #[tokio::test]
-async fn a_broken_schema_is_an_error_that_names_the_tool_unless_it_is_not_wanted() {
-    let place = Place::new();
+async fn invalid_schema_is_an_error_unless_the_tool_is_not_selected() {
+    let folder = TestFolder::new();
     let bad = json!({"name": "bad", "inputSchema": {"type": "objekt"}});
     let plan = server(json!({"tools": [bad, tool("good")]}));
-    let error = place.wrong(plan.clone()).await;
-    let begin = "the MCP server `fake`: the arguments of its tool `bad` are ";
-    assert!(error.starts_with(begin) && error.contains("objekt"), "{error}");
+    let error = folder.start_error(plan.clone()).await;
+    let prefix = "the MCP server `fake`: the arguments of its tool `bad` are ";
+    assert!(error.starts_with(prefix) && error.contains("objekt"), "{error}");
     let only = McpServer { tools: Some(vec!["good".to_owned()]), ..plan };
-    assert_eq!(names(&place.start(&[only]).await.unwrap()), ["fake__good"]);
+    assert_eq!(names(&folder.start(&[only]).await.unwrap()), ["fake__good"]);
 }
 
 #[tokio::test]
-async fn what_is_wanted_and_not_there_is_an_error() {
-    let place = Place::new();
+async fn missing_tool_or_program_is_an_error() {
+    let folder = TestFolder::new();
     let plan = server(json!({"tools": [tool("a"), tool("b")]}));
-    let error = place.wrong(McpServer { tools: Some(vec!["c".to_owned()]), ..plan }).await;
+    let error = folder.start_error(McpServer { tools: Some(vec!["c".to_owned()]), ..plan }).await;
     assert_eq!(error, "the MCP server `fake` has no tool `c`; it has a, b");
     let command = vec!["no-such-server".into()];
-    let error = place.wrong(McpServer { name: "x".to_owned(), command, tools: None }).await;
-    let begin = "the MCP server `x`: cannot start `no-such-server`: ";
-    assert!(error.starts_with(begin), "{error}");
+    let error = folder.start_error(McpServer { name: "x".to_owned(), command, tools: None }).await;
+    let prefix = "the MCP server `x`: cannot start `no-such-server`: ";
+    assert!(error.starts_with(prefix), "{error}");
 }

@@ -1,8 +1,10 @@
-//! Programs that behave and programs that do not.
+//! Execution of external programs: output, exit reasons, timeouts and child processes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
 
-use bakeoff_agent::{Ended, Finished, Identity, Program, ProgramError, run, start};
+use bakeoff_agent::{
+    ExitReason, Identity, Program, ProgramError, ProgramOutput, become_subreaper, run, start,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -15,127 +17,136 @@ fn shell(script: &str, input: &str) -> Program {
         environment: BTreeMap::from([("ANSWER".to_owned(), "42".into())]),
         identity: None,
         timeout: Duration::from_secs(60),
-        most_output: 1 << 20,
+        max_output_bytes: 1 << 20,
     }
 }
 
-async fn finished(program: &Program) -> Finished {
+async fn run_to_end(program: &Program) -> ProgramOutput {
     run(program, &CancellationToken::new()).await.unwrap()
 }
 
 #[tokio::test]
-async fn the_prompt_goes_in_and_the_answer_comes_out() {
-    let done = finished(&shell("cat; echo $ANSWER; echo oops >&2; exit 3", "hello ")).await;
+async fn input_is_written_and_outputs_are_captured() {
+    let done = run_to_end(&shell("cat; echo $ANSWER; echo oops >&2; exit 3", "hello ")).await;
     assert_eq!(done.stdout, "hello 42\n");
     assert_eq!(done.stderr, "oops\n");
-    assert_eq!(done.ended, Ended::Exited(3));
+    assert_eq!(done.exit_reason, ExitReason::Exited(3));
 }
 
 #[tokio::test]
-async fn long_prompts_and_answers_do_not_wait_for_each_other() {
+async fn long_input_and_output_do_not_deadlock() {
     let prompt = "x".repeat(1 << 20);
-    assert_eq!(finished(&shell("cat", &prompt)).await.stdout.len(), prompt.len());
+    assert_eq!(run_to_end(&shell("cat", &prompt)).await.stdout.len(), prompt.len());
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_read_its_prompt_is_fine() {
-    let done = finished(&shell("exec <&-; echo ok", &"x".repeat(1 << 20))).await;
+async fn program_may_close_its_input() {
+    let done = run_to_end(&shell("exec <&-; echo ok", &"x".repeat(1 << 20))).await;
     assert_eq!(done.stdout, "ok\n");
 }
 
 #[tokio::test]
-async fn output_beyond_the_cap_is_counted_and_not_kept() {
-    let program = Program { most_output: 5, ..shell("printf 0123456789; printf '\\377' >&2", "") };
-    let done = finished(&program).await;
+async fn output_beyond_the_limit_is_counted_and_dropped() {
+    let program =
+        Program { max_output_bytes: 5, ..shell("printf 0123456789; printf '\\377' >&2", "") };
+    let done = run_to_end(&program).await;
     assert_eq!((done.stdout.as_str(), done.dropped_bytes), ("01234", 5));
     assert_eq!(done.dropped_stdout_bytes, 5);
     assert_eq!(done.stderr, "\u{fffd}");
 }
 
 #[tokio::test]
-async fn a_program_that_takes_too_long_is_ended_and_its_output_kept() {
+async fn program_that_times_out_is_terminated_and_its_output_kept() {
     let program =
         Program { timeout: Duration::from_secs(2), ..shell("echo begun; exec sleep 600", "") };
-    let done = finished(&program).await;
-    assert_eq!((done.stdout.as_str(), done.ended), ("begun\n", Ended::TimedOut));
+    let done = run_to_end(&program).await;
+    assert_eq!((done.stdout.as_str(), done.exit_reason), ("begun\n", ExitReason::TimedOut));
 }
 
-/// Runs a program until its first word, and ends it then.
-async fn interrupted(program: &Program) -> Finished {
+/// Runs a program until its first output and cancels it then.
+async fn run_until_output(program: &Program) -> ProgramOutput {
     let cancel = CancellationToken::new();
     let running = start(program).unwrap();
     let finish = running.finish(&cancel, |_| cancel.cancel());
     tokio::time::timeout(Duration::from_secs(30), finish).await.unwrap().unwrap()
 }
 
-/// Waits until a process is gone: a killed one goes when the kernel gets to it, and is then gone or
-/// waits to be buried.
-async fn gone(id: &str) {
+/// Waits until a process has exited; the kernel ends a killed process asynchronously.
+async fn wait_for_exit(id: &str) {
     let stat = format!("/proc/{}/stat", id.trim());
-    let gone = async {
+    let exited = async {
         while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), gone).await.expect("the child lives on");
+    tokio::time::timeout(Duration::from_secs(30), exited)
+        .await
+        .expect("the process is still running");
 }
 
 #[tokio::test]
-async fn children_that_outlive_the_program_are_ended() {
-    let done = finished(&shell("sleep 600 & echo $!", "")).await;
-    gone(&done.stdout).await;
+async fn child_that_outlives_the_program_is_killed() {
+    let done = run_to_end(&shell("sleep 600 & echo $!", "")).await;
+    wait_for_exit(&done.stdout).await;
 }
 
 #[tokio::test]
-async fn a_child_that_ignores_the_request_to_end_is_killed_and_holds_nothing_up() {
-    // The child has the pipe and is left alone by the leader, which ends when it is asked to.
+async fn child_that_ignores_sigterm_is_killed_and_does_not_block() {
+    // The child holds the pipe. Its parent exits on SIGTERM without waiting for it.
     let script = "sh -c 'trap \"\" TERM; echo $$; while :; do sleep 600; done' & wait";
-    let done = interrupted(&shell(script, "")).await;
-    assert_eq!(done.ended, Ended::Cancelled);
-    gone(&done.stdout).await;
+    let done = run_until_output(&shell(script, "")).await;
+    assert_eq!(done.exit_reason, ExitReason::Cancelled);
+    wait_for_exit(&done.stdout).await;
 }
 
 #[tokio::test]
-async fn children_may_tidy_up_when_they_are_asked_to_end() {
-    let script = "trap : TERM; (trap 'echo tidied; exit' TERM; echo ready; while :; do sleep 0.01; done) & \
+async fn child_may_clean_up_on_sigterm() {
+    let script = "trap : TERM; (trap 'echo cleaned; exit' TERM; echo ready; while :; do sleep 0.01; done) & \
                   wait; exit 0";
-    let done = interrupted(&shell(script, "")).await;
-    assert_eq!((done.stdout.as_str(), done.ended), ("ready\ntidied\n", Ended::Cancelled));
+    let done = run_until_output(&shell(script, "")).await;
+    assert_eq!(
+        (done.stdout.as_str(), done.exit_reason),
+        ("ready\ncleaned\n", ExitReason::Cancelled)
+    );
 }
 
-fn named(script: &str) -> Program {
+fn marked(script: &str) -> Program {
     let unique = format!("{}-{:?}", std::process::id(), std::thread::current().id());
     let identity = Identity { run: unique, trial: Some("a/b/1".to_owned()), part: None };
     Program { identity: Some(identity), ..shell(script, "") }
 }
 
 #[tokio::test]
-async fn a_program_knows_its_run_and_trial() {
-    let program = named("echo $BAKEOFF_TRIAL_ID; echo $BAKEOFF_RUN_ID");
+async fn program_gets_its_run_and_trial_as_variables() {
+    let program = marked("echo $BAKEOFF_TRIAL_ID; echo $BAKEOFF_RUN_ID");
     let run = program.identity.as_ref().unwrap().run.clone();
-    assert_eq!(finished(&program).await.stdout, format!("a/b/1\n{run}\n"));
+    assert_eq!(run_to_end(&program).await.stdout, format!("a/b/1\n{run}\n"));
 }
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn children_that_left_the_group_are_ended_too() {
-    // With the pipe in its hands, and the signal ignored; the leader waits until it is there.
+async fn child_that_left_the_group_is_killed() {
+    assert!(become_subreaper());
+    // The child holds the pipe and ignores SIGTERM; the program waits until it has started.
     let hide = "trap \"\" TERM; echo $$; exec sleep 600";
     let script = format!("mkfifo p$$; setsid sh -c '{hide}' | tee p$$ & read id < p$$; rm p$$");
     let folder = tempfile::tempdir().unwrap();
-    let here = |script: &str| Program { folder: folder.path().to_owned(), ..named(script) };
+    let here = |script: &str| Program { folder: folder.path().to_owned(), ..marked(script) };
     let done = [
-        finished(&here(&script)).await,
-        interrupted(&here(&format!("{script}; exec sleep 600"))).await,
+        run_to_end(&here(&script)).await,
+        run_until_output(&here(&format!("{script}; exec sleep 600"))).await,
     ];
-    assert_eq!(done.each_ref().map(|done| done.ended), [Ended::Exited(0), Ended::Cancelled]);
+    assert_eq!(
+        done.each_ref().map(|done| done.exit_reason),
+        [ExitReason::Exited(0), ExitReason::Cancelled]
+    );
     for done in done {
-        gone(&done.stdout).await;
+        wait_for_exit(&done.stdout).await;
     }
 }
 
 #[tokio::test]
-async fn the_group_is_known_before_the_program_ends() {
+async fn group_is_known_before_the_program_ends() {
     let program = shell("ps -o pgid= -p $$ | tr -d ' '", "");
     let running = start(&program).unwrap();
     let group = running.group().unwrap();
@@ -150,32 +161,32 @@ async fn dropping_a_program_kills_it() {
     let running = start(&program).unwrap();
     let id = running.group().unwrap().id;
     drop(running);
-    gone(&id.to_string()).await;
+    wait_for_exit(&id.to_string()).await;
 }
 
 #[tokio::test]
-async fn a_gigabyte_is_read_counted_and_not_kept() {
-    let program = Program { most_output: 1000, ..shell("head -c 1073741824 /dev/zero", "") };
-    let mut heard = 0_u64;
+async fn gigabyte_of_output_is_counted_and_dropped() {
+    let program = Program { max_output_bytes: 1000, ..shell("head -c 1073741824 /dev/zero", "") };
+    let mut received = 0_u64;
     let done = start(&program)
         .unwrap()
-        .finish(&CancellationToken::new(), |piece| heard += piece.len() as u64)
+        .finish(&CancellationToken::new(), |piece| received += piece.len() as u64)
         .await
         .unwrap();
     assert_eq!((done.stdout.len(), done.dropped_bytes), (1000, (1 << 30) - 1000));
-    assert_eq!(heard, 1 << 30);
+    assert_eq!(received, 1 << 30);
 }
 
 #[tokio::test]
-async fn cancelling_ends_the_program() {
+async fn cancelling_terminates_the_program() {
     let cancel = CancellationToken::new();
     cancel.cancel();
     let done = run(&shell("exec sleep 600", ""), &cancel).await.unwrap();
-    assert_eq!(done.ended, Ended::Cancelled);
+    assert_eq!(done.exit_reason, ExitReason::Cancelled);
 }
 
 #[tokio::test]
-async fn a_missing_program_is_an_error_that_names_it() {
+async fn missing_program_is_an_error_that_names_it() {
     let mut program = shell("", "");
     program.command = vec!["no-such-program".into()];
     let error = run(&program, &CancellationToken::new()).await.unwrap_err();

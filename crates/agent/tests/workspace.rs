@@ -1,26 +1,26 @@
-//! Copies to work in, and what is left in them.
+//! Workspaces: copies of templates and the files in them afterwards.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
 
-use bakeoff_agent::{Left, Template, Workspace, remove};
+use bakeoff_agent::{Template, Workspace, WorkspaceFiles, remove_folder};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-struct Place {
+struct TestFolder {
     folder: tempfile::TempDir,
 }
 
-impl Place {
-    /// A folder `source` with files in it.
-    fn new(files: &[(&str, &str)]) -> Place {
+impl TestFolder {
+    /// Creates a folder `source` with these files.
+    fn new(files: &[(&str, &str)]) -> TestFolder {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = folder.path().join("source").join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        Place { folder }
+        TestFolder { folder }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -34,45 +34,46 @@ impl Place {
     }
 }
 
-/// Each file with its text, or `-`.
-fn shown(left: &Left) -> Vec<String> {
+/// Formats each file with its text, or `-`.
+fn format_files(listed: &WorkspaceFiles) -> Vec<String> {
     let text = |text: &Option<String>| text.clone().unwrap_or("-".to_owned());
-    left.files.iter().map(|(name, file)| format!("{name}: {}", text(&file.text))).collect()
+    listed.files.iter().map(|(name, file)| format!("{name}: {}", text(&file.text))).collect()
 }
 
 #[test]
-fn a_copy_has_everything_and_the_original_stays_as_it_is() {
-    let place = Place::new(&[("a.txt", "a"), ("sub/run.sh", "echo"), ("sub/deep/b", "b")]);
+fn copy_is_complete_and_the_source_unchanged() {
+    let folder = TestFolder::new(&[("a.txt", "a"), ("sub/run.sh", "echo"), ("sub/deep/b", "b")]);
     let executable = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(place.path("source/sub/run.sh"), executable).unwrap();
-    let workspace = place.workspace();
+    fs::set_permissions(folder.path("source/sub/run.sh"), executable).unwrap();
+    let workspace = folder.workspace();
     fs::write(workspace.start().join("a.txt"), "changed").unwrap();
-    assert_eq!(fs::read_to_string(place.path("source/a.txt")).unwrap(), "a");
+    assert_eq!(fs::read_to_string(folder.path("source/a.txt")).unwrap(), "a");
     assert_eq!(fs::read_to_string(workspace.start().join("sub/deep/b")).unwrap(), "b");
     let mode = fs::metadata(workspace.start().join("sub/run.sh")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o755);
     drop(workspace);
-    assert!(!place.path("work").exists());
+    assert!(!folder.path("work").exists());
 }
 
 #[test]
-fn texts_are_kept_of_what_is_new_or_changed() {
-    let place = Place::new(&[("same.txt", "same"), ("longer.txt", "a"), ("equal.txt", "abc")]);
-    let workspace = place.workspace();
+fn new_and_changed_files_include_their_text() {
+    let folder =
+        TestFolder::new(&[("same.txt", "same"), ("longer.txt", "a"), ("equal.txt", "abc")]);
+    let workspace = folder.workspace();
     for (name, text) in [("longer.txt", "ab"), ("equal.txt", "abd"), ("new/file.txt", "new")] {
         fs::create_dir_all(workspace.start().join("new")).unwrap();
         fs::write(workspace.start().join(name), text).unwrap();
     }
-    // A change within the same tick of the file system's clock cannot be told by the time.
-    let time = fs::metadata(place.path("source/equal.txt")).unwrap().modified().unwrap();
+    // A change within the resolution of the file system does not change the modification time.
+    let time = fs::metadata(folder.path("source/equal.txt")).unwrap().modified().unwrap();
     let changed =
         fs::File::options().write(true).open(workspace.start().join("equal.txt")).unwrap();
     changed.set_modified(time).unwrap();
     fs::write(workspace.start().join("binary"), b"\xff\xfe").unwrap();
     fs::write(workspace.start().join("large"), "x".repeat(64 * 1024 + 1)).unwrap();
     fs::write(workspace.start().join("most"), "y".repeat(64 * 1024)).unwrap();
-    let mut left = workspace.left();
-    assert_eq!(left.files.remove("most").unwrap().text.unwrap().len(), 64 * 1024);
+    let mut listed = workspace.files();
+    assert_eq!(listed.files.remove("most").unwrap().text.unwrap().len(), 64 * 1024);
     let expected = [
         "binary: -",
         "equal.txt: abd",
@@ -81,154 +82,154 @@ fn texts_are_kept_of_what_is_new_or_changed() {
         "new/file.txt: new",
         "same.txt: -",
     ];
-    assert_eq!(shown(&left), expected);
-    assert_eq!((left.files["large"].bytes, left.unlisted), (64 * 1024 + 1, 0));
+    assert_eq!(format_files(&listed), expected);
+    assert_eq!((listed.files["large"].bytes, listed.unlisted), (64 * 1024 + 1, 0));
 }
 
 #[test]
-fn all_texts_together_have_a_bound_and_what_lies_at_the_top_comes_first() {
-    let place = Place::new(&[]);
-    let workspace = Workspace::create(&place.path("work"), Template::default()).unwrap();
+fn total_text_is_limited_and_top_level_files_come_first() {
+    let folder = TestFolder::new(&[]);
+    let workspace = Workspace::create(&folder.path("work"), Template::default()).unwrap();
     fs::create_dir(workspace.start().join("a")).unwrap();
     for number in 0..20 {
         fs::write(workspace.start().join(format!("a/{number}")), "x".repeat(60_000)).unwrap();
     }
     fs::write(workspace.start().join("z.txt"), "answer").unwrap();
-    let left = workspace.left();
+    let listed = workspace.files();
     let kept: usize =
-        left.files.values().filter_map(|file| file.text.as_ref()).map(String::len).sum();
-    assert_eq!(left.files["z.txt"].text.as_deref(), Some("answer"));
+        listed.files.values().filter_map(|file| file.text.as_ref()).map(String::len).sum();
+    assert_eq!(listed.files["z.txt"].text.as_deref(), Some("answer"));
     assert!(kept <= 1024 * 1024 && kept > 900_000, "{kept}");
 }
 
 #[test]
-fn a_list_has_a_bound_and_says_what_it_leaves_out() {
-    let place = Place::new(&[]);
-    let workspace = Workspace::create(&place.path("work"), Template::default()).unwrap();
+fn number_of_files_is_limited_and_the_rest_counted() {
+    let folder = TestFolder::new(&[]);
+    let workspace = Workspace::create(&folder.path("work"), Template::default()).unwrap();
     fs::create_dir(workspace.start().join("deep")).unwrap();
     for number in 0..10_005 {
         fs::write(workspace.start().join(format!("deep/{number}")), "").unwrap();
     }
     fs::write(workspace.start().join("top"), "").unwrap();
-    let left = workspace.left();
-    assert_eq!((left.files.len(), left.unlisted), (10_000, 6));
-    assert!(left.files.contains_key("top"));
+    let listed = workspace.files();
+    assert_eq!((listed.files.len(), listed.unlisted), (10_000, 6));
+    assert!(listed.files.contains_key("top"));
 }
 
 #[test]
-fn links_stay_links_and_lead_nowhere_else() {
-    let place = Place::new(&[("real.txt", "inside")]);
-    fs::write(place.path("secret.txt"), "outside").unwrap();
-    symlink("real.txt", place.path("source/inner")).unwrap();
-    symlink(place.path("secret.txt"), place.path("source/outer")).unwrap();
-    symlink(place.path("."), place.path("source/folder")).unwrap();
-    symlink("loop", place.path("source/loop")).unwrap();
-    let workspace = place.workspace();
+fn links_are_copied_as_links_and_followed_within_the_workspace_only() {
+    let folder = TestFolder::new(&[("real.txt", "inside")]);
+    fs::write(folder.path("secret.txt"), "outside").unwrap();
+    symlink("real.txt", folder.path("source/inner")).unwrap();
+    symlink(folder.path("secret.txt"), folder.path("source/outer")).unwrap();
+    symlink(folder.path("."), folder.path("source/folder")).unwrap();
+    symlink("loop", folder.path("source/loop")).unwrap();
+    let workspace = folder.workspace();
     let link = |name: &str| fs::read_link(workspace.start().join(name)).unwrap();
     assert_eq!(link("inner"), Path::new("real.txt"));
-    assert_eq!(link("outer"), place.path("secret.txt"));
-    // A program may make links of its own, to folders too.
+    assert_eq!(link("outer"), folder.path("secret.txt"));
+    // Programs can create links, also to folders.
     symlink("/etc", workspace.start().join("etc")).unwrap();
-    assert_eq!(shown(&workspace.left()), ["inner: -", "real.txt: -"]);
+    assert_eq!(format_files(&workspace.files()), ["inner: -", "real.txt: -"]);
     fs::write(workspace.start().join("real.txt"), "written").unwrap();
-    assert_eq!(shown(&workspace.left()), ["inner: written", "real.txt: written"]);
+    assert_eq!(format_files(&workspace.files()), ["inner: written", "real.txt: written"]);
     drop(workspace);
-    assert_eq!(fs::read_to_string(place.path("secret.txt")).unwrap(), "outside");
+    assert_eq!(fs::read_to_string(folder.path("secret.txt")).unwrap(), "outside");
 }
 
 #[test]
-fn another_folder_in_its_place_is_not_looked_at() {
-    let place = Place::new(&[("a", "a")]);
-    fs::create_dir(place.path("secrets")).unwrap();
-    fs::write(place.path("secrets/key"), "secret").unwrap();
-    let workspace = place.workspace();
+fn replaced_workspace_is_not_read() {
+    let folder = TestFolder::new(&[("a", "a")]);
+    fs::create_dir(folder.path("secrets")).unwrap();
+    fs::write(folder.path("secrets/key"), "secret").unwrap();
+    let workspace = folder.workspace();
     fs::remove_dir_all(workspace.start()).unwrap();
-    symlink(place.path("secrets"), workspace.start()).unwrap();
-    assert_eq!(workspace.left(), Left::default());
+    symlink(folder.path("secrets"), workspace.start()).unwrap();
+    assert_eq!(workspace.files(), WorkspaceFiles::default());
     drop(workspace);
-    assert!(!place.path("work").exists() && place.path("secrets/key").exists());
+    assert!(!folder.path("work").exists() && folder.path("secrets/key").exists());
 }
 
 #[test]
 fn pipes_are_neither_copied_nor_read() {
-    let place = Place::new(&[("a", "a")]);
+    let folder = TestFolder::new(&[("a", "a")]);
     let make = |path: PathBuf| {
         assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
     };
-    make(place.path("source/pipe"));
-    let workspace = place.workspace();
+    make(folder.path("source/pipe"));
+    let workspace = folder.workspace();
     make(workspace.start().join("another"));
-    assert_eq!(shown(&workspace.left()), ["a: -"]);
+    assert_eq!(format_files(&workspace.files()), ["a: -"]);
 }
 
 #[test]
-fn folders_can_be_left_out() {
-    let place = Place::new(&[("a", "a"), ("runs/one/journal", "x"), ("sub/runs/b", "b")]);
-    let (source, runs) = (place.path("source"), place.path("source/sub/../runs"));
-    let template = Template { source: Some(&source), without: &[&runs], ..Template::default() };
-    let inside = place.path("source/runs/one/work");
+fn folders_can_be_excluded() {
+    let folder = TestFolder::new(&[("a", "a"), ("runs/one/journal", "x"), ("sub/runs/b", "b")]);
+    let (source, runs) = (folder.path("source"), folder.path("source/sub/../runs"));
+    let template = Template { source: Some(&source), excluded: &[&runs], ..Template::default() };
+    let inside = folder.path("source/runs/one/work");
     let workspace = Workspace::create(&inside, template).unwrap();
-    let names: Vec<String> = workspace.left().files.into_keys().collect();
+    let names: Vec<String> = workspace.files().files.into_keys().collect();
     assert_eq!(names, ["a", "sub/runs/b"]);
 }
 
 #[test]
-fn a_program_can_start_further_down() {
-    let place = Place::new(&[("a", "a"), ("sub/b", "b")]);
-    let source = place.path("source");
+fn program_can_start_in_a_subfolder() {
+    let folder = TestFolder::new(&[("a", "a"), ("sub/b", "b")]);
+    let source = folder.path("source");
     let template =
         Template { source: Some(&source), start: Some(Path::new("sub")), ..Template::default() };
-    let workspace = Workspace::create(&place.path("work"), template).unwrap();
-    assert!(workspace.start().ends_with("work/sub") && place.path("work/a").exists());
-    assert_eq!(shown(&workspace.left()), ["b: -"]);
-    let gone = Template { start: Some(Path::new("gone")), ..template };
-    let error = Workspace::create(&place.path("other"), gone).unwrap_err();
-    assert!(error.to_string().contains("gone"), "{error}");
-    assert!(!place.path("other").exists());
+    let workspace = Workspace::create(&folder.path("work"), template).unwrap();
+    assert!(workspace.start().ends_with("work/sub") && folder.path("work/a").exists());
+    assert_eq!(format_files(&workspace.files()), ["b: -"]);
+    let missing = Template { start: Some(Path::new("missing")), ..template };
+    let error = Workspace::create(&folder.path("other"), missing).unwrap_err();
+    assert!(error.to_string().contains("missing"), "{error}");
+    assert!(!folder.path("other").exists());
 }
 
 #[test]
-fn what_is_kept_takes_the_place_of_what_was_there() {
-    let place = Place::new(&[("a", "a")]);
-    fs::create_dir_all(place.path("trial/workspace/old")).unwrap();
-    place.workspace().keep(&place.path("trial/workspace")).unwrap();
+fn kept_workspace_replaces_an_existing_folder() {
+    let folder = TestFolder::new(&[("a", "a")]);
+    fs::create_dir_all(folder.path("trial/workspace/old")).unwrap();
+    folder.workspace().keep(&folder.path("trial/workspace")).unwrap();
     assert!(
-        place.path("trial/workspace/a").exists() && !place.path("trial/workspace/old").exists()
+        folder.path("trial/workspace/a").exists() && !folder.path("trial/workspace/old").exists()
     );
-    assert!(!place.path("work").exists());
+    assert!(!folder.path("work").exists());
 }
 
 #[test]
-fn folders_that_may_not_be_written_are_removed_all_the_same() {
-    let place = Place::new(&[("locked/file", "x")]);
-    let workspace = place.workspace();
+fn read_only_folders_are_removed() {
+    let folder = TestFolder::new(&[("locked/file", "x")]);
+    let workspace = folder.workspace();
     let locked = workspace.start().join("locked");
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o500)).unwrap();
     drop(workspace);
-    assert!(!place.path("work").exists());
-    assert!(remove(&place.path("never-was")).is_ok());
+    assert!(!folder.path("work").exists());
+    assert!(remove_folder(&folder.path("missing")).is_ok());
 }
 
 #[test]
-fn a_program_never_starts_outside_its_own_copy() {
-    let place = Place::new(&[("a.txt", "a"), ("sub/b.txt", "b")]);
-    let source = place.path("source");
+fn program_cannot_start_outside_of_its_workspace() {
+    let folder = TestFolder::new(&[("a.txt", "a"), ("sub/b.txt", "b")]);
+    let source = folder.path("source");
     symlink(source.join("sub"), source.join("original")).unwrap();
     symlink("../..", source.join("above")).unwrap();
     symlink("sub", source.join("within")).unwrap();
-    fs::create_dir_all(place.path("work-elsewhere")).unwrap();
+    fs::create_dir_all(folder.path("work-elsewhere")).unwrap();
     symlink("../work-elsewhere", source.join("beside")).unwrap();
     for start in ["original", "above", "beside", "original/../sub", "..", "/"] {
         let start = Path::new(start);
-        let template = Template { source: Some(&source), start: Some(start), without: &[] };
-        let error = Workspace::create(&place.path("work"), template).unwrap_err();
+        let template = Template { source: Some(&source), start: Some(start), excluded: &[] };
+        let error = Workspace::create(&folder.path("work"), template).unwrap_err();
         assert!(error.to_string().contains("leads out of the workspace"), "{start:?}: {error}");
-        assert!(!place.path("work").exists());
+        assert!(!folder.path("work").exists());
     }
     let start = Some(Path::new("within"));
-    let template = Template { source: Some(&source), start, without: &[] };
-    let workspace = Workspace::create(&place.path("work"), template).unwrap();
+    let template = Template { source: Some(&source), start, excluded: &[] };
+    let workspace = Workspace::create(&folder.path("work"), template).unwrap();
     fs::write(workspace.start().join("new.txt"), "new").unwrap();
-    assert_eq!(shown(&workspace.left()), ["b.txt: -", "new.txt: new"]);
+    assert_eq!(format_files(&workspace.files()), ["b.txt: -", "new.txt: new"]);
     assert!(!source.join("sub/new.txt").exists());
 }

@@ -3,7 +3,7 @@
 use crate::attempt::trial_id;
 use crate::judge::{Judge, Judged, cannot_say};
 use crate::suite::PYTHON;
-use bakeoff_agent::{Ended, Identity, Program, WorkerError, WorkerProgram, Workers};
+use bakeoff_agent::{ExitReason, Identity, Program, WorkerError, WorkerProgram, Workers};
 use bakeoff_check::{Finding, ProgramCheck, PythonCheck, PythonSource, read_code_verdict};
 use bakeoff_core::{ErrorKind, TrialError, TrialKey};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ impl Python {
                 environment: variables
                     .map(|(name, value)| (name.to_owned(), value.into()))
                     .collect(),
-                most_answer: MOST_OUTPUT,
+                max_reply_bytes: MOST_OUTPUT,
             };
             let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
             let count = NonZeroUsize::new(cores.min(MOST_WORKERS)).unwrap_or(NonZeroUsize::MIN);
@@ -86,7 +86,7 @@ impl Judge<'_> {
             environment: BTreeMap::new(),
             identity: self.identity(Some(judged.key)),
             timeout: check.timeout,
-            most_output: MOST_OUTPUT,
+            max_output_bytes: MOST_OUTPUT,
         };
         let finished = bakeoff_agent::run(&program, &self.cancel)
             .await
@@ -95,19 +95,19 @@ impl Judge<'_> {
             "" => String::new(),
             text => format!(": {}", tail(text)),
         };
-        match finished.ended {
-            Ended::Exited(0) => read_code_verdict(&finished.stdout).map_err(cannot_say),
-            Ended::Exited(code) => {
+        match finished.exit_reason {
+            ExitReason::Exited(0) => read_code_verdict(&finished.stdout).map_err(cannot_say),
+            ExitReason::Exited(code) => {
                 Err(cannot_say(format!("the program ended with exit code {code}{said}")))
             }
-            Ended::Signalled(signal) => {
+            ExitReason::Signalled(signal) => {
                 Err(cannot_say(format!("the program was ended by signal {signal}{said}")))
             }
-            Ended::TimedOut => {
+            ExitReason::TimedOut => {
                 let seconds = check.timeout.as_secs_f64();
                 Err(cannot_say(format!("the program was still running after {seconds} s{said}")))
             }
-            Ended::Cancelled => {
+            ExitReason::Cancelled => {
                 Err(TrialError { kind: ErrorKind::Cancelled, message: "cancelled".to_owned() })
             }
         }
@@ -129,7 +129,7 @@ impl Judge<'_> {
         };
         let question = question.to_string();
         let workers = self.suite.python.workers(self.identity(None).as_ref());
-        let asked = workers.ask(&question, check.timeout, &self.cancel);
+        let asked = workers.request(&question, check.timeout, &self.cancel);
         let answer = asked.await.map_err(|error| match error {
             WorkerError::Cancelled => {
                 TrialError { kind: ErrorKind::Cancelled, message: "cancelled".to_owned() }

@@ -68,7 +68,7 @@ pub(crate) fn recall(
 
 /// Ends programs of a run whose process has died. Gives how many processes are still there.
 pub(crate) fn end_left_behind(run: &RunId, groups: &[ProcessGroup]) -> usize {
-    bakeoff_agent::end_left_behind(run.as_str(), groups)
+    bakeoff_agent::terminate_orphans(run.as_str(), groups)
 }
 
 /// Removes the workspaces that an earlier process left behind.

@@ -117,7 +117,8 @@ impl Trials {
         } else {
             drop(workspace);
             // An earlier attempt at this trial may have left its own.
-            bakeoff_agent::remove(&place).map_err(|source| Error::Write { path: place, source })?;
+            bakeoff_agent::remove_folder(&place)
+                .map_err(|source| Error::Write { path: place, source })?;
         }
         Ok(())
     }

@@ -103,8 +103,9 @@ impl Underway<'_> {
         // Connections and buffers go first: the summary of a large suite needs their room.
         drop(trials);
         if attempt::has_workers(&run.suite) {
-            // They are dead, and what they have left behind goes with them.
-            resume::end_left_behind(&folder.id, &[]);
+            // The workers are dead; this kills processes that they have left running.
+            let run = folder.id.to_string();
+            bakeoff_agent::Identity { run, trial: None, part: None }.kill();
         }
         let finished = record.finish();
         resume::sweep(&folder.work());

@@ -30,7 +30,7 @@
 //!     AgentContext { system_prompt: "Be concise.".to_owned(), ..AgentContext::default() },
 //!     vec![config_a, config_b],
 //!     Arc::new(PickFirstEvaluation), // or any other strategy
-//!     EventSender::nobody(),
+//!     EventSender::disabled(),
 //!     CancellationToken::new(),
 //! )
 //! .await?;
@@ -88,7 +88,7 @@
 //! println!("{} tokens: {}", result.total_usage.total(), result.verdict.reasons.join("; "));
 //!
 //! // The session goes on with the winner, here with another config.
-//! let (next, tx) = (config("echo")?, EventSender::nobody());
+//! let (next, tx) = (config("echo")?, EventSender::disabled());
 //! let message = AgentMessage::user("Why?");
 //! let end = result.continue_with(message, &next, tx, CancellationToken::new()).await?;
 //! assert_eq!(end.loop_id.number(), 5);
@@ -137,7 +137,7 @@
 //!     AgentContext::default(),
 //!     vec![config("echo")?, config("a")?, config("fault-400")?],
 //!     Arc::new(LongestResponse),
-//!     EventSender::nobody(),
+//!     EventSender::disabled(),
 //!     CancellationToken::new(),
 //! )
 //! .await?;
@@ -172,7 +172,7 @@
 //!     context,
 //!     vec![config("a")?, config("echo")?],
 //!     Arc::new(TokenEfficientEvaluation),
-//!     EventSender::nobody(),
+//!     EventSender::disabled(),
 //!     CancellationToken::new(),
 //! )
 //! .await?;

@@ -6,7 +6,7 @@ use crate::session::UnfinishedRace;
 use crate::strategy::{EvaluationStrategy, Verdict};
 use bakeoff_agent::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, EventSender, LoopEnd, LoopError,
-    LoopFailure, LoopId, LoopStatus, agent_loop_as, check_loop,
+    LoopFailure, LoopId, LoopStatus, agent_loop_with_id, check_loop,
 };
 use bakeoff_core::{ErrorKind, FinishReason, NanoDollars, Usage};
 use jiff::Timestamp;
@@ -252,7 +252,7 @@ impl Race {
         let mut context = self.base.clone();
         let config = self.configs[place].clone();
         async move {
-            let end = agent_loop_as(loop_id, prompts, &mut context, &config, tx, cancel).await;
+            let end = agent_loop_with_id(loop_id, prompts, &mut context, &config, tx, cancel).await;
             (end, context)
         }
     }

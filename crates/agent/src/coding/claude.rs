@@ -1,89 +1,90 @@
 //! Claude Code: `--output-format stream-json --verbose`.
 
-use super::Dialect;
-use super::recent::{Noted, Recent};
-use super::said::{Said, message, money, text, tokens};
+use super::EventFormat;
+use super::output::{AgentOutput, dollars, error_message, text, tokens};
+use super::recent_ids::{InsertResult, RecentIds};
 use bakeoff_core::Usage;
 use serde_json::Value;
 
-/// What is known before the result comes; it never comes when the agent is ended.
+/// State before the `result` event, which is missing if the agent was terminated.
 #[derive(Debug, Default)]
 pub(super) struct Claude {
-    /// By message: each comes several times, once for each of its parts.
-    recent: Recent<Option<Usage>>,
-    /// Of messages before those.
+    /// Usage by message id: an event per part repeats the message.
+    recent: RecentIds<Option<Usage>>,
+    /// Sum of the usage of older messages.
     earlier: Option<Usage>,
     messages: u32,
     has_result: bool,
 }
 
-impl Dialect for Claude {
-    fn hear(&mut self, event: &Value, said: &mut Said) {
+impl EventFormat for Claude {
+    fn apply(&mut self, event: &Value, output: &mut AgentOutput) {
         match event["type"].as_str() {
-            Some("assistant") => self.spoke(event, said),
-            Some("result") => self.concluded(event, said),
+            Some("assistant") => self.apply_message(event, output),
+            Some("result") => self.apply_result(event, output),
             _ => {}
         }
     }
 
-    fn end(&mut self, said: &mut Said) {
+    fn finish(&mut self, output: &mut AgentOutput) {
         if !self.has_result && self.messages > 0 {
-            said.turns = Some(self.messages);
-            let known = self.recent.values().copied().chain([self.earlier]);
-            known.flatten().for_each(|usage| said.use_up(usage));
+            output.turns = Some(self.messages);
+            let usages = self.recent.values().copied().chain([self.earlier]);
+            usages.flatten().for_each(|usage| output.add_usage(usage));
         }
     }
 }
 
 impl Claude {
-    fn spoke(&mut self, event: &Value, said: &mut Said) {
+    fn apply_message(&mut self, event: &Value, output: &mut AgentOutput) {
         let message = &event["message"];
         if let Some(id) = text(message, "id")
-            && let Noted::New(oldest) = self.recent.note(id, read(&message["usage"]))
+            && let InsertResult::New(oldest) =
+                self.recent.insert(id, parse_usage(&message["usage"]))
         {
             self.messages = self.messages.saturating_add(1);
             if let Some(usage) = oldest.flatten() {
                 *self.earlier.get_or_insert_default() += usage;
             }
         }
-        // Helpers of the agent use tools too, but what they say is not its answer.
-        let is_own = event["parent_tool_use_id"].is_null();
+        // Tool uses of subagents count, but their text is not the answer.
+        let is_main_agent = event["parent_tool_use_id"].is_null();
         for part in message["content"].as_array().into_iter().flatten() {
             match part["type"].as_str() {
                 Some("tool_use") => {
-                    said.tool(text(part, "name").unwrap_or_default(), &part["input"]);
+                    output.add_tool_use(text(part, "name").unwrap_or_default(), &part["input"]);
                 }
-                Some("text") if is_own => {
-                    said.answer_with(text(part, "text").map(str::to_owned));
+                Some("text") if is_main_agent => {
+                    output.set_answer(text(part, "text").map(str::to_owned));
                 }
                 _ => {}
             }
         }
     }
 
-    fn concluded(&mut self, event: &Value, said: &mut Said) {
+    fn apply_result(&mut self, event: &Value, output: &mut AgentOutput) {
         self.has_result = true;
-        said.usage = read(&event["usage"]);
-        said.cost = money(&event["total_cost_usd"]);
-        said.turns = event["num_turns"].as_u64().and_then(|turns| turns.try_into().ok());
+        output.usage = parse_usage(&event["usage"]);
+        output.cost = dollars(&event["total_cost_usd"]);
+        output.turns = event["num_turns"].as_u64().and_then(|turns| turns.try_into().ok());
         let subtype = text(event, "subtype").unwrap_or("success");
         if event["is_error"] == true || subtype != "success" {
             let result = text(event, "result").map(str::to_owned);
-            let errors = event.get("errors").map(message);
-            said.problem = Some(result.or(errors).unwrap_or_else(|| subtype.to_owned()));
-            // The last words of an agent that gave up are no answer.
-            said.answer_with(None);
+            let errors = event.get("errors").map(error_message);
+            output.problem = Some(result.or(errors).unwrap_or_else(|| subtype.to_owned()));
+            // The last text of an agent that failed is no answer.
+            output.set_answer(None);
         } else {
-            said.problem = None;
+            output.problem = None;
             if let Some(result) = text(event, "result") {
-                said.answer_with(Some(result.to_owned()));
+                output.set_answer(Some(result.to_owned()));
             }
         }
     }
 }
 
-/// Input tokens do not include those of the cache. What is not told is not known.
-fn read(usage: &Value) -> Option<Usage> {
+/// Parses token usage; `None` if it is missing. Input tokens exclude cached ones.
+fn parse_usage(usage: &Value) -> Option<Usage> {
     usage.is_object().then(|| Usage {
         input: tokens(usage, "input_tokens"),
         output: tokens(usage, "output_tokens"),

@@ -1,40 +1,40 @@
-//! Cursor's agent: `--print --output-format stream-json`.
+//! Cursor Agent: `--print --output-format stream-json`.
 
-use super::Dialect;
-use super::recent::{Noted, Recent};
-use super::said::{Said, text, tokens};
+use super::EventFormat;
+use super::output::{AgentOutput, text, tokens};
+use super::recent_ids::{InsertResult, RecentIds};
 use bakeoff_core::Usage;
 use serde_json::Value;
 
 #[derive(Debug, Default)]
 pub(super) struct Cursor {
-    /// Calls that have been noted: each comes when it starts and when it is done.
-    seen: Recent<()>,
+    /// Ids of tool calls: a call has an event at its start and one at its end.
+    seen: RecentIds<()>,
 }
 
-impl Dialect for Cursor {
-    fn hear(&mut self, event: &Value, said: &mut Said) {
+impl EventFormat for Cursor {
+    fn apply(&mut self, event: &Value, output: &mut AgentOutput) {
         match event["type"].as_str() {
             Some("assistant") => {
-                said.take_turn();
-                said.answer_with(None);
+                output.add_turn();
+                output.set_answer(None);
                 for part in event["message"]["content"].as_array().into_iter().flatten() {
-                    said.say(part["text"].as_str().unwrap_or_default());
+                    output.append_answer(part["text"].as_str().unwrap_or_default());
                 }
             }
-            Some("tool_call") => self.tool(event, said),
+            Some("tool_call") => self.apply_tool_call(event, output),
             Some("result") => {
                 if event["usage"].is_object() {
-                    said.usage = Some(read(&event["usage"]));
+                    output.usage = Some(parse_usage(&event["usage"]));
                 }
                 let result = text(event, "result").map(str::to_owned);
                 if event["is_error"] == true {
-                    said.problem = Some(result.unwrap_or_else(|| "error".to_owned()));
-                    said.answer_with(None);
+                    output.problem = Some(result.unwrap_or_else(|| "error".to_owned()));
+                    output.set_answer(None);
                 } else {
-                    said.problem = None;
+                    output.problem = None;
                     if result.is_some() {
-                        said.answer_with(result);
+                        output.set_answer(result);
                     }
                 }
             }
@@ -44,23 +44,25 @@ impl Dialect for Cursor {
 }
 
 impl Cursor {
-    /// `{"shellToolCall": {"args": {…}}}`
-    fn tool(&mut self, event: &Value, said: &mut Said) {
-        if text(event, "call_id").is_some_and(|id| self.seen.note(id, ()) == Noted::Again) {
+    /// Applies `{"shellToolCall": {"args": {…}}}`.
+    fn apply_tool_call(&mut self, event: &Value, output: &mut AgentOutput) {
+        if text(event, "call_id")
+            .is_some_and(|id| self.seen.insert(id, ()) == InsertResult::Replaced)
+        {
             return;
         }
         for (key, call) in event["tool_call"].as_object().into_iter().flatten() {
             if let Some(name) = key.strip_suffix("ToolCall") {
-                said.tool(name, &call["args"]);
+                output.add_tool_use(name, &call["args"]);
             } else if key == "function" {
-                said.tool(text(call, "name").unwrap_or_default(), &call["arguments"]);
+                output.add_tool_use(text(call, "name").unwrap_or_default(), &call["arguments"]);
             }
         }
     }
 }
 
-/// Input tokens do not include those of the cache.
-fn read(usage: &Value) -> Usage {
+/// Parses token usage. Input tokens exclude cached ones.
+fn parse_usage(usage: &Value) -> Usage {
     Usage {
         input: tokens(usage, "inputTokens"),
         output: tokens(usage, "outputTokens"),

@@ -1,47 +1,50 @@
 //! Gemini CLI: `--output-format stream-json`.
 
-use super::Dialect;
-use super::said::{Said, message, text, tokens};
+use super::EventFormat;
+use super::output::{AgentOutput, error_message, text, tokens};
 use bakeoff_core::Usage;
 use serde_json::Value;
 
-/// The answer comes in pieces, and what is said after the last tool is the answer.
+/// The answer arrives in parts; it is the text after the last tool use.
 #[derive(Debug, Default)]
 pub(super) struct Gemini {
-    is_speaking: bool,
+    is_answering: bool,
 }
 
-impl Dialect for Gemini {
-    fn hear(&mut self, event: &Value, said: &mut Said) {
+impl EventFormat for Gemini {
+    fn apply(&mut self, event: &Value, output: &mut AgentOutput) {
         match event["type"].as_str() {
             Some("message") if event["role"] == "assistant" => {
-                if !self.is_speaking || event["delta"] != true {
-                    said.answer_with(None);
-                    said.take_turn();
+                if !self.is_answering || event["delta"] != true {
+                    output.set_answer(None);
+                    output.add_turn();
                 }
-                self.is_speaking = true;
-                said.say(event["content"].as_str().unwrap_or_default());
+                self.is_answering = true;
+                output.append_answer(event["content"].as_str().unwrap_or_default());
             }
             Some("tool_use") => {
-                self.is_speaking = false;
-                said.tool(text(event, "tool_name").unwrap_or_default(), &event["parameters"]);
+                self.is_answering = false;
+                output.add_tool_use(
+                    text(event, "tool_name").unwrap_or_default(),
+                    &event["parameters"],
+                );
             }
-            Some("tool_result") => self.is_speaking = false,
+            Some("tool_result") => self.is_answering = false,
             Some("error") if event["severity"] != "warning" => {
-                said.problem = Some(message(event));
+                output.problem = Some(error_message(event));
             }
             Some("result") => {
-                said.usage = event["stats"].is_object().then(|| read(&event["stats"]));
-                let failed = event["status"] == "error";
-                said.problem = failed.then(|| message(event));
+                output.usage = event["stats"].is_object().then(|| parse_usage(&event["stats"]));
+                let has_failed = event["status"] == "error";
+                output.problem = has_failed.then(|| error_message(event));
             }
             _ => {}
         }
     }
 }
 
-/// Input tokens include those of the cache.
-fn read(stats: &Value) -> Usage {
+/// Parses token usage. Input tokens include cached ones.
+fn parse_usage(stats: &Value) -> Usage {
     let cached = tokens(stats, "cached");
     Usage {
         input: tokens(stats, "input_tokens").saturating_sub(cached),

@@ -1,57 +1,61 @@
-//! Pieces of a stream put together to lines.
+//! Splitting a byte stream into lines.
 
-/// Longer lines are left out.
-const LONGEST: usize = 8 * 1024 * 1024;
+/// Maximum length of a line; longer ones are dropped.
+const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
 
-/// A line, or that there was one.
+/// One line of a stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'l> {
-    /// Without its end.
-    Read(&'l [u8]),
-    /// It was longer than anybody reads: so many bytes.
-    Lost(u64),
+pub(super) enum StreamLine<'l> {
+    /// The line without its newline.
+    Complete(&'l [u8]),
+    /// The line was too long; its length in bytes.
+    Dropped(u64),
 }
 
+/// Line splitter with bounded memory.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
-    begun: Vec<u8>,
-    /// Bytes of a line that is too long, so far; 0 of one that is not.
-    lost: u64,
+pub(super) struct LineSplitter {
+    partial: Vec<u8>,
+    /// Length so far of a line that is too long; 0 otherwise.
+    dropped: u64,
 }
 
-impl Lines {
-    /// Takes the next piece and gives the lines that it ends.
-    pub(super) fn push(&mut self, piece: &[u8], mut each: impl FnMut(Line<'_>)) {
-        let mut parts = piece.split(|byte| *byte == b'\n');
-        // There is always a first part; every other one begins after a newline.
+impl LineSplitter {
+    /// Adds bytes and passes the lines that they complete to `on_line`.
+    pub(super) fn push(&mut self, bytes: &[u8], mut on_line: impl FnMut(StreamLine<'_>)) {
+        let mut parts = bytes.split(|byte| *byte == b'\n');
+        // The first part continues the current line; each other part follows a newline.
         if let Some(first) = parts.next() {
             self.extend(first);
         }
         for part in parts {
-            each(self.line());
-            self.begun.clear();
-            self.lost = 0;
+            on_line(self.line());
+            self.partial.clear();
+            self.dropped = 0;
             self.extend(part);
         }
     }
 
-    /// Gives a last line that has no end.
-    pub(super) fn finish(self, mut each: impl FnMut(Line<'_>)) {
-        if self.lost > 0 || !self.begun.is_empty() {
-            each(self.line());
+    /// Passes a last line without newline to `on_line`.
+    pub(super) fn finish(self, mut on_line: impl FnMut(StreamLine<'_>)) {
+        if self.dropped > 0 || !self.partial.is_empty() {
+            on_line(self.line());
         }
     }
 
-    fn line(&self) -> Line<'_> {
-        if self.lost > 0 { Line::Lost(self.lost) } else { Line::Read(&self.begun) }
+    fn line(&self) -> StreamLine<'_> {
+        match self.dropped {
+            0 => StreamLine::Complete(&self.partial),
+            bytes => StreamLine::Dropped(bytes),
+        }
     }
 
     fn extend(&mut self, part: &[u8]) {
-        if self.lost > 0 || self.begun.len() + part.len() > LONGEST {
-            self.lost += (self.begun.len() + part.len()) as u64;
-            self.begun = Vec::new();
+        if self.dropped > 0 || self.partial.len() + part.len() > MAX_LINE_BYTES {
+            self.dropped += (self.partial.len() + part.len()) as u64;
+            self.partial = Vec::new();
         } else {
-            self.begun.extend_from_slice(part);
+            self.partial.extend_from_slice(part);
         }
     }
 }
@@ -60,36 +64,36 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn read(line: Line<'_>) -> String {
+    fn show(line: StreamLine<'_>) -> String {
         match line {
-            Line::Read(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Line::Lost(bytes) => format!("lost {bytes}"),
+            StreamLine::Complete(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            StreamLine::Dropped(bytes) => format!("dropped {bytes}"),
         }
     }
 
     #[test]
-    fn lines_are_the_same_however_they_are_cut() {
+    fn lines_do_not_depend_on_chunk_sizes() {
         let text = b"one\n\ntwo\nthree";
         for size in 1..=text.len() {
-            let mut lines = Lines::default();
+            let mut lines = LineSplitter::default();
             let mut found = Vec::new();
-            for piece in text.chunks(size) {
-                lines.push(piece, |line| found.push(read(line)));
+            for chunk in text.chunks(size) {
+                lines.push(chunk, |line| found.push(show(line)));
             }
-            lines.finish(|line| found.push(read(line)));
+            lines.finish(|line| found.push(show(line)));
             assert_eq!(found, ["one", "", "two", "three"], "{size}");
         }
     }
 
     #[test]
-    fn a_line_without_end_takes_no_room() {
-        let mut lines = Lines::default();
+    fn overlong_line_is_dropped_and_uses_no_memory() {
+        let mut lines = LineSplitter::default();
         let mut found = Vec::new();
         for _ in 0..9 {
-            lines.push(&vec![b'x'; 1 << 20], |line| found.push(read(line)));
+            lines.push(&vec![b'x'; 1 << 20], |line| found.push(show(line)));
         }
-        assert_eq!(lines.begun.capacity(), 0);
-        lines.push(b"x\nshort\n", |line| found.push(read(line)));
-        assert_eq!(found, [format!("lost {}", (9 << 20) + 1), "short".to_owned()]);
+        assert_eq!(lines.partial.capacity(), 0);
+        lines.push(b"x\nshort\n", |line| found.push(show(line)));
+        assert_eq!(found, [format!("dropped {}", (9 << 20) + 1), "short".to_owned()]);
     }
 }

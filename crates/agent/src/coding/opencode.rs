@@ -1,58 +1,59 @@
 //! opencode: `run --format json`.
 
-use super::Dialect;
-use super::said::{Said, message, text, tokens};
+use super::EventFormat;
+use super::output::{AgentOutput, error_message, text, tokens};
 use bakeoff_core::Usage;
 use serde_json::Value;
 
-/// What is said in the last step is the answer.
+/// The answer is the text of the last step.
 #[derive(Debug, Default)]
 pub(super) struct OpenCode {
-    is_speaking: bool,
+    is_answering: bool,
 }
 
-impl Dialect for OpenCode {
-    fn hear(&mut self, event: &Value, said: &mut Said) {
+impl EventFormat for OpenCode {
+    fn apply(&mut self, event: &Value, output: &mut AgentOutput) {
         let part = &event["part"];
         match event["type"].as_str() {
             Some("text") => {
-                if !self.is_speaking {
-                    said.answer_with(None);
+                if !self.is_answering {
+                    output.set_answer(None);
                 }
-                self.is_speaking = true;
-                said.say(part["text"].as_str().unwrap_or_default());
+                self.is_answering = true;
+                output.append_answer(part["text"].as_str().unwrap_or_default());
             }
             Some("tool_use") => {
-                said.tool(text(part, "tool").unwrap_or_default(), &part["state"]["input"]);
+                output
+                    .add_tool_use(text(part, "tool").unwrap_or_default(), &part["state"]["input"]);
             }
             Some("step_finish") => {
-                self.is_speaking = false;
-                said.take_turn();
-                // Each step tells its own.
+                self.is_answering = false;
+                output.add_turn();
+                // Each step reports its own usage and cost.
                 if part["tokens"].is_object() {
-                    said.use_up(read(&part["tokens"]));
+                    output.add_usage(parse_usage(&part["tokens"]));
                 }
-                said.pay(&part["cost"]);
-                said.problem = None;
+                output.add_cost(&part["cost"]);
+                output.problem = None;
             }
-            Some("error") => said.problem = Some(message(&event["error"])),
+            Some("error") => output.problem = Some(error_message(&event["error"])),
             _ => {}
         }
     }
 }
 
-/// Input tokens do not include those of the cache, and the output not what was thought, unless the
-/// total says otherwise.
-fn read(usage: &Value) -> Usage {
-    let mut read = Usage {
+/// Parses token usage. Input tokens exclude cached ones; output tokens exclude reasoning tokens, unless the total
+/// shows otherwise.
+fn parse_usage(usage: &Value) -> Usage {
+    let mut parsed = Usage {
         input: tokens(usage, "input"),
         output: tokens(usage, "output"),
         cache_read: tokens(&usage["cache"], "read"),
         cache_write: tokens(&usage["cache"], "write"),
         reasoning: tokens(usage, "reasoning"),
     };
-    if tokens(usage, "total") != read.total() {
-        read.output = read.output.saturating_add(read.reasoning);
+    if tokens(usage, "total") != parsed.total() {
+        parsed.output = parsed.output.saturating_add(parsed.reasoning);
     }
-    read
+    parsed
 }

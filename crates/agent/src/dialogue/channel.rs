@@ -1,8 +1,8 @@
-//! How events get from loops to whoever listens.
+//! The channel for events of agent loops.
 //!
-//! Senders never wait. Pieces of messages, retries and notes are dropped while more than the
-//! channel's capacity of them wait to be read, and the reader is told how many. What begins and
-//! ends is never dropped: there is a handful of it per turn, and limits bound the turns.
+//! Senders never wait. When the capacity is reached, message updates, retries and progress messages are dropped,
+//! and the receiver gets their number. Start and end events are never dropped: there are few per turn, and the
+//! number of turns is limited.
 
 use super::event::AgentEvent;
 use std::collections::VecDeque;
@@ -10,58 +10,58 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Makes a channel in which at most so many droppable events wait.
+/// Creates a channel that holds at most `capacity` droppable events.
 pub fn event_channel(capacity: usize) -> (EventSender, EventReceiver) {
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SharedQueue {
         capacity,
-        queue: Mutex::new(Queue { senders: 1, ..Queue::default() }),
-        news: Notify::new(),
+        queue: Mutex::new(EventQueue { senders: 1, ..EventQueue::default() }),
+        changed: Notify::new(),
     });
     (EventSender(Some(Arc::clone(&shared))), EventReceiver(shared))
 }
 
-struct Shared {
+struct SharedQueue {
     capacity: usize,
-    queue: Mutex<Queue>,
-    news: Notify,
+    queue: Mutex<EventQueue>,
+    changed: Notify,
 }
 
 #[derive(Default)]
-struct Queue {
+struct EventQueue {
     events: VecDeque<AgentEvent>,
-    /// Those in `events` that may be dropped.
+    /// Number of droppable events in `events`.
     droppable: usize,
-    /// Dropped since the last event that was not.
+    /// Number of events dropped since the last one that was queued.
     missed: u64,
     senders: usize,
-    /// Nobody reads any more.
-    is_deserted: bool,
+    /// The receiver was dropped.
+    is_closed: bool,
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl SharedQueue {
+    fn queue(&self) -> MutexGuard<'_, EventQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Tells events. Clones tell the same reader.
-pub struct EventSender(Option<Arc<Shared>>);
+/// Sending half of an event channel. Clones send to the same receiver.
+pub struct EventSender(Option<Arc<SharedQueue>>);
 
 impl EventSender {
-    /// A sender that nobody listens to.
-    pub fn nobody() -> EventSender {
+    /// Returns a sender that discards all events.
+    pub fn disabled() -> EventSender {
         EventSender(None)
     }
 
-    /// Tells an event; never waits.
+    /// Sends an event; never waits.
     pub fn send(&self, event: AgentEvent) {
         let Some(shared) = &self.0 else { return };
         let mut queue = shared.queue();
-        if queue.is_deserted {
+        if queue.is_closed {
             return;
         }
-        let droppable = event.may_be_dropped();
-        if droppable && queue.droppable >= shared.capacity {
+        let is_droppable = event.is_droppable();
+        if is_droppable && queue.droppable >= shared.capacity {
             queue.missed += 1;
             return;
         }
@@ -69,10 +69,10 @@ impl EventSender {
         if missed > 0 {
             queue.events.push_back(AgentEvent::Lagged { missed });
         }
-        queue.droppable += usize::from(droppable);
+        queue.droppable += usize::from(is_droppable);
         queue.events.push_back(event);
         drop(queue);
-        shared.news.notify_one();
+        shared.changed.notify_one();
     }
 }
 
@@ -89,7 +89,7 @@ impl Drop for EventSender {
     fn drop(&mut self) {
         if let Some(shared) = &self.0 {
             shared.queue().senders -= 1;
-            shared.news.notify_one();
+            shared.changed.notify_one();
         }
     }
 }
@@ -100,33 +100,33 @@ impl fmt::Debug for EventSender {
     }
 }
 
-/// Reads events.
-pub struct EventReceiver(Arc<Shared>);
+/// Receiving half of an event channel.
+pub struct EventReceiver(Arc<SharedQueue>);
 
 impl EventReceiver {
-    /// The next event; `None` when all have been read and no sender is left.
+    /// Waits for the next event; `None` when all events are read and all senders dropped.
     pub async fn recv(&mut self) -> Option<AgentEvent> {
         loop {
             {
                 let mut queue = self.0.queue();
                 if let Some(event) = queue.events.pop_front() {
-                    queue.droppable -= usize::from(event.may_be_dropped());
+                    queue.droppable -= usize::from(event.is_droppable());
                     return Some(event);
                 }
                 if queue.senders == 0 {
                     return None;
                 }
             }
-            // A notification that came in between is kept for us.
-            self.0.news.notified().await;
+            // `notify_one` stores a permit, so a notification since the check above is not lost.
+            self.0.changed.notified().await;
         }
     }
 
-    /// The next event, if there is one already.
+    /// Returns the next event if there is one.
     pub fn try_recv(&mut self) -> Option<AgentEvent> {
         let mut queue = self.0.queue();
         let event = queue.events.pop_front()?;
-        queue.droppable -= usize::from(event.may_be_dropped());
+        queue.droppable -= usize::from(event.is_droppable());
         Some(event)
     }
 }
@@ -134,7 +134,7 @@ impl EventReceiver {
 impl Drop for EventReceiver {
     fn drop(&mut self) {
         let mut queue = self.0.queue();
-        queue.is_deserted = true;
+        queue.is_closed = true;
         queue.events.clear();
     }
 }

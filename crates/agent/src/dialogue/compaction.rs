@@ -1,38 +1,37 @@
-//! What is sent of a conversation that is too long for the model's window.
+//! Compaction of conversations that exceed the context window of the model.
 //!
-//! The conversation itself stays as it is; each call gets a view of it. First the outputs of tools
-//! are shortened, then messages in the middle are left out, then fewer and fewer are kept, and at
-//! last long texts are cut. Calls of tools and their results are never torn apart, and the user's
-//! last message is always sent.
+//! The conversation itself does not change; each call sends a compacted view of it. The steps, in order: shorten
+//! tool results, omit messages in the middle, keep fewer recent messages, truncate long texts. Tool calls stay
+//! together with their results, and the last user message is always sent.
 
 use super::config::ContextConfig;
 use bakeoff_core::{Content, Message, Tool};
 
-/// What an image counts as, whatever its size: providers scale images down.
+/// Estimated tokens of an image of any size; providers scale images down.
 const IMAGE_TOKENS: u64 = 1_600;
 
-/// Texts are not cut below this many characters.
-const LEAST_CHARACTERS: usize = 200;
+/// Minimum length of a truncated text, in characters.
+const MIN_TEXT_CHARS: usize = 200;
 
-/// A view of a conversation that was too long.
+/// Compacted view of a conversation.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Compacted {
+pub(super) struct CompactedView {
     pub(super) messages: Vec<Message>,
-    /// Messages that there were.
+    /// Number of messages of the conversation.
     pub(super) before: usize,
-    /// Tokens that there were.
+    /// Estimated tokens of the conversation.
     pub(super) tokens: u64,
     pub(super) sent_tokens: u64,
     pub(super) budget: u64,
     pub(super) fits: bool,
 }
 
-/// Tokens of a text: one for every four characters.
+/// Estimates the tokens of a text: one for every four characters.
 pub(super) fn tokens_of_text(text: &str) -> u64 {
     (text.chars().count() as u64).div_ceil(4)
 }
 
-/// Tokens of what a model is told about its tools.
+/// Estimates the tokens of tool definitions.
 pub(super) fn tokens_of(tools: &[Tool]) -> u64 {
     let each = |tool: &Tool| {
         tokens_of_text(&tool.name)
@@ -58,51 +57,50 @@ fn tokens_of_all(messages: &[Message]) -> u64 {
     messages.iter().map(tokens_of_message).sum()
 }
 
-/// A view that fits, or comes as near to it as can be; `None` when everything fits. What stands
-/// beside the conversation, instructions and tools, has `beside` tokens. A tenth of the window is
-/// left to the answer.
+/// Returns a view that fits, or the smallest possible one; `None` if the whole conversation fits. Instructions
+/// and tools have `fixed_tokens` tokens. A tenth of the window is reserved for the response.
 pub(super) fn compact<'m>(
-    said: impl Iterator<Item = &'m Message> + Clone,
-    beside: u64,
+    history: impl Iterator<Item = &'m Message> + Clone,
+    fixed_tokens: u64,
     config: &ContextConfig,
-) -> Option<Compacted> {
-    let budget = (config.max_context_tokens / 10 * 9).saturating_sub(beside);
-    let tokens: u64 = said.clone().map(tokens_of_message).sum();
+) -> Option<CompactedView> {
+    let budget = (config.max_context_tokens / 10 * 9).saturating_sub(fixed_tokens);
+    let tokens: u64 = history.clone().map(tokens_of_message).sum();
     if tokens <= budget {
         return None;
     }
-    let mut messages: Vec<Message> = said.cloned().collect();
+    let mut messages: Vec<Message> = history.cloned().collect();
     let before = messages.len();
-    let done = |messages: Vec<Message>| {
+    let view = |messages: Vec<Message>| {
         let sent_tokens = tokens_of_all(&messages);
         let fits = sent_tokens <= budget;
-        Compacted { messages, before, tokens, sent_tokens, budget, fits }
+        CompactedView { messages, before, tokens, sent_tokens, budget, fits }
     };
     shorten_tool_outputs(&mut messages, config.tool_output_lines);
     if tokens_of_all(&messages) <= budget {
-        return Some(done(messages));
+        return Some(view(messages));
     }
     let mut recent = config.keep_recent.max(1);
     loop {
-        let kept = without_the_middle(&messages, config.keep_first, recent);
+        let kept = omit_middle(&messages, config.keep_first, recent);
         if tokens_of_all(&kept) <= budget {
-            return Some(done(kept));
+            return Some(view(kept));
         }
         if recent == 1 {
-            // What is left is what matters most: a part of each is more than the whole of some.
-            let cut = with_cut_texts(kept, budget);
-            if tokens_of_all(&cut) <= budget {
-                return Some(done(cut));
+            // The remaining messages matter most, so parts of all are better than some in full.
+            let truncated = truncate_texts(kept, budget);
+            if tokens_of_all(&truncated) <= budget {
+                return Some(view(truncated));
             }
             break;
         }
         recent /= 2;
     }
-    let kept = without_the_middle(&messages, 0, 1);
-    Some(done(with_cut_texts(kept, budget)))
+    let kept = omit_middle(&messages, 0, 1);
+    Some(view(truncate_texts(kept, budget)))
 }
 
-/// Keeps the first and the last lines of what tools said.
+/// Keeps the first and the last lines of tool results.
 fn shorten_tool_outputs(messages: &mut [Message], lines: usize) {
     for message in messages {
         let Message::ToolResult { content, .. } = message else { continue };
@@ -121,14 +119,14 @@ fn shorten_tool_outputs(messages: &mut [Message], lines: usize) {
     }
 }
 
-/// Keeps so many messages at both ends and the last of the user, without which nobody knows what is
-/// asked; and notes of what was there between.
-fn without_the_middle(messages: &[Message], first: usize, recent: usize) -> Vec<Message> {
+/// Keeps messages at both ends and the last user message, which contains the task, and inserts notes for the
+/// omitted ones.
+fn omit_middle(messages: &[Message], first: usize, recent: usize) -> Vec<Message> {
     let is_result = |message: &Message| matches!(message, Message::ToolResult { .. });
     let calls = |message: &Message| {
         message.content().iter().any(|part| matches!(part, Content::ToolCall(_)))
     };
-    // Results of tools come with the message that called them.
+    // Tool results stay with the message that called the tools.
     let mut tail = messages.len().saturating_sub(recent);
     while tail > 0 && messages.get(tail).is_some_and(is_result) {
         tail -= 1;
@@ -137,21 +135,21 @@ fn without_the_middle(messages: &[Message], first: usize, recent: usize) -> Vec<
     while head > 0 && (is_result(&messages[head - 1]) || calls(&messages[head - 1])) {
         head -= 1;
     }
-    let question = messages.iter().rposition(|message| matches!(message, Message::User { .. }));
-    let question = question.filter(|place| (head..tail).contains(place)).unwrap_or(tail);
+    let task = messages.iter().rposition(|message| matches!(message, Message::User { .. }));
+    let task = task.filter(|index| (head..tail).contains(index)).unwrap_or(tail);
     let mut kept = messages[..head].to_vec();
-    kept.extend(note(question - head));
-    if question < tail {
-        kept.push(messages[question].clone());
-        kept.extend(note(tail - question - 1));
+    kept.extend(note(task - head));
+    if task < tail {
+        kept.push(messages[task].clone());
+        kept.extend(note(tail - task - 1));
     }
     kept.extend_from_slice(&messages[tail..]);
     kept
 }
 
-/// In place of so many messages.
-fn note(left_out: usize) -> Option<Message> {
-    let text = match left_out {
+/// Returns the replacement for omitted messages.
+fn note(omitted: usize) -> Option<Message> {
+    let text = match omitted {
         0 => return None,
         1 => "[1 earlier message is left out here]".to_owned(),
         many => format!("[{many} earlier messages are left out here]"),
@@ -159,8 +157,8 @@ fn note(left_out: usize) -> Option<Message> {
     Some(Message::user(text))
 }
 
-/// Cuts the longest texts, all of them to the same length, so far that everything fits.
-fn with_cut_texts(mut messages: Vec<Message>, budget: u64) -> Vec<Message> {
+/// Truncates the longest texts, all to the same length, until everything fits.
+fn truncate_texts(mut messages: Vec<Message>, budget: u64) -> Vec<Message> {
     const DOTS: &str = "...";
     let texts = messages.iter().flat_map(Message::content).filter_map(|part| match part {
         Content::Text { text } => Some(tokens_of_text(text)),
@@ -168,8 +166,9 @@ fn with_cut_texts(mut messages: Vec<Message>, budget: u64) -> Vec<Message> {
     });
     let mut texts: Vec<u64> = texts.collect();
     let rest = tokens_of_all(&messages) - texts.iter().sum::<u64>();
-    let share = usize::try_from(level(&mut texts, budget.saturating_sub(rest))).unwrap_or_default();
-    let most = share.saturating_mul(4).max(LEAST_CHARACTERS + DOTS.len());
+    let share =
+        usize::try_from(common_limit(&mut texts, budget.saturating_sub(rest))).unwrap_or_default();
+    let max_chars = share.saturating_mul(4).max(MIN_TEXT_CHARS + DOTS.len());
     for message in &mut messages {
         let (Message::System { content }
         | Message::User { content }
@@ -177,8 +176,8 @@ fn with_cut_texts(mut messages: Vec<Message>, budget: u64) -> Vec<Message> {
         | Message::ToolResult { content, .. }) = message;
         for part in content {
             if let Content::Text { text } = part
-                && text.char_indices().nth(most).is_some()
-                && let Some((end, _)) = text.char_indices().nth(most - DOTS.len())
+                && text.char_indices().nth(max_chars).is_some()
+                && let Some((end, _)) = text.char_indices().nth(max_chars - DOTS.len())
             {
                 text.truncate(end);
                 text.push_str(DOTS);
@@ -188,16 +187,16 @@ fn with_cut_texts(mut messages: Vec<Message>, budget: u64) -> Vec<Message> {
     messages
 }
 
-/// The length to which the longest have to be cut so that all together have no more than this.
-fn level(lengths: &mut [u64], mut room: u64) -> u64 {
+/// Returns the maximum length to which texts must be truncated so that their sum is at most `budget`.
+fn common_limit(lengths: &mut [u64], mut budget: u64) -> u64 {
     lengths.sort_unstable();
-    let mut left = lengths.len() as u64;
+    let mut remaining = lengths.len() as u64;
     for length in lengths {
-        if *length > room / left {
-            return room / left;
+        if *length > budget / remaining {
+            return budget / remaining;
         }
-        room -= *length;
-        left -= 1;
+        budget -= *length;
+        remaining -= 1;
     }
     u64::MAX
 }

@@ -1,4 +1,4 @@
-//! How a loop goes about it.
+//! Configuration of an agent loop.
 
 use bakeoff_core::{NanoDollars, Request, Thinking};
 use bakeoff_llm::{Client, Model};
@@ -7,29 +7,29 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How a loop goes about it: which model, with which settings and limits.
+/// Configuration of a loop: model, request settings and limits.
 #[derive(Debug, Clone)]
 pub struct AgentLoopConfig {
-    /// Makes the calls; its pools are shared by all loops that have it.
+    /// Client for the calls; loops with the same client share its pools.
     pub client: Arc<Client>,
-    /// The model.
+    /// Model to call.
     pub model: Model,
-    /// Names the config in ids of loops; made from the model when absent.
+    /// Name of the config in loop ids; derived from the model if absent.
     pub config_id: Option<String>,
-    /// Settings of every request, such as the temperature; messages and tools are filled in.
+    /// Settings of every request, such as the temperature. The loop sets messages and tools.
     pub request: Request,
-    /// When it has to stop.
+    /// Limits that stop the loop.
     pub limits: ExecutionLimits,
-    /// Keeps what is sent within the model's window; everything is sent when absent.
+    /// Compaction to the context window of the model; `None` sends the whole conversation.
     pub context_config: Option<ContextConfig>,
-    /// How long a tool may take that does not say so itself.
+    /// Time limit of tools without a timeout of their own.
     pub tool_timeout: Duration,
-    /// Whose calls they are.
-    pub behalf: Behalf,
+    /// Run, sample and trial that the calls belong to.
+    pub scope: CallScope,
 }
 
 impl AgentLoopConfig {
-    /// A model with everything else at its default.
+    /// Creates a config for a model with default settings.
     pub fn new(client: &Arc<Client>, model: Model) -> AgentLoopConfig {
         AgentLoopConfig {
             client: Arc::clone(client),
@@ -39,44 +39,44 @@ impl AgentLoopConfig {
             limits: ExecutionLimits::default(),
             context_config: None,
             tool_timeout: Duration::from_secs(120),
-            behalf: Behalf::default(),
+            scope: CallScope::default(),
         }
     }
 
-    /// The config's part of a loop's id: its `config_id`, or `provider.model-slug[.thinking]`.
+    /// Returns the part of loop ids that names the config: `config_id`, or `provider.model-slug[.thinking]`.
     pub fn segment(&self) -> String {
         if let Some(id) = &self.config_id {
             return id.clone();
         }
-        let thinks = match &self.request.thinking {
+        let has_thinking = match &self.request.thinking {
             None | Some(Thinking::Budget(0)) => false,
             Some(Thinking::Effort(effort)) => effort != "none",
             Some(Thinking::Budget(_)) => true,
         };
-        let thinking = if thinks { ".thinking" } else { "" };
+        let thinking = if has_thinking { ".thinking" } else { "" };
         let name = self.model.name();
-        // Simulated models have the provider in their names.
+        // Names of simulated models include the provider.
         let name = name.strip_prefix("sim/").unwrap_or(name);
         format!("{}.{}{thinking}", self.model.provider(), slug(name))
     }
 }
 
-/// Everything but letters, digits and `-` becomes `-`.
+/// Replaces all characters except letters, digits and `-` by `-`.
 fn slug(name: &str) -> String {
-    let plain = |letter: char| letter.is_alphanumeric() || letter == '-';
-    name.chars().map(|letter| if plain(letter) { letter } else { '-' }).collect()
+    let is_kept = |letter: char| letter.is_alphanumeric() || letter == '-';
+    name.chars().map(|letter| if is_kept(letter) { letter } else { '-' }).collect()
 }
 
-/// When a loop has to stop, however far it is.
+/// Limits that stop a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionLimits {
-    /// Most calls of the model.
+    /// Maximum number of model calls.
     pub max_turns: u32,
-    /// Most tokens of all its calls, prompts included.
+    /// Maximum number of tokens of all calls, prompts included.
     pub max_tokens: u64,
-    /// Most time, waiting for permits and retries included.
+    /// Maximum duration, including waits for permits and retries.
     pub max_time: Duration,
-    /// Most money. Where the price is unknown it cannot be kept, and the loop fails at once.
+    /// Maximum cost. A loop with this limit cannot start if the price of the model is unknown.
     pub max_cost: Option<NanoDollars>,
 }
 
@@ -91,16 +91,16 @@ impl Default for ExecutionLimits {
     }
 }
 
-/// How much of a conversation is sent.
+/// Compaction of conversations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextConfig {
-    /// The model's window.
+    /// Context window of the model.
     pub max_context_tokens: u64,
-    /// Messages at the beginning that are kept when those in the middle are left out.
+    /// Number of messages kept at the beginning when the middle is omitted.
     pub keep_first: usize,
-    /// Messages at the end that are kept when those in the middle are left out.
+    /// Number of messages kept at the end when the middle is omitted.
     pub keep_recent: usize,
-    /// Lines that are kept of a tool's output when it has to be cut, half of them from its end.
+    /// Number of lines kept of a tool result that is shortened, half of them from its end.
     pub tool_output_lines: usize,
 }
 
@@ -115,15 +115,15 @@ impl Default for ContextConfig {
     }
 }
 
-/// Whose calls a loop makes. Answers are never shared between samples and trials.
+/// Run, sample and trial of the calls of a loop. Cached responses are not shared between samples or trials.
 #[derive(Debug, Clone, Default)]
-pub struct Behalf {
-    /// Which run; runs on one pool take turns.
+pub struct CallScope {
+    /// Run; runs with the same pool alternate.
     pub run: RunTag,
-    /// What the answers are samples of.
+    /// Name of what the responses are samples of.
     pub sample: String,
-    /// Which trial.
+    /// Number of the trial.
     pub trial: u32,
-    /// Lets a call that is under way finish, and makes no other.
+    /// When cancelled, a call in flight completes and no further call is made.
     pub stop: CancellationToken,
 }

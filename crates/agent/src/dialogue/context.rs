@@ -1,4 +1,4 @@
-//! What an agent knows: its instructions, the conversation so far and its tools.
+//! The context of an agent: instructions, conversation and tools.
 
 use super::session::Session;
 use super::tool::Tool;
@@ -7,53 +7,53 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What an agent knows. Cloning copies the conversation and shares tools and session.
+/// Context of an agent. Clones have a conversation of their own and share tools and session.
 #[derive(Debug, Clone, Default)]
 pub struct AgentContext {
-    /// Its instructions; none when empty.
+    /// Instructions; none if empty.
     pub system_prompt: String,
     /// The conversation so far.
     pub messages: Vec<AgentMessage>,
-    /// What the model may call.
+    /// Tools that the model may call.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// The session that its loops belong to.
+    /// Session of its loops.
     pub session: Session,
 }
 
 impl AgentContext {
-    /// Whether the model spoke last, so that there is nothing to answer.
+    /// Returns whether the last message is from the model, so that there is nothing to respond to.
     pub fn ends_on_assistant(&self) -> bool {
         let last = self.messages.iter().rev().find_map(AgentMessage::as_llm);
         matches!(last, Some(Message::Assistant { .. }))
     }
 }
 
-/// A part of a conversation.
+/// Entry of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentMessage {
-    /// A message that the model sees.
+    /// A message for or from the model.
     Llm(Message),
-    /// Something that belongs to the conversation and that the model never sees.
+    /// Application data, which is not sent to the model.
     Extension(Extension),
 }
 
-/// Something that an application keeps in a conversation for itself.
+/// Data that an application stores in a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Extension {
-    /// What it is, in the application's words.
+    /// Kind of the data, defined by the application.
     pub kind: String,
-    /// Whatever belongs to it.
+    /// The data.
     pub data: Value,
 }
 
 impl AgentMessage {
-    /// A user message with one text.
+    /// Returns a user message with one text.
     pub fn user(text: impl Into<String>) -> AgentMessage {
         AgentMessage::Llm(Message::user(text))
     }
 
-    /// The message that the model sees, if it is one.
+    /// Returns the model message; `None` for application data.
     pub fn as_llm(&self) -> Option<&Message> {
         match self {
             AgentMessage::Llm(message) => Some(message),

@@ -1,4 +1,4 @@
-//! How loops end, and why some cannot begin.
+//! Outcomes of agent loops, and errors that prevent a start.
 
 use super::context::AgentMessage;
 use super::session::LoopId;
@@ -6,45 +6,45 @@ use bakeoff_core::{ErrorKind, FinishReason, Message, NanoDollars, Usage};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How a loop ended. Whatever it says, the context holds what was said until then.
+/// Outcome of a loop. The context contains all messages up to the end, for every status.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LoopEnd {
-    /// Which loop.
+    /// Id of the loop.
     pub loop_id: LoopId,
-    /// How.
+    /// Whether it completed, and what stopped it otherwise.
     pub status: LoopStatus,
-    /// What the model and its tools said; the prompts are not among it.
+    /// Messages of the model and its tools, without the prompts.
     pub new_messages: Vec<AgentMessage>,
-    /// Tokens of all calls.
+    /// Token usage of all calls.
     pub usage: Usage,
-    /// Money for all calls; `None` when a price is unknown.
+    /// Cost of all calls; `None` if a price is unknown.
     pub cost: Option<NanoDollars>,
-    /// Calls that were given up while they were under way: what they cost is in neither figure.
+    /// Calls that were abandoned in flight; `usage` and `cost` do not include them.
     pub unaccounted_calls: u32,
-    /// Calls of the model.
+    /// Number of model calls.
     pub turns: u32,
-    /// Those of them that the cache answered.
+    /// Number of model calls served from the cache.
     pub cached_turns: u32,
-    /// Attempts of calls that failed and were made again.
+    /// Number of retried requests.
     pub retries: u32,
-    /// Why a call was made again, the last time.
+    /// Reason of the last retry.
     pub last_retry: Option<String>,
-    /// How often less than the whole conversation was sent.
+    /// Number of calls with a compacted conversation.
     pub compactions: u32,
-    /// From start to end.
+    /// Total duration.
     pub elapsed: Duration,
-    /// The successful calls themselves, without waiting for permits and retries.
+    /// Duration of the successful requests, without waits for permits and retries.
     pub latency: Duration,
-    /// Running tools.
+    /// Duration of tool execution.
     pub tool_time: Duration,
-    /// Why the model stopped the last time.
+    /// Finish reason of the last response.
     pub finish: Option<FinishReason>,
 }
 
 impl LoopEnd {
-    /// A loop that has only begun.
-    pub(super) fn begun(loop_id: LoopId) -> LoopEnd {
+    /// Returns the state of a loop at its start.
+    pub(super) fn new(loop_id: LoopId) -> LoopEnd {
         LoopEnd {
             loop_id,
             status: LoopStatus::Completed,
@@ -64,41 +64,41 @@ impl LoopEnd {
         }
     }
 
-    /// The text of the model's last message; empty when it said nothing.
+    /// Returns the text of the last model message; empty if there is none.
     pub fn answer(&self) -> String {
         last_answer(&self.new_messages)
     }
 }
 
-/// The text of the model's last message; empty when it said nothing. What it said before it called
-/// tools is no answer.
+/// Returns the text of the last model message; empty if there is none. Text of earlier messages, which call
+/// tools, is not part of the answer.
 pub fn last_answer(messages: &[AgentMessage]) -> String {
-    let mut backwards = messages.iter().rev().filter_map(AgentMessage::as_llm);
-    let last = backwards.find(|message| matches!(message, Message::Assistant { .. }));
+    let mut messages = messages.iter().rev().filter_map(AgentMessage::as_llm);
+    let last = messages.find(|message| matches!(message, Message::Assistant { .. }));
     last.map(Message::text).unwrap_or_default()
 }
 
-/// Whether a loop came to its end, and what stopped it otherwise.
+/// Whether a loop completed, and what stopped it otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopStatus {
-    /// The model has answered and calls no more tools.
+    /// The model responded without tool calls.
     Completed,
-    /// A call failed for good.
+    /// A call failed and was not retried any more.
     Failed(LoopFailure),
-    /// Somebody stopped it.
+    /// The caller cancelled the loop.
     Cancelled,
-    /// It reached one of its limits.
-    LimitReached(Limit),
+    /// The loop reached one of its limits.
+    LimitReached(LoopLimit),
 }
 
-/// What a loop failed of.
+/// Error that ended a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct LoopFailure {
-    /// What kind of trouble.
+    /// Kind of the error.
     pub kind: ErrorKind,
-    /// What happened, for people; without secrets.
+    /// Message for the user, without secrets.
     pub message: String,
 }
 
@@ -106,53 +106,53 @@ pub struct LoopFailure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Limit {
-    /// Calls of the model.
+pub enum LoopLimit {
+    /// Number of model calls.
     Turns,
-    /// Tokens.
+    /// Number of tokens.
     Tokens,
-    /// Time.
+    /// Duration.
     Time,
-    /// Money.
+    /// Cost.
     Cost,
 }
 
-impl std::fmt::Display for Limit {
+impl std::fmt::Display for LoopLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Limit::Turns => "limit of turns reached",
-            Limit::Tokens => "limit of tokens reached",
-            Limit::Time => "time is up",
-            Limit::Cost => "limit of cost reached",
+            LoopLimit::Turns => "limit of turns reached",
+            LoopLimit::Tokens => "limit of tokens reached",
+            LoopLimit::Time => "time is up",
+            LoopLimit::Cost => "limit of cost reached",
         })
     }
 }
 
-/// A loop that cannot begin. Nothing was called.
+/// A loop cannot start. No call was made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoopError {
-    /// There is nothing to ask.
-    #[error("there is no prompt; to answer the last message of a context, continue it")]
+    /// No prompt was given.
+    #[error("no prompt given")]
     NoPrompt,
-    /// There is nothing to continue.
-    #[error("the context is empty; there is nothing to continue")]
+    /// The context to continue has no messages.
+    #[error("the context is empty")]
     EmptyContext,
-    /// The model spoke last.
-    #[error("the context ends with the model's answer; add a message before continuing")]
+    /// The context to continue ends with a model message.
+    #[error("the context ends with a response of the model")]
     EndsOnAssistant,
-    /// A tool cannot be offered.
+    /// A tool definition is invalid.
     #[error("tool `{name}`: {reason}")]
     BadTool {
-        /// Which one.
+        /// Name of the tool.
         name: String,
-        /// Why not.
+        /// Problem of the definition.
         reason: String,
     },
-    /// A limit of cost cannot be kept.
-    #[error("nobody knows the price of {model}, so a limit of cost cannot be kept")]
+    /// A cost limit was set for a model without known price.
+    #[error("no price known for {model}; a cost limit needs one")]
     NoPrice {
-        /// Which model.
+        /// Name of the model.
         model: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What happens in loops, as it happens.
+//! Events of agent loops and races.
 
 use super::end::LoopStatus;
 use super::session::LoopId;
@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Who says a message.
+/// Sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// The application.
+pub enum MessageRole {
+    /// Instructions of the application.
     System,
     /// The user.
     User,
@@ -22,171 +22,171 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
-    /// Who says this one.
-    pub fn of(message: &Message) -> Role {
+impl MessageRole {
+    /// Returns the role of a message.
+    pub fn of(message: &Message) -> MessageRole {
         match message {
-            Message::System { .. } => Role::System,
-            Message::User { .. } => Role::User,
-            Message::Assistant { .. } => Role::Assistant,
-            Message::ToolResult { .. } => Role::Tool,
+            Message::System { .. } => MessageRole::System,
+            Message::User { .. } => MessageRole::User,
+            Message::Assistant { .. } => MessageRole::Assistant,
+            Message::ToolResult { .. } => MessageRole::Tool,
         }
     }
 }
 
-/// Something that happened in a loop or in a race of several.
+/// Event of a loop or of a race of several loops.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// A loop begins.
+    /// A loop started.
     AgentStart {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
-        /// Its session.
+        /// Id of the session.
         session_id: String,
-        /// The model that it asks.
+        /// Name of the model.
         model: String,
-        /// When.
+        /// Time of the event.
         timestamp: Timestamp,
     },
-    /// A loop is over. Nothing more comes from it.
+    /// A loop ended. It sends no further events.
     AgentEnd {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
-        /// How it ended.
+        /// Final status.
         status: LoopStatus,
-        /// Tokens of all its calls.
+        /// Token usage of all its calls.
         usage: Usage,
-        /// Money for all its calls, where the price is known.
+        /// Cost of all its calls, if the price is known.
         #[serde(rename = "cost_nanodollars", skip_serializing_if = "Option::is_none")]
         cost: Option<NanoDollars>,
-        /// When.
+        /// Time of the event.
         timestamp: Timestamp,
     },
-    /// The model is about to be asked.
+    /// A model call is about to be made.
     TurnStart {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
-        /// Which turn, from 1.
+        /// Number of the turn, from 1.
         turn: u32,
     },
-    /// The turn is over: the model's tools have run, it called none, or the call failed.
+    /// A turn ended: its tool calls have run, it had none, or the model call failed.
     TurnEnd {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
-        /// Which turn, from 1.
+        /// Number of the turn, from 1.
         turn: u32,
-        /// Tokens of its call.
+        /// Token usage of its call.
         usage: Usage,
     },
-    /// A message begins.
+    /// A message started.
     MessageStart {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
-        /// Who says it.
-        role: Role,
+        /// Sender of the message.
+        role: MessageRole,
     },
-    /// There is no message after all: the call was given up or failed, or the answer is empty.
-    /// Pieces that have arrived are void.
+    /// The started message does not exist: the call was abandoned or failed, or the response is empty. Updates
+    /// received for it are void.
     MessageAborted {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
     },
-    /// A piece of the model's message has arrived.
+    /// A part of a model message arrived.
     MessageUpdate {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
-        /// The piece.
+        /// The part.
         delta: Delta,
     },
     /// A message is complete.
     MessageEnd {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
         /// The message.
         message: Arc<Message>,
     },
-    /// The call is made again; pieces that have arrived are void.
+    /// The request is retried; updates received so far are void.
     Retry {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
-        /// After which pause; 0 when it goes to the front of its pool's queue.
+        /// Delay before the retry; 0 if it goes to the front of the queue of its pool.
         delay_ms: u64,
-        /// Why.
+        /// Reason of the retry.
         reason: String,
     },
-    /// A tool begins to run.
+    /// A tool call started.
     ToolExecutionStart {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
-        /// What was called.
+        /// The call.
         call: ToolCall,
     },
-    /// A tool has run.
+    /// A tool call ended.
     ToolExecutionEnd {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
         /// Id of the call.
         call_id: String,
-        /// Which tool.
+        /// Name of the tool.
         name: String,
-        /// It failed, and its result says why.
+        /// The call failed; its result contains the reason.
         is_error: bool,
     },
-    /// The conversation was too long; less of it was sent.
+    /// The conversation was too long and was compacted for one call.
     Compaction {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
-        /// Messages that there are.
+        /// Number of messages in the conversation.
         messages: usize,
-        /// Messages that were sent.
+        /// Number of messages sent.
         sent_messages: usize,
-        /// Tokens that there are, estimated.
+        /// Estimated tokens of the conversation.
         tokens: u64,
-        /// Tokens that were sent, estimated.
+        /// Estimated tokens sent.
         sent_tokens: u64,
     },
-    /// Something that people may want to know.
+    /// A message for the user.
     ProgressMessage {
-        /// Which loop.
+        /// Id of the loop.
         loop_id: LoopId,
-        /// What.
+        /// Text of the message.
         text: String,
     },
-    /// A race of several loops begins.
+    /// A race of several loops started.
     ParallelLoopStart {
-        /// Its session.
+        /// Id of the session.
         session_id: String,
-        /// One per branch, in the order of the configs.
+        /// Ids of the branches, in the order of the configs.
         loop_ids: Vec<LoopId>,
-        /// When.
+        /// Time of the event.
         timestamp: Timestamp,
     },
-    /// A race has a winner.
+    /// A race ended.
     ParallelLoopEnd {
-        /// Its session.
+        /// Id of the session.
         session_id: String,
-        /// The winner; absent when there is none.
+        /// Id of the winner, if there is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         selected_loop_id: Option<LoopId>,
-        /// The winner's place among the configs.
+        /// Index of the winner among the configs.
         #[serde(skip_serializing_if = "Option::is_none")]
         selected_config_index: Option<usize>,
-        /// Tokens of the evaluation; none when no judge was asked.
+        /// Token usage of the evaluation; zero without judge calls.
         evaluation_usage: Usage,
-        /// When.
+        /// Time of the event.
         timestamp: Timestamp,
     },
-    /// The reader was too slow, and so many pieces and notes were left out here.
+    /// The receiver was too slow, and events were dropped at this point.
     Lagged {
-        /// How many.
+        /// Number of dropped events.
         missed: u64,
     },
 }
 
 impl AgentEvent {
-    /// The loop that it belongs to.
+    /// Returns the loop of the event, if it belongs to one.
     pub fn loop_id(&self) -> Option<&LoopId> {
         match self {
             AgentEvent::AgentStart { loop_id, .. }
@@ -208,8 +208,8 @@ impl AgentEvent {
         }
     }
 
-    /// Whether a reader that is too slow can do without it.
-    pub(super) fn may_be_dropped(&self) -> bool {
+    /// Returns whether the event may be dropped for a slow receiver.
+    pub(super) fn is_droppable(&self) -> bool {
         matches!(
             self,
             AgentEvent::MessageUpdate { .. }

@@ -1,11 +1,11 @@
-//! Names of loops, which are unique in their session.
+//! Sessions and the ids of their loops.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A session: what a user goes on with over several loops. Clones are the same session.
+/// A session of one or more consecutive loops. Clones are the same session.
 #[derive(Debug, Clone)]
 pub struct Session {
     id: Arc<str>,
@@ -13,34 +13,34 @@ pub struct Session {
 }
 
 impl Default for Session {
-    /// A new session with a random id.
+    /// Creates a session with a random id.
     fn default() -> Session {
         Session::resumed(format!("ses_{:012x}", rand::random::<u64>() >> 16), 0)
     }
 }
 
 impl Session {
-    /// A new session with this id.
+    /// Creates a session with this id.
     pub fn named(id: impl Into<Arc<str>>) -> Session {
         Session::resumed(id, 0)
     }
 
-    /// A session that has had so many loops.
+    /// Restores a session that had `loops` loops before.
     pub fn resumed(id: impl Into<Arc<str>>, loops: u32) -> Session {
         Session { id: id.into(), loops: Arc::new(AtomicU32::new(loops)) }
     }
 
-    /// Its id.
+    /// Returns the id of the session.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// How many loops it has had.
+    /// Returns the number of loops so far.
     pub fn loops(&self) -> u32 {
         self.loops.load(Ordering::Relaxed)
     }
 
-    /// A name for the next loop: `{session}.{segment}.{number}`.
+    /// Returns the id of the next loop: `{session}.{segment}.{number}`.
     pub fn next_loop(&self, segment: &str) -> LoopId {
         let number = self.loops.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         LoopId {
@@ -50,8 +50,8 @@ impl Session {
         }
     }
 
-    /// The same name, if it is one of this session. A name that was only read does not tell where a
-    /// session's id with a dot in it ends.
+    /// Returns the id with its parts assigned, or `None` if it is not of this session. A deserialized id alone
+    /// does not show where a session id that contains a dot ends.
     pub fn recognise(&self, loop_id: &LoopId) -> Option<LoopId> {
         let rest = loop_id.text.strip_prefix(&*self.id)?;
         let has_segment = rest.strip_prefix('.').is_some_and(|rest| rest.contains('.'));
@@ -59,27 +59,27 @@ impl Session {
     }
 }
 
-/// The name of a loop.
+/// Id of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LoopId {
     text: Arc<str>,
-    /// Where the session's id ends.
+    /// Length of the session id.
     session_bytes: usize,
     number: u32,
 }
 
 impl LoopId {
-    /// The name.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Which loop of its session, from 1.
+    /// Returns the number of the loop in its session, from 1.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The part between session and number: which config it is.
+    /// Returns the part between session and number, which names the config.
     pub fn segment(&self) -> &str {
         let rest = self.text.get(self.session_bytes..).unwrap_or_default();
         let rest = rest.strip_prefix('.').unwrap_or(rest);

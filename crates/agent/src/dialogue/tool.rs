@@ -1,4 +1,4 @@
-//! What a model may call.
+//! The interface of tools.
 
 use super::channel::EventSender;
 use super::event::AgentEvent;
@@ -8,69 +8,68 @@ use std::fmt;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Something that a model may call. Shared by all loops that have it, so it must not mind being
-/// called several times at once.
+/// A tool that a model may call. Loops share it, so calls can be concurrent.
 #[async_trait::async_trait]
 pub trait Tool: Send + Sync + fmt::Debug {
-    /// Its name, what it does, and the JSON Schema of its arguments.
+    /// Returns name, description and the JSON Schema of the arguments.
     fn definition(&self) -> &bakeoff_core::Tool;
 
-    /// Does it. The arguments fit the schema.
+    /// Runs the tool. The arguments are valid by the schema.
     ///
     /// # Errors
     ///
-    /// The model is told what went wrong, and goes on.
+    /// A failure; the loop sends it to the model as result of the call, see [`ToolError`].
     async fn execute(
         &self,
         arguments: serde_json::Value,
         context: ToolContext,
     ) -> Result<ToolOutput, ToolError>;
 
-    /// How long it may take; the loop's own timeout when absent.
+    /// Returns the time limit; `None` for the default of the loop.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 }
 
-/// On whose behalf a tool is called.
+/// Context of a tool call.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
-    /// Pairs the call with its result.
+    /// Id that pairs the call with its result.
     pub call_id: String,
-    /// Cancelled when nobody waits for the result any more.
+    /// Cancelled when the result is not needed any more.
     pub cancel: CancellationToken,
-    /// Tells how far it is.
-    pub progress: Progress,
+    /// Reports progress of the call.
+    pub progress: ToolProgress,
 }
 
 impl ToolContext {
-    /// For a call that no loop makes, such as one of a test. Nobody hears of its progress.
-    pub fn unattended(cancel: CancellationToken) -> ToolContext {
+    /// Returns a context for a call outside of a loop, such as in a test. Progress is discarded.
+    pub fn detached(cancel: CancellationToken) -> ToolContext {
         let loop_id = Session::named("unattended").next_loop("call");
-        let progress = Progress { loop_id, events: EventSender::nobody() };
+        let progress = ToolProgress { loop_id, events: EventSender::disabled() };
         ToolContext { call_id: String::new(), cancel, progress }
     }
 }
 
-/// Tells how far a tool is.
+/// Reporter for progress of a tool call.
 #[derive(Debug, Clone)]
-pub struct Progress {
+pub struct ToolProgress {
     pub(super) loop_id: LoopId,
     pub(super) events: EventSender,
 }
 
-impl Progress {
-    /// Tells it to whoever listens to the loop.
-    pub fn tell(&self, text: impl Into<String>) {
+impl ToolProgress {
+    /// Sends a progress message as event of the loop.
+    pub fn report(&self, text: impl Into<String>) {
         let (loop_id, text) = (self.loop_id.clone(), text.into());
         self.events.send(AgentEvent::ProgressMessage { loop_id, text });
     }
 }
 
-/// What a tool returns.
+/// Result of a tool call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolOutput {
-    /// For the model.
+    /// Content for the model.
     pub content: Vec<Content>,
 }
 
@@ -80,15 +79,15 @@ impl<T: Into<String>> From<T> for ToolOutput {
     }
 }
 
-/// Why a tool has no result.
+/// Failure of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// It failed. The model is told these words, and goes on.
+    /// The call failed. The loop sends this text to the model and continues.
     #[error("{0}")]
     Failed(String),
-    /// The machine cannot go on, which is nobody's fault: there are no processes or files left. The
-    /// loop fails.
+    /// The machine lacks resources, such as processes or files. The loop fails, because this is not a failure
+    /// of the model.
     #[error("{0}")]
     Machine(String),
 }

@@ -1,10 +1,10 @@
-//! The tools of one loop: found by name, arguments looked at, all calls of a turn run at once.
+//! Tool execution of one loop: lookup by name, validation of arguments, concurrent calls.
 
 use super::channel::EventSender;
 use super::end::{LoopError, LoopFailure};
 use super::event::AgentEvent;
 use super::session::LoopId;
-use super::tool::{Progress, Tool, ToolContext, ToolError, ToolOutput};
+use super::tool::{Tool, ToolContext, ToolError, ToolOutput, ToolProgress};
 use bakeoff_check::Schema;
 use bakeoff_core::{Content, ErrorKind, Message, ToolCall};
 use serde_json::Value;
@@ -21,62 +21,63 @@ pub(super) struct Toolbox {
     timeout: Duration,
 }
 
-/// What became of the calls of one turn.
-pub(super) struct Results {
+/// Results of the tool calls of one turn.
+pub(super) struct ToolResults {
     calls: Vec<ToolCall>,
-    /// Somebody was told that they have begun.
-    are_begun: bool,
+    /// Start events were sent.
+    are_started: bool,
     outputs: Vec<Option<Result<ToolOutput, ToolError>>>,
 }
 
 impl Toolbox {
-    /// The tools; `timeout` is for those that have none of their own.
+    /// Creates a toolbox; `timeout` applies to tools without a timeout of their own.
     pub(super) fn new(tools: &[Arc<dyn Tool>], timeout: Duration) -> Result<Toolbox, LoopError> {
-        let mut named = BTreeMap::new();
+        let mut by_name = BTreeMap::new();
         for tool in tools {
             let definition = tool.definition();
-            let bad = |reason: String| LoopError::BadTool { name: definition.name.clone(), reason };
+            let invalid =
+                |reason: String| LoopError::BadTool { name: definition.name.clone(), reason };
             let schema = Schema::new(&definition.parameters)
-                .map_err(|error| bad(format!("its parameters are {error}")))?;
+                .map_err(|error| invalid(format!("its parameters are {error}")))?;
             let entry = (Arc::clone(tool), schema);
-            if named.insert(definition.name.clone(), entry).is_some() {
-                return Err(bad("another tool has the same name".to_owned()));
+            if by_name.insert(definition.name.clone(), entry).is_some() {
+                return Err(invalid("another tool has the same name".to_owned()));
             }
         }
-        Ok(Toolbox { tools: named, timeout })
+        Ok(Toolbox { tools: by_name, timeout })
     }
 
-    /// Runs all calls at once, and writes what becomes of them to `results` as it comes, so that
-    /// nothing is lost when this is dropped. Whatever still runs is ended then.
+    /// Runs all calls concurrently and stores each result as soon as it is known, so that dropping the future
+    /// loses none. Dropping it also cancels the calls that are still running.
     pub(super) async fn run(
         &self,
-        results: &mut Results,
+        results: &mut ToolResults,
         loop_id: &LoopId,
         events: &EventSender,
         cancel: &CancellationToken,
     ) {
         let cancel = cancel.child_token();
-        let _ended_with_this = cancel.clone().drop_guard();
+        let _cancel_on_drop = cancel.clone().drop_guard();
         let mut tasks = JoinSet::new();
-        let mut places = BTreeMap::new();
-        results.are_begun = true;
+        let mut indexes = BTreeMap::new();
+        results.are_started = true;
         for call in &results.calls {
             let (loop_id, call) = (loop_id.clone(), call.clone());
             events.send(AgentEvent::ToolExecutionStart { loop_id, call });
         }
-        for place in 0..results.calls.len() {
-            let call = &results.calls[place];
-            let (tool, limit) = match self.ready(call) {
-                Ok(ready) => ready,
-                Err(refused) => {
-                    results.settle(place, Err(refused), loop_id, events);
+        for index in 0..results.calls.len() {
+            let call = &results.calls[index];
+            let (tool, limit) = match self.prepare(call) {
+                Ok(prepared) => prepared,
+                Err(error) => {
+                    results.record(index, Err(error), loop_id, events);
                     continue;
                 }
             };
             let context = ToolContext {
                 call_id: call.id.clone(),
                 cancel: cancel.clone(),
-                progress: Progress { loop_id: loop_id.clone(), events: events.clone() },
+                progress: ToolProgress { loop_id: loop_id.clone(), events: events.clone() },
             };
             let arguments = call.arguments.clone();
             let task = tasks.spawn(async move {
@@ -85,7 +86,7 @@ impl Toolbox {
                     Err(ToolError::Failed(format!("it took longer than {} s", limit.as_secs_f64())))
                 })
             });
-            places.insert(task.id(), place);
+            indexes.insert(task.id(), index);
         }
         while let Some(joined) = tasks.join_next_with_id().await {
             let (task, output) = match joined {
@@ -94,14 +95,14 @@ impl Toolbox {
                     (error.id(), Err(ToolError::Failed("the tool broke down".to_owned())))
                 }
             };
-            if let Some(place) = places.get(&task) {
-                results.settle(*place, output, loop_id, events);
+            if let Some(index) = indexes.get(&task) {
+                results.record(*index, output, loop_id, events);
             }
         }
     }
 
-    /// The tool that a call names, once its arguments fit, and how long it may take.
-    fn ready(&self, call: &ToolCall) -> Result<(Arc<dyn Tool>, Duration), ToolError> {
+    /// Returns the tool of a call and its timeout, if its arguments are valid.
+    fn prepare(&self, call: &ToolCall) -> Result<(Arc<dyn Tool>, Duration), ToolError> {
         let Some((tool, schema)) = self.tools.get(&call.name) else {
             let known: Vec<&str> = self.tools.keys().map(String::as_str).collect();
             return Err(ToolError::Failed(match known.as_slice() {
@@ -121,47 +122,47 @@ impl Toolbox {
     }
 }
 
-impl Results {
-    pub(super) fn of(calls: Vec<ToolCall>) -> Results {
+impl ToolResults {
+    pub(super) fn new(calls: Vec<ToolCall>) -> ToolResults {
         let outputs = calls.iter().map(|_| None).collect();
-        Results { calls, are_begun: false, outputs }
+        ToolResults { calls, are_started: false, outputs }
     }
 
-    fn settle(
+    fn record(
         &mut self,
-        place: usize,
+        index: usize,
         output: Result<ToolOutput, ToolError>,
         loop_id: &LoopId,
         events: &EventSender,
     ) {
-        let call = &self.calls[place];
+        let call = &self.calls[index];
         events.send(AgentEvent::ToolExecutionEnd {
             loop_id: loop_id.clone(),
             call_id: call.id.clone(),
             name: call.name.clone(),
             is_error: output.is_err(),
         });
-        self.outputs[place] = Some(output);
+        self.outputs[index] = Some(output);
     }
 
-    /// Gives every call a result that has none; the words say why. Without one, no provider would
-    /// take the conversation any more.
-    pub(super) fn settle_rest(&mut self, missing: &str, loop_id: &LoopId, events: &EventSender) {
-        for place in 0..self.calls.len() {
-            if self.outputs[place].is_some() {
+    /// Records an error with this text for each call without result. Providers reject conversations in which a
+    /// call has none.
+    pub(super) fn record_missing(&mut self, text: &str, loop_id: &LoopId, events: &EventSender) {
+        for index in 0..self.calls.len() {
+            if self.outputs[index].is_some() {
                 continue;
             }
-            let output = Err(ToolError::Failed(missing.to_owned()));
-            if self.are_begun {
-                self.settle(place, output, loop_id, events);
+            let output = Err(ToolError::Failed(text.to_owned()));
+            if self.are_started {
+                self.record(index, output, loop_id, events);
             } else {
-                self.outputs[place] = Some(output);
+                self.outputs[index] = Some(output);
             }
         }
     }
 
-    /// That the machine cannot go on.
-    pub(super) fn machine_trouble(&self) -> Option<LoopFailure> {
+    /// Returns the failure of the loop if the machine lacked resources.
+    pub(super) fn machine_failure(&self) -> Option<LoopFailure> {
         self.outputs.iter().flatten().find_map(|output| match output {
             Err(ToolError::Machine(message)) => {
                 Some(LoopFailure { kind: ErrorKind::Process, message: message.clone() })
@@ -170,10 +171,10 @@ impl Results {
         })
     }
 
-    /// One message per call, in order.
+    /// Returns one message per call, in order.
     pub(super) fn into_messages(self) -> impl Iterator<Item = Message> {
-        let settled = self.calls.into_iter().zip(self.outputs);
-        settled.filter_map(|(call, output)| {
+        let results = self.calls.into_iter().zip(self.outputs);
+        results.filter_map(|(call, output)| {
             let (content, is_error) = match output? {
                 Ok(output) => (output.content, false),
                 Err(error) => (vec![Content::text(error.to_string())], true),

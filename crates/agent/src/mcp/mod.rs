@@ -1,7 +1,7 @@
-//! Tools of MCP servers, which are programs that are spoken to over their standard input and output.
+//! Tools of MCP servers that are programs and use the stdio transport.
 //!
-//! The protocol is `rmcp`'s; the programs are ours: each runs in a process group of its own, in the
-//! agent's workspace, and is ended with whatever it started.
+//! `rmcp` implements the protocol. This crate starts the programs: each runs in a process group of its own, in
+//! the workspace of the agent, and is killed with the processes that it has started.
 
 mod content;
 mod names;
@@ -11,7 +11,7 @@ mod tool;
 use crate::dialogue::Tool;
 use crate::process::ProgramError;
 use crate::tools::Workbench;
-use names::Names;
+use names::ToolNames;
 use server::Connection;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -20,84 +20,84 @@ use std::time::Duration;
 /// An MCP server to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
-    /// Its tools are offered as `<name>__<tool>`.
+    /// Prefix of its tools: they are offered as `<name>__<tool>`.
     pub name: String,
     /// The program and its arguments; never empty.
     pub command: Vec<OsString>,
-    /// Only these of its tools; all when absent.
+    /// Tools to offer; `None` offers all.
     pub tools: Option<Vec<String>>,
 }
 
-/// Why the tools of an MCP server cannot be offered.
+/// The tools of an MCP server cannot be offered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// It cannot be started.
+    /// The server cannot be started.
     #[error("the MCP server `{server}`: {source}")]
     Start {
-        /// Which one.
+        /// Name of the server.
         server: String,
-        /// Why not.
+        /// Cause.
         source: ProgramError,
     },
-    /// It took too long to say what it can do.
+    /// The server exceeded the time limit for listing its tools.
     #[error(
-        "the MCP server `{server}` has not told its tools within {} s{}",
-        .after.as_secs_f64(), crate::worker::said(.said)
+        "the MCP server `{server}` did not list its tools within {} s{}",
+        .after.as_secs_f64(), crate::worker::stderr_suffix(.output)
     )]
     TimedOut {
-        /// Which one.
+        /// Name of the server.
         server: String,
-        /// How long it had.
+        /// Time limit.
         after: Duration,
-        /// What it said instead.
-        said: String,
+        /// Its output so far.
+        output: String,
     },
-    /// It did not say what it can do.
+    /// The server exited or violated the protocol.
     #[error("the MCP server `{server}` {reason}")]
     Broken {
-        /// Which one.
+        /// Name of the server.
         server: String,
-        /// What it did instead.
+        /// What the server did.
         reason: String,
     },
-    /// It can do nothing.
+    /// The server has no tools.
     #[error("the MCP server `{server}` has no tools")]
     NoTools {
-        /// Which one.
+        /// Name of the server.
         server: String,
     },
-    /// One of its tools is wanted that it has not.
+    /// The server lacks a requested tool.
     #[error("the MCP server `{server}` has no tool `{tool}`; it has {}", .known.join(", "))]
     NoSuchTool {
-        /// Which one.
+        /// Name of the server.
         server: String,
-        /// What it has not.
+        /// The missing tool.
         tool: String,
-        /// What it has.
+        /// Tools of the server.
         known: Vec<String>,
     },
-    /// No model can be told what a tool wants.
+    /// The schema of a tool is invalid.
     #[error("the MCP server `{server}`: the arguments of its tool `{tool}` are {reason}")]
     BadSchema {
-        /// Which one.
+        /// Name of the server.
         server: String,
-        /// Whose arguments.
+        /// Name of the tool.
         tool: String,
-        /// What is wrong with them.
+        /// Problem of the schema.
         reason: String,
     },
 }
 
 impl McpError {
-    /// Whether there was not enough of the machine left to start it.
+    /// Returns whether the machine lacked resources to start the server.
     pub fn is_exhaustion(&self) -> bool {
         matches!(self, McpError::Start { source, .. } if source.is_exhaustion())
     }
 }
 
-/// MCP servers that run, and their tools. The servers are killed when this is dropped; tools that are
-/// called afterwards say so.
+/// Running MCP servers and their tools. The servers are killed when this is dropped; later calls of their tools
+/// return an error.
 #[derive(Debug)]
 pub struct McpServers {
     connections: Vec<Connection>,
@@ -105,26 +105,26 @@ pub struct McpServers {
 }
 
 impl McpServers {
-    /// Starts servers in the workbench's folder and asks for their tools. `patience` is for all of it.
+    /// Starts servers in the folder of the workbench and lists their tools, within `timeout` altogether.
     ///
     /// # Errors
     ///
-    /// One of them is of no use; none is left running then.
+    /// One of the servers failed; all are stopped.
     pub async fn start(
         servers: &[McpServer],
         bench: &Workbench,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<McpServers, McpError> {
-        let starting = servers.iter().map(|server| Connection::open(server, bench, patience));
-        let opened = futures_util::future::try_join_all(starting).await?;
-        let mut names = Names::default();
+        let opening = servers.iter().map(|server| Connection::open(server, bench, timeout));
+        let opened = futures_util::future::try_join_all(opening).await?;
+        let mut names = ToolNames::default();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         let mut connections = Vec::new();
         for (server, (connection, listed)) in servers.iter().zip(opened) {
             if listed.is_empty() {
                 return Err(McpError::NoTools { server: server.name.clone() });
             }
-            for tool in tool::offered(server, &connection, listed, &mut names)? {
+            for tool in tool::select_tools(server, &connection, listed, &mut names)? {
                 tools.push(Arc::new(tool));
             }
             connections.push(connection);
@@ -132,12 +132,12 @@ impl McpServers {
         Ok(McpServers { connections, tools })
     }
 
-    /// All their tools, in the order of the servers.
+    /// Returns all tools, in the order of the servers.
     pub fn tools(&self) -> &[Arc<dyn Tool>] {
         &self.tools
     }
 
-    /// Lets them end by themselves, for a moment, and kills those that do not.
+    /// Asks the servers to exit, and kills those that do not within a few seconds.
     pub async fn close(self) {
         let closing = self.connections.into_iter().map(Connection::close);
         futures_util::future::join_all(closing).await;

@@ -1,13 +1,12 @@
-//! One server: its process, and the conversation with it.
+//! One MCP server: its process and the protocol session.
 
 use super::{McpError, McpServer};
-use crate::group::Group;
 use crate::identity::Identity;
-use crate::output::Tail;
-use crate::process::{self, LINGER, Program, ProgramError};
+use crate::output::OutputTail;
+use crate::process::{self, DRAIN_TIMEOUT, Program, ProgramError};
 use crate::tools::Workbench;
-use crate::worker::{in_words, said};
-use nix::sys::signal::Signal;
+use crate::tree::ProcessTree;
+use crate::worker::{describe_status, stderr_suffix};
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams};
 use rmcp::service::{Peer, RoleClient, RunningService, ServiceError, serve_client};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -19,90 +18,87 @@ use tokio::sync::watch;
 use tokio_util::io::InspectReader;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Most tools of a server that are listed.
-const MOST_TOOLS: usize = 1_000;
+/// Maximum number of tools listed of one server.
+const MAX_TOOLS: usize = 1_000;
 
-/// Most bytes of one message of a server; longer ones are passed over.
-const LONGEST_MESSAGE: usize = 16 * 1024 * 1024;
+/// Maximum size of a message of a server; longer ones are ignored.
+const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Most bytes of its output that are shown when it is not understood.
-const LONGEST_BEGINNING: usize = 100;
+/// Number of bytes of its output that are kept for error messages.
+const MAX_PREFIX_BYTES: usize = 100;
 
-/// How long a server may take to go after its input was closed, and again after it was asked to.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long a server may take to exit after its input was closed, and again after SIGTERM.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A server that runs and has said what it can do.
+/// A running server whose tools are known.
 #[derive(Debug)]
 pub(super) struct Connection {
-    // Killed first, when all of it is dropped.
-    group: Group,
+    // Fields are dropped in order: the processes are killed first.
+    tree: ProcessTree,
     service: RunningService<RoleClient, ClientConfig>,
-    pub(super) known: Arc<Known>,
-    /// Waits for the process and listens to its complaints.
+    pub(super) process: Arc<ServerProcess>,
+    /// Waits for the process and reads its standard error.
     _watcher: AbortOnDropHandle<()>,
 }
 
-/// What is known of a server's process.
+/// Observed state of the process of a server.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct ServerProcess {
     pub(super) name: String,
-    /// Never locked across a wait.
-    tail: Mutex<Tail>,
-    /// The beginning of its standard output, which is for messages only.
-    begins: Mutex<Vec<u8>>,
-    /// How it ended, once it has.
-    ended: watch::Sender<Option<String>>,
+    /// End of its standard error. Never locked across an await.
+    stderr: Mutex<OutputTail>,
+    /// Beginning of its standard output, which is for protocol messages only.
+    stdout_prefix: Mutex<Vec<u8>>,
+    /// Exit status, as text, once it has exited.
+    exit_status: watch::Sender<Option<String>>,
 }
 
-impl Known {
-    /// Waits for its end; how it ended.
-    pub(super) async fn end(&self) -> String {
-        let mut ended = self.ended.subscribe();
-        // The sender is our own, so that this does not fail.
-        let how = ended.wait_for(Option::is_some).await;
-        how.ok().and_then(|how| how.clone()).unwrap_or_default()
+impl ServerProcess {
+    /// Waits until the process has exited and returns its exit status as text.
+    pub(super) async fn wait(&self) -> String {
+        let mut exit_status = self.exit_status.subscribe();
+        // Cannot fail, because this value owns the sender.
+        let status = exit_status.wait_for(Option::is_some).await;
+        status.ok().and_then(|status| status.clone()).unwrap_or_default()
     }
 
-    /// Why nothing comes from it any more: after "the MCP server `name`".
-    pub(super) async fn why_silent(&self) -> String {
-        let how = match tokio::time::timeout(LINGER, self.end()).await {
-            Ok(how) => format!("has ended ({how})"),
+    /// Describes why the server sends nothing any more; follows "the MCP server `name`" in messages.
+    pub(super) async fn silence_reason(&self) -> String {
+        let reason = match tokio::time::timeout(DRAIN_TIMEOUT, self.wait()).await {
+            Ok(status) => format!("has ended ({status})"),
             Err(_) => "has closed its output".to_owned(),
         };
-        format!("{how}{}", said(&self.stderr()))
+        format!("{reason}{}", stderr_suffix(&self.stderr()))
     }
 
-    /// What it last said on its standard error.
     fn stderr(&self) -> String {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
+        self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text()
+    }
+
+    fn record_stdout(&self, bytes: &[u8]) {
+        let mut prefix = self.stdout_prefix.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = MAX_PREFIX_BYTES.saturating_sub(prefix.len());
+        prefix.extend_from_slice(&bytes[..bytes.len().min(missing)]);
+    }
+
+    fn stray_output(&self) -> Option<String> {
+        describe_stray_output(&self.stdout_prefix.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Known {
-    fn hear(&self, bytes: &[u8]) {
-        let mut begins = self.begins.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = LONGEST_BEGINNING.saturating_sub(begins.len());
-        begins.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    }
-
-    fn chatter(&self) -> Option<String> {
-        chatter(&self.begins.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// That a server prints to its standard output, which many do before they know better.
-fn chatter(begins: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(begins);
+/// Describes standard output that does not start with a protocol message, a common mistake of servers.
+fn describe_stray_output(stdout_prefix: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(stdout_prefix);
     let line = text.trim_start().lines().next().filter(|line| !line.starts_with('{'))?;
     Some(format!("its standard output, which is for messages only, begins with `{line}`"))
 }
 
 impl Connection {
-    /// Starts a server and asks for its tools.
+    /// Starts a server and lists its tools.
     pub(super) async fn open(
         server: &McpServer,
         bench: &Workbench,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(Connection, Vec<rmcp::model::Tool>), McpError> {
         let name = || server.name.clone();
         let program = Program {
@@ -110,63 +106,62 @@ impl Connection {
             input: String::new(),
             folder: bench.folder.clone(),
             environment: bench.environment.clone(),
-            identity: bench.identity.as_ref().map(Identity::of_next_part),
-            timeout: patience,
-            most_output: 0,
+            identity: bench.identity.as_ref().map(Identity::with_next_part),
+            timeout,
+            max_output_bytes: 0,
         };
         let failed = |source| McpError::Start {
             server: name(),
             source: ProgramError::Start { program: process::name(&program), source },
         };
-        let mut child = process::spawn(&program).map_err(failed)?;
-        let group = Group::of(&child);
-        bench.tell(group.id()).await;
+        let (mut child, tree) = process::spawn(&program).map_err(failed)?;
+        bench.report_start(tree.group()).await;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed(std::io::Error::other("it has no pipes")));
         };
-        let known = Arc::new(Known {
+        let process = Arc::new(ServerProcess {
             name: name(),
-            tail: Mutex::default(),
-            begins: Mutex::default(),
-            ended: watch::Sender::new(None),
+            stderr: Mutex::default(),
+            stdout_prefix: Mutex::default(),
+            exit_status: watch::Sender::new(None),
         });
-        let watcher = AbortOnDropHandle::new(tokio::spawn(watch(child, Arc::clone(&known))));
-        let talk = async {
-            let listener = Arc::clone(&known);
-            let stdout = InspectReader::new(stdout, move |bytes| listener.hear(bytes));
+        let watcher = AbortOnDropHandle::new(tokio::spawn(watch(child, Arc::clone(&process))));
+        let handshake = async {
+            let recorder = Arc::clone(&process);
+            let stdout = InspectReader::new(stdout, move |bytes| recorder.record_stdout(bytes));
             let transport =
-                AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(LONGEST_MESSAGE);
+                AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
             let info = ClientConfig::new(
                 ClientCapabilities::default(),
                 Implementation::new("bakeoff", env!("CARGO_PKG_VERSION")),
             );
             let service = serve_client(info, transport)
                 .await
-                .map_err(|error| format!("did not begin: {error}"))?;
-            let tools = list(service.peer())
+                .map_err(|error| format!("did not initialize: {error}"))?;
+            let tools = list_tools(service.peer())
                 .await
                 .map_err(|error| format!("did not list its tools: {error}"))?;
             Ok((service, tools))
         };
         let broken = |reason| McpError::Broken { server: name(), reason };
-        let talked = tokio::select! {
-            talked = tokio::time::timeout(patience, talk) => talked,
-            // Its pipes may be held open by what it started.
-            _ = known.end() => return Err(broken(known.why_silent().await)),
+        let result = tokio::select! {
+            result = tokio::time::timeout(timeout, handshake) => result,
+            // Child processes of the server may keep its pipes open.
+            _ = process.wait() => return Err(broken(process.silence_reason().await)),
         };
-        match talked {
+        match result {
             Ok(Ok((service, tools))) => {
-                Ok((Connection { group, service, known, _watcher: watcher }, tools))
+                Ok((Connection { tree, service, process, _watcher: watcher }, tools))
             }
             Ok(Err::<_, String>(reason)) => {
-                let ended = tokio::time::timeout(LINGER, known.end()).await.is_ok();
-                Err(broken(if ended { known.why_silent().await } else { reason }))
+                let has_exited = tokio::time::timeout(DRAIN_TIMEOUT, process.wait()).await.is_ok();
+                Err(broken(if has_exited { process.silence_reason().await } else { reason }))
             }
             Err(_) => {
-                let stderr = known.stderr();
-                let said = [known.chatter(), Some(stderr).filter(|text| !text.trim().is_empty())];
-                let said = said.into_iter().flatten().collect::<Vec<_>>().join("; ");
-                Err(McpError::TimedOut { server: name(), after: patience, said })
+                let stderr = Some(process.stderr()).filter(|text| !text.trim().is_empty());
+                let outputs = [process.stray_output(), stderr];
+                let output = outputs.into_iter().flatten().collect::<Vec<_>>().join("; ");
+                Err(McpError::TimedOut { server: name(), after: timeout, output })
             }
         }
     }
@@ -175,29 +170,29 @@ impl Connection {
         self.service.peer()
     }
 
-    /// Closes its input, which tells a server to go; asks it to, when it does not; and kills it.
+    /// Closes the input of the server, which asks it to exit; terminates it if it does not; and kills it.
     pub(super) async fn close(mut self) {
-        let _ = self.service.close_with_timeout(GRACE).await;
-        if tokio::time::timeout(GRACE, self.known.end()).await.is_err() {
-            self.group.signal(Signal::SIGTERM);
-            let _ = tokio::time::timeout(GRACE, self.known.end()).await;
+        let _ = self.service.close_with_timeout(EXIT_TIMEOUT).await;
+        if tokio::time::timeout(EXIT_TIMEOUT, self.process.wait()).await.is_err() {
+            self.tree.terminate();
+            let _ = tokio::time::timeout(EXIT_TIMEOUT, self.process.wait()).await;
         }
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Nobody waits for it any more; tools that are called all the same should say why.
-        self.known.ended.send_if_modified(|ended| {
-            let is_news = ended.is_none();
-            ended.get_or_insert_with(|| "it was closed".to_owned());
-            is_news
+        // The watcher is dropped, too. Tools that are called from now on report this reason.
+        self.process.exit_status.send_if_modified(|status| {
+            let is_new = status.is_none();
+            status.get_or_insert_with(|| "it was closed".to_owned());
+            is_new
         });
     }
 }
 
-/// All tools, page by page.
-async fn list(peer: &Peer<RoleClient>) -> Result<Vec<rmcp::model::Tool>, ServiceError> {
+/// Lists all tools, page by page.
+async fn list_tools(peer: &Peer<RoleClient>) -> Result<Vec<rmcp::model::Tool>, ServiceError> {
     let mut tools = Vec::new();
     let mut cursor = None;
     loop {
@@ -206,43 +201,44 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Vec<rmcp::model::Tool>, Service
         let is_last = listed.next_cursor.is_none() || listed.tools.is_empty();
         tools.extend(listed.tools);
         cursor = listed.next_cursor;
-        if is_last || tools.len() >= MOST_TOOLS {
-            tools.truncate(MOST_TOOLS);
+        if is_last || tools.len() >= MAX_TOOLS {
+            tools.truncate(MAX_TOOLS);
             return Ok(tools);
         }
     }
 }
 
-/// Keeps what a server complains about, and tells how it ended.
-async fn watch(mut child: Child, known: Arc<Known>) {
+/// Records the standard error and the exit status of a server.
+async fn watch(mut child: Child, process: Arc<ServerProcess>) {
     let stderr = child.stderr.take();
-    let listening = AbortOnDropHandle::new(tokio::spawn(listen(stderr, Arc::clone(&known))));
+    let reader = AbortOnDropHandle::new(tokio::spawn(read_stderr(stderr, Arc::clone(&process))));
     let status = child.wait().await;
-    // What it wrote is still in the pipe; its children may hold the pipe open.
-    let _ = tokio::time::timeout(LINGER, listening).await;
-    known.ended.send_replace(Some(status.map_or_else(|error| error.to_string(), in_words)));
+    // The pipe still contains output, and child processes may keep it open.
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, reader).await;
+    let status = status.map_or_else(|error| error.to_string(), describe_status);
+    process.exit_status.send_replace(Some(status));
 }
 
-/// Listens until the pipe is closed.
-async fn listen(stderr: Option<ChildStderr>, known: Arc<Known>) {
+/// Reads until the pipe is closed.
+async fn read_stderr(stderr: Option<ChildStderr>, process: Arc<ServerProcess>) {
     let Some(mut stderr) = stderr else { return };
     let mut chunk = [0; 1024];
     while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
-        known.tail.lock().unwrap_or_else(PoisonError::into_inner).add(&chunk[..count]);
+        process.stderr.lock().unwrap_or_else(PoisonError::into_inner).add(&chunk[..count]);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::chatter;
+    use super::describe_stray_output;
 
     #[test]
-    fn what_is_no_message_is_shown() {
-        let told = |begins: &[u8]| chatter(begins);
-        assert_eq!(told(b""), None);
-        assert_eq!(told(b"\n {\"jsonrpc\": \"2.0\"}\n"), None);
-        let shown = "its standard output, which is for messages only, begins with `Welcome!`";
-        assert_eq!(told(b"Welcome!\n{\"jsonrpc\"").as_deref(), Some(shown));
-        assert!(told(b"\xff\x00").is_some(), "what is no text is no message either");
+    fn output_that_is_no_message_is_described() {
+        let describe = |prefix: &[u8]| describe_stray_output(prefix);
+        assert_eq!(describe(b""), None);
+        assert_eq!(describe(b"\n {\"jsonrpc\": \"2.0\"}\n"), None);
+        let expected = "its standard output, which is for messages only, begins with `Welcome!`";
+        assert_eq!(describe(b"Welcome!\n{\"jsonrpc\"").as_deref(), Some(expected));
+        assert!(describe(b"\xff\x00").is_some(), "bytes that are no text are no message");
     }
 }

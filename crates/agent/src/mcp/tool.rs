@@ -1,8 +1,8 @@
-//! A server's tool, as one that a loop can call.
+//! The [`Tool`] implementation for tools of MCP servers.
 
 use super::content;
-use super::names::Names;
-use super::server::{Connection, Known};
+use super::names::ToolNames;
+use super::server::{Connection, ServerProcess};
 use super::{McpError, McpServer};
 use crate::dialogue::{Tool, ToolContext, ToolError, ToolOutput};
 use bakeoff_check::Schema;
@@ -16,35 +16,35 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct McpTool {
     definition: bakeoff_core::Tool,
-    /// The server's own name of it.
+    /// Name of the tool on the server.
     name: String,
     peer: Peer<RoleClient>,
-    known: Arc<Known>,
+    process: Arc<ServerProcess>,
 }
 
-/// The tools of a server that are wanted.
-pub(super) fn offered(
+/// Selects the tools of a server that are offered.
+pub(super) fn select_tools(
     server: &McpServer,
     connection: &Connection,
     listed: Vec<rmcp::model::Tool>,
-    names: &mut Names,
+    names: &mut ToolNames,
 ) -> Result<Vec<McpTool>, McpError> {
-    for wanted in server.tools.iter().flatten() {
-        if !listed.iter().any(|tool| tool.name == wanted.as_str()) {
+    for name in server.tools.iter().flatten() {
+        if !listed.iter().any(|tool| tool.name == name.as_str()) {
             return Err(McpError::NoSuchTool {
                 server: server.name.clone(),
-                tool: wanted.clone(),
+                tool: name.clone(),
                 known: listed.iter().map(|tool| tool.name.to_string()).collect(),
             });
         }
     }
-    let is_wanted = |tool: &rmcp::model::Tool| {
-        server.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| tool.name == *name))
+    let is_offered = |tool: &rmcp::model::Tool| {
+        server.tools.as_ref().is_none_or(|names| names.iter().any(|name| tool.name == *name))
     };
     let mut seen = BTreeSet::new();
     let mut tools = Vec::new();
-    // Calls go by name, so that of several tools of one name only one can ever be called.
-    for tool in listed.into_iter().filter(|tool| is_wanted(tool) && seen.insert(tool.name.clone()))
+    // Calls name the tool, so only one of several tools with the same name can be called.
+    for tool in listed.into_iter().filter(|tool| is_offered(tool) && seen.insert(tool.name.clone()))
     {
         let parameters = parameters(&tool.input_schema);
         Schema::new(&parameters).map_err(|error| McpError::BadSchema {
@@ -54,19 +54,19 @@ pub(super) fn offered(
         })?;
         tools.push(McpTool {
             definition: bakeoff_core::Tool {
-                name: names.give(&server.name, &tool.name),
+                name: names.assign(&server.name, &tool.name),
                 description: tool.description.unwrap_or_default().into_owned(),
                 parameters,
             },
             name: tool.name.into_owned(),
             peer: connection.peer().clone(),
-            known: Arc::clone(&connection.known),
+            process: Arc::clone(&connection.process),
         });
     }
     Ok(tools)
 }
 
-/// The schema; some servers leave out that arguments are an object, and providers insist on it.
+/// Returns the schema with its `type`, which providers require and some servers omit.
 fn parameters(schema: &Map<String, Value>) -> Value {
     let mut schema = schema.clone();
     schema.entry("type").or_insert_with(|| json!("object"));
@@ -89,24 +89,24 @@ impl Tool for McpTool {
             _ => Map::new(),
         };
         let request = CallToolRequestParams::new(self.name.clone()).with_arguments(arguments);
-        let answer = tokio::select! {
+        let response = tokio::select! {
             biased;
             () = context.cancel.cancelled() => return Err(ToolError::Failed("cancelled".to_owned())),
-            answer = self.peer.call_tool_once(request) => answer,
-            // Its pipes may be held open by what it started.
-            _ = self.known.end() => Err(ServiceError::TransportClosed),
+            response = self.peer.call_tool_once(request) => response,
+            // Child processes of the server may keep its pipes open.
+            _ = self.process.wait() => Err(ServiceError::TransportClosed),
         };
-        let server = &self.known.name;
-        match answer {
-            Ok(CallToolResponse::Complete(result)) => content::read(result),
+        let server = &self.process.name;
+        match response {
+            Ok(CallToolResponse::Complete(result)) => content::convert(result),
             Ok(_) => Err(ToolError::Failed(format!(
                 "the MCP server `{server}` wants to be asked again, which is not done here"
             ))),
             Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
-                let why = self.known.why_silent().await;
-                Err(ToolError::Failed(format!("the MCP server `{server}` {why}")))
+                let reason = self.process.silence_reason().await;
+                Err(ToolError::Failed(format!("the MCP server `{server}` {reason}")))
             }
-            // The server's own words.
+            // The message of the server, unchanged.
             Err(ServiceError::McpError(error)) => {
                 Err(ToolError::Failed(error.message.into_owned()))
             }

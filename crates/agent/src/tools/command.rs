@@ -1,20 +1,20 @@
-//! `run_command`.
+//! The tool `run_command`.
 
-use super::{Workbench, read_arguments};
+use super::{Workbench, parse_arguments};
 use crate::dialogue::{Tool, ToolContext, ToolError, ToolOutput};
 use crate::identity::Identity;
-use crate::process::{self, Ended, Finished, Program};
+use crate::process::{self, ExitReason, Program, ProgramOutput};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Most bytes kept of each of a command's outputs.
-const MOST_OUTPUT: usize = 32 * 1024;
+/// Maximum number of bytes kept of each output of a command.
+const MAX_OUTPUT_BYTES: usize = 32 * 1024;
 
-/// How long it may take beyond its time until everything that a command started is gone.
-const ENDING: Duration = Duration::from_secs(15);
+/// Additional time for terminating and killing the processes of a command that timed out.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Runs commands in the workspace, with all that their user may do.
+/// Tool that runs commands in the workspace, with all rights of the user.
 #[derive(Debug)]
 pub struct RunCommand {
     definition: bakeoff_core::Tool,
@@ -29,7 +29,7 @@ struct Arguments {
 impl RunCommand {
     pub(super) const NAME: &str = "run_command";
 
-    /// The tool for a folder.
+    /// Creates the tool for a workbench.
     pub fn new(bench: &Workbench) -> RunCommand {
         let definition = bakeoff_core::Tool {
             name: RunCommand::NAME.to_owned(),
@@ -37,7 +37,7 @@ impl RunCommand {
                 "Runs a command with `sh -c` in the workspace and shows its exit code and what it \
                  printed, at most {} KiB of each output. Its standard input is empty. It may take \
                  {} s, and what it leaves running in the background is ended with it.",
-                MOST_OUTPUT / 1024,
+                MAX_OUTPUT_BYTES / 1024,
                 bench.command_timeout.as_secs_f64(),
             ),
             parameters: json!({
@@ -64,54 +64,56 @@ impl Tool for RunCommand {
         arguments: Value,
         context: ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let Arguments { command } = read_arguments(arguments)?;
+        let Arguments { command } = parse_arguments(arguments)?;
         let program = Program {
             command: vec!["sh".into(), "-c".into(), command.into()],
             input: String::new(),
             folder: self.bench.folder.clone(),
             environment: self.bench.environment.clone(),
-            // Commands of one turn run at once, and none of them ends the others.
-            identity: self.bench.identity.as_ref().map(Identity::of_next_part),
+            // Commands of one turn run concurrently, and none may kill the others.
+            identity: self.bench.identity.as_ref().map(Identity::with_next_part),
             timeout: self.bench.command_timeout,
-            most_output: MOST_OUTPUT,
+            max_output_bytes: MAX_OUTPUT_BYTES,
         };
         let broken = |error: process::ProgramError| match error.is_exhaustion() {
-            // It says nothing about the model that there was no room for its command.
+            // Exhaustion is not a failure of the model.
             true => ToolError::Machine(format!("{error} [EVAL_PARALLEL_EXHAUSTION]")),
             false => ToolError::Failed(error.to_string()),
         };
         let running = process::start(&program).map_err(broken)?;
-        self.bench.tell(running.group()).await;
-        let finished = running.finish(&context.cancel, |_| {}).await.map_err(broken)?;
+        self.bench.report_start(running.group()).await;
+        let output = running.finish(&context.cancel, |_| {}).await.map_err(broken)?;
         let seconds = program.timeout.as_secs_f64();
-        match finished.ended {
-            Ended::Exited(code) => Ok(show(&format!("exit code {code}"), &finished).into()),
-            Ended::Signalled(signal) => {
-                Ok(show(&format!("ended by signal {signal}"), &finished).into())
+        match output.exit_reason {
+            ExitReason::Exited(code) => {
+                Ok(format_output(&format!("exit code {code}"), &output).into())
             }
-            Ended::TimedOut => Err(ToolError::Failed(show(
+            ExitReason::Signalled(signal) => {
+                Ok(format_output(&format!("ended by signal {signal}"), &output).into())
+            }
+            ExitReason::TimedOut => Err(ToolError::Failed(format_output(
                 &format!("the command took longer than {seconds} s and was ended"),
-                &finished,
+                &output,
             ))),
-            Ended::Cancelled => {
-                Err(ToolError::Failed(show("the command was cancelled", &finished)))
+            ExitReason::Cancelled => {
+                Err(ToolError::Failed(format_output("the command was cancelled", &output)))
             }
         }
     }
 
     fn timeout(&self) -> Option<Duration> {
-        // The command's own time is up first, so that what it printed is told.
-        Some(self.bench.command_timeout.saturating_add(ENDING))
+        // The command times out first, so that its output is returned.
+        Some(self.bench.command_timeout.saturating_add(SHUTDOWN_TIMEOUT))
     }
 }
 
-/// How it ended and what it printed; outputs that are empty are left out.
-fn show(how: &str, finished: &Finished) -> String {
-    let dropped_out = finished.dropped_stdout_bytes;
-    let dropped_err = finished.dropped_bytes.saturating_sub(dropped_out);
-    let mut shown = how.to_owned();
+/// Formats the exit reason and the outputs; leaves out empty outputs.
+fn format_output(exit_reason: &str, output: &ProgramOutput) -> String {
+    let dropped_out = output.dropped_stdout_bytes;
+    let dropped_err = output.dropped_bytes.saturating_sub(dropped_out);
+    let mut shown = exit_reason.to_owned();
     let outputs =
-        [("stdout", &finished.stdout, dropped_out), ("stderr", &finished.stderr, dropped_err)];
+        [("stdout", &output.stdout, dropped_out), ("stderr", &output.stderr, dropped_err)];
     for (name, text, dropped) in outputs {
         if text.is_empty() {
             continue;

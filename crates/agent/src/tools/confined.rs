@@ -1,46 +1,49 @@
-//! Paths that stay in a folder.
+//! Access to files within one folder, by paths that a model has written.
 //!
-//! Whatever a model writes is looked at part by part, and links are followed only to see where they
-//! lead. A program that runs at the same time could still exchange a folder for a link in between;
-//! but who can run programs needs no tool to read files.
+//! Paths are checked component by component, and the targets of links must lie within the folder. A program that
+//! runs at the same time could still replace a folder by a link between check and use; but an agent that can run
+//! programs has access to all files anyway.
 
 use crate::dialogue::ToolError;
 use nix::fcntl::OFlag;
+use serde::Deserialize;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// A folder that paths are relative to and do not leave.
+/// Folder that confines relative paths.
 #[derive(Debug, Clone)]
-pub(super) struct Confined {
-    /// Without links.
-    top: PathBuf,
+pub(super) struct ConfinedFolder {
+    /// Canonical path.
+    root: PathBuf,
 }
 
-/// What is done with a file that is opened for writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Writing {
+/// Treatment of existing content when a file is opened for writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WriteMode {
+    #[default]
     Overwrite,
     Append,
 }
 
-impl Confined {
-    pub(super) fn new(folder: &Path) -> io::Result<Confined> {
-        let top = folder.canonicalize()?;
-        if !top.is_dir() {
+impl ConfinedFolder {
+    pub(super) fn new(folder: &Path) -> io::Result<ConfinedFolder> {
+        let root = folder.canonicalize()?;
+        if !root.is_dir() {
             return Err(io::Error::from(io::ErrorKind::NotADirectory));
         }
-        Ok(Confined { top })
+        Ok(ConfinedFolder { root })
     }
 
-    /// The path from the top, for people.
-    pub(super) fn shown(&self, path: &Path) -> String {
-        path.strip_prefix(&self.top).unwrap_or(path).display().to_string()
+    /// Returns the path relative to the folder, for messages.
+    pub(super) fn relative(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
     }
 
-    /// A folder that is there.
-    pub(super) fn folder(&self, path: &str) -> Result<PathBuf, ToolError> {
+    /// Returns the canonical path of an existing folder.
+    pub(super) fn existing_folder(&self, path: &str) -> Result<PathBuf, ToolError> {
         let found = self.existing(path)?;
         if !found.is_dir() {
             return Err(ToolError::Failed(format!("`{path}` is no folder")));
@@ -48,100 +51,99 @@ impl Confined {
         Ok(found)
     }
 
-    /// A regular file that is there, opened. Pipes and devices would be waited for, or worse.
+    /// Opens an existing regular file. Opening a pipe or device could block or have side effects.
     pub(super) fn open(&self, path: &str) -> Result<File, ToolError> {
         let found = self.existing(path)?;
-        look_at(path, &found)?;
+        check_path(path, &found)?;
         let file = OpenOptions::new()
             .read(true)
-            .custom_flags(flags())
+            .custom_flags(open_flags())
             .open(&found)
-            .map_err(|error| wrong(path, &error))?;
-        is_regular(path, &file)?;
+            .map_err(|error| path_error(path, &error))?;
+        check_file(path, &file)?;
         Ok(file)
     }
 
-    /// A regular file to write to, opened; it and the folders on the way are made where they are
-    /// missing.
-    pub(super) fn create(&self, path: &str, how: Writing) -> Result<File, ToolError> {
-        let parts = parts(path)?;
+    /// Opens a regular file for writing; creates it and its parent folders if they are missing.
+    pub(super) fn create(&self, path: &str, mode: WriteMode) -> Result<File, ToolError> {
+        let parts = path_parts(path)?;
         let Some((name, folders)) = parts.split_last() else {
             return Err(ToolError::Failed(format!("`{path}` is no path of a file")));
         };
-        let mut folder = self.top.clone();
+        let mut folder = self.root.clone();
         for part in folders {
-            folder = self.step(path, &folder.join(part))?;
+            folder = self.ensure_folder(path, &folder.join(part))?;
         }
         let mut target = folder.join(name);
         match target.symlink_metadata() {
             Ok(metadata) if metadata.is_symlink() => {
-                // A link to nothing would have the file made where it leads.
-                target = self.inner(path, &target)?;
-                look_at(path, &target)?;
+                // Opening a dangling link would create its target, which can lie outside of the folder.
+                target = self.resolve(path, &target)?;
+                check_path(path, &target)?;
             }
-            Ok(_) => look_at(path, &target)?,
+            Ok(_) => check_path(path, &target)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(wrong(path, &error)),
+            Err(error) => return Err(path_error(path, &error)),
         }
         let file = OpenOptions::new()
             .write(true)
-            .append(how == Writing::Append)
+            .append(mode == WriteMode::Append)
             .create(true)
             .truncate(false)
-            .custom_flags(flags())
+            .custom_flags(open_flags())
             .open(&target)
-            .map_err(|error| wrong(path, &error))?;
-        // Only what is known to be a file is emptied.
-        is_regular(path, &file)?;
-        if how == Writing::Overwrite {
-            file.set_len(0).map_err(|error| wrong(path, &error))?;
+            .map_err(|error| path_error(path, &error))?;
+        // Truncate only after the check.
+        check_file(path, &file)?;
+        if mode == WriteMode::Overwrite {
+            file.set_len(0).map_err(|error| path_error(path, &error))?;
         }
         Ok(file)
     }
 
-    /// A folder on the way, made when it is missing.
-    fn step(&self, path: &str, folder: &Path) -> Result<PathBuf, ToolError> {
+    /// Returns a parent folder; creates it if it is missing.
+    fn ensure_folder(&self, path: &str, folder: &Path) -> Result<PathBuf, ToolError> {
         match folder.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => Ok(folder.to_owned()),
             Ok(metadata) if metadata.is_symlink() => {
-                let found = self.inner(path, folder)?;
+                let found = self.resolve(path, folder)?;
                 if !found.is_dir() {
                     return Err(ToolError::Failed(format!(
                         "`{}` is no folder",
-                        self.shown(folder)
+                        self.relative(folder)
                     )));
                 }
                 Ok(found)
             }
-            Ok(_) => Err(ToolError::Failed(format!("`{}` is no folder", self.shown(folder)))),
+            Ok(_) => Err(ToolError::Failed(format!("`{}` is no folder", self.relative(folder)))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::create_dir(folder) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    Err(wrong(path, &error))
+                    Err(path_error(path, &error))
                 }
-                // Another call may have made it meanwhile; it is looked at once more.
-                _ => self.inner(path, folder),
+                // A concurrent call may have created something else, so check again.
+                _ => self.resolve(path, folder),
             },
-            Err(error) => Err(wrong(path, &error)),
+            Err(error) => Err(path_error(path, &error)),
         }
     }
 
-    /// What is there, without links.
+    /// Returns the canonical path of an existing file or folder.
     fn existing(&self, path: &str) -> Result<PathBuf, ToolError> {
-        let inner: PathBuf = parts(path)?.iter().collect();
-        self.inner(path, &self.top.join(inner))
+        let relative: PathBuf = path_parts(path)?.iter().collect();
+        self.resolve(path, &self.root.join(relative))
     }
 
-    fn inner(&self, path: &str, place: &Path) -> Result<PathBuf, ToolError> {
-        let found = place.canonicalize().map_err(|error| wrong(path, &error))?;
-        if !found.starts_with(&self.top) {
+    fn resolve(&self, path: &str, target: &Path) -> Result<PathBuf, ToolError> {
+        let found = target.canonicalize().map_err(|error| path_error(path, &error))?;
+        if !found.starts_with(&self.root) {
             return Err(ToolError::Failed(format!("`{path}` leads out of the workspace")));
         }
         Ok(found)
     }
 }
 
-/// The parts of a path that does not say itself that it leads out.
-fn parts(path: &str) -> Result<Vec<&std::ffi::OsStr>, ToolError> {
+/// Splits a relative path without `..` into its components.
+fn path_parts(path: &str) -> Result<Vec<&std::ffi::OsStr>, ToolError> {
     Path::new(path)
         .components()
         .filter_map(|part| match part {
@@ -157,22 +159,22 @@ fn parts(path: &str) -> Result<Vec<&std::ffi::OsStr>, ToolError> {
         .collect()
 }
 
-/// Whatever is put in the file's place meanwhile is neither followed nor waited for.
-fn flags() -> i32 {
+/// Flags for files that may be replaced after the check: links are not followed, and pipes do not block.
+fn open_flags() -> i32 {
     (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits()
 }
 
-/// Refuses what is no regular file, before it is opened: opening alone may do something.
-fn look_at(path: &str, place: &Path) -> Result<(), ToolError> {
-    let metadata = place.symlink_metadata().map_err(|error| wrong(path, &error))?;
-    regular(path, &metadata)
+/// Rejects anything but a regular file before it is opened, because opening can have side effects.
+fn check_path(path: &str, target: &Path) -> Result<(), ToolError> {
+    let metadata = target.symlink_metadata().map_err(|error| path_error(path, &error))?;
+    check_metadata(path, &metadata)
 }
 
-fn is_regular(path: &str, file: &File) -> Result<(), ToolError> {
-    regular(path, &file.metadata().map_err(|error| wrong(path, &error))?)
+fn check_file(path: &str, file: &File) -> Result<(), ToolError> {
+    check_metadata(path, &file.metadata().map_err(|error| path_error(path, &error))?)
 }
 
-fn regular(path: &str, metadata: &fs::Metadata) -> Result<(), ToolError> {
+fn check_metadata(path: &str, metadata: &fs::Metadata) -> Result<(), ToolError> {
     if metadata.is_dir() {
         return Err(ToolError::Failed(format!("`{path}` is a folder")));
     }
@@ -182,8 +184,8 @@ fn regular(path: &str, metadata: &fs::Metadata) -> Result<(), ToolError> {
     }
 }
 
-/// What went wrong with a path; where the workspace lies is nobody's business.
-pub(super) fn wrong(path: &str, error: &io::Error) -> ToolError {
+/// Converts an I/O error; the message does not reveal where the workspace is.
+pub(super) fn path_error(path: &str, error: &io::Error) -> ToolError {
     match error.kind() {
         io::ErrorKind::NotFound => ToolError::Failed(format!("there is no `{path}`")),
         _ => ToolError::Failed(format!("`{path}`: {error}")),

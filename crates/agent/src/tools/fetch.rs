@@ -1,6 +1,6 @@
-//! `http_fetch`.
+//! The tool `http_fetch`.
 
-use super::{beginning, read_arguments};
+use super::{parse_arguments, truncate};
 use crate::dialogue::{Tool, ToolContext, ToolError, ToolOutput};
 use bakeoff_llm::{HttpRequest, HttpResponse, Transport};
 use bytes::Bytes;
@@ -12,32 +12,32 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use url::Url;
 
-/// Most bytes of a page that are shown.
-const MOST_SHOWN: usize = 64 * 1024;
+/// Maximum number of bytes returned of a page.
+const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 
-/// Stands for all hosts.
-const ALL: &str = "*";
+/// Wildcard for all hosts.
+const ALL_HOSTS: &str = "*";
 
-/// Which pages may be fetched, and how requests travel.
+/// Permitted hosts and the transport for requests to them.
 #[derive(Debug, Clone)]
 pub struct FetchAccess {
-    /// Carries the requests. It must not follow redirects; [`bakeoff_llm::Network`] does not.
+    /// Transport for the requests. It must not follow redirects; [`bakeoff_llm::Network`] does not.
     pub transport: Arc<dyn Transport>,
-    /// Hosts such as `example.com`, with the usual ports, or `127.0.0.1:8080`; `*` is all of them.
+    /// Hosts such as `example.com`, with the default ports, or `127.0.0.1:8080`; `*` permits all.
     pub hosts: Vec<String>,
 }
 
 impl FetchAccess {
-    /// Whether an address may be fetched.
+    /// Returns whether a URL may be fetched.
     fn allows(&self, url: &Url) -> bool {
         let Some(host) = url.host_str() else { return false };
-        // The port is absent when it is the scheme's own.
-        let place = url.port().map_or(host.to_owned(), |port| format!("{host}:{port}"));
-        self.hosts.iter().any(|known| known == ALL || known.eq_ignore_ascii_case(&place))
+        // The port is `None` if it is the default of the scheme.
+        let authority = url.port().map_or(host.to_owned(), |port| format!("{host}:{port}"));
+        self.hosts.iter().any(|host| host == ALL_HOSTS || host.eq_ignore_ascii_case(&authority))
     }
 }
 
-/// Fetches pages of chosen hosts. Nothing that is secret is sent along.
+/// Tool that fetches pages of permitted hosts. Requests contain no secrets.
 #[derive(Debug)]
 pub struct HttpFetch {
     definition: bakeoff_core::Tool,
@@ -56,9 +56,9 @@ struct Arguments {
 impl HttpFetch {
     pub(super) const NAME: &str = "http_fetch";
 
-    /// The tool for some hosts.
+    /// Creates the tool for the permitted hosts.
     pub fn new(access: FetchAccess) -> HttpFetch {
-        let hosts = match access.hosts.iter().any(|host| host == ALL) {
+        let hosts = match access.hosts.iter().any(|host| host == ALL_HOSTS) {
             true => "any host".to_owned(),
             false => access.hosts.join(", "),
         };
@@ -67,7 +67,7 @@ impl HttpFetch {
             description: format!(
                 "Fetches a text over HTTP from {hosts}, at most {} KiB of it. Redirects are not \
                  followed: the answer says where they lead.",
-                MOST_SHOWN / 1024
+                MAX_OUTPUT_BYTES / 1024
             ),
             parameters: json!({
                 "type": "object",
@@ -87,7 +87,7 @@ impl HttpFetch {
         HttpFetch { definition, access }
     }
 
-    fn request(&self, arguments: Arguments) -> Result<HttpRequest, ToolError> {
+    fn build_request(&self, arguments: Arguments) -> Result<HttpRequest, ToolError> {
         let text = &arguments.url;
         let url = Url::parse(text)
             .map_err(|error| ToolError::Failed(format!("`{text}` is no address: {error}")))?;
@@ -132,24 +132,24 @@ impl Tool for HttpFetch {
         arguments: Value,
         context: ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let request = self.request(read_arguments(arguments)?)?;
+        let request = self.build_request(parse_arguments(arguments)?)?;
         let url = request.url.clone();
         let work = async {
             let failed = |error: bakeoff_llm::TransportError| ToolError::Failed(error.to_string());
             let response = self.access.transport.send(request).await.map_err(failed)?;
             if response.status.is_redirection()
-                && let Some(place) = header(&response.headers, LOCATION)
+                && let Some(location) = header(&response.headers, LOCATION)
             {
-                let place = url.join(place).map_or(place.to_owned(), |place| place.to_string());
+                let target = url.join(location).map_or(location.to_owned(), |url| url.to_string());
                 let status = response.status.as_u16();
-                return Ok(format!("status {status}; not followed, it leads to {place}").into());
+                return Ok(format!("status {status}; not followed, it leads to {target}").into());
             }
-            show(response).await
+            format_response(response).await
         };
         tokio::select! {
             biased;
             () = context.cancel.cancelled() => Err(ToolError::Failed("cancelled".to_owned())),
-            shown = work => shown,
+            output = work => output,
         }
     }
 }
@@ -158,25 +158,25 @@ fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// The status, what kind of text it is, and the text as far as there is room.
-async fn show(mut response: HttpResponse) -> Result<ToolOutput, ToolError> {
+/// Formats status, content type and text, truncated to the limit.
+async fn format_response(mut response: HttpResponse) -> Result<ToolOutput, ToolError> {
     let mut bytes = Vec::new();
-    // One byte more than fits shows that there is more.
-    while bytes.len() <= MOST_SHOWN {
+    // One byte beyond the limit shows that the text is longer.
+    while bytes.len() <= MAX_OUTPUT_BYTES {
         match response.body.next().await {
-            Some(Ok(piece)) => bytes.extend_from_slice(&piece),
+            Some(Ok(chunk)) => bytes.extend_from_slice(&chunk),
             Some(Err(error)) => return Err(ToolError::Failed(error.to_string())),
             None => break,
         }
     }
-    let is_cut = bytes.len() > MOST_SHOWN;
-    bytes.truncate(MOST_SHOWN);
+    let is_truncated = bytes.len() > MAX_OUTPUT_BYTES;
+    bytes.truncate(MAX_OUTPUT_BYTES);
     let kind = header(&response.headers, CONTENT_TYPE).unwrap_or("unknown");
     let status = response.status.as_u16();
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
-        // The last character was cut in two.
-        Err(error) if is_cut && error.error_len().is_none() => {
+        // The limit split the last character.
+        Err(error) if is_truncated && error.error_len().is_none() => {
             std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
         }
         Err(_) => {
@@ -185,7 +185,7 @@ async fn show(mut response: HttpResponse) -> Result<ToolOutput, ToolError> {
             )));
         }
     };
-    let note = if is_cut { "\n[there is more, which is not shown]" } else { "" };
-    let text = beginning(text, MOST_SHOWN);
+    let note = if is_truncated { "\n[there is more, which is not shown]" } else { "" };
+    let text = truncate(text, MAX_OUTPUT_BYTES);
     Ok(format!("status {status}\ncontent-type: {kind}\n\n{text}{note}").into())
 }

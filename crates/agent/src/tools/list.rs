@@ -1,7 +1,7 @@
-//! `list_files`.
+//! The tool `list_files`.
 
-use super::confined::Confined;
-use super::{blocking, read_arguments};
+use super::confined::ConfinedFolder;
+use super::{parse_arguments, run_blocking};
 use crate::dialogue::{Tool, ToolContext, ToolError, ToolOutput};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,17 +10,17 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Most entries that are listed.
-const MOST_LISTED: usize = 1_000;
+/// Maximum number of entries in the output.
+const MAX_LISTED: usize = 1_000;
 
-/// Most entries that are looked at.
-const MOST_SEEN: usize = 100_000;
+/// Maximum number of entries visited.
+const MAX_VISITED: usize = 100_000;
 
-/// Lists what is in the workspace.
+/// Tool that lists the files of the workspace.
 #[derive(Debug)]
 pub struct ListFiles {
     definition: bakeoff_core::Tool,
-    confined: Confined,
+    folder: ConfinedFolder,
 }
 
 #[derive(Deserialize)]
@@ -32,17 +32,17 @@ struct Arguments {
 impl ListFiles {
     pub(super) const NAME: &str = "list_files";
 
-    /// The tool for a folder.
+    /// Creates the tool for a folder.
     ///
     /// # Errors
     ///
-    /// There is no such folder.
+    /// The folder does not exist.
     pub fn new(folder: &Path) -> io::Result<ListFiles> {
         let definition = bakeoff_core::Tool {
             name: ListFiles::NAME.to_owned(),
             description: format!(
                 "Lists the files of the workspace and of all folders in it, one path per line, at \
-                 most {MOST_LISTED}. Folders end in `/`."
+                 most {MAX_LISTED}. Folders end in `/`."
             ),
             parameters: json!({
                 "type": "object",
@@ -55,7 +55,7 @@ impl ListFiles {
                 "additionalProperties": false,
             }),
         };
-        Ok(ListFiles { definition, confined: Confined::new(folder)? })
+        Ok(ListFiles { definition, folder: ConfinedFolder::new(folder)? })
     }
 }
 
@@ -70,32 +70,31 @@ impl Tool for ListFiles {
         arguments: Value,
         context: ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let Arguments { path } = read_arguments(arguments)?;
-        let confined = self.confined.clone();
-        blocking(context.cancel, move || {
-            let folder = confined.folder(path.as_deref().unwrap_or(""))?;
-            Ok(list(&confined, &folder).into())
+        let Arguments { path } = parse_arguments(arguments)?;
+        let root = self.folder.clone();
+        run_blocking(context.cancel, move || {
+            let folder = root.existing_folder(path.as_deref().unwrap_or(""))?;
+            Ok(list(&root, &folder).into())
         })
         .await
     }
 }
 
-/// What is below a folder. Links are named, and not followed.
-fn list(confined: &Confined, folder: &Path) -> String {
+/// Lists the entries below a folder. Links are listed, but not followed.
+fn list(root: &ConfinedFolder, folder: &Path) -> String {
     let mut listed = Vec::new();
-    let mut seen = 0;
-    // Level by level, so that what lies deep, such as installed packages, does not take the room of
-    // what lies at the top.
+    let mut visited = 0;
+    // Breadth first, so that deep entries, such as installed packages, do not displace those at the top.
     let mut folders = VecDeque::from([folder.to_owned()]);
-    while let Some(folder) = folders.pop_front().filter(|_| seen < MOST_SEEN) {
+    while let Some(folder) = folders.pop_front().filter(|_| visited < MAX_VISITED) {
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        let mut entries: Vec<fs::DirEntry> = entries.take(MOST_SEEN - seen).collect();
+        let mut entries: Vec<fs::DirEntry> = entries.take(MAX_VISITED - visited).collect();
         entries.sort_by_key(fs::DirEntry::file_name);
-        seen += entries.len();
+        visited += entries.len();
         for entry in entries {
             let path = entry.path();
             let kind = entry.file_type();
-            let mark = match &kind {
+            let suffix = match &kind {
                 Ok(kind) if kind.is_dir() => "/".to_owned(),
                 Ok(kind) if kind.is_symlink() => match fs::read_link(&path) {
                     Ok(target) => format!(" -> {}", target.display()),
@@ -103,8 +102,8 @@ fn list(confined: &Confined, folder: &Path) -> String {
                 },
                 _ => String::new(),
             };
-            if listed.len() < MOST_LISTED {
-                listed.push(format!("{}{mark}", confined.shown(&path)));
+            if listed.len() < MAX_LISTED {
+                listed.push(format!("{}{suffix}", root.relative(&path)));
             }
             if kind.is_ok_and(|kind| kind.is_dir()) {
                 folders.push_back(path);
@@ -114,10 +113,10 @@ fn list(confined: &Confined, folder: &Path) -> String {
     if listed.is_empty() {
         return "[the folder is empty]".to_owned();
     }
-    let more = seen - listed.len();
+    let more = visited - listed.len();
     listed.sort();
     if more > 0 {
-        let at_least = if seen >= MOST_SEEN { "at least " } else { "" };
+        let at_least = if visited >= MAX_VISITED { "at least " } else { "" };
         listed.push(format!("[{at_least}{more} more are not listed; name a folder to see them]"));
     }
     listed.join("\n")

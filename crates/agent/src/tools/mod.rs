@@ -1,6 +1,6 @@
-//! Tools that come with this crate: files of a workspace, commands in it, and pages of chosen hosts.
+//! Built-in tools: files of a workspace, commands in it, and pages of permitted hosts.
 //!
-//! Paths are confined to the workspace; commands are not, and can do whatever their user can.
+//! File paths are confined to the workspace. Commands are not: they have all rights of the user.
 
 mod command;
 mod confined;
@@ -29,30 +29,29 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Names of all tools that come with this crate.
+/// Names of the built-in tools.
 pub const TOOL_NAMES: [&str; 5] =
     [ReadFile::NAME, WriteFile::NAME, ListFiles::NAME, RunCommand::NAME, HttpFetch::NAME];
 
-/// Where and how the tools of one agent work.
+/// Configuration of the tools of one agent.
 #[derive(Debug, Clone)]
 pub struct Workbench {
-    /// The folder that files and commands are confined to, or start in.
+    /// Folder that file tools are confined to and commands start in.
     pub folder: PathBuf,
-    /// Added to the environment of what is started.
+    /// Added to the environment of commands and servers.
     pub environment: BTreeMap<String, OsString>,
-    /// Whose programs they are; each gets a part of its own.
+    /// Owner of the programs; each program gets a part of its own.
     pub identity: Option<Identity>,
-    /// Told of every process group that is started. Bounded by whoever makes it: a program waits to
-    /// be told of.
+    /// Receives every process group that is started. When the channel is full, the start of the program waits.
     pub started: Option<mpsc::Sender<ProcessGroup>>,
-    /// How long a command may take.
+    /// Time limit of a command.
     pub command_timeout: Duration,
-    /// Which pages may be fetched; none when absent.
+    /// Pages that may be fetched; `None` disables fetching.
     pub fetch: Option<FetchAccess>,
 }
 
 impl Workbench {
-    /// A folder, with everything else at its default: nobody is told, and nothing is fetched.
+    /// Creates a workbench for a folder with default settings: no start reports, no fetching.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Workbench {
         Workbench {
             folder: folder.into(),
@@ -64,39 +63,39 @@ impl Workbench {
         }
     }
 
-    /// Tells that a process group was started.
-    pub(crate) async fn tell(&self, group: Option<ProcessGroup>) {
+    /// Reports that a process group was started.
+    pub(crate) async fn report_start(&self, group: Option<ProcessGroup>) {
         if let (Some(started), Some(group)) = (&self.started, group) {
-            // Nobody listens any more when the work has ended, and then this ends, too.
+            // The receiver is dropped when the work has ended; then this program is stopped, too.
             let _ = started.send(group).await;
         }
     }
 }
 
-/// A tool that cannot be made.
+/// A tool cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolboxError {
-    /// There is none of this name.
-    #[error("there is no tool `{name}`; there are {}", TOOL_NAMES.join(", "))]
+    /// No tool has this name.
+    #[error("unknown tool `{name}`; available: {}", TOOL_NAMES.join(", "))]
     Unknown {
         /// The name.
         name: String,
     },
-    /// Fetching is off unless hosts are named.
-    #[error("`http_fetch` needs the hosts that it may fetch from")]
+    /// `http_fetch` was requested without permitted hosts.
+    #[error("`http_fetch` needs a list of permitted hosts")]
     NoHosts,
-    /// The workspace is not there.
+    /// The workspace is not accessible.
     #[error("the workspace {}: {source}", folder.display())]
     Folder {
-        /// Which folder.
+        /// Path of the folder.
         folder: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
 }
 
-/// Makes a tool by its name, one of [`TOOL_NAMES`].
+/// Creates a tool by its name, one of [`TOOL_NAMES`].
 ///
 /// ```
 /// use bakeoff_agent::{AgentContext, Workbench, built_in_tool};
@@ -111,7 +110,7 @@ pub enum ToolboxError {
 ///
 /// # Errors
 ///
-/// There is none of this name, or the workbench has not what it needs.
+/// No tool has this name, or the workbench lacks what it needs.
 pub fn built_in_tool(name: &str, bench: &Workbench) -> Result<Arc<dyn Tool>, ToolboxError> {
     let folder = |source| ToolboxError::Folder { folder: bench.folder.clone(), source };
     Ok(match name {
@@ -126,16 +125,16 @@ pub fn built_in_tool(name: &str, bench: &Workbench) -> Result<Arc<dyn Tool>, Too
     })
 }
 
-/// Arguments in the form that a tool wants. The schema has been looked at before, so this fails only
-/// for numbers that no machine has room for.
-fn read_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolError> {
+/// Parses the arguments of a tool. They have been validated against the schema, so this fails only for numbers
+/// out of range.
+fn parse_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolError> {
     serde_json::from_value(arguments)
         .map_err(|error| ToolError::Failed(format!("the arguments do not fit: {error}")))
 }
 
-/// Runs what waits for disks where it holds nobody up. What has not begun when nobody waits for it
-/// any more is left undone: it would change a workspace that is being looked at.
-async fn blocking<T: Send + 'static>(
+/// Runs blocking file access on a thread of its own. Work that has not started when the call is cancelled is
+/// skipped, because it would change a workspace that is being evaluated.
+async fn run_blocking<T: Send + 'static>(
     cancel: CancellationToken,
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
@@ -148,11 +147,11 @@ async fn blocking<T: Send + 'static>(
         .unwrap_or_else(|_| Err(ToolError::Failed("the tool broke down".to_owned())))
 }
 
-/// The beginning of a text, in whole characters.
-pub(crate) fn beginning(text: &str, most_bytes: usize) -> &str {
-    if text.len() <= most_bytes {
+/// Returns the longest prefix of at most `max_bytes` bytes that does not split a character.
+pub(crate) fn truncate(text: &str, max_bytes: usize) -> &str {
+    if text.len() <= max_bytes {
         return text;
     }
-    let end = (0..=most_bytes).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let end = (0..=max_bytes).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     &text[..end]
 }

@@ -1,7 +1,7 @@
-//! `read_file`.
+//! The tool `read_file`.
 
-use super::confined::{Confined, wrong};
-use super::{beginning, blocking, read_arguments};
+use super::confined::{ConfinedFolder, path_error};
+use super::{parse_arguments, run_blocking, truncate};
 use crate::dialogue::{Tool, ToolContext, ToolError, ToolOutput};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,23 +9,23 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Most bytes of a file that are looked at.
-const MOST_READ: u64 = 8 * 1024 * 1024;
+/// Maximum number of bytes read of a file.
+const MAX_READ_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Most bytes that are shown at once.
-const MOST_SHOWN: usize = 64 * 1024;
+/// Maximum number of bytes returned by one call.
+const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 
-/// Shows a text file of the workspace, or some of its lines.
+/// Tool that returns a text file of the workspace, or some of its lines.
 #[derive(Debug)]
 pub struct ReadFile {
     definition: bakeoff_core::Tool,
-    confined: Confined,
+    folder: ConfinedFolder,
 }
 
 #[derive(Deserialize)]
 struct Arguments {
     path: String,
-    // Some models write whole numbers as 1.0, which the schema allows.
+    // Some models write integers as 1.0, which the schema allows.
     #[serde(default)]
     offset: Option<f64>,
     #[serde(default)]
@@ -35,17 +35,17 @@ struct Arguments {
 impl ReadFile {
     pub(super) const NAME: &str = "read_file";
 
-    /// The tool for a folder.
+    /// Creates the tool for a folder.
     ///
     /// # Errors
     ///
-    /// There is no such folder.
+    /// The folder does not exist.
     pub fn new(folder: &Path) -> io::Result<ReadFile> {
         let definition = bakeoff_core::Tool {
             name: ReadFile::NAME.to_owned(),
             description: format!(
                 "Shows a text file of the workspace, at most {} KiB at once.",
-                MOST_SHOWN / 1024
+                MAX_OUTPUT_BYTES / 1024
             ),
             parameters: json!({
                 "type": "object",
@@ -69,7 +69,7 @@ impl ReadFile {
                 "additionalProperties": false,
             }),
         };
-        Ok(ReadFile { definition, confined: Confined::new(folder)? })
+        Ok(ReadFile { definition, folder: ConfinedFolder::new(folder)? })
     }
 }
 
@@ -84,30 +84,30 @@ impl Tool for ReadFile {
         arguments: Value,
         context: ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = read_arguments(arguments)?;
-        let confined = self.confined.clone();
-        blocking(context.cancel, move || {
-            let file = confined.open(&arguments.path)?;
-            let (text, unread) = text(&arguments.path, file)?;
-            Ok(show(&text, unread, &arguments).into())
+        let arguments: Arguments = parse_arguments(arguments)?;
+        let root = self.folder.clone();
+        run_blocking(context.cancel, move || {
+            let file = root.open(&arguments.path)?;
+            let (text, unread) = read_text(&arguments.path, file)?;
+            Ok(select_lines(&text, unread, &arguments).into())
         })
         .await
     }
 }
 
-/// The text of a file, and how many bytes of it were not looked at.
-fn text(path: &str, file: File) -> Result<(String, u64), ToolError> {
-    let size = file.metadata().map_err(|error| wrong(path, &error))?.len();
+/// Returns the text of a file and the number of bytes that were not read.
+fn read_text(path: &str, file: File) -> Result<(String, u64), ToolError> {
+    let size = file.metadata().map_err(|error| path_error(path, &error))?.len();
     let mut bytes = Vec::new();
-    file.take(MOST_READ).read_to_end(&mut bytes).map_err(|error| wrong(path, &error))?;
+    file.take(MAX_READ_BYTES).read_to_end(&mut bytes).map_err(|error| path_error(path, &error))?;
     let unread = size.saturating_sub(bytes.len() as u64);
     let text = String::from_utf8(bytes).or_else(|error| {
-        let cut = error.utf8_error();
-        match cut.error_len() {
-            // The last character was cut in two.
+        let invalid = error.utf8_error();
+        match invalid.error_len() {
+            // The read limit split the last character.
             None if unread > 0 => {
                 let mut bytes = error.into_bytes();
-                bytes.truncate(cut.valid_up_to());
+                bytes.truncate(invalid.valid_up_to());
                 String::from_utf8(bytes).map_err(|_| ())
             }
             _ => Err(()),
@@ -119,26 +119,26 @@ fn text(path: &str, file: File) -> Result<(String, u64), ToolError> {
     Ok((text, unread))
 }
 
-/// The lines that are wanted, as far as there is room, and what was left out.
-fn show(text: &str, unread: u64, arguments: &Arguments) -> String {
-    // Numbers beyond all files become the largest that there are.
+/// Returns the requested lines within the output limit, with a note about omitted ones.
+fn select_lines(text: &str, unread: u64, arguments: &Arguments) -> String {
+    // The casts saturate.
     let first = arguments.offset.map_or(1, |offset| offset as usize).max(1);
-    let wanted = arguments.limit.map_or(usize::MAX, |limit| limit as usize);
+    let max_lines = arguments.limit.map_or(usize::MAX, |limit| limit as usize);
     let mut shown = String::new();
-    let (mut lines, mut last, mut is_cut) = (0, first - 1, false);
+    let (mut lines, mut last, mut is_truncated) = (0, first - 1, false);
     for (at, line) in text.split_inclusive('\n').enumerate() {
         lines = at + 1;
-        if lines < first || lines - first >= wanted || is_cut {
+        if lines < first || lines - first >= max_lines || is_truncated {
             continue;
         }
-        let room = MOST_SHOWN - shown.len();
-        // A line that is longer than all the room is shown as far as it goes.
-        if line.len() > room && !shown.is_empty() {
-            is_cut = true;
+        let remaining = MAX_OUTPUT_BYTES - shown.len();
+        // A first line that exceeds the limit is truncated.
+        if line.len() > remaining && !shown.is_empty() {
+            is_truncated = true;
             continue;
         }
-        is_cut = line.len() > room;
-        shown.push_str(beginning(line, room));
+        is_truncated = line.len() > remaining;
+        shown.push_str(truncate(line, remaining));
         last = lines;
     }
     let mut notes = Vec::new();
@@ -147,7 +147,7 @@ fn show(text: &str, unread: u64, arguments: &Arguments) -> String {
     } else if last < lines || first > 1 {
         notes.push(format!("these are lines {first} to {last} of {lines}"));
     }
-    if is_cut && last == first {
+    if is_truncated && last == first {
         notes.push("the line is longer than what is shown".to_owned());
     }
     if unread > 0 {

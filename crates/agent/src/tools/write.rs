@@ -1,21 +1,21 @@
-//! `write_file`.
+//! The tool `write_file`.
 
-use super::confined::{Confined, Writing, wrong};
-use super::{blocking, read_arguments};
+use super::confined::{ConfinedFolder, WriteMode, path_error};
+use super::{parse_arguments, run_blocking};
 use crate::dialogue::{Tool, ToolContext, ToolError, ToolOutput};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Most bytes that are written at once.
-const MOST_WRITTEN: usize = 1024 * 1024;
+/// Maximum number of bytes written by one call.
+const MAX_WRITE_BYTES: usize = 1024 * 1024;
 
-/// Writes a text file of the workspace.
+/// Tool that writes a text file of the workspace.
 #[derive(Debug)]
 pub struct WriteFile {
     definition: bakeoff_core::Tool,
-    confined: Confined,
+    folder: ConfinedFolder,
 }
 
 #[derive(Deserialize)]
@@ -23,25 +23,17 @@ struct Arguments {
     path: String,
     content: String,
     #[serde(default)]
-    mode: Mode,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "snake_case")]
-enum Mode {
-    #[default]
-    Overwrite,
-    Append,
+    mode: WriteMode,
 }
 
 impl WriteFile {
     pub(super) const NAME: &str = "write_file";
 
-    /// The tool for a folder.
+    /// Creates the tool for a folder.
     ///
     /// # Errors
     ///
-    /// There is no such folder.
+    /// The folder does not exist.
     pub fn new(folder: &Path) -> io::Result<WriteFile> {
         let definition = bakeoff_core::Tool {
             name: WriteFile::NAME.to_owned(),
@@ -67,7 +59,7 @@ impl WriteFile {
                 "additionalProperties": false,
             }),
         };
-        Ok(WriteFile { definition, confined: Confined::new(folder)? })
+        Ok(WriteFile { definition, folder: ConfinedFolder::new(folder)? })
     }
 }
 
@@ -82,22 +74,18 @@ impl Tool for WriteFile {
         arguments: Value,
         context: ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let Arguments { path, content, mode } = read_arguments(arguments)?;
-        if content.len() > MOST_WRITTEN {
+        let Arguments { path, content, mode } = parse_arguments(arguments)?;
+        if content.len() > MAX_WRITE_BYTES {
             return Err(ToolError::Failed(format!(
-                "{} bytes are too many, at most {MOST_WRITTEN} are written at once; nothing was \
+                "{} bytes are too many, at most {MAX_WRITE_BYTES} are written at once; nothing was \
                  written",
                 content.len()
             )));
         }
-        let how = match mode {
-            Mode::Overwrite => Writing::Overwrite,
-            Mode::Append => Writing::Append,
-        };
-        let confined = self.confined.clone();
-        blocking(context.cancel, move || {
-            let mut file = confined.create(&path, how)?;
-            file.write_all(content.as_bytes()).map_err(|error| wrong(&path, &error))?;
+        let root = self.folder.clone();
+        run_blocking(context.cancel, move || {
+            let mut file = root.create(&path, mode)?;
+            file.write_all(content.as_bytes()).map_err(|error| path_error(&path, &error))?;
             Ok(format!("{} bytes written to `{path}`", content.len()).into())
         })
         .await

@@ -1,4 +1,4 @@
-//! What is sent of a conversation that is too long.
+//! Compaction of conversations that are too long.
 
 use crate::support::{Provider, Reply, drain};
 use bakeoff_agent::{
@@ -14,15 +14,15 @@ fn text_of(message: &Value) -> &str {
     message["content"].as_str().unwrap_or_default()
 }
 
-/// Runs one turn over a conversation; what was sent, and the events.
-async fn sent(
+/// Runs one turn over a conversation; returns the sent messages, the events and the context.
+async fn run_turn(
     messages: Vec<Message>,
     limits: ContextConfig,
 ) -> (Vec<Value>, Vec<AgentEvent>, AgentContext) {
-    sent_with("And now?", messages, limits).await
+    run_turn_with("And now?", messages, limits).await
 }
 
-async fn sent_with(
+async fn run_turn_with(
     prompt: &str,
     messages: Vec<Message>,
     limits: ContextConfig,
@@ -51,47 +51,47 @@ fn chat(turns: usize, length: usize) -> Vec<Message> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fits_is_sent_whole_and_what_does_not_is_compacted_on_the_wire() {
+async fn conversation_is_compacted_only_if_it_does_not_fit() {
     let limits = |max_context_tokens| ContextConfig { max_context_tokens, ..Default::default() };
-    let (messages, events, _) = sent(chat(40, 100), limits(100_000)).await;
+    let (messages, events, _) = run_turn(chat(40, 100), limits(100_000)).await;
     assert_eq!(messages.len(), 82);
     assert!(!events.iter().any(|event| matches!(event, AgentEvent::Compaction { .. })));
 
-    let (messages, events, context) = sent(chat(40, 100), limits(1_000)).await;
-    // Instructions, the first two, a note, the last ten.
+    let (messages, events, context) = run_turn(chat(40, 100), limits(1_000)).await;
+    // Instructions, the first two messages, a note, the last ten messages.
     assert_eq!(messages.len(), 14);
     assert_eq!(text_of(&messages[0]), "Be brief.");
     assert!(text_of(&messages[1]).starts_with("question 0"));
     assert_eq!(text_of(&messages[3]), "[69 earlier messages are left out here]");
     assert_eq!(text_of(&messages[13]), "And now?");
-    let told = events.iter().find_map(|event| match event {
+    let figures = events.iter().find_map(|event| match event {
         AgentEvent::Compaction { messages, sent_messages, tokens, sent_tokens, .. } => {
             Some((*messages, *sent_messages, *tokens > 2_000, *sent_tokens <= 900))
         }
         _ => None,
     });
-    assert_eq!(told, Some((81, 13, true, true)));
-    // The conversation itself is as it was, with the answer.
+    assert_eq!(figures, Some((81, 13, true, true)));
+    // The conversation itself is unchanged, except for the response.
     assert_eq!(context.messages.len(), 82);
 }
 
 #[tokio::test(start_paused = true)]
-async fn outputs_of_tools_are_shortened_first_and_never_torn_from_their_calls() {
+async fn tool_results_are_shortened_first_and_stay_with_their_calls() {
     let lines: Vec<String> = (1..=300).map(|line| format!("line {line}")).collect();
     let mut messages = vec![Message::user("read it")];
-    messages.extend(used("c1", &lines.join("\n")));
+    messages.extend(tool_use("c1", &lines.join("\n")));
     let limits = ContextConfig { max_context_tokens: 400, ..Default::default() };
-    let (sent_messages, _, _) = sent(messages.clone(), limits.clone()).await;
+    let (sent_messages, _, _) = run_turn(messages.clone(), limits.clone()).await;
     assert_eq!(sent_messages.len(), 5);
     let output = text_of(&sent_messages[3]);
     assert!(output.starts_with("line 1\n") && output.ends_with("line 300"), "{output}");
     assert!(output.contains("line 25\n[250 lines left out]\nline 276"), "{output}");
 
-    // However little is kept, a result comes with its call.
+    // For every number of kept messages, a result comes with its call.
     messages.extend(chat(3, 10));
     for keep_recent in 1..10 {
         let limits = ContextConfig { max_context_tokens: 300, keep_recent, ..limits.clone() };
-        let (sent_messages, _, _) = sent(messages.clone(), limits).await;
+        let (sent_messages, _, _) = run_turn(messages.clone(), limits).await;
         let calls = sent_messages.iter().filter(|m| m.get("tool_calls").is_some()).count();
         let results = sent_messages.iter().filter(|m| m["role"] == "tool").count();
         assert_eq!(calls, results, "{keep_recent}");
@@ -99,27 +99,27 @@ async fn outputs_of_tools_are_shortened_first_and_never_torn_from_their_calls() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_window_that_is_too_small_for_anything_is_told() {
+async fn window_that_is_too_small_causes_a_warning() {
     let limits = ContextConfig { max_context_tokens: 20, ..Default::default() };
     let huge = "漢字😀".repeat(5_000);
-    let (messages, events, context) = sent_with(&huge, chat(3, 10), limits).await;
-    let told = events.iter().find_map(|event| match event {
+    let (messages, events, context) = run_turn_with(&huge, chat(3, 10), limits).await;
+    let message = events.iter().find_map(|event| match event {
         AgentEvent::ProgressMessage { text, .. } => Some(text.clone()),
         _ => None,
     });
-    let told = told.unwrap();
-    assert!(told.starts_with("the conversation has about"), "{told}");
-    // As much of the question as may be is sent in any case.
+    let message = message.unwrap();
+    assert!(message.starts_with("the conversation has about"), "{message}");
+    // The task is always sent, truncated to the minimum.
     let sent = text_of(messages.last().unwrap());
     assert_eq!(sent.strip_suffix("...").map(|text| text.chars().count()), Some(200));
     assert_eq!(context.messages[6], AgentMessage::user(huge));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_question_is_sent_even_when_a_tool_said_very_much() {
-    // One line of 20 000 characters, as minified JSON has it.
+async fn task_is_sent_even_if_a_tool_result_is_very_long() {
+    // One line of 20 000 characters, as in minified JSON.
     let mut messages = vec![Message::user("Summarise data.json in French.")];
-    messages.extend(used("c1", &"x".repeat(20_000)));
+    messages.extend(tool_use("c1", &"x".repeat(20_000)));
     let limits = ContextConfig { max_context_tokens: 2_000, ..Default::default() };
     let provider = Provider::new([Reply::Text("ok")]);
     let config = AgentLoopConfig { context_config: Some(limits), ..provider.config() };
@@ -138,8 +138,8 @@ async fn the_question_is_sent_even_when_a_tool_said_very_much() {
     assert!(!events.iter().any(|event| matches!(event, AgentEvent::ProgressMessage { .. })));
 }
 
-/// A tool that was called, and what it said.
-fn used(id: &str, output: &str) -> [Message; 2] {
+/// Returns a tool call and its result.
+fn tool_use(id: &str, output: &str) -> [Message; 2] {
     let call = ToolCall { id: id.to_owned(), name: "read".to_owned(), arguments: json!({}) };
     let result = Message::ToolResult {
         tool_call_id: id.to_owned(),
@@ -151,18 +151,18 @@ fn used(id: &str, output: &str) -> [Message; 2] {
 }
 
 #[derive(Debug, Clone)]
-enum Said {
-    Asked(String),
-    Answered(String),
-    Used(String),
+enum HistoryEntry {
+    User(String),
+    Assistant(String),
+    ToolUse(String),
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn history_entry() -> impl Strategy<Value = HistoryEntry> {
     let text = "\\PC{0,300}";
     prop_oneof![
-        text.prop_map(Said::Asked),
-        text.prop_map(Said::Answered),
-        text.prop_map(Said::Used)
+        text.prop_map(HistoryEntry::User),
+        text.prop_map(HistoryEntry::Assistant),
+        text.prop_map(HistoryEntry::ToolUse)
     ]
 }
 
@@ -170,22 +170,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn nothing_panics_pairs_stay_together_and_what_is_told_is_true(
-        said in prop::collection::vec(said(), 0..20),
+    fn tool_calls_keep_their_results_and_the_warning_is_exact(
+        history in prop::collection::vec(history_entry(), 0..20),
         max_context_tokens in 0_u64..2_000,
         keep_first in 0_usize..5,
         keep_recent in 0_usize..5,
         tool_output_lines in 0_usize..4,
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let messages = said.into_iter().enumerate().flat_map(|(number, said)| match said {
-            Said::Asked(text) => vec![Message::user(text)],
-            Said::Answered(text) => vec![Message::assistant(text)],
-            Said::Used(text) => used(&format!("c{number}"), &text).to_vec(),
+        let messages = history.into_iter().enumerate().flat_map(|(number, entry)| match entry {
+            HistoryEntry::User(text) => vec![Message::user(text)],
+            HistoryEntry::Assistant(text) => vec![Message::assistant(text)],
+            HistoryEntry::ToolUse(text) => tool_use(&format!("c{number}"), &text).to_vec(),
         });
         let limits =
             ContextConfig { max_context_tokens, keep_first, keep_recent, tool_output_lines };
-        let (messages, events, _) = runtime.block_on(sent(messages.collect(), limits));
+        let (messages, events, _) = runtime.block_on(run_turn(messages.collect(), limits));
         prop_assert_eq!(text_of(messages.last().unwrap()), "And now?");
         let ids = |of: fn(&Value) -> Option<&Value>| -> Vec<String> {
             messages.iter().filter_map(of).map(Value::to_string).collect()
@@ -198,7 +198,7 @@ proptest! {
             _ => None,
         });
         let is_warned = events.iter().any(|e| matches!(e, AgentEvent::ProgressMessage { .. }));
-        // The instructions, `Be brief.`, take three tokens.
+        // The instructions, `Be brief.`, have three tokens.
         let budget = (max_context_tokens / 10 * 9).saturating_sub(3);
         prop_assert_eq!(is_warned, sent_tokens.is_some_and(|tokens| tokens > budget));
     }

@@ -1,4 +1,4 @@
-//! What is told while a loop goes on.
+//! Events of a running loop.
 
 use crate::support::{Provider, Reply, double, drain, kind, tool, with_tools};
 use bakeoff_agent::{
@@ -14,7 +14,7 @@ fn chunk(text: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_come_in_the_order_in_which_things_happen() {
+async fn events_are_sent_in_order() {
     let finish = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }],
                          "usage": { "prompt_tokens": 1, "completion_tokens": 2 } });
     let stream =
@@ -37,21 +37,21 @@ async fn events_come_in_the_order_in_which_things_happen() {
         message_start message_end turn_end \
         turn_start message_start message_update message_update message_end turn_end agent_end";
     assert_eq!(kinds.join(" "), expected);
-    let pieces: Vec<&Delta> = events
+    let deltas: Vec<&Delta> = events
         .iter()
         .filter_map(|event| match event {
             AgentEvent::MessageUpdate { delta, .. } => Some(delta),
             _ => None,
         })
         .collect();
-    assert_eq!(pieces, [&Delta::Text("for".to_owned()), &Delta::Text("ty".to_owned())]);
+    assert_eq!(deltas, [&Delta::Text("for".to_owned()), &Delta::Text("ty".to_owned())]);
     let Some(AgentEvent::AgentEnd { status, usage, .. }) = events.last() else { panic!() };
     assert_eq!((status, *usage), (&LoopStatus::Completed, end.usage));
 }
 
 #[tokio::test(start_paused = true)]
-async fn pieces_arrive_while_the_answer_is_still_coming() {
-    // The stream breaks off, and when it is asked again the provider never answers.
+async fn updates_arrive_before_the_response_is_complete() {
+    // The stream breaks off, and the provider does not respond to the retry.
     let provider = Provider::new([Reply::Stream(vec![chunk("first")]), Reply::Hang]);
     let config = provider.config();
     let (tx, mut rx) = event_channel(100);
@@ -71,24 +71,24 @@ async fn pieces_arrive_while_the_answer_is_still_coming() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_is_too_slow_is_told_what_it_missed_and_misses_no_end() {
-    let calls = vec![("chatter", json!({ "n": 50 }))];
+async fn slow_receiver_gets_the_number_of_dropped_events_and_all_end_events() {
+    let calls = vec![("reporter", json!({ "n": 50 }))];
     let provider = Provider::new([Reply::Calls(calls), Reply::Text("done")]);
-    let chatter = tool("chatter", |arguments, context| async move {
+    let reporter = tool("reporter", |arguments, context| async move {
         for number in 0..arguments["n"].as_i64().unwrap() {
-            context.progress.tell(number.to_string());
+            context.progress.report(number.to_string());
         }
-        Ok("said".into())
+        Ok("done".into())
     });
     let (tx, rx) = event_channel(8);
-    let mut context = with_tools([chatter]);
+    let mut context = with_tools([reporter]);
     let prompts = vec![AgentMessage::user("x")];
     let cancel = CancellationToken::new();
     agent_loop(prompts, &mut context, &provider.config(), tx, cancel).await.unwrap();
     let events = drain(rx).await;
-    let notes: Vec<&AgentEvent> =
+    let messages: Vec<&AgentEvent> =
         events.iter().filter(|event| kind(event) == "progress_message").collect();
-    assert_eq!(notes.len(), 8);
+    assert_eq!(messages.len(), 8);
     let missed: Vec<u64> = events
         .iter()
         .filter_map(|event| match event {
@@ -97,7 +97,7 @@ async fn a_reader_that_is_too_slow_is_told_what_it_missed_and_misses_no_end() {
         })
         .collect();
     assert_eq!(missed, [42]);
-    // The gap is told where it is: after the notes, before the tool's end.
+    // The gap is reported at its position: after the progress messages, before the end of the tool call.
     let kinds: Vec<String> = events.iter().map(kind).collect();
     let gap = kinds.iter().position(|kind| kind == "lagged").unwrap();
     assert_eq!(kinds[gap - 1..=gap + 1], ["progress_message", "lagged", "tool_execution_end"]);
@@ -107,7 +107,7 @@ async fn a_reader_that_is_too_slow_is_told_what_it_missed_and_misses_no_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_goes_on_when_nobody_listens_any_more() {
+async fn loop_continues_when_the_receiver_is_dropped() {
     let provider = Provider::new([Reply::Text("done")]);
     let (tx, rx) = event_channel(8);
     drop(rx);
@@ -118,9 +118,8 @@ async fn a_loop_goes_on_when_nobody_listens_any_more() {
     assert_eq!(end.status, LoopStatus::Completed);
 }
 
-/// Every beginning has its end, however a loop ends.
 #[tokio::test(start_paused = true)]
-async fn what_has_begun_ends_even_when_the_loop_does_not_come_to_its_end() {
+async fn every_start_event_has_an_end_event_for_all_outcomes() {
     let hang = || tool("hang", |_, _| std::future::pending());
     let call = |name| Reply::Calls(vec![(name, json!({ "n": 1 }))]);
     let empty = crate::support::answer(&json!({ "content": null }), "stop");
@@ -143,19 +142,19 @@ async fn what_has_begun_ends_even_when_the_loop_does_not_come_to_its_end() {
         let status = serde_json::to_string(&end.status).unwrap();
         assert!(status.contains(expected), "{status}");
         let kinds: Vec<String> = drain(rx).await.iter().map(kind).collect();
-        let count = |wanted: &str| kinds.iter().filter(|kind| *kind == wanted).count();
+        let count = |name: &str| kinds.iter().filter(|kind| *kind == name).count();
         for what in ["agent", "turn", "tool_execution"] {
             assert_eq!(count(&format!("{what}_start")), count(&format!("{what}_end")), "{kinds:?}");
         }
         assert_eq!(count("message_start"), count("message_end") + count("message_aborted"));
-        let given_up =
+        let abandoned =
             u32::from(provider.bodies().len() == 1 && end.turns == 0 && expected != "failed");
-        assert_eq!(end.unaccounted_calls, given_up, "{kinds:?}");
+        assert_eq!(end.unaccounted_calls, abandoned, "{kinds:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_can_be_read_back() {
+async fn events_can_be_deserialized() {
     let provider =
         Provider::new([Reply::Calls(vec![("double", json!({ "n": 20 }))]), Reply::Text("40")]);
     let (tx, rx) = event_channel(100);

@@ -1,4 +1,4 @@
-//! What the model is told.
+//! Conversations: requests, continued contexts and loop ids.
 
 use crate::support::{Provider, Reply, double, model, with_tools};
 use bakeoff_agent::{
@@ -9,12 +9,12 @@ use bakeoff_core::{Message, Usage};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-fn nobody() -> (EventSender, CancellationToken) {
-    (EventSender::nobody(), CancellationToken::new())
+fn no_events() -> (EventSender, CancellationToken) {
+    (EventSender::disabled(), CancellationToken::new())
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_whole_history_goes_out_on_every_call() {
+async fn every_call_sends_the_whole_conversation() {
     let provider = Provider::new([
         Reply::Calls(vec![("double", json!({ "n": 21 }))]),
         Reply::Text("42"),
@@ -27,9 +27,9 @@ async fn the_whole_history_goes_out_on_every_call() {
     context.messages.push(Message::assistant("Hi").into());
     context.messages.push(AgentMessage::Extension(Extension {
         kind: "note".to_owned(),
-        data: json!("never told"),
+        data: json!("never sent"),
     }));
-    let (tx, cancel) = nobody();
+    let (tx, cancel) = no_events();
     let prompts = vec![AgentMessage::user("Twice 21?")];
     let end = agent_loop(prompts, &mut context, &config, tx, cancel).await.unwrap();
     assert_eq!(end.status, LoopStatus::Completed);
@@ -42,14 +42,14 @@ async fn the_whole_history_goes_out_on_every_call() {
     assert_eq!(roles(0), ["system", "user", "assistant", "user"]);
     assert_eq!(roles(1), ["system", "user", "assistant", "user", "assistant", "tool"]);
     assert_eq!(provider.messages(1)[5]["content"], "42");
-    assert!(!format!("{:?}", provider.bodies()).contains("never told"));
+    assert!(!format!("{:?}", provider.bodies()).contains("never sent"));
 
-    // The prompts belong to the conversation, but the model did not say them.
+    // The prompts are part of the conversation, but not of the new messages.
     assert_eq!(context.messages.len(), 7);
     assert_eq!(end.new_messages, context.messages[4..]);
 
     context.messages.push(AgentMessage::user("Why?"));
-    let (tx, cancel) = nobody();
+    let (tx, cancel) = no_events();
     let end = agent_loop_continue(&mut context, &config, tx, cancel).await.unwrap();
     assert_eq!(end.new_messages, [AgentMessage::Llm(Message::assistant("Because."))]);
     assert_eq!(roles(2).len(), 8);
@@ -57,10 +57,10 @@ async fn the_whole_history_goes_out_on_every_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_begin_is_an_error_and_nothing_is_called() {
+async fn invalid_input_is_an_error_and_no_call_is_made() {
     let provider = Provider::new([]);
     let config = provider.config();
-    let (tx, cancel) = nobody();
+    let (tx, cancel) = no_events();
     let mut empty = AgentContext::default();
     let error = agent_loop(Vec::new(), &mut empty, &config, tx.clone(), cancel.clone()).await;
     assert_eq!(error.unwrap_err(), LoopError::NoPrompt);
@@ -69,25 +69,25 @@ async fn what_cannot_begin_is_an_error_and_nothing_is_called() {
     let note = Extension { kind: "note".to_owned(), data: json!(1) };
     let mut answered = AgentContext::default();
     answered.messages.push(Message::assistant("Done.").into());
-    // What the model never sees is no message to answer.
+    // An extension is no message to respond to.
     answered.messages.push(AgentMessage::Extension(note));
     let error = agent_loop_continue(&mut answered, &config, tx.clone(), cancel.clone()).await;
     assert_eq!(error.unwrap_err(), LoopError::EndsOnAssistant);
 
     let prompts = || vec![AgentMessage::user("x")];
-    let mut twice = with_tools([double(), double()]);
-    let error = agent_loop(prompts(), &mut twice, &config, tx.clone(), cancel.clone()).await;
+    let mut duplicate = with_tools([double(), double()]);
+    let error = agent_loop(prompts(), &mut duplicate, &config, tx.clone(), cancel.clone()).await;
     assert_eq!(error.unwrap_err().to_string(), "tool `double`: another tool has the same name");
-    let mut dear = provider.config();
-    dear.limits.max_cost = Some("1".parse().unwrap());
-    dear.model = model("nobody-knows-it", None);
-    let error = agent_loop(prompts(), &mut AgentContext::default(), &dear, tx, cancel).await;
+    let mut limited = provider.config();
+    limited.limits.max_cost = Some("1".parse().unwrap());
+    limited.model = model("unknown-model", None);
+    let error = agent_loop(prompts(), &mut AgentContext::default(), &limited, tx, cancel).await;
     assert!(matches!(error, Err(LoopError::NoPrice { .. })));
     assert!(provider.bodies().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn loops_are_named_by_session_config_and_number() {
+async fn loop_id_consists_of_session_config_and_number() {
     let provider = Provider::new([Reply::Text("1"), Reply::Text("2"), Reply::Text("3")]);
     let mut context =
         AgentContext { session: bakeoff_agent::Session::named("ses_1"), ..AgentContext::default() };
@@ -98,7 +98,7 @@ async fn loops_are_named_by_session_config_and_number() {
     named.config_id = Some("warm.one".to_owned());
     let mut ids = Vec::new();
     for config in [&plain, &thinking, &named] {
-        let (tx, cancel) = nobody();
+        let (tx, cancel) = no_events();
         let prompts = vec![AgentMessage::user("x")];
         let end = agent_loop(prompts, &mut context, config, tx, cancel).await.unwrap();
         ids.push(end.loop_id);
@@ -115,7 +115,7 @@ async fn loops_are_named_by_session_config_and_number() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_two_loops_are_the_same_sample() {
+async fn each_loop_is_a_sample_of_its_own() {
     let client =
         std::sync::Arc::new(bakeoff_llm::Client::new(bakeoff_llm::ClientConfig::default()));
     let model = bakeoff_llm::ModelConfig::named("sim", "prose");
@@ -126,14 +126,14 @@ async fn no_two_loops_are_the_same_sample() {
         let session = bakeoff_agent::Session::named("s");
         for _ in 0..8 {
             let mut config = bakeoff_agent::AgentLoopConfig::new(&client, model.clone());
-            config.behalf.trial = trial;
+            config.scope.trial = trial;
             let mut context = AgentContext { session: session.clone(), ..Default::default() };
-            let (tx, cancel) = nobody();
+            let (tx, cancel) = no_events();
             let prompts = vec![AgentMessage::user("x")];
             let end = agent_loop(prompts, &mut context, &config, tx, cancel).await.unwrap();
             answers.insert(end.answer());
         }
     }
-    // Made-up sentences may be alike by chance, but not many of them.
+    // Simulated texts can be equal by chance, but only a few of them.
     assert!(answers.len() > 60, "{} different answers", answers.len());
 }

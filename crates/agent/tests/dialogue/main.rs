@@ -1,10 +1,10 @@
-//! The loop of a model and its tools, through the public door and down to the wire.
+//! The agent loop, from the public API down to the HTTP requests.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 mod compaction;
-mod ending;
 mod events;
 mod history;
+mod outcomes;
 mod support;
 mod tools;

@@ -1,4 +1,4 @@
-//! A scripted provider, and tools that do what tests need.
+//! A scripted provider and tools for tests.
 
 use async_trait::async_trait;
 use bakeoff_agent::{
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-/// What the provider does when it is called.
+/// Reaction of the provider to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Text(&'static str),
@@ -32,7 +32,7 @@ pub(crate) enum Reply {
     Hang,
 }
 
-/// Gives the replies one after another, and remembers what it was sent.
+/// Provider that returns the replies in order and records the requests.
 #[derive(Debug, Default)]
 pub(crate) struct Provider {
     replies: Mutex<VecDeque<Reply>>,
@@ -45,17 +45,17 @@ impl Provider {
         Arc::new(Provider { replies, bodies: Mutex::default() })
     }
 
-    /// What it was sent, in order.
+    /// Returns the bodies of the requests, in order.
     pub(crate) fn bodies(&self) -> Vec<Value> {
         self.bodies.lock().unwrap().clone()
     }
 
-    /// The messages of one request.
+    /// Returns the messages of one request.
     pub(crate) fn messages(&self, request: usize) -> Vec<Value> {
         self.bodies()[request]["messages"].as_array().unwrap().clone()
     }
 
-    /// A config that asks it.
+    /// Returns a config for this provider.
     pub(crate) fn config(self: &Arc<Self>) -> AgentLoopConfig {
         let transport: Arc<dyn Transport> = Arc::clone(self) as _;
         let client =
@@ -69,7 +69,7 @@ impl Provider {
     }
 }
 
-/// A model of the scripted provider.
+/// Returns a model of the scripted provider.
 pub(crate) fn model(name: &str, prices: Option<Prices>) -> Model {
     let config = ModelConfig {
         base_url: Some("http://127.0.0.1:9/v1".to_owned()),
@@ -86,7 +86,7 @@ impl Transport for Provider {
         Box::pin(async move {
             let mut status = StatusCode::OK;
             let mut headers = HeaderMap::new();
-            let pieces = match reply.expect("the script has no more replies") {
+            let chunks = match reply.expect("the script has no more replies") {
                 Reply::Text(text) => vec![answer(&json!({ "content": text }), "stop").to_string()],
                 Reply::Calls(calls) => {
                     let calls: Vec<Value> = (1..)
@@ -109,14 +109,14 @@ impl Transport for Provider {
                 }
                 Reply::Hang => return std::future::pending().await,
             };
-            let pieces = pieces.into_iter().map(|piece| Ok(Bytes::from(piece)));
-            let body = futures_util::stream::iter(pieces).boxed();
+            let chunks = chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk)));
+            let body = futures_util::stream::iter(chunks).boxed();
             Ok(HttpResponse { status, headers, body })
         })
     }
 }
 
-/// A body in OpenAI's format: 10 tokens in, 5 out.
+/// Returns a body in the OpenAI format with 10 input and 5 output tokens.
 pub(crate) fn answer(message: &Value, finish: &str) -> Value {
     json!({
         "id": "x", "model": "gpt-4o-mini",
@@ -129,20 +129,20 @@ type Work = Box<
     dyn Fn(Value, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync,
 >;
 
-/// A tool that does what a closure says.
-pub(crate) struct Does {
+/// Tool that runs a closure.
+pub(crate) struct ClosureTool {
     definition: bakeoff_core::Tool,
     work: Work,
 }
 
-impl fmt::Debug for Does {
+impl fmt::Debug for ClosureTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.definition.name)
     }
 }
 
 #[async_trait]
-impl Tool for Does {
+impl Tool for ClosureTool {
     fn definition(&self) -> &bakeoff_core::Tool {
         &self.definition
     }
@@ -156,7 +156,7 @@ impl Tool for Does {
     }
 }
 
-/// A tool with one required argument, the whole number `n`.
+/// Creates a tool with one required argument, the integer `n`.
 pub(crate) fn tool<F>(
     name: &str,
     work: impl Fn(Value, ToolContext) -> F + Send + Sync + 'static,
@@ -164,7 +164,7 @@ pub(crate) fn tool<F>(
 where
     F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
 {
-    Arc::new(Does {
+    Arc::new(ClosureTool {
         definition: bakeoff_core::Tool {
             name: name.to_owned(),
             description: "For tests.".to_owned(),
@@ -177,7 +177,7 @@ where
     })
 }
 
-/// A tool that doubles its argument.
+/// Creates a tool that doubles its argument.
 pub(crate) fn double() -> Arc<dyn Tool> {
     tool("double", |arguments, _| async move {
         Ok((arguments["n"].as_i64().unwrap_or_default() * 2).to_string().into())
@@ -188,7 +188,7 @@ pub(crate) fn with_tools(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Agen
     AgentContext { tools: tools.into_iter().collect(), ..AgentContext::default() }
 }
 
-/// All events that have come, by the names that they have in JSON.
+/// Receives all events until the senders are dropped.
 pub(crate) async fn drain(mut events: EventReceiver) -> Vec<AgentEvent> {
     let mut all = Vec::new();
     while let Some(event) = events.recv().await {
@@ -197,6 +197,7 @@ pub(crate) async fn drain(mut events: EventReceiver) -> Vec<AgentEvent> {
     all
 }
 
+/// Returns the name of an event in JSON.
 pub(crate) fn kind(event: &AgentEvent) -> String {
     serde_json::to_value(event).unwrap()["type"].as_str().unwrap().to_owned()
 }

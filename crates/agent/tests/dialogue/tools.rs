@@ -1,4 +1,4 @@
-//! What the model calls.
+//! Tool calls of the model.
 
 use crate::support::{Provider, Reply, answer, double, tool, with_tools};
 use bakeoff_agent::{
@@ -16,18 +16,18 @@ async fn run(config: &AgentLoopConfig, tools: Vec<Arc<dyn Tool>>) -> (LoopEnd, A
     let prompts = vec![AgentMessage::user("go")];
     let cancel = CancellationToken::new();
     let end =
-        agent_loop(prompts, &mut context, config, EventSender::nobody(), cancel).await.unwrap();
+        agent_loop(prompts, &mut context, config, EventSender::disabled(), cancel).await.unwrap();
     (end, context)
 }
 
-/// What the tools said, as the provider was told in its second request.
+/// Returns the tool results in the second request.
 fn results(provider: &Provider) -> Vec<Value> {
     let messages = provider.messages(1).into_iter();
     messages.filter(|message| message["role"] == "tool").map(|mut m| m["content"].take()).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_or_does_not_exist_is_told_to_the_model() {
+async fn invalid_arguments_and_unknown_tools_are_reported_to_the_model() {
     let provider = Provider::new([
         Reply::Calls(vec![
             ("double", json!({ "n": "two" })),
@@ -35,7 +35,7 @@ async fn what_does_not_fit_or_does_not_exist_is_told_to_the_model() {
             ("double", json!({ "n": 2 })),
             ("double", json!({})),
         ]),
-        Reply::Text("I see."),
+        Reply::Text("ok"),
     ]);
     let (end, _) = run(&provider.config(), vec![double()]).await;
     assert_eq!(end.status, LoopStatus::Completed);
@@ -51,18 +51,18 @@ async fn what_does_not_fit_or_does_not_exist_is_told_to_the_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_that_are_no_json_are_told_to_the_model() {
+async fn arguments_that_are_no_json_are_reported_to_the_model() {
     let call = json!({ "id": "c", "type": "function",
                        "function": { "name": "double", "arguments": "{\"n\": 2" } });
     let body = answer(&json!({ "tool_calls": [call] }), "length");
-    let provider = Provider::new([Reply::Body(body), Reply::Text("I see.")]);
+    let provider = Provider::new([Reply::Body(body), Reply::Text("ok")]);
     let (end, _) = run(&provider.config(), vec![double()]).await;
     assert_eq!(end.status, LoopStatus::Completed);
     assert_eq!(results(&provider), ["Error: the arguments are not a JSON object: {\"n\": 2"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_run_at_once() {
+async fn tool_calls_run_concurrently() {
     let calls = vec![("meet", json!({ "n": 1 })), ("meet", json!({ "n": 2 }))];
     let provider = Provider::new([Reply::Calls(calls), Reply::Text("done")]);
     // Each of the two waits for the other.
@@ -80,7 +80,7 @@ async fn tools_run_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_hangs_fails_or_breaks_down_takes_nothing_with_it() {
+async fn tool_that_hangs_fails_or_panics_does_not_affect_the_others() {
     let calls = ["hang", "fail", "break", "double"].map(|name| (name, json!({ "n": 1 })));
     let provider = Provider::new([Reply::Calls(calls.to_vec()), Reply::Text("done")]);
     let hang = tool("hang", |_, _| std::future::pending());
@@ -105,16 +105,16 @@ fn is_error(message: &AgentMessage) -> Option<bool> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_is_told_when_nobody_waits_for_it_any_more() {
+async fn tool_is_cancelled_when_the_loop_ends() {
     let provider = Provider::new([Reply::Calls(vec![("wait", json!({ "n": 1 }))])]);
-    let (told, mut heard) = tokio::sync::mpsc::channel(1);
+    let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
     let wait = tool("wait", move |_, context| {
-        let told = told.clone();
+        let sender = sender.clone();
         async move {
-            // Outlives the loop, as what a tool has started may.
+            // The task outlives the loop, as background work of a tool can.
             tokio::spawn(async move {
                 context.cancel.cancelled().await;
-                told.send(()).await.unwrap();
+                sender.send(()).await.unwrap();
             });
             std::future::pending().await
         }
@@ -122,15 +122,15 @@ async fn a_tool_is_told_when_nobody_waits_for_it_any_more() {
     let mut config = provider.config();
     config.limits.max_time = Duration::from_secs(10);
     let (end, context) = run(&config, vec![wait]).await;
-    assert_eq!(end.status, LoopStatus::LimitReached(bakeoff_agent::Limit::Time));
-    heard.recv().await.unwrap();
-    // The call has its answer, so that the conversation can go on.
+    assert_eq!(end.status, LoopStatus::LimitReached(bakeoff_agent::LoopLimit::Time));
+    receiver.recv().await.unwrap();
+    // The call has a result, so the conversation can be continued.
     let last = context.messages.last().and_then(AgentMessage::as_llm).unwrap();
     assert_eq!(last.text(), "not finished: time is up");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_machines_trouble_fails_the_loop_and_is_not_blamed_on_the_model() {
+async fn lack_of_resources_fails_the_loop() {
     let provider = Provider::new([Reply::Calls(vec![("start", json!({ "n": 1 }))])]);
     let start = tool("start", |_, _| async {
         Err(ToolError::Machine("there are no processes left".to_owned()))
@@ -139,5 +139,5 @@ async fn the_machines_trouble_fails_the_loop_and_is_not_blamed_on_the_model() {
     let LoopStatus::Failed(failure) = end.status else { panic!("{:?}", end.status) };
     assert_eq!(failure.kind, bakeoff_core::ErrorKind::Process);
     assert_eq!(failure.message, "there are no processes left");
-    assert_eq!(context.messages.len(), 3, "the call has its result all the same");
+    assert_eq!(context.messages.len(), 3, "the call has a result, too");
 }

@@ -17,6 +17,8 @@ use clap::Parser;
 use printer::Printer;
 
 fn main() -> std::process::ExitCode {
+    // Processes that outlive the program that started them must be found and killed.
+    bakeoff_agent::become_subreaper();
     let arguments = Arguments::parse();
     let printer = Printer::default();
     let code = match arguments.command {

@@ -85,7 +85,7 @@ async fn run(
     strategy: Arc<dyn EvaluationStrategy>,
 ) -> Result<ParallelLoopResult, Error> {
     let prompts = vec![AgentMessage::user("Bake something.")];
-    let (context, tx) = (AgentContext::default(), EventSender::nobody());
+    let (context, tx) = (AgentContext::default(), EventSender::disabled());
     let cancel = CancellationToken::new();
     let raced = agent_loop_parallel(prompts, context, configs, strategy, tx, cancel).await;
     raced.map_err(|error| Error::Race(error.to_string()))

@@ -5,9 +5,9 @@ use super::{sample, shallow, trial_id, without_secrets};
 use crate::suite::{AgentSettings, CacheScope, ModelTarget, Target};
 use crate::trial::{Asked, Attempted, Trials, failed, milliseconds};
 use bakeoff_agent::{
-    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, Behalf, ContextConfig, EventReceiver,
-    ExecutionLimits, FetchAccess, Identity, Limit, LoopEnd, LoopStatus, McpServers, Tool,
-    Workbench, agent_loop, built_in_tool, event_channel,
+    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, CallScope, ContextConfig,
+    EventReceiver, ExecutionLimits, FetchAccess, Identity, LoopEnd, LoopLimit, LoopStatus,
+    McpServers, Tool, Workbench, agent_loop, built_in_tool, event_channel,
 };
 use bakeoff_core::{
     Attempt, Content, ErrorKind, Event, Message, NanoDollars, ProcessGroup, Redactor, Timing,
@@ -177,7 +177,7 @@ impl Trials {
                 ..ContextConfig::default()
             }),
             tool_timeout: agent.tool_timeout,
-            behalf: Behalf {
+            scope: CallScope {
                 run: self.run,
                 sample,
                 trial: asked.key.trial,
@@ -254,7 +254,7 @@ fn judged(end: &LoopEnd, timeout: Duration) -> (Option<String>, Option<TrialErro
         LoopStatus::Completed => (None, None),
         LoopStatus::Failed(failure) => error(failure.kind, failure.message.clone()),
         LoopStatus::Cancelled => error(ErrorKind::Cancelled, "cancelled".to_owned()),
-        LoopStatus::LimitReached(Limit::Time) => {
+        LoopStatus::LimitReached(LoopLimit::Time) => {
             let seconds = timeout.as_secs_f64();
             error(
                 ErrorKind::Timeout,

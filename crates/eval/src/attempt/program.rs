@@ -5,7 +5,8 @@ use super::{trial_id, without_secrets};
 use crate::suite::{PROMPT, ProgramTarget};
 use crate::trial::{Asked, Attempted, Trials, failed, milliseconds};
 use bakeoff_agent::{
-    CodingAgent, Ended, Finished, Identity, Left, Program, ProgramError, Said, trouble,
+    AgentOutput, AgentOutputParser, CodingAgent, ExitReason, Identity, Program, ProgramError,
+    ProgramOutput, WorkspaceFiles, classify_failure,
 };
 use bakeoff_core::{Attempt, ErrorKind, Event, Timing, TrialError, TrialKey};
 use std::ffi::{OsStr, OsString};
@@ -21,8 +22,8 @@ const SHOWN: usize = 500;
 
 /// A program that has ended, and how long it took.
 struct Ran {
-    finished: Finished,
-    said: Option<Said>,
+    finished: ProgramOutput,
+    said: Option<AgentOutput>,
     latency: Duration,
 }
 
@@ -62,7 +63,7 @@ impl Trials {
                 part: None,
             }),
             timeout: asked.timeout,
-            most_output: MOST_OUTPUT,
+            max_output_bytes: MOST_OUTPUT,
         }
     }
 
@@ -78,25 +79,26 @@ impl Trials {
             // Nobody listens any more when the run has ended, and then it ends this, too.
             let _ = self.events.send(Event::ProgramStarted { key: key.clone(), group }).await;
         }
-        let mut listener = agent.map(CodingAgent::listener);
+        let mut listener = agent.map(CodingAgent::parser);
         let listen = |piece: &[u8]| {
             if let Some(listener) = &mut listener {
-                listener.hear(piece);
+                listener.push(piece);
             }
         };
         let finished = running.finish(&self.abort, listen).await?;
-        let said = listener.map(bakeoff_agent::Listener::finish);
+        let said = listener.map(AgentOutputParser::finish);
         Ok(Ran { finished, said, latency: started.elapsed() })
     }
 
-    fn concluded(&self, ran: Ran, left: Left, timeout: Duration) -> Attempt {
+    fn concluded(&self, ran: Ran, left: WorkspaceFiles, timeout: Duration) -> Attempt {
         let Ran { finished, said, latency } = ran;
-        let Finished { stdout, stderr, dropped_bytes, dropped_stdout_bytes, ended } = finished;
-        let exit_code = match ended {
-            Ended::Exited(code) => Some(code),
+        let ProgramOutput { stdout, stderr, dropped_bytes, dropped_stdout_bytes, exit_reason } =
+            finished;
+        let exit_code = match exit_reason {
+            ExitReason::Exited(code) => Some(code),
             _ => None,
         };
-        let error = wrong_end(ended, timeout)
+        let error = wrong_end(exit_reason, timeout)
             .or_else(|| said.as_ref().and_then(|said| gave_up(said, exit_code, &stderr)));
         let mut attempt = Attempt {
             stderr: self.redactor.scrub(stderr),
@@ -145,29 +147,29 @@ fn exhausted(error: &ProgramError) -> Attempt {
 }
 
 /// That a program did not end by itself.
-fn wrong_end(ended: Ended, timeout: Duration) -> Option<TrialError> {
+fn wrong_end(ended: ExitReason, timeout: Duration) -> Option<TrialError> {
     let (kind, message) = match ended {
-        Ended::Exited(_) => return None,
-        Ended::Signalled(signal) => (ErrorKind::Process, format!("ended by signal {signal}")),
-        Ended::TimedOut => {
+        ExitReason::Exited(_) => return None,
+        ExitReason::Signalled(signal) => (ErrorKind::Process, format!("ended by signal {signal}")),
+        ExitReason::TimedOut => {
             let seconds = timeout.as_secs_f64();
             (ErrorKind::Timeout, format!("still running after {seconds} s [EVAL_CASE_TIMEOUT]"))
         }
-        Ended::Cancelled => (ErrorKind::Cancelled, "cancelled".to_owned()),
+        ExitReason::Cancelled => (ErrorKind::Cancelled, "cancelled".to_owned()),
     };
     Some(TrialError { kind, message })
 }
 
 /// That an agent gave up for a reason that says nothing about its work: its provider refused, or it
 /// never came to an answer.
-fn gave_up(said: &Said, exit_code: Option<i32>, stderr: &str) -> Option<TrialError> {
+fn gave_up(said: &AgentOutput, exit_code: Option<i32>, stderr: &str) -> Option<TrialError> {
     let error = |kind, message| Some(TrialError { kind, message });
     if let Some(problem) = &said.problem
-        && let Some(kind) = trouble(problem)
+        && let Some(kind) = classify_failure(problem)
     {
         return error(kind, format!("the agent gave up: {problem}"));
     }
-    if exit_code == Some(0) || said.answer.is_some() || said.met_own_limit() {
+    if exit_code == Some(0) || said.answer.is_some() || said.hit_own_limit() {
         return None;
     }
     let end = last_characters(stderr.trim(), SHOWN);
@@ -175,7 +177,7 @@ fn gave_up(said: &Said, exit_code: Option<i32>, stderr: &str) -> Option<TrialErr
     let code = exit_code.unwrap_or_default();
     let colon = if words.is_empty() { "" } else { ": " };
     error(
-        trouble(words).unwrap_or(ErrorKind::Process),
+        classify_failure(words).unwrap_or(ErrorKind::Process),
         format!("the agent ended with code {code} and without an answer{colon}{words}"),
     )
 }

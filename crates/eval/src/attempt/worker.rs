@@ -44,7 +44,7 @@ pub(crate) fn workers(suite: &Suite, folder: &RunFolder) -> BTreeMap<TargetName,
                     command: program.command.clone(),
                     folder: folder.worker(&target.name),
                     environment: environment.clone().into_iter().chain(told(program)).collect(),
-                    most_answer: MOST_ANSWER,
+                    max_reply_bytes: MOST_ANSWER,
                 };
                 Some((target.name.clone(), Workers::new(program, most)))
             }
@@ -92,7 +92,7 @@ impl Trials {
         let started = Instant::now();
         let read = |line: &str| read(line, &id);
         let answered =
-            workers.ask_for(&question.to_string(), asked.timeout, &self.abort, read).await;
+            workers.request_parsed(&question.to_string(), asked.timeout, &self.abort, read).await;
         let mut attempt = match answered {
             Ok(answer) => self.answered(answer),
             Err(error) => {
@@ -172,11 +172,13 @@ fn describe(error: &WorkerError) -> (ErrorKind, String) {
         WorkerError::Start(start) if start.is_exhaustion() => {
             (ErrorKind::Process, format!("{start} [EVAL_PARALLEL_EXHAUSTION]"))
         }
-        WorkerError::Start(_) | WorkerError::Died { .. } => (ErrorKind::Process, error.to_string()),
+        WorkerError::Start(_) | WorkerError::Exited { .. } => {
+            (ErrorKind::Process, error.to_string())
+        }
         WorkerError::TimedOut { .. } => {
             (ErrorKind::Timeout, format!("{error} [EVAL_CASE_TIMEOUT]"))
         }
-        WorkerError::BadAnswer(_) => (ErrorKind::MalformedResponse, error.to_string()),
+        WorkerError::InvalidReply(_) => (ErrorKind::MalformedResponse, error.to_string()),
         WorkerError::Cancelled => (ErrorKind::Cancelled, error.to_string()),
     }
 }

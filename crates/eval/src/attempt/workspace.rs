@@ -2,7 +2,7 @@
 
 use crate::suite::Origin;
 use crate::trial::{Asked, Trials};
-use bakeoff_agent::{Left, Template, Workspace, is_exhaustion};
+use bakeoff_agent::{Template, Workspace, WorkspaceFiles, is_exhaustion};
 use bakeoff_core::{Attempt, ErrorKind, TrialError};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,13 +25,13 @@ impl Trials {
         let (run, work) = (self.folder.path.clone(), self.folder.work());
         let make = move || {
             std::fs::create_dir_all(&work)?;
-            bakeoff_agent::remove(&folder)?;
+            bakeoff_agent::remove_folder(&folder)?;
             // Runs are no part of what they work on.
             let runs = run.parent().unwrap_or(&run).to_owned();
             let template = Template {
                 source: origin.source.as_deref(),
                 start: origin.start.as_deref(),
-                without: &[&runs, &run],
+                excluded: &[&runs, &run],
             };
             Workspace::create(&folder, template)
         };
@@ -60,7 +60,7 @@ impl Trials {
     }
 
     /// Adds what was left in the workspace, without secrets.
-    pub(super) fn add_files(&self, attempt: &mut Attempt, left: Left) {
+    pub(super) fn add_files(&self, attempt: &mut Attempt, left: WorkspaceFiles) {
         let mut files = left.files;
         for file in files.values_mut() {
             file.text = file.text.take().map(|text| self.redactor.scrub(text));
@@ -71,8 +71,8 @@ impl Trials {
 }
 
 /// Looks at what was left in a workspace.
-pub(super) async fn left_in(workspace: Workspace) -> (Left, Workspace) {
-    let look = move || (workspace.left(), workspace);
+pub(super) async fn left_in(workspace: Workspace) -> (WorkspaceFiles, Workspace) {
+    let look = move || (workspace.files(), workspace);
     match tokio::task::spawn_blocking(look).await {
         Ok(found) => found,
         Err(broken) => std::panic::resume_unwind(broken.into_panic()),

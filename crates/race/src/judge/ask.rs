@@ -4,8 +4,8 @@ use super::court::Court;
 use super::prompt::ask_again;
 use super::reading::vote;
 use bakeoff_agent::{
-    AgentContext, AgentLoopConfig, AgentMessage, Limit, LoopEnd, LoopError, LoopId, LoopStatus,
-    agent_loop_as,
+    AgentContext, AgentLoopConfig, AgentMessage, LoopEnd, LoopError, LoopId, LoopLimit, LoopStatus,
+    agent_loop_with_id,
 };
 use bakeoff_core::{FinishReason, Message, NanoDollars, Usage};
 use futures_util::future::join_all;
@@ -113,9 +113,15 @@ impl<'j> Talk<'j> {
         let Some((loop_id, prompt)) = self.next.take() else { return };
         let prompts = vec![AgentMessage::user(prompt)];
         let (tx, cancel) = (court.tx.clone(), court.cancel.clone());
-        let end =
-            agent_loop_as(loop_id.clone(), prompts, &mut self.context, self.config, tx, cancel)
-                .await;
+        let end = agent_loop_with_id(
+            loop_id.clone(),
+            prompts,
+            &mut self.context,
+            self.config,
+            tx,
+            cancel,
+        )
+        .await;
         if let Ok(end) = &end {
             self.answer.usage += end.usage;
             self.answer.cost = sum(self.answer.cost, end.cost);
@@ -132,7 +138,7 @@ fn heard(end: Result<LoopEnd, LoopError>, responses: usize) -> (String, Result<u
     };
     let trouble = match end.status {
         // Who calls a tool has not ended, and may have said something before.
-        LoopStatus::Completed | LoopStatus::LimitReached(Limit::Turns) => None,
+        LoopStatus::Completed | LoopStatus::LimitReached(LoopLimit::Turns) => None,
         LoopStatus::Failed(failure) => Some(failure.to_string()),
         LoopStatus::Cancelled => Some("cancelled".to_owned()),
         LoopStatus::LimitReached(limit) => Some(limit.to_string()),

@@ -2,7 +2,9 @@
 
 use super::verifier::{Verification, Verify};
 use crate::outcome::ParallelLoopOutcome;
-use bakeoff_agent::{AgentMessage, Ended, Finished, Identity, Program, Template, Workspace, run};
+use bakeoff_agent::{
+    AgentMessage, ExitReason, Identity, Program, ProgramOutput, Template, Workspace, run,
+};
 use bakeoff_check::{Check, Kind};
 use bakeoff_core::{Attempt, Content, Message, Timing, ToolUse};
 use std::collections::BTreeMap;
@@ -107,7 +109,7 @@ impl ProgramVerifier {
         &self,
         outcome: &ParallelLoopOutcome,
         cancel: &CancellationToken,
-    ) -> Result<Finished, String> {
+    ) -> Result<ProgramOutput, String> {
         let workspace = self.folder().await?;
         let program = Program {
             command: self.command.clone(),
@@ -121,7 +123,7 @@ impl ProgramVerifier {
                 part: None,
             }),
             timeout: self.timeout,
-            most_output: MOST_OUTPUT,
+            max_output_bytes: MOST_OUTPUT,
         };
         let finished = run(&program, cancel).await.map_err(|error| error.to_string());
         // Removing blocks, too, and nobody has to wait for it.
@@ -144,27 +146,28 @@ impl Verify for ProgramVerifier {
         outcome: &ParallelLoopOutcome,
         cancel: &CancellationToken,
     ) -> Verification {
-        let Finished { stdout, stderr, ended, .. } = match self.finished(outcome, cancel).await {
-            Ok(finished) => finished,
-            Err(reason) => return Verification::CannotSay(reason),
-        };
+        let ProgramOutput { stdout, stderr, exit_reason, .. } =
+            match self.finished(outcome, cancel).await {
+                Ok(finished) => finished,
+                Err(reason) => return Verification::CannotSay(reason),
+            };
         let said = if stdout.trim().is_empty() { stderr } else { stdout };
         let because = |how: String| match said.lines().rev().find(|line| !line.trim().is_empty()) {
             Some(last) => format!("{how}: {}", last.trim().chars().take(300).collect::<String>()),
             None => how,
         };
         let cannot_say = |how: String| Verification::CannotSay(because(how));
-        match ended {
-            Ended::Exited(0) => Verification::Passes,
-            Ended::Exited(code @ (126 | 127)) => {
+        match exit_reason {
+            ExitReason::Exited(0) => Verification::Passes,
+            ExitReason::Exited(code @ (126 | 127)) => {
                 cannot_say(format!("the verifier could not start a program: exit code {code}"))
             }
-            Ended::Exited(code) => Verification::Fails(because(format!("exit code {code}"))),
-            Ended::Signalled(signal) => {
+            ExitReason::Exited(code) => Verification::Fails(because(format!("exit code {code}"))),
+            ExitReason::Signalled(signal) => {
                 cannot_say(format!("the verifier was ended by signal {signal}"))
             }
-            Ended::TimedOut => cannot_say("the verifier took too long".to_owned()),
-            Ended::Cancelled => cannot_say("cancelled".to_owned()),
+            ExitReason::TimedOut => cannot_say("the verifier took too long".to_owned()),
+            ExitReason::Cancelled => cannot_say("cancelled".to_owned()),
         }
     }
 }

@@ -287,7 +287,7 @@ async fn a_judge_that_cannot_be_asked_is_refused_before_anything_is_spent() {
         panic!("{:?}", raced.result)
     };
     assert_eq!(strategy, "judge");
-    assert!(reason.starts_with("the judge: nobody knows the price"), "{reason}");
+    assert!(reason.starts_with("the judge: no price known"), "{reason}");
     assert!(raced.events.is_empty());
 }
 

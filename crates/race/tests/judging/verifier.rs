@@ -212,6 +212,7 @@ async fn programs_have_a_folder_of_their_own() {
 
 #[tokio::test]
 async fn what_a_verifier_leaves_running_is_ended_with_it() {
+    assert!(bakeoff_agent::become_subreaper());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("process");
     // In a session of its own, where its group does not reach it.

@@ -1,7 +1,9 @@
 //! Branches that come to no good end.
 
 use crate::support::{By, World, choose, race};
-use bakeoff_agent::{AgentContext, AgentMessage, EventSender, ExecutionLimits, Limit, LoopStatus};
+use bakeoff_agent::{
+    AgentContext, AgentMessage, EventSender, ExecutionLimits, LoopLimit, LoopStatus,
+};
 use bakeoff_core::{ErrorKind, Usage};
 use bakeoff_race::{
     EvaluationDecision, EvaluationStrategy, FastestEvaluation, ParallelLoopOutcome,
@@ -38,7 +40,7 @@ async fn only_a_branch_that_came_to_an_answer_can_win_and_the_others_do_it_no_ha
     let strategies: [Arc<dyn EvaluationStrategy>; 2] =
         [Arc::new(PickFirstEvaluation), Arc::new(TokenEfficientEvaluation)];
     for strategy in strategies {
-        let (tx, cancel) = (EventSender::nobody(), CancellationToken::new());
+        let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
         let prompts = vec![AgentMessage::user("go")];
         let context = AgentContext::default();
         let result = agent_loop_parallel(prompts, context, configs(), strategy, tx, cancel).await;
@@ -57,7 +59,7 @@ async fn only_a_branch_that_came_to_an_answer_can_win_and_the_others_do_it_no_ha
                 "the branch panicked: the wire is on fire",
             ]
         );
-        assert_eq!(result.all_outcomes[3].status, LoopStatus::LimitReached(Limit::Time));
+        assert_eq!(result.all_outcomes[3].status, LoopStatus::LimitReached(LoopLimit::Time));
         let LoopStatus::Failed(failure) = &result.all_outcomes[4].status else { panic!() };
         assert_eq!(failure.kind, ErrorKind::Internal);
     }
@@ -114,7 +116,7 @@ async fn cancelling_a_race_ends_all_branches_at_once() {
     let go = |cancel: CancellationToken| {
         let strategy = Arc::new(PickFirstEvaluation);
         let prompts = vec![AgentMessage::user("go")];
-        let (context, tx) = (AgentContext::default(), EventSender::nobody());
+        let (context, tx) = (AgentContext::default(), EventSender::disabled());
         let configs = world.configs(&["quick", "slow", "slow"]);
         agent_loop_parallel(prompts, context, configs, strategy, tx, cancel)
     };

@@ -37,7 +37,7 @@ async fn every_branch_starts_from_the_same_context_and_shares_its_tools() {
         base.clone(),
         world.configs(&["a", "b", "echo"]),
         Arc::new(strategy),
-        EventSender::nobody(),
+        EventSender::disabled(),
         CancellationToken::new(),
     )
     .await
@@ -70,7 +70,7 @@ async fn without_prompts_branches_answer_the_last_message() {
         assert!(outcomes.iter().all(|outcome| outcome.original_context_len == 3));
         choose(0)
     });
-    let (tx, cancel) = (EventSender::nobody(), CancellationToken::new());
+    let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
     let configs = world.configs(&["echo", "echo"]);
     let result =
         agent_loop_parallel(Vec::new(), base, configs, Arc::new(strategy), tx, cancel).await;
@@ -84,7 +84,7 @@ async fn what_cannot_begin_is_a_typed_error_before_any_call() {
     let world = World::new("");
     let go = |context: AgentContext, prompts: Vec<AgentMessage>, names: &'static [&'static str]| {
         let strategy = Arc::new(PickFirstEvaluation);
-        let (tx, cancel) = (EventSender::nobody(), CancellationToken::new());
+        let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
         agent_loop_parallel(prompts, context, world.configs(names), strategy, tx, cancel)
     };
     let prompt = || vec![AgentMessage::user("x")];
@@ -109,7 +109,7 @@ async fn names_of_loops_are_unique_over_the_races_of_a_session() {
     let mut ids = Vec::new();
     for _ in 0..2 {
         let prompts = vec![AgentMessage::user("x")];
-        let (tx, cancel) = (EventSender::nobody(), CancellationToken::new());
+        let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
         let strategy = Arc::new(PickFirstEvaluation);
         let configs = world.configs(&["a", "b.c"]);
         let result = agent_loop_parallel(prompts, context, configs, strategy, tx, cancel).await;
@@ -134,7 +134,7 @@ async fn the_winner_is_never_compacted_although_what_is_sent_is() {
     config.context_config =
         Some(ContextConfig { max_context_tokens: 500, ..ContextConfig::default() });
     let prompts = vec![AgentMessage::user("x")];
-    let (tx, cancel) = (EventSender::nobody(), CancellationToken::new());
+    let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
     let strategy = Arc::new(TransparentEvaluation);
     let result =
         agent_loop_parallel(prompts, base, vec![config], strategy, tx, cancel).await.unwrap();
@@ -149,7 +149,7 @@ async fn the_session_goes_on_with_the_winner() {
     let world = World::new("");
     let mut result = race(world.configs(&["a", "echo"]), By(|_: &[_], _: &[_]| choose(1))).await;
     let result = result.as_mut().unwrap();
-    let (tx, cancel) = (EventSender::nobody(), CancellationToken::new());
+    let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
     let next = Message::user("And then?");
     let end = result.continue_with(next, &world.config("echo"), tx, cancel).await.unwrap();
     assert_eq!(end.status, LoopStatus::Completed);

@@ -34,7 +34,7 @@ async fn run(
     let mut ended = 0;
     let stop = cancel.clone();
     let result = race
-        .run(EventSender::nobody(), cancel, &mut |outcome| {
+        .run(EventSender::disabled(), cancel, &mut |outcome| {
             if ended < most {
                 file.branch_ended(outcome).unwrap();
                 ended += 1;

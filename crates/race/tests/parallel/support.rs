@@ -84,7 +84,7 @@ pub(crate) async fn race(
     strategy: impl EvaluationStrategy + 'static,
 ) -> Result<ParallelLoopResult, RaceError> {
     let prompts = vec![AgentMessage::user("go")];
-    let (tx, cancel) = (EventSender::nobody(), CancellationToken::new());
+    let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
     let context = AgentContext::default();
     agent_loop_parallel(prompts, context, configs, Arc::new(strategy), tx, cancel).await
 }

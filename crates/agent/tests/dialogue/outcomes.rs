@@ -1,8 +1,8 @@
-//! How loops end that do not come to their end.
+//! Outcomes of loops: limits, cancellation, failures, cost.
 
 use crate::support::{Provider, Reply, answer, double, model, with_tools};
 use bakeoff_agent::{
-    AgentContext, AgentLoopConfig, AgentMessage, EventSender, ExecutionLimits, Limit, LoopEnd,
+    AgentContext, AgentLoopConfig, AgentMessage, EventSender, ExecutionLimits, LoopEnd, LoopLimit,
     LoopStatus, agent_loop,
 };
 use bakeoff_core::{ErrorKind, Message};
@@ -16,7 +16,7 @@ async fn run(
     cancel: &CancellationToken,
 ) -> LoopEnd {
     let prompts = vec![AgentMessage::user("go")];
-    agent_loop(prompts, context, config, EventSender::nobody(), cancel.clone()).await.unwrap()
+    agent_loop(prompts, context, config, EventSender::disabled(), cancel.clone()).await.unwrap()
 }
 
 fn calls(times: usize) -> Vec<Reply> {
@@ -24,15 +24,15 @@ fn calls(times: usize) -> Vec<Reply> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_end_a_loop_and_leave_a_conversation_that_can_go_on() {
+async fn limit_ends_the_loop_and_leaves_a_valid_conversation() {
     // Each call takes 15 tokens and costs 10 · 0.15 + 5 · 0.6 microdollars.
     let unlimited = ExecutionLimits::default;
     let table = [
-        (ExecutionLimits { max_turns: 2, ..unlimited() }, Limit::Turns, 2),
-        (ExecutionLimits { max_tokens: 31, ..unlimited() }, Limit::Tokens, 3),
+        (ExecutionLimits { max_turns: 2, ..unlimited() }, LoopLimit::Turns, 2),
+        (ExecutionLimits { max_tokens: 31, ..unlimited() }, LoopLimit::Tokens, 3),
         (
             ExecutionLimits { max_cost: Some("0.000009".parse().unwrap()), ..unlimited() },
-            Limit::Cost,
+            LoopLimit::Cost,
             2,
         ),
     ];
@@ -50,19 +50,19 @@ async fn limits_end_a_loop_and_leave_a_conversation_that_can_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_hangs_is_bounded_by_the_limit_of_time() {
+async fn hanging_call_ends_at_the_time_limit() {
     let provider = Provider::new([Reply::Hang]);
     let mut config = provider.config();
     config.limits.max_time = Duration::from_secs(7);
     let mut context = AgentContext::default();
     let end = run(&config, &mut context, &CancellationToken::new()).await;
-    assert_eq!(end.status, LoopStatus::LimitReached(Limit::Time));
+    assert_eq!(end.status, LoopStatus::LimitReached(LoopLimit::Time));
     assert_eq!(end.elapsed.as_secs(), 7);
     assert_eq!(context.messages.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelling_ends_a_call_at_once_and_before_the_first_there_is_none() {
+async fn cancelling_ends_a_call_and_prevents_the_first() {
     let provider = Provider::new([Reply::Hang]);
     let config = provider.config();
     let cancel = CancellationToken::new();
@@ -80,7 +80,7 @@ async fn cancelling_ends_a_call_at_once_and_before_the_first_there_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_fails_for_good_fails_the_loop_and_keeps_what_was_said() {
+async fn failed_call_fails_the_loop_and_keeps_the_messages() {
     let mut replies = calls(1);
     replies.push(Reply::Status(400));
     let provider = Provider::new(replies);
@@ -93,7 +93,7 @@ async fn a_call_that_fails_for_good_fails_the_loop_and_keeps_what_was_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_are_made_and_counted() {
+async fn retries_are_counted() {
     let provider = Provider::new([Reply::Status(503), Reply::Text("at last")]);
     let end =
         run(&provider.config(), &mut AgentContext::default(), &CancellationToken::new()).await;
@@ -101,7 +101,7 @@ async fn retries_are_made_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_was_cut_off_for_its_content_is_a_failure() {
+async fn response_stopped_by_the_content_filter_is_a_failure() {
     let body = answer(&json!({ "content": "How to" }), "content_filter");
     let provider = Provider::new([Reply::Body(body)]);
     let end =
@@ -111,13 +111,13 @@ async fn an_answer_that_was_cut_off_for_its_content_is_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn money_is_unknown_when_a_price_is() {
+async fn cost_is_unknown_if_the_price_is() {
     let provider = Provider::new([Reply::Text("yes"), Reply::Text("yes")]);
     let priced = provider.config();
     let end = run(&priced, &mut AgentContext::default(), &CancellationToken::new()).await;
     assert_eq!(end.cost.map(|cost| cost.0), Some(4_500));
     let mut unknown = provider.config();
-    unknown.model = model("nobody-knows-it", None);
+    unknown.model = model("unknown-model", None);
     let end = run(&unknown, &mut AgentContext::default(), &CancellationToken::new()).await;
     assert_eq!(end.cost, None);
 }

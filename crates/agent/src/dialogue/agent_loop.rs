@@ -1,13 +1,13 @@
-//! The loop itself.
+//! The agent loop.
 
 use super::channel::EventSender;
 use super::compaction;
 use super::config::AgentLoopConfig;
 use super::context::{AgentContext, AgentMessage};
-use super::end::{Limit, LoopEnd, LoopError, LoopFailure, LoopStatus};
-use super::event::{AgentEvent, Role};
+use super::end::{LoopEnd, LoopError, LoopFailure, LoopLimit, LoopStatus};
+use super::event::{AgentEvent, MessageRole};
 use super::session::LoopId;
-use super::toolbox::{Results, Toolbox};
+use super::toolbox::{ToolResults, Toolbox};
 use bakeoff_core::{ErrorKind, FinishReason, Message, Request, Tool, ToolCall, Usage};
 use bakeoff_llm::{Call, CallContext, CallError, Delta, Failure, Ordinals, Retry};
 use jiff::Timestamp;
@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Asks the model, with prompts added to the context, until it answers without calling tools.
+/// Adds prompts to the context and calls the model until it responds without tool calls.
 ///
 /// # Errors
 ///
-/// When it cannot begin. That a call fails later is told in [`LoopEnd::status`].
+/// The loop cannot start. Later failures are reported in [`LoopEnd::status`].
 pub async fn agent_loop(
     prompts: Vec<AgentMessage>,
     context: &mut AgentContext,
@@ -31,14 +31,14 @@ pub async fn agent_loop(
         return Err(LoopError::NoPrompt);
     }
     let loop_id = context.session.next_loop(&config.segment());
-    agent_loop_as(loop_id, prompts, context, config, tx, cancel).await
+    agent_loop_with_id(loop_id, prompts, context, config, tx, cancel).await
 }
 
-/// Asks the model to answer the last message of the context.
+/// Runs a loop that responds to the last message of the context.
 ///
 /// # Errors
 ///
-/// When the context is empty or ends with the model's own words, and as for [`agent_loop`].
+/// The context is empty or ends with a model message, and as for [`agent_loop`].
 pub async fn agent_loop_continue(
     context: &mut AgentContext,
     config: &AgentLoopConfig,
@@ -47,23 +47,23 @@ pub async fn agent_loop_continue(
 ) -> Result<LoopEnd, LoopError> {
     check_context(context)?;
     let loop_id = context.session.next_loop(&config.segment());
-    agent_loop_as(loop_id, Vec::new(), context, config, tx, cancel).await
+    agent_loop_with_id(loop_id, Vec::new(), context, config, tx, cancel).await
 }
 
-/// Whether a loop can begin; without prompts it continues the context. Nothing is called.
+/// Checks whether a loop can start, without making a call. Without prompts, the loop continues the context.
 ///
 /// # Errors
 ///
-/// All of [`LoopError`] but [`LoopError::NoPrompt`].
+/// Any [`LoopError`] except [`LoopError::NoPrompt`].
 pub fn check_loop(
     prompts: &[AgentMessage],
     context: &AgentContext,
     config: &AgentLoopConfig,
 ) -> Result<(), LoopError> {
-    toolbox_of(prompts, context, config).map(drop)
+    build_toolbox(prompts, context, config).map(drop)
 }
 
-fn toolbox_of(
+fn build_toolbox(
     prompts: &[AgentMessage],
     context: &AgentContext,
     config: &AgentLoopConfig,
@@ -77,7 +77,7 @@ fn toolbox_of(
     Toolbox::new(&context.tools, config.tool_timeout)
 }
 
-/// Whether there is something to continue in a context.
+/// Checks whether a context can be continued.
 fn check_context(context: &AgentContext) -> Result<(), LoopError> {
     if !context.messages.iter().any(|message| message.as_llm().is_some()) {
         return Err(LoopError::EmptyContext);
@@ -88,12 +88,12 @@ fn check_context(context: &AgentContext) -> Result<(), LoopError> {
     Ok(())
 }
 
-/// A loop with a name that it was given before; without prompts it continues the context.
+/// Runs a loop with an id that was assigned before. Without prompts, it continues the context.
 ///
 /// # Errors
 ///
 /// As for [`agent_loop`] and [`agent_loop_continue`].
-pub async fn agent_loop_as(
+pub async fn agent_loop_with_id(
     loop_id: LoopId,
     prompts: Vec<AgentMessage>,
     context: &mut AgentContext,
@@ -101,7 +101,7 @@ pub async fn agent_loop_as(
     tx: EventSender,
     cancel: CancellationToken,
 ) -> Result<LoopEnd, LoopError> {
-    let toolbox = toolbox_of(&prompts, context, config)?;
+    let toolbox = build_toolbox(&prompts, context, config)?;
     let started = Instant::now();
     tx.send(AgentEvent::AgentStart {
         loop_id: loop_id.clone(),
@@ -110,9 +110,9 @@ pub async fn agent_loop_as(
         timestamp: Timestamp::now(),
     });
     let tools = context.tools.iter().map(|tool| tool.definition().clone()).collect();
-    let mut going = Going {
+    let mut state = LoopState {
         deadline: started.checked_add(config.limits.max_time),
-        end: LoopEnd::begun(loop_id),
+        end: LoopEnd::new(loop_id),
         context,
         config,
         toolbox,
@@ -123,11 +123,11 @@ pub async fn agent_loop_as(
         cancel,
     };
     for prompt in prompts {
-        going.tell(&prompt);
-        going.context.messages.push(prompt);
+        state.emit_prompt(&prompt);
+        state.context.messages.push(prompt);
     }
-    let status = going.until_answered().await;
-    let Going { mut end, tx, last_retry, .. } = going;
+    let status = state.run().await;
+    let LoopState { mut end, tx, last_retry, .. } = state;
     end.last_retry = last_retry.into_inner().unwrap_or_else(PoisonError::into_inner);
     end.status = status;
     end.elapsed = started.elapsed();
@@ -141,8 +141,8 @@ pub async fn agent_loop_as(
     Ok(end)
 }
 
-/// A loop that is under way.
-struct Going<'a> {
+/// State of a running loop.
+struct LoopState<'a> {
     context: &'a mut AgentContext,
     config: &'a AgentLoopConfig,
     toolbox: Toolbox,
@@ -151,36 +151,36 @@ struct Going<'a> {
     last_retry: Mutex<Option<String>>,
     tx: EventSender,
     cancel: CancellationToken,
-    /// `None` when it lies beyond all clocks.
+    /// `None` if the time limit does not fit the clock.
     deadline: Option<Instant>,
     end: LoopEnd,
 }
 
-/// Why a wait ended before what was waited for.
-enum Interrupted {
+/// Why a wait ended early.
+enum Interruption {
     Cancelled,
-    TimeIsUp,
+    TimedOut,
 }
 
-impl From<Interrupted> for LoopStatus {
-    fn from(why: Interrupted) -> LoopStatus {
-        match why {
-            Interrupted::Cancelled => LoopStatus::Cancelled,
-            Interrupted::TimeIsUp => LoopStatus::LimitReached(Limit::Time),
+impl From<Interruption> for LoopStatus {
+    fn from(interruption: Interruption) -> LoopStatus {
+        match interruption {
+            Interruption::Cancelled => LoopStatus::Cancelled,
+            Interruption::TimedOut => LoopStatus::LimitReached(LoopLimit::Time),
         }
     }
 }
 
-impl Going<'_> {
-    async fn until_answered(&mut self) -> LoopStatus {
+impl LoopState<'_> {
+    async fn run(&mut self) -> LoopStatus {
         loop {
             if self.cancel.is_cancelled() {
                 return LoopStatus::Cancelled;
             }
-            if let Some(limit) = self.limit() {
+            if let Some(limit) = self.reached_limit() {
                 return LoopStatus::LimitReached(limit);
             }
-            match self.turn().await {
+            match self.run_turn().await {
                 Ok(true) => {}
                 Ok(false) => return LoopStatus::Completed,
                 Err(status) => return status,
@@ -188,33 +188,33 @@ impl Going<'_> {
         }
     }
 
-    /// The limit that leaves no room for another call.
-    fn limit(&self) -> Option<Limit> {
+    /// Returns the limit that prevents another call.
+    fn reached_limit(&self) -> Option<LoopLimit> {
         let limits = &self.config.limits;
         if self.end.turns >= limits.max_turns {
-            Some(Limit::Turns)
+            Some(LoopLimit::Turns)
         } else if self.end.usage.total() >= limits.max_tokens {
-            Some(Limit::Tokens)
+            Some(LoopLimit::Tokens)
         } else if limits
             .max_cost
-            .is_some_and(|most| self.end.cost.is_none_or(|spent| spent >= most))
+            .is_some_and(|max_cost| self.end.cost.is_none_or(|cost| cost >= max_cost))
         {
-            Some(Limit::Cost)
+            Some(LoopLimit::Cost)
         } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            Some(Limit::Time)
+            Some(LoopLimit::Time)
         } else {
             None
         }
     }
 
-    /// One call of the model and of the tools that it wants; whether another one is needed.
-    async fn turn(&mut self) -> Result<bool, LoopStatus> {
+    /// Calls the model and runs its tool calls; returns whether another turn is needed.
+    async fn run_turn(&mut self) -> Result<bool, LoopStatus> {
         let turn = self.end.turns.saturating_add(1);
         self.tx.send(AgentEvent::TurnStart { loop_id: self.end.loop_id.clone(), turn });
-        let (usage, result) = match self.asked().await {
+        let (usage, result) = match self.call_model().await {
             Ok(call) => {
                 self.end.turns = turn;
-                (call.response.usage, self.answered(call).await)
+                (call.response.usage, self.process_response(call).await)
             }
             Err(status) => (Usage::default(), Err(status)),
         };
@@ -223,65 +223,64 @@ impl Going<'_> {
         result
     }
 
-    /// One call of the model, and what it took.
-    async fn asked(&mut self) -> Result<Call, LoopStatus> {
+    /// Calls the model and accounts for the call.
+    async fn call_model(&mut self) -> Result<Call, LoopStatus> {
         let loop_id = self.end.loop_id.clone();
-        let request = self.request();
-        let role = Role::Assistant;
+        let request = self.build_request();
+        let role = MessageRole::Assistant;
         self.tx.send(AgentEvent::MessageStart { loop_id: loop_id.clone(), role });
-        let status = match self.ask(request).await {
+        let status = match self.send(request).await {
             Ok(Ok(call)) => {
                 self.account(&call);
                 return Ok(call);
             }
-            Ok(Err(error)) => failed(error, self),
-            Err(interrupted) => interrupted.into(),
+            Ok(Err(error)) => self.failed_status(&error),
+            Err(interruption) => interruption.into(),
         };
         if !matches!(status, LoopStatus::Failed(_)) {
-            // It may have been on its way, and the provider may charge for it.
+            // The request may have been in flight, and the provider may charge for it.
             self.end.unaccounted_calls += 1;
         }
         self.tx.send(AgentEvent::MessageAborted { loop_id });
         Err(status)
     }
 
-    /// What the model said becomes part of the conversation, and its tools run; whether it has to be
-    /// asked again.
-    async fn answered(&mut self, call: Call) -> Result<bool, LoopStatus> {
+    /// Adds the response to the conversation and runs its tool calls; returns whether another turn is needed.
+    async fn process_response(&mut self, call: Call) -> Result<bool, LoopStatus> {
         let calls: Vec<ToolCall> = call.response.tool_calls().cloned().collect();
-        let is_refused = call.response.finish == FinishReason::ContentFilter;
+        let is_filtered = call.response.finish == FinishReason::ContentFilter;
         let is_empty = call.response.content.is_empty();
         self.end.finish = Some(call.response.finish.clone());
         if is_empty {
             let loop_id = self.end.loop_id.clone();
             self.tx.send(AgentEvent::MessageAborted { loop_id });
         } else {
-            self.hear(call.response.into_message());
+            self.add_message(call.response.into_message());
         }
         match calls.is_empty() {
-            true if is_refused => Err(LoopStatus::Failed(LoopFailure {
+            true if is_filtered => Err(LoopStatus::Failed(LoopFailure {
                 kind: ErrorKind::ContentFilter,
-                message: "the provider cut the answer off for its content".to_owned(),
+                message: "the content filter of the provider stopped the response".to_owned(),
             })),
             true => Ok(false),
             false => self.run_tools(calls).await.map(|()| true),
         }
     }
 
-    /// The whole conversation, or what the model's window has room for.
-    fn request(&mut self) -> Request {
-        let said = self.context.messages.iter().filter_map(AgentMessage::as_llm);
+    /// Builds a request with the whole conversation, or with a compacted one.
+    fn build_request(&mut self) -> Request {
+        let history = self.context.messages.iter().filter_map(AgentMessage::as_llm);
         let system = &self.context.system_prompt;
         let view = match &self.config.context_config {
             None => None,
             Some(limits) => {
-                let beside =
+                let fixed_tokens =
                     compaction::tokens_of_text(system) + compaction::tokens_of(&self.tools);
-                compaction::compact(said.clone(), beside, limits)
+                compaction::compact(history.clone(), fixed_tokens, limits)
             }
         };
         let messages = match view {
-            None => said.cloned().collect(),
+            None => history.cloned().collect(),
             Some(compacted) => {
                 self.end.compactions += 1;
                 let loop_id = self.end.loop_id.clone();
@@ -310,31 +309,39 @@ impl Going<'_> {
         }
     }
 
-    async fn ask(&self, request: Request) -> Result<Result<Call, CallError>, Interrupted> {
+    async fn send(&self, request: Request) -> Result<Result<Call, CallError>, Interruption> {
         let loop_id = &self.end.loop_id;
-        let behalf = &self.config.behalf;
+        let scope = &self.config.scope;
         let on_delta = |delta: &Delta| {
             let delta = delta.clone();
             self.tx.send(AgentEvent::MessageUpdate { loop_id: loop_id.clone(), delta });
         };
         let on_retry = |retry: &Retry<'_>| {
-            let reason = format!("{}: {}", retry.model, in_words(retry.failure));
+            let reason = format!("{}: {}", retry.model, describe(retry.failure));
             *self.last_retry.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
             let delay_ms = u64::try_from(retry.pause.as_millis()).unwrap_or(u64::MAX);
             self.tx.send(AgentEvent::Retry { loop_id: loop_id.clone(), delay_ms, reason });
         };
         let context = CallContext {
-            run: behalf.run,
-            sample: &behalf.sample,
-            trial: sample_of(behalf.trial, loop_id),
+            run: scope.run,
+            sample: &scope.sample,
+            trial: sample_number(scope.trial, loop_id),
             ordinals: self.ordinals.clone(),
             cancel: self.cancel.clone(),
-            stop: behalf.stop.clone(),
+            stop: scope.stop.clone(),
             on_retry: Some(&on_retry),
             on_delta: Some(&on_delta),
         };
         let work = self.config.client.call(&self.config.model, request, &context);
-        within(self.deadline, &self.cancel, work).await
+        interruptible(self.deadline, &self.cancel, work).await
+    }
+
+    fn failed_status(&mut self, error: &CallError) -> LoopStatus {
+        self.end.retries = self.end.retries.saturating_add(error.retries);
+        match error.failure.kind {
+            ErrorKind::Cancelled => LoopStatus::Cancelled,
+            kind => LoopStatus::Failed(LoopFailure { kind, message: describe(&error.failure) }),
+        }
     }
 
     fn account(&mut self, call: &Call) {
@@ -348,85 +355,77 @@ impl Going<'_> {
         self.end.latency += call.latency;
     }
 
-    /// Runs the tools that the model wants. Every call gets an answer, even when there is no time
-    /// for it, so that the conversation can go on some day.
+    /// Runs the tool calls of a response. Every call gets a result, even if a limit is reached, so that the
+    /// conversation can be continued.
     async fn run_tools(&mut self, calls: Vec<ToolCall>) -> Result<(), LoopStatus> {
-        let mut results = Results::of(calls);
-        let interrupted = match self.limit() {
-            // Nobody would ever be told what they found.
+        let mut results = ToolResults::new(calls);
+        let interruption = match self.reached_limit() {
+            // No further call would use the results.
             Some(limit) => Some(LoopStatus::LimitReached(limit)),
             None => {
                 let started = Instant::now();
                 let work =
                     self.toolbox.run(&mut results, &self.end.loop_id, &self.tx, &self.cancel);
-                let ran = within(self.deadline, &self.cancel, work).await;
+                let result = interruptible(self.deadline, &self.cancel, work).await;
                 self.end.tool_time += started.elapsed();
-                ran.err().map(LoopStatus::from)
+                result.err().map(LoopStatus::from)
             }
         };
-        let missing = match &interrupted {
+        let missing = match &interruption {
             Some(LoopStatus::LimitReached(limit)) => format!("not finished: {limit}"),
             _ => "not finished: cancelled".to_owned(),
         };
-        results.settle_rest(&missing, &self.end.loop_id, &self.tx);
-        let broken = results.machine_trouble();
+        results.record_missing(&missing, &self.end.loop_id, &self.tx);
+        let machine_failure = results.machine_failure();
         for message in results.into_messages() {
-            let (loop_id, role) = (self.end.loop_id.clone(), Role::Tool);
+            let (loop_id, role) = (self.end.loop_id.clone(), MessageRole::Tool);
             self.tx.send(AgentEvent::MessageStart { loop_id, role });
-            self.hear(message);
+            self.add_message(message);
         }
-        match broken.map(LoopStatus::Failed).or(interrupted) {
+        match machine_failure.map(LoopStatus::Failed).or(interruption) {
             Some(status) => Err(status),
             None => Ok(()),
         }
     }
 
-    /// A message of the model or of a tool becomes part of the conversation.
-    fn hear(&mut self, message: Message) {
+    /// Adds a message of the model or of a tool to the conversation.
+    fn add_message(&mut self, message: Message) {
         let loop_id = self.end.loop_id.clone();
         self.tx.send(AgentEvent::MessageEnd { loop_id, message: Arc::new(message.clone()) });
         self.context.messages.push(message.clone().into());
         self.end.new_messages.push(message.into());
     }
 
-    fn tell(&self, prompt: &AgentMessage) {
+    fn emit_prompt(&self, prompt: &AgentMessage) {
         let Some(message) = prompt.as_llm() else { return };
-        let role = Role::of(message);
+        let role = MessageRole::of(message);
         let loop_id = self.end.loop_id.clone();
         self.tx.send(AgentEvent::MessageStart { loop_id: loop_id.clone(), role });
         self.tx.send(AgentEvent::MessageEnd { loop_id, message: Arc::new(message.clone()) });
     }
 }
 
-fn failed(error: CallError, going: &mut Going<'_>) -> LoopStatus {
-    going.end.retries = going.end.retries.saturating_add(error.retries);
-    match error.failure.kind {
-        ErrorKind::Cancelled => LoopStatus::Cancelled,
-        kind => LoopStatus::Failed(LoopFailure { kind, message: in_words(&error.failure) }),
-    }
-}
-
-/// The provider's words, with the status where there is one.
-fn in_words(failure: &Failure) -> String {
+/// Formats the message of the provider, with the HTTP status if there is one.
+fn describe(failure: &Failure) -> String {
     match failure.status {
         Some(status) => format!("{status}: {failure}"),
         None => failure.to_string(),
     }
 }
 
-/// Each loop of a session is a sample of its own, and the first is that of the trial. The factor is
-/// odd and large, so that the numbers of other trials are far away.
-fn sample_of(trial: u32, loop_id: &LoopId) -> u32 {
+/// Returns the sample number of a loop. Each loop of a session is a sample of its own; the first has the number
+/// of the trial. The factor is odd and large, so that the numbers do not collide with those of other trials.
+fn sample_number(trial: u32, loop_id: &LoopId) -> u32 {
     trial.wrapping_add(loop_id.number().wrapping_sub(1).wrapping_mul(0x9E37_79B1))
 }
 
-/// Waits for work, but not beyond the deadline and not when it was cancelled.
-async fn within<T>(
+/// Waits for work until the deadline or cancellation.
+async fn interruptible<T>(
     deadline: Option<Instant>,
     cancel: &CancellationToken,
     work: impl Future<Output = T>,
-) -> Result<T, Interrupted> {
-    let time_is_up = async {
+) -> Result<T, Interruption> {
+    let timeout = async {
         match deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
             None => std::future::pending().await,
@@ -434,8 +433,8 @@ async fn within<T>(
     };
     tokio::select! {
         biased;
-        () = cancel.cancelled() => Err(Interrupted::Cancelled),
-        done = work => Ok(done),
-        () = time_is_up => Err(Interrupted::TimeIsUp),
+        () = cancel.cancelled() => Err(Interruption::Cancelled),
+        result = work => Ok(result),
+        () = timeout => Err(Interruption::TimedOut),
     }
 }

@@ -1,9 +1,9 @@
-//! What kind of trouble an agent was in when it gave up.
+//! Classification of error messages of coding agents.
 
 use bakeoff_core::ErrorKind;
 
-/// The first line that fits decides. Numbers fit as whole words, so that one inside an id does not.
-const TABLE: &[(ErrorKind, &[&str])] = &[
+/// Patterns by kind; the first match decides. Numbers match as whole words only, not within ids.
+const PATTERNS: &[(ErrorKind, &[&str])] = &[
     (ErrorKind::RateLimit, &["per minute", "per second", "rate limit", "rate_limit", "rate-limit"]),
     (
         ErrorKind::Quota,
@@ -81,15 +81,15 @@ const TABLE: &[(ErrorKind, &[&str])] = &[
     ),
 ];
 
-/// What kind of trouble these words are about; none when it is none of the provider's. Only for what
-/// an agent says about its own end: in an answer such words mean nothing.
-pub fn trouble(words: &str) -> Option<ErrorKind> {
-    let words = words.to_lowercase();
-    let fits = |sign: &&str| {
-        let is_number = sign.bytes().all(|byte| byte.is_ascii_digit());
-        if is_number { has_word(&words, sign) } else { words.contains(*sign) }
+/// Returns the kind of a provider error by the message of an agent; `None` if it is no provider error. The message
+/// must be an error message: in an answer these patterns have no meaning.
+pub fn classify_failure(message: &str) -> Option<ErrorKind> {
+    let message = message.to_lowercase();
+    let matches = |pattern: &&str| {
+        let is_number = pattern.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { has_word(&message, pattern) } else { message.contains(*pattern) }
     };
-    TABLE.iter().find(|(_, signs)| signs.iter().any(fits)).map(|(kind, _)| *kind)
+    PATTERNS.iter().find(|(_, patterns)| patterns.iter().any(matches)).map(|(kind, _)| *kind)
 }
 
 fn has_word(text: &str, word: &str) -> bool {
@@ -97,7 +97,7 @@ fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let mut after = text[at + word.len()..].chars();
-        // A full stop ends a sentence, but not when something follows it at once.
+        // A full stop ends a sentence, unless another character follows it directly.
         let next = match after.next() {
             Some('.') => after.next(),
             next => next,
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_agents() {
+    fn agent_messages_are_classified() {
         use ErrorKind::{Auth, ContextOverflow, Quota, RateLimit, Transient};
         let table = [
             ("Claude AI usage limit reached|1760000000", Some(Quota)),
@@ -142,8 +142,8 @@ mod tests {
             ("status 429.", Some(RateLimit)),
             ("", None),
         ];
-        for (words, kind) in table {
-            assert_eq!(trouble(words), kind, "{words}");
+        for (message, kind) in table {
+            assert_eq!(classify_failure(message), kind, "{message}");
         }
     }
 }
