@@ -5,7 +5,7 @@ use super::ladder::FIRST;
 use super::record::{AskedRecord, Ending, Line, Name, PlanRecord};
 use super::spent::Spent;
 use crate::error::Error;
-use bakeoff_journal::Lines;
+use bakeoff_journal::Records;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -94,7 +94,7 @@ impl Earlier {
 /// been read the text of everything before them is held.
 #[derive(Debug)]
 pub(super) struct Replay {
-    lines: Option<Lines<Box<RawValue>>>,
+    lines: Option<Records<Box<RawValue>>>,
     read: HashMap<Name, Box<RawValue>>,
 }
 
