@@ -4,7 +4,7 @@ use crate::Error;
 use crate::folder::{HTTP_FILE, LIMITS_FILE};
 use crate::problem::suggest;
 use bakeoff_core::{HttpEntry, LimitRecord};
-use bakeoff_journal::Lines;
+use bakeoff_journal::Records;
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -65,9 +65,9 @@ pub struct Traced<T> {
     pub is_torn: bool,
 }
 
-/// Lines of a log.
+/// Records of a log.
 #[derive(Debug)]
-pub struct Entries<T>(Lines<T>);
+pub struct Entries<T>(Records<T>);
 
 impl<T: DeserializeOwned> Iterator for Entries<T> {
     type Item = Result<T, Error>;

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Atomic file writes.
 
 use crate::Error;
 use std::fs::{self, File};
@@ -6,18 +6,18 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Makes names of files in the making unique within this process.
+/// Makes the names of temporary files unique within this process.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// [`write_atomic_with`], with all the contents at hand.
+/// Writes a file atomically; see [`write_atomic_with`].
 pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), Error> {
     write_atomic_with(path, |writer| writer.write_all(contents))
 }
 
-/// Writes a file under another name and renames it into place.
+/// Writes a file atomically: under a temporary name, which is then renamed.
 ///
-/// A reader sees the old contents or the new ones. The data is not forced to disk: after a power
-/// cut the file may be missing, and the journal still knows everything.
+/// A reader sees either the old or the new contents. The data is not synced to disk: after a power failure
+/// the file may be missing, but its contents can be restored from the journal.
 pub fn write_atomic_with(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
@@ -26,18 +26,18 @@ pub fn write_atomic_with(
     let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}-{unique}.tmp", std::process::id()));
-    let making = path.with_file_name(name);
-    let written = File::create(&making).and_then(|file| {
+    let temporary = path.with_file_name(name);
+    let result = File::create(&temporary).and_then(|file| {
         let mut buffered = BufWriter::new(file);
         write(&mut buffered)?;
         buffered.flush()
     });
-    if let Err(source) = written {
-        // Nobody needs half a file; if it cannot be removed either, the first error says more.
-        let _ = fs::remove_file(&making);
+    if let Err(source) = result {
+        // If the partial file cannot be removed either, the first error is the more useful one.
+        let _ = fs::remove_file(&temporary);
         return Err(error("write", source));
     }
-    fs::rename(&making, path).map_err(|source| error("write", source))
+    fs::rename(&temporary, path).map_err(|source| error("write", source))
 }
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replaces_the_file_and_leaves_nothing_else() {
+    fn file_is_replaced_without_leftovers() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("summary.json");
         write_atomic(&path, b"old").unwrap();
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_an_error_that_names_the_file() {
+    fn missing_folder_is_reported_with_the_file_name() {
         let folder = tempfile::tempdir().unwrap();
         let error = write_atomic(&folder.path().join("gone/summary.json"), b"x").unwrap_err();
         assert!(error.to_string().contains("summary.json"), "{error}");

@@ -1,53 +1,53 @@
-//! What has already happened?
+//! Durable files: an append-only journal of JSON lines that survives `kill -9` at any moment, and atomic
+//! file writes.
 //!
-//! An append-only file of JSON lines that survives `kill -9` at any moment, and files that appear
-//! whole or not at all. What the lines mean is for others to know.
+//! The meaning of the records is up to the callers.
 
 mod atomic;
 mod reader;
 mod writer;
 
 pub use atomic::{write_atomic, write_atomic_with};
-pub use reader::{Lines, read};
+pub use reader::{Records, read};
 pub use writer::{Journal, cut_torn_line};
 
 use std::path::PathBuf;
 
-/// Something went wrong with a file.
+/// Failure of a file operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused.
+    /// A file cannot be opened, read or written.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The failed operation.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A line in the middle is not what was written.
+    /// A complete line is not a valid record.
     #[error("{}:{line}: damaged line: {reason}", path.display())]
     Damaged {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// Another process writes it.
+    /// Another process has locked the journal.
     #[error("{} is being written by another process", path.display())]
     Locked {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
-    /// A value has no JSON form.
-    #[error("cannot write an entry for {}", path.display())]
+    /// A record cannot be represented in JSON.
+    #[error("cannot encode a record for {}", path.display())]
     Encode {
-        /// For which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: serde_json::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Reading back.
+//! Reading a journal.
 
 use crate::Error;
 use serde::de::DeserializeOwned;
@@ -7,36 +7,36 @@ use std::io::{BufRead, BufReader};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-/// Opens a journal for reading, one entry at a time.
+/// Opens a journal and returns an iterator over its records.
 ///
-/// A last line without its end is what a killed process leaves behind: it is passed over. Any other
-/// line that cannot be read is an error with its number.
-pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Lines<T>, Error> {
+/// A torn last line, left by a killed process, is ignored. Any other invalid line is an error with its line
+/// number.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Records<T>, Error> {
     let file = File::open(path).map_err(|source| Error::Io {
         action: "open",
         path: path.to_owned(),
         source,
     })?;
-    Ok(Lines {
+    Ok(Records {
         path: path.to_owned(),
         reader: BufReader::with_capacity(1 << 16, file),
         buffer: Vec::new(),
         line: 0,
-        entries: PhantomData,
+        marker: PhantomData,
     })
 }
 
-/// The entries of a journal, in the order they were written.
+/// Iterator over the records of a journal, in the order of writing.
 #[derive(Debug)]
-pub struct Lines<T> {
+pub struct Records<T> {
     path: PathBuf,
     reader: BufReader<File>,
     buffer: Vec<u8>,
     line: u64,
-    entries: PhantomData<T>,
+    marker: PhantomData<T>,
 }
 
-impl<T: DeserializeOwned> Iterator for Lines<T> {
+impl<T: DeserializeOwned> Iterator for Records<T> {
     type Item = Result<T, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -44,7 +44,7 @@ impl<T: DeserializeOwned> Iterator for Lines<T> {
         self.line += 1;
         match self.reader.read_until(b'\n', &mut self.buffer) {
             Err(source) => Some(Err(Error::Io { action: "read", path: self.path.clone(), source })),
-            // Either the end, or a line that was being written when the process died.
+            // The end of the file, or a torn line.
             Ok(_) if self.buffer.last() != Some(&b'\n') => None,
             Ok(_) => Some(serde_json::from_slice(&self.buffer).map_err(|error| Error::Damaged {
                 path: self.path.clone(),

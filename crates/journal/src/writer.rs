@@ -1,4 +1,4 @@
-//! Appending.
+//! Appending to a journal.
 
 use crate::Error;
 use serde::Serialize;
@@ -9,29 +9,30 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How much a power cut may cost. A crash of the process costs nothing.
+/// Interval between syncs: the maximum time span lost by a power failure. A crash of the process loses
+/// nothing.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An append-only file of JSON lines.
 ///
-/// When [`Journal::flush`] has returned, the entries are with the operating system and outlive this
-/// process; they are forced to disk every second and at the end.
+/// Once [`Journal::flush`] has returned, the operating system has the records, and they outlive this process.
+/// They are synced to disk every second and at the end.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: File,
     pending: Vec<u8>,
-    /// Bytes of whole lines that are in the file.
+    /// Length of the complete lines in the file, in bytes.
     written: u64,
-    /// There may be a part of a line behind them.
+    /// Whether a partial line may follow them.
     is_torn: bool,
-    /// Dropped to tell the syncing thread that the end has come.
+    /// Dropped to stop the sync thread.
     stop: Option<mpsc::Sender<()>>,
-    syncing: Option<JoinHandle<std::io::Result<()>>>,
+    sync_thread: Option<JoinHandle<std::io::Result<()>>>,
 }
 
 impl Journal {
-    /// Starts a new journal; the file must not exist yet.
+    /// Creates a journal. The file must not exist.
     pub fn create(path: &Path) -> Result<Journal, Error> {
         let file = OpenOptions::new()
             .read(true)
@@ -39,35 +40,34 @@ impl Journal {
             .create_new(true)
             .open(path)
             .map_err(|source| Error::Io { action: "create", path: path.to_owned(), source })?;
-        Journal::on(file, path)
+        Journal::lock(file, path)
     }
 
-    /// Goes on with a journal. A last line without its end, which a killed process leaves behind, is
-    /// cut off.
+    /// Opens an existing journal for appending. A torn last line, left by a killed process, is removed.
     ///
     /// # Errors
     ///
-    /// [`Error::Locked`] while another process writes it.
+    /// [`Error::Locked`] while another process has it open.
     pub fn reopen(path: &Path) -> Result<Journal, Error> {
         let error = |source| Error::Io { action: "open", path: path.to_owned(), source };
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(error)?;
-        Journal::on(file, path)
+        Journal::lock(file, path)
     }
 
-    /// Goes on with a journal, or starts one where there is none. Whoever comes second finds it
-    /// locked, even when both start it.
+    /// Opens a journal for appending, or creates it. If two processes create it at the same time, one of them
+    /// fails with [`Error::Locked`].
     ///
     /// # Errors
     ///
-    /// [`Error::Locked`] while another process writes it.
+    /// [`Error::Locked`] while another process has it open.
     pub fn open(path: &Path) -> Result<Journal, Error> {
         let error = |source| Error::Io { action: "open", path: path.to_owned(), source };
         let mut options = OpenOptions::new();
         let file = options.read(true).append(true).create(true).open(path).map_err(error)?;
-        Journal::on(file, path)
+        Journal::lock(file, path)
     }
 
-    /// Forgets all entries. The file stays, and so does the lock on it.
+    /// Removes all records. The file and the lock on it remain.
     pub fn clear(&mut self) -> Result<(), Error> {
         self.pending.clear();
         self.file.set_len(0).map_err(|source| self.error("empty", source))?;
@@ -75,23 +75,22 @@ impl Journal {
         Ok(())
     }
 
-    fn on(file: File, path: &Path) -> Result<Journal, Error> {
+    fn lock(file: File, path: &Path) -> Result<Journal, Error> {
         let error = |source| Error::Io { action: "open", path: path.to_owned(), source };
         match file.try_lock() {
-            // Where files cannot be locked, nobody can hold one.
+            // On file systems without locks, no process can hold one.
             Ok(()) | Err(TryLockError::Error(_)) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::Locked { path: path.to_owned() });
             }
         }
-        // A line without its end is what a killed process leaves behind.
         cut_torn_line(&file).map_err(error)?;
         let written = file.metadata().map_err(error)?.len();
         let duplicate = file.try_clone().map_err(error)?;
-        let (stop, stopped) = mpsc::channel::<()>();
-        let syncing = std::thread::Builder::new()
+        let (stop, stop_signal) = mpsc::channel::<()>();
+        let sync_thread = std::thread::Builder::new()
             .name("journal-sync".to_owned())
-            .spawn(move || keep_synced(&duplicate, &stopped))
+            .spawn(move || sync_periodically(&duplicate, &stop_signal))
             .map_err(error)?;
         Ok(Journal {
             path: path.to_owned(),
@@ -100,14 +99,14 @@ impl Journal {
             written,
             is_torn: false,
             stop: Some(stop),
-            syncing: Some(syncing),
+            sync_thread: Some(sync_thread),
         })
     }
 
-    /// Adds an entry to the next [`Journal::flush`].
-    pub fn push(&mut self, entry: &impl Serialize) -> Result<(), Error> {
+    /// Adds a record to the next [`Journal::flush`].
+    pub fn push(&mut self, record: &impl Serialize) -> Result<(), Error> {
         let length = self.pending.len();
-        if let Err(source) = serde_json::to_writer(&mut self.pending, entry) {
+        if let Err(source) = serde_json::to_writer(&mut self.pending, record) {
             self.pending.truncate(length);
             return Err(Error::Encode { path: self.path.clone(), source });
         }
@@ -115,14 +114,14 @@ impl Journal {
         Ok(())
     }
 
-    /// Hands all pending entries to the operating system in one write.
+    /// Passes all pending records to the operating system in one write.
     ///
-    /// What could not be written (the disk may be full) is taken back and tried again with the next
-    /// entries: there is never half a line in the middle.
+    /// If the write fails, for example because the disk is full, the partial data is removed, and the records
+    /// are written with the next flush. No partial line ever precedes another record.
     pub fn flush(&mut self) -> Result<(), Error> {
-        // A part of a line that is still there would end up in the middle.
+        // A partial line that could not be removed earlier must not precede new records.
         if self.is_torn && self.file.set_len(self.written).is_err() {
-            let source = std::io::Error::other("an earlier entry could not be written");
+            let source = std::io::Error::other("a partly written record could not be removed");
             return Err(self.error("append to", source));
         }
         self.is_torn = false;
@@ -135,16 +134,16 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes what is pending, forces everything to disk and closes the file.
+    /// Writes pending records, syncs the file to disk and closes it.
     pub fn finish(mut self) -> Result<(), Error> {
         self.flush()?;
         self.close()
     }
 
-    /// Waits for the thread that holds the file, and with it the lock, as well.
+    /// Stops the sync thread, which shares the file and its lock, and waits for it.
     fn close(&mut self) -> Result<(), Error> {
         self.stop = None;
-        match self.syncing.take().map(JoinHandle::join) {
+        match self.sync_thread.take().map(JoinHandle::join) {
             Some(Ok(Err(source))) => Err(self.error("sync", source)),
             _ => Ok(()),
         }
@@ -156,26 +155,26 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// Whoever comes next finds it unlocked.
+    /// Closes the file, so that it is unlocked afterwards.
     fn drop(&mut self) {
-        // Whoever wants to know whether everything is on disk calls `finish`.
+        // Callers that need the result of the last sync use `finish`.
         let _ = self.close();
     }
 }
 
-/// Cuts off a last line without its end, which a killed process leaves behind.
+/// Removes a torn last line, left by a killed process.
 pub fn cut_torn_line(file: &File) -> std::io::Result<()> {
-    file.set_len(end_of_last_line(file)?)
+    file.set_len(complete_length(file)?)
 }
 
-/// How long a file is without the line that was being written when its process died.
-fn end_of_last_line(file: &File) -> std::io::Result<u64> {
+/// Returns the length of a file without a torn last line.
+fn complete_length(file: &File) -> std::io::Result<u64> {
     use std::os::unix::fs::FileExt;
-    const STEP: u64 = 1 << 16;
+    const CHUNK_BYTES: u64 = 1 << 16;
     let mut end = file.metadata()?.len();
     let mut buffer = Vec::new();
     while end > 0 {
-        let start = end.saturating_sub(STEP);
+        let start = end.saturating_sub(CHUNK_BYTES);
         buffer.resize((end - start) as usize, 0);
         file.read_exact_at(&mut buffer, start)?;
         if let Some(newline) = buffer.iter().rposition(|byte| *byte == b'\n') {
@@ -186,10 +185,10 @@ fn end_of_last_line(file: &File) -> std::io::Result<u64> {
     Ok(0)
 }
 
-/// Syncs every interval and once at the end. A thread of its own, because a busy disk can take
-/// longer than a trial.
-fn keep_synced(file: &File, stopped: &mpsc::Receiver<()>) -> std::io::Result<()> {
-    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(SYNC_INTERVAL) {
+/// Syncs a file at every interval and once at the end. Runs in its own thread, because a sync on a busy disk
+/// can block for longer than a trial takes.
+fn sync_periodically(file: &File, stop_signal: &mpsc::Receiver<()>) -> std::io::Result<()> {
+    while let Err(RecvTimeoutError::Timeout) = stop_signal.recv_timeout(SYNC_INTERVAL) {
         file.sync_data()?;
     }
     file.sync_data()
@@ -200,21 +199,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_not_be_written_leaves_no_half_line_in_the_middle() {
+    fn failed_write_leaves_no_partial_line_before_later_records() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         let mut journal = Journal::create(&path).unwrap();
         journal.push(&1).unwrap();
         journal.flush().unwrap();
-        // The disk is full: half of the next line gets out, and nothing can be taken back.
+        // Simulates a full disk: part of the next line is written and cannot be removed.
         journal.push(&"second").unwrap();
         (&journal.file).write_all(b"\"sec").unwrap();
-        let good = std::mem::replace(&mut journal.file, File::open(&path).unwrap());
+        let writable = std::mem::replace(&mut journal.file, File::open(&path).unwrap());
         journal.flush().unwrap_err();
         journal.push(&3).unwrap();
         journal.flush().unwrap_err();
-        // There is room again.
-        journal.file = good;
+        // The disk has space again.
+        journal.file = writable;
         journal.finish().unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n\"second\"\n3\n");
     }

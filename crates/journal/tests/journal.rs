@@ -1,4 +1,4 @@
-//! Writing and reading back, through the public door.
+//! Tests of writing and reading through the public API.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
 
@@ -7,30 +7,30 @@ use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
 
-fn written(path: &Path, entries: &[String]) -> Vec<u8> {
+fn write(path: &Path, records: &[String]) -> Vec<u8> {
     let mut journal = Journal::create(path).unwrap();
-    for entry in entries {
-        journal.push(entry).unwrap();
+    for record in records {
+        journal.push(record).unwrap();
     }
     journal.finish().unwrap();
     fs::read(path).unwrap()
 }
 
-fn entries(path: &Path) -> Result<Vec<String>, Error> {
+fn read_all(path: &Path) -> Result<Vec<String>, Error> {
     read(path)?.collect()
 }
 
 #[test]
-fn an_existing_journal_is_never_overwritten() {
+fn existing_journal_is_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.jsonl");
-    written(&path, &["kept".to_owned()]);
+    write(&path, &["kept".to_owned()]);
     assert!(matches!(Journal::create(&path), Err(Error::Io { .. })));
-    assert_eq!(entries(&path).unwrap(), ["kept"]);
+    assert_eq!(read_all(&path).unwrap(), ["kept"]);
 }
 
 #[test]
-fn whoever_comes_first_has_it_and_whoever_comes_next_finds_it_unlocked() {
+fn journal_is_locked_while_open_and_unlocked_after_drop() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.jsonl");
     for _ in 0..50 {
@@ -40,54 +40,54 @@ fn whoever_comes_first_has_it_and_whoever_comes_next_finds_it_unlocked() {
         journal.push(&"one").unwrap();
         journal.flush().unwrap();
     }
-    assert_eq!(entries(&path).unwrap().len(), 50);
+    assert_eq!(read_all(&path).unwrap().len(), 50);
     let mut journal = Journal::open(&path).unwrap();
     journal.push(&"never").unwrap();
     journal.clear().unwrap();
-    assert!(matches!(Journal::open(&path), Err(Error::Locked { .. })), "it stays locked");
-    journal.push(&"anew").unwrap();
+    assert!(matches!(Journal::open(&path), Err(Error::Locked { .. })), "clearing keeps the lock");
+    journal.push(&"new").unwrap();
     journal.finish().unwrap();
-    assert_eq!(entries(&path).unwrap(), ["anew"]);
+    assert_eq!(read_all(&path).unwrap(), ["new"]);
 }
 
 #[test]
-fn a_flushed_entry_can_be_read_while_the_journal_is_open() {
+fn flushed_record_is_readable_while_the_journal_is_open() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.jsonl");
     let mut journal = Journal::create(&path).unwrap();
     journal.push(&"one").unwrap();
-    assert!(entries(&path).unwrap().is_empty());
+    assert!(read_all(&path).unwrap().is_empty());
     journal.flush().unwrap();
-    assert_eq!(entries(&path).unwrap(), ["one"]);
+    assert_eq!(read_all(&path).unwrap(), ["one"]);
 }
 
 #[test]
-fn a_damaged_line_in_the_middle_is_named() {
+fn damaged_line_is_reported_with_its_number() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.jsonl");
     fs::write(&path, "\"one\"\n\"tw\n\"three\"\n").unwrap();
-    let error = entries(&path).unwrap_err();
+    let error = read_all(&path).unwrap_err();
     assert!(error.to_string().contains("journal.jsonl:2: damaged line"), "{error}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the moment of death, the entries that were whole are read and the torn one is not.
+    /// A cut at any byte loses only the torn record.
     #[test]
-    fn a_torn_tail_loses_only_itself(lines in prop::collection::vec(".{0,20}", 0..6), share in 0.0..=1.0_f64) {
+    fn torn_tail_loses_only_the_torn_record(lines in prop::collection::vec(".{0,20}", 0..6), share in 0.0..=1.0_f64) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        let bytes = written(&path, &lines);
+        let bytes = write(&path, &lines);
         let cut = (bytes.len() as f64 * share) as usize;
         fs::write(&path, &bytes[..cut]).unwrap();
-        let whole = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
-        prop_assert_eq!(entries(&path).unwrap(), &lines[..whole]);
+        let complete = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
+        prop_assert_eq!(read_all(&path).unwrap(), &lines[..complete]);
     }
 }
 
 #[test]
-fn a_journal_goes_on_after_its_last_whole_line() {
+fn reopened_journal_continues_after_its_last_complete_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.jsonl");
     let long = "x".repeat(200_000);
@@ -104,12 +104,12 @@ fn a_journal_goes_on_after_its_last_whole_line() {
 }
 
 #[test]
-fn two_cannot_write_one_journal() {
+fn second_writer_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.jsonl");
     let journal = Journal::create(&path).unwrap();
-    let refused = Journal::reopen(&path).unwrap_err();
-    assert!(matches!(refused, bakeoff_journal::Error::Locked { .. }), "{refused}");
+    let error = Journal::reopen(&path).unwrap_err();
+    assert!(matches!(error, bakeoff_journal::Error::Locked { .. }), "{error}");
     journal.finish().unwrap();
     Journal::reopen(&path).unwrap().finish().unwrap();
 }

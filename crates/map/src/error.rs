@@ -1,10 +1,11 @@
-//! What keeps a job from being done.
+//! The error type of this crate.
 
 use crate::rows::RowsError;
+use crate::task::ReservedNameError;
 use bakeoff_pace::LimitsError;
 use std::path::PathBuf;
 
-/// What keeps a job from being done. A row without an answer is not one of these: it is a row.
+/// Reason why a job cannot run. A row without an answer is not an error but a row of the output.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The input cannot be read.
@@ -16,80 +17,82 @@ pub enum Error {
     /// The output cannot be written or read.
     #[error("cannot {action} {}", path.display())]
     Output {
-        /// What was tried.
+        /// The failed operation.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The name does not say how to write it.
-    #[error("{} is neither .jsonl, .ndjson nor .csv", .0.display())]
+    /// The extension of the output file is unknown.
+    #[error("unsupported output format: {}", .0.display())]
     UnknownOutput(PathBuf),
-    /// Somebody else's file is where the output should be.
-    #[error("{} exists, and has no journal beside it", .0.display())]
+    /// A file that does not belong to the job is in the place of the output.
+    #[error("{} already exists and has no journal", .0.display())]
     OutputExists(PathBuf),
-    /// Somebody else's file is where the journal should be.
+    /// A file that is no journal is in the place of the journal.
     #[error("{} is not the journal of a job", .0.display())]
     NotAJournal(PathBuf),
-    /// A folder or a device is where a file should be.
-    #[error("{} is not a file", .0.display())]
+    /// A folder or a device is in the place of a file.
+    #[error("{} is not a regular file", .0.display())]
     NotAFile(PathBuf),
-    /// There is no folder to write to.
-    #[error("cannot write {}: there is no such folder", .0.display())]
+    /// The folder of the output does not exist.
+    #[error("cannot write {}: no such folder", .0.display())]
     NoFolder(PathBuf),
-    /// The output would destroy the input.
-    #[error("{} is the input, and would be written over", .0.display())]
+    /// The output would overwrite the input.
+    #[error("{} is the input and would be overwritten", .0.display())]
     SameFile(PathBuf),
-    /// The journal belongs to another job.
-    #[error("{} was begun with {what}", path.display())]
-    Changed {
+    /// The journal belongs to a different job.
+    #[error("{} was started with {difference}", path.display())]
+    DifferentJob {
         /// The output.
         path: PathBuf,
-        /// What is different.
-        what: String,
+        /// The first setting that differs, with its earlier value.
+        difference: String,
     },
-    /// Somebody has changed what was written.
-    #[error("{} has been changed: from byte {at} on is something else than was written", path.display())]
+    /// An output file was edited since the job wrote it.
+    #[error("{} was edited: its contents differ from byte {at}", path.display())]
     Edited {
-        /// The output, or the facts beside it.
+        /// The output, or the file with batch values.
         path: PathBuf,
-        /// From which byte on.
+        /// Position of the first difference, accurate to a written entry.
         at: u64,
     },
-    /// Rows were exchanged while the job went on.
-    #[error("{} has changed since the job has begun", .0.display())]
+    /// The input changed during the job.
+    #[error("{} changed after the job started", .0.display())]
     InputChanged(PathBuf),
-    /// Requests ended without a word about their rows.
-    #[error("{0} of the rows were not asked about; please report this")]
+    /// The job ended without requests for some rows. This is a bug.
+    #[error("{0} rows were not processed; please report this bug")]
     Unfinished(u64),
-    /// An answer would hide what the rows have.
+    /// An answer field has the name of an input field.
     #[error("the rows already have a field `{0}`")]
     Collision(String),
-    /// A field to show that no row has.
-    #[error("no row has the field `{0}` that the task shows")]
+    /// No row has a field that the task shows.
+    #[error("no row has the field `{0}` listed in `show`")]
     NoSuchField(String),
-    /// A field has a name that the form of replies needs for itself.
-    #[error("{0}")]
-    Format(String),
-    /// Nothing can be asked within the limits.
-    #[error("a prompt without any row needs about {needed} tokens, and a request may have {most}")]
-    NoRoom {
-        /// Tokens.
+    /// A field has a name that is reserved in the reply format.
+    #[error(transparent)]
+    ReservedName(#[from] ReservedNameError),
+    /// The prompt exceeds the limit on tokens even without rows.
+    #[error(
+        "the prompt without rows needs about {needed} tokens, but a request may have at most {max}"
+    )]
+    PromptTooLarge {
+        /// Tokens of the prompt and one answer.
         needed: u64,
-        /// Tokens.
-        most: u64,
+        /// Maximum tokens of a request.
+        max: u64,
     },
-    /// Nobody is asked.
-    #[error("no model is named")]
+    /// No model is configured.
+    #[error("no model given")]
     NoModel,
-    /// The limits of a model are impossible.
+    /// The limits of a model are invalid.
     #[error("limits: {0}")]
     Limits(#[from] LimitsError),
 }
 
 impl Error {
-    /// Whether something has to be asked for differently; otherwise a file or the system refuses.
+    /// Returns whether the error is a usage error. Other errors come from the file system or are bugs.
     pub fn is_usage(&self) -> bool {
         match self {
             Error::Rows(error) => !matches!(error, RowsError::Io { .. }),
@@ -101,39 +104,36 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint on how to fix the error.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Error::Rows(error) => error.hint(),
-            Error::Format(_) => Some("rename the field, or take another `--format`"),
-            Error::OutputExists(_) => Some("name another file, or `--force` to write over it"),
-            Error::Changed { .. } => Some(
-                "go on with what it was begun with, name another file, or `--force` to begin anew",
+            Error::ReservedName(_) => Some("rename the field, or use another `--format`"),
+            Error::OutputExists(_) => {
+                Some("choose another output file, or use `--force` to overwrite it")
+            }
+            Error::DifferentJob { .. } => Some(
+                "use the same settings, choose another output file, or use `--force` to start over",
             ),
-            Error::NoRoom { .. } => {
+            Error::PromptTooLarge { .. } => {
                 Some("shorten the instructions, or raise `context_tokens` or the limit on tokens")
             }
-            Error::NotAJournal(_) => Some("move it away, or name another file for the output"),
-            Error::NotAFile(_) => Some("name another file for the output"),
-            Error::NoFolder(_) => Some("make the folder first"),
-            Error::SameFile(_) => Some("name another file for the output"),
-            Error::Collision(_) => Some(
-                "rename the field of the answer, or let `into` in the task name a key that no row has",
-            ),
-            Error::Journal(bakeoff_journal::Error::Locked { .. }) => {
-                Some("wait until the other one is done")
+            Error::NotAJournal(_) => Some("move it away, or choose another output file"),
+            Error::NotAFile(_) | Error::SameFile(_) => Some("choose another output file"),
+            Error::NoFolder(_) => Some("create the folder first"),
+            Error::Collision(_) => {
+                Some("rename the answer field, or set `into` in the task to a key that no row has")
             }
-            Error::Journal(bakeoff_journal::Error::Damaged { .. }) => {
-                Some("`--force` begins anew; what is cached is not paid for again")
+            Error::Journal(bakeoff_journal::Error::Locked { .. }) => {
+                Some("wait until the other process has finished")
+            }
+            Error::Journal(bakeoff_journal::Error::Damaged { .. }) | Error::InputChanged(_) => {
+                Some("use `--force` to start over; cached responses cost nothing")
             }
             Error::Edited { .. } => Some(
-                "move it away, and the same command writes it again as it was; or `--force` to \
-                 begin anew",
+                "move it away and run the same command to restore it, or use `--force` to start over",
             ),
-            Error::InputChanged(_) => {
-                Some("`--force` begins anew; what is cached is not paid for again")
-            }
-            Error::UnknownOutput(_) => Some("the ending says how rows are written"),
+            Error::UnknownOutput(_) => Some("use a .jsonl, .ndjson or .csv file"),
             _ => None,
         }
     }

@@ -1,13 +1,13 @@
-//! Many items, few requests: rows packed into structured requests, each row with its own answer.
+//! Batched processing of rows: several rows share a request, and each row gets its own answer.
 //!
-//! A [`Task`] says what is asked about every row and what an answer looks like; a [`Job`] reads
-//! [`Rows`], packs them ([`Packer`]), asks models about them, and writes every row with its answer
-//! or with the reason why there is none. Below it, pure parts: [`ids`] by which answers find their
-//! rows, and [`choose`], which says how many items a request should have.
+//! A [`Task`] holds the instructions and the fields of an answer. A [`Job`] reads [`Rows`], packs them
+//! ([`Packer`]), sends the packs to models, and writes every row with its answer or the reason why there
+//! is none. The parts below it are pure: [`ids`] assigns the ids by which answers are matched with rows,
+//! and [`choose_pack_size`] chooses the number of items per request.
 //!
 //! ```
 //! use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
-//! use bakeoff_map::{HeldRows, Job, JobConfig, PackSize, Task};
+//! use bakeoff_map::{Job, JobConfig, PackSize, Task};
 //! use std::sync::Arc;
 //! use tokio_util::sync::CancellationToken;
 //!
@@ -16,7 +16,7 @@
 //! let (input, output) = (folder.path().join("rows.csv"), folder.path().join("out.jsonl"));
 //! std::fs::write(&input, "name\nAda\nGrace\n")?;
 //! let task = "instructions = 'Copy each name.'\n[output.copy]\ntype = 'string'";
-//! let task = Task::parse(task).map_err(|problems| format!("{problems:?}"))?;
+//! let task = Task::parse(task)?;
 //! let model = Model::resolve(&ModelConfig::named("sim", "map"), &|_| None)?;
 //! let config = JobConfig {
 //!     input,
@@ -24,18 +24,12 @@
 //!     task,
 //!     models: vec![("sim/map".to_owned(), model)],
 //!     pack: Some(PackSize::Items(20)),
-//!     format: None,
-//!     seed: 0,
-//!     learned: None,
-//!     max_cost: None,
-//!     force: false,
-//!     retry_errors: false,
-//!     held: HeldRows::default(),
+//!     ..JobConfig::default()
 //! };
 //! let job = Job::new(config, Arc::new(Client::new(ClientConfig::default())))?;
 //! assert_eq!((job.plan().rows, job.plan().requests), (2, 1));
-//! let finished = job.run(CancellationToken::new(), &mut |_progress| {}).await?;
-//! assert_eq!(finished.progress.errors, 0);
+//! let outcome = job.run(CancellationToken::new(), &mut |_progress| {}).await?;
+//! assert_eq!(outcome.progress.errors, 0);
 //! let rows = std::fs::read_to_string(&output)?;
 //! assert_eq!(rows.lines().next(), Some(r#"{"name":"Ada","copy":"Ada","error":null}"#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -43,10 +37,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod auto;
 mod error;
 mod id;
 mod pack;
+mod pack_size;
 mod prompt;
 mod reply;
 mod row;
@@ -55,15 +49,17 @@ mod run;
 mod task;
 mod validate;
 
-pub use auto::{Binding, Choice, Sizes, choose};
 pub use error::Error;
 pub use id::ids;
 pub use pack::{Pack, PackLimits, Packer};
+pub use pack_size::{BindingLimit, PackChoice, TokenSizes, choose_pack_size};
 pub use row::Row;
 pub use rows::{RowFormat, Rows, RowsError};
 pub use run::{
-    Finished, HeldRows, Job, JobConfig, JobPlan, Progress, Stop, facts_of, is_same_file, journal_of,
+    HeldRows, Job, JobConfig, JobOutcome, JobPlan, JobProgress, StopReason, batch_path,
+    is_same_file, journal_path,
 };
 pub use task::{
-    FIELD_KEYS, Field, FieldType, Format, PackSize, Shown, TASK_KEYS, Task, TaskProblem,
+    FIELD_KEYS, Field, FieldType, PackSize, ParsePackSizeError, ParseReplyFormatError, ReplyFormat,
+    ReservedNameError, ShownField, TASK_KEYS, Task, TaskError, TaskProblem,
 };

@@ -1,94 +1,110 @@
-//! Which rows share a request: in the order of the input, by items and by tokens.
+//! Packing rows into requests, in the order of the input, limited by items and tokens.
 
+use crate::pack_size::DEFAULT_ITEMS;
 use crate::row::Row;
+use crate::task::DEFAULT_REQUEST_TOKENS;
 
-/// What a request may hold.
+/// Limits of a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackLimits {
-    /// Most items.
+    /// Maximum number of items.
     pub items: u32,
-    /// Most tokens, prompt and reply together; an item that needs more has a request of its own.
+    /// Maximum tokens of prompt and reply. An item that exceeds it gets its own request.
     pub budget: u64,
-    /// What cannot be sent at all, even alone.
+    /// Maximum tokens of any request. An item that exceeds it is not sent.
     pub ceiling: Option<u64>,
-    /// Most tokens of a reply.
+    /// Maximum tokens of a reply.
     pub reply: Option<u64>,
     /// Tokens of a prompt without items.
     pub overhead: u64,
-    /// Tokens of the answer about one item.
+    /// Tokens of the answer for one item.
     pub answer: u64,
+}
+
+impl Default for PackLimits {
+    fn default() -> PackLimits {
+        PackLimits {
+            items: DEFAULT_ITEMS,
+            budget: DEFAULT_REQUEST_TOKENS,
+            ceiling: None,
+            reply: None,
+            overhead: 0,
+            answer: 0,
+        }
+    }
 }
 
 /// Rows that share a request.
 #[derive(Debug, Clone)]
 pub struct Pack {
-    /// From 0.
+    /// Number of the pack, from 0.
     pub number: u64,
-    /// In the order of the input.
+    /// Rows in the order of the input.
     pub rows: Vec<Row>,
-    /// Why it cannot be sent.
-    pub refused: Option<String>,
+    /// Reason why the pack cannot be sent.
+    pub rejection: Option<String>,
 }
 
 impl Pack {
-    /// How much its rows hold.
+    /// Returns the size of the rows in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.rows.iter().map(Row::bytes).sum()
     }
 }
 
-/// Puts rows together, one after the other.
+/// Packs rows one by one.
 #[derive(Debug)]
 pub struct Packer {
     limits: PackLimits,
     rows: Vec<Row>,
     input: u64,
     next: u64,
-    /// A pack that has to wait until the one before it is taken.
-    alone: Option<Pack>,
+    /// An oversized row, to be returned after the pack before it.
+    oversized: Option<Pack>,
 }
 
 impl Packer {
-    /// Nothing is packed yet.
+    /// Creates a packer without rows.
     pub fn new(limits: PackLimits) -> Packer {
-        Packer { limits, rows: Vec::new(), input: 0, next: 0, alone: None }
+        Packer { limits, rows: Vec::new(), input: 0, next: 0, oversized: None }
     }
 
-    /// Takes a row whose item has so many tokens; gives the pack that it does not fit into any
-    /// more. [`Packer::ready`] gives what is complete besides.
+    /// Adds a row whose item has this number of tokens. Returns the previous pack if the row does not fit
+    /// into it. Call [`Packer::take_oversized`] afterwards.
     pub fn push(&mut self, row: Row, tokens: u64) -> Option<Pack> {
         let limits = self.limits;
-        let alone = limits.overhead.saturating_add(tokens).saturating_add(limits.answer);
-        if let Some(ceiling) = limits.ceiling.filter(|ceiling| alone > *ceiling) {
-            let before = self.close();
-            let refused = Some(format!(
-                "the row is too large: it needs about {alone} tokens, and a request may have {ceiling}"
+        let single = limits.overhead.saturating_add(tokens).saturating_add(limits.answer);
+        if let Some(ceiling) = limits.ceiling.filter(|ceiling| single > *ceiling) {
+            let previous = self.close();
+            // The text is part of the output and not journaled: if it changes, old jobs cannot be resumed.
+            let rejection = Some(format!(
+                "the row is too large: it needs about {single} tokens, and a request may have {ceiling}"
             ));
-            let number = self.number();
-            self.alone = Some(Pack { number, rows: vec![row], refused });
-            return before;
+            let number = self.take_number();
+            self.oversized = Some(Pack { number, rows: vec![row], rejection });
+            return previous;
         }
         let items = self.rows.len() as u64 + 1;
         let reply = limits.answer.saturating_mul(items);
-        let together =
+        let total =
             limits.overhead.saturating_add(self.input).saturating_add(tokens).saturating_add(reply);
         let fits = items <= u64::from(limits.items)
-            && together <= limits.budget
-            && limits.reply.is_none_or(|most| reply <= most);
-        let before = if fits || self.rows.is_empty() { None } else { self.close() };
+            && total <= limits.budget
+            && limits.reply.is_none_or(|max| reply <= max);
+        let previous = if fits || self.rows.is_empty() { None } else { self.close() };
         self.rows.push(row);
         self.input += tokens;
-        before
+        previous
     }
 
-    /// A pack that is complete though nothing more has come: a row that cannot be sent.
-    pub fn ready(&mut self) -> Option<Pack> {
-        self.alone.take()
+    /// Removes and returns the pack of an oversized row, which cannot be sent.
+    pub fn take_oversized(&mut self) -> Option<Pack> {
+        self.oversized.take()
     }
 
-    /// What is left at the end.
+    /// Returns the remaining packs at the end, one per call.
     pub fn finish(&mut self) -> Option<Pack> {
-        self.alone.take().or_else(|| self.close())
+        self.oversized.take().or_else(|| self.close())
     }
 
     fn close(&mut self) -> Option<Pack> {
@@ -97,10 +113,10 @@ impl Packer {
         }
         self.input = 0;
         let rows = std::mem::take(&mut self.rows);
-        Some(Pack { number: self.number(), rows, refused: None })
+        Some(Pack { number: self.take_number(), rows, rejection: None })
     }
 
-    fn number(&mut self) -> u64 {
+    fn take_number(&mut self) -> u64 {
         let number = self.next;
         self.next += 1;
         number
@@ -121,35 +137,36 @@ mod tests {
         answer: 10,
     };
 
-    fn packed(limits: PackLimits, tokens: &[u64]) -> Vec<(Vec<u64>, bool)> {
+    fn pack_all(limits: PackLimits, tokens: &[u64]) -> Vec<(Vec<u64>, bool)> {
         let mut packer = Packer::new(limits);
         let mut packs = Vec::new();
         for (index, tokens) in tokens.iter().enumerate() {
             packs.extend(packer.push(Row { index: index as u64, fields: Vec::new() }, *tokens));
-            packs.extend(packer.ready());
+            packs.extend(packer.take_oversized());
         }
         packs.extend(packer.finish());
         for (number, pack) in packs.iter().enumerate() {
             assert_eq!(pack.number, number as u64);
         }
-        let shown =
-            |pack: Pack| (pack.rows.iter().map(|row| row.index).collect(), pack.refused.is_some());
-        packs.into_iter().map(shown).collect()
+        let summary = |pack: Pack| {
+            (pack.rows.iter().map(|row| row.index).collect(), pack.rejection.is_some())
+        };
+        packs.into_iter().map(summary).collect()
     }
 
     #[test]
-    fn packs_end_at_so_many_items_or_tokens() {
-        let small = packed(LIMITS, &[1, 1, 1, 1]);
+    fn packs_are_limited_by_items_and_tokens() {
+        let small = pack_all(LIMITS, &[1, 1, 1, 1]);
         assert_eq!(small, [(vec![0, 1, 2], false), (vec![3], false)]);
-        // 20 + 30 + 30 + 2 × 10 is exactly the budget; the answers count once per item.
-        assert_eq!(packed(LIMITS, &[30, 30]), [(vec![0, 1], false)]);
-        assert_eq!(packed(LIMITS, &[30, 31]), [(vec![0], false), (vec![1], false)]);
+        // 20 + 30 + 30 + 2 × 10 is exactly the budget; each item counts one answer.
+        assert_eq!(pack_all(LIMITS, &[30, 30]), [(vec![0, 1], false)]);
+        assert_eq!(pack_all(LIMITS, &[30, 31]), [(vec![0], false), (vec![1], false)]);
         let reply = PackLimits { reply: Some(15), ..LIMITS };
-        assert_eq!(packed(reply, &[1, 1]), [(vec![0], false), (vec![1], false)]);
+        assert_eq!(pack_all(reply, &[1, 1]), [(vec![0], false), (vec![1], false)]);
     }
 
     #[test]
-    fn a_row_that_is_too_large_goes_alone_and_what_cannot_be_sent_is_refused() {
+    fn large_row_gets_its_own_pack_and_oversized_row_is_rejected() {
         let sizes = [1, 90, 1, 121, 1];
         let expected = [
             (vec![0], false),
@@ -158,26 +175,26 @@ mod tests {
             (vec![3], true),
             (vec![4], false),
         ];
-        assert_eq!(packed(LIMITS, &sizes), expected);
-        assert_eq!(packed(LIMITS, &[999]), [(vec![0], true)]);
-        assert_eq!(packed(LIMITS, &[]), []);
+        assert_eq!(pack_all(LIMITS, &sizes), expected);
+        assert_eq!(pack_all(LIMITS, &[999]), [(vec![0], true)]);
+        assert_eq!(pack_all(LIMITS, &[]), []);
     }
 
     proptest! {
         #[test]
-        fn every_row_is_packed_once_in_order_and_within_the_limits(
+        fn every_row_is_packed_once_in_order_within_limits(
             tokens in proptest::collection::vec(0_u64..200, 0..60),
             items in 1_u32..8,
         ) {
             let limits = PackLimits { items, ..LIMITS };
-            let packs = packed(limits, &tokens);
+            let packs = pack_all(limits, &tokens);
             let rows: Vec<u64> = packs.iter().flat_map(|(rows, _)| rows.clone()).collect();
             prop_assert_eq!(rows, (0..tokens.len() as u64).collect::<Vec<_>>());
-            for (rows, is_refused) in packs {
+            for (rows, is_rejected) in packs {
                 let sum: u64 = rows.iter().map(|row| tokens[*row as usize] + 10).sum();
                 prop_assert!(rows.len() <= items as usize);
                 prop_assert!(rows.len() == 1 || sum + 20 <= 100);
-                prop_assert_eq!(is_refused, sum + 20 > 150);
+                prop_assert_eq!(is_rejected, sum + 20 > 150);
             }
         }
     }

@@ -1,18 +1,21 @@
-//! What the model is asked: instructions, the fields of an answer, an example, the items.
+//! Prompts: instructions, the fields of an answer, an example, and the items.
+//!
+//! Cache keys depend on every byte of a prompt, so a change of wording makes cached responses useless.
 
-use crate::row::{Row, plain};
-use crate::task::{Field, Format, Task};
+use crate::reply::ItemError;
+use crate::row::{Row, to_plain};
+use crate::task::{Field, ReplyFormat, Task};
 use bakeoff_core::{Message, OutputFormat, Request};
 use serde_json::{Map, Value, json};
 
-/// Stands before the items; what reads prompts finds them by it.
-const ITEMS: &str = "Items, one JSON object per line:";
+/// Heading of the items. The simulated provider finds the items by it.
+const ITEMS_HEADING: &str = "Items, one JSON object per line:";
 
-/// The id in the example: like one of ours, and nobody's.
+/// Id in the example; it is never the id of an item.
 const EXAMPLE_ID: &str = "ID-OF-THE-ITEM";
 
-/// An item as the model sees it: `{"id":"k3v9qp","data":{…}}`.
-pub(crate) fn item(task: &Task, row: &Row, id: &str) -> String {
+/// Returns the line of an item in a prompt: `{"id":"k3v9qp","data":{…}}`.
+pub(crate) fn item_line(task: &Task, row: &Row, id: &str) -> String {
     let mut line = format!("{{\"id\":\"{id}\",\"data\":{{");
     let mut is_first = true;
     let mut add = |name: &str, value: &str| {
@@ -25,12 +28,11 @@ pub(crate) fn item(task: &Task, row: &Row, id: &str) -> String {
         line.push_str(value);
     };
     match &task.show {
-        None => row.fields.iter().for_each(|(name, value)| add(name, &one_line(value.get()))),
+        None => row.fields.iter().for_each(|(name, value)| add(name, &to_one_line(value.get()))),
         Some(shown) => {
             for shown in shown {
-                // A row without the field is shown without it.
                 let Some(value) = row.get(&shown.field) else { continue };
-                add(&shown.field, &capped(value, shown.max_chars));
+                add(&shown.field, &truncate(value, shown.max_chars));
             }
         }
     }
@@ -38,67 +40,75 @@ pub(crate) fn item(task: &Task, row: &Row, id: &str) -> String {
     line
 }
 
-/// JSON on one line, as it was but for white space between its parts.
-fn one_line(json: &str) -> String {
+/// Replaces line ends in JSON by spaces.
+fn to_one_line(json: &str) -> String {
     match json.contains(['\n', '\r']) {
-        // Within JSON, line ends are white space or have been escaped.
+        // Outside of strings, line ends are white space; within strings they are escaped.
         true => json.replace(['\n', '\r'], " "),
         false => json.to_owned(),
     }
 }
 
-fn capped(json: &str, most: Option<usize>) -> String {
-    let Some(most) = most else { return one_line(json) };
-    let text = plain(json);
-    match text.char_indices().nth(most) {
+/// Shortens a value to this number of characters.
+fn truncate(json: &str, max_chars: Option<usize>) -> String {
+    let Some(max_chars) = max_chars else { return to_one_line(json) };
+    let text = to_plain(json);
+    match text.char_indices().nth(max_chars) {
         Some((end, _)) => Value::from(format!("{}…", &text[..end])).to_string(),
-        None => one_line(json),
+        None => to_one_line(json),
     }
 }
 
-/// Tokens of a text, at four characters each: the same rule as everywhere.
-pub(crate) fn tokens(text: &str) -> u64 {
+/// Estimates the tokens of a text at four characters each, like the other crates.
+pub(crate) fn estimate_tokens(text: &str) -> u64 {
     (text.chars().count() as u64).div_ceil(4)
 }
 
-/// Everything that stands before the items.
-pub(crate) fn head(task: &Task, format: Format) -> String {
+/// Returns the part of a prompt before the items.
+pub(crate) fn preamble(task: &Task, format: ReplyFormat) -> String {
     let mut text = task.instructions.trim().to_owned();
     text.push_str("\n\nAnswer about every item below, each by itself. The fields of an answer:\n");
-    text.extend(task.output.iter().map(|field| field.in_words() + "\n"));
+    text.extend(task.output.iter().map(|field| field.describe() + "\n"));
     if !task.batch.is_empty() {
         text.push_str("Once for all items together, in `batch`:\n");
-        text.extend(task.batch.iter().map(|field| field.in_words() + "\n"));
+        text.extend(task.batch.iter().map(|field| field.describe() + "\n"));
     }
     let name = match format {
-        Format::Json => "JSON",
-        Format::Xml => "XML",
-        Format::Yaml => "YAML",
+        ReplyFormat::Json => "JSON",
+        ReplyFormat::Xml => "XML",
+        ReplyFormat::Yaml => "YAML",
     };
     text.push_str(&format!(
-        "\nReply in {name} and with nothing else, like this, with the id of each item:\n{}\n\n{ITEMS}\n",
+        "\nReply in {name} and with nothing else, like this, with the id of each item:\n{}\n\n{ITEMS_HEADING}\n",
         example(task, format)
     ));
     text
 }
 
-/// The request about these items.
-pub(crate) fn request(task: &Task, format: Format, structured: bool, items: &[String]) -> Request {
+/// Builds the request for these items.
+pub(crate) fn build_request(
+    task: &Task,
+    format: ReplyFormat,
+    use_structured_output: bool,
+    items: &[String],
+) -> Request {
     let mut messages: Vec<Message> = task.system.iter().map(Message::system).collect();
-    messages.push(Message::user(head(task, format) + &items.join("\n")));
-    let is_structured = structured && format == Format::Json && has_schema(task);
+    messages.push(Message::user(preamble(task, format) + &items.join("\n")));
+    let is_structured = use_structured_output && format == ReplyFormat::Json && has_schema(task);
     Request {
         messages,
         max_tokens: task.max_tokens,
         temperature: task.temperature,
-        output: is_structured
-            .then(|| OutputFormat::Schema { name: "answers".to_owned(), schema: schema(task) }),
+        output: is_structured.then(|| OutputFormat::Schema {
+            name: "answers".to_owned(),
+            schema: reply_schema(task),
+        }),
         ..Request::default()
     }
 }
 
-/// The same request, after a reply that will not do.
-pub(crate) fn again(request: &Request, reply: &str, problem: &str) -> Request {
+/// Returns the request extended by an invalid reply and the question to correct it.
+pub(crate) fn reask(request: &Request, reply: &str, problem: &str) -> Request {
     let mut request = request.clone();
     request.messages.push(Message::assistant(reply));
     request.messages.push(Message::user(format!(
@@ -108,12 +118,23 @@ pub(crate) fn again(request: &Request, reply: &str, problem: &str) -> Request {
     request
 }
 
+/// Describes an invalid answer for [`reask`]. Equal to the error shown to users, but for texts that prompts
+/// have kept so that cached responses stay valid.
+pub(crate) fn describe_item_error(error: &ItemError) -> String {
+    match error {
+        ItemError::Missing { unknown_ids: unknown @ 1.. } => {
+            format!("the reply has no answer for it, and {unknown} for ids that nobody has")
+        }
+        error => error.to_string(),
+    }
+}
+
 fn has_schema(task: &Task) -> bool {
     task.output.iter().chain(&task.batch).all(Field::has_schema)
 }
 
-/// The shape of a reply, for structured output.
-fn schema(task: &Task) -> Value {
+/// Returns the JSON Schema of a reply, for structured output.
+fn reply_schema(task: &Task) -> Value {
     let object = |fields: &[Field], first: Option<(&str, Value)>| {
         let mut properties: Map<String, Value> =
             fields.iter().map(|field| (field.name.clone(), field.schema())).collect();
@@ -143,9 +164,9 @@ fn schema(task: &Task) -> Value {
     schema
 }
 
-fn example(task: &Task, format: Format) -> String {
+fn example(task: &Task, format: ReplyFormat) -> String {
     match format {
-        Format::Json => {
+        ReplyFormat::Json => {
             let fields = |fields: &[Field]| -> Vec<String> {
                 let pair = |field: &Field| format!("\"{}\":{}", field.name, field.example());
                 fields.iter().map(pair).collect()
@@ -157,7 +178,7 @@ fn example(task: &Task, format: Format) -> String {
             let answer = fields(&task.output).join(",");
             format!("{{{batch}\"items\":[{{\"id\":\"{EXAMPLE_ID}\",{answer}}}]}}")
         }
-        Format::Xml => {
+        ReplyFormat::Xml => {
             let fields = |fields: &[Field]| -> String {
                 fields.iter().map(|field| element(field, &field.example())).collect()
             };
@@ -168,7 +189,7 @@ fn example(task: &Task, format: Format) -> String {
             let answer = fields(&task.output);
             format!("<reply>\n{batch}<item id=\"{EXAMPLE_ID}\">{answer}</item>\n</reply>")
         }
-        Format::Yaml => {
+        ReplyFormat::Yaml => {
             let fields = |fields: &[Field], indent: &str| -> String {
                 let line = |field: &Field| format!("{indent}{}: {}\n", field.name, field.example());
                 fields.iter().map(line).collect()
@@ -187,9 +208,9 @@ fn element(field: &Field, value: &Value) -> String {
     let content = match value {
         Value::Array(items) => items
             .iter()
-            .map(|item| format!("<value>{}</value>", plain(&item.to_string())))
+            .map(|item| format!("<value>{}</value>", to_plain(&item.to_string())))
             .collect(),
-        value => plain(&value.to_string()),
+        value => to_plain(&value.to_string()),
     };
     format!("<{0}>{content}</{0}>", field.name)
 }
@@ -197,7 +218,7 @@ fn element(field: &Field, value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::{FieldType, Shown};
+    use crate::task::{FieldType, ShownField};
     use serde_json::value::RawValue;
 
     fn task() -> Task {
@@ -225,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_says_what_is_wanted_and_in_which_form() {
-        insta::assert_snapshot!(head(&task(), Format::Json), @r#"
+    fn preamble_describes_fields_and_reply_format() {
+        insta::assert_snapshot!(preamble(&task(), ReplyFormat::Json), @r#"
         Label each review.
 
         Answer about every item below, each by itself. The fields of an answer:
@@ -241,13 +262,13 @@ mod tests {
 
         Items, one JSON object per line:
         "#);
-        insta::assert_snapshot!(example(&task(), Format::Xml), @r#"
+        insta::assert_snapshot!(example(&task(), ReplyFormat::Xml), @r#"
         <reply>
         <batch><language>…</language></batch>
         <item id="ID-OF-THE-ITEM"><label>good</label><score>1</score><tags><value>…</value></tags></item>
         </reply>
         "#);
-        insta::assert_snapshot!(example(&task(), Format::Yaml), @r#"
+        insta::assert_snapshot!(example(&task(), ReplyFormat::Yaml), @r#"
         batch:
           language: "…"
         items:
@@ -260,14 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn items_show_the_fields_that_they_have_and_no_more_of_them_than_wanted() {
+    fn item_shows_selected_fields_shortened() {
         let mut task = task();
         let row = row(&[("a", "\"x\\ny\""), ("b", "[1,\n 2]"), ("c", "\"éàü\"")]);
         assert_eq!(
-            item(&task, &row, "k"),
+            item_line(&task, &row, "k"),
             r#"{"id":"k","data":{"a":"x\ny","b":[1,  2],"c":"éàü"}}"#
         );
-        let shown = |field: &str, max_chars| Shown { field: field.to_owned(), max_chars };
+        let shown = |field: &str, max_chars| ShownField { field: field.to_owned(), max_chars };
         task.show = Some(vec![
             shown("c", Some(2)),
             shown("gone", None),
@@ -275,29 +296,29 @@ mod tests {
             shown("a", Some(3)),
         ]);
         assert_eq!(
-            item(&task, &row, "k"),
+            item_line(&task, &row, "k"),
             r#"{"id":"k","data":{"c":"éà…","b":"[1,…","a":"x\ny"}}"#
         );
     }
 
     #[test]
-    fn structured_output_is_used_where_it_can_say_what_is_wanted() {
+    fn structured_output_is_used_if_a_schema_can_describe_the_reply() {
         let items = ["{}".to_owned()];
-        let output = |task: &Task, format, structured| {
-            request(task, format, structured, &items).output.map(|output| match output {
+        let output = |task: &Task, format, is_structured| {
+            build_request(task, format, is_structured, &items).output.map(|output| match output {
                 OutputFormat::Schema { schema, .. } => schema,
                 OutputFormat::Json => Value::Null,
             })
         };
         let mut task = task();
-        let schema = output(&task, Format::Json, true).unwrap();
+        let schema = output(&task, ReplyFormat::Json, true).unwrap();
         let answer = &schema["properties"]["items"]["items"];
         assert_eq!(answer["required"], json!(["id", "label", "score", "tags"]));
         assert_eq!(answer["properties"]["score"]["type"], json!(["integer", "null"]));
         assert_eq!(schema["required"], json!(["batch", "items"]));
-        assert_eq!(output(&task, Format::Json, false), None);
-        assert_eq!(output(&task, Format::Yaml, true), None);
+        assert_eq!(output(&task, ReplyFormat::Json, false), None);
+        assert_eq!(output(&task, ReplyFormat::Yaml, true), None);
         task.output.push(Field::new("free", FieldType::Object));
-        assert_eq!(output(&task, Format::Json, true), None);
+        assert_eq!(output(&task, ReplyFormat::Json, true), None);
     }
 }

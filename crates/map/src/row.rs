@@ -1,4 +1,4 @@
-//! One row of the input, exactly as it was written.
+//! One row of the input, with its values as written.
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -7,68 +7,68 @@ use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::fmt;
 
-/// One row: its place in the input, and its fields in the order in which they were written.
+/// A row: its index in the input, and its fields in their original order.
 ///
-/// Values stay the JSON text that they are, so that what comes out is what went in: `1.0` is not
-/// `1`, and long numbers keep all their digits. Cells of CSV files are JSON strings.
+/// Values are kept as JSON text, so that the output repeats them unchanged: `1.0` does not become `1`, and
+/// long numbers keep all their digits. Cells of CSV files are JSON strings.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// From 0.
+    /// Index in the input, from 0.
     pub index: u64,
-    /// Names and values.
+    /// Names and values of the fields.
     pub fields: Vec<(String, Box<RawValue>)>,
 }
 
 impl Row {
-    /// The value of a field as JSON text.
+    /// Returns the value of a field as JSON text.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(own, _)| own == name).map(|(_, value)| value.get())
+        self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.get())
     }
 
-    /// How much it holds.
+    /// Returns the size of names and values in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.fields.iter().map(|(name, value)| name.len() + value.get().len()).sum()
     }
 
-    /// The value of a field as people would write it: strings without their quotes.
+    /// Returns the value of a field as plain text: strings without quotes, other values as JSON.
     pub fn text(&self, name: &str) -> Option<String> {
-        self.get(name).map(plain)
+        self.get(name).map(to_plain)
     }
 }
 
-/// JSON text as people would write it: a string without quotes, everything else as it is.
-pub(crate) fn plain(json: &str) -> String {
+/// Converts JSON text to plain text: strings without quotes, other values unchanged.
+pub(crate) fn to_plain(json: &str) -> String {
     match serde_json::from_str(json) {
         Ok(Value::String(text)) => text,
         _ => json.to_owned(),
     }
 }
 
-/// The fields of a JSON object, in order; a field that comes twice is an error.
-pub(crate) struct Fields(pub(crate) Vec<(String, Box<RawValue>)>);
+/// RowFields of a JSON object in their original order. Duplicate fields are an error.
+pub(crate) struct RowFields(pub(crate) Vec<(String, Box<RawValue>)>);
 
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Fields, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields;
+impl<'de> Deserialize<'de> for RowFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RowFields, D::Error> {
+        struct FieldVisitor;
+        impl<'de> Visitor<'de> for FieldVisitor {
+            type Value = RowFields;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object with the fields of a row")
+                f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RowFields, A::Error> {
                 let mut fields: Vec<(String, Box<RawValue>)> = Vec::new();
                 let mut known: HashSet<String> = HashSet::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if !known.insert(name.clone()) {
-                        return Err(A::Error::custom(format!("the field `{name}` comes twice")));
+                        return Err(A::Error::custom(format!("duplicate field `{name}`")));
                     }
                     fields.push((name, map.next_value()?));
                 }
-                Ok(Fields(fields))
+                Ok(RowFields(fields))
             }
         }
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(FieldVisitor)
     }
 }

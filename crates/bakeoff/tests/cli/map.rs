@@ -80,9 +80,9 @@ fn limits_decide_how_many_rows_share_a_request() {
         assert_eq!(ran.code, 0, "{}", ran.shown());
         ran.stderr.lines().next().unwrap().to_owned()
     };
-    insta::assert_snapshot!(said(&["--rpm", "6000"]), @"45 items → 1 request to sim/map (up to 50 items each; requests are the limit: 6000 per minute)");
-    insta::assert_snapshot!(said(&["--tpm", "1000000"]), @"45 items → 45 requests to sim/map (up to 1 item each; tokens are the limit: 1000000 per minute)");
-    insta::assert_snapshot!(said(&["--pack", "auto"]), @"45 items → 5 requests to sim/map (up to 10 items each; nothing is known about limits)");
+    insta::assert_snapshot!(said(&["--rpm", "6000"]), @"45 items → 1 request to sim/map (up to 50 items each; limit: 6000 requests per minute)");
+    insta::assert_snapshot!(said(&["--tpm", "1000000"]), @"45 items → 45 requests to sim/map (up to 1 item each; limit: 1000000 tokens per minute)");
+    insta::assert_snapshot!(said(&["--pack", "auto"]), @"45 items → 5 requests to sim/map (up to 10 items each; limits unknown)");
     insta::assert_snapshot!(said(&["--pack", "3", "--format", "yaml"]), @"45 items → 15 requests to sim/map (up to 3 items each)");
     for strategy in ["reactive", "proactive", "none", "adaptive", "fixed"] {
         let rpm: &[&str] = if strategy == "proactive" { &["--rpm", "6000"] } else { &[] };
@@ -124,7 +124,7 @@ fn rows_without_an_answer_say_why() {
     --- stdout
     out.jsonl: 3 of 3 rows, 3 errors · 8 requests · 1117 tokens · $0.00
     --- stderr
-    3 items → 1 request to sim/map-stubborn (up to 10 items each; nothing is known about limits)
+    3 items → 1 request to sim/map-stubborn (up to 10 items each; limits unknown)
       hint: rows without an answer say why in `error`; `--retry-errors` asks once more
     "#);
     insta::assert_snapshot!(out(&place).lines().next().unwrap(), @r#"{"number":"0","text":"row-0","copy":null,"n":null,"error":"`copy` is {\"no\":\"copy\"}, not a value of type string"}"#);
@@ -177,18 +177,18 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
     };
     let with = |rows, task, out| ["map", rows, "-t", task, "-m", "sim/map", "-o", out];
     insta::assert_snapshot!(shown(&with("rows.csv", "bad.toml", "o.jsonl")), @r#"
-    error: `instructions` is not a text
+    error: `instructions` is not a string
      --> bad.toml:1:16
       |
     1 | instructions = 1
       |                ^
-    error: `text` is no type
+    error: unknown type `text`
      --> bad.toml:3:8
       |
     3 | type = "text"
       |        ^^^^^^
       |
-      = help: known here: `string`, `number`, `integer`, `boolean`, `array`, `object`
+      = help: one of `string`, `number`, `integer`, `boolean`, `array`, `object`
     error: 2 problems; nothing was called
     "#);
     insta::assert_snapshot!(shown(&with("rows.csv", "gone.toml", "o.jsonl")), @r"
@@ -196,21 +196,24 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
       hint: `--task` names a TOML file
     ");
     insta::assert_snapshot!(shown(&with("bad.csv", "task.toml", "o.jsonl")), @"error: bad.csv:2: 1 cells, but the header has 2");
-    insta::assert_snapshot!(shown(&with("gone.csv", "task.toml", "o.jsonl")), @"error: there is no file gone.csv");
-    insta::assert_snapshot!(shown(&with("data.txt", "task.toml", "o.jsonl")), @"error: data.txt is neither .csv, .jsonl, .ndjson nor .json");
+    insta::assert_snapshot!(shown(&with("gone.csv", "task.toml", "o.jsonl")), @"error: no such file: gone.csv");
+    insta::assert_snapshot!(shown(&with("data.txt", "task.toml", "o.jsonl")), @r"
+    error: unsupported input format: data.txt
+      hint: use a .csv, .jsonl, .ndjson or .json file
+    ");
     insta::assert_snapshot!(shown(&with("rows.csv", "task.toml", "o.json")), @r"
-    error: o.json is neither .jsonl, .ndjson nor .csv
-      hint: the ending says how rows are written
+    error: unsupported output format: o.json
+      hint: use a .jsonl, .ndjson or .csv file
     ");
     insta::assert_snapshot!(shown(&with("rows.csv", "task.toml", "old.jsonl")), @r"
-    error: old.jsonl exists, and has no journal beside it
-      hint: name another file, or `--force` to write over it
+    error: old.jsonl already exists and has no journal
+      hint: choose another output file, or use `--force` to overwrite it
     ");
     let own =
         ["map", "rows.csv", "-t", "task.toml", "-m", "sim/map", "-o", "./rows.csv", "--force"];
     insta::assert_snapshot!(shown(&own), @r#"
-    error: rows.csv is the input, and would be written over
-      hint: name another file for the output
+    error: rows.csv is the input and would be overwritten
+      hint: choose another output file
     "#);
     assert!(place.path().join("rows.csv").exists());
     insta::assert_snapshot!(shown(&map(&["-m", "sim/map", "--resume"])), @r#"
@@ -226,11 +229,11 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
       hint: leave one of them out
     ");
     let ran = place.run(&map(&["-m", "sim/map", "--pack", "0"]));
-    assert!(ran.code == 2 && ran.stderr.contains("`0` is not a number of items"), "{}", ran.stderr);
+    assert!(ran.code == 2 && ran.stderr.contains("invalid pack size `0`"), "{}", ran.stderr);
     assert_eq!(place.run(&map(&["-m", "sim/map", "--pack", "2"])).code, 0);
     insta::assert_snapshot!(shown(&map(&["-m", "sim/map", "--pack", "3"])), @r"
-    error: out.jsonl was begun with --pack 2
-      hint: go on with what it was begun with, name another file, or `--force` to begin anew
+    error: out.jsonl was started with --pack 2
+      hint: use the same settings, choose another output file, or use `--force` to start over
     ");
     assert!(!place.path().join("o.jsonl").exists());
 }
@@ -362,7 +365,7 @@ fn a_model_that_answers_nobody_ends_the_job() {
     --- stdout
     out.jsonl: 0 of 10 rows, 0 errors · 1 request · 0 tokens · $0.00
     --- stderr
-    10 items → 1 request to sim/fault-401 (up to 10 items each; nothing is known about limits)
+    10 items → 1 request to sim/fault-401 (up to 10 items each; limits unknown)
     error: Incorrect API key provided.
       hint: see to that, and the same command goes on
     "#);

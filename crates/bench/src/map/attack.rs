@@ -4,7 +4,7 @@ use super::{TASK, text, write_rows};
 use crate::Error;
 use crate::scratch::Scratch;
 use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
-use bakeoff_map::{Format, HeldRows, Job, JobConfig, PackSize, Task};
+use bakeoff_map::{HeldRows, Job, JobConfig, PackSize, ReplyFormat, Task};
 use bakeoff_pace::{Limits, Strategy};
 use serde::Deserialize;
 use std::fs::File;
@@ -50,7 +50,7 @@ pub(super) async fn measure(
     let model = Model::resolve(&config, &|_| None).map_err(|error| failed(error.to_string()))?;
     let output = folder.folder().join("attacked.jsonl");
     let mut report = AttackReport::default();
-    for (seed, format) in (0..u64::from(seeds)).zip(Format::ALL.into_iter().cycle()) {
+    for (seed, format) in (0..u64::from(seeds)).zip(ReplyFormat::ALL.into_iter().cycle()) {
         let simulator = bakeoff_sim::Config { seed, ..bakeoff_sim::Config::default() };
         let client = Client::new(ClientConfig { simulator, ..ClientConfig::default() });
         let config = JobConfig {
@@ -65,7 +65,7 @@ pub(super) async fn measure(
             max_cost: None,
             force: true,
             retry_errors: false,
-            held: HeldRows::default(),
+            max_held: HeldRows::default(),
         };
         let job = Job::new(config, Arc::new(client)).map_err(|error| failed(error.to_string()))?;
         report.fewest += job.plan().requests;

@@ -1,72 +1,72 @@
-//! Items in JSON, wherever they stand in a text.
+//! Reader of JSON items anywhere in a reply.
 //!
-//! Values are looked for from bracket to bracket, and items are noted as soon as they end: so a list
-//! that is cut in its middle still gives the items before the cut. An item is an object with an
-//! `id`, or one that stands under an id; what lies within an item is part of its answer and never an
-//! item itself, whether the item is whole or broken. Put up with: prose and fences around it, commas
-//! before closing brackets, line ends within texts, and Python's words for true, false and none.
+//! The reader scans from bracket to bracket and records items as soon as they end, so that a list that is
+//! cut off still yields the items before the cut. An item is an object with an `id`, or the value of an id
+//! in an object. Everything within an item is part of its answer and never an item, even if the item is
+//! broken. The reader accepts prose and fences around JSON, trailing commas, line ends within strings, and
+//! the Python literals `True`, `False` and `None`.
 
-mod around;
 mod balance;
-mod text;
-mod whole;
+mod enclosing;
+mod prose;
+mod string;
 
-use super::{Contents, Expected, Said, id_of};
-use around::Around;
+use super::{ReplyContents, ReplyItem, ReplySpec, parse_id};
+use enclosing::EnclosingFormats;
+use prose::is_prose;
 use serde_json::{Map, Number, Value};
-use whole::is_prose;
 
-/// Deeper nesting is not what was asked for.
-const MOST_DEPTH: usize = 32;
+/// Maximum nesting depth; no task needs more.
+const MAX_DEPTH: usize = 32;
 
-/// Broken values that are passed over; a text with more of them is not JSON.
-const MOST_BROKEN: usize = 200;
+/// Maximum number of broken values to skip; a text with more is not JSON.
+const MAX_BROKEN: usize = 200;
 
-/// How much is looked through for the ends of broken items, in bytes. Each of them may have to be
-/// looked for up to the end of the text.
-const MOST_SEARCHED: usize = 1 << 25;
+/// Maximum number of bytes searched for the ends of broken items. Each search may reach the end of the
+/// text.
+const MAX_SEARCHED_BYTES: usize = 1 << 25;
 
-/// Everything in a text; `is_asked` when JSON is what was asked for.
-pub(super) fn read(text: &str, is_asked: bool, expected: &Expected<'_>) -> Contents {
-    let mut reader = Reader {
+/// Reads all items of a text. `is_requested` tells whether JSON is the requested format.
+pub(super) fn read(text: &str, is_requested: bool, spec: &ReplySpec<'_>) -> ReplyContents {
+    let mut reader = JsonReader {
         text,
         at: 0,
-        expected,
-        is_within: false,
+        spec,
+        is_within_item: false,
         is_lost: false,
         searched: 0,
         line_ends: text.match_indices('\n').map(|(at, _)| at).collect(),
-        contents: Contents::default(),
+        contents: ReplyContents::default(),
     };
-    let around = Around::of(text, expected);
+    let enclosing = EnclosingFormats::new(text, spec);
     let (mut broken, mut is_damaged) = (0, false);
-    while broken < MOST_BROKEN
-        && reader.searched < MOST_SEARCHED
+    while broken < MAX_BROKEN
+        && reader.searched < MAX_SEARCHED_BYTES
         && let Some(open) = text[reader.at..].find(['{', '[']).map(|offset| reader.at + offset)
     {
         reader.at = open + 1;
-        if !may_start(text, open, expected, (is_asked, is_damaged), &around) {
-            let is_trusted = is_asked && expected.is_nested() && !is_damaged;
-            is_damaged |= !(is_trusted && reader.take_whole(open));
-            if reader.is_lost && expected.is_nested() {
+        if !may_start(text, open, spec, (is_requested, is_damaged), &enclosing) {
+            let is_trusted = is_requested && spec.is_nested() && !is_damaged;
+            is_damaged |= !(is_trusted && reader.read_standalone(open));
+            if reader.is_lost && spec.is_nested() {
                 break;
             }
             continue;
         }
         reader.at = open;
-        let before = std::mem::take(&mut reader.contents);
+        let earlier = std::mem::take(&mut reader.contents);
         let value = reader.value(0, key_before(text, open));
-        let found = std::mem::replace(&mut reader.contents, before);
-        match expected.is_nested() && is_followed(&text[reader.at..], expected) {
+        let found = std::mem::replace(&mut reader.contents, earlier);
+        match spec.is_nested() && is_inside_lost_value(&text[reader.at..], spec) {
             true => is_damaged = true,
-            false => reader.contents.add(found),
+            false => reader.contents.append(found),
         }
         if let Err(problem) = value {
             (broken, is_damaged) = (broken + 1, true);
             reader.contents.problem.get_or_insert(problem);
             reader.at = reader.at.max(open + 1);
-            // What comes now may be within it, and an object within an answer is no item.
-            if reader.is_lost && expected.is_nested() {
+            // The following objects may be within the broken item, and then they are not items.
+            if reader.is_lost && spec.is_nested() {
                 break;
             }
         }
@@ -74,113 +74,151 @@ pub(super) fn read(text: &str, is_asked: bool, expected: &Expected<'_>) -> Conte
     reader.contents
 }
 
-/// Whether what opens here can be read by itself. What stands under a name is part of something that
-/// cannot be read, and an item only if the name is an id. Where answers can hold objects, such things
-/// are part of an answer more often than not, so nothing is believed that does not begin a line, that
-/// lies within an item of another form, or that is in a list after damage.
+/// Returns whether the value that opens here can be read on its own.
+///
+/// A value with a key is part of an object that could not be read, and an item only if the key is an id. If
+/// answers can contain objects, such a value is probably part of an answer. Values are then rejected unless
+/// they start a line, and also within an item of another format or in a list after damage.
 fn may_start(
     text: &str,
     open: usize,
-    expected: &Expected<'_>,
-    (is_asked, is_damaged): (bool, bool),
-    around: &Around,
+    spec: &ReplySpec<'_>,
+    (is_requested, is_damaged): (bool, bool),
+    enclosing: &EnclosingFormats,
 ) -> bool {
     let key = key_before(text, open);
-    if !expected.is_nested() {
-        return key.is_none_or(|key| expected.is_asked(key));
+    if !spec.is_nested() {
+        return key.is_none_or(|key| spec.has_id(key));
     }
     let before = text[..open].trim_end();
-    let begins_line = before.is_empty()
+    let starts_line = before.is_empty()
         || text[before.len()..open].contains('\n')
-        || is_asked && is_prose(before, expected);
+        || is_requested && is_prose(before, spec);
     let is_doubtful = is_damaged && before.ends_with([',', '[', '{']);
-    begins_line && key.is_none() && !is_doubtful && !around.is_another_form(before.len())
+    starts_line && key.is_none() && !is_doubtful && !enclosing.enclose(before.len())
 }
 
-/// Whether what follows a value says that it lies in something that has lost its beginning.
-fn is_followed(behind: &str, expected: &Expected<'_>) -> bool {
-    let behind = behind.trim_start();
-    let tag = behind.strip_prefix("</").and_then(|tag| tag.split_once('>'));
-    let is_part = |name: &str| name == "item" || name == "value" || expected.is_field(name);
-    behind.starts_with([',', ']', '}']) || tag.is_some_and(|(name, _)| is_part(name.trim()))
+/// Returns whether the text after a value shows that it is part of a value whose beginning was lost.
+fn is_inside_lost_value(after: &str, spec: &ReplySpec<'_>) -> bool {
+    let after = after.trim_start();
+    let tag = after.strip_prefix("</").and_then(|tag| tag.split_once('>'));
+    let is_part = |name: &str| name == "item" || name == "value" || spec.is_field(name);
+    after.starts_with([',', ']', '}']) || tag.is_some_and(|(name, _)| is_part(name.trim()))
 }
 
-/// The name in quotes that stands before a value.
+/// Returns the quoted key before a value.
 fn key_before(text: &str, open: usize) -> Option<&str> {
     let quoted = text[..open].trim_end().strip_suffix(':')?.trim_end().strip_suffix('"')?;
     quoted.rfind('"').map(|start| &quoted[start + 1..])
 }
 
-struct Reader<'t> {
+struct JsonReader<'t> {
     text: &'t str,
     at: usize,
-    expected: &'t Expected<'t>,
-    /// An object around this place is an item, or belongs to one.
-    is_within: bool,
-    /// An item is broken, and nobody knows where it ends.
+    spec: &'t ReplySpec<'t>,
+    /// Whether an enclosing object is an item or part of one.
+    is_within_item: bool,
+    /// Whether an item is broken and its end is unknown.
     is_lost: bool,
-    /// How much was looked through for the ends of broken items.
+    /// Bytes searched for the ends of broken items.
     searched: usize,
     line_ends: Vec<usize>,
-    contents: Contents,
+    contents: ReplyContents,
 }
 
-/// An object that is being read.
-struct Open<'k> {
+/// An object while it is read.
+struct OpenObject<'k> {
     key: Option<&'k str>,
     fields: Map<String, Value>,
-    /// It has what items have, or stands where only items stand.
+    /// Whether it has fields of an item, or is in a position of items.
     is_item: bool,
-    /// It has a list that is called as lists of items are.
+    /// Whether it has a list with the name of lists of items.
     has_items: bool,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
+    /// Reads a value that starts in the middle of a line or after what looks like another format. Such values
+    /// are accepted only if they are intact and cannot be part of a lost value. Used if answers can contain
+    /// objects, JSON was requested, and nothing is damaged so far.
+    ///
+    /// Returns whether the value is accepted. An intact value that is not accepted is skipped.
+    fn read_standalone(&mut self, open: usize) -> bool {
+        if key_before(self.text, open).is_some() {
+            return false;
+        }
+        let (at, earlier) = (self.at, std::mem::take(&mut self.contents));
+        self.at = open;
+        let value = self.value(0, None);
+        let found = std::mem::replace(&mut self.contents, earlier);
+        let Ok(value) = value else {
+            self.at = at;
+            return false;
+        };
+        let is_accepted = found.problem.is_none() && self.is_whole_reply(&value, open);
+        if is_accepted {
+            self.contents.append(found);
+        }
+        is_accepted
+    }
+
+    /// Returns whether a value is a whole reply: an object of items, not a single answer.
+    fn is_whole_reply(&self, value: &Value, open: usize) -> bool {
+        let is_part = |name: &String| name == "items" || name == "batch" || self.spec.has_id(name);
+        let is_named = self.text[..open].trim_end().trim_end_matches(':').ends_with('"');
+        value.as_object().is_some_and(|all| !all.is_empty() && all.keys().all(is_part)) && !is_named
+    }
+
     fn value(&mut self, depth: usize, key: Option<&str>) -> Result<Value, String> {
-        if depth > MOST_DEPTH {
+        if depth > MAX_DEPTH {
             return Err(self.problem("it is nested too deeply"));
         }
-        self.white_space();
+        self.skip_white_space();
         match self.peek() {
             Some(b'{') => self.object(depth, key, false),
             Some(b'[') => self.array(depth),
             Some(b'"') => self.string().map(Value::String),
             Some(b'-' | b'+' | b'0'..=b'9') => self.number(),
-            Some(byte) if byte.is_ascii_alphabetic() => self.word(),
+            Some(byte) if byte.is_ascii_alphabetic() => self.literal(),
             Some(_) => Err(self.problem("expected a value")),
-            None => Err(self.ended()),
+            None => Err(self.unexpected_end()),
         }
     }
 
-    /// An object, and what it says. One that is broken is nothing, if it can be seen where it ends.
-    fn object(&mut self, depth: usize, key: Option<&str>, listed: bool) -> Result<Value, String> {
-        let (start, mark) = (self.at, self.contents.items.len());
-        let is_under_id = key.is_some_and(|key| self.expected.is_asked(key));
-        let is_item = listed || is_under_id || key == Some("batch");
-        let mut open = Open { key, fields: Map::new(), is_item, has_items: false };
+    /// Reads an object and records it. A broken item whose end is known becomes null.
+    fn object(
+        &mut self,
+        depth: usize,
+        key: Option<&str>,
+        is_listed: bool,
+    ) -> Result<Value, String> {
+        let (start, items_before) = (self.at, self.contents.items.len());
+        let has_id_key = key.is_some_and(|key| self.spec.has_id(key));
+        let is_item = is_listed || has_id_key || key == Some("batch");
+        let mut open = OpenObject { key, fields: Map::new(), is_item, has_items: false };
         let read = self.members(depth, &mut open);
-        if self.is_within {
+        if self.is_within_item {
             return read.map(|()| Value::Object(open.fields));
         }
-        let is_asked = |id: String| self.expected.is_asked(&id);
-        let is_own = is_under_id || open.fields.get("id").and_then(id_of).is_some_and(is_asked);
-        if open.has_items && !is_own && self.contents.items.len() > mark {
-            // What stands around items may have an id of its own, which is nobody's.
+        let is_known = |id: String| self.spec.has_id(&id);
+        let has_known_id =
+            has_id_key || open.fields.get("id").and_then(parse_id).is_some_and(is_known);
+        if open.has_items && !has_known_id && self.contents.items.len() > items_before {
+            // An object around items may have an id that is not the id of an item.
             return read.map(|()| Value::Object(open.fields));
         }
         if open.is_item {
-            // What was taken for items before it was seen that this is one.
-            self.contents.items.truncate(mark);
+            // Inner objects were taken for items before this object turned out to be one.
+            self.contents.items.truncate(items_before);
         }
         match read {
             Ok(()) => {
-                self.note(&open);
+                self.record(&open);
                 Ok(Value::Object(open.fields))
             }
             Err(problem) => {
                 if open.is_item {
-                    self.note_broken(&open, &problem);
-                    let end = balance::length(&self.text[start..]);
+                    self.record_broken(&open, &problem);
+                    let end = balance::balanced_length(&self.text[start..]);
                     self.searched += end.unwrap_or(self.text.len() - start);
                     if let Some(length) = end {
                         self.contents.problem.get_or_insert(problem);
@@ -194,10 +232,10 @@ impl Reader<'_> {
         }
     }
 
-    fn members(&mut self, depth: usize, open: &mut Open<'_>) -> Result<(), String> {
+    fn members(&mut self, depth: usize, open: &mut OpenObject<'_>) -> Result<(), String> {
         self.at += 1;
         loop {
-            self.white_space();
+            self.skip_white_space();
             match self.peek() {
                 Some(b'}') => {
                     self.at += 1;
@@ -208,28 +246,28 @@ impl Reader<'_> {
                     if name.contains('\n') {
                         return Err(self.problem("a name goes over several lines"));
                     }
-                    // Objects within an answer have names of the model's choice.
-                    let name = match self.is_within {
+                    // Names within an answer are arbitrary and stay as they are.
+                    let name = match self.is_within_item {
                         true => name,
-                        false => self.expected.meant(&name).to_owned(),
+                        false => self.spec.canonical_name(&name).to_owned(),
                     };
-                    self.white_space();
+                    self.skip_white_space();
                     self.expect(b':')?;
-                    open.is_item |= name == "id" || self.expected.is_field(&name);
-                    let around = self.is_within;
-                    // Where answers hold no objects, none of those in such a list is part of one.
-                    let is_list = name == "items" && !self.expected.is_nested();
+                    open.is_item |= name == "id" || self.spec.is_field(&name);
+                    let was_within_item = self.is_within_item;
+                    // If answers contain no objects, the objects in such a list are items.
+                    let is_list = name == "items" && !self.spec.is_nested();
                     open.has_items |= is_list;
-                    self.is_within |= open.is_item && !is_list;
+                    self.is_within_item |= open.is_item && !is_list;
                     let value = self.value(depth + 1, Some(&name));
-                    self.is_within = around;
+                    self.is_within_item = was_within_item;
                     if open.fields.insert(name.clone(), value?).is_some() {
                         return Err(self.problem(&format!("`{name}` comes twice")));
                     }
                     self.comma_or(b'}')?;
                 }
                 Some(_) => return Err(self.problem("expected a name in double quotes")),
-                None => return Err(self.ended()),
+                None => return Err(self.unexpected_end()),
             }
         }
     }
@@ -238,21 +276,21 @@ impl Reader<'_> {
         self.at += 1;
         let mut items = Vec::new();
         loop {
-            self.white_space();
+            self.skip_white_space();
             match self.peek() {
                 Some(b']') => {
                     self.at += 1;
                     return Ok(Value::Array(items));
                 }
-                Some(b'{') if depth < MOST_DEPTH => {
+                Some(b'{') if depth < MAX_DEPTH => {
                     items.push(self.object(depth + 1, None, true)?);
                 }
-                // A list within a list is part of an answer, where answers can hold such things.
+                // A list within a list is part of an answer if answers can contain objects.
                 Some(b'[') => {
-                    let around = self.is_within;
-                    self.is_within |= self.expected.is_nested();
+                    let was_within_item = self.is_within_item;
+                    self.is_within_item |= self.spec.is_nested();
                     let value = self.value(depth + 1, None);
-                    self.is_within = around;
+                    self.is_within_item = was_within_item;
                     items.push(value?);
                 }
                 _ => items.push(self.value(depth + 1, None)?),
@@ -261,12 +299,12 @@ impl Reader<'_> {
         }
     }
 
-    /// What a whole object says: an answer, or something about all items.
-    fn note(&mut self, open: &Open<'_>) {
-        let own = open.fields.get("id").and_then(id_of);
-        let under = open.key.filter(|key| self.expected.is_asked(key));
+    /// Records a complete object: an answer or the batch values.
+    fn record(&mut self, open: &OpenObject<'_>) {
+        let id = open.fields.get("id").and_then(parse_id);
+        let key_id = open.key.filter(|key| self.spec.has_id(key));
         let fields = || Ok(open.fields.clone());
-        let said = match (own, under) {
+        let item = match (id, key_id) {
             (None, None) if open.key == Some("batch") => {
                 self.contents.batch.get_or_insert_with(|| open.fields.clone());
                 return;
@@ -275,32 +313,31 @@ impl Reader<'_> {
                 self.contents.nameless += usize::from(open.is_item);
                 return;
             }
-            // What has a name may be a field of an answer whose id was lost, if such fields exist.
-            (Some(_), None) if open.key.is_some() && self.expected.is_nested() => return,
-            // Under a name that is no id, `id` is as good as anywhere.
-            (Some(id), None) => Said { id, fields: fields() },
-            (None, Some(id)) => Said { id: id.to_owned(), fields: fields() },
-            (Some(own), Some(id)) if own == id => Said { id: own, fields: fields() },
+            // An object with another key may be a field of an answer whose id was lost.
+            (Some(_), None) if open.key.is_some() && self.spec.is_nested() => return,
+            (Some(id), None) => ReplyItem { id, fields: fields() },
+            (None, Some(id)) => ReplyItem { id: id.to_owned(), fields: fields() },
+            (Some(own), Some(id)) if own == id => ReplyItem { id: own, fields: fields() },
             (Some(own), Some(id)) => {
                 let fields = Err(format!("it stands under `{id}` and has the id `{own}`"));
-                Said { id: id.to_owned(), fields }
+                ReplyItem { id: id.to_owned(), fields }
             }
         };
-        self.contents.items.push(said);
+        self.contents.items.push(item);
     }
 
-    /// That an item is there and cannot be read.
-    fn note_broken(&mut self, open: &Open<'_>, problem: &str) {
-        let own = open.fields.get("id").and_then(id_of);
-        let under = open.key.filter(|key| self.expected.is_asked(key)).map(str::to_owned);
-        for id in [own, under].into_iter().flatten() {
-            self.contents.items.push(Said { id, fields: Err(problem.to_owned()) });
+    /// Records an item that cannot be read.
+    fn record_broken(&mut self, open: &OpenObject<'_>, problem: &str) {
+        let id = open.fields.get("id").and_then(parse_id);
+        let key_id = open.key.filter(|key| self.spec.has_id(key)).map(str::to_owned);
+        for id in [id, key_id].into_iter().flatten() {
+            self.contents.items.push(ReplyItem { id, fields: Err(problem.to_owned()) });
         }
     }
 
-    /// Passes a comma, or stays before what closes.
+    /// Skips a comma, or stops before the closing bracket.
     fn comma_or(&mut self, close: u8) -> Result<(), String> {
-        self.white_space();
+        self.skip_white_space();
         match self.peek() {
             Some(b',') => {
                 self.at += 1;
@@ -308,19 +345,19 @@ impl Reader<'_> {
             }
             Some(byte) if byte == close => Ok(()),
             Some(_) => Err(self.problem(&format!("expected a comma or `{}`", char::from(close)))),
-            None => Err(self.ended()),
+            None => Err(self.unexpected_end()),
         }
     }
 
     fn string(&mut self) -> Result<String, String> {
-        match text::string(&self.text[self.at..]) {
+        match string::parse_string(&self.text[self.at..]) {
             Some((string, length)) => {
                 self.at += length;
                 Ok(string)
             }
             None => {
                 self.at = self.text.len();
-                Err(self.ended())
+                Err(self.unexpected_end())
             }
         }
     }
@@ -335,7 +372,7 @@ impl Reader<'_> {
         Ok(Value::Number(number))
     }
 
-    fn word(&mut self) -> Result<Value, String> {
+    fn literal(&mut self) -> Result<Value, String> {
         let rest = &self.text[self.at..];
         let length = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
         let value = match &rest[..length] {
@@ -355,11 +392,11 @@ impl Reader<'_> {
                 Ok(())
             }
             Some(_) => Err(self.problem(&format!("expected `{}`", char::from(byte)))),
-            None => Err(self.ended()),
+            None => Err(self.unexpected_end()),
         }
     }
 
-    fn white_space(&mut self) {
+    fn skip_white_space(&mut self) {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();
     }
@@ -373,7 +410,7 @@ impl Reader<'_> {
         format!("{what} (line {line} of the reply)")
     }
 
-    fn ended(&self) -> String {
+    fn unexpected_end(&self) -> String {
         "it ends in the middle".to_owned()
     }
 }

@@ -1,43 +1,43 @@
-//! What a model thinks before it answers. Drafts and quotations in it look like answers and are none.
+//! Reasoning text before an answer. Drafts and quotations in it look like answers, so it is removed first.
 
-/// What thinking is put into, in tags.
+/// Names of the tags around reasoning text.
 const TAGS: [&str; 2] = ["think", "thinking"];
 
-/// The reply without the thinking before it. Servers often leave out the tag that begins it.
+/// Returns the reply without the reasoning text at its start. Servers often omit the start tag.
 ///
 /// # Errors
 ///
-/// When it does not come to an end: then there is no answer, whatever the drafts say.
-pub(super) fn behind(text: &str) -> Result<&str, String> {
-    // Of the same length, so that places are the same, too.
+/// Fails if the reasoning does not end: then all items in it are drafts.
+pub(super) fn strip(text: &str) -> Result<&str, String> {
+    // ASCII lower case keeps the length, so positions are valid in both texts.
     let lower = text.to_ascii_lowercase();
     let start = text.len() - text.trim_start().len();
-    let begins = |tag: &&str| {
-        let named = lower[start..].strip_prefix('<').and_then(|rest| rest.strip_prefix(*tag));
-        named.is_some_and(|rest| rest.starts_with('>'))
+    let is_start = |tag: &&str| {
+        let after_name = lower[start..].strip_prefix('<').and_then(|rest| rest.strip_prefix(*tag));
+        after_name.is_some_and(|rest| rest.starts_with('>'))
     };
-    let mut behind = 0;
-    if TAGS.iter().any(begins) {
-        let end = next_end(&lower, start);
-        behind = end.map(|(_, behind)| behind).ok_or("it ends while thinking")?;
+    let mut answer_start = 0;
+    if TAGS.iter().any(is_start) {
+        let end = next_end_tag(&lower, start);
+        answer_start = end.map(|(_, after)| after).ok_or("it ends while thinking")?;
     }
-    let (mut at, mut line) = (behind, behind);
-    let mut open = Open::default();
-    while let Some((end, after)) = next_end(&lower, at) {
-        let passed = &lower[at..end];
-        open.pass(passed);
-        line = passed.rfind('\n').map_or(line, |offset| at + offset + 1);
+    let (mut at, mut line) = (answer_start, answer_start);
+    let mut open = OpenBrackets::default();
+    while let Some((end, after)) = next_end_tag(&lower, at) {
+        let skipped = &lower[at..end];
+        open.count(skipped);
+        line = skipped.rfind('\n').map_or(line, |offset| at + offset + 1);
         at = after;
-        // What is indented, or an entry of a list, is part of a text in YAML.
-        if open.is_nothing() && !lower[line..].starts_with([' ', '\t', '-']) {
-            (behind, line, open) = (after, after, Open::default());
+        // In an indented line or a list entry, the tag is part of a YAML string.
+        if open.is_balanced() && !lower[line..].starts_with([' ', '\t', '-']) {
+            (answer_start, line, open) = (after, after, OpenBrackets::default());
         }
     }
-    Ok(&text[behind..])
+    Ok(&text[answer_start..])
 }
 
-/// The next end tag: where it begins and where it ends.
-fn next_end(lower: &str, from: usize) -> Option<(usize, usize)> {
+/// Returns the start and end of the next end tag.
+fn next_end_tag(lower: &str, from: usize) -> Option<(usize, usize)> {
     lower[from..].match_indices("</think").find_map(|(at, _)| {
         let end = |tag: &&str| lower[from + at + 2..].strip_prefix(*tag)?.strip_prefix('>');
         let rest = TAGS.iter().find_map(end)?;
@@ -45,22 +45,22 @@ fn next_end(lower: &str, from: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// What was begun and has not ended: a tag within it is part of an answer's text.
+/// Numbers of brackets and item tags that are open. An end tag within them is part of an answer.
 #[derive(Default)]
-struct Open {
+struct OpenBrackets {
     brackets: isize,
     items: isize,
 }
 
-impl Open {
-    fn pass(&mut self, text: &str) {
-        let count = |marks: [char; 2]| text.matches(marks).count().cast_signed();
-        self.brackets += count(['{', '[']) - count(['}', ']']);
+impl OpenBrackets {
+    fn count(&mut self, text: &str) {
+        let brackets = |marks: [char; 2]| text.matches(marks).count().cast_signed();
+        self.brackets += brackets(['{', '[']) - brackets(['}', ']']);
         let tags = |tag: &str| text.matches(tag).count().cast_signed();
         self.items += tags("<item") - tags("</item");
     }
 
-    fn is_nothing(&self) -> bool {
+    fn is_balanced(&self) -> bool {
         self.brackets <= 0 && self.items <= 0
     }
 }

@@ -1,31 +1,31 @@
-//! Items in YAML: a list, each entry with its `id`.
+//! Reader of YAML items: a list whose entries have an `id`.
 //!
-//! The text is cut into the entries of the list by their indentation, and each is read by itself,
-//! so that one that is broken does not take the others with it. YAML does not show whether a text
-//! ends where it should: an entry counts only when something follows it, which is why the end of a
-//! list is asked for (`end: true`). The end of a fence will do as well. What follows must not look
-//! like a field of the entry that has lost its indentation, or like the rest of one that has lost
-//! its beginning.
+//! The text is split into list entries by indentation, and each entry is parsed on its own, so that a broken
+//! entry does not affect the others. YAML does not show whether a text was cut off. An entry therefore
+//! counts only if something follows it, which is why the prompt requests a last line `end: true`; the end of
+//! a fence also counts. The following line must not look like a field of the entry that lost its
+//! indentation, or like the rest of an entry that lost its start.
 
 mod lines;
 mod outline;
 mod parse;
 
-use super::{Contents, Expected, Said, id_of};
-use lines::{Region, indentation, is_entry, is_tabbed, pair, regions};
+use super::{ReplyContents, ReplyItem, ReplySpec, parse_id};
+use lines::{Region, find_regions, indentation, is_entry, is_tabbed, split_pair};
 use outline::{Outline, is_id};
 
-pub(super) fn read(text: &str, expected: &Expected<'_>) -> Contents {
-    let mut contents = Contents::default();
-    regions(text).iter().for_each(|region| read_region(region, expected, &mut contents));
+/// Reads all items of a text.
+pub(super) fn read(text: &str, spec: &ReplySpec<'_>) -> ReplyContents {
+    let mut contents = ReplyContents::default();
+    find_regions(text).iter().for_each(|region| read_region(region, spec, &mut contents));
     contents
 }
 
-/// All lists of a region. There should be one, but what is said in a second one counts as well.
-fn read_region(region: &Region<'_>, expected: &Expected<'_>, contents: &mut Contents) {
+/// Reads all lists of a region. There should be one, but items of further lists count as well.
+fn read_region(region: &Region<'_>, spec: &ReplySpec<'_>, contents: &mut ReplyContents) {
     let lines = &region.lines;
-    let outline = Outline::of(lines);
-    let depth = depth_of_items(lines, &outline);
+    let outline = Outline::new(lines);
+    let depth = item_depth(lines, &outline);
     let is_item =
         |line: &&str| is_entry(line) && depth.is_none_or(|depth| indentation(line) <= depth);
     let mut at = 0;
@@ -40,13 +40,13 @@ fn read_region(region: &Region<'_>, expected: &Expected<'_>, contents: &mut Cont
             });
             break;
         }
-        let above = outline.above(at).map(|above| lines[above]);
-        if !above.is_some_and(|above| has_value(above, expected)) {
-            // The dash becomes a blank, and the entry a block of its own.
+        let parent = outline.parent(at).map(|parent| lines[parent]);
+        if !parent.is_some_and(|parent| has_field_value(parent, spec)) {
+            // Without its dash, the entry is a block of its own.
             let mut block = vec![lines[at].replacen('-', " ", 1)];
             block.extend(lines[at + 1..end].iter().map(|line| (*line).to_owned()));
-            let torn = lines.get(end).and_then(|line| torn(line, depth, expected));
-            note(&block, depth, torn, expected, contents);
+            let problem = lines.get(end).and_then(|line| following_line_problem(line, depth, spec));
+            record(&block, depth, problem, spec, contents);
         }
         at = end;
     }
@@ -54,14 +54,14 @@ fn read_region(region: &Region<'_>, expected: &Expected<'_>, contents: &mut Cont
     if let Some(start) = batch {
         let end = outline.end_of_block(start);
         if region.is_closed || end < lines.len() {
-            contents.batch = parse::parse(&lines[start + 1..end].join("\n")).ok();
+            contents.batch = parse::parse_table(&lines[start + 1..end].join("\n")).ok();
         }
     }
 }
 
-/// How far items are indented: as far as the outermost entry with an id. What is deeper lies within
-/// one of them, even where that one cannot be read.
-fn depth_of_items(lines: &[&str], outline: &Outline) -> Option<usize> {
+/// Returns the indentation of items: that of the outermost entry with an id. Deeper entries are within an
+/// item, even if that item cannot be read.
+fn item_depth(lines: &[&str], outline: &Outline) -> Option<usize> {
     let has_id = |at: usize| {
         let first = lines[at].trim().trim_start_matches('-').trim_start();
         let inner = lines[at].len() - first.len();
@@ -71,57 +71,58 @@ fn depth_of_items(lines: &[&str], outline: &Outline) -> Option<usize> {
     entries.map(|at| indentation(lines[at])).min()
 }
 
-/// Whether what lies under a line is part of a text: it names a field, and has a value already.
-fn has_value(line: &str, expected: &Expected<'_>) -> bool {
+/// Returns whether a line is a field with a value, so that the lines below it are part of a text.
+fn has_field_value(line: &str, spec: &ReplySpec<'_>) -> bool {
     let line = line.trim_start().trim_start_matches("- ");
-    let is_field = |name: &str| name == "id" || expected.is_field(name);
-    pair(line).is_some_and(|(name, value)| is_field(name) && !value.is_empty())
+    let is_field = |name: &str| name == "id" || spec.is_field(name);
+    split_pair(line).is_some_and(|(name, value)| is_field(name) && !value.is_empty())
 }
 
-/// What is wrong with the line behind an entry: it looks as if it belonged to one. Another entry may
-/// come, or what begins at the margin: `end: true`, or prose.
-fn torn(line: &str, depth: usize, expected: &Expected<'_>) -> Option<String> {
+/// Returns the problem with the line after an entry if it looks like a part of an entry. Another entry may
+/// follow, or an unindented line such as `end: true` or prose.
+fn following_line_problem(line: &str, depth: usize, spec: &ReplySpec<'_>) -> Option<String> {
     let at = indentation(line);
     if at == depth && is_entry(line) {
         return None;
     }
-    let is_lost = |name: &str| name == "id" || name != "end" && expected.is_field(name);
-    if let Some((name, _)) = pair(line).filter(|(name, _)| is_lost(name)) {
+    let is_lost = |name: &str| name == "id" || name != "end" && spec.is_field(name);
+    if let Some((name, _)) = split_pair(line).filter(|(name, _)| is_lost(name)) {
         return Some(format!("`{name}` is not indented like the item that it follows"));
     }
-    let is_half_an_entry = line.starts_with('-') && !line.starts_with("---") && !is_entry(line);
-    (at > 0 || is_half_an_entry)
+    let is_partial_entry = line.starts_with('-') && !line.starts_with("---") && !is_entry(line);
+    (at > 0 || is_partial_entry)
         .then(|| "a line is not indented like the item that it follows".to_owned())
 }
 
-/// Takes down what an entry says.
-fn note(
+/// Records an entry.
+fn record(
     block: &[String],
     depth: usize,
-    torn: Option<String>,
-    expected: &Expected<'_>,
-    contents: &mut Contents,
+    problem: Option<String>,
+    spec: &ReplySpec<'_>,
+    contents: &mut ReplyContents,
 ) {
     let has_tab = block.iter().any(|line| is_tabbed(line) && indentation(line) <= depth);
-    let read = match torn {
+    let parsed = match problem {
         Some(problem) => Err(problem),
         None if has_tab => Err("a tab is no indentation".to_owned()),
-        None => parse::parse(&block.join("\n")),
+        None => parse::parse_table(&block.join("\n")),
     };
-    match read {
-        Ok(fields) => match fields.get("id").and_then(id_of) {
-            Some(id) => contents.items.push(Said { id, fields: Ok(fields) }),
+    match parsed {
+        Ok(fields) => match fields.get("id").and_then(parse_id) {
+            Some(id) => contents.items.push(ReplyItem { id, fields: Ok(fields) }),
             None => {
-                let is_item = fields.keys().any(|name| expected.is_field(name));
+                let is_item = fields.keys().any(|name| spec.is_field(name));
                 contents.nameless += usize::from(is_item);
             }
         },
         Err(problem) => {
-            // Its id may be readable though it is not.
-            let id = block.iter().find_map(|line| pair(line).filter(|(name, _)| *name == "id"));
+            // The id may be readable even if the entry is not.
+            let id =
+                block.iter().find_map(|line| split_pair(line).filter(|(name, _)| *name == "id"));
             if let Some((_, id)) = id {
                 let id = id.trim_matches(['"', '\'']).to_ascii_lowercase();
-                contents.items.push(Said { id, fields: Err(problem.clone()) });
+                contents.items.push(ReplyItem { id, fields: Err(problem.clone()) });
                 contents.problem.get_or_insert(problem);
             }
         }

@@ -1,103 +1,106 @@
-//! The objects of one JSON array, cut out of the file one after the other: what lies between two
-//! commas at the outermost level. Whether each of them is JSON is for its own reading to say.
+//! Rows from a JSON array of objects. The file is split at the commas of the outermost level, and each
+//! element is parsed on its own.
 
-use super::{Fields, Wrong, words};
+use super::{RowFields, RowProblem, json_message};
 use std::fs::File;
 use std::io::{BufReader, Read};
 
-pub(super) struct Elements {
+/// Reader of the elements of a JSON array.
+pub(super) struct JsonArray {
     bytes: std::io::Bytes<BufReader<File>>,
     element: Vec<u8>,
     line: u64,
-    state: State,
+    state: ArrayState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Before the bracket.
+enum ArrayState {
+    /// Before the opening bracket.
     Start,
-    /// After the bracket, before anything else.
+    /// Directly after the opening bracket.
     First,
     /// After a comma.
     Next,
-    /// Behind the last bracket.
+    /// After the closing bracket.
     End,
 }
 
-/// What ended an element.
+/// Character after an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum Delimiter {
     Comma,
     Bracket,
 }
 
-impl Elements {
-    pub(super) fn new(file: BufReader<File>) -> Elements {
-        Elements { bytes: file.bytes(), element: Vec::new(), line: 1, state: State::Start }
+impl JsonArray {
+    /// Creates a reader at the start of a file.
+    pub(super) fn new(file: BufReader<File>) -> JsonArray {
+        JsonArray { bytes: file.bytes(), element: Vec::new(), line: 1, state: ArrayState::Start }
     }
 
-    pub(super) fn read(&mut self) -> Result<Option<Fields>, Wrong> {
-        if self.state == State::Start && !self.open()? {
+    /// Reads the next row.
+    pub(super) fn read(&mut self) -> Result<Option<RowFields>, RowProblem> {
+        if self.state == ArrayState::Start && !self.read_open_bracket()? {
             return Ok(None);
         }
-        if self.state == State::End {
-            return self.nothing_more();
+        if self.state == ArrayState::End {
+            return self.expect_end();
         }
-        let Some(first) = self.visible()? else { return Err(self.unfinished()) };
+        let Some(first) = self.next_visible()? else { return Err(self.unclosed()) };
         if first == b']' {
             return match self.state {
-                State::First => {
-                    self.state = State::End;
-                    self.nothing_more()
+                ArrayState::First => {
+                    self.state = ArrayState::End;
+                    self.expect_end()
                 }
-                _ => Err(Wrong::Line(self.line, "a comma without a row after it".to_owned())),
+                _ => Err(RowProblem::Line(self.line, "trailing comma in the array".to_owned())),
             };
         }
         let line = self.line;
         self.element.clear();
         self.element.push(first);
-        let ended = self.rest_of_element(first)?;
-        self.state = if ended == Ended::Comma { State::Next } else { State::End };
+        let delimiter = self.read_element(first)?;
+        self.state = if delimiter == Delimiter::Comma { ArrayState::Next } else { ArrayState::End };
         let fields = serde_json::from_slice(&self.element).map_err(|error| {
-            Wrong::Line(line, format!("a row that is not a JSON object: {}", words(&error)))
+            RowProblem::Line(line, format!("row is not a JSON object: {}", json_message(&error)))
         })?;
         Ok(Some(fields))
     }
 
-    /// Goes behind the bracket; whether there is anything at all.
-    fn open(&mut self) -> Result<bool, Wrong> {
-        let mut first = self.byte()?;
-        // What some editors put before everything else.
-        if first == Some(0xef) && self.byte()? == Some(0xbb) && self.byte()? == Some(0xbf) {
-            first = self.byte()?;
+    /// Reads the opening bracket. Returns `false` if the file is empty.
+    fn read_open_bracket(&mut self) -> Result<bool, RowProblem> {
+        let mut first = self.next_byte()?;
+        // UTF-8 byte order mark.
+        if first == Some(0xef) && self.next_byte()? == Some(0xbb) && self.next_byte()? == Some(0xbf)
+        {
+            first = self.next_byte()?;
         }
         while first.is_some_and(|byte| byte.is_ascii_whitespace()) {
-            first = self.byte()?;
+            first = self.next_byte()?;
         }
         match first {
             Some(b'[') => {
-                self.state = State::First;
+                self.state = ArrayState::First;
                 Ok(true)
             }
             Some(_) => {
-                let message = "not a JSON array of rows; is it JSON lines (.jsonl)?";
-                Err(Wrong::Line(self.line, message.to_owned()))
+                let message = "not a JSON array of rows; JSON lines need the extension .jsonl";
+                Err(RowProblem::Line(self.line, message.to_owned()))
             }
-            // An empty file has no rows.
             None => {
-                self.state = State::End;
+                self.state = ArrayState::End;
                 Ok(false)
             }
         }
     }
 
-    /// Reads up to the comma or bracket behind the element.
-    fn rest_of_element(&mut self, first: u8) -> Result<Ended, Wrong> {
+    /// Reads the rest of an element and the delimiter after it.
+    fn read_element(&mut self, first: u8) -> Result<Delimiter, RowProblem> {
         let mut depth = usize::from(matches!(first, b'{' | b'['));
         let mut in_string = first == b'"';
         let mut is_escaped = false;
         loop {
-            let Some(byte) = self.byte()? else { return Err(self.unfinished()) };
+            let Some(byte) = self.next_byte()? else { return Err(self.unclosed()) };
             if in_string {
                 match byte {
                     _ if is_escaped => is_escaped = false,
@@ -109,8 +112,8 @@ impl Elements {
                 match byte {
                     b'"' => in_string = true,
                     b'{' | b'[' => depth += 1,
-                    b',' if depth == 0 => return Ok(Ended::Comma),
-                    b']' if depth == 0 => return Ok(Ended::Bracket),
+                    b',' if depth == 0 => return Ok(Delimiter::Comma),
+                    b']' if depth == 0 => return Ok(Delimiter::Bracket),
                     b'}' | b']' => depth = depth.saturating_sub(1),
                     _ => {}
                 }
@@ -119,29 +122,31 @@ impl Elements {
         }
     }
 
-    fn nothing_more(&mut self) -> Result<Option<Fields>, Wrong> {
-        match self.visible()? {
+    fn expect_end(&mut self) -> Result<Option<RowFields>, RowProblem> {
+        match self.next_visible()? {
             None => Ok(None),
-            Some(_) => Err(Wrong::Line(self.line, "something after the array".to_owned())),
+            Some(_) => {
+                Err(RowProblem::Line(self.line, "unexpected text after the array".to_owned()))
+            }
         }
     }
 
-    fn unfinished(&self) -> Wrong {
-        Wrong::Line(self.line, "the array is not closed".to_owned())
+    fn unclosed(&self) -> RowProblem {
+        RowProblem::Line(self.line, "unclosed array".to_owned())
     }
 
-    /// The next byte that is not white space.
-    fn visible(&mut self) -> Result<Option<u8>, Wrong> {
+    /// Returns the next byte that is not white space.
+    fn next_visible(&mut self) -> Result<Option<u8>, RowProblem> {
         loop {
-            match self.byte()? {
+            match self.next_byte()? {
                 Some(byte) if byte.is_ascii_whitespace() => {}
                 other => return Ok(other),
             }
         }
     }
 
-    fn byte(&mut self) -> Result<Option<u8>, Wrong> {
-        let byte = self.bytes.next().transpose().map_err(Wrong::Io)?;
+    fn next_byte(&mut self) -> Result<Option<u8>, RowProblem> {
+        let byte = self.bytes.next().transpose().map_err(RowProblem::Io)?;
         if byte == Some(b'\n') {
             self.line += 1;
         }

@@ -1,74 +1,78 @@
-//! Comma-separated values; the first record names the fields, and every cell is a string.
+//! Rows from comma-separated values. The first record names the fields; every cell is a string.
 
-use super::quotes::Quotes;
-use super::{Fields, Wrong};
+use super::quotes::QuoteTracker;
+use super::{RowFields, RowProblem};
 use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord};
 use std::fs::File;
 use std::io::BufReader;
 
-pub(super) struct Records {
-    reader: Reader<Quotes<BufReader<File>>>,
+/// Reader of the records of a CSV file.
+pub(super) struct CsvRecords {
+    reader: Reader<QuoteTracker<BufReader<File>>>,
     names: Vec<String>,
     record: StringRecord,
 }
 
-impl Records {
-    pub(super) fn new(file: BufReader<File>) -> Result<Records, Wrong> {
-        let mut reader = ReaderBuilder::new().from_reader(Quotes::new(file));
+impl CsvRecords {
+    /// Creates a reader and reads the header.
+    pub(super) fn new(file: BufReader<File>) -> Result<CsvRecords, RowProblem> {
+        let mut reader = ReaderBuilder::new().from_reader(QuoteTracker::new(file));
         let header = reader.headers().cloned();
-        let header = checked(&reader, header)?;
+        let header = check_quotes(&reader, header)?;
         let mut names: Vec<String> = Vec::new();
-        for (place, name) in header.iter().enumerate() {
+        for (index, name) in header.iter().enumerate() {
             if name.trim().is_empty() {
-                return Err(Wrong::Line(1, format!("column {} has no name", place + 1)));
+                return Err(RowProblem::Line(1, format!("column {} has no name", index + 1)));
             }
             if names.iter().any(|other| other == name) {
-                return Err(Wrong::Line(1, format!("the column `{name}` comes twice")));
+                return Err(RowProblem::Line(1, format!("duplicate column `{name}`")));
             }
             names.push(name.to_owned());
         }
-        Ok(Records { reader, names, record: StringRecord::new() })
+        Ok(CsvRecords { reader, names, record: StringRecord::new() })
     }
 
+    /// Returns the names of the columns.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    pub(super) fn read(&mut self) -> Result<Option<Fields>, Wrong> {
+    /// Reads the next row.
+    pub(super) fn read(&mut self) -> Result<Option<RowFields>, RowProblem> {
         let read = self.reader.read_record(&mut self.record);
-        if !checked(&self.reader, read)? {
+        if !check_quotes(&self.reader, read)? {
             return Ok(None);
         }
         let line = self.record.position().map_or(0, csv::Position::line);
         let mut fields = Vec::with_capacity(self.names.len());
         for (name, cell) in self.names.iter().zip(&self.record) {
             let value = serde_json::value::to_raw_value(cell)
-                .map_err(|error| Wrong::Line(line, error.to_string()))?;
+                .map_err(|error| RowProblem::Line(line, error.to_string()))?;
             fields.push((name.clone(), value));
         }
-        Ok(Some(Fields(fields)))
+        Ok(Some(RowFields(fields)))
     }
 }
 
-/// What was read, unless it is a cell that takes the rest of the file.
-fn checked<T>(
-    reader: &Reader<Quotes<BufReader<File>>>,
+/// Converts the result of a read, and reports a quoted cell that extends to the end of the file.
+fn check_quotes<T>(
+    reader: &Reader<QuoteTracker<BufReader<File>>>,
     read: Result<T, csv::Error>,
-) -> Result<T, Wrong> {
-    match reader.get_ref().unclosed(reader.position().byte()) {
-        Some(line) => Err(Wrong::Unclosed(line)),
-        None => read.map_err(wrong),
+) -> Result<T, RowProblem> {
+    match reader.get_ref().unclosed_line(reader.position().byte()) {
+        Some(line) => Err(RowProblem::Unclosed(line)),
+        None => read.map_err(to_problem),
     }
 }
 
-fn wrong(error: csv::Error) -> Wrong {
+fn to_problem(error: csv::Error) -> RowProblem {
     let line = error.position().map_or(1, csv::Position::line);
     match error.into_kind() {
-        ErrorKind::Io(source) => Wrong::Io(source),
+        ErrorKind::Io(source) => RowProblem::Io(source),
         ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            Wrong::Line(line, format!("{len} cells, but the header has {expected_len}"))
+            RowProblem::Line(line, format!("{len} cells, but the header has {expected_len}"))
         }
-        ErrorKind::Utf8 { .. } => Wrong::Line(line, "not UTF-8 text".to_owned()),
-        other => Wrong::Line(line, format!("not CSV: {other:?}")),
+        ErrorKind::Utf8 { .. } => RowProblem::Line(line, "not UTF-8 text".to_owned()),
+        other => RowProblem::Line(line, format!("not CSV: {other:?}")),
     }
 }

@@ -1,26 +1,27 @@
-//! JSON lines: an object per line; empty lines are passed over.
+//! Rows from JSON lines: one object per line. Empty lines are skipped.
 
-use super::{Fields, Wrong, words};
+use super::{BYTE_ORDER_MARK, RowFields, RowProblem, json_message};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-pub(super) struct Lines {
+/// Reader of the lines of a JSON lines file.
+pub(super) struct JsonLines {
     file: BufReader<File>,
     buffer: Vec<u8>,
     line: u64,
 }
 
-impl Lines {
-    pub(super) fn new(file: BufReader<File>) -> Lines {
-        Lines { file, buffer: Vec::new(), line: 0 }
+impl JsonLines {
+    /// Creates a reader at the start of a file.
+    pub(super) fn new(file: BufReader<File>) -> JsonLines {
+        JsonLines { file, buffer: Vec::new(), line: 0 }
     }
 
-    pub(super) fn read(&mut self) -> Result<Option<Fields>, Wrong> {
+    /// Reads the next row.
+    pub(super) fn read(&mut self) -> Result<Option<RowFields>, RowProblem> {
         loop {
             self.buffer.clear();
-            if self.file.read_until(b'\n', &mut self.buffer).map_err(Wrong::Io)? == 0 {
+            if self.file.read_until(b'\n', &mut self.buffer).map_err(RowProblem::Io)? == 0 {
                 return Ok(None);
             }
             self.line += 1;
@@ -32,7 +33,7 @@ impl Lines {
                 continue;
             }
             let fields = serde_json::from_slice(line).map_err(|error| {
-                Wrong::Line(self.line, format!("not a JSON object: {}", words(&error)))
+                RowProblem::Line(self.line, format!("not a JSON object: {}", json_message(&error)))
             })?;
             return Ok(Some(fields));
         }

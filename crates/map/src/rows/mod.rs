@@ -1,16 +1,19 @@
-//! Reading rows one at a time: CSV, JSON lines, a JSON array.
+//! Reading rows one at a time from CSV, JSON lines or a JSON array.
 
 mod array;
 mod csv;
 mod lines;
 mod quotes;
 
-use crate::row::{Fields, Row};
+use crate::row::{Row, RowFields};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// How rows are written in a file.
+/// UTF-8 byte order mark, which some editors put at the start of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// File format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowFormat {
     /// Comma-separated values with a header.
@@ -22,10 +25,10 @@ pub enum RowFormat {
 }
 
 impl RowFormat {
-    /// What the name of a file says.
-    pub fn of(path: &Path) -> Option<RowFormat> {
-        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-        match ending.as_str() {
+    /// Returns the format for a file extension; `None` if it is unknown.
+    pub fn from_path(path: &Path) -> Option<RowFormat> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
             "csv" => Some(RowFormat::Csv),
             "jsonl" | "ndjson" => Some(RowFormat::JsonLines),
             "json" => Some(RowFormat::JsonArray),
@@ -34,77 +37,79 @@ impl RowFormat {
     }
 }
 
-/// Why rows cannot be read.
+/// Reason why rows cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RowsError {
-    /// The name does not say what it is.
-    #[error("{} is neither .csv, .jsonl, .ndjson nor .json", .0.display())]
+    /// The file extension is unknown.
+    #[error("unsupported input format: {}", .0.display())]
     UnknownFormat(PathBuf),
-    /// A pipe, a folder or a device.
-    #[error("{} is not a file, and rows are read more than once", .0.display())]
+    /// The input is a pipe, a folder or a device.
+    #[error("{} is not a regular file", .0.display())]
     NotAFile(PathBuf),
-    /// There is no such file.
-    #[error("there is no file {}", .0.display())]
+    /// The file does not exist.
+    #[error("no such file: {}", .0.display())]
     Missing(PathBuf),
-    /// The operating system refuses.
+    /// The file cannot be opened or read.
     #[error("cannot read {}", path.display())]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// What is there is not a row.
+    /// A row is invalid.
     #[error("{}:{line}: {message}", path.display())]
-    Bad {
-        /// Which file.
+    Invalid {
+        /// The file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
-    /// A cell takes everything up to the end of the file.
-    #[error("{}:{line}: a cell in quotes begins here and does not end", path.display())]
+    /// A quoted cell is not closed.
+    #[error("{}:{line}: unclosed quote", path.display())]
     Unclosed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// The line in which it begins, from 1.
+        /// The line in which the cell starts, from 1.
         line: u64,
     },
 }
 
 impl RowsError {
-    /// What to do about it.
+    /// Returns a hint on how to fix the error.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            RowsError::NotAFile(_) => Some("write its rows to a file first"),
-            RowsError::Unclosed { .. } => Some("close the quote; within such a cell, double it"),
+            RowsError::UnknownFormat(_) => Some("use a .csv, .jsonl, .ndjson or .json file"),
+            RowsError::NotAFile(_) => Some("rows are read more than once; write them to a file"),
+            RowsError::Unclosed { .. } => Some("close the cell; write a quote within it twice"),
             _ => None,
         }
     }
 }
 
-/// The rows of a file, in order. Only one of them is in memory.
+/// Iterator over the rows of a file. It holds one row in memory.
 pub struct Rows {
     path: PathBuf,
-    source: Source,
+    source: RowSource,
     next: u64,
-    is_over: bool,
+    is_at_end: bool,
 }
 
-enum Source {
-    Csv(csv::Records),
-    Lines(lines::Lines),
-    Array(array::Elements),
+enum RowSource {
+    Csv(csv::CsvRecords),
+    Lines(lines::JsonLines),
+    Array(array::JsonArray),
 }
 
-/// What is wrong, and in which line.
+/// Problem with a row, without the path of the file.
 #[derive(Debug)]
-pub(crate) enum Wrong {
+enum RowProblem {
     Io(std::io::Error),
+    /// A line and what is wrong with it.
     Line(u64, String),
-    /// From that line on.
+    /// The line in which an unclosed cell starts.
     Unclosed(u64),
 }
 
@@ -115,48 +120,48 @@ impl std::fmt::Debug for Rows {
 }
 
 impl Rows {
-    /// Opens a file; its name says how it is written.
+    /// Opens a file. Its extension determines the format.
     ///
     /// # Errors
     ///
-    /// When the name says nothing, or the file cannot be opened, or its header is wrong.
+    /// Fails if the extension is unknown, the file cannot be opened, or its header is invalid.
     pub fn open(path: &Path) -> Result<Rows, RowsError> {
-        // Looked at before it is opened: a pipe without a writer would be waited for.
+        // Checked before opening, because opening a pipe without a writer blocks.
         if std::fs::metadata(path).is_ok_and(|file| !file.is_file()) {
             return Err(RowsError::NotAFile(path.to_owned()));
         }
         let format =
-            RowFormat::of(path).ok_or_else(|| RowsError::UnknownFormat(path.to_owned()))?;
+            RowFormat::from_path(path).ok_or_else(|| RowsError::UnknownFormat(path.to_owned()))?;
         let file = File::open(path).map_err(|source| match source.kind() {
             ErrorKind::NotFound => RowsError::Missing(path.to_owned()),
             _ => RowsError::Io { path: path.to_owned(), source },
         })?;
         let file = BufReader::with_capacity(1 << 16, file);
         let source = match format {
-            RowFormat::Csv => csv::Records::new(file).map(Source::Csv),
-            RowFormat::JsonLines => Ok(Source::Lines(lines::Lines::new(file))),
-            RowFormat::JsonArray => Ok(Source::Array(array::Elements::new(file))),
+            RowFormat::Csv => csv::CsvRecords::new(file).map(RowSource::Csv),
+            RowFormat::JsonLines => Ok(RowSource::Lines(lines::JsonLines::new(file))),
+            RowFormat::JsonArray => Ok(RowSource::Array(array::JsonArray::new(file))),
         };
-        let source = source.map_err(|wrong| wrong.of(path))?;
-        Ok(Rows { path: path.to_owned(), source, next: 0, is_over: false })
+        let source = source.map_err(|problem| problem.into_error(path))?;
+        Ok(Rows { path: path.to_owned(), source, next: 0, is_at_end: false })
     }
 
-    /// The columns of a file that has a header, also when no rows follow it.
+    /// Returns the columns if the format has a header, even without rows.
     pub fn columns(&self) -> Option<&[String]> {
         match &self.source {
-            Source::Csv(records) => Some(records.names()),
-            Source::Lines(_) | Source::Array(_) => None,
+            RowSource::Csv(records) => Some(records.names()),
+            RowSource::Lines(_) | RowSource::Array(_) => None,
         }
     }
 }
 
-impl Wrong {
-    fn of(self, path: &Path) -> RowsError {
+impl RowProblem {
+    fn into_error(self, path: &Path) -> RowsError {
         let path = path.to_owned();
         match self {
-            Wrong::Io(source) => RowsError::Io { path, source },
-            Wrong::Line(line, message) => RowsError::Bad { path, line, message },
-            Wrong::Unclosed(line) => RowsError::Unclosed { path, line },
+            RowProblem::Io(source) => RowsError::Io { path, source },
+            RowProblem::Line(line, message) => RowsError::Invalid { path, line, message },
+            RowProblem::Unclosed(line) => RowsError::Unclosed { path, line },
         }
     }
 }
@@ -164,36 +169,36 @@ impl Wrong {
 impl Iterator for Rows {
     type Item = Result<Row, RowsError>;
 
-    /// Nothing comes after an error.
+    /// Returns the next row. After an error the iterator ends.
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over {
+        if self.is_at_end {
             return None;
         }
         let read = match &mut self.source {
-            Source::Csv(records) => records.read(),
-            Source::Lines(lines) => lines.read(),
-            Source::Array(elements) => elements.read(),
+            RowSource::Csv(records) => records.read(),
+            RowSource::Lines(lines) => lines.read(),
+            RowSource::Array(elements) => elements.read(),
         };
         match read {
-            Ok(Some(Fields(fields))) => {
+            Ok(Some(RowFields(fields))) => {
                 let index = self.next;
                 self.next += 1;
                 Some(Ok(Row { index, fields }))
             }
             Ok(None) => {
-                self.is_over = true;
+                self.is_at_end = true;
                 None
             }
-            Err(wrong) => {
-                self.is_over = true;
-                Some(Err(wrong.of(&self.path)))
+            Err(problem) => {
+                self.is_at_end = true;
+                Some(Err(problem.into_error(&self.path)))
             }
         }
     }
 }
 
-/// The words of a JSON error without its place, which is one within the row.
-fn words(error: &serde_json::Error) -> String {
+/// Returns the message of a JSON error without its position, which is relative to the row.
+fn json_message(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
         Some(at) => text[..at].to_owned(),

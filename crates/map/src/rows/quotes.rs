@@ -1,58 +1,62 @@
-//! Watches quotes while CSV is read: whether a cell is still open at the end of a file, which the
-//! parser does not tell. It takes everything after a stray quote for one cell.
+//! Detection of unclosed quotes in CSV. The parser accepts them and takes everything after a stray quote
+//! as one cell.
 
+use super::BYTE_ORDER_MARK;
 use std::io::{self, Read};
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// A reader that passes everything on, and knows whether it is within a cell in quotes.
-pub(super) struct Quotes<R> {
+/// A pass-through reader that tracks whether its position is within a quoted cell.
+pub(super) struct QuoteTracker<R> {
     inner: R,
-    state: State,
-    /// Bytes that went through.
+    state: QuoteState,
+    /// Number of bytes read.
     bytes: u64,
     line: u64,
-    /// The line in which the last cell in quotes began.
-    opened: u64,
+    /// Line in which the last quoted cell starts.
+    open_line: u64,
 }
 
-/// Where in a record the next byte stands; the same distinctions as the parser's.
+/// Position within a record, with the same distinctions as the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// At the beginning of a cell, the only place where a quote opens one.
+enum QuoteState {
+    /// At the start of a cell. Only there does a quote open a quoted cell.
     Start,
+    /// Within an unquoted cell.
     Plain,
+    /// Within a quoted cell.
     Quoted,
-    /// After a quote within quotes: it ends the cell, unless another one follows.
+    /// After a quote within a quoted cell. It ends the cell unless another quote follows.
     Quote,
 }
 
-impl<R> Quotes<R> {
-    pub(super) fn new(inner: R) -> Quotes<R> {
-        Quotes { inner, state: State::Start, bytes: 0, line: 1, opened: 0 }
+impl<R> QuoteTracker<R> {
+    /// Wraps a reader.
+    pub(super) fn new(inner: R) -> QuoteTracker<R> {
+        QuoteTracker { inner, state: QuoteState::Start, bytes: 0, line: 1, open_line: 0 }
     }
 
-    /// Where the cell begins that is still open after everything up to that byte.
-    pub(super) fn unclosed(&self, up_to: u64) -> Option<u64> {
-        (self.state == State::Quoted && up_to >= self.bytes).then_some(self.opened)
+    /// Returns the line in which an unclosed cell starts, if the parser has consumed all bytes (`up_to`).
+    pub(super) fn unclosed_line(&self, up_to: u64) -> Option<u64> {
+        (self.state == QuoteState::Quoted && up_to >= self.bytes).then_some(self.open_line)
     }
 
-    fn watch(&mut self, bytes: &[u8]) {
+    fn track(&mut self, bytes: &[u8]) {
         for (offset, byte) in bytes.iter().enumerate() {
-            let place = self.bytes + offset as u64;
-            if BYTE_ORDER_MARK.get(place as usize) == Some(byte) && self.state == State::Start {
+            let position = self.bytes + offset as u64;
+            if BYTE_ORDER_MARK.get(position as usize) == Some(byte)
+                && self.state == QuoteState::Start
+            {
                 continue;
             }
             self.state = match (self.state, byte) {
-                (State::Quoted, b'"') => State::Quote,
-                (State::Quoted, _) => State::Quoted,
-                (State::Start, b'"') => {
-                    self.opened = self.line;
-                    State::Quoted
+                (QuoteState::Quoted, b'"') => QuoteState::Quote,
+                (QuoteState::Quoted, _) => QuoteState::Quoted,
+                (QuoteState::Start, b'"') => {
+                    self.open_line = self.line;
+                    QuoteState::Quoted
                 }
-                (State::Quote, b'"') => State::Quoted,
-                (_, b',' | b'\n' | b'\r') => State::Start,
-                _ => State::Plain,
+                (QuoteState::Quote, b'"') => QuoteState::Quoted,
+                (_, b',' | b'\n' | b'\r') => QuoteState::Start,
+                _ => QuoteState::Plain,
             };
             self.line += u64::from(*byte == b'\n');
         }
@@ -60,10 +64,10 @@ impl<R> Quotes<R> {
     }
 }
 
-impl<R: Read> Read for Quotes<R> {
+impl<R: Read> Read for QuoteTracker<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.inner.read(buffer)?;
-        self.watch(&buffer[..length]);
+        self.track(&buffer[..length]);
         Ok(length)
     }
 }

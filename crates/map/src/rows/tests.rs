@@ -1,4 +1,4 @@
-//! Rows of all three kinds, good and bad.
+//! Valid and invalid rows in all formats.
 
 use super::*;
 
@@ -6,17 +6,17 @@ fn read(name: &str, contents: impl AsRef<[u8]>) -> Result<Vec<String>, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, contents).unwrap();
-    let shown = |row: Row| {
+    let summary = |row: Row| {
         let fields = row.fields.iter().map(|(name, value)| format!("{name}={}", value.get()));
         format!("{} {}", row.index, fields.collect::<Vec<_>>().join(" "))
     };
     let rows = Rows::open(&path).and_then(|rows| rows.collect::<Result<Vec<Row>, _>>());
-    rows.map(|rows| rows.into_iter().map(shown).collect())
+    rows.map(|rows| rows.into_iter().map(summary).collect())
         .map_err(|error| error.to_string().replace(&path.display().to_string(), "F"))
 }
 
 #[test]
-fn rows_keep_their_order_their_fields_and_every_digit() {
+fn rows_keep_order_fields_and_digits() {
     let csv = read("a.csv", "\u{feff}b,a\n1.0,\"two\nlines, \"\"quoted\"\"\"\n,x\n").unwrap();
     assert_eq!(csv, [r#"0 b="1.0" a="two\nlines, \"quoted\"""#, r#"1 b="" a="x""#]);
     let lines = "{\"b\": 1.0, \"a\": 12345678901234567890123}\n\n{\"a\":[ 1,{\"z\":1,\"a\":2}]}";
@@ -29,7 +29,7 @@ fn rows_keep_their_order_their_fields_and_every_digit() {
 }
 
 #[test]
-fn nothing_is_no_rows() {
+fn empty_file_has_no_rows() {
     for (name, contents) in [
         ("a.csv", ""),
         ("a.csv", "a,b\n"),
@@ -42,41 +42,45 @@ fn nothing_is_no_rows() {
 }
 
 #[test]
-fn bad_rows_are_named_with_their_lines() {
+fn invalid_row_is_reported_with_its_line() {
     for (name, contents, expected) in [
         ("a.csv", "a,b\n1,2\n3\n", "F:3: 1 cells, but the header has 2"),
-        ("a.csv", "a,a\n", "F:1: the column `a` comes twice"),
+        ("a.csv", "a,a\n", "F:1: duplicate column `a`"),
         ("a.csv", "a,,b\n", "F:1: column 2 has no name"),
         ("a.jsonl", "{}\n{\"a\":}\n", "F:2: not a JSON object: expected value"),
+        ("a.jsonl", "[1]\n", "F:1: not a JSON object: invalid type: sequence, expected an object"),
+        ("a.jsonl", "{\"a\":1,\"a\":2}", "F:1: not a JSON object: duplicate field `a`"),
         (
-            "a.jsonl",
-            "[1]\n",
-            "F:1: not a JSON object: invalid type: sequence, expected an object with the fields of a row",
+            "a.json",
+            "{\"a\":1}\n",
+            "F:1: not a JSON array of rows; JSON lines need the extension .jsonl",
         ),
-        ("a.jsonl", "{\"a\":1,\"a\":2}", "F:1: not a JSON object: the field `a` comes twice"),
-        ("a.json", "{\"a\":1}\n", "F:1: not a JSON array of rows; is it JSON lines (.jsonl)?"),
-        ("a.json", "[{}\n,\n{\"a\"}]", "F:3: a row that is not a JSON object: expected `:`"),
-        ("a.json", "[{},]", "F:1: a comma without a row after it"),
-        ("a.json", "[{},\n{\"a\":\"", "F:2: the array is not closed"),
-        ("a.json", "[{}] x", "F:1: something after the array"),
+        ("a.json", "[{}\n,\n{\"a\"}]", "F:3: row is not a JSON object: expected `:`"),
+        ("a.json", "[{},]", "F:1: trailing comma in the array"),
+        ("a.json", "[{},\n{\"a\":\"", "F:2: unclosed array"),
+        ("a.json", "[{}] x", "F:1: unexpected text after the array"),
         (
             "a.json",
             "\u{feff}\u{feff}[]",
-            "F:1: not a JSON array of rows; is it JSON lines (.jsonl)?",
+            "F:1: not a JSON array of rows; JSON lines need the extension .jsonl",
         ),
-        ("a.json", " \u{feff}[]", "F:1: not a JSON array of rows; is it JSON lines (.jsonl)?"),
-        ("a.txt", "", "F is neither .csv, .jsonl, .ndjson nor .json"),
+        (
+            "a.json",
+            " \u{feff}[]",
+            "F:1: not a JSON array of rows; JSON lines need the extension .jsonl",
+        ),
+        ("a.txt", "", "unsupported input format: F"),
     ] {
         assert_eq!(read(name, contents).unwrap_err(), expected, "{contents:?}");
     }
     assert_eq!(read("a.csv", b"a\n\xff\n").unwrap_err(), "F:2: not UTF-8 text");
     let missing = Rows::open(Path::new("gone.csv")).unwrap_err();
-    assert_eq!(missing.to_string(), "there is no file gone.csv");
+    assert_eq!(missing.to_string(), "no such file: gone.csv");
 }
 
 #[test]
-fn a_cell_that_never_ends_is_told_with_the_line_where_it_begins() {
-    let unclosed = |line: u64| format!("F:{line}: a cell in quotes begins here and does not end");
+fn unclosed_quote_is_reported_with_the_line_of_its_start() {
+    let unclosed = |line: u64| format!("F:{line}: unclosed quote");
     let long: String = (0..20_000).map(|n| format!("{n},x\n")).collect();
     for (contents, line) in [
         ("a,b\n1,2\n3,\"four\n5,6\n7,8\n".to_owned(), 3),
@@ -89,18 +93,19 @@ fn a_cell_that_never_ends_is_told_with_the_line_where_it_begins() {
     ] {
         assert_eq!(read("a.csv", &contents).unwrap_err(), unclosed(line), "{line}");
     }
-    // Quotes that open nothing, and such as are closed.
-    for good in ["a,b\n5\" wide,x\"\n", "a\n\"x\"\"\"\n", "a\n\"x\" y\"\n", "a,b\r\n\"1\",\"\"\r\n"]
+    // Quotes within unquoted cells, and closed quotes.
+    for valid in
+        ["a,b\n5\" wide,x\"\n", "a\n\"x\"\"\"\n", "a\n\"x\" y\"\n", "a,b\r\n\"1\",\"\"\r\n"]
     {
-        assert_eq!(read("a.csv", good).unwrap().len(), 1, "{good}");
+        assert_eq!(read("a.csv", valid).unwrap().len(), 1, "{valid}");
     }
-    // What is wrong before it is told first.
+    // An earlier problem is reported first.
     let earlier = read("a.csv", "a,b\n1\n2,\"3\n").unwrap_err();
     assert_eq!(earlier, "F:2: 1 cells, but the header has 2");
 }
 
 #[test]
-fn a_header_without_rows_names_its_columns() {
+fn header_without_rows_names_columns() {
     let folder = tempfile::tempdir().unwrap();
     let columns = |name: &str, contents: &str| {
         let path = folder.path().join(name);
@@ -116,16 +121,14 @@ fn a_header_without_rows_names_its_columns() {
 
 #[cfg(unix)]
 #[test]
-fn what_cannot_be_read_twice_is_refused_before_it_is_opened() {
+fn pipe_or_folder_is_rejected_without_opening_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.csv");
-    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
-    assert!(made.success());
+    let status = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(status.success());
     for path in [path.as_path(), folder.path()] {
         let error = Rows::open(path).unwrap_err();
-        let expected =
-            format!("{} is not a file, and rows are read more than once", path.display());
-        assert_eq!(error.to_string(), expected);
-        assert_eq!(error.hint(), Some("write its rows to a file first"));
+        assert_eq!(error.to_string(), format!("{} is not a regular file", path.display()));
+        assert_eq!(error.hint(), Some("rows are read more than once; write them to a file"));
     }
 }

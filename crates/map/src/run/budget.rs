@@ -1,68 +1,68 @@
-//! How much money is left, with what is under way counted at what it is likely to cost.
+//! Cost limit of a job. Requests in flight count at their likely cost.
 
 use bakeoff_core::NanoDollars;
 
-/// Money that may be spent.
+/// Money spent and reserved, and the limit.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Budget {
-    /// No more than this; `None` for any amount.
-    most: Option<NanoDollars>,
+pub(super) struct CostBudget {
+    /// Cost limit; `None` for no limit.
+    max: Option<NanoDollars>,
     spent: NanoDollars,
-    /// What those under way were expected to cost.
-    expected: NanoDollars,
-    under_way: usize,
-    /// What a request of earlier processes cost, on average.
-    usual: NanoDollars,
-    /// The most that a request has cost, as a multiple of what was expected of it.
-    dearest: Option<f64>,
+    /// Estimated cost of the requests in flight.
+    reserved: NanoDollars,
+    in_flight: usize,
+    /// Average cost of a request in earlier processes.
+    average: NanoDollars,
+    /// Highest ratio of actual to estimated cost of a request.
+    max_ratio: Option<f64>,
 }
 
-impl Budget {
-    /// So much may be spent, of which so much has been, for so many requests.
-    pub(super) fn new(most: Option<NanoDollars>, spent: NanoDollars, requests: u64) -> Budget {
+impl CostBudget {
+    /// Creates a budget of which earlier processes spent `spent` on `requests` requests.
+    pub(super) fn new(max: Option<NanoDollars>, spent: NanoDollars, requests: u64) -> CostBudget {
         let requests = i64::try_from(requests).unwrap_or(i64::MAX);
-        let usual = NanoDollars(spent.0.checked_div(requests).unwrap_or(0));
-        Budget { most, spent, expected: NanoDollars(0), under_way: 0, usual, dearest: None }
+        let average = NanoDollars(spent.0.checked_div(requests).unwrap_or(0));
+        CostBudget { max, spent, reserved: NanoDollars(0), in_flight: 0, average, max_ratio: None }
     }
 
-    /// Whether anything has to be expected at all.
-    pub(super) fn is_bounded(&self) -> bool {
-        self.most.is_some()
+    /// Returns whether there is a limit, so that costs have to be estimated.
+    pub(super) fn is_limited(&self) -> bool {
+        self.max.is_some()
     }
 
-    /// Whether a request that is expected to cost so much may start. The first goes alone, because
-    /// nobody knows before how long replies are.
-    pub(super) fn allows(&self, expected: NanoDollars) -> bool {
-        let Some(most) = self.most else { return true };
-        let likely = match self.dearest {
-            Some(dearest) => dearest * (self.expected.0 as f64 + expected.0 as f64),
-            None if expected.is_zero() => 0.0,
-            None if self.under_way == 0 => expected.max(self.usual).0 as f64,
+    /// Returns whether a request of this estimated cost may start. The first request runs alone,
+    /// because the length of replies is not known before.
+    pub(super) fn allows(&self, estimate: NanoDollars) -> bool {
+        let Some(max) = self.max else { return true };
+        let likely = match self.max_ratio {
+            Some(ratio) => ratio * (self.reserved.0 as f64 + estimate.0 as f64),
+            None if estimate.is_zero() => 0.0,
+            None if self.in_flight == 0 => estimate.max(self.average).0 as f64,
             None => return false,
         };
-        self.spent.0 as f64 + likely <= most.0 as f64
+        self.spent.0 as f64 + likely <= max.0 as f64
     }
 
-    /// A request starts.
-    pub(super) fn start(&mut self, expected: NanoDollars) {
-        self.under_way += 1;
-        self.expected = self.expected.saturating_add(expected);
+    /// Records the start of a request.
+    pub(super) fn start(&mut self, estimate: NanoDollars) {
+        self.in_flight += 1;
+        self.reserved = self.reserved.saturating_add(estimate);
     }
 
-    /// It came back. What came from the cache, or not at all, says nothing about what others cost.
-    pub(super) fn end(&mut self, expected: NanoDollars, actual: NanoDollars) {
-        self.under_way = self.under_way.saturating_sub(1);
-        self.expected = NanoDollars(self.expected.0.saturating_sub(expected.0));
+    /// Records the end of a request. Cached responses and failures cost nothing and do not change the ratio.
+    pub(super) fn end(&mut self, estimate: NanoDollars, actual: NanoDollars) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.reserved = NanoDollars(self.reserved.0.saturating_sub(estimate.0));
         self.spent = self.spent.saturating_add(actual);
-        if !actual.is_zero() && !expected.is_zero() {
-            let multiple = actual.0 as f64 / expected.0 as f64;
-            self.dearest = Some(self.dearest.unwrap_or_default().max(multiple));
+        if !actual.is_zero() && !estimate.is_zero() {
+            let ratio = actual.0 as f64 / estimate.0 as f64;
+            self.max_ratio = Some(self.max_ratio.unwrap_or_default().max(ratio));
         }
     }
 
-    /// Whether more has been spent than may be.
+    /// Returns whether the limit is exceeded.
     pub(super) fn is_exceeded(&self) -> bool {
-        self.most.is_some_and(|most| self.spent > most)
+        self.max.is_some_and(|max| self.spent > max)
     }
 }
 
@@ -73,21 +73,21 @@ mod tests {
     const TEN: NanoDollars = NanoDollars(10);
 
     #[test]
-    fn what_is_under_way_counts_at_what_it_is_likely_to_cost() {
-        let mut budget = Budget::new(Some(NanoDollars(100)), NanoDollars(20), 10);
+    fn requests_in_flight_count_at_their_likely_cost() {
+        let mut budget = CostBudget::new(Some(NanoDollars(100)), NanoDollars(20), 10);
         assert!(budget.allows(TEN));
         budget.start(TEN);
-        assert!(!budget.allows(NanoDollars(1)), "nobody knows yet what requests cost");
-        assert!(budget.allows(NanoDollars(0)), "what is free is free");
-        // It cost half as much as expected.
+        assert!(!budget.allows(NanoDollars(1)), "the cost of a request is not known yet");
+        assert!(budget.allows(NanoDollars(0)), "free requests are not limited");
+        // Half of the estimate.
         budget.end(TEN, NanoDollars(5));
         assert!(budget.allows(NanoDollars(150)) && !budget.allows(NanoDollars(151)));
         budget.start(NanoDollars(100));
         assert!(budget.allows(NanoDollars(50)) && !budget.allows(NanoDollars(51)));
-        // From the cache: others cost no less for that.
+        // A cached response does not change the ratio.
         budget.end(NanoDollars(100), NanoDollars(0));
         assert!(!budget.allows(NanoDollars(151)));
-        // Three times as much as expected: so may the next.
+        // Three times the estimate: the next request may cost as much.
         budget.start(TEN);
         budget.end(TEN, NanoDollars(30));
         assert!(budget.allows(NanoDollars(15)) && !budget.allows(NanoDollars(16)));
@@ -97,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_is_taken_at_its_word_and_without_a_bound_everything_goes() {
-        let budget = Budget::new(Some(TEN), NanoDollars(0), 0);
+    fn first_request_counts_at_its_estimate_or_the_earlier_average() {
+        let budget = CostBudget::new(Some(TEN), NanoDollars(0), 0);
         assert!(budget.allows(TEN) && !budget.allows(NanoDollars(11)));
-        // What requests cost before, they may cost again.
-        let dear = Budget::new(Some(NanoDollars(100)), NanoDollars(90), 4);
-        assert!(!dear.allows(TEN));
-        let mut free = Budget::new(None, NanoDollars(i64::MAX), 1);
-        free.start(NanoDollars(i64::MAX));
-        assert!(free.allows(NanoDollars(i64::MAX)) && !free.is_exceeded() && !free.is_bounded());
+        let expensive = CostBudget::new(Some(NanoDollars(100)), NanoDollars(90), 4);
+        assert!(!expensive.allows(TEN));
+        let mut unlimited = CostBudget::new(None, NanoDollars(i64::MAX), 1);
+        unlimited.start(NanoDollars(i64::MAX));
+        assert!(unlimited.allows(NanoDollars(i64::MAX)));
+        assert!(!unlimited.is_exceeded() && !unlimited.is_limited());
     }
 }

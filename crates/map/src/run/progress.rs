@@ -1,50 +1,51 @@
-//! How far a job is, and how it ended.
+//! Progress and outcome of a job.
 
 use bakeoff_core::{NanoDollars, Usage};
 
-/// How far a job is.
+/// Snapshot of the progress of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Rows in all.
+pub struct JobProgress {
+    /// Number of rows.
     pub rows: u64,
-    /// Rows that have been written.
+    /// Rows written to the output.
     pub done: u64,
-    /// Those of them without an answer.
+    /// Written rows without an answer.
     pub errors: u64,
-    /// Rows about which nobody is asked any more, written or not: some wait behind others.
+    /// Rows that need no further request. Includes rows that are not written yet because earlier rows
+    /// are unfinished.
     pub settled: u64,
-    /// Requests that were made, answered or not, by this and earlier processes.
+    /// Requests sent by this and earlier processes, including failed ones.
     pub requests: u64,
-    /// Those of them that were about rows that had been asked about before.
-    pub again: u64,
-    /// Requests that are under way, or wait for their turn.
-    pub under_way: u64,
-    /// Answers that an earlier job had paid for: they came from the cache.
+    /// Requests for rows that had been requested before.
+    pub reasks: u64,
+    /// Requests in flight or waiting for a permit.
+    pub in_flight: u64,
+    /// Responses served from the cache.
     pub cached: u64,
-    /// What they cost; `None` when nobody knows the price.
+    /// Cost of all requests; `None` if a price is unknown.
     pub cost: Option<NanoDollars>,
-    /// What they used.
+    /// Token usage of all requests.
     pub usage: Usage,
 }
 
-/// Why a job ended before its last row.
+/// Reason why a job stopped before its last row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stop {
-    /// Somebody stopped it.
+pub enum StopReason {
+    /// The job was cancelled.
     Interrupted,
-    /// It has cost what it may.
+    /// The cost limit is reached.
     Budget,
-    /// The last model answers nobody any more, for this reason.
-    Refused(String),
+    /// The last model accepts no more requests; holds the reason.
+    ModelUnavailable(String),
 }
 
-/// What a job came to.
+/// Outcome of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
-    /// How far it came.
-    pub progress: Progress,
-    /// Why it ended before its last row.
-    pub stop: Option<Stop>,
-    /// Models that answered nobody any more though others did, by their names, and why.
-    pub refused: Vec<(String, String)>,
+pub struct JobOutcome {
+    /// Progress at the end.
+    pub progress: JobProgress,
+    /// Reason why the job stopped before its last row.
+    pub stop: Option<StopReason>,
+    /// Models that stopped accepting requests while other models continued, by name, with the reason.
+    pub unavailable_models: Vec<(String, String)>,
 }

@@ -1,139 +1,151 @@
-//! The lines of a job's journal.
+//! The records of a job's journal. Their serialised names are a disk format.
 
-use super::ladder::{Answer, Node, Outcome, Repair};
-use super::spent::Spent;
+use super::escalation::{InvalidReply, PackRequest, RowAnswer, RowResults};
+use super::usage::RequestUsage;
 use serde::{Deserialize, Serialize};
 
-/// Written by this version; a journal of another one is not read.
+/// Version of the journal format. Journals of other versions are rejected.
 pub(super) const VERSION: u32 = 1;
 
-/// One line.
+/// One line of the journal.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Line {
-    /// The first: what the job is.
+pub(super) enum JournalRecord {
+    /// The plan; always the first record.
+    #[serde(rename = "plan")]
     Plan(PlanRecord),
-    /// A request and what came of it.
-    Asked(AskedRecord),
-    /// Every row is in the output.
-    Finished(Ending),
-    /// Whoever has no answer is asked about once more.
-    Again,
+    /// A request and its outcome.
+    #[serde(rename = "asked")]
+    Request(RequestRecord),
+    /// The end of a round: all rows are in the output.
+    #[serde(rename = "finished")]
+    Finish(FinishRecord),
+    /// The start of another round for rows without an answer.
+    #[serde(rename = "again")]
+    Retry,
 }
 
-/// What a job is: everything that its output depends on.
+/// Everything that the output of a job depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PlanRecord {
     pub(super) version: u32,
     pub(super) rows: u64,
     pub(super) input: String,
     pub(super) task: String,
-    /// By the names that users know.
+    /// Display names of the models.
     pub(super) models: Vec<String>,
-    /// Who they were.
+    /// Names of the models as the providers know them.
     pub(super) resolved: Vec<String>,
     pub(super) format: String,
     pub(super) pack: u32,
     pub(super) seed: u64,
-    /// Tokens per minute that were allowed when it began, which no request may exceed. Kept, because
-    /// rows must fall into the same packs when limits have changed.
+    /// Limit of tokens per minute at the start of the job; no request exceeds it. It is recorded
+    /// because rows must be packed in the same way after limits have changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tpm: Option<u64>,
 }
 
 impl PlanRecord {
-    /// What is different about another plan, in words.
+    /// Describes the first difference to another plan.
     pub(super) fn difference(&self, other: &PlanRecord) -> Option<String> {
         let models = || format!("--model {}", self.models.join(" --fallback "));
-        let differs = [
+        let differences = [
             (self.version != other.version, "another version of Bakeoff".to_owned()),
-            (self.input != other.input, "other rows".to_owned()),
-            (self.task != other.task, "another task".to_owned()),
+            (self.input != other.input, "different rows".to_owned()),
+            (self.task != other.task, "a different task".to_owned()),
             (self.models != other.models, models()),
             (
                 self.resolved != other.resolved,
-                format!("other models: {}", self.resolved.join(", ")),
+                format!("different models: {}", self.resolved.join(", ")),
             ),
             (self.format != other.format, format!("--format {}", self.format)),
             (self.pack != other.pack, format!("--pack {}", self.pack)),
             (self.seed != other.seed, format!("--seed {}", self.seed)),
-            (self.rows != other.rows, "other rows".to_owned()),
+            (self.rows != other.rows, "different rows".to_owned()),
         ];
-        differs.into_iter().find_map(|(is_different, what)| is_different.then_some(what))
+        differences.into_iter().find_map(|(is_different, what)| is_different.then_some(what))
     }
 }
 
-/// Which request it is.
+/// Identifies a request within a job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Name {
+pub(super) struct RequestKey {
     pub(super) pack: u64,
-    /// What the pack holds: should other rows have its number one day, their answers are others.
-    pub(super) of: String,
-    /// Its name within the pack.
+    /// Digest of the pack's rows, so that a record never applies to different rows with the same pack number.
+    #[serde(rename = "of")]
+    pub(super) rows_digest: String,
+    /// Path of the request within its pack.
     pub(super) path: String,
 }
 
-/// A request and what came of it.
+/// A request and its outcome.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct AskedRecord {
+pub(super) struct RequestRecord {
     #[serde(flatten)]
-    pub(super) name: Name,
-    /// Places within the pack, and their answers.
-    pub(super) answers: Vec<(usize, Answer)>,
-    /// Places within the pack, and why there is none.
+    pub(super) key: RequestKey,
+    /// Row positions within the pack, with their answers.
+    pub(super) answers: Vec<(usize, RowAnswer)>,
+    /// Row positions within the pack, with the reason why there is no answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) failed: Vec<(usize, String)>,
-    /// Whether fewer rows at once may help.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) divide: bool,
-    /// The reply, when the model should see it again.
+    /// Whether requests with fewer rows may succeed.
+    #[serde(rename = "divide", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) can_split: bool,
+    /// The reply, if it is worth re-asking.
+    #[serde(rename = "repair", default, skip_serializing_if = "Option::is_none")]
+    pub(super) invalid_reply: Option<InvalidReply>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) repair: Option<Repair>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) batch: Option<Answer>,
-    pub(super) spent: Spent,
+    pub(super) batch: Option<RowAnswer>,
+    #[serde(rename = "spent")]
+    pub(super) usage: RequestUsage,
 }
 
-/// How a job ended.
+/// The end of a round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Ending {
-    /// Rows without an answer.
+pub(super) struct FinishRecord {
+    /// Number of rows without an answer.
     pub(super) errors: u64,
-    /// What the output holds, and the facts beside it.
+    /// Digest of the output file.
     pub(super) output: String,
-    pub(super) facts: Option<String>,
+    /// Digest of the file with batch values.
+    #[serde(rename = "facts")]
+    pub(super) batches: Option<String>,
 }
 
-impl AskedRecord {
+impl RequestRecord {
+    /// Creates the record of a request.
     pub(super) fn new(
-        name: Name,
-        node: &Node,
-        outcome: &Outcome,
-        batch: Option<&Answer>,
-        spent: Spent,
-    ) -> AskedRecord {
+        key: RequestKey,
+        request: &PackRequest,
+        results: &RowResults,
+        batch: Option<&RowAnswer>,
+        usage: RequestUsage,
+    ) -> RequestRecord {
         let (mut answers, mut failed) = (Vec::new(), Vec::new());
-        for (row, answer) in node.rows.iter().zip(&outcome.answers) {
+        for (row, answer) in request.rows.iter().zip(&results.answers) {
             match answer {
                 Ok(answer) => answers.push((*row, answer.clone())),
                 Err(reason) => failed.push((*row, reason.clone())),
             }
         }
         let batch = batch.cloned();
-        let divide = outcome.divide && !failed.is_empty();
-        let repair = outcome.repair.clone().filter(|_| node.repair.is_none());
-        AskedRecord { name, answers, failed, divide, repair, batch, spent }
+        let can_split = results.can_split && !failed.is_empty();
+        let invalid_reply = results.invalid_reply.clone().filter(|_| request.reask.is_none());
+        RequestRecord { key, answers, failed, can_split, invalid_reply, batch, usage }
     }
 
-    /// The outcome for that request; `None` when it is about other rows.
-    pub(super) fn outcome(self, node: &Node) -> Option<(Outcome, Option<Answer>)> {
-        let mut all: Vec<(usize, Result<Answer, String>)> = Vec::new();
+    /// Returns the recorded results of a request; `None` if the record covers different rows.
+    pub(super) fn results_for(
+        self,
+        request: &PackRequest,
+    ) -> Option<(RowResults, Option<RowAnswer>)> {
+        let mut all: Vec<(usize, Result<RowAnswer, String>)> = Vec::new();
         all.extend(self.answers.into_iter().map(|(row, answer)| (row, Ok(answer))));
         all.extend(self.failed.into_iter().map(|(row, reason)| (row, Err(reason))));
         all.sort_by_key(|(row, _)| *row);
-        let is_same = all.iter().map(|(row, _)| row).eq(node.rows.iter());
+        let has_same_rows = all.iter().map(|(row, _)| row).eq(request.rows.iter());
         let answers = all.into_iter().map(|(_, answer)| answer).collect();
-        let outcome = Outcome { answers, divide: self.divide, repair: self.repair };
-        is_same.then_some((outcome, self.batch))
+        let results =
+            RowResults { answers, can_split: self.can_split, invalid_reply: self.invalid_reply };
+        has_same_rows.then_some((results, self.batch))
     }
 }

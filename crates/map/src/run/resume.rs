@@ -1,150 +1,164 @@
-//! What an earlier process has done already.
+//! Reading the journal of an earlier process.
 
-use super::continued::failed;
-use super::ladder::FIRST;
-use super::record::{AskedRecord, Ending, Line, Name, PlanRecord};
-use super::spent::Spent;
+use super::escalation::FIRST_PATH;
+use super::record::{FinishRecord, JournalRecord, PlanRecord, RequestKey, RequestRecord};
+use super::resumed_output::io_error;
+use super::usage::RequestUsage;
 use crate::error::Error;
-use bakeoff_journal::Lines;
+use bakeoff_journal::Records;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
 
-/// The plan that a journal begins with; `None` when its process was killed before its first line
-/// was whole.
-pub(super) fn plan(journal: &Path) -> Result<Option<PlanRecord>, Error> {
-    match bakeoff_journal::read::<Line>(journal)?.next().transpose()? {
+/// Reads the plan at the start of a journal; `None` if the process was killed before it was written.
+pub(super) fn read_plan(journal: &Path) -> Result<Option<PlanRecord>, Error> {
+    match bakeoff_journal::read::<JournalRecord>(journal)?.next().transpose()? {
         None => Ok(None),
-        Some(Line::Plan(plan)) => Ok(Some(plan)),
+        Some(JournalRecord::Plan(plan)) => Ok(Some(plan)),
         Some(_) => Err(Error::Journal(bakeoff_journal::Error::Damaged {
             path: journal.to_owned(),
             line: 1,
-            reason: "it does not begin with a plan".to_owned(),
+            reason: "the first record is not a plan".to_owned(),
         })),
     }
 }
 
-/// Whether a file may be a journal of a job: it begins as all of them do, as far as it goes.
+/// Checks that a file starts like a journal of a job, as far as it goes.
 ///
 /// # Errors
 ///
-/// When it is somebody else's file.
-pub(super) fn expect_journal(path: &Path) -> Result<(), Error> {
-    const BEGINNING: &[u8] = b"{\"plan\":";
-    let error = |source| failed("read", path, source);
+/// [`Error::NotAJournal`] if it does not.
+pub(super) fn check_journal(path: &Path) -> Result<(), Error> {
+    const PREFIX: &[u8] = b"{\"plan\":";
+    let error = |source| io_error("read", path, source);
     let mut start = Vec::new();
     let file = std::fs::File::open(path).map_err(error)?;
-    file.take(BEGINNING.len() as u64).read_to_end(&mut start).map_err(error)?;
-    match BEGINNING.starts_with(&start) {
+    file.take(PREFIX.len() as u64).read_to_end(&mut start).map_err(error)?;
+    match PREFIX.starts_with(&start) {
         true => Ok(()),
         false => Err(Error::NotAJournal(path.to_owned())),
     }
 }
 
-/// What a journal comes to.
+/// Totals of a journal.
 #[derive(Debug, Clone)]
-pub(super) struct Earlier {
-    /// What all requests so far have used.
-    pub(super) spent: Spent,
-    /// Requests about rows that had been asked about before.
-    pub(super) again: u64,
-    /// Rows with an answer.
+pub(super) struct JournalSummary {
+    /// Usage of all requests.
+    pub(super) usage: RequestUsage,
+    /// Requests for rows that had been requested before.
+    pub(super) reasks: u64,
+    /// Number of rows with an answer.
     pub(super) answered: u64,
-    /// How often all models have their turn.
+    /// Number of rounds through all models.
     pub(super) rounds: usize,
-    /// Every row is in the output.
-    pub(super) ending: Option<Ending>,
+    /// End of the last round, if it is finished.
+    pub(super) finish: Option<FinishRecord>,
 }
 
-impl Default for Earlier {
-    /// Nothing has been done.
-    fn default() -> Earlier {
-        Earlier { spent: Spent::default(), again: 0, answered: 0, rounds: 1, ending: None }
+impl Default for JournalSummary {
+    /// Returns the summary of an empty journal.
+    fn default() -> JournalSummary {
+        JournalSummary {
+            usage: RequestUsage::default(),
+            reasks: 0,
+            answered: 0,
+            rounds: 1,
+            finish: None,
+        }
     }
 }
 
-impl Earlier {
-    /// Adds up what a journal tells.
-    pub(super) fn read(journal: &Path) -> Result<Earlier, Error> {
-        let mut earlier = Earlier::default();
-        for line in bakeoff_journal::read::<Line>(journal)? {
-            match line? {
-                Line::Plan(_) => {}
-                Line::Asked(asked) => {
-                    earlier.spent += asked.spent;
-                    earlier.again +=
-                        if asked.name.path == FIRST { 0 } else { asked.spent.requests };
-                    earlier.answered += asked.answers.len() as u64;
+impl JournalSummary {
+    /// Sums up a journal.
+    pub(super) fn read(journal: &Path) -> Result<JournalSummary, Error> {
+        let mut summary = JournalSummary::default();
+        for record in bakeoff_journal::read::<JournalRecord>(journal)? {
+            match record? {
+                JournalRecord::Plan(_) => {}
+                JournalRecord::Request(request) => {
+                    summary.usage += request.usage;
+                    summary.reasks += match request.key.path == FIRST_PATH {
+                        true => 0,
+                        false => request.usage.requests,
+                    };
+                    summary.answered += request.answers.len() as u64;
                 }
-                Line::Finished(ending) => earlier.ending = Some(ending),
-                Line::Again => (earlier.rounds, earlier.ending) = (earlier.rounds + 1, None),
+                JournalRecord::Finish(finish) => summary.finish = Some(finish),
+                JournalRecord::Retry => {
+                    (summary.rounds, summary.finish) = (summary.rounds + 1, None);
+                }
             }
         }
-        Ok(earlier)
+        Ok(summary)
     }
 }
 
-/// What came of earlier requests, read from the journal as rows are gone through again.
+/// Lookup of journaled requests, read from the journal while the rows are processed again.
 ///
-/// Requests are journaled in about the order of their packs: none of a pack is written while a pack
-/// waits that is further before it than rows are held in memory. So what has been read and not been
-/// asked for yet is never more than that. Only further rounds stand at the end, and until they have
-/// been read the text of everything before them is held.
+/// Requests are journaled roughly in the order of their packs: the packs in progress at any time span
+/// no more rows than a job holds in memory, so unclaimed records are bounded in the same way. Only
+/// records of later rounds are at the end of the journal; until they are reached, the text of all
+/// earlier unclaimed records is held.
 #[derive(Debug)]
-pub(super) struct Replay {
-    lines: Option<Lines<Box<RawValue>>>,
-    read: HashMap<Name, Box<RawValue>>,
+pub(super) struct JournalReplay {
+    records: Option<Records<Box<RawValue>>>,
+    /// Records read and not claimed yet.
+    unclaimed: HashMap<RequestKey, Box<RawValue>>,
 }
 
-/// A line that tells of a request, and nothing but which.
+/// A record of which only the key is parsed.
 #[derive(Deserialize)]
-struct Named {
-    asked: Option<Name>,
+struct KeyedRecord {
+    asked: Option<RequestKey>,
 }
 
-impl Replay {
-    /// Of a job that begins.
-    pub(super) fn nothing() -> Replay {
-        Replay { lines: None, read: HashMap::new() }
+impl JournalReplay {
+    /// Creates the replay of a new job.
+    pub(super) fn empty() -> JournalReplay {
+        JournalReplay { records: None, unclaimed: HashMap::new() }
     }
 
-    /// From the first line of a journal.
-    pub(super) fn new(journal: &Path) -> Result<Replay, Error> {
-        Ok(Replay { lines: Some(bakeoff_journal::read(journal)?), read: HashMap::new() })
+    /// Opens a journal at its first record.
+    pub(super) fn new(journal: &Path) -> Result<JournalReplay, Error> {
+        let records = Some(bakeoff_journal::read(journal)?);
+        Ok(JournalReplay { records, unclaimed: HashMap::new() })
     }
 
-    /// What came of a request; `None` when it has not been made. Nothing may have been added to the
-    /// journal before that is heard for the first time.
-    pub(super) fn take(&mut self, wanted: &Name) -> Result<Option<AskedRecord>, Error> {
-        if let Some(line) = self.read.remove(wanted) {
-            return Ok(record(&line));
+    /// Removes and returns the record of a request; `None` if it is not journaled.
+    ///
+    /// The first `None` means that the journal is read to its end. Nothing may be appended to the
+    /// journal before.
+    pub(super) fn take(&mut self, key: &RequestKey) -> Result<Option<RequestRecord>, Error> {
+        if let Some(text) = self.unclaimed.remove(key) {
+            return Ok(parse_request(&text));
         }
-        while let Some(line) = self.lines.as_mut().and_then(Iterator::next) {
-            let line = line?;
-            let named = serde_json::from_str::<Named>(line.get()).ok();
-            if let Some(name) = named.and_then(|named| named.asked) {
-                if name == *wanted {
-                    return Ok(record(&line));
+        while let Some(text) = self.records.as_mut().and_then(Iterator::next) {
+            let text = text?;
+            let parsed = serde_json::from_str::<KeyedRecord>(text.get()).ok();
+            if let Some(found) = parsed.and_then(|record| record.asked) {
+                if found == *key {
+                    return Ok(parse_request(&text));
                 }
-                self.read.insert(name, line);
+                self.unclaimed.insert(found, text);
             }
         }
-        self.lines = None;
+        self.records = None;
         Ok(None)
     }
 
-    /// Whether a request has been looked for that was not made: everything is new from now on.
-    pub(super) fn is_over(&self) -> bool {
-        self.lines.is_none()
+    /// Returns whether the journal has been read to its end.
+    pub(super) fn is_finished(&self) -> bool {
+        self.records.is_none()
     }
 }
 
-/// Every line was read before, when it was added up.
-fn record(line: &RawValue) -> Option<AskedRecord> {
-    match serde_json::from_str(line.get()) {
-        Ok(Line::Asked(record)) => Some(record),
+/// Parses a request record. All records are valid here, because [`JournalSummary::read`] has parsed
+/// them before.
+fn parse_request(text: &RawValue) -> Option<RequestRecord> {
+    match serde_json::from_str(text.get()) {
+        Ok(JournalRecord::Request(record)) => Some(record),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! One thing that is answered: its type and its bounds.
+//! A field of an answer: its type, options and bounds.
 
 use serde_json::{Value, json};
 use std::fmt;
@@ -6,45 +6,45 @@ use std::fmt;
 /// One field of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// Its name: letters, digits and underscores.
+    /// Name: letters, digits and underscores.
     pub name: String,
-    /// What kind of value it has.
+    /// Type of the value.
     pub kind: FieldType,
-    /// What it means, for the model.
+    /// Description for the model.
     pub description: Option<String>,
-    /// An answer without it is no answer.
+    /// Whether an answer without the field is invalid.
     pub required: bool,
-    /// The only values that it may have.
+    /// Allowed values; all if absent.
     pub options: Option<Vec<Value>>,
-    /// The least number, or the least length of a text or list.
+    /// Minimum number, or minimum length of a string or array.
     pub min: Option<f64>,
-    /// The largest number, or the largest length of a text or list.
+    /// Maximum number, or maximum length of a string or array.
     pub max: Option<f64>,
-    /// The value when the model gives none.
+    /// Value if the model gives none.
     pub default: Option<Value>,
-    /// Of a list: what kind of values it holds.
+    /// Type of the values of an array.
     pub items: FieldType,
 }
 
-/// What kind of value a field has.
+/// Type of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
-    /// A text.
+    /// A string.
     String,
     /// A number.
     Number,
-    /// A whole number.
+    /// An integer.
     Integer,
     /// True or false.
     Boolean,
-    /// A list.
+    /// An array.
     Array,
-    /// An object with fields of the model's choice.
+    /// An object with arbitrary fields.
     Object,
 }
 
 impl FieldType {
-    /// All of them.
+    /// All types.
     pub const ALL: [FieldType; 6] = [
         FieldType::String,
         FieldType::Number,
@@ -54,7 +54,7 @@ impl FieldType {
         FieldType::Object,
     ];
 
-    /// As it is written in a task.
+    /// Returns the name used in task files.
     pub fn as_str(self) -> &'static str {
         match self {
             FieldType::String => "string",
@@ -66,7 +66,7 @@ impl FieldType {
         }
     }
 
-    /// Whether `min` and `max` are numbers; otherwise they are lengths.
+    /// Returns whether `min` and `max` bound the value itself; otherwise they bound its length.
     pub(crate) fn is_number(self) -> bool {
         matches!(self, FieldType::Number | FieldType::Integer)
     }
@@ -79,7 +79,7 @@ impl fmt::Display for FieldType {
 }
 
 impl Field {
-    /// A required field without bounds.
+    /// Creates a required field without bounds.
     pub fn new(name: &str, kind: FieldType) -> Field {
         Field {
             name: name.to_owned(),
@@ -94,65 +94,65 @@ impl Field {
         }
     }
 
-    /// About how many tokens it takes in an answer, with its name. Never so many that a sum of them
-    /// overflows, whatever bounds the task has.
-    pub(crate) fn tokens(&self) -> u64 {
-        const OF_TEXT: u64 = 24;
-        const MOST: u64 = 1 << 32;
+    /// Estimates the tokens of the field in an answer, with its name. The result is capped, so that sums do
+    /// not overflow with absurd bounds.
+    pub(crate) fn estimate_tokens(&self) -> u64 {
+        const STRING_TOKENS: u64 = 24;
+        const MAX_TOKENS: u64 = 1 << 32;
         let name = (self.name.len() as u64).div_ceil(4) + 3;
         let longest_option = self.options.iter().flatten().map(|option| option.to_string().len());
         let value = match (longest_option.max(), self.kind) {
             (Some(longest), _) => (longest as u64).div_ceil(4),
             (None, FieldType::String) => match self.max {
-                // Texts are usually shorter than they may be.
-                Some(most) => (most / 8.0).ceil() as u64,
-                None => OF_TEXT,
+                // Strings are usually half as long as allowed, at four characters per token.
+                Some(max) => (max / 8.0).ceil() as u64,
+                None => STRING_TOKENS,
             },
             (None, FieldType::Number | FieldType::Integer) => 4,
             (None, FieldType::Boolean) => 2,
             (None, FieldType::Array) => match self.max {
-                Some(most) => (most * 4.0).ceil() as u64,
-                None => OF_TEXT,
+                Some(max) => (max * 4.0).ceil() as u64,
+                None => STRING_TOKENS,
             },
-            (None, FieldType::Object) => 2 * OF_TEXT,
+            (None, FieldType::Object) => 2 * STRING_TOKENS,
         };
-        name.saturating_add(value).min(MOST)
+        name.saturating_add(value).min(MAX_TOKENS)
     }
 
-    /// What the model is told of it, on one line.
-    pub(crate) fn in_words(&self) -> String {
-        let mut words = format!("- `{}`: {}", self.name, self.kind);
+    /// Describes the field for the model, on one line.
+    pub(crate) fn describe(&self) -> String {
+        let mut text = format!("- `{}`: {}", self.name, self.kind);
         if self.kind == FieldType::Array {
-            words.push_str(&format!(" of {} values", self.items));
+            text.push_str(&format!(" of {} values", self.items));
         }
-        let is_needed = self.required && self.default.is_none();
-        words.push_str(if is_needed { ", required" } else { ", may be left out" });
+        let is_required = self.required && self.default.is_none();
+        text.push_str(if is_required { ", required" } else { ", may be left out" });
         if let Some(options) = &self.options {
             let options: Vec<String> = options.iter().map(Value::to_string).collect();
-            words.push_str(&format!(", one of {}", options.join(" | ")));
+            text.push_str(&format!(", one of {}", options.join(" | ")));
         }
         let unit = match self.kind {
             FieldType::String => " characters",
             FieldType::Array => " values",
             _ => "",
         };
-        if let Some(least) = self.min {
-            words.push_str(&format!(", at least {least}{unit}"));
+        if let Some(min) = self.min {
+            text.push_str(&format!(", at least {min}{unit}"));
         }
-        if let Some(most) = self.max {
-            words.push_str(&format!(", at most {most}{unit}"));
+        if let Some(max) = self.max {
+            text.push_str(&format!(", at most {max}{unit}"));
         }
         if let Some(description) = &self.description {
-            // One line each, whatever the task has.
+            // The description may span several lines in the task file.
             let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
-            words.push_str(&format!(". {description}"));
+            text.push_str(&format!(". {description}"));
         }
-        words
+        text
     }
 
-    /// A value for the example.
+    /// Returns a value for the example in the prompt.
     pub(crate) fn example(&self) -> Value {
-        let of = |kind: FieldType| match kind {
+        let example_of = |kind: FieldType| match kind {
             FieldType::String => json!("…"),
             FieldType::Number => json!(self.min.unwrap_or(0.5)),
             FieldType::Integer => json!(self.min.unwrap_or(1.0).ceil() as i64),
@@ -162,13 +162,13 @@ impl Field {
         };
         match (&self.options, self.kind) {
             (Some(options), _) => options.first().cloned().unwrap_or(Value::Null),
-            (None, FieldType::Array) => json!([of(self.items)]),
-            (None, kind) => of(kind),
+            (None, FieldType::Array) => json!([example_of(self.items)]),
+            (None, kind) => example_of(kind),
         }
     }
 
-    /// JSON Schema as providers' structured outputs take it: everything is required, and what may
-    /// be left out may be null. Lengths are left to validation, because not all of them know any.
+    /// Returns the JSON Schema in the dialect of structured outputs: all fields are required, and optional
+    /// ones may be null. Bounds are left to validation, because not all providers support them.
     pub(crate) fn schema(&self) -> Value {
         let kind = match self.required && self.default.is_none() {
             true => json!(self.kind.as_str()),
@@ -191,7 +191,8 @@ impl Field {
         schema
     }
 
-    /// Whether structured outputs can describe it: they know no objects with free fields.
+    /// Returns whether structured outputs can describe the field. They do not support objects with
+    /// arbitrary fields.
     pub(crate) fn has_schema(&self) -> bool {
         let is_scalar = |kind| !matches!(kind, FieldType::Object | FieldType::Array);
         is_scalar(self.kind) || self.kind == FieldType::Array && is_scalar(self.items)

@@ -1,13 +1,13 @@
-//! The forms in which models reply, and the names that each needs for itself.
+//! Reply formats, and the field names that are reserved in them.
 
 use super::{Field, FieldType, Task};
 use std::fmt;
 use std::str::FromStr;
 
-/// How the model writes its reply.
+/// Format of a model's reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
-    /// JSON, with the provider's structured output where it has it.
+pub enum ReplyFormat {
+    /// JSON, with structured output if the provider supports it.
     #[default]
     Json,
     /// XML.
@@ -16,47 +16,64 @@ pub enum Format {
     Yaml,
 }
 
-impl Format {
-    /// All of them.
-    pub const ALL: [Format; 3] = [Format::Json, Format::Xml, Format::Yaml];
+impl ReplyFormat {
+    /// All formats.
+    pub const ALL: [ReplyFormat; 3] = [ReplyFormat::Json, ReplyFormat::Xml, ReplyFormat::Yaml];
 
-    /// As it is written in a task.
+    /// Returns the name used in task files.
     pub fn as_str(self) -> &'static str {
         match self {
-            Format::Json => "json",
-            Format::Xml => "xml",
-            Format::Yaml => "yaml",
+            ReplyFormat::Json => "json",
+            ReplyFormat::Xml => "xml",
+            ReplyFormat::Yaml => "yaml",
         }
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for ReplyFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl FromStr for Format {
-    type Err = String;
+impl FromStr for ReplyFormat {
+    type Err = ParseReplyFormatError;
 
-    fn from_str(text: &str) -> Result<Format, String> {
-        let found = Format::ALL.into_iter().find(|format| format.as_str() == text);
-        found.ok_or_else(|| format!("`{text}` is no format; write json, xml or yaml"))
+    fn from_str(text: &str) -> Result<ReplyFormat, ParseReplyFormatError> {
+        let found = ReplyFormat::ALL.into_iter().find(|format| format.as_str() == text);
+        found.ok_or_else(|| ParseReplyFormatError(text.to_owned()))
     }
 }
 
-/// Why a field of that name cannot be told from what the form itself consists of.
-pub(super) fn taken(task: &Task, format: Format, name: &str) -> Option<String> {
-    if format != Format::Xml {
-        return None;
+/// A text is not the name of a reply format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown format `{0}`: expected json, xml or yaml")]
+pub struct ParseReplyFormatError(String);
+
+/// A field has a name that is reserved in the reply format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("field name `{name}` is reserved in XML: <{name}> is {meaning}")]
+pub struct ReservedNameError {
+    name: String,
+    meaning: &'static str,
+}
+
+/// Checks that a field name does not clash with an element of the reply format.
+pub(super) fn check_name(
+    task: &Task,
+    format: ReplyFormat,
+    name: &str,
+) -> Result<(), ReservedNameError> {
+    if format != ReplyFormat::Xml {
+        return Ok(());
     }
-    let is_list = |field: &Field| field.kind == FieldType::Array;
-    let has_lists = task.output.iter().chain(&task.batch).any(is_list);
+    let is_array = |field: &Field| field.kind == FieldType::Array;
+    let has_arrays = task.output.iter().chain(&task.batch).any(is_array);
     let meaning = match name {
         "item" => "an item",
-        "batch" if !task.batch.is_empty() => "what is said once for all items",
-        "value" if has_lists => "a value of a list",
-        _ => return None,
+        "batch" if !task.batch.is_empty() => "the element for batch values",
+        "value" if has_arrays => "a value of an array",
+        _ => return Ok(()),
     };
-    Some(format!("a field cannot be called `{name}` in XML, where <{name}> is {meaning}"))
+    Err(ReservedNameError { name: name.to_owned(), meaning })
 }

@@ -1,79 +1,86 @@
-//! What is asked about every row: the task file.
+//! The task: instructions and answer fields, read from a task file.
 
 mod field;
-mod fields;
 mod format;
-mod read;
+mod parser;
 #[cfg(test)]
 mod tests;
 
 pub use field::{Field, FieldType};
-pub use fields::FIELD_KEYS;
-pub use format::Format;
-pub use read::{KEYS as TASK_KEYS, TaskProblem};
+pub use format::{ParseReplyFormatError, ReplyFormat, ReservedNameError};
+pub use parser::{FIELD_KEYS, TASK_KEYS, TaskError, TaskProblem};
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Tokens of a request, prompt and reply together, when the task does not say.
-const USUAL_BUDGET: u64 = 8000;
+/// Default maximum of tokens of a request, prompt and reply together.
+pub(crate) const DEFAULT_REQUEST_TOKENS: u64 = 8000;
 
-/// A task: instructions, what is shown of each row, and what each answer must look like.
+/// Instructions, the input fields that the model sees, and the fields of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// What to do with each item.
+    /// Instructions for each item.
     pub instructions: String,
-    /// The system prompt.
+    /// System prompt.
     pub system: Option<String>,
-    /// The fields that the model sees; all of them when absent.
-    pub show: Option<Vec<Shown>>,
-    /// What is answered about each item, in this order.
+    /// Input fields that the model sees; all if absent.
+    pub show: Option<Vec<ShownField>>,
+    /// Fields of the answer for each item, in this order.
     pub output: Vec<Field>,
-    /// What is answered once for all items of a request.
+    /// Fields given once for all items of a request.
     pub batch: Vec<Field>,
-    /// How the model writes its reply.
-    pub format: Format,
+    /// Format of the reply.
+    pub format: ReplyFormat,
     /// Items per request.
     pub pack: PackSize,
-    /// Tokens of an answer about one item; estimated from `output` when absent.
+    /// Tokens of the answer for one item; estimated from `output` if absent.
     pub tokens_per_item: Option<u64>,
-    /// Most tokens of a request with several items, prompt and reply together.
+    /// Maximum tokens of a request with several items, prompt and reply together.
     pub max_tokens_per_request: u64,
-    /// Most tokens that the model can take in one request; what needs more is not sent.
+    /// Context window of the model in tokens. Larger requests are not sent.
     pub context_tokens: Option<u64>,
-    /// Most tokens of a reply, as the provider is told.
+    /// Maximum tokens of a reply, as sent to the provider.
     pub max_tokens: Option<u64>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Whether the provider's structured output is used with JSON; where it is known to have it
-    /// when absent.
+    /// Whether to use the provider's structured output with JSON; if absent, where it is known to be
+    /// supported.
     pub structured: Option<bool>,
-    /// Answers are put under this key of each row; beside its fields when absent.
+    /// Key of each row under which its answer is put; beside the row's fields if absent.
     pub into: Option<String>,
 }
 
-/// A field that the model sees.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
-    /// Its name.
+/// An input field that the model sees.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ShownField {
+    /// Name of the field.
     pub field: String,
-    /// What is longer is cut.
+    /// Maximum number of characters; longer values are cut.
     pub max_chars: Option<usize>,
 }
 
-/// Items per request.
+impl fmt::Debug for ShownField {
+    /// Formats the field under the name `Shown`, because [`Task::digest`] hashes this text and journals
+    /// hold digests with that name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Shown");
+        shown.field("field", &self.field).field("max_chars", &self.max_chars).finish()
+    }
+}
+
+/// Number of items per request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PackSize {
-    /// As the limits of the model suggest.
+    /// Chosen from the limits of the model.
     #[default]
     Auto,
-    /// At most so many.
+    /// At most this number.
     Items(u32),
 }
 
 impl PackSize {
-    /// No model answers about more items at once.
-    pub const MOST: u32 = 1000;
+    /// Maximum number of items. No model handles more in one request.
+    pub const MAX_ITEMS: u32 = 1000;
 }
 
 impl fmt::Display for PackSize {
@@ -86,21 +93,31 @@ impl fmt::Display for PackSize {
 }
 
 impl FromStr for PackSize {
-    type Err = String;
+    type Err = ParsePackSizeError;
 
-    fn from_str(text: &str) -> Result<PackSize, String> {
+    fn from_str(text: &str) -> Result<PackSize, ParsePackSizeError> {
         if text == "auto" {
             return Ok(PackSize::Auto);
         }
-        let items = text.parse().ok().filter(|items| (1..=PackSize::MOST).contains(items));
-        items.map(PackSize::Items).ok_or_else(|| {
-            format!("`{text}` is not a number of items from 1 to {}, or auto", PackSize::MOST)
-        })
+        let items = text.parse().ok().filter(|items| (1..=PackSize::MAX_ITEMS).contains(items));
+        items.map(PackSize::Items).ok_or_else(|| ParsePackSizeError(text.to_owned()))
+    }
+}
+
+/// A text is not a pack size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid pack size `{0}`: expected 1 to {max} or `auto`", max = PackSize::MAX_ITEMS)]
+pub struct ParsePackSizeError(String);
+
+impl Default for Task {
+    /// Returns a task without instructions and answer fields.
+    fn default() -> Task {
+        Task::new("", Vec::new())
     }
 }
 
 impl Task {
-    /// A task with these instructions and answers, and everything else as it usually is.
+    /// Creates a task with default settings.
     pub fn new(instructions: &str, output: Vec<Field>) -> Task {
         Task {
             instructions: instructions.to_owned(),
@@ -108,10 +125,10 @@ impl Task {
             show: None,
             output,
             batch: Vec::new(),
-            format: Format::Json,
+            format: ReplyFormat::Json,
             pack: PackSize::Auto,
             tokens_per_item: None,
-            max_tokens_per_request: USUAL_BUDGET,
+            max_tokens_per_request: DEFAULT_REQUEST_TOKENS,
             context_tokens: None,
             max_tokens: None,
             temperature: None,
@@ -120,42 +137,42 @@ impl Task {
         }
     }
 
-    /// Reads a task file.
+    /// Parses a task file.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it, each with its place.
-    pub fn parse(text: &str) -> Result<Task, Vec<TaskProblem>> {
-        read::read(text)
+    /// Fails with all problems of the file, each with its position.
+    pub fn parse(text: &str) -> Result<Task, TaskError> {
+        parser::parse(text)
     }
 
-    /// Tokens of an answer about one item.
+    /// Returns the tokens of the answer for one item.
     pub fn output_tokens_per_item(&self) -> u64 {
-        // The id, and what stands around it.
-        const AROUND: u64 = 8;
-        let fields = self.output.iter().map(Field::tokens).fold(AROUND, u64::saturating_add);
-        self.tokens_per_item.unwrap_or(fields)
+        // The id and its delimiters.
+        const ID_TOKENS: u64 = 8;
+        let fields = self.output.iter().map(Field::estimate_tokens);
+        self.tokens_per_item.unwrap_or_else(|| fields.fold(ID_TOKENS, u64::saturating_add))
     }
 
-    /// Whether replies can be written in that form. A task that is read from a file has been checked
-    /// for its own; this is for one that is chosen later.
+    /// Checks that replies can be written in a format.
+    ///
+    /// Parsing checks the format of the task file; this is for a format chosen later.
     ///
     /// # Errors
     ///
-    /// Which field has a name that the form needs for itself.
-    pub fn check_format(&self, format: Format) -> Result<(), String> {
-        let names = self.output.iter().chain(&self.batch).map(|field| &field.name);
-        match names.into_iter().find_map(|name| format::taken(self, format, name)) {
-            Some(problem) => Err(problem),
-            None => Ok(()),
-        }
+    /// Fails if the name of a field is reserved in the format.
+    pub fn check_format(&self, format: ReplyFormat) -> Result<(), ReservedNameError> {
+        let mut names = self.output.iter().chain(&self.batch).map(|field| &field.name);
+        names.try_for_each(|name| format::check_name(self, format, name))
     }
 
-    /// A name for everything that answers depend on. Which format and how many items are left out:
-    /// the plan of a run has them.
+    /// Returns a digest of everything that answers depend on, except format and pack size, which are
+    /// part of the plan of a job.
     pub fn digest(&self) -> String {
-        let neutral = Task { format: Format::default(), pack: PackSize::default(), ..self.clone() };
-        // What is shown for debugging has every field, and only this program reads the digest.
+        let neutral =
+            Task { format: ReplyFormat::default(), pack: PackSize::default(), ..self.clone() };
+        // The `Debug` text has every field. Its names are part of the journal format: see the test that
+        // pins a digest.
         let hash = blake3::hash(format!("{neutral:?}").as_bytes());
         hash.to_hex().chars().take(16).collect()
     }

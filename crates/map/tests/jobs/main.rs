@@ -1,12 +1,12 @@
-//! Whole jobs, from a file with rows to a file with answers, on the simulated provider.
+//! Tests of complete jobs with the simulated provider.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
-mod again;
-mod attack;
+mod edge_cases;
+mod failures;
 mod files;
+mod invalid_replies;
 mod limits;
-mod odd;
 mod resume;
+mod retry_errors;
 mod support;
-mod trouble;

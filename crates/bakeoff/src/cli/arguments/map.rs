@@ -2,7 +2,7 @@
 
 use super::{KeptArguments, LimitArguments};
 use bakeoff_core::NanoDollars;
-use bakeoff_map::{Format, PackSize};
+use bakeoff_map::{PackSize, ParsePackSizeError, ParseReplyFormatError, ReplyFormat};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub(crate) struct MapArguments {
     pub(crate) pack: Option<PackSize>,
     /// How the model writes its replies: json, xml or yaml; instead of the task's
     #[arg(long, value_name = "FORMAT", value_parser = format)]
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<ReplyFormat>,
     /// Start no request that is likely to bring the cost of the job above so many dollars
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<NanoDollars>,
@@ -68,11 +68,11 @@ pub(crate) struct MapArguments {
     pub(crate) limits: LimitArguments,
 }
 
-fn pack(text: &str) -> Result<PackSize, String> {
+fn pack(text: &str) -> Result<PackSize, ParsePackSizeError> {
     text.parse()
 }
 
-fn format(text: &str) -> Result<Format, String> {
+fn format(text: &str) -> Result<ReplyFormat, ParseReplyFormatError> {
     text.parse()
 }
 

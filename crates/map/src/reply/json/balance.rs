@@ -1,8 +1,9 @@
-//! Where something that is broken ends: by its brackets alone.
+//! The end of a broken value, found by its brackets alone.
 
-/// The length of what begins with a bracket, up to the one that belongs to it; `None` when brackets
-/// do not match, because then one is missing and what comes after it could belong to either side.
-pub(super) fn length(text: &str) -> Option<usize> {
+/// Returns the length of a text up to the bracket that closes its first one.
+///
+/// Returns `None` if brackets do not match: one is missing, and what follows could be on either side of it.
+pub(super) fn balanced_length(text: &str) -> Option<usize> {
     let mut open: Vec<u8> = Vec::new();
     let (mut in_string, mut is_escaped) = (false, false);
     for (at, byte) in text.bytes().enumerate() {

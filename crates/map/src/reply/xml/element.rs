@@ -1,30 +1,33 @@
-//! The elements of an item: one after the other, and nothing between them.
+//! The elements of an item, with nothing between them.
 
 use super::escape::CDATA;
-use super::tag::{closes, name_of, next, start};
-use super::value::parts;
+use super::tag::{find_tag, is_tag_end, leading_name, parse_start_tag};
+use super::value::flat_elements;
 use crate::task::{Field, FieldType};
 use std::collections::HashSet;
 
-/// An element, as it is written.
+/// An element and its unparsed body.
 pub(super) struct Element<'t> {
     pub(super) name: &'t str,
     pub(super) body: &'t str,
 }
 
-/// All elements of a text.
+/// Splits the body of an item into elements.
 ///
 /// # Errors
 ///
-/// When anything else stands there, or an element has no end of its own. What may have been lost
-/// then is the end of an item, so none of it can be believed.
-pub(super) fn elements<'t>(text: &'t str, fields: &[Field]) -> Result<Vec<Element<'t>>, String> {
+/// Fails if there is anything between elements, or if an element has no end. The end of an item may have
+/// been lost then, so no element can be trusted.
+pub(super) fn parse_elements<'t>(
+    text: &'t str,
+    fields: &[Field],
+) -> Result<Vec<Element<'t>>, String> {
     let mut found = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let outside = || "an <item> has a text outside of its fields".to_owned();
         let tag = rest.strip_prefix('<').ok_or_else(outside)?;
-        let name = name_of(tag);
+        let name = leading_name(tag);
         if name.is_empty() {
             return Err(outside());
         }
@@ -39,12 +42,12 @@ pub(super) fn elements<'t>(text: &'t str, fields: &[Field]) -> Result<Vec<Elemen
         let inner = &tag[name.len() + attributes.len() + 1..];
         let (body, after) = match attributes.ends_with('/') {
             true => ("", inner),
-            false => body(inner, name).ok_or_else(no_end)?,
+            false => split_body(inner, name).ok_or_else(no_end)?,
         };
-        if swallows(name, body, fields) {
+        if contains_field_tag(name, body, fields) {
             return Err(no_end());
         }
-        if has_half_a_tag(body) {
+        if has_partial_tag(body) {
             return Err(format!("`{name}` has a `<` that should be `&lt;`"));
         }
         found.push(Element { name, body });
@@ -53,67 +56,67 @@ pub(super) fn elements<'t>(text: &'t str, fields: &[Field]) -> Result<Vec<Elemen
     Ok(found)
 }
 
-/// Everything up to the end tag of that name, and what comes behind it.
-fn body<'t>(text: &'t str, name: &str) -> Option<(&'t str, &'t str)> {
-    // What quotes itself may quote the end tag, too.
+/// Splits a text at the end tag with this name.
+fn split_body<'t>(text: &'t str, name: &str) -> Option<(&'t str, &'t str)> {
+    // A CDATA section may contain the end tag.
     let from = match text.trim_start().strip_prefix(CDATA) {
         Some(data) => text.len() - data.len() + data.find("]]>")?,
         None => 0,
     };
     let mut at = from;
     loop {
-        let tag = next(text, name, at)?;
-        at = tag.behind_name;
-        if tag.is_end && closes(&text[at..]) {
-            let behind = text[at..].find('>').map(|offset| at + offset + 1)?;
-            return Some((&text[..tag.start], &text[behind..]));
+        let tag = find_tag(text, name, at)?;
+        at = tag.name_end;
+        if tag.is_end && is_tag_end(&text[at..]) {
+            let after = text[at..].find('>').map(|offset| at + offset + 1)?;
+            return Some((&text[..tag.start], &text[after..]));
         }
     }
 }
 
-/// Whether another field begins or ends within this one. Also where it is quoted as a whole, because
-/// the end of the quotation may have been another's.
-fn swallows(name: &str, body: &str, fields: &[Field]) -> bool {
+/// Returns whether the tag of another field is within this one. This includes CDATA sections with irregular
+/// ends, because such an end may have been the end of another section.
+fn contains_field_tag(name: &str, body: &str, fields: &[Field]) -> bool {
     if let Some(data) = body.trim().strip_prefix(CDATA)
         && (data.find("]]>") != data.len().checked_sub(3) || data.contains(CDATA))
     {
         return true;
     }
     let kind = fields.iter().find(|field| field.name == name).map(|field| field.kind);
-    let is_whole = matches!(kind, Some(FieldType::Array | FieldType::Object))
-        && parts(body).is_some_and(|parts| parts.iter().all(|part| part.name != name));
-    let has_lists = fields.iter().any(|field| field.kind == FieldType::Array);
+    let is_intact = matches!(kind, Some(FieldType::Array | FieldType::Object))
+        && flat_elements(body).is_some_and(|inner| inner.iter().all(|part| part.name != name));
+    let has_arrays = fields.iter().any(|field| field.kind == FieldType::Array);
     let is_field = |tag: &str| {
-        let is_form = tag == name || tag == "id" || tag == "batch" || tag == "value" && has_lists;
-        is_form || fields.iter().any(|field| field.name == tag)
+        let is_reserved =
+            tag == name || tag == "id" || tag == "batch" || tag == "value" && has_arrays;
+        is_reserved || fields.iter().any(|field| field.name == tag)
     };
     let mut tags = body.split('<').skip(1);
-    !is_whole && tags.any(|tag| is_field(name_of(tag.strip_prefix('/').unwrap_or(tag))))
+    !is_intact && tags.any(|tag| is_field(leading_name(tag.strip_prefix('/').unwrap_or(tag))))
 }
 
-/// Whether a text has a part of something in tags, of which nobody knows what it was: half a tag, or
-/// an end without a beginning. What is clearly no tag (`a < b`, `<5`, `<=`) is part of the text, and
-/// so are tags of no meaning here.
-fn has_half_a_tag(body: &str) -> bool {
+/// Returns whether a text has the rest of a damaged element: a partial tag, or an end tag without a start
+/// tag. Text that is clearly no tag (`a < b`, `<5`, `<=`) and tags without a meaning here are allowed.
+fn has_partial_tag(body: &str) -> bool {
     if body.trim().starts_with(CDATA) {
         return false;
     }
     let mut names = HashSet::new();
-    let is_half = |(at, _): (usize, &str)| {
+    let is_partial = |(at, _): (usize, &str)| {
         let tag = &body[at + 1..];
         let (is_end, named) = tag.strip_prefix('/').map_or((false, tag), |named| (true, named));
-        let name = name_of(named);
+        let name = leading_name(named);
         let is_first = names.insert(name);
         if tag.starts_with(|c: char| c.is_ascii_digit() || " =".contains(c)) {
             return false;
         }
-        let behind = &named[name.len()..];
+        let after = &named[name.len()..];
         !name.starts_with(|c: char| c.is_ascii_alphabetic())
             || match is_end {
-                true => !closes(behind) || is_first,
-                // With an id, it may be what is left of an item's own.
-                false => start(behind).is_none_or(|start| start.id.is_some()),
+                true => !is_tag_end(after) || is_first,
+                // A tag with an id may be the rest of an item's start tag.
+                false => parse_start_tag(after).is_none_or(|start| start.id.is_some()),
             }
     };
-    body.match_indices('<').any(is_half)
+    body.match_indices('<').any(is_partial)
 }

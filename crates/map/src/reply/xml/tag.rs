@@ -1,53 +1,54 @@
-//! Tags: where they stand, and what stands in them.
+//! Finding tags and parsing their attributes.
 
 use super::escape::decode;
 
 /// A start or end tag.
 pub(super) struct Tag {
-    /// Where its bracket stands.
+    /// Position of the opening bracket.
     pub(super) start: usize,
-    pub(super) behind_name: usize,
+    /// Position after the name.
+    pub(super) name_end: usize,
     pub(super) is_end: bool,
 }
 
-/// The next tag of that name from there on, whole or not.
-pub(super) fn next(text: &str, name: &str, from: usize) -> Option<Tag> {
+/// Finds the next tag with this name, complete or not.
+pub(super) fn find_tag(text: &str, name: &str, from: usize) -> Option<Tag> {
     let mut at = from;
     loop {
         let start = at + text[at..].find('<')?;
         at = start + 1;
         let is_end = text[at..].starts_with('/');
-        let named = at + usize::from(is_end);
-        if name_of(&text[named..]) == name {
-            return Some(Tag { start, behind_name: named + name.len(), is_end });
+        let name_start = at + usize::from(is_end);
+        if leading_name(&text[name_start..]) == name {
+            return Some(Tag { start, name_end: name_start + name.len(), is_end });
         }
     }
 }
 
-/// The name at the beginning of a text; empty when there is none.
-pub(super) fn name_of(text: &str) -> &str {
+/// Returns the name at the start of a text; empty if there is none.
+pub(super) fn leading_name(text: &str) -> &str {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let length = text.find(|c| !is_name(c)).unwrap_or(text.len());
     &text[..length]
 }
 
-/// Whether an end tag ends here, behind its name.
-pub(super) fn closes(text: &str) -> bool {
+/// Returns whether a tag ends here, after its name.
+pub(super) fn is_tag_end(text: &str) -> bool {
     text.trim_start().starts_with('>')
 }
 
-/// What stands in a start tag.
-pub(super) struct Start {
+/// A parsed start tag.
+pub(super) struct StartTag {
     pub(super) id: Option<String>,
-    /// It is its own end tag.
+    /// Whether the tag closes itself.
     pub(super) is_empty: bool,
-    /// From its name to behind its bracket.
+    /// Length from after the name to after the closing bracket.
     pub(super) length: usize,
 }
 
-/// Reads a start tag behind its name. Attributes that do not end where they should have lost a
-/// quote, and then nobody knows what else.
-pub(super) fn start(text: &str) -> Option<Start> {
+/// Parses a start tag after its name. Returns `None` for malformed attributes: a quote was lost, and
+/// possibly more.
+pub(super) fn parse_start_tag(text: &str) -> Option<StartTag> {
     let mut id = None;
     let mut rest = text;
     loop {
@@ -57,9 +58,9 @@ pub(super) fn start(text: &str) -> Option<Start> {
             None => (false, attribute.strip_prefix('>')),
         };
         if let Some(after) = after {
-            return Some(Start { id, is_empty, length: text.len() - after.len() });
+            return Some(StartTag { id, is_empty, length: text.len() - after.len() });
         }
-        let name = name_of(attribute);
+        let name = leading_name(attribute);
         if name.is_empty() || attribute.len() == rest.len() {
             return None;
         }

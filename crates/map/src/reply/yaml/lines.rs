@@ -1,23 +1,23 @@
-//! Lines that may be YAML, and what their beginnings say.
+//! Lines that may be YAML, and their prefixes.
 
-/// Fences stand at the margin; deeper ones are part of a text.
-const MOST_BEFORE_A_FENCE: usize = 3;
+/// Maximum indentation of a fence; deeper ones are part of a text.
+const MAX_FENCE_INDENTATION: usize = 3;
 
-/// Lines of a text that may be YAML.
+/// A range of lines that may be YAML.
 pub(super) struct Region<'t> {
     pub(super) lines: Vec<&'t str>,
-    /// A fence says that it ends here.
+    /// Whether a fence marks the end.
     pub(super) is_closed: bool,
 }
 
-/// What stands between fences, else everything.
-pub(super) fn regions(text: &str) -> Vec<Region<'_>> {
+/// Returns the lines between fences, or all lines if there are no fences.
+pub(super) fn find_regions(text: &str) -> Vec<Region<'_>> {
     let mut regions: Vec<Region<'_>> = Vec::new();
     let mut open: Option<Vec<&str>> = None;
     for line in text.lines() {
-        // What a fence says of its contents stands where it opens, and nothing where it closes.
+        // Only an opening fence may name a language.
         let is_fence = line.trim_start().starts_with("```")
-            && indentation(line) <= MOST_BEFORE_A_FENCE
+            && indentation(line) <= MAX_FENCE_INDENTATION
             && (open.is_none() || line.trim().trim_matches('`').is_empty());
         match (is_fence, &mut open) {
             (true, Some(lines)) => {
@@ -38,29 +38,30 @@ pub(super) fn regions(text: &str) -> Vec<Region<'_>> {
     regions
 }
 
-/// How many blanks a line begins with.
+/// Returns the number of leading spaces.
 pub(super) fn indentation(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
+/// Returns whether a line has only white space.
 pub(super) fn is_blank(line: &str) -> bool {
     line.trim().is_empty()
 }
 
-/// Whether a line begins an entry of a list.
+/// Returns whether a line starts a list entry.
 pub(super) fn is_entry(line: &str) -> bool {
     let line = line.trim();
     line == "-" || line.starts_with("- ")
 }
 
-/// The name before a colon, and what stands behind it.
-pub(super) fn pair(line: &str) -> Option<(&str, &str)> {
+/// Splits a line into the name before the colon and the value after it.
+pub(super) fn split_pair(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.trim().split_once(':')?;
     let is_pair = value.is_empty() || value.starts_with([' ', '\t']);
     is_pair.then(|| (name.trim_matches(['"', '\'']), value.trim()))
 }
 
-/// Whether a line is indented with a tab.
+/// Returns whether a line is indented with a tab.
 pub(super) fn is_tabbed(line: &str) -> bool {
     line.trim_start_matches(' ').starts_with('\t')
 }

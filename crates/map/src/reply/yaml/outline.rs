@@ -1,32 +1,34 @@
-//! How lines lie within each other, found for all of them at once: a text may have so many entries
-//! that looking back and ahead from each of them would take for ever.
+//! Nesting of lines by indentation, computed for all lines at once. Searching back and ahead from every
+//! entry would take quadratic time.
 
-use super::lines::{indentation, is_blank, is_tabbed, pair};
+use super::lines::{indentation, is_blank, is_tabbed, split_pair};
 use std::collections::HashMap;
 
+/// Block ends, parents and id lines of a text.
 pub(super) struct Outline {
     ends: Vec<usize>,
-    above: Vec<Option<usize>>,
-    /// Lines that give an id, by their indentation.
+    parents: Vec<Option<usize>>,
+    /// Lines with an id, by indentation.
     ids: HashMap<usize, Vec<usize>>,
 }
 
 impl Outline {
-    pub(super) fn of(lines: &[&str]) -> Outline {
+    /// Computes the outline of lines.
+    pub(super) fn new(lines: &[&str]) -> Outline {
         let mut ids: HashMap<usize, Vec<usize>> = HashMap::new();
-        let mut above = vec![None; lines.len()];
+        let mut parents = vec![None; lines.len()];
         let mut open: Vec<usize> = Vec::new();
         for (at, line) in lines.iter().enumerate().filter(|(_, line)| !is_blank(line)) {
             let depth = indentation(line);
             open.truncate(open.partition_point(|other| indentation(lines[*other]) < depth));
-            above[at] = open.last().copied();
+            parents[at] = open.last().copied();
             open.push(at);
             if is_id(line) {
                 ids.entry(depth).or_default().push(at);
             }
         }
         let mut ends = vec![lines.len(); lines.len()];
-        // Those which can end a block, the next one last; each is less deep than the one after it.
+        // Later lines that can end a block, nearest last. Each is indented more than the one before it.
         let mut ahead: Vec<usize> = Vec::new();
         for (at, line) in lines.iter().enumerate().rev() {
             let depth = indentation(line);
@@ -37,21 +39,21 @@ impl Outline {
                 ahead.push(at);
             }
         }
-        Outline { ends, above, ids }
+        Outline { ends, parents, ids }
     }
 
-    /// The first line behind the one that begins a block that is not part of it: it is not blank, and
-    /// not deeper. A tab is no indentation, but what it begins was meant as part of something.
+    /// Returns the first line after a block: a line that is neither blank nor deeper than the block's first
+    /// line. Lines indented with a tab belong to the block, although a tab is no valid indentation.
     pub(super) fn end_of_block(&self, start: usize) -> usize {
         self.ends[start]
     }
 
-    /// The last line before this one that is less deep.
-    pub(super) fn above(&self, at: usize) -> Option<usize> {
-        self.above[at]
+    /// Returns the last line before this one with less indentation.
+    pub(super) fn parent(&self, at: usize) -> Option<usize> {
+        self.parents[at]
     }
 
-    /// Whether a line within a block gives an id, at that depth.
+    /// Returns whether a block has a line with an id at this indentation.
     pub(super) fn has_id(&self, start: usize, depth: usize) -> bool {
         let ids = self.ids.get(&depth).map_or(&[][..], Vec::as_slice);
         let next = ids.partition_point(|at| *at <= start);
@@ -59,7 +61,7 @@ impl Outline {
     }
 }
 
-/// Whether a line gives an id.
+/// Returns whether a line has an id.
 pub(super) fn is_id(line: &str) -> bool {
-    pair(line).is_some_and(|(name, _)| name == "id")
+    split_pair(line).is_some_and(|(name, _)| name == "id")
 }

@@ -4,7 +4,7 @@ use super::words;
 use crate::printer::{Printer, count};
 use crate::progress::Voice;
 use bakeoff_core::ExitCode;
-use bakeoff_map::{Finished, JobPlan, Progress};
+use bakeoff_map::{JobOutcome, JobPlan, JobProgress};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -53,7 +53,7 @@ impl<'p> Live<'p> {
         Voice::new(self.bar.clone())
     }
 
-    pub(super) fn note(&mut self, progress: &Progress) {
+    pub(super) fn note(&mut self, progress: &JobProgress) {
         if !self.bar.is_hidden() {
             self.bar.set_message(format!("{}{}", figures(progress), self.left(progress)));
             self.bar.set_position(progress.settled);
@@ -77,7 +77,7 @@ impl<'p> Live<'p> {
     }
 
     /// How long the rest will take, at the speed so far.
-    fn left(&self, progress: &Progress) -> String {
+    fn left(&self, progress: &JobProgress) -> String {
         let made = progress.settled.saturating_sub(self.before);
         let rest = progress.rows.saturating_sub(progress.settled);
         if made == 0 || rest == 0 {
@@ -92,16 +92,16 @@ impl<'p> Live<'p> {
     }
 }
 
-pub(super) fn figures(progress: &Progress) -> String {
+pub(super) fn figures(progress: &JobProgress) -> String {
     let mut text = count(progress.requests, "request");
     if progress.cached > 0 {
         text.push_str(&format!(", {} from the cache", progress.cached));
     }
-    if progress.again > 0 {
-        text.push_str(&format!(" ({} again)", progress.again));
+    if progress.reasks > 0 {
+        text.push_str(&format!(" ({} again)", progress.reasks));
     }
-    if progress.under_way > 0 {
-        text.push_str(&format!(", {} under way", progress.under_way));
+    if progress.in_flight > 0 {
+        text.push_str(&format!(", {} under way", progress.in_flight));
     }
     if progress.errors > 0 {
         text.push_str(&format!(", {}", count(progress.errors, "error")));
@@ -112,7 +112,7 @@ pub(super) fn figures(progress: &Progress) -> String {
     text
 }
 
-fn event(name: &str, progress: &Progress) -> Value {
+fn event(name: &str, progress: &JobProgress) -> Value {
     json!({
         "event": name,
         "rows": progress.rows,
@@ -121,8 +121,8 @@ fn event(name: &str, progress: &Progress) -> Value {
         "settled": progress.settled,
         "requests": progress.requests,
         "cached": progress.cached,
-        "asked_again": progress.again,
-        "under_way": progress.under_way,
+        "asked_again": progress.reasks,
+        "under_way": progress.in_flight,
         "cost_nanodollars": progress.cost,
         "usage": progress.usage,
     })
@@ -139,16 +139,16 @@ pub(super) fn planned(plan: &JobPlan) -> Value {
         "why": plan.choice.map(|choice| choice.binding.to_string()),
         "answered": plan.answered,
         "resumed": plan.is_resumed,
-        "again": plan.is_again,
+        "again": plan.is_retry,
     })
 }
 
 /// What it came to.
-pub(super) fn done(finished: &Finished, out: &Path, code: ExitCode) -> Value {
+pub(super) fn done(finished: &JobOutcome, out: &Path, code: ExitCode) -> Value {
     let mut event = event("done", &finished.progress);
     event["out"] = json!(out.display().to_string());
     event["stop"] = words(&finished.stop);
-    event["refused"] = (finished.refused.iter())
+    event["refused"] = (finished.unavailable_models.iter())
         .map(|(model, reason)| json!({ "model": model, "reason": reason }))
         .collect();
     event["exit_code"] = json!(code.code());

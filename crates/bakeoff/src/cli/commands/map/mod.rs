@@ -10,8 +10,8 @@ use bakeoff_core::{ExitCode, Redactor};
 use bakeoff_eval::{Place, Problem, SuiteModels};
 use bakeoff_llm::{Cache, Client, ClientConfig, Memory, Model};
 use bakeoff_map::{
-    Error, Finished, HeldRows, Job, JobConfig, JobPlan, Stop, Task, TaskProblem, facts_of,
-    is_same_file, journal_of,
+    Error, HeldRows, Job, JobConfig, JobOutcome, JobPlan, StopReason, Task, TaskProblem,
+    batch_path, is_same_file, journal_path,
 };
 use live::Live;
 use serde_json::json;
@@ -45,7 +45,7 @@ struct Ready {
 
 fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCode> {
     let task = read_task(&arguments.task, printer)?;
-    let written = [arguments.out.clone(), journal_of(&arguments.out), facts_of(&arguments.out)];
+    let written = [arguments.out.clone(), journal_path(&arguments.out), batch_path(&arguments.out)];
     if written.iter().any(|path| is_same_file(&arguments.task, path)) {
         let message =
             format!("{} is the task, and would be written over", arguments.task.display());
@@ -81,7 +81,7 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
         max_cost: arguments.max_cost,
         force: arguments.force,
         retry_errors: arguments.retry_errors,
-        held: HeldRows::default(),
+        max_held: HeldRows::default(),
     };
     let job = Job::new(config, Arc::clone(&client)).map_err(|error| show(&error, printer))?;
     if (arguments.resume || arguments.retry_errors) && !job.plan().is_resumed {
@@ -107,7 +107,7 @@ fn read_task(path: &Path, printer: &Printer) -> Result<Task, ExitCode> {
             place: Some(Box::new(Place::of(&text, problem.span))),
             hint: problem.hint,
         };
-        problems::show(&found.into_iter().map(problem).collect::<Vec<_>>(), printer);
+        problems::show(&found.problems.into_iter().map(problem).collect::<Vec<_>>(), printer);
         ExitCode::Usage
     })
 }
@@ -219,15 +219,15 @@ async fn stop_on_signal(stop: CancellationToken, voice: crate::progress::Voice) 
 
 /// Tells how it ended; the exit code.
 fn conclude(
-    finished: &Finished,
+    finished: &JobOutcome,
     has_facts: bool,
     arguments: &MapArguments,
     printer: &Printer,
 ) -> ExitCode {
     let progress = finished.progress;
     let code = match &finished.stop {
-        Some(Stop::Interrupted) => ExitCode::Interrupted,
-        Some(Stop::Budget | Stop::Refused(_)) => ExitCode::Inconclusive,
+        Some(StopReason::Interrupted) => ExitCode::Interrupted,
+        Some(StopReason::Budget | StopReason::ModelUnavailable(_)) => ExitCode::Inconclusive,
         None if progress.errors > 0 => ExitCode::Inconclusive,
         None => ExitCode::Passed,
     };
@@ -250,17 +250,17 @@ fn conclude(
         progress.usage.total(),
     ));
     if has_facts {
-        let facts = facts_of(&arguments.out);
+        let facts = batch_path(&arguments.out);
         printer.talk(format!("facts about whole requests: {}", facts.display()));
     }
-    for (model, reason) in &finished.refused {
+    for (model, reason) in &finished.unavailable_models {
         printer.talk(format!("warning: {model} answers nobody any more: {reason}"));
     }
     let goes_on = "the same command goes on";
     let hint = format!("see to that, and {goes_on}");
     match &finished.stop {
-        Some(Stop::Interrupted) => printer.talk(format!("interrupted; {goes_on}")),
-        Some(Stop::Budget) => {
+        Some(StopReason::Interrupted) => printer.talk(format!("interrupted; {goes_on}")),
+        Some(StopReason::Budget) => {
             let is_exceeded = progress.cost > arguments.max_cost;
             let why = match is_exceeded {
                 true => "replies have cost more than was expected, and more than --max-cost",
@@ -268,7 +268,7 @@ fn conclude(
             };
             printer.talk(format!("{why}; with a higher --max-cost {goes_on}"));
         }
-        Some(Stop::Refused(reason)) => printer.error(reason, Some(&hint)),
+        Some(StopReason::ModelUnavailable(reason)) => printer.error(reason, Some(&hint)),
         None if progress.errors > 0 => {
             printer.talk(
                 "  hint: rows without an answer say why in `error`; `--retry-errors` asks once more",
@@ -285,11 +285,11 @@ fn show(error: &Error, printer: &Printer) -> ExitCode {
 }
 
 /// A value for `stop` in JSON.
-fn words(stop: &Option<Stop>) -> serde_json::Value {
+fn words(stop: &Option<StopReason>) -> serde_json::Value {
     match stop {
         None => json!(null),
-        Some(Stop::Interrupted) => json!("interrupted"),
-        Some(Stop::Budget) => json!("budget"),
-        Some(Stop::Refused(reason)) => json!({ "refused": reason }),
+        Some(StopReason::Interrupted) => json!("interrupted"),
+        Some(StopReason::Budget) => json!("budget"),
+        Some(StopReason::ModelUnavailable(reason)) => json!({ "refused": reason }),
     }
 }

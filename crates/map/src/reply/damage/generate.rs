@@ -1,36 +1,37 @@
-//! Replies as they were before they were damaged.
+//! Generation of intact replies.
 
-use super::Dice;
-use crate::task::Format;
+use super::SplitMix;
+use crate::task::ReplyFormat;
 use serde_json::{Map, Value, json};
 
-/// Stands in objects within answers, which are nobody's answers.
-pub(super) const DECOY: &str = "decoy-for-nobody";
+/// Mark of objects within answers that look like items.
+pub(super) const DECOY: &str = "decoy-not-answer";
 
-/// Stand before some replies: on lines of their own, or not.
+/// Prose before some replies, on the same or a separate line.
 pub(super) const PROSE: [&str; 3] = ["Here {you} [are]:", "Here is the reply:", "<answer>"];
 
-/// An item and its answer.
-pub(super) struct Item {
+/// An item with its answer.
+pub(super) struct TestItem {
     pub(super) id: String,
     pub(super) fields: Map<String, Value>,
-    place: usize,
+    index: usize,
 }
 
-impl Item {
-    /// What every text of its answer has in it.
+impl TestItem {
+    /// Returns the mark that every string of the answer contains.
     pub(super) fn mark(&self) -> String {
         format!("m{}", self.id)
     }
 
-    /// A number that only it has.
+    /// Returns the number that only this item has.
     pub(super) fn number(&self) -> u64 {
-        7_310_057 * (self.place as u64 + 1)
+        7_310_057 * (self.index as u64 + 1)
     }
 
-    fn text(&self, dice: &mut Dice) -> String {
+    /// Returns a string with the mark, in a random style.
+    fn text(&self, rng: &mut SplitMix) -> String {
         let mark = self.mark();
-        match dice.below(12) {
+        match rng.below(12) {
             0 => format!("{mark} said \"no\" & left"),
             1 => format!("{mark}, {{é}} and [all]"),
             2 => format!("a <b>{mark}</b> <i"),
@@ -43,42 +44,42 @@ impl Item {
     }
 }
 
-/// So many items with answers.
-pub(super) fn items(kind: usize, count: usize, dice: &mut Dice) -> Vec<Item> {
+/// Generates items with answers.
+pub(super) fn items(kind: usize, count: usize, rng: &mut SplitMix) -> Vec<TestItem> {
     let letters = b"abcdefghjkmnpqrstuvwxyz23456789";
     let mut ids: Vec<String> = Vec::new();
     while ids.len() < count {
-        let mut id = char::from(letters[dice.below(23)]).to_string();
-        id.extend((0..5).map(|_| char::from(letters[dice.below(31)])));
+        let mut id = char::from(letters[rng.below(23)]).to_string();
+        id.extend((0..5).map(|_| char::from(letters[rng.below(31)])));
         if !ids.contains(&id) {
             ids.push(id);
         }
     }
     let mut items = Vec::new();
-    for place in 0..count {
-        let mut item = Item { id: ids[place].clone(), fields: Map::new(), place };
-        let mut fields = vec![("x", json!(item.text(dice)))];
+    for index in 0..count {
+        let mut item = TestItem { id: ids[index].clone(), fields: Map::new(), index };
+        let mut fields = vec![("x", json!(item.text(rng)))];
         match kind {
-            0 => fields.extend([("n", json!(item.number())), ("y", json!(item.text(dice)))]),
+            0 => fields.extend([("n", json!(item.number())), ("y", json!(item.text(rng)))]),
             1 => {
                 let tags: Vec<String> =
-                    (0..dice.below(3)).map(|n| format!("{}t{n}", item.mark())).collect();
+                    (0..rng.below(3)).map(|n| format!("{}t{n}", item.mark())).collect();
                 fields.extend([
                     ("n", json!(item.number())),
                     ("tags", json!(tags)),
-                    ("y", json!(item.text(dice))),
+                    ("y", json!(item.text(rng))),
                 ]);
-                fields.retain(|_| !dice.one_in(3));
+                fields.retain(|_| !rng.one_in(3));
             }
             _ => {
-                let other = &ids[dice.below(count)];
+                let other = &ids[rng.below(count)];
                 let decoy = json!({ "id": other, "x": format!("{DECOY} {}", item.mark()) });
                 fields.extend([
-                    ("o", if dice.one_in(2) { decoy.clone() } else { json!({ "k": item.mark() }) }),
+                    ("o", if rng.one_in(2) { decoy.clone() } else { json!({ "k": item.mark() }) }),
                     ("list", json!([decoy, { "k": item.mark() }])),
-                    ("y", json!(item.text(dice))),
+                    ("y", json!(item.text(rng))),
                 ]);
-                fields.retain(|(name, _)| *name == "x" || !dice.one_in(3));
+                fields.retain(|(name, _)| *name == "x" || !rng.one_in(3));
             }
         }
         item.fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -87,27 +88,28 @@ pub(super) fn items(kind: usize, count: usize, dice: &mut Dice) -> Vec<Item> {
     items
 }
 
-pub(super) fn reply(format: Format, items: &[Item], dice: &mut Dice) -> String {
+/// Generates a reply, with random wrapping.
+pub(super) fn reply(format: ReplyFormat, items: &[TestItem], rng: &mut SplitMix) -> String {
     let text = match format {
-        Format::Json => json(items, dice),
-        Format::Xml => xml(items, dice),
-        Format::Yaml => yaml(items, dice),
+        ReplyFormat::Json => json(items, rng),
+        ReplyFormat::Xml => xml(items, rng),
+        ReplyFormat::Yaml => yaml(items, rng),
     };
-    let has_lines = format == Format::Yaml;
-    match dice.below(8) {
+    let needs_own_lines = format == ReplyFormat::Yaml;
+    match rng.below(8) {
         0 | 1 => format!("```\n{text}\n```"),
         2 => format!("{}\n\n{text}\n\nAnything <else>?", PROSE[0]),
-        3 if !has_lines => format!("{} {text}", PROSE[1]),
-        4 if !has_lines => format!("{}{text}</answer>", PROSE[2]),
-        5 => format!("<think>\n{}</think>\n\n{text}", thought(items, dice)),
+        3 if !needs_own_lines => format!("{} {text}", PROSE[1]),
+        4 if !needs_own_lines => format!("{}{text}</answer>", PROSE[2]),
+        5 => format!("<think>\n{}</think>\n\n{text}", reasoning(items, rng)),
         _ => text,
     }
 }
 
-/// Items as they were asked about, and drafts of answers.
-fn thought(items: &[Item], dice: &mut Dice) -> String {
+/// Generates reasoning text with quoted items and drafts of answers.
+fn reasoning(items: &[TestItem], rng: &mut SplitMix) -> String {
     let mut text = String::new();
-    for item in items.iter().filter(|_| dice.one_in(2)) {
+    for item in items.iter().filter(|_| rng.one_in(2)) {
         let data = json!({ "id": item.id, "data": { "text": item.mark(), "id": item.number() } });
         let draft = json!({ "id": item.id, "x": format!("{DECOY} {}", item.mark()) });
         text.push_str(&format!("I see {data}, so perhaps\n{draft}\n"));
@@ -115,40 +117,40 @@ fn thought(items: &[Item], dice: &mut Dice) -> String {
     text
 }
 
-/// An item's fields in order, with its id before or behind them.
-fn pairs(item: &Item, is_last: bool) -> Vec<(String, Value)> {
+/// Returns the fields of an item with its id, which is first or last.
+fn pairs(item: &TestItem, is_id_last: bool) -> Vec<(String, Value)> {
     let mut pairs: Vec<(String, Value)> =
         item.fields.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    let place = if is_last { pairs.len() } else { 0 };
-    pairs.insert(place, ("id".to_owned(), json!(item.id)));
+    let position = if is_id_last { pairs.len() } else { 0 };
+    pairs.insert(position, ("id".to_owned(), json!(item.id)));
     pairs
 }
 
-fn json(items: &[Item], dice: &mut Dice) -> String {
-    let is_last = dice.one_in(6);
-    let style = dice.below(5);
-    let end = if dice.one_in(2) { "\n  " } else { "" };
+fn json(items: &[TestItem], rng: &mut SplitMix) -> String {
+    let is_id_last = rng.one_in(6);
+    let style = rng.below(5);
+    let end = if rng.one_in(2) { "\n  " } else { "" };
     let object = |pairs: Vec<(String, Value)>| {
         let pairs: Vec<String> =
             pairs.iter().map(|(name, value)| format!("{end}\"{name}\": {value}")).collect();
         format!("{{{}}}", pairs.join(","))
     };
-    let all: Vec<String> = items.iter().map(|item| object(pairs(item, is_last))).collect();
+    let all: Vec<String> = items.iter().map(|item| object(pairs(item, is_id_last))).collect();
     match style {
         0 => all.join("\n"),
         1 => format!("[{}]", all.join(", ")),
         2 => {
-            let bare = |item: &Item| object(pairs(item, false).split_off(1));
-            let entry = |item: &Item| format!("\"{}\": {}", item.id, bare(item));
+            let bare = |item: &TestItem| object(pairs(item, false).split_off(1));
+            let entry = |item: &TestItem| format!("\"{}\": {}", item.id, bare(item));
             format!("{{{}}}", items.iter().map(entry).collect::<Vec<_>>().join(","))
         }
         _ => format!("{{\"items\":[{}]}}", all.join(",\n")),
     }
 }
 
-fn xml(items: &[Item], dice: &mut Dice) -> String {
-    let has_inner_id = dice.one_in(5);
-    let end = if dice.one_in(2) { "\n  " } else { "" };
+fn xml(items: &[TestItem], rng: &mut SplitMix) -> String {
+    let has_inner_id = rng.one_in(5);
+    let end = if rng.one_in(2) { "\n  " } else { "" };
     let mut text = "<reply>\n".to_owned();
     for item in items {
         match has_inner_id {
@@ -160,13 +162,13 @@ fn xml(items: &[Item], dice: &mut Dice) -> String {
             match value {
                 Value::Array(values) if name == "tags" => {
                     let values =
-                        values.iter().map(|value| format!("<value>{}</value>", plain(value)));
+                        values.iter().map(|value| format!("<value>{}</value>", escape(value)));
                     text.extend(values);
                 }
                 Value::String(plain) if plain.contains("<b>") => {
                     text.push_str(&format!("<![CDATA[{plain}]]>"));
                 }
-                value => text.push_str(&plain(value)),
+                value => text.push_str(&escape(value)),
             }
             text.push_str(&format!("</{name}>"));
         }
@@ -175,28 +177,29 @@ fn xml(items: &[Item], dice: &mut Dice) -> String {
     text + "</reply>"
 }
 
-fn plain(value: &Value) -> String {
+/// Escapes a value for XML.
+fn escape(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-fn yaml(items: &[Item], dice: &mut Dice) -> String {
-    let is_last = dice.one_in(6);
-    let indent = if dice.one_in(3) { "" } else { "  " };
+fn yaml(items: &[TestItem], rng: &mut SplitMix) -> String {
+    let is_id_last = rng.one_in(6);
+    let indent = if rng.one_in(3) { "" } else { "  " };
     let mut text = if indent.is_empty() { String::new() } else { "items:\n".to_owned() };
     for item in items {
-        for (place, (name, value)) in pairs(item, is_last).iter().enumerate() {
-            let start = if place == 0 { "- " } else { "  " };
+        for (index, (name, value)) in pairs(item, is_id_last).iter().enumerate() {
+            let start = if index == 0 { "- " } else { "  " };
             let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-            let shown = match value {
-                Value::String(text) if is_plain(text) && dice.one_in(2) => text.clone(),
-                Value::String(text) if !text.starts_with(' ') && dice.one_in(4) => {
+            let written = match value {
+                Value::String(text) if is_plain(text) && rng.one_in(2) => text.clone(),
+                Value::String(text) if !text.starts_with(' ') && rng.one_in(4) => {
                     let lines = text.replace('\n', &format!("\n{indent}    "));
                     format!("|-\n{indent}    {lines}")
                 }
                 value => value.to_string(),
             };
-            text.push_str(&format!("{indent}{start}{name}: {shown}\n"));
+            text.push_str(&format!("{indent}{start}{name}: {written}\n"));
         }
     }
     text + "end: true"

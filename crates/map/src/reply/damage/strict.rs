@@ -1,97 +1,95 @@
-//! What stands in a text in so many words: strict readers of the three forms, which put up with
-//! nothing. They know only what [`super::write`] can have written.
+//! Strict readers of the three formats. They accept only what [`super::generate`] can have written.
 
-use super::write::{DECOY, PROSE};
-use crate::row::Fields;
-use crate::task::{Format, Task};
+use super::generate::{DECOY, PROSE};
+use crate::row::RowFields;
+use crate::task::{ReplyFormat, Task};
 use crate::validate;
 use serde_json::{Map, Value, json};
 
-/// Whether a well-formed item with that id and that answer stands somewhere in a text.
-pub(super) fn in_so_many_words(text: &str, task: &Task, id: &str, answer: &[Value]) -> bool {
-    let escaped = with_good_escapes(text);
-    // Line ends within texts are put up with, and in YAML a backslash means more than in JSON.
-    let same =
+/// Returns whether a text contains a well-formed item with this id and answer.
+pub(super) fn contains_item(text: &str, task: &Task, id: &str, answer: &[Value]) -> bool {
+    let escaped = with_valid_escapes(text);
+    // The readers accept line ends within strings, and YAML has more escapes than JSON.
+    let equivalents =
         [("\\n", " "), ("\\u0007", "a"), ("\\u001b", "e"), ("\\u000b", "v"), ("\\u0000", "0")];
     let plain = |answer: &[Value]| {
         let text = Value::from(answer).to_string();
-        same.into_iter().fold(text, |text, (one, other)| text.replace(one, other))
+        equivalents.into_iter().fold(text, |text, (one, other)| text.replace(one, other))
     };
-    let is_it = |given: Map<String, Value>| {
-        let told = validate::answer(&task.output, &given);
-        told.is_ok_and(|told| plain(&told) == plain(answer))
+    let is_answer = |given: Map<String, Value>| {
+        let values = validate::validate_answer(&task.output, &given);
+        values.is_ok_and(|values| plain(&values) == plain(answer))
     };
-    let starts = |text: &str, format: Format| {
+    let contains = |text: &str, format: ReplyFormat| {
         let starts = text.char_indices().filter(|(_, c)| ['{', '<', '-'].contains(c));
-        starts.map(|(at, _)| at).filter(|at| !is_within(text, *at, id)).any(|at| {
+        starts.map(|(at, _)| at).filter(|at| !is_decoy(text, *at, id)).any(|at| {
             let read = match format {
-                Format::Json => json_item(text, at, id),
-                Format::Xml => xml_item(&text[at..], id),
-                Format::Yaml => yaml_item(text, at, id),
+                ReplyFormat::Json => json_item(text, at, id),
+                ReplyFormat::Xml => xml_item(&text[at..], id),
+                ReplyFormat::Yaml => yaml_item(text, at, id),
             };
-            read.is_some_and(is_it)
+            read.is_some_and(is_answer)
         })
     };
-    starts(&escaped, Format::Json)
-        || starts(&without_last_commas(&escaped).replace('\n', " "), Format::Json)
-        || starts(text, Format::Xml)
-        || starts(&escaped, Format::Yaml)
-        || starts(text, Format::Yaml)
+    contains(&escaped, ReplyFormat::Json)
+        || contains(&without_trailing_commas(&escaped).replace('\n', " "), ReplyFormat::Json)
+        || contains(text, ReplyFormat::Xml)
+        || contains(&escaped, ReplyFormat::Yaml)
+        || contains(text, ReplyFormat::Yaml)
 }
 
-/// JSON without commas before closing brackets, which mean nothing.
-fn without_last_commas(text: &str) -> String {
+/// Removes commas before closing brackets.
+fn without_trailing_commas(text: &str) -> String {
     let parts: Vec<&str> = text.split(',').collect();
     let mut joined = String::new();
-    for (place, part) in parts.iter().enumerate() {
-        let is_last = part.trim_start().starts_with(['}', ']']);
-        joined.push_str(if place == 0 || is_last { "" } else { "," });
+    for (index, part) in parts.iter().enumerate() {
+        let is_trailing = part.trim_start().starts_with(['}', ']']);
+        joined.push_str(if index == 0 || is_trailing { "" } else { "," });
         joined.push_str(part);
     }
     joined
 }
 
-/// Whether an object stands here that was written within an answer. It is no item, however well
-/// formed; unless nothing is left of what it was within, or it begins a list that is called anything
-/// else than the field in which it was.
-fn is_within(text: &str, at: usize, id: &str) -> bool {
-    let before = text[..at].rsplit_once("</think>").map_or(&text[..at], |(_, behind)| behind);
+/// Returns whether the object here was generated within an answer. It is not an item then, unless nothing is
+/// left of the enclosing answer, or it starts a list with a name other than that of its field.
+fn is_decoy(text: &str, at: usize, id: &str) -> bool {
+    let before = text[..at].rsplit_once("</think>").map_or(&text[..at], |(_, after)| after);
     let prose = PROSE.iter().find_map(|prose| before.strip_prefix(prose));
     let before = prose.unwrap_or(before);
     let before = before.trim_matches(['`', '[', '\n', ' ']);
     let decoy = format!("{{\"id\":\"{id}\",\"x\":\"{DECOY}");
-    let begins_list = text[..at].ends_with("\": [") && !text[..at].ends_with("\"list\": [");
-    text[at..].starts_with(&decoy) && !before.is_empty() && !begins_list
+    let starts_list = text[..at].ends_with("\": [") && !text[..at].ends_with("\"list\": [");
+    text[at..].starts_with(&decoy) && !before.is_empty() && !starts_list
 }
 
-/// JSON with a backslash only before what may follow one: models put it before anything.
-fn with_good_escapes(text: &str) -> String {
-    let mut good = String::new();
+/// Removes backslashes before characters that need no escape in JSON.
+fn with_valid_escapes(text: &str) -> String {
+    let mut valid = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('\\') {
-        good.push_str(before);
+        valid.push_str(before);
         let Some(first) = after.chars().next() else { break };
         let hex = after.get(1..5).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
         match first {
-            'u' if hex.is_none() => good.push_str("\\ufffd"),
-            first if "\"\\/bfnrtu".contains(first) => good.extend(['\\', first]),
-            first => good.push(first),
+            'u' if hex.is_none() => valid.push_str("\\ufffd"),
+            first if "\"\\/bfnrtu".contains(first) => valid.extend(['\\', first]),
+            first => valid.push(first),
         }
         rest = &after[first.len_utf8()..];
     }
-    good + rest
+    valid + rest
 }
 
 fn json_item(text: &str, at: usize, id: &str) -> Option<Map<String, Value>> {
-    let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Fields>();
-    let Fields(fields) = values.next()?.ok()?;
+    let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<RowFields>();
+    let RowFields(fields) = values.next()?.ok()?;
     let value = |raw: Box<serde_json::value::RawValue>| serde_json::from_str(raw.get()).ok();
     let fields: Option<Map<String, Value>> =
         fields.into_iter().map(|(name, raw)| Some((name, value(raw)?))).collect();
     let fields = fields?;
     let before = text[..at].trim_end().strip_suffix(':').map(str::trim_end);
-    let is_under_it = before.is_some_and(|before| before.ends_with(&format!("\"{id}\"")));
-    (has_id(&fields, id) || is_under_it).then_some(fields)
+    let has_id_key = before.is_some_and(|before| before.ends_with(&format!("\"{id}\"")));
+    (has_id(&fields, id) || has_id_key).then_some(fields)
 }
 
 fn xml_item(text: &str, id: &str) -> Option<Map<String, Value>> {
@@ -109,12 +107,12 @@ fn xml_item(text: &str, id: &str) -> Option<Map<String, Value>> {
                 let mut body = body;
                 while !body.is_empty() {
                     let (value, after) = body.strip_prefix("<value>")?.split_once("</value>")?;
-                    values.push(text_of(value)?);
+                    values.push(parse_text(value)?);
                     body = after;
                 }
                 Value::Array(values)
             }
-            None => text_of(body)?,
+            None => parse_text(body)?,
         };
         if fields.insert(name.to_owned(), value).is_some() {
             return None;
@@ -123,15 +121,15 @@ fn xml_item(text: &str, id: &str) -> Option<Map<String, Value>> {
     (by_attribute.is_some() || has_id(&fields, id)).then_some(fields)
 }
 
-/// Blanks around an id mean nothing.
+/// Returns whether the fields have this id. White space around it is ignored.
 fn has_id(fields: &Map<String, Value>, id: &str) -> bool {
-    fields.get("id").and_then(Value::as_str).is_some_and(|own| own.trim() == id)
+    fields.get("id").and_then(Value::as_str).is_some_and(|found| found.trim() == id)
 }
 
-/// A text; what stands behind a bracket in it cannot begin a tag, but for tags of no meaning.
-fn text_of(body: &str) -> Option<Value> {
-    let meant = ["item", "id", "x", "n", "y", "o", "list", "tags", "value", "batch"];
-    let mut begun = Vec::new();
+/// Parses a text. It may contain brackets that start no tag, and tags without a meaning.
+fn parse_text(body: &str) -> Option<Value> {
+    let reserved = ["item", "id", "x", "n", "y", "o", "list", "tags", "value", "batch"];
+    let mut started = Vec::new();
     for tag in body.split('<').skip(1) {
         if tag.starts_with(|c: char| c.is_ascii_digit() || " =".contains(c)) {
             continue;
@@ -139,11 +137,11 @@ fn text_of(body: &str) -> Option<Value> {
         let (name, _) = tag.split_once('>')?;
         let bare = name.strip_prefix('/').unwrap_or(name);
         let is_name = bare.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let has_begun = begun.contains(&bare) || bare == name;
-        if !is_name || bare.is_empty() || !has_begun || meant.contains(&bare) {
+        let is_started = started.contains(&bare) || bare == name;
+        if !is_name || bare.is_empty() || !is_started || reserved.contains(&bare) {
             return None;
         }
-        begun.push(bare);
+        started.push(bare);
     }
     Some(json!(body.replace("&lt;", "<").replace("&amp;", "&")))
 }
@@ -197,14 +195,14 @@ fn yaml_item(text: &str, at: usize, id: &str) -> Option<Map<String, Value>> {
     (has_id(&fields, id)).then_some(fields)
 }
 
-/// A list between brackets of texts without quotes.
+/// Parses an inline list of unquoted strings.
 fn plain_list(value: &str) -> Option<Value> {
     let values = value.strip_prefix('[')?.strip_suffix(']')?.split(", ");
     let is_word = |value: &&str| value.bytes().all(|byte| byte.is_ascii_alphanumeric());
     values.map(|value| Some(value).filter(is_word).map(|value| json!(value))).collect()
 }
 
-/// Whether YAML takes it for a text without quotes.
+/// Returns whether YAML parses a value as an unquoted string.
 fn is_plain(value: &str) -> bool {
     let is_cut = value.contains(": ") || value.contains(" #") || value.ends_with(':');
     let indicators = "-?:,[]{}#&*!|>'\"%@`";

@@ -1,7 +1,8 @@
-//! Texts in double quotes, with their escapes.
+//! Strings in double quotes, with their escapes.
 
-/// The text that begins with this quote, and how many bytes it takes; `None` when it does not end.
-pub(super) fn string(quoted: &str) -> Option<(String, usize)> {
+/// Parses the string that starts with this quote. Returns it with its length in bytes; `None` if it does not
+/// end.
+pub(super) fn parse_string(quoted: &str) -> Option<(String, usize)> {
     let mut string = String::new();
     let mut characters = quoted.char_indices().skip(1);
     while let Some((offset, character)) = characters.next() {
@@ -14,7 +15,7 @@ pub(super) fn string(quoted: &str) -> Option<(String, usize)> {
                 (_, 'b') => string.push('\u{8}'),
                 (_, 'f') => string.push('\u{c}'),
                 (at, 'u') => {
-                    let (unit, used) = unicode(&quoted[at + 1..]);
+                    let (unit, used) = parse_unicode(&quoted[at + 1..]);
                     string.push(unit);
                     (0..used).for_each(|_| {
                         characters.next();
@@ -28,9 +29,9 @@ pub(super) fn string(quoted: &str) -> Option<(String, usize)> {
     None
 }
 
-/// The character of `\uXXXX`, perhaps with its second half, and how many characters that took.
-/// Half a character becomes the one that stands for what cannot be shown.
-fn unicode(rest: &str) -> (char, usize) {
+/// Parses the digits of `\uXXXX`, with the second half of a surrogate pair if there is one. Returns the
+/// character and the number of characters read. An unpaired surrogate becomes the replacement character.
+fn parse_unicode(rest: &str) -> (char, usize) {
     let unit = |text: &str| {
         let hex = text.get(..4).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
         u32::from_str_radix(hex, 16).ok()

@@ -1,13 +1,13 @@
-//! Replies that go on and on, as models in a loop write them. Each is read in about the time that it
-//! takes to look at it a few times; a reader that looks back for every part of it takes minutes.
+//! Tests of very long, repetitive replies, as models write them in a loop. Reading must take linear time;
+//! with quadratic time these tests take minutes.
 
 use super::*;
 use crate::task::FieldType;
 
-/// Enough that the square of it is felt.
-const LENGTH: usize = 100_000;
+/// Length at which quadratic time is noticeable.
+const MIN_BYTES: usize = 100_000;
 
-/// A beginning, what comes again and again, and an end. `#` is another number each time.
+/// Start, repeated part and end of each reply. `#` is replaced by a counter.
 const LOOPS: [(&str, &str, &str); 45] = [
     ("<think>", "<think>", ""),
     (" ", "</think>", ""),
@@ -56,10 +56,10 @@ const LOOPS: [(&str, &str, &str); 45] = [
     ("{\"items\":[", "{\"id\":\"a\",\"of\":{\"k\":[1]}},", "]}"),
 ];
 
-fn looping((start, part, end): (&str, &str, &str)) -> String {
+fn build_reply((start, part, end): (&str, &str, &str)) -> String {
     let mut text = start.to_owned();
     let mut number = 0;
-    while text.len() < LENGTH {
+    while text.len() < MIN_BYTES {
         text.push_str(&part.replace('#', &number.to_string()));
         number += 1;
     }
@@ -67,7 +67,7 @@ fn looping((start, part, end): (&str, &str, &str)) -> String {
 }
 
 #[test]
-fn replies_that_go_on_and_on_are_read_in_one_go() {
+fn repetitive_replies_are_read_in_linear_time() {
     let optional = |name: &str, kind| Field { required: false, ..Field::new(name, kind) };
     let mut fields = vec![optional("note", FieldType::String), optional("tags", FieldType::Array)];
     let flat = Task::new("x", fields.clone());
@@ -75,21 +75,21 @@ fn replies_that_go_on_and_on_are_read_in_one_go() {
     let nested = Task::new("x", fields);
     let ids = ["a".to_owned(), "b".to_owned()];
     for part in LOOPS {
-        let text = looping(part);
-        let _ = align(&text, Format::Json, &flat, &ids);
-        // Where answers can hold objects, the other forms may be left out.
-        for format in Format::ALL {
+        let text = build_reply(part);
+        let _ = align(&text, ReplyFormat::Json, &flat, &ids);
+        // If answers can contain objects, the other formats may not be read.
+        for format in ReplyFormat::ALL {
             let _ = align(&text, format, &nested, &ids);
         }
     }
 }
 
 #[test]
-fn no_reply_is_longer_than_any_answer() {
+fn reply_above_the_maximum_size_is_rejected() {
     let task = Task::new("x", vec![Field::new("note", FieldType::String)]);
     let item = r#"{"id":"a","note":"x"}"#;
-    let read = |text: &str| align(text, Format::Json, &task, &["a".to_owned()]).map(drop);
-    assert_eq!(read(&format!("{item}{}", " ".repeat(LENGTH))), Ok(()));
-    let long = format!("{item}{}", " ".repeat(LONGEST));
+    let read = |text: &str| align(text, ReplyFormat::Json, &task, &["a".to_owned()]).map(drop);
+    assert_eq!(read(&format!("{item}{}", " ".repeat(MIN_BYTES))), Ok(()));
+    let long = format!("{item}{}", " ".repeat(MAX_REPLY_BYTES));
     assert_eq!(read(&long), Err("it is longer than 4 MiB".to_owned()));
 }
