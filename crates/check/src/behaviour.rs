@@ -5,7 +5,7 @@ use crate::incomplete::{require_all_arguments, require_all_tools, require_whole_
 use crate::info::{KindInfo, ParameterType, optional, required};
 use crate::parameters::{Parameters, missing};
 use crate::text::regex;
-use crate::{Error, Finding, Inconclusive, refusal};
+use crate::{CheckFinding, Error, Inconclusive, refusal};
 use bakeoff_core::{Attempt, FinishReason, ToolUse};
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -88,7 +88,7 @@ impl BehaviourCheck {
         }))
     }
 
-    pub(crate) fn find(&self, attempt: &Attempt) -> Result<Finding, Inconclusive> {
+    pub(crate) fn find(&self, attempt: &Attempt) -> Result<CheckFinding, Inconclusive> {
         Ok(match self {
             BehaviourCheck::ToolCalled { name, arguments, patterns } => {
                 let matches_call = |call: &&ToolUse| {
@@ -112,18 +112,18 @@ impl BehaviourCheck {
                     }
                 }
                 match (found, calls().next()) {
-                    (Some(call), _) => Finding::new(
+                    (Some(call), _) => CheckFinding::new(
                         true,
                         format!("{name} was called with {}", excerpt(&call.arguments.to_string())),
                     ),
-                    (None, Some(call)) => Finding::new(
+                    (None, Some(call)) => CheckFinding::new(
                         false,
                         format!(
                             "{name} was called with other arguments: {}",
                             excerpt(&call.arguments.to_string())
                         ),
                     ),
-                    (None, None) => Finding::new(
+                    (None, None) => CheckFinding::new(
                         false,
                         format!("{name} was not called; {}", list_calls(attempt)),
                     ),
@@ -139,8 +139,8 @@ impl BehaviourCheck {
                     require_all_tools(attempt)?;
                 }
                 match absent {
-                    None => Finding::new(true, list_calls(attempt)),
-                    Some(name) => Finding::new(
+                    None => CheckFinding::new(true, list_calls(attempt)),
+                    Some(name) => CheckFinding::new(
                         false,
                         format!("{name} was not called in this order; {}", list_calls(attempt)),
                     ),
@@ -152,7 +152,7 @@ impl BehaviourCheck {
                     .as_ref()
                     .map(name_of)
                     .ok_or_else(|| Inconclusive("finish reason unknown".to_owned()))?;
-                Finding::new(found == expected, format!("finish reason {found:?}"))
+                CheckFinding::new(found == expected, format!("finish reason {found:?}"))
             }
             BehaviourCheck::IsRefusal => {
                 if !refusal::is_final(attempt) {
@@ -175,7 +175,8 @@ fn patterns(parameters: Parameters<'_>) -> Result<Vec<(String, Regex)>, Error> {
         .collect()
 }
 
-/// Returns whether a value includes the expected one: a table has at least its entries, any other value is equal.
+/// Returns whether a value includes the expected one: a table has at least its entries, any other value is
+/// equal.
 fn includes(value: &Value, expected: &Value) -> bool {
     match (value, expected) {
         (Value::Object(entries), Value::Object(expected)) => expected

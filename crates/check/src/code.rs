@@ -2,7 +2,7 @@
 
 use crate::info::{KindInfo, ParameterInfo, ParameterType, optional, required};
 use crate::parameters::Parameters;
-use crate::{Error, Finding};
+use crate::{CheckFinding, Error};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ struct CodeResult {
 }
 
 /// Parses the result of user code; the error states why it is invalid.
-pub fn parse_code_result(json: &str) -> Result<Finding, String> {
+pub fn parse_code_result(json: &str) -> Result<CheckFinding, String> {
     let result: CodeResult =
         serde_json::from_str(json).map_err(|error| format!("invalid result: {error}"))?;
     let message = match (result.message, result.score) {
@@ -135,5 +135,5 @@ pub fn parse_code_result(json: &str) -> Result<Finding, String> {
         (_, None) if result.passed => "passed".to_owned(),
         (_, None) => "failed".to_owned(),
     };
-    Ok(Finding::new(result.passed, message))
+    Ok(CheckFinding::new(result.passed, message))
 }

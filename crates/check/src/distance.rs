@@ -7,11 +7,11 @@ const MAX_STEPS: usize = 20_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StepLimitExceeded;
 
-/// Returns the Levenshtein distance (insertions, deletions and substitutions of characters) of two texts if it is at most
-/// `max`.
+/// Returns the Levenshtein distance (insertions, deletions and substitutions of characters) of two texts if
+/// it is at most `max`.
 ///
-/// Ukkonen's method (1985, "Algorithms for approximate string matching") computes how far each diagonal reaches per
-/// number of edits. It visits only 2·`max` + 1 diagonals, so it handles long texts.
+/// Ukkonen's method (1985, "Algorithms for approximate string matching") computes how far each diagonal
+/// reaches per number of edits. It visits only 2·`max` + 1 diagonals, so it handles long texts.
 pub(crate) fn levenshtein(
     one: &str,
     other: &str,

@@ -67,8 +67,8 @@ struct CodeBlock<'o> {
     is_closed: bool,
 }
 
-/// Returns the first fenced code block (of a language) as CommonMark defines it: three or more backticks or tildes,
-/// closed by at least as many or by the end of the text.
+/// Returns the first fenced code block (of a language) as CommonMark defines it: three or more backticks or
+/// tildes, closed by at least as many or by the end of the text.
 fn code_block<'o>(text: &'o str, language: Option<&str>) -> Option<CodeBlock<'o>> {
     let mut lines = LineOffsets { text, offset: 0 };
     while let Some((_, line)) = lines.next() {
@@ -132,8 +132,8 @@ fn closes_fence(line: &str, fence: &str) -> bool {
 
 /// Returns the text of the first JSON object or list that meets the condition.
 ///
-/// Every bracket is a possible start. The bytes that failed parses read are limited, so a text made of brackets does not
-/// take minutes. A value that starts in a truncated text may continue after the cut.
+/// Every bracket is a possible start. The bytes that failed parses read are limited, so a text made of
+/// brackets does not take minutes. A value that starts in a truncated text may continue after the cut.
 pub(crate) fn first_json<'t>(
     text: &'t str,
     completeness: &Result<(), Inconclusive>,

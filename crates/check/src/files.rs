@@ -4,7 +4,7 @@ use crate::incomplete::require_all_files;
 use crate::info::{IGNORE_CASE, KindInfo, ParameterInfo, ParameterType, required};
 use crate::parameters::Parameters;
 use crate::text::contains;
-use crate::{Error, Finding, Inconclusive};
+use crate::{CheckFinding, Error, Inconclusive};
 use bakeoff_core::Attempt;
 
 /// A condition on the workspace.
@@ -71,7 +71,7 @@ impl FileCheck {
         }))
     }
 
-    pub(crate) fn find(&self, attempt: &Attempt) -> Result<Finding, Inconclusive> {
+    pub(crate) fn find(&self, attempt: &Attempt) -> Result<CheckFinding, Inconclusive> {
         let files = attempt
             .files
             .as_ref()
@@ -85,7 +85,7 @@ impl FileCheck {
                 if !holds {
                     require_all_files(attempt)?;
                 }
-                Ok(Finding::new(
+                Ok(CheckFinding::new(
                     holds,
                     match holds {
                         true => format!("{path} exists"),
@@ -96,7 +96,7 @@ impl FileCheck {
             FileCheck::Contains { path, value, ignore_case } => {
                 let Some(file) = files.get(path) else {
                     require_all_files(attempt)?;
-                    return Ok(Finding::new(false, format!("{path} does not exist")));
+                    return Ok(CheckFinding::new(false, format!("{path} does not exist")));
                 };
                 let Some(text) = &file.text else {
                     return Err(Inconclusive(format!(
@@ -105,7 +105,7 @@ impl FileCheck {
                     )));
                 };
                 let found = contains(text, std::slice::from_ref(value), true, *ignore_case);
-                Ok(Finding { message: format!("{path}: {}", found.message), ..found })
+                Ok(CheckFinding { message: format!("{path}: {}", found.message), ..found })
             }
         }
     }

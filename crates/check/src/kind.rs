@@ -12,7 +12,7 @@ use crate::process::{self, ProcessCheck};
 use crate::rubric::{self, Rubric};
 use crate::structure::{self, StructureCheck};
 use crate::text::{self, TextCheck};
-use crate::{Error, Finding, Inconclusive};
+use crate::{CheckFinding, Error, Inconclusive};
 use bakeoff_core::Attempt;
 use serde_json::{Map, Value};
 
@@ -64,7 +64,7 @@ impl KindInfo {
 
 /// What a check tests, with its parameters.
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum CheckKind {
     /// A test of the attempt's data, without a model or a program.
     Local(LocalCheck),
     /// A model judges the answer.
@@ -110,7 +110,7 @@ impl LocalTest {
         text: &str,
         completeness: Result<(), Inconclusive>,
         attempt: &Attempt,
-    ) -> Result<Finding, Inconclusive> {
+    ) -> Result<CheckFinding, Inconclusive> {
         match self {
             LocalTest::Text(test) => {
                 let finding = test.find(text);
@@ -128,20 +128,20 @@ impl LocalTest {
     }
 }
 
-impl Kind {
-    /// Builds a kind from its parameters, with templates rendered. If a schema is in a `file`, the caller puts its
-    /// contents under `schema`; this function reads no files.
+impl CheckKind {
+    /// Builds a kind from its parameters, with templates rendered. If a schema is in a `file`, the caller
+    /// puts its contents under `schema`; this function reads no files.
     ///
     /// # Errors
     ///
     /// A parameter is missing or invalid.
-    pub fn build(name: &str, parameters: &Map<String, Value>) -> Result<Kind, Error> {
+    pub fn build(name: &str, parameters: &Map<String, Value>) -> Result<CheckKind, Error> {
         let parameters = Parameters(parameters);
         match name {
-            "rubric" => return Rubric::build(parameters).map(Kind::Rubric),
-            "pairwise" => return Pairwise::build(parameters).map(Kind::Pairwise),
-            "program" => return ProgramCheck::build(parameters).map(Kind::Program),
-            "python" => return PythonCheck::build(parameters).map(Kind::Python),
+            "rubric" => return Rubric::build(parameters).map(CheckKind::Rubric),
+            "pairwise" => return Pairwise::build(parameters).map(CheckKind::Pairwise),
+            "program" => return ProgramCheck::build(parameters).map(CheckKind::Program),
+            "python" => return PythonCheck::build(parameters).map(CheckKind::Python),
             _ => {}
         }
         let test = if let Some(test) = TextCheck::build(name, parameters)? {
@@ -160,15 +160,15 @@ impl Kind {
             return Err(Error::new("kind", format!("unknown kind of check `{name}`")));
         };
         let part = OutputPart::build(parameters)?;
-        Ok(Kind::Local(LocalCheck { part, test }))
+        Ok(CheckKind::Local(LocalCheck { part, test }))
     }
 
     /// Returns the judge's name if a model judges.
     pub fn judge(&self) -> Option<&str> {
         match self {
-            Kind::Rubric(rubric) => Some(&rubric.model),
-            Kind::Pairwise(pairwise) => Some(&pairwise.model),
-            Kind::Local(_) | Kind::Program(_) | Kind::Python(_) => None,
+            CheckKind::Rubric(rubric) => Some(&rubric.model),
+            CheckKind::Pairwise(pairwise) => Some(&pairwise.model),
+            CheckKind::Local(_) | CheckKind::Program(_) | CheckKind::Python(_) => None,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Checks of one attempt, and the judge protocol.
 //!
-//! A [`Check`] is built once from the parameters in a suite; [`Check::run`] evaluates it on an [`Attempt`]. The
-//! caller renders templates first, because only the caller has the case. This crate calls no model and starts no
-//! program: kinds that need one ([`Kind::Rubric`], [`Kind::Program`], …) describe the request and parse the result,
-//! and the caller runs it. Judges follow the protocol in [`judge`] and are injected.
+//! A [`Check`] is built once from the parameters in a suite; [`Check::run`] evaluates it on an [`Attempt`].
+//! The caller renders templates first, because only the caller has the case. This crate calls no model and
+//! starts no program: kinds that need one ([`CheckKind::Rubric`], [`CheckKind::Program`], …) describe the
+//! request and parse the result, and the caller runs it. Judges follow the protocol in [`judge`] and are
+//! injected.
 
 mod behaviour;
 mod code;
@@ -35,10 +36,10 @@ pub use extract::OutputPart;
 pub use files::FileCheck;
 pub use incomplete::require_whole_output;
 pub use info::{EXTRACT_PARAMETERS, KindInfo, ParameterInfo, ParameterType};
-pub use kind::{KINDS, Kind, LocalCheck, LocalTest};
+pub use kind::{CheckKind, KINDS, LocalCheck, LocalTest};
 pub use limit::LimitCheck;
-pub use pairwise::{Comparison, PairOrder, Pairwise, PairwiseMinimum};
-pub use parameters::Bounds;
+pub use pairwise::{PairOrder, Pairwise, PairwiseMinimum, ReferenceComparison};
+pub use parameters::CountBounds;
 pub use process::{ProcessCheck, command_count};
 pub use refusal::{APOLOGIES, REFUSALS};
 pub use rubric::{Rubric, RubricCriterion};
@@ -55,7 +56,7 @@ pub struct Check {
     /// Names the check in results; unique within its suite.
     pub id: String,
     /// What the check tests.
-    pub kind: Kind,
+    pub kind: CheckKind,
     /// Passes when the kind would fail.
     pub negate: bool,
     /// Whether the trial's status depends on the check.
@@ -82,17 +83,17 @@ impl Error {
 
 /// The finding of a kind, before negation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct CheckFinding {
     /// Whether the condition holds.
     pub holds: bool,
     /// What was found; shown when the check fails.
     pub message: String,
 }
 
-impl Finding {
+impl CheckFinding {
     /// A finding.
-    pub fn new(holds: bool, message: impl Into<String>) -> Finding {
-        Finding { holds, message: message.into() }
+    pub fn new(holds: bool, message: impl Into<String>) -> CheckFinding {
+        CheckFinding { holds, message: message.into() }
     }
 }
 
@@ -106,10 +107,10 @@ impl Check {
     ///
     /// # Errors
     ///
-    /// The check is inconclusive, which is neither a pass nor a failure. Kinds that need a model or a program always
-    /// are: the caller obtains their finding and passes it to [`Check::conclude`].
+    /// The check is inconclusive, which is neither a pass nor a failure. Kinds that need a model or a program
+    /// always are: the caller obtains their finding and passes it to [`Check::conclude`].
     pub fn run(&self, attempt: &Attempt) -> Result<CheckResult, Inconclusive> {
-        let Kind::Local(check) = &self.kind else {
+        let CheckKind::Local(check) = &self.kind else {
             return Err(Inconclusive("the check needs a model or a program".to_owned()));
         };
         let completeness = require_whole_output(attempt);
@@ -125,9 +126,9 @@ impl Check {
     }
 
     /// Returns the result of a finding.
-    pub fn conclude(&self, finding: Finding) -> CheckResult {
+    pub fn conclude(&self, finding: CheckFinding) -> CheckResult {
         let message = match self.negate && finding.holds {
-            true => format!("not wanted: {}", finding.message),
+            true => format!("unexpected: {}", finding.message),
             false => finding.message,
         };
         self.result(finding.holds != self.negate, message)

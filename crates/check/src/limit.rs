@@ -2,7 +2,7 @@
 
 use crate::info::{COUNT, KindInfo, ParameterType, optional, required};
 use crate::parameters::{Parameters, missing};
-use crate::{Error, Finding, Inconclusive};
+use crate::{CheckFinding, Error, Inconclusive};
 use bakeoff_core::{Attempt, NanoDollars};
 
 /// An upper limit on a figure of an attempt.
@@ -83,7 +83,7 @@ impl LimitCheck {
         }))
     }
 
-    pub(crate) fn find(&self, attempt: &Attempt) -> Result<Finding, Inconclusive> {
+    pub(crate) fn find(&self, attempt: &Attempt) -> Result<CheckFinding, Inconclusive> {
         let unknown = |message: &str| Inconclusive(message.to_owned());
         Ok(match self {
             LimitCheck::Turns(max) => {
@@ -91,15 +91,15 @@ impl LimitCheck {
                 let single_call = attempt.finish.is_some().then_some(1);
                 let turns = attempt.turns.or(single_call).map(u64::from);
                 let turns = turns.ok_or_else(|| unknown("number of turns unknown"))?;
-                Finding::new(turns <= *max, format!("{turns} turns, wanted at most {max}"))
+                CheckFinding::new(turns <= *max, format!("{turns} turns, expected at most {max}"))
             }
             LimitCheck::Milliseconds(max) => {
                 let took = attempt.timing.latency_ms;
-                Finding::new(took <= *max, format!("took {took} ms, wanted at most {max}"))
+                CheckFinding::new(took <= *max, format!("took {took} ms, expected at most {max}"))
             }
             LimitCheck::Cost(max) => {
                 let cost = attempt.cost.ok_or_else(|| unknown("cost unknown"))?;
-                Finding::new(cost <= *max, format!("cost {cost}, wanted at most {max}"))
+                CheckFinding::new(cost <= *max, format!("cost {cost}, expected at most {max}"))
             }
             LimitCheck::Tokens { total, input, output } => {
                 let usage = attempt.usage.ok_or_else(|| unknown("number of tokens unknown"))?;
@@ -112,11 +112,11 @@ impl LimitCheck {
                     || parts.iter().filter_map(|(n, max, what)| Some((n, max.as_ref()?, what)));
                 let over = bounded().find(|(count, max, _)| count > max);
                 match over.or(bounded().next()) {
-                    Some((count, max, what)) => Finding::new(
+                    Some((count, max, what)) => CheckFinding::new(
                         over.is_none(),
-                        format!("{count} {what}, wanted at most {max}"),
+                        format!("{count} {what}, expected at most {max}"),
                     ),
-                    None => Finding::new(true, "no limit"),
+                    None => CheckFinding::new(true, "no limit"),
                 }
             }
         })

@@ -4,7 +4,7 @@ use crate::info::{KindInfo, ParameterType, optional, required};
 use crate::judge::{BetterResponse, Judge, JudgeError, JudgeMaterial, PairPreference, ask};
 use crate::parameters::{Parameters, missing};
 use crate::rubric::{MODEL, PROMPT};
-use crate::{Error, Finding};
+use crate::{CheckFinding, Error};
 
 /// A model's comparison of an answer with a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum PairOrder {
 
 /// How the answer compares with the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub enum ReferenceComparison {
     /// The answer is better.
     Better,
     /// The reference is better.
@@ -92,7 +92,7 @@ impl Pairwise {
         &self,
         answer: &str,
         judge: &mut J,
-    ) -> Result<Finding, JudgeError<J::Error>> {
+    ) -> Result<CheckFinding, JudgeError<J::Error>> {
         let first = self.compare(answer, PairOrder::AnswerFirst, judge).await?;
         let second = self.compare(answer, PairOrder::ReferenceFirst, judge).await?;
         Ok(self.conclude(first, second))
@@ -103,10 +103,10 @@ impl Pairwise {
         answer: &str,
         order: PairOrder,
         judge: &mut J,
-    ) -> Result<Comparison, JudgeError<J::Error>> {
+    ) -> Result<ReferenceComparison, JudgeError<J::Error>> {
         let responses = self.responses(answer, order);
         let preference = ask(judge, &BetterResponse, &self.material(&responses)).await?;
-        Ok(Comparison::of(preference, order))
+        Ok(ReferenceComparison::of(preference, order))
     }
 
     fn responses<'t>(&'t self, answer: &'t str, order: PairOrder) -> [&'t str; 2] {
@@ -125,32 +125,40 @@ impl Pairwise {
     }
 
     /// Combines the comparisons of both orders. Orders that disagree are a tie.
-    pub fn conclude(&self, first: Comparison, second: Comparison) -> Finding {
+    pub fn conclude(
+        &self,
+        first: ReferenceComparison,
+        second: ReferenceComparison,
+    ) -> CheckFinding {
         let (comparison, message) = match (first, second) {
             (first, second) if first != second => {
-                (Comparison::Tie, "a tie: the judge's preference depends on the order")
+                (ReferenceComparison::Tie, "a tie: the judge's preference depends on the order")
             }
-            (Comparison::Better, _) => (Comparison::Better, "better than the reference"),
-            (Comparison::Worse, _) => (Comparison::Worse, "worse than the reference"),
-            (Comparison::Tie, _) => (Comparison::Tie, "a tie with the reference"),
+            (ReferenceComparison::Better, _) => {
+                (ReferenceComparison::Better, "better than the reference")
+            }
+            (ReferenceComparison::Worse, _) => {
+                (ReferenceComparison::Worse, "worse than the reference")
+            }
+            (ReferenceComparison::Tie, _) => (ReferenceComparison::Tie, "a tie with the reference"),
         };
         let holds = match self.min {
-            PairwiseMinimum::Tie => comparison != Comparison::Worse,
-            PairwiseMinimum::Win => comparison == Comparison::Better,
+            PairwiseMinimum::Tie => comparison != ReferenceComparison::Worse,
+            PairwiseMinimum::Win => comparison == ReferenceComparison::Better,
         };
-        Finding::new(holds, message)
+        CheckFinding::new(holds, message)
     }
 }
 
-impl Comparison {
+impl ReferenceComparison {
     /// Translates a preference for response 1 or 2.
-    pub fn of(preference: PairPreference, order: PairOrder) -> Comparison {
+    pub fn of(preference: PairPreference, order: PairOrder) -> ReferenceComparison {
         match (preference, order) {
-            (PairPreference::Tie, _) => Comparison::Tie,
+            (PairPreference::Tie, _) => ReferenceComparison::Tie,
             (PairPreference::First, PairOrder::AnswerFirst)
-            | (PairPreference::Second, PairOrder::ReferenceFirst) => Comparison::Better,
+            | (PairPreference::Second, PairOrder::ReferenceFirst) => ReferenceComparison::Better,
             (PairPreference::First, PairOrder::ReferenceFirst)
-            | (PairPreference::Second, PairOrder::AnswerFirst) => Comparison::Worse,
+            | (PairPreference::Second, PairOrder::AnswerFirst) => ReferenceComparison::Worse,
         }
     }
 }

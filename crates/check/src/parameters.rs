@@ -91,21 +91,21 @@ pub(crate) fn missing(name: &'static str) -> Error {
 
 /// A range that may be open on either side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct CountBounds {
     /// Lower bound.
     pub min: Option<u64>,
     /// Upper bound.
     pub max: Option<u64>,
 }
 
-impl Bounds {
-    pub(crate) fn build(parameters: Parameters<'_>) -> Result<Bounds, Error> {
-        let bounds = Bounds { min: parameters.count("min"), max: parameters.count("max") };
+impl CountBounds {
+    pub(crate) fn build(parameters: Parameters<'_>) -> Result<CountBounds, Error> {
+        let bounds = CountBounds { min: parameters.count("min"), max: parameters.count("max") };
         match bounds {
-            Bounds { min: None, max: None } => {
+            CountBounds { min: None, max: None } => {
                 Err(Error::new("kind", "the check needs `min` or `max`"))
             }
-            Bounds { min: Some(min), max: Some(max) } if min > max => {
+            CountBounds { min: Some(min), max: Some(max) } if min > max => {
                 Err(Error::new("min", format!("`min` ({min}) is greater than `max` ({max})")))
             }
             bounds => Ok(bounds),
@@ -117,7 +117,7 @@ impl Bounds {
     }
 }
 
-impl std::fmt::Display for Bounds {
+impl std::fmt::Display for CountBounds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.min, self.max) {
             (Some(min), Some(max)) if min == max => write!(f, "exactly {min}"),

@@ -6,7 +6,7 @@ use crate::incomplete::{
 };
 use crate::info::{COUNT, KindInfo, ParameterType, optional, required};
 use crate::parameters::Parameters;
-use crate::{Error, Finding, Inconclusive};
+use crate::{CheckFinding, Error, Inconclusive};
 use bakeoff_core::{Attempt, ToolUse};
 use serde_json::Value;
 
@@ -110,11 +110,11 @@ impl ProcessCheck {
         }))
     }
 
-    pub(crate) fn find(&self, attempt: &Attempt) -> Result<Finding, Inconclusive> {
+    pub(crate) fn find(&self, attempt: &Attempt) -> Result<CheckFinding, Inconclusive> {
         Ok(match self {
             ProcessCheck::ExitCode(code) => {
                 let holds = attempt.exit_code == Some(*code);
-                Finding::new(
+                CheckFinding::new(
                     holds,
                     match attempt.exit_code {
                         Some(found) if holds => format!("exit code {found}"),
@@ -130,8 +130,10 @@ impl ProcessCheck {
                     require_all_arguments(attempt)?;
                 }
                 match found {
-                    Some(command) => Finding::new(true, format!("{} was run", excerpt(&command))),
-                    None => Finding::new(
+                    Some(command) => {
+                        CheckFinding::new(true, format!("{} was run", excerpt(&command)))
+                    }
+                    None => CheckFinding::new(
                         false,
                         format!(
                             "none of {} commands contains {}",
@@ -146,7 +148,10 @@ impl ProcessCheck {
                 if count <= *limit {
                     require_all_tools(attempt)?;
                 }
-                Finding::new(count <= *limit, format!("{count} commands, wanted at most {limit}"))
+                CheckFinding::new(
+                    count <= *limit,
+                    format!("{count} commands, expected at most {limit}"),
+                )
             }
             ProcessCheck::Trigger { pattern, expected } => {
                 let location = find_trigger(attempt, pattern);
@@ -156,7 +161,7 @@ impl ProcessCheck {
                     require_all_arguments(attempt)?;
                     require_whole_transcript(attempt)?;
                 }
-                Finding::new(
+                CheckFinding::new(
                     location.is_some() == *expected,
                     match location {
                         Some(location) => format!("{} occurs in {location}", excerpt(pattern)),
@@ -231,8 +236,8 @@ fn occurs(value: &Value, pattern: &str) -> bool {
     within || value.to_string().contains(pattern)
 }
 
-/// Returns whether a line of a transcript describes the agent's setup. Such a line lists all tools and skills, call or
-/// not.
+/// Returns whether a line of a transcript describes the agent's setup. Such a line lists all tools and
+/// skills, used or not.
 fn is_preamble(line: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct TranscriptLine<'a> {

@@ -1,6 +1,6 @@
 //! Detection of refusals by the start of the answer, without a model.
 
-use crate::Finding;
+use crate::CheckFinding;
 use crate::excerpt::excerpt;
 use bakeoff_core::{Attempt, FinishReason};
 
@@ -85,9 +85,9 @@ pub const REFUSALS: &[&str] = &[
 ];
 
 /// Tests the start of the answer.
-pub(crate) fn find(text: &str, attempt: &Attempt) -> Finding {
+pub(crate) fn find(text: &str, attempt: &Attempt) -> CheckFinding {
     if attempt.finish == Some(FinishReason::ContentFilter) {
-        return Finding::new(true, "cut off by the provider's content filter");
+        return CheckFinding::new(true, "cut off by the provider's content filter");
     }
     let start = normalize_start(text);
     let mut rest = start.as_str();
@@ -97,7 +97,7 @@ pub(crate) fn find(text: &str, attempt: &Attempt) -> Finding {
     }
     let holds = REFUSALS.iter().any(|phrase| strip_phrase(rest, phrase).is_some());
     let verb = if holds { "starts" } else { "does not start" };
-    Finding::new(holds, format!("{} {verb} like a refusal", excerpt(text.trim())))
+    CheckFinding::new(holds, format!("{} {verb} like a refusal", excerpt(text.trim())))
 }
 
 /// Returns whether no continuation of the answer can change the finding.

@@ -5,7 +5,7 @@ use crate::judge::{
     InvalidReply, Judge, JudgeError, JudgeMaterial, JudgeQuestion, ask, parse_object,
 };
 use crate::parameters::Parameters;
-use crate::{Error, Finding};
+use crate::{CheckFinding, Error};
 use serde::Deserialize;
 
 /// Characters of the judge's evidence that a message shows.
@@ -98,7 +98,7 @@ impl Rubric {
         &self,
         answer: &str,
         judge: &mut J,
-    ) -> Result<Finding, JudgeError<J::Error>> {
+    ) -> Result<CheckFinding, JudgeError<J::Error>> {
         ask(judge, self, &self.material(&[answer])).await
     }
 
@@ -112,7 +112,7 @@ impl Rubric {
 }
 
 impl JudgeQuestion for Rubric {
-    type Verdict = Finding;
+    type Verdict = CheckFinding;
 
     fn role(&self) -> &str {
         "You are an impartial judge. You assess one response of a system under test, by nothing but what you are \
@@ -141,7 +141,7 @@ impl JudgeQuestion for Rubric {
         }
     }
 
-    fn parse(&self, reply: &str) -> Result<Finding, InvalidReply> {
+    fn parse(&self, reply: &str) -> Result<CheckFinding, InvalidReply> {
         match &self.criterion {
             RubricCriterion::Checklist(statements) => parse_checklist(reply, statements),
             RubricCriterion::Score { min, .. } => parse_score(reply, *min),
@@ -163,7 +163,7 @@ struct CriterionResult {
     reason: Option<String>,
 }
 
-fn parse_checklist(reply: &str, statements: &[String]) -> Result<Finding, InvalidReply> {
+fn parse_checklist(reply: &str, statements: &[String]) -> Result<CheckFinding, InvalidReply> {
     let (ChecklistVerdict { verdicts }, _) = parse_object(reply)?;
     let numbers: Vec<usize> = verdicts.iter().map(|result| result.criterion).collect();
     if numbers != (1..=statements.len()).collect::<Vec<_>>() {
@@ -181,8 +181,8 @@ fn parse_checklist(reply: &str, statements: &[String]) -> Result<Finding, Invali
         })
         .collect();
     Ok(match unmet.is_empty() {
-        true => Finding::new(true, "all statements are true"),
-        false => Finding::new(false, unmet.join("; ")),
+        true => CheckFinding::new(true, "all statements are true"),
+        false => CheckFinding::new(false, unmet.join("; ")),
     })
 }
 
@@ -193,14 +193,14 @@ struct ScoreVerdict {
     reason: Option<String>,
 }
 
-fn parse_score(reply: &str, min: u64) -> Result<Finding, InvalidReply> {
+fn parse_score(reply: &str, min: u64) -> Result<CheckFinding, InvalidReply> {
     let (ScoreVerdict { score, reason }, evidence) = parse_object(reply)?;
     if !(1..=5).contains(&score) {
         return Err(InvalidReply::new(format!("has the score {score}, which is not from 1 to 5")));
     }
     let evidence = (!evidence.is_empty()).then(|| start_of(evidence));
     let reason = in_parentheses(reason.or(evidence).as_deref());
-    Ok(Finding::new(score >= min, format!("score {score}, wanted {min}{reason}")))
+    Ok(CheckFinding::new(score >= min, format!("score {score}, expected at least {min}{reason}")))
 }
 
 /// Returns the start of the evidence, on one line.

@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// A compiled JSON Schema; draft 2020-12 unless `$schema` names another. References to other documents are not
-/// followed.
+/// A compiled JSON Schema; draft 2020-12 unless `$schema` names another. References to other documents are
+/// not followed.
 #[derive(Clone)]
 pub struct Schema(Arc<Validator>);
 

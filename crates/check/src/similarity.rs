@@ -138,8 +138,8 @@ fn rouge_l(output: &[usize], reference: &[usize]) -> f64 {
     f_measure(common_subsequence(output, reference), output.len(), reference.len())
 }
 
-/// Returns the length of the longest common subsequence, 64 columns at a time (Hyyrö 2004, "Bit-parallel LCS-length
-/// computation revisited").
+/// Returns the length of the longest common subsequence, 64 columns at a time (Hyyrö 2004, "Bit-parallel
+/// LCS-length computation revisited").
 fn common_subsequence(one: &[usize], other: &[usize]) -> usize {
     let mut positions: HashMap<usize, Vec<usize>> = HashMap::new();
     for (position, item) in one.iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::info::{KindInfo, ParameterInfo, ParameterType, optional, required};
 use crate::parameters::Parameters;
 use crate::schema::Schema;
 use crate::text::regex;
-use crate::{Error, Finding, Inconclusive, xml};
+use crate::{CheckFinding, Error, Inconclusive, xml};
 use granit_parser::{Event, Parser};
 use regex::Regex;
 use serde::de::IgnoredAny;
@@ -132,13 +132,13 @@ impl StructureCheck {
         &self,
         text: &str,
         completeness: Result<(), Inconclusive>,
-    ) -> Result<Finding, Inconclusive> {
+    ) -> Result<CheckFinding, Inconclusive> {
         if !matches!(self, StructureCheck::ContainsJson(_)) {
             completeness.clone()?;
         }
         let well_formed = |name: &str, problem: Option<String>| match problem {
-            None => Finding::new(true, format!("is {name}")),
-            Some(problem) => Finding::new(false, format!("not {name}: {problem}")),
+            None => CheckFinding::new(true, format!("is {name}")),
+            Some(problem) => CheckFinding::new(false, format!("not {name}: {problem}")),
         };
         Ok(match self {
             StructureCheck::IsJson => {
@@ -148,25 +148,28 @@ impl StructureCheck {
             StructureCheck::IsXml => well_formed("XML", xml::problem(text.trim())),
             StructureCheck::IsYaml => well_formed("YAML", yaml_problem(text)),
             StructureCheck::JsonSchema(schema) => match serde_json::from_str(text) {
-                Err(error) => Finding::new(false, format!("not JSON: {error}")),
+                Err(error) => CheckFinding::new(false, format!("not JSON: {error}")),
                 Ok(value) => match schema.problem(&value) {
-                    None => Finding::new(true, "matches the schema"),
-                    Some(problem) => Finding::new(false, problem),
+                    None => CheckFinding::new(true, "matches the schema"),
+                    Some(problem) => CheckFinding::new(false, problem),
                 },
             },
             StructureCheck::JsonPath { path, expectation } => match serde_json::from_str(text) {
-                Err(error) => Finding::new(false, format!("not JSON: {error}")),
+                Err(error) => CheckFinding::new(false, format!("not JSON: {error}")),
                 Ok(value) => test_path(path, expectation, &value),
             },
             StructureCheck::ContainsJson(schema) => {
                 let matches =
                     |value: &Value| schema.as_ref().is_none_or(|schema| schema.matches(value));
                 match (first_json(text, &completeness, matches)?, schema) {
-                    (Some(part), _) => Finding::new(true, format!("contains {}", excerpt(part))),
-                    (None, None) => {
-                        Finding::new(false, format!("no JSON object or list in {}", excerpt(text)))
+                    (Some(part), _) => {
+                        CheckFinding::new(true, format!("contains {}", excerpt(part)))
                     }
-                    (None, Some(_)) => Finding::new(
+                    (None, None) => CheckFinding::new(
+                        false,
+                        format!("no JSON object or list in {}", excerpt(text)),
+                    ),
+                    (None, Some(_)) => CheckFinding::new(
                         false,
                         format!("no JSON that matches the schema in {}", excerpt(text)),
                     ),
@@ -187,10 +190,10 @@ fn expectation(parameters: Parameters<'_>) -> Result<PathExpectation, Error> {
     }
 }
 
-fn test_path(path: &JsonPath, expectation: &PathExpectation, value: &Value) -> Finding {
+fn test_path(path: &JsonPath, expectation: &PathExpectation, value: &Value) -> CheckFinding {
     let nodes = path.query(value).all();
     if nodes.is_empty() {
-        return Finding::new(
+        return CheckFinding::new(
             false,
             format!("{path} selects nothing in {}", excerpt(&value.to_string())),
         );
@@ -208,7 +211,7 @@ fn test_path(path: &JsonPath, expectation: &PathExpectation, value: &Value) -> F
         nodes.iter().take(MAX_SHOWN).map(|node| excerpt(&node.to_string())).collect();
     let more = if nodes.len() > MAX_SHOWN { ", …" } else { "" };
     let found = format!("{path} is {}{more}", shown.join(", "));
-    Finding::new(
+    CheckFinding::new(
         holds,
         match expectation {
             PathExpectation::Equal(value) if !holds => {
@@ -244,8 +247,8 @@ pub(crate) fn is_equal(node: &Value, expected: &Value) -> bool {
     }
 }
 
-/// Returns why a text is not YAML with a mapping or a list at the top level. It reads a stream of events, so depth uses
-/// no stack and aliases are not expanded.
+/// Returns why a text is not YAML with a mapping or a list at the top level. It reads a stream of events, so
+/// depth uses no stack and aliases are not expanded.
 fn yaml_problem(text: &str) -> Option<String> {
     let mut is_collection = false;
     let mut depth = 0_usize;

@@ -3,9 +3,9 @@
 use crate::distance::levenshtein;
 use crate::excerpt::{excerpt, fold_case};
 use crate::info::{COUNT, IGNORE_CASE, KindInfo, ParameterType, optional, required};
-use crate::parameters::{Bounds, Parameters, missing};
+use crate::parameters::{CountBounds, Parameters, missing};
 use crate::similarity::Metric;
-use crate::{Error, Finding, Inconclusive};
+use crate::{CheckFinding, Error, Inconclusive};
 use regex::Regex;
 
 /// Limit on the size of a compiled pattern, which rejects nested repetitions quickly.
@@ -42,9 +42,9 @@ pub enum TextCheck {
         ignore_case: bool,
     },
     /// The number of characters.
-    Length(Bounds),
+    Length(CountBounds),
     /// The number of words.
-    WordCount(Bounds),
+    WordCount(CountBounds),
     /// The output is at most this many edits away from the value.
     Levenshtein {
         /// The value.
@@ -188,8 +188,8 @@ impl TextCheck {
                 }
                 TextCheck::Edge { value, end: name == "ends_with", ignore_case }
             }
-            "length" => TextCheck::Length(Bounds::build(parameters)?),
-            "word_count" => TextCheck::WordCount(Bounds::build(parameters)?),
+            "length" => TextCheck::Length(CountBounds::build(parameters)?),
+            "word_count" => TextCheck::WordCount(CountBounds::build(parameters)?),
             "levenshtein" => TextCheck::Levenshtein {
                 value: parameters.required_text("value")?,
                 max: usize::try_from(parameters.required_count("max")?)
@@ -208,13 +208,13 @@ impl TextCheck {
         }))
     }
 
-    pub(crate) fn find(&self, text: &str) -> Result<Finding, Inconclusive> {
+    pub(crate) fn find(&self, text: &str) -> Result<CheckFinding, Inconclusive> {
         let shown = || excerpt(text);
         Ok(match self {
             TextCheck::Equals { value, ignore_case } => {
                 let same =
                     fold_case(text.trim(), *ignore_case) == fold_case(value.trim(), *ignore_case);
-                Finding::new(
+                CheckFinding::new(
                     same,
                     match same {
                         true => format!("is {}", shown()),
@@ -228,7 +228,7 @@ impl TextCheck {
             TextCheck::Regex(pattern) => {
                 let holds = pattern.is_match(text);
                 let verb = if holds { "matches" } else { "does not match" };
-                Finding::new(holds, format!("/{pattern}/ {verb} {}", shown()))
+                CheckFinding::new(holds, format!("/{pattern}/ {verb} {}", shown()))
             }
             TextCheck::Edge { value, end, ignore_case } => {
                 let (text, value) =
@@ -238,7 +238,7 @@ impl TextCheck {
                     false => (text.starts_with(&*value), "start"),
                 };
                 let verb = if holds { format!("{verb}s") } else { format!("does not {verb}") };
-                Finding::new(holds, format!("{} {verb} with {}", shown(), excerpt(&value)))
+                CheckFinding::new(holds, format!("{} {verb} with {}", shown(), excerpt(&value)))
             }
             TextCheck::Length(bounds) => test_count(text.chars().count(), *bounds, "characters"),
             TextCheck::WordCount(bounds) => {
@@ -248,8 +248,8 @@ impl TextCheck {
                 let (text, value) =
                     (fold_case(text.trim(), *ignore_case), fold_case(value.trim(), *ignore_case));
                 match levenshtein(&text, &value, *max) {
-                    Ok(Some(edits)) => Finding::new(true, format!("{edits} edits away")),
-                    Ok(None) => Finding::new(
+                    Ok(Some(edits)) => CheckFinding::new(true, format!("{edits} edits away")),
+                    Ok(None) => CheckFinding::new(
                         false,
                         format!("more than {max} edits from {}: {}", excerpt(&value), shown()),
                     ),
@@ -262,9 +262,9 @@ impl TextCheck {
             TextCheck::Similarity { value, metric, min } => {
                 let found = metric.measure(text, value).map_err(Inconclusive)?;
                 let name = metric.name();
-                Finding::new(
+                CheckFinding::new(
                     found >= *min,
-                    format!("{name} is {found:.3}, wanted {min}: {}", shown()),
+                    format!("{name} is {found:.3}, expected at least {min}: {}", shown()),
                 )
             }
         })
@@ -273,7 +273,7 @@ impl TextCheck {
 
 impl TextCheck {
     /// Returns whether no continuation of the text can change a finding.
-    pub(crate) fn is_final(&self, text: &str, finding: &Finding) -> bool {
+    pub(crate) fn is_final(&self, text: &str, finding: &CheckFinding) -> bool {
         match self {
             TextCheck::Contains { .. } => finding.holds,
             // A match at the end of the text may depend on the end, as with `$`.
@@ -310,7 +310,12 @@ pub(crate) fn regex(
 }
 
 /// Tests whether the values occur; the message lists those that do or do not.
-pub(crate) fn contains(text: &str, values: &[String], all: bool, ignore_case: bool) -> Finding {
+pub(crate) fn contains(
+    text: &str,
+    values: &[String],
+    all: bool,
+    ignore_case: bool,
+) -> CheckFinding {
     let folded = fold_case(text, ignore_case);
     let occurs = |value: &&String| folded.contains(&*fold_case(value, ignore_case));
     let (found, absent): (Vec<&String>, Vec<&String>) = values.iter().partition(occurs);
@@ -322,17 +327,17 @@ pub(crate) fn contains(text: &str, values: &[String], all: bool, ignore_case: bo
     match all {
         true if absent.is_empty() => {
             let verb = if found.len() == 1 { "is" } else { "are" };
-            Finding::new(true, format!("{} {verb} in {shown}", list(&found, " and ")))
+            CheckFinding::new(true, format!("{} {verb} in {shown}", list(&found, " and ")))
         }
-        true => Finding::new(false, format!("no {} in {shown}", list(&absent, " and no "))),
+        true => CheckFinding::new(false, format!("no {} in {shown}", list(&absent, " and no "))),
         false if found.is_empty() => {
-            Finding::new(false, format!("no {} in {shown}", list(&absent, " and no ")))
+            CheckFinding::new(false, format!("no {} in {shown}", list(&absent, " and no ")))
         }
-        false => Finding::new(true, format!("{} is in {shown}", list(&found, " and "))),
+        false => CheckFinding::new(true, format!("{} is in {shown}", list(&found, " and "))),
     }
 }
 
-fn test_count(count: usize, bounds: Bounds, unit: &str) -> Finding {
+fn test_count(count: usize, bounds: CountBounds, unit: &str) -> CheckFinding {
     let count = count as u64;
-    Finding::new(bounds.contain(count), format!("{count} {unit}, wanted {bounds}"))
+    CheckFinding::new(bounds.contain(count), format!("{count} {unit}, expected {bounds}"))
 }

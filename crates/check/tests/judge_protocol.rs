@@ -6,7 +6,7 @@ use bakeoff_check::judge::{
     BestResponse, BetterResponse, Exchange, ExchangeStep, Judge, JudgeCompletion, JudgeError,
     JudgeMaterial, JudgeQuestion, PairPreference, ask,
 };
-use bakeoff_check::{Finding, Pairwise, PairwiseMinimum, Rubric, RubricCriterion};
+use bakeoff_check::{CheckFinding, Pairwise, PairwiseMinimum, Rubric, RubricCriterion};
 use bakeoff_core::Message;
 
 /// A judge with prepared replies that records the conversations it receives.
@@ -73,7 +73,7 @@ const OBJECT: &str =
 async fn valid_reply_is_a_single_call() {
     let mut judge = ScriptedJudge::new(&["It is polite.\n{\"score\": 4}"]);
     let finding = score().judge("Thank you.", &mut judge).await.unwrap();
-    assert_eq!(finding, Finding::new(true, "score 4, wanted 3 (It is polite.)"));
+    assert_eq!(finding, CheckFinding::new(true, "score 4, expected at least 3 (It is polite.)"));
     let [conversation] = &judge.conversations[..] else { panic!("one call") };
     let [Message::System { .. }, Message::User { .. }] = &conversation[..] else {
         panic!("{conversation:?}")
@@ -199,8 +199,8 @@ fn output_that_imitates_a_fence_stays_inside_its_own() {
     }
 }
 
-/// The tag depends on all texts, so a response cannot predict it from its own text, and a text that contains the tag of
-/// the complete prompt moves the tag.
+/// The tag depends on all texts, so a response cannot predict it from its own text, and a text that contains
+/// the tag of the complete prompt moves the tag.
 #[test]
 fn tag_occurs_in_no_text_of_the_prompt() {
     let mut responses = vec!["one".to_owned(), "two".to_owned()];
@@ -234,7 +234,7 @@ async fn background_that_quotes_a_fence_does_not_open_one() {
 async fn pairwise_asks_both_orders_and_reasks_each_once() {
     let mut judge = ScriptedJudge::new(&["hm", "Response 1 is clearer.\n1", "hm", "2"]);
     let finding = pairwise().judge("answer", &mut judge).await.unwrap();
-    assert_eq!(finding, Finding::new(true, "better than the reference"));
+    assert_eq!(finding, CheckFinding::new(true, "better than the reference"));
     let prompts = judge.prompts();
     assert_eq!(prompts.len(), 4);
     assert!(prompts[0].find("answer").unwrap() < prompts[0].find("reference").unwrap());

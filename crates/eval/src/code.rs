@@ -4,7 +4,7 @@ use crate::attempt::trial_id;
 use crate::judge::{Judge, Judged, cannot_say};
 use crate::suite::PYTHON;
 use bakeoff_agent::{Ended, Identity, Program, WorkerError, WorkerProgram, Workers};
-use bakeoff_check::{Finding, ProgramCheck, PythonCheck, PythonSource, parse_code_result};
+use bakeoff_check::{CheckFinding, ProgramCheck, PythonCheck, PythonSource, parse_code_result};
 use bakeoff_core::{ErrorKind, TrialError, TrialKey};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ impl Judge<'_> {
         &self,
         check: &ProgramCheck,
         judged: Judged<'_>,
-    ) -> Result<Finding, TrialError> {
+    ) -> Result<CheckFinding, TrialError> {
         let program = Program {
             command: check.command.iter().map(Into::into).collect(),
             input: facts(judged)?.to_string(),
@@ -117,7 +117,7 @@ impl Judge<'_> {
         &self,
         check: &PythonCheck,
         judged: Judged<'_>,
-    ) -> Result<Finding, TrialError> {
+    ) -> Result<CheckFinding, TrialError> {
         let facts = facts(judged)?;
         let question: Value = match &check.source {
             PythonSource::Expression(expression) => {

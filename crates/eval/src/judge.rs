@@ -5,7 +5,9 @@ use crate::case::Case;
 use crate::judged::Spent;
 use crate::suite::{CheckSpec, Suite, Target};
 use crate::trial::Trials;
-use bakeoff_check::{Check, Finding, Inconclusive, Kind, combine_results, require_whole_output};
+use bakeoff_check::{
+    Check, CheckFinding, CheckKind, Inconclusive, combine_results, require_whole_output,
+};
 use bakeoff_core::{
     Attempt, CheckResult, ErrorKind, Redactor, RunId, Status, TrialError, TrialKey, TrialResult,
 };
@@ -163,19 +165,19 @@ impl Judge<'_> {
     ) -> Result<CheckResult, TrialError> {
         let unable = |reason: Inconclusive| cannot_say(reason.to_string());
         // Nobody else is asked about a part of an answer.
-        if !matches!(check.kind, Kind::Local(_)) {
+        if !matches!(check.kind, CheckKind::Local(_)) {
             require_whole_output(judged.attempt).map_err(unable)?;
         }
         let finding = match &check.kind {
-            Kind::Local(_) => return check.run(judged.attempt).map_err(unable),
-            Kind::Rubric(rubric) => self.ask_rubric(rubric, judged, spent).await?,
-            Kind::Pairwise(pairwise) => self.ask_pairwise(pairwise, judged, spent).await?,
-            Kind::Program(program) => self.ask_program(program, judged).await?,
-            Kind::Python(python) => self.ask_python(python, judged).await?,
+            CheckKind::Local(_) => return check.run(judged.attempt).map_err(unable),
+            CheckKind::Rubric(rubric) => self.ask_rubric(rubric, judged, spent).await?,
+            CheckKind::Pairwise(pairwise) => self.ask_pairwise(pairwise, judged, spent).await?,
+            CheckKind::Program(program) => self.ask_program(program, judged).await?,
+            CheckKind::Python(python) => self.ask_python(python, judged).await?,
         };
         // What others say may repeat a key that they were shown.
         let message = self.redactor.scrub(finding.message);
-        Ok(check.conclude(Finding { message, ..finding }))
+        Ok(check.conclude(CheckFinding { message, ..finding }))
     }
 }
 

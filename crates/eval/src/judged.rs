@@ -4,10 +4,8 @@ use crate::attempt::describe;
 use crate::judge::{Judge, Judged, cannot_say};
 use crate::suite::CacheScope;
 use bakeoff_check::judge::{JudgeCompletion, JudgeError};
-use bakeoff_check::{Finding, Pairwise, Rubric};
-use bakeoff_core::{
-    ErrorKind, FinishReason, Message, NanoDollars, Request, TrialError, Usage,
-};
+use bakeoff_check::{CheckFinding, Pairwise, Rubric};
+use bakeoff_core::{ErrorKind, FinishReason, Message, NanoDollars, Request, TrialError, Usage};
 use bakeoff_llm::{CallContext, Client, Model};
 
 /// What judges have consumed.
@@ -39,7 +37,7 @@ impl Judge<'_> {
         rubric: &Rubric,
         judged: Judged<'_>,
         spent: &mut Spent,
-    ) -> Result<Finding, TrialError> {
+    ) -> Result<CheckFinding, TrialError> {
         let mut judge = self.judge_model(&rubric.model, judged, spent)?;
         rubric.judge(&judged.attempt.output, &mut judge).await.map_err(judge_error)
     }
@@ -49,7 +47,7 @@ impl Judge<'_> {
         pairwise: &Pairwise,
         judged: Judged<'_>,
         spent: &mut Spent,
-    ) -> Result<Finding, TrialError> {
+    ) -> Result<CheckFinding, TrialError> {
         let mut judge = self.judge_model(&pairwise.model, judged, spent)?;
         pairwise.judge(&judged.attempt.output, &mut judge).await.map_err(judge_error)
     }

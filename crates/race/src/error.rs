@@ -49,7 +49,8 @@ pub enum RaceError {
         /// Tokens of all branches.
         total_usage: Usage,
     },
-    /// The strategy rejects every branch, or the verifier gave no result; the verdict's kind distinguishes these.
+    /// The strategy rejects every branch, or the verifier gave no result; the verdict's kind distinguishes
+    /// these.
     #[error("{}: {}", describe_missing_winner(verdict), verdict.reasons.join("; "))]
     NoneAcceptable {
         /// The strategy's verdict.

@@ -1,8 +1,8 @@
 //! Races: one prompt through several configs concurrently, and the selection of the best answer.
 //!
-//! [`agent_loop_parallel`] runs the branches, lets an [`EvaluationStrategy`] select the winner, and returns the winner's
-//! context, with which the session continues. A branch that fails, panics or is cancelled does not affect the others and
-//! never wins.
+//! [`agent_loop_parallel`] runs the branches, lets an [`EvaluationStrategy`] select the winner, and returns
+//! the winner's context, with which the session continues. A branch that fails, panics or is cancelled does
+//! not affect the others and never wins.
 //!
 //! The examples use the simulated provider. For a real one, export its API key and name a model, such as
 //! `ModelConfig::named("anthropic", "claude-haiku-4-5")`.

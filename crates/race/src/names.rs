@@ -1,13 +1,13 @@
-//! Names of branches in reasons.
+//! BranchNames of branches in reasons.
 
 use crate::outcome::ParallelLoopOutcome;
 
-/// Names of a race's branches, by index.
-pub(crate) struct Names(Vec<String>);
+/// BranchNames of a race's branches, by index.
+pub(crate) struct BranchNames(Vec<String>);
 
-impl Names {
+impl BranchNames {
     /// Uses the configs' segments; the loop number is appended where several share one.
-    pub(crate) fn of(outcomes: &[ParallelLoopOutcome]) -> Names {
+    pub(crate) fn of(outcomes: &[ParallelLoopOutcome]) -> BranchNames {
         let segment = |outcome: &ParallelLoopOutcome| outcome.loop_id.segment().to_owned();
         let segments: Vec<String> = outcomes.iter().map(segment).collect();
         let is_shared = |name: &String| segments.iter().filter(|other| *other == name).count() > 1;
@@ -15,7 +15,7 @@ impl Names {
             true => format!("{name}.{}", outcome.loop_id.number()),
             false => name.clone(),
         };
-        Names(outcomes.iter().zip(&segments).map(name).collect())
+        BranchNames(outcomes.iter().zip(&segments).map(name).collect())
     }
 
     /// Returns the name of a branch.

@@ -35,7 +35,8 @@ pub struct ParallelLoopOutcome {
     pub last_retry: Option<String>,
     /// Duration of the branch.
     pub elapsed: Duration,
-    /// Number of messages in the base context: all branches started from `context.messages[..original_context_len]`.
+    /// Number of messages in the base context: all branches started from
+    /// `context.messages[..original_context_len]`.
     pub original_context_len: usize,
     /// Finish reason of the last response.
     pub finish: Option<FinishReason>,

@@ -78,7 +78,8 @@ impl Race {
         Ok(race)
     }
 
-    /// Resumes an interrupted race: its branches keep their ids, and branches that have ended do not run again.
+    /// Resumes an interrupted race: its branches keep their ids, and branches that have ended do not run
+    /// again.
     ///
     /// # Errors
     ///
@@ -389,8 +390,8 @@ impl Race {
 /// Time that a strategy has to return after cancellation.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// Waits until the grace period after cancellation is over. Judges return on cancellation and report their usage; only a
-/// strategy that ignores cancellation is dropped.
+/// Waits until the grace period after cancellation is over. Judges return on cancellation and report their
+/// usage; only a strategy that ignores cancellation is dropped.
 async fn grace_period_after(cancel: &CancellationToken) {
     cancel.cancelled().await;
     tokio::time::sleep(GRACE_PERIOD).await;

@@ -1,7 +1,8 @@
 //! Session files: prompts, branch outcomes and verdicts of a sequence of races.
 //!
-//! A session file is append-only JSON lines. A branch is recorded as soon as it has ended, so an interrupted race resumes
-//! without paying for it again. The conversation consists of the winners' messages of all finished races.
+//! A session file is append-only JSON lines. A branch is recorded as soon as it has ended, so an interrupted
+//! race resumes without paying for it again. The conversation consists of the winners' messages of all
+//! finished races.
 
 use crate::error::RaceError;
 use crate::outcome::{ParallelLoopOutcome, ParallelLoopResult};
@@ -137,8 +138,8 @@ struct BranchRecord {
 }
 
 impl SessionFile {
-    /// Creates a session file; the path must not exist or must be an empty file. Secrets known to the redactor are not
-    /// written.
+    /// Creates a session file; the path must not exist or must be an empty file. Secrets known to the
+    /// redactor are not written.
     ///
     /// # Errors
     ///
@@ -200,7 +201,8 @@ impl SessionFile {
         })
     }
 
-    /// Records the outcome of a branch. A cancelled branch is not recorded, so that a resumed race runs it again.
+    /// Records the outcome of a branch. A cancelled branch is not recorded, so that a resumed race runs it
+    /// again.
     ///
     /// # Errors
     ///

@@ -25,8 +25,8 @@ pub trait EvaluationStrategy: Send + Sync {
         Ok(())
     }
 
-    /// Returns how many branches, in config order, must have been started, given those that have ended. The default
-    /// is all of them. When this many have ended, the race is decided.
+    /// Returns how many branches, in config order, must have been started, given those that have ended. The
+    /// default is all of them. When this many have ended, the race is decided.
     fn required_branches(&self, ended: &[&ParallelLoopOutcome], branches: usize) -> usize {
         let _ = ended;
         branches
@@ -38,8 +38,8 @@ pub trait EvaluationStrategy: Send + Sync {
         false
     }
 
-    /// Selects among all branches, given in config order, and returns the decision and the tokens it used. At least
-    /// one branch [can win](ParallelLoopOutcome::is_eligible); selecting one that cannot is
+    /// Selects among all branches, given in config order, and returns the decision and the tokens it used. At
+    /// least one branch [can win](ParallelLoopOutcome::is_eligible); selecting one that cannot is
     /// [`RaceError::BadDecision`].
     async fn evaluate(
         &self,

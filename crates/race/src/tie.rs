@@ -1,6 +1,6 @@
 //! Tie-breaking by cost, tokens and config order.
 
-use crate::names::Names;
+use crate::names::BranchNames;
 use crate::outcome::ParallelLoopOutcome;
 
 /// A ranking of tied branches.
@@ -20,7 +20,7 @@ pub(crate) fn break_tie(outcomes: &[ParallelLoopOutcome], tied: &[usize]) -> Tie
     let cost = |branch: &ParallelLoopOutcome| branch.cost.filter(|_| all_priced);
     let mut ranked = known;
     ranked.sort_by_key(|(index, branch)| (cost(branch), branch.usage.total(), *index));
-    let names = Names::of(outcomes);
+    let names = BranchNames::of(outcomes);
     let reason = match &ranked[..] {
         [] => "no branch is left".to_owned(),
         [(only, _)] => format!("{} is the only branch", names.of_branch(*only)),

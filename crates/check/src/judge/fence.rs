@@ -17,10 +17,12 @@ pub struct Fence {
 }
 
 impl Fence {
-    /// Returns a fence for these texts. The tag is a function of the texts, so equal questions are equal requests.
+    /// Returns a fence for these texts. The tag is a function of the texts, so equal questions are equal
+    /// requests.
     pub fn of(texts: &[&str]) -> Fence {
-        // FNV-1a, because it is stable. A random tag would be no safer: it protects only if it does not occur in the
-        // texts, and that is verified here. A text that predicts the tag and contains it gets another tag.
+        // FNV-1a, because it is stable. A random tag would be no safer: it protects only if it does not occur
+        // in the texts, and that is verified here. A text that predicts the tag and contains it gets another
+        // tag.
         let fold =
             |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         let bytes = texts.iter().flat_map(|text| text.bytes());
@@ -34,8 +36,8 @@ impl Fence {
     }
 }
 
-/// Returns the first number from `number` on that occurs in none of the texts. The comparison ignores case, because
-/// a model may treat both spellings as the same tag.
+/// Returns the first number from `number` on that occurs in none of the texts. The comparison ignores case,
+/// because a model may treat both spellings as the same tag.
 fn unused_tag(mut number: u64, texts: &[&str]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| text.to_ascii_lowercase()).collect();
     loop {

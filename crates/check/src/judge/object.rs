@@ -3,8 +3,8 @@
 use super::InvalidReply;
 use serde::Deserialize;
 
-/// Parses the JSON object that a reply ends with. It starts a line, may stand in a code block, and nothing follows
-/// it. Returns the object and the evidence before it.
+/// Parses the JSON object that a reply ends with. It starts a line, may stand in a code block, and nothing
+/// follows it. Returns the object and the evidence before it.
 pub(crate) fn parse_object<T: for<'de> Deserialize<'de>>(
     reply: &str,
 ) -> Result<(T, &str), InvalidReply> {

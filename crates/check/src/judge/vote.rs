@@ -7,9 +7,9 @@ use std::ops::Range;
 
 /// Returns the number, from 1 to `responses`, that a reply votes for.
 ///
-/// The last line with a letter or digit decides if it is a number with nothing around it but decoration and words
-/// such as `Response` or `Final answer:`. If it is prose, the vote is the only number that the reply claims to be
-/// best.
+/// The last line with a letter or digit decides if it is a number with nothing around it but decoration and
+/// words such as `Response` or `Final answer:`. If it is prose, the vote is the only number that the reply
+/// claims to be best.
 pub(super) fn parse_vote(reply: &str, responses: usize) -> Option<usize> {
     let in_range = |number: &usize| (1..=responses).contains(number);
     match classify_line(last_line(reply)?) {
@@ -150,8 +150,8 @@ fn classify_line(line: &str) -> LineKind {
     })
 }
 
-/// Returns whether a line may answer the query instead of the judge's question, as in `the answer is 2`. The mere
-/// label `Answer: 2` is the judge's own.
+/// Returns whether a line may answer the query instead of the judge's question, as in `the answer is 2`. The
+/// mere label `Answer: 2` is the judge's own.
 fn may_answer_query(line: &[Token]) -> bool {
     let mut words = line.iter().filter(|token| matches!(token, Token::Word(_)));
     let answers = |token: &Token| token.is_one_of(&["answer"]);
@@ -161,10 +161,10 @@ fn may_answer_query(line: &[Token]) -> bool {
 
 /// Returns the number that a reply claims to be best.
 ///
-/// A claim is a clause, or the start of one that continues with its reason, and consists of the number and known
-/// words only. `Response 1 is not the best`, `I cannot pick 1` and `The other one is better than response 1` are
-/// therefore no claims. No other response may be mentioned and nothing else claimed, unless the reply ends with its
-/// verdict on one of the responses it mentions.
+/// A claim is a clause, or the start of one that continues with its reason, and consists of the number and
+/// known words only. `Response 1 is not the best`, `I cannot pick 1` and `The other one is better than
+/// response 1` are therefore no claims. No other response may be mentioned and nothing else claimed, unless
+/// the reply ends with its verdict on one of the responses it mentions.
 fn find_claim(tokens: &[Token], in_range: impl Fn(&usize) -> bool) -> Option<usize> {
     let claims: Vec<(Range<usize>, usize)> = phrases(tokens)
         .filter_map(|phrase| Some((phrase.clone(), parse_claim(tokens, &phrase)?)))

@@ -2,11 +2,13 @@
 
 use crate::{build_kind, expect_error};
 use bakeoff_check::judge::{BetterResponse, JudgeQuestion};
-use bakeoff_check::{Comparison, Kind, PairOrder, Pairwise, Rubric, parse_code_result};
+use bakeoff_check::{
+    CheckKind, PairOrder, Pairwise, ReferenceComparison, Rubric, parse_code_result,
+};
 
 fn rubric(lines: &str) -> Rubric {
     match build_kind(&format!("kind = 'rubric'\nmodel = 'sim/judge'\n{lines}")) {
-        Ok(Kind::Rubric(rubric)) => rubric,
+        Ok(CheckKind::Rubric(rubric)) => rubric,
         other => panic!("{other:?}"),
     }
 }
@@ -14,7 +16,7 @@ fn rubric(lines: &str) -> Rubric {
 fn pairwise(lines: &str) -> Pairwise {
     let lines = format!("kind = 'pairwise'\nmodel = 'sim/judge'\nreference = 'ref'\n{lines}");
     match build_kind(&lines) {
-        Ok(Kind::Pairwise(pairwise)) => pairwise,
+        Ok(CheckKind::Pairwise(pairwise)) => pairwise,
         other => panic!("{other:?}"),
     }
 }
@@ -57,7 +59,10 @@ fn score_holds_from_the_minimum() {
     for reply in [r#"{"score": 6}"#, r#"{"score": 0}"#, r#"{"score": 3.5}"#, r#"{"score": "3"}"#] {
         score.parse(reply).expect_err(reply);
     }
-    assert!(!rubric("score = 'Kind?'").parse(r#"{"score": 3}"#).unwrap().holds, "4 is the default");
+    assert!(
+        !rubric("score = 'CheckKind?'").parse(r#"{"score": 3}"#).unwrap().holds,
+        "4 is the default"
+    );
 }
 
 #[test]
@@ -83,7 +88,7 @@ fn answer_cannot_close_its_fence() {
 #[test]
 fn orders_that_disagree_are_a_tie() {
     let (tie, win) = (pairwise(""), pairwise("min = 'win'"));
-    use Comparison::{Better, Tie, Worse};
+    use ReferenceComparison::{Better, Tie, Worse};
     for (one, other, at_least_tie, wins) in [
         (Better, Better, true, true),
         (Worse, Worse, false, false),
@@ -100,12 +105,12 @@ fn orders_that_disagree_are_a_tie() {
 #[test]
 fn preference_is_translated_by_the_order() {
     let parse = |reply, order| {
-        BetterResponse.parse(reply).map(|preference| Comparison::of(preference, order))
+        BetterResponse.parse(reply).map(|preference| ReferenceComparison::of(preference, order))
     };
     for (reply, answer_first, reference_first) in [
-        ("1", Comparison::Better, Comparison::Worse),
-        ("It is longer.\n2", Comparison::Worse, Comparison::Better),
-        ("tie", Comparison::Tie, Comparison::Tie),
+        ("1", ReferenceComparison::Better, ReferenceComparison::Worse),
+        ("It is longer.\n2", ReferenceComparison::Worse, ReferenceComparison::Better),
+        ("tie", ReferenceComparison::Tie, ReferenceComparison::Tie),
     ] {
         assert_eq!(parse(reply, PairOrder::AnswerFirst), Ok(answer_first));
         assert_eq!(parse(reply, PairOrder::ReferenceFirst), Ok(reference_first));

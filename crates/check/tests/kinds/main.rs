@@ -10,12 +10,12 @@ mod processes;
 mod structure;
 mod text;
 
-use bakeoff_check::{Check, Error, KINDS, Kind, KindInfo, combine_results};
+use bakeoff_check::{Check, CheckKind, Error, KINDS, KindInfo, combine_results};
 use bakeoff_core::{Attempt, CheckResult, Status, ToolUse};
 use serde_json::{Map, Value};
 
 /// Builds the kind that these lines of TOML describe.
-fn build_kind(lines: &str) -> Result<Kind, Error> {
+fn build_kind(lines: &str) -> Result<CheckKind, Error> {
     let table: toml::Table = lines.parse().unwrap_or_else(|error| panic!("{lines}: {error}"));
     let Value::Object(mut parameters) = serde_json::to_value(table).unwrap() else { panic!() };
     let name = parameters["kind"].as_str().unwrap().to_owned();
@@ -24,7 +24,7 @@ fn build_kind(lines: &str) -> Result<Kind, Error> {
     for key in parameters.keys() {
         assert!(info.all_parameters().any(|known| known.name == key), "{name} has no {key}");
     }
-    Kind::build(&name, &parameters)
+    CheckKind::build(&name, &parameters)
 }
 
 fn check(lines: &str, negate: bool) -> Check {
@@ -49,7 +49,8 @@ fn with_tool_calls(calls: &[(&str, Value)]) -> Attempt {
     Attempt { tool_uses, ..Attempt::default() }
 }
 
-/// Asserts that the check passes or fails as expected, the reverse when negated, and that a failure has a message.
+/// Asserts that the check passes or fails as expected, the reverse when negated, and that a failure has a
+/// message.
 #[track_caller]
 fn expect(lines: &str, attempt: &Attempt, expected: bool) {
     for negate in [false, true] {
@@ -91,7 +92,7 @@ fn result_has_the_check_id_and_the_finding() {
     assert_eq!(found.check, "the check");
     assert_eq!(found.message, r#"no "Paris" in "It is\nRome.""#);
     let negated = check(lines, true).run(&attempt_with("Paris")).unwrap();
-    assert_eq!(negated.message, r#"not wanted: "Paris" is in "Paris""#);
+    assert_eq!(negated.message, r#"unexpected: "Paris" is in "Paris""#);
 }
 
 #[test]
@@ -132,9 +133,9 @@ fn parameters_of_wrong_type_do_not_panic() {
         for value in [Value::Null, Value::from(-1), Value::from(vec![1]), Value::from("")] {
             let all = kind.all_parameters().map(|known| (known.name.to_owned(), value.clone()));
             let parameters: Map<String, Value> = all.collect();
-            let _ = Kind::build(kind.name, &parameters);
+            let _ = CheckKind::build(kind.name, &parameters);
         }
-        let _ = Kind::build(kind.name, &Map::new());
+        let _ = CheckKind::build(kind.name, &Map::new());
     }
     expect_error("kind = 'contains'", "value", "missing");
 }

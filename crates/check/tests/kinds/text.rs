@@ -46,7 +46,7 @@ fn characters_and_words_are_counted() {
         ("kind = 'word_count'\nmin = 1", " \n", false),
     ]);
     let long = result("kind = 'length'\nmin = 1\nmax = 2", &attempt_with("abc"));
-    assert_eq!(long.message, "3 characters, wanted 1 to 2");
+    assert_eq!(long.message, "3 characters, expected 1 to 2");
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn a_judge_gives_a_score() {
     );
     assert_eq!(run(&place).code, 1);
     assert_eq!(statuses(&place), ["passed", "failed"]);
-    assert_eq!(outcomes(&place)[1].1, "score 1, wanted 4");
+    assert_eq!(outcomes(&place)[1].1, "score 1, expected at least 4");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Compaction of a judge's material to its context window.
 //!
-//! The prior conversation is ancillary and the responses are the subject of the decision, so the prior conversation is
-//! compacted first. Both go through the same three tiers, and the size is checked after each tier. Sizes are counted in
-//! characters, four per token, and texts are cut between characters.
+//! The prior conversation is ancillary and the responses are the subject of the decision, so the prior
+//! conversation is compacted first. Both go through the same three tiers, and the size is checked after each
+//! tier. Sizes are counted in characters, four per token, and texts are cut between characters.
 
 /// Estimated characters per token.
 const CHARACTERS_PER_TOKEN: u64 = 4;
@@ -57,7 +57,8 @@ pub(super) fn tokens(text: &str) -> u64 {
     characters(text).div_ceil(CHARACTERS_PER_TOKEN)
 }
 
-/// Compacts the material to 80 % of a context window, or as far as the tiers allow. Without a window nothing is cut.
+/// Compacts the material to 80 % of a context window, or as far as the tiers allow. Without a window nothing
+/// is cut.
 pub(super) fn compact(prior: &str, responses: &[String], window: Option<u64>) -> CompactedView {
     let budget = window.map_or(u64::MAX, |window| window - window.div_ceil(5));
     let max_characters = budget.saturating_mul(CHARACTERS_PER_TOKEN);
@@ -119,7 +120,8 @@ fn last_lines(text: &str) -> String {
     }
 }
 
-/// Keeps the first and the last paragraph. Paragraphs are separated by blank lines. With only two, nothing is omitted.
+/// Keeps the first and the last paragraph. Paragraphs are separated by blank lines. With only two, nothing is
+/// omitted.
 fn first_and_last_paragraph(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let paragraphs: Vec<&[&str]> = lines
@@ -143,8 +145,8 @@ fn cut(text: &str, max: u64) -> String {
     format!("{}{GAP}", trim_torn_symbol(kept, omitted))
 }
 
-/// Removes the rest of a symbol of several characters that the cut split, such as an emoji with a skin tone or a family.
-/// The search is limited because a hostile text may be one endless symbol.
+/// Removes the rest of a symbol of several characters that the cut split, such as an emoji with a skin tone
+/// or a family. The search is limited because a hostile text may be one endless symbol.
 fn trim_torn_symbol<'t>(kept: &'t str, omitted: &str) -> &'t str {
     const MAX_PARTS: usize = 16;
     let mut next = omitted.chars().next();
@@ -167,7 +169,8 @@ fn trim_torn_symbol<'t>(kept: &'t str, omitted: &str) -> &'t str {
 
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
 
-/// Returns whether a character belongs to the symbol before it: joiners, variation selectors, skin tones, accents.
+/// Returns whether a character belongs to the symbol before it: joiners, variation selectors, skin tones,
+/// accents.
 fn continues_symbol(letter: char) -> bool {
     matches!(
         letter,
@@ -286,8 +289,8 @@ mod tests {
     }
 
     proptest! {
-        /// For any texts: no panic, no text longer than before except for the gap mark, and within the budget unless
-        /// `fits` is false.
+        /// For any texts: no panic, no text longer than before except for the gap mark, and within the budget
+        /// unless `fits` is false.
         #[test]
         fn view_fits_or_reports_that_it_does_not(
             prior in text(),

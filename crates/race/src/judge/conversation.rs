@@ -14,8 +14,8 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Takes the query from the prompts or, without prompts, from the last user message before the branches started.
-    /// All branches started with the same messages, so one outcome is sufficient.
+    /// Takes the query from the prompts or, without prompts, from the last user message before the branches
+    /// started. All branches started with the same messages, so one outcome is sufficient.
     pub(super) fn new(
         prompts: &[AgentMessage],
         outcome: Option<&ParallelLoopOutcome>,

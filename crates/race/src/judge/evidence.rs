@@ -1,13 +1,14 @@
 //! A judge's evidence in readable form, with branch names instead of response numbers.
 
-use crate::names::Names;
+use crate::names::BranchNames;
 use crate::strategy::Ballot;
 
 /// Maximum characters of evidence in a reason; the ballot has the complete reply.
 const MAX_CHARACTERS: usize = 400;
 
-/// Returns the evidence of a ballot on one line, with names instead of numbers; `None` if there is nothing but the vote.
-pub(crate) fn readable_evidence(ballot: &Ballot, names: &Names) -> Option<String> {
+/// Returns the evidence of a ballot on one line, with names instead of numbers; `None` if there is nothing
+/// but the vote.
+pub(crate) fn readable_evidence(ballot: &Ballot, names: &BranchNames) -> Option<String> {
     ballot.choice?;
     let mut lines: Vec<&str> =
         ballot.reply.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -36,7 +37,7 @@ pub(crate) fn excerpt(reply: &str) -> String {
 }
 
 /// Replaces `Response 2` by the name of the branch that the judge saw second.
-fn name_responses(text: &str, order: &[usize], names: &Names) -> String {
+fn name_responses(text: &str, order: &[usize], names: &BranchNames) -> String {
     const LABEL: &str = "response";
     let mut result = String::new();
     let mut rest = text;
@@ -81,7 +82,7 @@ mod tests {
     fn evidence_has_names_and_no_vote() {
         let session = Session::named("s");
         let outcomes = ["sim.a", "sim.b"].map(|name| answered(&session, name, None, 1));
-        let names = Names::of(&outcomes);
+        let names = BranchNames::of(&outcomes);
         let evidence = |reply: &str| {
             let ballot = Ballot {
                 loop_id: session.next_loop("j"),

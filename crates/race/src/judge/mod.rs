@@ -1,9 +1,9 @@
 //! A model as the judge of a race.
 //!
-//! The judge sees the prior conversation, the query and the answers without names, and votes for the best answer. The
-//! prompt, the parsing of replies and the re-ask follow the protocol in [`bakeoff_check::judge`]. `conversation`
-//! selects what the judge sees, `compact` fits it into the context window, `session` makes the calls, and `poll`
-//! counts the votes.
+//! The judge sees the prior conversation, the query and the answers without names, and votes for the best
+//! answer. The prompt, the parsing of replies and the re-ask follow the protocol in [`bakeoff_check::judge`].
+//! `conversation` selects what the judge sees, `compact` fits it into the context window, `session` makes the
+//! calls, and `poll` counts the votes.
 
 mod compact;
 mod context;
@@ -18,7 +18,7 @@ pub(crate) use poll::{Conclusion, Poll, run_polls};
 pub(crate) use session::add_costs;
 
 use crate::error::RaceError;
-use crate::names::Names;
+use crate::names::BranchNames;
 use crate::outcome::ParallelLoopOutcome;
 use crate::strategies::family_warnings;
 use crate::strategy::{EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
@@ -30,13 +30,14 @@ use tokio_util::sync::CancellationToken;
 
 /// Selection by a judge model.
 ///
-/// The judge sees the answers in both orders, and in further rounds while the orders disagree. If they never agree, the
-/// branches with the most votes are a tie, which the cheaper one wins.
+/// The judge sees the answers in both orders, and in further rounds while the orders disagree. If they never
+/// agree, the branches with the most votes are a tie, which the cheaper one wins.
 #[derive(Debug, Clone)]
 pub struct LlmJudgeEvaluation {
     /// The judge. With a `context_config`, the prompt is compacted to its context window.
     pub judge_config: AgentLoopConfig,
-    /// System prompt instead of the built-in one. The reply format is part of the question and is not replaced.
+    /// System prompt instead of the built-in one. The reply format is part of the question and is not
+    /// replaced.
     pub system_prompt: Option<String>,
     /// Orders in which the judge sees the answers.
     pub orders: Orders,
@@ -47,16 +48,17 @@ pub struct LlmJudgeEvaluation {
 /// Orders in which a judge sees the answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Orders {
-    /// One order and its reverse. More than two answers are shuffled, seeded by the number of the judge's loop.
+    /// One order and its reverse. More than two answers are shuffled, seeded by the number of the judge's
+    /// loop.
     #[default]
     Both,
-    /// The order of the configs, once. This costs half as much as [`Both`](Orders::Both) and does not detect position
-    /// bias.
+    /// The order of the configs, once. This costs half as much as [`Both`](Orders::Both) and does not detect
+    /// position bias.
     AsGiven,
 }
 
-/// Default number of rounds. Where bias and noise are about as large as the difference, the third round still makes the
-/// better answer win noticeably more often; the fourth hardly does.
+/// Default number of rounds. Where bias and noise are about as large as the difference, the third round still
+/// makes the better answer win noticeably more often; the fourth hardly does.
 const DEFAULT_ROUNDS: u32 = 3;
 
 impl LlmJudgeEvaluation {
@@ -132,7 +134,7 @@ pub(crate) fn decide_without_judge(candidates: &[usize]) -> Option<EvaluationDec
 
 impl LlmJudgeEvaluation {
     fn decide(&self, poll: Poll<'_>, context: &JudgeContext<'_>) -> EvaluationDecision {
-        let names = Names::of(context.outcomes);
+        let names = BranchNames::of(context.outcomes);
         let rounds = poll.rounds();
         let failed = || Conclusion::Failed("no call was made".to_owned(), Vec::new());
         let conclusion = poll.conclusion.clone().unwrap_or_else(failed);
@@ -184,7 +186,8 @@ impl LlmJudgeEvaluation {
 /// The ranking that follows from a judge's votes.
 struct Placing {
     kind: VerdictKind,
-    /// Best first. A judge does not rank the branches that lose, so a loser is included only if it is the only one.
+    /// Best first. A judge does not rank the branches that lose, so a loser is included only if it is the
+    /// only one.
     ranking: Vec<usize>,
     fallback: Option<String>,
 }
@@ -213,7 +216,7 @@ impl Placing {
                 (ranking, reason)
             }
             [only] => {
-                let name = Names::of(outcomes).of_branch(*only);
+                let name = BranchNames::of(outcomes).of_branch(*only);
                 (vec![*only], format!("{name} has the most votes"))
             }
             several => {

@@ -1,7 +1,8 @@
 //! The poll of one judge about some branches: rounds of both orders until they agree.
 //!
-//! Several polls run side by side, round by round, and loop ids are assigned in the order of the polls. A race with a
-//! panel therefore asks the same questions in the same loops every time, regardless of which judge replies first.
+//! Several polls run side by side, round by round, and loop ids are assigned in the order of the polls. A
+//! race with a panel therefore asks the same questions in the same loops every time, regardless of which
+//! judge replies first.
 
 use super::compact::{self, CompactedView};
 use super::context::JudgeContext;
@@ -18,8 +19,9 @@ use rand::seq::SliceRandom;
 /// The poll of one judge about some branches.
 pub(crate) struct Poll<'j> {
     judge: &'j LlmJudgeEvaluation,
-    /// The judge's config without compaction, because the prompt is already compacted and must not be cut through its
-    /// fences, and with one turn, because a judge has no tools and must not be billed for repeated tool calls.
+    /// The judge's config without compaction, because the prompt is already compacted and must not be cut
+    /// through its fences, and with one turn, because a judge has no tools and must not be billed for
+    /// repeated tool calls.
     config: AgentLoopConfig,
     /// Indices of the branches.
     branches: Vec<usize>,
@@ -217,8 +219,8 @@ impl<'j> Poll<'j> {
         {
             return branch(*first).map(Conclusion::Decided);
         }
-        // Without a vote in either order, another round is pointless: either all four replies were invalid or the
-        // calls fail.
+        // Without a vote in either order, another round is pointless: either all four replies were invalid or
+        // the calls fail.
         let is_without_votes = votes.iter().all(Option::is_none);
         if !is_without_votes && self.round < self.judge.rounds {
             return None;

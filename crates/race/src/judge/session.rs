@@ -50,8 +50,8 @@ impl JudgeAnswer {
     }
 }
 
-/// Asks all questions concurrently, and re-asks invalid replies once in the same conversation. The answers are in the
-/// order of the calls.
+/// Asks all questions concurrently, and re-asks invalid replies once in the same conversation. The answers
+/// are in the order of the calls.
 ///
 /// Loops of re-asks get their ids after all first replies have arrived, so ids do not depend on timing.
 pub(super) async fn ask_all(

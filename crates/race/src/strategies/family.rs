@@ -1,7 +1,7 @@
 //! Model families, derived from model names.
 
 use crate::judge::LlmJudgeEvaluation;
-use crate::names::Names;
+use crate::names::BranchNames;
 use crate::outcome::ParallelLoopOutcome;
 
 /// Words in model names that identify the family, regardless of the provider.
@@ -26,7 +26,7 @@ fn family(segment: &str) -> String {
     if provider == "openai" {
         return "gpt".to_owned();
     }
-    // Names of simulated models may start with the provider.
+    // BranchNames of simulated models may start with the provider.
     let first = words.iter().find(|word| **word != "sim");
     first.map(|word| (*word).to_owned()).unwrap_or_default()
 }
@@ -36,7 +36,7 @@ pub(crate) fn family_warnings(
     judge: &LlmJudgeEvaluation,
     candidates: &[usize],
     outcomes: &[ParallelLoopOutcome],
-    names: &Names,
+    names: &BranchNames,
 ) -> Option<String> {
     let own = family_of(judge);
     let is_related = |index: &&usize| {

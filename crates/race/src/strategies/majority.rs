@@ -3,7 +3,7 @@
 use super::eligible;
 use super::extraction::Extraction;
 use crate::judge::{decide_without_judge, format_count};
-use crate::names::Names;
+use crate::names::BranchNames;
 use crate::outcome::ParallelLoopOutcome;
 use crate::strategy::{EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
 use crate::tie::break_tie;
@@ -13,12 +13,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
-/// Selects the answer that most branches give (self-consistency; Wang et al., arXiv 2203.11171), and the first config that
-/// gives it.
+/// Selects the answer that most branches give (self-consistency; Wang et al., arXiv 2203.11171), and the
+/// first config that gives it.
 ///
-/// At any time only those branches have started that every continuation of the vote needs, so no call is wasted and the
-/// result equals that of the full vote. A branch without an extractable answer does not vote. An equal number of votes is
-/// a tie, which the answer of the cheapest branch wins.
+/// At any time only those branches have started that every continuation of the vote needs, so no call is
+/// wasted and the result equals that of the full vote. A branch without an extractable answer does not vote.
+/// An equal number of votes is a tie, which the answer of the cheapest branch wins.
 #[derive(Debug, Clone, Default)]
 pub struct MajorityEvaluation {
     /// The part of an answer that is compared.
@@ -37,11 +37,11 @@ impl MajorityEvaluation {
     }
 }
 
-/// Returns how many of the `left` branches that have not ended are needed in any case: the fewest that can put the leader
-/// beyond reach.
+/// Returns how many of the `left` branches that have not ended are needed in any case: the fewest that can
+/// put the leader beyond reach.
 ///
-/// A lead is safe if it exceeds the number of branches left. If the next `k` branches all vote for the leader, it is safe
-/// when `lead + k > left - k`.
+/// A lead is safe if it exceeds the number of branches left. If the next `k` branches all vote for the
+/// leader, it is safe when `lead + k > left - k`.
 fn needed(votes: &[usize], left: usize) -> usize {
     let mut votes = votes.to_vec();
     votes.sort_by_key(|count| Reverse(*count));
@@ -135,7 +135,7 @@ impl MajorityEvaluation {
             (Some((_, members)), false) => (VerdictKind::Decided, members.first().copied(), None),
         };
         if let (Some(reason), Some(winner)) = (&fallback, first) {
-            let name = Names::of(outcomes).of_branch(winner);
+            let name = BranchNames::of(outcomes).of_branch(winner);
             reasons.push(format!("{reason}; so {name} wins"));
         }
         let ranking: Vec<usize> = first
@@ -239,8 +239,8 @@ mod tests {
     }
 
     proptest! {
-        /// The vote stops as soon as no continuation can change it, and never starts a branch that some continuation
-        /// does not need.
+        /// The vote stops as soon as no continuation can change it, and never starts a branch that some
+        /// continuation does not need.
         #[test]
         fn decision_equals_that_of_the_full_vote(
             votes in prop::collection::vec(prop::option::weighted(0.85, 0_u8..4), 0..9),
@@ -260,8 +260,8 @@ mod tests {
             }
         }
 
-        /// In any order of ends, the started branches never exceed those needed in any case, so no branch is running
-        /// when the vote is decided.
+        /// In any order of ends, the started branches never exceed those needed in any case, so no branch is
+        /// running when the vote is decided.
         #[test]
         fn no_branch_is_running_when_the_vote_is_decided(
             votes in prop::collection::vec(prop::option::weighted(0.85, 0_u8..4), 1..9),

@@ -4,7 +4,7 @@ use crate::error::RaceError;
 use crate::judge::{
     Conclusion, JudgeContext, LlmJudgeEvaluation, Poll, add_costs, reject_problem, run_polls,
 };
-use crate::names::Names;
+use crate::names::BranchNames;
 use crate::outcome::ParallelLoopOutcome;
 use crate::strategy::{Ballot, EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
 use crate::tie::break_tie;
@@ -21,9 +21,10 @@ const SMOOTHING: f64 = 0.5;
 
 /// Selection by a judge that compares two answers at a time, in both orders.
 ///
-/// Up to six branches play a round robin and are ranked by a Bradley–Terry model. More branches play a knockout: the
-/// stage that a branch reached ranks before the model. A pair on which the orders disagree is a tie and counts half for
-/// both. In a knockout the cheaper of the two advances; if the winner advanced that way, the verdict is a tie.
+/// Up to six branches play a round robin and are ranked by a Bradley–Terry model. More branches play a
+/// knockout: the stage that a branch reached ranks before the model. A pair on which the orders disagree is a
+/// tie and counts half for both. In a knockout the cheaper of the two advances; if the winner advanced that
+/// way, the verdict is a tie.
 #[derive(Debug, Clone)]
 pub struct PairwiseEvaluation {
     /// Compares each pair.
@@ -197,7 +198,8 @@ impl Tournament {
             Some(first) if branch(other) == Some(*first) => (other, one),
             _ => (one, other),
         };
-        let against = Names::of(context.outcomes).of_branch(branch(loser).unwrap_or_default());
+        let against =
+            BranchNames::of(context.outcomes).of_branch(branch(loser).unwrap_or_default());
         let reason = format!("against {against}, {}", tie_break.reason);
         self.tie_broken.push(TieBrokenPair { winner, kind, reason });
         winner
@@ -232,7 +234,7 @@ impl Tournament {
 
     fn decide(self, stages: &[u32], context: &JudgeContext<'_>) -> EvaluationDecision {
         let JudgeContext { candidates, outcomes, .. } = context;
-        let names = Names::of(outcomes);
+        let names = BranchNames::of(outcomes);
         let name =
             |index: usize| names.of_branch(candidates.get(index).copied().unwrap_or_default());
         let strengths = bradley_terry(&self.wins, SMOOTHING).unwrap_or_default();

@@ -6,7 +6,7 @@ use crate::judge::{
     Conclusion, JudgeContext, LlmJudgeEvaluation, Poll, add_costs, readable_evidence,
     reject_problem, run_polls,
 };
-use crate::names::{Names, list};
+use crate::names::{BranchNames, list};
 use crate::outcome::ParallelLoopOutcome;
 use crate::strategy::{EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
 use crate::tie::break_tie;
@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Selection by the votes of several judges, which are called concurrently.
 ///
-/// A judge whose preference depends on the order, whose reply is unparseable or whose call fails does not vote. An equal
-/// number of votes is a tie, which the cheaper branch wins. Judges should be of other families than the candidates and
-/// than each other: models prefer answers of their own family and make similar errors (PoLL, arXiv 2404.18796). The
-/// verdict warns otherwise.
+/// A judge whose preference depends on the order, whose reply is unparseable or whose call fails does not
+/// vote. An equal number of votes is a tie, which the cheaper branch wins. Judges should be of other families
+/// than the candidates and than each other: models prefer answers of their own family and make similar errors
+/// (PoLL, arXiv 2404.18796). The verdict warns otherwise.
 #[derive(Debug, Clone)]
 pub struct PanelEvaluation {
     /// The judges.
@@ -65,7 +65,7 @@ impl EvaluationStrategy for PanelEvaluation {
 impl PanelEvaluation {
     fn decide(&self, polls: Vec<Poll<'_>>, context: &JudgeContext<'_>) -> EvaluationDecision {
         let JudgeContext { candidates, outcomes, .. } = context;
-        let names = Names::of(outcomes);
+        let names = BranchNames::of(outcomes);
         let mut votes = vec![0_usize; outcomes.len()];
         let mut reasons = Vec::new();
         let mut notes = Vec::new();

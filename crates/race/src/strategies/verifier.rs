@@ -4,7 +4,7 @@ use super::eligible;
 use super::figures::PickFirstEvaluation;
 use crate::error::RaceError;
 use crate::judge::reject_problem;
-use crate::names::Names;
+use crate::names::BranchNames;
 use crate::outcome::ParallelLoopOutcome;
 use crate::strategy::{EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
 use bakeoff_agent::{
@@ -100,7 +100,7 @@ impl EvaluationStrategy for VerifierEvaluation {
                 (index, self.verifier.verify(outcome, &cancel).await)
             }))
             .await;
-        let names = Names::of(outcomes);
+        let names = BranchNames::of(outcomes);
         let mut reasons = Vec::new();
         let mut passed = Vec::new();
         let mut kind = VerdictKind::NoneAcceptable;
@@ -132,8 +132,8 @@ impl EvaluationStrategy for VerifierEvaluation {
     }
 }
 
-/// Returns the branches for the other strategy: those that did not pass keep their index and figures but have failed.
-/// Their messages are not copied, because they cannot win.
+/// Returns the branches for the other strategy: those that did not pass keep their index and figures but have
+/// failed. Their messages are not copied, because they cannot win.
 fn fail_others<'o>(
     outcomes: &'o [ParallelLoopOutcome],
     passed: &[usize],

@@ -3,7 +3,7 @@
 use super::verifier::{Verification, Verify};
 use crate::outcome::ParallelLoopOutcome;
 use bakeoff_agent::{AgentMessage, Ended, Finished, Identity, Program, Template, Workspace, run};
-use bakeoff_check::{Check, Kind};
+use bakeoff_check::{Check, CheckKind};
 use bakeoff_core::{Attempt, Content, Message, Timing, ToolUse};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 #[async_trait::async_trait]
 impl Verify for Check {
     fn problem(&self) -> Option<String> {
-        let is_local = matches!(self.kind, Kind::Local(_));
+        let is_local = matches!(self.kind, CheckKind::Local(_));
         (!is_local).then(|| format!("check `{}` needs a model or a program", self.id))
     }
 
@@ -56,11 +56,11 @@ fn attempt(outcome: &ParallelLoopOutcome) -> Attempt {
     }
 }
 
-/// Verifies with a program that reads the answer from standard input and exits with 0 to accept it. Its output is the
-/// reason of a rejection.
+/// Verifies with a program that reads the answer from standard input and exits with 0 to accept it. Its
+/// output is the reason of a rejection.
 ///
-/// The verification is inconclusive if the program cannot be started, times out, is killed by a signal, or exits with 126
-/// or 127, which shells use when they cannot start a program.
+/// The verification is inconclusive if the program cannot be started, times out, is killed by a signal, or
+/// exits with 126 or 127, which shells use when they cannot start a program.
 ///
 /// Each run has its own folder, which is removed afterwards.
 #[derive(Debug, Clone)]

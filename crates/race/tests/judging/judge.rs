@@ -292,8 +292,8 @@ async fn judge_that_cannot_be_called_is_rejected_before_any_call() {
     assert!(run.events.is_empty());
 }
 
-/// Swapping alone is on average exactly as accurate as one call; further rounds while the orders disagree are what
-/// helps. Everything is seeded, so the figures are reproducible.
+/// Swapping alone is on average exactly as accurate as one call; further rounds while the orders disagree are
+/// what helps. Everything is seeded, so the figures are reproducible.
 #[tokio::test]
 async fn further_rounds_make_the_better_answer_win_more_often() {
     const RACES: u32 = 150;
@@ -328,7 +328,7 @@ async fn further_rounds_make_the_better_answer_win_more_often() {
         }
         won.push(points / f64::from(RACES));
     }
-    // ClosureStrategy the formula in docs/judging.md: 71 %, 71 % and 87 %.
+    // By the formula in docs/judging.md: 71 %, 71 % and 87 %.
     for (share, expected) in won.iter().zip([0.71, 0.71, 0.87]) {
         assert!((share - expected).abs() < 0.08, "{won:?}");
     }

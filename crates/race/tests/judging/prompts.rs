@@ -187,8 +187,8 @@ async fn compacted(prior: &str, a: &str, b: &str, window: u64) -> RaceRun {
     run_race(&client, client.judge_within("j", window), vec![AgentMessage::user(prior)]).await
 }
 
-/// Returns the verdict's remark about compaction. Compaction alone causes no warning; the warning about the complete
-/// prompt always occurs with windows this small.
+/// Returns the verdict's remark about compaction. Compaction alone causes no warning; the warning about the
+/// complete prompt always occurs with windows this small.
 fn compaction_note(run: &RaceRun) -> &str {
     let warnings = run.warnings();
     let too_much = warnings.iter().find(|text| text.starts_with("the judge's material has"));

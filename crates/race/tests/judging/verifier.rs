@@ -2,7 +2,7 @@
 
 use crate::support::{RaceRun, TestClient, race, race_in};
 use bakeoff_agent::{AgentContext, AgentMessage, Session};
-use bakeoff_check::{Check, Kind};
+use bakeoff_check::{Check, CheckKind};
 use bakeoff_core::Message;
 use bakeoff_race::{ProgramVerifier, RaceError, Verdict, VerdictKind, VerifierEvaluation, Verify};
 use serde_json::json;
@@ -41,7 +41,7 @@ async fn first_answer_that_passes_the_program_wins() {
 
 fn check(kind: &str, parameters: serde_json::Value) -> Arc<Check> {
     let parameters = parameters.as_object().unwrap();
-    let kind = Kind::build(kind, parameters).unwrap();
+    let kind = CheckKind::build(kind, parameters).unwrap();
     Arc::new(Check { id: "c".to_owned(), kind, negate: false, required: true, weight: 1.0 })
 }
 
