@@ -89,7 +89,7 @@ pub(crate) const CONTAINS_ANY: KindInfo = KindInfo::for_text(
 pub(crate) const CONTAINS_ALL: KindInfo = KindInfo::for_text(
     "contains_all",
     "All the values occur in the output, in any order.",
-    &[required("values", ParameterType::Templates, "Text that must occur."), IGNORE_CASE],
+    &[required("values", ParameterType::Templates, "Texts that must all occur."), IGNORE_CASE],
     "kind = \"contains_all\"\nvalues = [\"{{ expected }}\", \"{{ country }}\"]",
 );
 

@@ -295,8 +295,8 @@ fn a_program_judges_and_its_words_are_kept_without_secrets() {
 fn a_program_that_gives_no_verdict_makes_an_error() {
     for (script, reason) in [
         ("echo oops >&2; exit 3", "the program ended with exit code 3: oops"),
-        ("echo fine", "not a verdict: expected"),
-        ("echo '{\"passed\": \"yes\"}'", "not a verdict: invalid type"),
+        ("echo fine", "invalid result: expected"),
+        ("echo '{\"passed\": \"yes\"}'", "invalid result: invalid type"),
         ("kill -9 $$", "the program was ended by signal 9"),
         ("exec sleep 600", "the program was still running after 0.5 s"),
     ] {
@@ -455,7 +455,7 @@ fn a_check_that_cannot_say_makes_an_error() {
     let ran = run(&place);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(
-        outcomes(&place)[0].2.starts_with("check: check `similarity`: rouge_l is measured up to")
+        outcomes(&place)[0].2.starts_with("check: check `similarity`: rouge_l compares at most")
     );
 }
 
