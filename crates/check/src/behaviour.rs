@@ -1,30 +1,30 @@
-//! Checks of how a model or an agent behaved: the tools it used, why it stopped, whether it refused.
+//! Checks of a target's behaviour: tool calls, finish reason, refusals.
 
-use crate::incomplete::{all_arguments, all_tools, whole_output};
+use crate::excerpt::excerpt;
+use crate::incomplete::{require_all_arguments, require_all_tools, require_whole_output};
 use crate::info::{KindInfo, ParameterType, optional, required};
 use crate::parameters::{Parameters, missing};
 use crate::text::regex;
-use crate::words::excerpt;
-use crate::{CannotSay, Error, Finding, refusal};
+use crate::{CheckFinding, Error, Inconclusive, refusal};
 use bakeoff_core::{Attempt, FinishReason, ToolUse};
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// How the target must have behaved.
+/// A condition on the target's behaviour.
 #[derive(Debug, Clone)]
-pub enum Behaviour {
+pub enum BehaviourCheck {
     /// A tool was called.
     ToolCalled {
-        /// Its name.
+        /// The tool's name.
         name: String,
-        /// What its arguments must have.
+        /// Arguments that the call must include.
         arguments: Map<String, Value>,
-        /// Patterns for some of its arguments.
+        /// Patterns for arguments.
         patterns: Vec<(String, Regex)>,
     },
-    /// Tools were called in this order; others may come between.
+    /// Tools were called in this order; other calls may occur in between.
     ToolOrder(Vec<String>),
-    /// Why the model stopped.
+    /// The model stopped for this reason.
     FinishReason(String),
     /// The answer is a refusal.
     IsRefusal,
@@ -32,18 +32,18 @@ pub enum Behaviour {
 
 pub(crate) const TOOL_CALLED: KindInfo = KindInfo::new(
     "tool_called",
-    "A tool was called, with arguments that have at least these.",
+    "A tool was called with at least these arguments.",
     &[
         required("name", ParameterType::Template, "The tool's name."),
         optional(
             "args",
             ParameterType::ValueTable,
-            "Arguments that the call must have; tables are compared in the same way, lists and other values as wholes.",
+            "Arguments that the call must include; tables may have more entries, other values must be equal.",
         ),
         optional(
             "args_match",
             ParameterType::TemplateTable,
-            "Regular expressions for arguments; of an argument that is no text, for its JSON.",
+            "Regular expressions for arguments; an argument that is not a string is matched as JSON.",
         ),
     ],
     "kind = \"tool_called\"\nname = \"weather\"\nargs = { city = \"{{ expected }}\" }\nargs_match = { day = \"^(today|now)$\" }",
@@ -51,111 +51,112 @@ pub(crate) const TOOL_CALLED: KindInfo = KindInfo::new(
 
 pub(crate) const TOOL_ORDER: KindInfo = KindInfo::new(
     "tool_order",
-    "These tools were called in this order; other calls may come between.",
+    "These tools were called in this order; other calls may occur in between.",
     &[required("names", ParameterType::Templates, "The tools' names.")],
     "kind = \"tool_order\"\nnames = [\"search\", \"answer\"]",
 );
 
 pub(crate) const FINISH_REASON: KindInfo = KindInfo::new(
     "finish_reason",
-    "The model stopped for this reason: `stop`, `length`, `tool_calls`, `content_filter`, or the provider's own word.",
+    "The model stopped for this reason: `stop`, `length`, `tool_calls`, `content_filter`, or a value specific to the provider.",
     &[required("value", ParameterType::Template, "The reason.")],
     "kind = \"finish_reason\"\nvalue = \"stop\"",
 );
 
 pub(crate) const IS_REFUSAL: KindInfo = KindInfo::new(
     "is_refusal",
-    "The answer begins like a refusal, or the provider cut it off for its content.",
+    "The answer starts like a refusal, or the provider's content filter cut it off.",
     &[],
     "kind = \"is_refusal\"\nnegate = true",
 );
 
-impl Behaviour {
+impl BehaviourCheck {
     pub(crate) fn build(
         name: &str,
         parameters: Parameters<'_>,
-    ) -> Result<Option<Behaviour>, Error> {
+    ) -> Result<Option<BehaviourCheck>, Error> {
         Ok(Some(match name {
-            "tool_called" => Behaviour::ToolCalled {
-                name: parameters.some_text("name")?,
+            "tool_called" => BehaviourCheck::ToolCalled {
+                name: parameters.non_empty_text("name")?,
                 arguments: parameters.table("args").cloned().unwrap_or_default(),
                 patterns: patterns(parameters)?,
             },
-            "tool_order" => Behaviour::ToolOrder(parameters.some_texts("names")?),
-            "finish_reason" => Behaviour::FinishReason(parameters.some_text("value")?),
-            "is_refusal" => Behaviour::IsRefusal,
+            "tool_order" => BehaviourCheck::ToolOrder(parameters.non_empty_texts("names")?),
+            "finish_reason" => BehaviourCheck::FinishReason(parameters.non_empty_text("value")?),
+            "is_refusal" => BehaviourCheck::IsRefusal,
             _ => return Ok(None),
         }))
     }
 
-    pub(crate) fn find(&self, attempt: &Attempt) -> Result<Finding, CannotSay> {
+    pub(crate) fn find(&self, attempt: &Attempt) -> Result<CheckFinding, Inconclusive> {
         Ok(match self {
-            Behaviour::ToolCalled { name, arguments, patterns } => {
-                let fits = |used: &&ToolUse| {
+            BehaviourCheck::ToolCalled { name, arguments, patterns } => {
+                let matches_call = |call: &&ToolUse| {
                     let matches = |(key, pattern): &(String, Regex)| {
-                        used.arguments.get(key).is_some_and(|value| match value {
+                        call.arguments.get(key).is_some_and(|value| match value {
                             Value::String(text) => pattern.is_match(text),
                             other => pattern.is_match(&other.to_string()),
                         })
                     };
-                    let has = |(key, wanted): (&String, &Value)| {
-                        used.arguments.get(key).is_some_and(|value| includes(value, wanted))
+                    let has = |(key, expected): (&String, &Value)| {
+                        call.arguments.get(key).is_some_and(|value| includes(value, expected))
                     };
                     arguments.iter().all(has) && patterns.iter().all(matches)
                 };
-                let calls = || attempt.tool_uses.iter().filter(|used| used.name == *name);
-                let found = calls().find(fits);
+                let calls = || attempt.tool_uses.iter().filter(|call| call.name == *name);
+                let found = calls().find(matches_call);
                 if found.is_none() {
-                    all_tools(attempt)?;
-                    if calls().any(|used| used.arguments.is_null()) {
-                        all_arguments(attempt)?;
+                    require_all_tools(attempt)?;
+                    if calls().any(|call| call.arguments.is_null()) {
+                        require_all_arguments(attempt)?;
                     }
                 }
                 match (found, calls().next()) {
-                    (Some(used), _) => Finding::new(
+                    (Some(call), _) => CheckFinding::new(
                         true,
-                        format!("{name} was called with {}", excerpt(&used.arguments.to_string())),
+                        format!("{name} was called with {}", excerpt(&call.arguments.to_string())),
                     ),
-                    (None, Some(used)) => Finding::new(
+                    (None, Some(call)) => CheckFinding::new(
                         false,
                         format!(
                             "{name} was called with other arguments: {}",
-                            excerpt(&used.arguments.to_string())
+                            excerpt(&call.arguments.to_string())
                         ),
                     ),
-                    (None, None) => {
-                        Finding::new(false, format!("{name} was not called; {}", called(attempt)))
-                    }
-                }
-            }
-            Behaviour::ToolOrder(names) => {
-                let mut wanted = names.iter().peekable();
-                for used in &attempt.tool_uses {
-                    wanted.next_if(|name| **name == used.name);
-                }
-                let absent = wanted.next();
-                if absent.is_some() {
-                    all_tools(attempt)?;
-                }
-                match absent {
-                    None => Finding::new(true, called(attempt)),
-                    Some(name) => Finding::new(
+                    (None, None) => CheckFinding::new(
                         false,
-                        format!("{name} did not come in its turn; {}", called(attempt)),
+                        format!("{name} was not called; {}", list_calls(attempt)),
                     ),
                 }
             }
-            Behaviour::FinishReason(wanted) => {
+            BehaviourCheck::ToolOrder(names) => {
+                let mut expected = names.iter().peekable();
+                for call in &attempt.tool_uses {
+                    expected.next_if(|name| **name == call.name);
+                }
+                let absent = expected.next();
+                if absent.is_some() {
+                    require_all_tools(attempt)?;
+                }
+                match absent {
+                    None => CheckFinding::new(true, list_calls(attempt)),
+                    Some(name) => CheckFinding::new(
+                        false,
+                        format!("{name} was not called in this order; {}", list_calls(attempt)),
+                    ),
+                }
+            }
+            BehaviourCheck::FinishReason(expected) => {
                 let found = attempt
                     .finish
                     .as_ref()
-                    .map(word)
-                    .ok_or_else(|| CannotSay("nobody knows why it stopped".to_owned()))?;
-                Finding::new(found == wanted, format!("stopped because of {found:?}"))
+                    .map(name_of)
+                    .ok_or_else(|| Inconclusive("finish reason unknown".to_owned()))?;
+                CheckFinding::new(found == expected, format!("finish reason {found:?}"))
             }
-            Behaviour::IsRefusal => {
-                if !refusal::is_settled(attempt) {
-                    whole_output(attempt)?;
+            BehaviourCheck::IsRefusal => {
+                if !refusal::is_final(attempt) {
+                    require_whole_output(attempt)?;
                 }
                 refusal::find(&attempt.output, attempt)
             }
@@ -174,34 +175,35 @@ fn patterns(parameters: Parameters<'_>) -> Result<Vec<(String, Regex)>, Error> {
         .collect()
 }
 
-/// Whether a value has all that is wanted: the entries of a table, any other value as it is.
-fn includes(value: &Value, wanted: &Value) -> bool {
-    match (value, wanted) {
-        (Value::Object(entries), Value::Object(wanted)) => wanted
+/// Returns whether a value includes the expected one: a table has at least its entries, any other value is
+/// equal.
+fn includes(value: &Value, expected: &Value) -> bool {
+    match (value, expected) {
+        (Value::Object(entries), Value::Object(expected)) => expected
             .iter()
-            .all(|(key, wanted)| entries.get(key).is_some_and(|value| includes(value, wanted))),
-        _ => crate::structure::same(value, wanted),
+            .all(|(key, expected)| entries.get(key).is_some_and(|value| includes(value, expected))),
+        _ => crate::structure::is_equal(value, expected),
     }
 }
 
-/// The tools that were called, in words.
-fn called(attempt: &Attempt) -> String {
-    const SHOWN: usize = 10;
+/// Lists the tools that were called.
+fn list_calls(attempt: &Attempt) -> String {
+    const MAX_SHOWN: usize = 10;
     let names: Vec<&str> =
-        attempt.tool_uses.iter().take(SHOWN).map(|used| used.name.as_str()).collect();
-    match (names.is_empty(), attempt.tool_uses.len() > SHOWN) {
+        attempt.tool_uses.iter().take(MAX_SHOWN).map(|call| call.name.as_str()).collect();
+    match (names.is_empty(), attempt.tool_uses.len() > MAX_SHOWN) {
         (true, _) => "no tool was called".to_owned(),
         (false, false) => format!("called: {}", names.join(", ")),
         (false, true) => format!("called: {}, …", names.join(", ")),
     }
 }
 
-fn word(reason: &FinishReason) -> &str {
+fn name_of(reason: &FinishReason) -> &str {
     match reason {
         FinishReason::Stop => "stop",
         FinishReason::Length => "length",
         FinishReason::ToolCalls => "tool_calls",
         FinishReason::ContentFilter => "content_filter",
-        FinishReason::Other(word) => word,
+        FinishReason::Other(name) => name,
     }
 }

@@ -1,26 +1,26 @@
-//! Checks that the user's own code makes. Running it is for others.
+//! Checks by user code. The caller runs the code.
 
 use crate::info::{KindInfo, ParameterInfo, ParameterType, optional, required};
 use crate::parameters::Parameters;
-use crate::{Error, Finding};
+use crate::{CheckFinding, Error};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// A program that judges one attempt: JSON on standard input, a verdict on standard output.
+/// A program that judges an attempt: JSON on standard input, a result on standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramCheck {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// How long it may take.
+    /// Time limit.
     pub timeout: Duration,
 }
 
-/// Python that judges one attempt.
+/// Python code that judges an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PythonCheck {
-    /// What is evaluated.
+    /// The code.
     pub source: PythonSource,
-    /// How long it may take.
+    /// Time limit.
     pub timeout: Duration,
 }
 
@@ -29,11 +29,11 @@ pub struct PythonCheck {
 pub enum PythonSource {
     /// An expression over `output`, `case` and `attempt`.
     Expression(String),
-    /// A function of them.
+    /// A function of these.
     Function {
         /// The file that defines it.
         file: String,
-        /// Its name.
+        /// The function's name.
         name: String,
     },
 }
@@ -42,18 +42,18 @@ const DEFAULT_SECONDS: f64 = 60.0;
 
 const TIMEOUT: ParameterInfo = optional(
     "timeout_seconds",
-    ParameterType::Number { least: 0.001, most: 1e6 },
-    "How long it may take; 60 when absent.",
+    ParameterType::Number { min: 0.001, max: 1e6 },
+    "Time limit in seconds; 60 when absent.",
 );
 
 pub(crate) const PROGRAM: KindInfo = KindInfo {
     name: "program",
-    about: "A program judges the attempt: it gets the case and all that was produced as JSON on standard input, and prints `{\"passed\": true}`, perhaps with a `score` and a `message`.",
+    about: "A program judges the attempt: it reads the case and the attempt as JSON from standard input, and prints `{\"passed\": true}`, optionally with a `score` and a `message`.",
     parameters: &[
         required(
             "command",
             ParameterType::Texts,
-            "The program and its arguments; words that name a file beside the suite are found.",
+            "The program and its arguments; arguments that name a file next to the suite are resolved.",
         ),
         TIMEOUT,
     ],
@@ -66,11 +66,15 @@ pub(crate) const PYTHON: KindInfo = KindInfo {
     name: "python",
     about: "Python judges the attempt: an expression over `output`, `case` and `attempt`, or a function of them.",
     parameters: &[
-        optional("expression", ParameterType::Text, "True when the answer is right."),
+        optional(
+            "expression",
+            ParameterType::Text,
+            "An expression that is true if the answer passes.",
+        ),
         optional(
             "function",
             ParameterType::Text,
-            "`file.py:name`: a function in a file beside the suite; it takes `output`, `case` and `attempt`, or the first of them.",
+            "`file.py:name`: a function in a file next to the suite; it takes `output`, `case` and `attempt`, or only the first ones.",
         ),
         TIMEOUT,
     ],
@@ -93,9 +97,9 @@ impl ProgramCheck {
 impl PythonCheck {
     pub(crate) fn build(parameters: Parameters<'_>) -> Result<PythonCheck, Error> {
         let source = match parameters.one_of(&["expression", "function"])? {
-            "expression" => PythonSource::Expression(parameters.some_text("expression")?),
+            "expression" => PythonSource::Expression(parameters.non_empty_text("expression")?),
             _ => {
-                let function = parameters.some_text("function")?;
+                let function = parameters.non_empty_text("function")?;
                 let parts = function.rsplit_once(':').filter(|(file, name)| {
                     let letter = |letter: char| letter.is_alphanumeric() || letter == '_';
                     file.ends_with(".py") && !name.is_empty() && name.chars().all(letter)
@@ -115,21 +119,21 @@ impl PythonCheck {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Verdict {
+struct CodeResult {
     passed: bool,
     score: Option<f64>,
     message: Option<String>,
 }
 
-/// Reads the verdict of a program; the error says why it is none.
-pub fn read_code_verdict(verdict: &str) -> Result<Finding, String> {
-    let verdict: Verdict =
-        serde_json::from_str(verdict).map_err(|error| format!("not a verdict: {error}"))?;
-    let said = match (verdict.message, verdict.score) {
+/// Parses the result of user code; the error states why it is invalid.
+pub fn parse_code_result(json: &str) -> Result<CheckFinding, String> {
+    let result: CodeResult =
+        serde_json::from_str(json).map_err(|error| format!("invalid result: {error}"))?;
+    let message = match (result.message, result.score) {
         (Some(message), _) if !message.trim().is_empty() => message.trim().to_owned(),
         (_, Some(score)) => format!("score {score}"),
-        (_, None) if verdict.passed => "it passed".to_owned(),
-        (_, None) => "it did not pass".to_owned(),
+        (_, None) if result.passed => "passed".to_owned(),
+        (_, None) => "failed".to_owned(),
     };
-    Ok(Finding::new(verdict.passed, said))
+    Ok(CheckFinding::new(result.passed, message))
 }

@@ -1,21 +1,25 @@
-//! How many edits apart two texts are.
+//! Levenshtein distance.
 
-/// Steps after which a comparison is given up: less than a tenth of a second.
-const MOST_STEPS: usize = 20_000_000;
+/// Steps after which a comparison stops: less than a tenth of a second.
+const MAX_STEPS: usize = 20_000_000;
 
-/// A comparison that takes too long.
+/// The comparison exceeded [`MAX_STEPS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooFar;
+pub(crate) struct StepLimitExceeded;
 
-/// The Levenshtein distance (insertions, deletions and substitutions of characters) of two texts
-/// when it is at most `most`.
+/// Returns the Levenshtein distance (insertions, deletions and substitutions of characters) of two texts if
+/// it is at most `max`.
 ///
-/// Ukkonen's method (1985, "Algorithms for approximate string matching"): per number of edits, how
-/// far each diagonal gets. It looks at 2·`most` + 1 diagonals only, so long texts are no trouble.
-pub(crate) fn levenshtein(one: &str, other: &str, most: usize) -> Result<Option<usize>, TooFar> {
+/// Ukkonen's method (1985, "Algorithms for approximate string matching") computes how far each diagonal
+/// reaches per number of edits. It visits only 2·`max` + 1 diagonals, so it handles long texts.
+pub(crate) fn levenshtein(
+    one: &str,
+    other: &str,
+    max: usize,
+) -> Result<Option<usize>, StepLimitExceeded> {
     let one: Vec<char> = one.chars().collect();
     let other: Vec<char> = other.chars().collect();
-    if one.len().abs_diff(other.len()) > most {
+    if one.len().abs_diff(other.len()) > max {
         return Ok(None);
     }
     let (width, goal) = (one.len() as isize, other.len() as isize - one.len() as isize);
@@ -29,11 +33,11 @@ pub(crate) fn levenshtein(one: &str, other: &str, most: usize) -> Result<Option<
             row += 1;
         }
         steps += (row - start) as usize + 1;
-        (row, steps > MOST_STEPS)
+        (row, steps > MAX_STEPS)
     };
-    // `reached[e + diagonal]`: rows of `one` that some script of `edits` edits covers there.
+    // `reached[edits + diagonal]`: rows of `one` that an edit script of `edits` edits covers on the diagonal.
     let mut reached: Vec<isize> = Vec::new();
-    for edits in 0..=most.min(one.len().max(other.len())) {
+    for edits in 0..=max.min(one.len().max(other.len())) {
         let span = edits as isize;
         let before = |diagonal: isize| -> Option<isize> {
             let index = usize::try_from(diagonal + span - 1).ok()?;
@@ -50,9 +54,9 @@ pub(crate) fn levenshtein(one: &str, other: &str, most: usize) -> Result<Option<
                 // Not beyond the end of either text.
                 substituted.max(deleted).max(inserted).min(width).min(width + goal - diagonal)
             };
-            let (row, too_far) = slide(start.max(0).max(-diagonal), diagonal);
-            if too_far {
-                return Err(TooFar);
+            let (row, is_exceeded) = slide(start.max(0).max(-diagonal), diagonal);
+            if is_exceeded {
+                return Err(StepLimitExceeded);
             }
             if diagonal == goal && row >= width {
                 return Ok(Some(edits));
@@ -73,8 +77,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The textbook's table.
-    fn plain(one: &str, other: &str) -> usize {
+    /// Textbook dynamic programming.
+    fn dynamic_programming(one: &str, other: &str) -> usize {
         let other: Vec<char> = other.chars().collect();
         let mut row: Vec<usize> = (0..=other.len()).collect();
         for (i, a) in one.chars().enumerate() {
@@ -90,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn known_distances() {
+    fn distances_match_known_values() {
         for (one, other, distance) in [
             ("kitten", "sitting", 3),
             ("", "", 0),
@@ -110,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_compared_or_given_up() {
+    fn comparison_of_long_texts_is_limited() {
         let long = "abcdefghij".repeat(100_000);
         let mut changed = long.clone();
         changed.replace_range(500_000..500_003, "XYZ");
@@ -119,15 +123,19 @@ mod tests {
         assert_eq!(levenshtein(&long, "a", 5), Ok(None));
         let (one, other) = ("a".repeat(1 << 20), "b".repeat(1 << 20));
         assert_eq!(levenshtein(&one, &other, 1_000), Ok(None));
-        assert_eq!(levenshtein(&one, &other, 100_000), Err(TooFar));
+        assert_eq!(levenshtein(&one, &other, 100_000), Err(StepLimitExceeded));
     }
 
     proptest! {
         #[test]
-        fn the_band_changes_nothing(one in "[ab]{0,12}", other in "[abc]{0,12}", most in 0..14_usize) {
-            let distance = plain(&one, &other);
-            let expected = (distance <= most).then_some(distance);
-            prop_assert_eq!(levenshtein(&one, &other, most), Ok(expected));
+        fn banded_distance_equals_dynamic_programming(
+            one in "[ab]{0,12}",
+            other in "[abc]{0,12}",
+            max in 0..14_usize,
+        ) {
+            let distance = dynamic_programming(&one, &other);
+            let expected = (distance <= max).then_some(distance);
+            prop_assert_eq!(levenshtein(&one, &other, max), Ok(expected));
         }
     }
 }

@@ -1,27 +1,27 @@
-//! Checks of what a program left in its workspace.
+//! Checks of the files that a program left in its workspace.
 
-use crate::incomplete::all_files;
+use crate::incomplete::require_all_files;
 use crate::info::{IGNORE_CASE, KindInfo, ParameterInfo, ParameterType, required};
 use crate::parameters::Parameters;
 use crate::text::contains;
-use crate::{CannotSay, Error, Finding};
+use crate::{CheckFinding, Error, Inconclusive};
 use bakeoff_core::Attempt;
 
-/// What must be in the workspace.
+/// A condition on the workspace.
 #[derive(Debug, Clone)]
 pub enum FileCheck {
-    /// A file, or a folder with files in it.
+    /// A file exists, or a folder with files in it.
     Exists {
-        /// From the workspace's top, parts divided by `/`.
+        /// Path relative to the workspace, separated by `/`.
         path: String,
     },
-    /// A text in a file.
+    /// A file contains a text.
     Contains {
-        /// From the workspace's top, parts divided by `/`.
+        /// Path relative to the workspace, separated by `/`.
         path: String,
         /// The text.
         value: String,
-        /// Upper and lower case are the same.
+        /// Whether upper and lower case are equal.
         ignore_case: bool,
     },
 }
@@ -43,10 +43,10 @@ pub(crate) const FILE_EXISTS: KindInfo = KindInfo {
 
 pub(crate) const FILE_CONTAINS: KindInfo = KindInfo {
     name: "file_contains",
-    about: "The value occurs in a file that the program left.",
+    about: "The value occurs in a file that the program left in its workspace.",
     parameters: &[
         PATH,
-        required("value", ParameterType::Template, "What must occur in it."),
+        required("value", ParameterType::Template, "Text that must occur in the file."),
         IGNORE_CASE,
     ],
     extracts: false,
@@ -59,22 +59,23 @@ impl FileCheck {
         name: &str,
         parameters: Parameters<'_>,
     ) -> Result<Option<FileCheck>, Error> {
-        let path = || inner(&parameters.some_text("path")?);
+        let path = || normalize(&parameters.non_empty_text("path")?);
         Ok(Some(match name {
             "file_exists" => FileCheck::Exists { path: path()? },
             "file_contains" => FileCheck::Contains {
                 path: path()?,
-                value: parameters.some_text("value")?,
+                value: parameters.non_empty_text("value")?,
                 ignore_case: parameters.ignore_case(),
             },
             _ => return Ok(None),
         }))
     }
 
-    pub(crate) fn find(&self, attempt: &Attempt) -> Result<Finding, CannotSay> {
-        let files = attempt.files.as_ref().ok_or_else(|| {
-            CannotSay("nobody has looked at what is left in the workspace".to_owned())
-        })?;
+    pub(crate) fn find(&self, attempt: &Attempt) -> Result<CheckFinding, Inconclusive> {
+        let files = attempt
+            .files
+            .as_ref()
+            .ok_or_else(|| Inconclusive("files of the workspace unknown".to_owned()))?;
         match self {
             FileCheck::Exists { path } => {
                 let folder = format!("{path}/");
@@ -82,47 +83,47 @@ impl FileCheck {
                 let holds = files.contains_key(path)
                     || inside.is_some_and(|(name, _)| name.starts_with(&folder));
                 if !holds {
-                    all_files(attempt)?;
+                    require_all_files(attempt)?;
                 }
-                Ok(Finding::new(
+                Ok(CheckFinding::new(
                     holds,
                     match holds {
-                        true => format!("there is {path}"),
-                        false => format!("there is no {path}"),
+                        true => format!("{path} exists"),
+                        false => format!("{path} does not exist"),
                     },
                 ))
             }
             FileCheck::Contains { path, value, ignore_case } => {
                 let Some(file) = files.get(path) else {
-                    all_files(attempt)?;
-                    return Ok(Finding::new(false, format!("there is no {path}")));
+                    require_all_files(attempt)?;
+                    return Ok(CheckFinding::new(false, format!("{path} does not exist")));
                 };
                 let Some(text) = &file.text else {
-                    return Err(CannotSay(format!(
-                        "the contents of {path} were not kept: it is no text, too large ({} bytes), or as it was before",
+                    return Err(Inconclusive(format!(
+                        "the contents of {path} were not kept: the file is not text, too large ({} bytes), or unchanged",
                         file.bytes
                     )));
                 };
                 let found = contains(text, std::slice::from_ref(value), true, *ignore_case);
-                Ok(Finding { words: format!("{path}: {}", found.words), ..found })
+                Ok(CheckFinding { message: format!("{path}: {}", found.message), ..found })
             }
         }
     }
 }
 
-/// The path without `.` parts; one that leads out of the workspace is refused.
-fn inner(path: &str) -> Result<String, Error> {
-    let wrong = |reason: &str| Err(Error::new("path", format!("`{path}` {reason}")));
+/// Removes `.` components and rejects a path that leaves the workspace.
+fn normalize(path: &str) -> Result<String, Error> {
+    let invalid = |reason: &str| Err(Error::new("path", format!("`{path}` {reason}")));
     if path.starts_with('/') {
-        return wrong("is not within the workspace: it begins with `/`");
+        return invalid("is not within the workspace: it starts with `/`");
     }
     let parts: Vec<&str> =
         path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if parts.contains(&"..") {
-        return wrong("is not within the workspace: it has `..`");
+        return invalid("is not within the workspace: it contains `..`");
     }
     if parts.is_empty() {
-        return wrong("names no file");
+        return invalid("names no file");
     }
     Ok(parts.join("/"))
 }

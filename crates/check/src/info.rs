@@ -1,26 +1,26 @@
-//! Kinds of checks, described as data.
+//! Descriptions of the kinds of checks.
 //!
-//! Reading a suite, its JSON Schema and its documentation all come from these descriptions.
+//! The suite reader, the JSON Schema and the documentation are derived from them.
 
-/// A kind of check, as documentation and as rules for reading.
+/// The description of a kind of check.
 #[derive(Debug)]
 pub struct KindInfo {
-    /// What the user writes after `kind =`.
+    /// The name after `kind =`.
     pub name: &'static str,
     /// What it checks, in one sentence.
     pub about: &'static str,
-    /// Its own parameters.
+    /// Parameters of this kind.
     pub parameters: &'static [ParameterInfo],
-    /// Whether it can look at a part of the output: [`EXTRACT`] then belongs to its parameters.
+    /// Whether it can test a part of the output; it then also has the [`EXTRACT_PARAMETERS`].
     pub extracts: bool,
-    /// Whether only programs have what it looks at.
+    /// Whether it applies to program targets only.
     pub for_programs: bool,
-    /// A check of this kind as it is written in a suite, without `[[check]]`.
+    /// An example as in a suite file, without `[[check]]`.
     pub example: &'static str,
 }
 
 impl KindInfo {
-    /// A kind that looks at anything but the output's text.
+    /// A kind that does not test the output's text.
     pub(crate) const fn new(
         name: &'static str,
         about: &'static str,
@@ -30,8 +30,8 @@ impl KindInfo {
         KindInfo { name, about, parameters, extracts: false, for_programs: false, example }
     }
 
-    /// A kind that looks at what only programs have.
-    pub(crate) const fn of_programs(
+    /// A kind for program targets.
+    pub(crate) const fn for_program(
         name: &'static str,
         about: &'static str,
         parameters: &'static [ParameterInfo],
@@ -41,8 +41,8 @@ impl KindInfo {
         KindInfo { for_programs: true, ..kind }
     }
 
-    /// A kind that looks at the output's text, or at a part of it.
-    pub(crate) const fn of_text(
+    /// A kind that tests the output's text or a part of it.
+    pub(crate) const fn for_text(
         name: &'static str,
         about: &'static str,
         parameters: &'static [ParameterInfo],
@@ -52,9 +52,9 @@ impl KindInfo {
         KindInfo { extracts: true, ..kind }
     }
 
-    /// All parameters, the common ones of [`EXTRACT`] included.
+    /// Returns all parameters, including [`EXTRACT_PARAMETERS`] where they apply.
     pub fn all_parameters(&self) -> impl Iterator<Item = &'static ParameterInfo> + use<> {
-        let common: &[ParameterInfo] = if self.extracts { EXTRACT } else { &[] };
+        let common: &[ParameterInfo] = if self.extracts { EXTRACT_PARAMETERS } else { &[] };
         self.parameters.iter().chain(common)
     }
 }
@@ -62,61 +62,61 @@ impl KindInfo {
 /// A parameter of a kind.
 #[derive(Debug)]
 pub struct ParameterInfo {
-    /// Its key.
+    /// The key.
     pub name: &'static str,
-    /// What may be written there.
+    /// The values it accepts.
     pub kind: ParameterType,
-    /// Whether it must be there.
+    /// Whether it must be present.
     pub required: bool,
     /// What it means.
     pub about: &'static str,
 }
 
-/// What may be written for a parameter.
+/// The values that a parameter accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ParameterType {
-    /// Text as it is.
+    /// A string.
     Text,
-    /// Text that may be a template over the case's fields.
+    /// A string, rendered as a template over the case's fields.
     Template,
-    /// At least one text, as they are.
+    /// A non-empty list of strings.
     Texts,
-    /// At least one text that may be a template.
+    /// A non-empty list of templates.
     Templates,
-    /// Yes or no.
+    /// A boolean.
     Boolean,
-    /// A whole number in a range.
+    /// An integer in a range.
     Integer {
-        /// The least.
-        least: i64,
-        /// The most.
-        most: i64,
+        /// Lower bound.
+        min: i64,
+        /// Upper bound.
+        max: i64,
     },
-    /// Any number in a range.
+    /// A number in a range.
     Number {
-        /// The least.
-        least: f64,
-        /// The most.
-        most: f64,
+        /// Lower bound.
+        min: f64,
+        /// Upper bound.
+        max: f64,
     },
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A table as it is.
+    /// A table.
     Table,
-    /// Anything; texts in it may be templates.
+    /// Any value; its strings are templates.
     Value,
-    /// A table; texts in it may be templates.
+    /// A table; its strings are templates.
     ValueTable,
-    /// A table of texts that may be templates.
+    /// A table of templates.
     TemplateTable,
 }
 
-/// Parameters of every kind that can look at a part of the output.
-pub const EXTRACT: &[ParameterInfo] = &[
+/// Parameters of every kind that can test a part of the output.
+pub const EXTRACT_PARAMETERS: &[ParameterInfo] = &[
     optional(
         "extract",
         ParameterType::Choice(&["code_block", "json"]),
-        "Look only at the first code block, or at the first JSON object or list, of the output.",
+        "Test only the first code block, or the first JSON object or list, of the output.",
     ),
     optional(
         "language",
@@ -141,8 +141,11 @@ pub(crate) const fn required(
     ParameterInfo { name, kind, required: true, about }
 }
 
-pub(crate) const IGNORE_CASE: ParameterInfo =
-    optional("ignore_case", ParameterType::Boolean, "Upper and lower case are the same.");
+pub(crate) const IGNORE_CASE: ParameterInfo = optional(
+    "ignore_case",
+    ParameterType::Boolean,
+    "Ignore the difference between upper and lower case.",
+);
 
-/// A count of things.
-pub(crate) const COUNT: ParameterType = ParameterType::Integer { least: 0, most: 1_000_000_000 };
+/// A non-negative count.
+pub(crate) const COUNT: ParameterType = ParameterType::Integer { min: 0, max: 1_000_000_000 };

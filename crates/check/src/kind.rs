@@ -1,28 +1,29 @@
-//! What a check can look at.
+//! All kinds of checks.
 
-use crate::behaviour::{self, Behaviour};
+use crate::behaviour::{self, BehaviourCheck};
 use crate::code::{self, ProgramCheck, PythonCheck};
-use crate::extract::Extract;
+use crate::extract::OutputPart;
 use crate::files::{self, FileCheck};
 use crate::info::KindInfo;
-use crate::judged::{self, Pairwise, Rubric};
+use crate::limit::{self, LimitCheck};
+use crate::pairwise::{self, Pairwise};
 use crate::parameters::Parameters;
-use crate::process::{self, Process};
-use crate::structure::{self, Structure};
-use crate::text::{self, Text};
-use crate::usage::{self, Limit};
-use crate::{CannotSay, Error, Finding};
+use crate::process::{self, ProcessCheck};
+use crate::rubric::{self, Rubric};
+use crate::structure::{self, StructureCheck};
+use crate::text::{self, TextCheck};
+use crate::{CheckFinding, Error, Inconclusive};
 use bakeoff_core::Attempt;
 use serde_json::{Map, Value};
 
-/// Every kind of check, by name.
+/// All kinds, sorted by name.
 pub const KINDS: &[&KindInfo] = &[
     &process::COMMAND_CONTAINS,
     &text::CONTAINS,
     &text::CONTAINS_ALL,
     &text::CONTAINS_ANY,
     &structure::CONTAINS_JSON,
-    &usage::COST,
+    &limit::COST,
     &text::ENDS_WITH,
     &text::EQUALS,
     &process::EXIT_CODE,
@@ -35,19 +36,19 @@ pub const KINDS: &[&KindInfo] = &[
     &structure::IS_YAML,
     &structure::JSON_PATH,
     &structure::JSON_SCHEMA,
-    &usage::LATENCY,
+    &limit::LATENCY,
     &text::LENGTH,
     &text::LEVENSHTEIN,
     &process::MAX_COMMAND_COUNT,
-    &usage::MAX_TURNS,
-    &judged::PAIRWISE,
+    &limit::MAX_TURNS,
+    &pairwise::PAIRWISE,
     &code::PROGRAM,
     &code::PYTHON,
     &text::REGEX,
-    &judged::RUBRIC,
+    &rubric::RUBRIC,
     &text::SIMILARITY,
     &text::STARTS_WITH,
-    &usage::TOKENS,
+    &limit::TOKENS,
     &behaviour::TOOL_CALLED,
     &behaviour::TOOL_ORDER,
     &process::TRIGGER_EXPECTATION,
@@ -55,119 +56,119 @@ pub const KINDS: &[&KindInfo] = &[
 ];
 
 impl KindInfo {
-    /// The kind of that name.
+    /// Returns the kind of a name.
     pub fn find(name: &str) -> Option<&'static KindInfo> {
         KINDS.iter().copied().find(|kind| kind.name == name)
     }
 }
 
-/// What a check looks at, with its parameters.
+/// What a check tests, with its parameters.
 #[derive(Debug, Clone)]
-pub enum Kind {
-    /// What can be told from the attempt alone.
-    Plain(Plain),
+pub enum CheckKind {
+    /// A test of the attempt's data, without a model or a program.
+    Local(LocalCheck),
     /// A model judges the answer.
     Rubric(Rubric),
     /// A model compares the answer with a reference.
     Pairwise(Pairwise),
     /// A program judges the attempt.
     Program(ProgramCheck),
-    /// Python judges the attempt.
+    /// Python code judges the attempt.
     Python(PythonCheck),
 }
 
-/// What can be told from an attempt alone.
+/// A check that needs nothing but the attempt's data.
 #[derive(Debug, Clone)]
-pub struct Plain {
-    /// The part of the output that is looked at; all of it when absent.
-    pub extract: Option<Extract>,
-    /// What is looked for.
-    pub test: Test,
+pub struct LocalCheck {
+    /// The part of the output that is tested; all of it when absent.
+    pub part: Option<OutputPart>,
+    /// The test.
+    pub test: LocalTest,
 }
 
-/// What is looked for in an attempt.
+/// A test of an attempt's data.
 #[derive(Debug, Clone)]
-pub enum Test {
-    /// Words of the output.
-    Text(Text),
+pub enum LocalTest {
+    /// The output's text.
+    Text(TextCheck),
     /// The output's structure.
-    Structure(Structure),
+    Structure(StructureCheck),
     /// Files in the workspace.
     Files(FileCheck),
-    /// What the program did.
-    Process(Process),
-    /// How the target behaved.
-    Behaviour(Behaviour),
-    /// What it took.
-    Limit(Limit),
+    /// The exit code and the commands that were run.
+    Process(ProcessCheck),
+    /// Tool calls, finish reason and refusals.
+    Behaviour(BehaviourCheck),
+    /// Turns, time, cost and tokens.
+    Limit(LimitCheck),
 }
 
-impl Test {
-    /// Looks at a text, which may be cut off, and at all else there is.
+impl LocalTest {
+    /// Tests a text, which may be cut off, and the rest of the attempt.
     pub(crate) fn find(
         &self,
         text: &str,
-        is_whole: Result<(), CannotSay>,
+        completeness: Result<(), Inconclusive>,
         attempt: &Attempt,
-    ) -> Result<Finding, CannotSay> {
+    ) -> Result<CheckFinding, Inconclusive> {
         match self {
-            Test::Text(test) => {
+            LocalTest::Text(test) => {
                 let finding = test.find(text);
-                if finding.as_ref().is_ok_and(|finding| test.is_settled(text, finding)) {
+                if finding.as_ref().is_ok_and(|finding| test.is_final(text, finding)) {
                     return finding;
                 }
-                is_whole.and(finding)
+                completeness.and(finding)
             }
-            Test::Structure(test) => test.find(text, is_whole),
-            Test::Files(test) => test.find(attempt),
-            Test::Process(test) => test.find(attempt),
-            Test::Behaviour(test) => test.find(attempt),
-            Test::Limit(test) => test.find(attempt),
+            LocalTest::Structure(test) => test.find(text, completeness),
+            LocalTest::Files(test) => test.find(attempt),
+            LocalTest::Process(test) => test.find(attempt),
+            LocalTest::Behaviour(test) => test.find(attempt),
+            LocalTest::Limit(test) => test.find(attempt),
         }
     }
 }
 
-impl Kind {
-    /// Makes a check's kind of its parameters, templates filled in. Of a schema in a `file`, the
-    /// caller puts the contents under `schema`: nothing is read here.
+impl CheckKind {
+    /// Builds a kind from its parameters, with templates rendered. If a schema is in a `file`, the caller
+    /// puts its contents under `schema`; this function reads no files.
     ///
     /// # Errors
     ///
-    /// A parameter is missing or cannot be used.
-    pub fn build(name: &str, parameters: &Map<String, Value>) -> Result<Kind, Error> {
+    /// A parameter is missing or invalid.
+    pub fn build(name: &str, parameters: &Map<String, Value>) -> Result<CheckKind, Error> {
         let parameters = Parameters(parameters);
         match name {
-            "rubric" => return Rubric::build(parameters).map(Kind::Rubric),
-            "pairwise" => return Pairwise::build(parameters).map(Kind::Pairwise),
-            "program" => return ProgramCheck::build(parameters).map(Kind::Program),
-            "python" => return PythonCheck::build(parameters).map(Kind::Python),
+            "rubric" => return Rubric::build(parameters).map(CheckKind::Rubric),
+            "pairwise" => return Pairwise::build(parameters).map(CheckKind::Pairwise),
+            "program" => return ProgramCheck::build(parameters).map(CheckKind::Program),
+            "python" => return PythonCheck::build(parameters).map(CheckKind::Python),
             _ => {}
         }
-        let test = if let Some(test) = Text::build(name, parameters)? {
-            Test::Text(test)
-        } else if let Some(test) = Structure::build(name, parameters)? {
-            Test::Structure(test)
+        let test = if let Some(test) = TextCheck::build(name, parameters)? {
+            LocalTest::Text(test)
+        } else if let Some(test) = StructureCheck::build(name, parameters)? {
+            LocalTest::Structure(test)
         } else if let Some(test) = FileCheck::build(name, parameters)? {
-            Test::Files(test)
-        } else if let Some(test) = Process::build(name, parameters)? {
-            Test::Process(test)
-        } else if let Some(test) = Behaviour::build(name, parameters)? {
-            Test::Behaviour(test)
-        } else if let Some(test) = Limit::build(name, parameters)? {
-            Test::Limit(test)
+            LocalTest::Files(test)
+        } else if let Some(test) = ProcessCheck::build(name, parameters)? {
+            LocalTest::Process(test)
+        } else if let Some(test) = BehaviourCheck::build(name, parameters)? {
+            LocalTest::Behaviour(test)
+        } else if let Some(test) = LimitCheck::build(name, parameters)? {
+            LocalTest::Limit(test)
         } else {
             return Err(Error::new("kind", format!("unknown kind of check `{name}`")));
         };
-        let extract = Extract::build(parameters)?;
-        Ok(Kind::Plain(Plain { extract, test }))
+        let part = OutputPart::build(parameters)?;
+        Ok(CheckKind::Local(LocalCheck { part, test }))
     }
 
-    /// The judge's name, when a model judges.
+    /// Returns the judge's name if a model judges.
     pub fn judge(&self) -> Option<&str> {
         match self {
-            Kind::Rubric(rubric) => Some(&rubric.model),
-            Kind::Pairwise(pairwise) => Some(&pairwise.model),
-            Kind::Plain(_) | Kind::Program(_) | Kind::Python(_) => None,
+            CheckKind::Rubric(rubric) => Some(&rubric.model),
+            CheckKind::Pairwise(pairwise) => Some(&pairwise.model),
+            CheckKind::Local(_) | CheckKind::Program(_) | CheckKind::Python(_) => None,
         }
     }
 }

@@ -1,73 +1,75 @@
-//! Is this answer right?
+//! Checks of one attempt, and the judge protocol.
 //!
-//! A [`Check`] is refined from what the user wrote, once; [`Check::run`] judges one [`Attempt`].
-//! Values may be templates: the caller renders them, because only it knows the case. Nothing here
-//! calls a model or starts a program: checks that need one are described ([`Kind::Rubric`],
-//! [`Kind::Program`], …), with what to ask and how to read the answer, and the caller asks.
+//! A [`Check`] is built once from the parameters in a suite; [`Check::run`] evaluates it on an [`Attempt`].
+//! The caller renders templates first, because only the caller has the case. This crate calls no model and
+//! starts no program: kinds that need one ([`CheckKind::Rubric`], [`CheckKind::Program`], …) describe the
+//! request and parse the result, and the caller runs it. Judges follow the protocol in [`judge`] and are
+//! injected.
 
 mod behaviour;
 mod code;
+mod combine;
 mod distance;
+mod excerpt;
 mod extract;
-mod fence;
 mod files;
 mod incomplete;
 mod info;
-mod judged;
+pub mod judge;
 mod kind;
+mod limit;
+mod pairwise;
 mod parameters;
 mod process;
 mod refusal;
+mod rubric;
 mod schema;
 mod similarity;
 mod structure;
 mod text;
-mod usage;
-mod verdict;
-mod words;
 mod xml;
 
-pub use behaviour::Behaviour;
-pub use code::{ProgramCheck, PythonCheck, PythonSource, read_code_verdict};
-pub use extract::Extract;
-pub use fence::Fence;
+pub use behaviour::BehaviourCheck;
+pub use code::{ProgramCheck, PythonCheck, PythonSource, parse_code_result};
+pub use combine::{CombinedResult, combine_results};
+pub use extract::OutputPart;
 pub use files::FileCheck;
-pub use incomplete::whole_output;
-pub use info::{EXTRACT, KindInfo, ParameterInfo, ParameterType};
-pub use judged::{INSTRUCTIONS, Least, Order, Pairwise, Preference, Question, Rubric, ask_again};
-pub use kind::{KINDS, Kind, Plain, Test};
-pub use parameters::Bounds;
-pub use process::{Process, command_count};
+pub use incomplete::require_whole_output;
+pub use info::{EXTRACT_PARAMETERS, KindInfo, ParameterInfo, ParameterType};
+pub use kind::{CheckKind, KINDS, LocalCheck, LocalTest};
+pub use limit::LimitCheck;
+pub use pairwise::{PairOrder, Pairwise, PairwiseMinimum, ReferenceComparison};
+pub use parameters::CountBounds;
+pub use process::{ProcessCheck, command_count};
 pub use refusal::{APOLOGIES, REFUSALS};
+pub use rubric::{Rubric, RubricCriterion};
 pub use schema::Schema;
-pub use similarity::{MOST_TOKENS, Metric};
-pub use structure::{Structure, Wanted};
-pub use text::Text;
-pub use usage::Limit;
-pub use verdict::{Judgement, judge};
+pub use similarity::{MAX_SIMILARITY_WORDS, Metric};
+pub use structure::{PathExpectation, StructureCheck};
+pub use text::TextCheck;
 
 use bakeoff_core::{Attempt, CheckResult};
 
-/// One check, ready to judge attempts.
+/// A check with its parameters.
 #[derive(Debug, Clone)]
 pub struct Check {
     /// Names the check in results; unique within its suite.
     pub id: String,
-    /// What it looks at.
-    pub kind: Kind,
+    /// What the check tests.
+    pub kind: CheckKind,
     /// Passes when the kind would fail.
     pub negate: bool,
-    /// Whether the trial depends on it.
+    /// Whether the trial's status depends on the check.
     pub required: bool,
-    /// Its share of the score.
+    /// The check's share of the score.
     pub weight: f64,
 }
 
-/// A check cannot be made from what was given.
+/// Invalid parameters of a check.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// The key that is at fault.
+    /// The key at fault.
     pub parameter: &'static str,
     /// What is wrong.
     pub message: String,
@@ -79,67 +81,66 @@ impl Error {
     }
 }
 
-/// What a kind found, before negation.
+/// The finding of a kind, before negation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// Whether it is as the check says.
+pub struct CheckFinding {
+    /// Whether the condition holds.
     pub holds: bool,
-    /// What was found, for whoever did not want it.
-    pub words: String,
+    /// What was found; shown when the check fails.
+    pub message: String,
 }
 
-impl Finding {
+impl CheckFinding {
     /// A finding.
-    pub fn new(holds: bool, words: impl Into<String>) -> Finding {
-        Finding { holds, words: words.into() }
+    pub fn new(holds: bool, message: impl Into<String>) -> CheckFinding {
+        CheckFinding { holds, message: message.into() }
     }
 }
 
-/// A check that cannot say whether the answer is right: what it looks at is not there, or not all of
-/// it.
+/// Why a check has no result: what it tests is missing or incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct CannotSay(pub String);
+pub struct Inconclusive(pub String);
 
 impl Check {
-    /// Judges an attempt.
+    /// Checks an attempt.
     ///
     /// # Errors
     ///
-    /// The check cannot say, which is neither a pass nor a failure. So it is with kinds that need
-    /// a model or a program: their finding is for the caller to get, and to [`Check::conclude`].
-    pub fn run(&self, attempt: &Attempt) -> Result<CheckResult, CannotSay> {
-        let Kind::Plain(plain) = &self.kind else {
-            return Err(CannotSay("it needs a model or a program".to_owned()));
+    /// The check is inconclusive, which is neither a pass nor a failure. Kinds that need a model or a program
+    /// always are: the caller obtains their finding and passes it to [`Check::conclude`].
+    pub fn run(&self, attempt: &Attempt) -> Result<CheckResult, Inconclusive> {
+        let CheckKind::Local(check) = &self.kind else {
+            return Err(Inconclusive("the check needs a model or a program".to_owned()));
         };
-        let is_whole = whole_output(attempt);
-        let (text, is_whole) = match &plain.extract {
-            None => (attempt.output.as_str(), is_whole),
-            Some(extract) => match extract.find(&attempt.output, &is_whole)? {
-                Some(part) => (part, Ok(())),
-                // Whatever was wanted of it, or not wanted: there is nothing to look at.
-                None => return Ok(self.result(false, extract.nothing(&attempt.output))),
+        let completeness = require_whole_output(attempt);
+        let (text, completeness) = match &check.part {
+            None => (attempt.output.as_str(), completeness),
+            Some(part) => match part.find(&attempt.output, &completeness)? {
+                Some(text) => (text, Ok(())),
+                // Without the part, the check fails whether negated or not.
+                None => return Ok(self.result(false, part.describe_absence(&attempt.output))),
             },
         };
-        Ok(self.conclude(plain.test.find(text, is_whole, attempt)?))
+        Ok(self.conclude(check.test.find(text, completeness, attempt)?))
     }
 
-    /// The result of a finding.
-    pub fn conclude(&self, finding: Finding) -> CheckResult {
-        let words = match self.negate && finding.holds {
-            true => format!("not wanted: {}", finding.words),
-            false => finding.words,
+    /// Returns the result of a finding.
+    pub fn conclude(&self, finding: CheckFinding) -> CheckResult {
+        let message = match self.negate && finding.holds {
+            true => format!("unexpected: {}", finding.message),
+            false => finding.message,
         };
-        self.result(finding.holds != self.negate, words)
+        self.result(finding.holds != self.negate, message)
     }
 
-    fn result(&self, passed: bool, words: String) -> CheckResult {
+    fn result(&self, passed: bool, message: String) -> CheckResult {
         CheckResult {
             check: self.id.clone(),
             passed,
             required: self.required,
             weight: self.weight,
-            message: if passed { String::new() } else { words },
+            message: if passed { String::new() } else { message },
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What was written for a check, as typed values.
+//! Typed access to the parameters of a check.
 
 use crate::Error;
 use serde_json::{Map, Value};
 
-/// The parameters of a check, templates filled in.
+/// The parameters of a check, with templates rendered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parameters<'a>(pub(crate) &'a Map<String, Value>);
 
@@ -16,13 +16,13 @@ impl<'a> Parameters<'a> {
         self.value(name)?.as_str()
     }
 
-    pub(crate) fn needed_text(self, name: &'static str) -> Result<String, Error> {
+    pub(crate) fn required_text(self, name: &'static str) -> Result<String, Error> {
         self.text(name).map(str::to_owned).ok_or_else(|| missing(name))
     }
 
-    /// Text that would be found everywhere if it were empty.
-    pub(crate) fn some_text(self, name: &'static str) -> Result<String, Error> {
-        let text = self.needed_text(name)?;
+    /// Returns a text that must not be empty, because an empty one occurs in every output.
+    pub(crate) fn non_empty_text(self, name: &'static str) -> Result<String, Error> {
+        let text = self.required_text(name)?;
         if text.is_empty() { Err(Error::new(name, "the value is empty")) } else { Ok(text) }
     }
 
@@ -34,8 +34,8 @@ impl<'a> Parameters<'a> {
         if texts.is_empty() { Err(Error::new(name, "the list is empty")) } else { Ok(texts) }
     }
 
-    /// Texts of which none is empty.
-    pub(crate) fn some_texts(self, name: &'static str) -> Result<Vec<String>, Error> {
+    /// Returns a list of texts of which none is empty.
+    pub(crate) fn non_empty_texts(self, name: &'static str) -> Result<Vec<String>, Error> {
         let texts = self.texts(name)?;
         match texts.iter().any(String::is_empty) {
             true => Err(Error::new(name, "one of the values is empty")),
@@ -55,7 +55,7 @@ impl<'a> Parameters<'a> {
         self.value(name)?.as_u64()
     }
 
-    pub(crate) fn needed_count(self, name: &'static str) -> Result<u64, Error> {
+    pub(crate) fn required_count(self, name: &'static str) -> Result<u64, Error> {
         self.count(name).ok_or_else(|| missing(name))
     }
 
@@ -71,7 +71,7 @@ impl<'a> Parameters<'a> {
         self.value(name)?.as_object()
     }
 
-    /// The one of several that was given.
+    /// Returns the name of the only parameter present among several.
     pub(crate) fn one_of(self, names: &[&'static str]) -> Result<&'static str, Error> {
         let mut given = names.iter().filter(|name| self.value(name).is_some());
         let all = || names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ");
@@ -91,33 +91,33 @@ pub(crate) fn missing(name: &'static str) -> Error {
 
 /// A range that may be open on either side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
-    /// The least.
+pub struct CountBounds {
+    /// Lower bound.
     pub min: Option<u64>,
-    /// The most.
+    /// Upper bound.
     pub max: Option<u64>,
 }
 
-impl Bounds {
-    pub(crate) fn read(parameters: Parameters<'_>) -> Result<Bounds, Error> {
-        let bounds = Bounds { min: parameters.count("min"), max: parameters.count("max") };
+impl CountBounds {
+    pub(crate) fn build(parameters: Parameters<'_>) -> Result<CountBounds, Error> {
+        let bounds = CountBounds { min: parameters.count("min"), max: parameters.count("max") };
         match bounds {
-            Bounds { min: None, max: None } => {
+            CountBounds { min: None, max: None } => {
                 Err(Error::new("kind", "the check needs `min` or `max`"))
             }
-            Bounds { min: Some(min), max: Some(max) } if min > max => {
-                Err(Error::new("min", format!("`min` is {min}, more than `max`, which is {max}")))
+            CountBounds { min: Some(min), max: Some(max) } if min > max => {
+                Err(Error::new("min", format!("`min` ({min}) is greater than `max` ({max})")))
             }
             bounds => Ok(bounds),
         }
     }
 
-    pub(crate) fn hold(self, number: u64) -> bool {
+    pub(crate) fn contain(self, number: u64) -> bool {
         self.min.is_none_or(|min| min <= number) && self.max.is_none_or(|max| number <= max)
     }
 }
 
-impl std::fmt::Display for Bounds {
+impl std::fmt::Display for CountBounds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.min, self.max) {
             (Some(min), Some(max)) if min == max => write!(f, "exactly {min}"),

@@ -1,23 +1,25 @@
-//! Checks of how a program went about its task: its exit code and the commands that it ran.
+//! Checks of a program's exit code, its commands and its transcript.
 
-use crate::incomplete::{all_arguments, all_tools, whole_output, whole_transcript};
+use crate::excerpt::excerpt;
+use crate::incomplete::{
+    require_all_arguments, require_all_tools, require_whole_output, require_whole_transcript,
+};
 use crate::info::{COUNT, KindInfo, ParameterType, optional, required};
 use crate::parameters::Parameters;
-use crate::words::excerpt;
-use crate::{CannotSay, Error, Finding};
+use crate::{CheckFinding, Error, Inconclusive};
 use bakeoff_core::{Attempt, ToolUse};
 use serde_json::Value;
 
-/// What a program must have done.
+/// A condition on what a program did.
 #[derive(Debug, Clone)]
-pub enum Process {
-    /// It ended with this code.
+pub enum ProcessCheck {
+    /// The program exited with this code.
     ExitCode(i32),
-    /// One of its commands contains the text.
+    /// One of the commands contains the text.
     CommandContains(String),
-    /// It ran at most so many commands.
+    /// At most this many commands were run.
     MaxCommandCount(u64),
-    /// The text occurs somewhere in what it said and did, or does not.
+    /// The text occurs in the answer, the tool calls or the transcript, or does not.
     Trigger {
         /// The text.
         pattern: String,
@@ -27,7 +29,7 @@ pub enum Process {
 }
 
 /// Names of tools that run commands, in lower case.
-const RUNNERS: [&str; 16] = [
+const COMMAND_TOOLS: [&str; 16] = [
     "bash",
     "command",
     "command_execution",
@@ -46,12 +48,12 @@ const RUNNERS: [&str; 16] = [
     "terminal",
 ];
 
-pub(crate) const EXIT_CODE: KindInfo = KindInfo::of_programs(
+pub(crate) const EXIT_CODE: KindInfo = KindInfo::for_program(
     "exit_code",
-    "The program ended with this code.",
+    "The program exited with this code.",
     &[optional(
         "value",
-        ParameterType::Integer { least: i32::MIN as i64, most: i32::MAX as i64 },
+        ParameterType::Integer { min: i32::MIN as i64, max: i32::MAX as i64 },
         "The code; 0 when absent.",
     )],
     "kind = \"exit_code\"\nvalue = 0",
@@ -61,22 +63,22 @@ pub(crate) const COMMAND_CONTAINS: KindInfo = KindInfo::new(
     "command_contains",
     "A command that the agent ran contains the text: the `command` of a tool that runs commands, such as `bash`.",
     &[
-        optional("value", ParameterType::Template, "What a command must contain."),
-        optional("pattern", ParameterType::Template, "Another name of `value`."),
+        optional("value", ParameterType::Template, "Text that a command must contain."),
+        optional("pattern", ParameterType::Template, "Alias of `value`."),
     ],
     "kind = \"command_contains\"\nvalue = \"cargo test\"",
 );
 
 pub(crate) const MAX_COMMAND_COUNT: KindInfo = KindInfo::new(
     "max_command_count",
-    "The agent ran at most so many commands.",
-    &[required("limit", COUNT, "The most.")],
+    "The agent ran at most `limit` commands.",
+    &[required("limit", COUNT, "Maximum number of commands.")],
     "kind = \"max_command_count\"\nlimit = 2",
 );
 
 pub(crate) const TRIGGER_EXPECTATION: KindInfo = KindInfo::new(
     "trigger_expectation",
-    "The text occurs, literally, in the answer, in the tools that were used or in what the agent printed; or, with `expected = false`, it does not. What an agent prints about itself before it begins does not count.",
+    "The text occurs literally in the answer, the tool calls or the agent's output; with `expected = false`, it does not occur. The lines in which an agent describes its own setup before it starts do not count.",
     &[
         required("pattern", ParameterType::Template, "The text."),
         optional("expected", ParameterType::Boolean, "Whether it must occur; true when absent."),
@@ -84,30 +86,35 @@ pub(crate) const TRIGGER_EXPECTATION: KindInfo = KindInfo::new(
     "kind = \"trigger_expectation\"\npattern = \"skills/pdf\"\nexpected = true",
 );
 
-impl Process {
-    pub(crate) fn build(name: &str, parameters: Parameters<'_>) -> Result<Option<Process>, Error> {
+impl ProcessCheck {
+    pub(crate) fn build(
+        name: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<Option<ProcessCheck>, Error> {
         Ok(Some(match name {
             "exit_code" => {
                 let code = i32::try_from(parameters.integer("value").unwrap_or(0));
-                Process::ExitCode(code.map_err(|_| crate::parameters::missing("value"))?)
+                ProcessCheck::ExitCode(code.map_err(|_| crate::parameters::missing("value"))?)
             }
-            "command_contains" => Process::CommandContains(
-                parameters.some_text(parameters.one_of(&["value", "pattern"])?)?,
+            "command_contains" => ProcessCheck::CommandContains(
+                parameters.non_empty_text(parameters.one_of(&["value", "pattern"])?)?,
             ),
-            "max_command_count" => Process::MaxCommandCount(parameters.needed_count("limit")?),
-            "trigger_expectation" => Process::Trigger {
-                pattern: parameters.some_text("pattern")?,
+            "max_command_count" => {
+                ProcessCheck::MaxCommandCount(parameters.required_count("limit")?)
+            }
+            "trigger_expectation" => ProcessCheck::Trigger {
+                pattern: parameters.non_empty_text("pattern")?,
                 expected: parameters.boolean("expected").unwrap_or(true),
             },
             _ => return Ok(None),
         }))
     }
 
-    pub(crate) fn find(&self, attempt: &Attempt) -> Result<Finding, CannotSay> {
+    pub(crate) fn find(&self, attempt: &Attempt) -> Result<CheckFinding, Inconclusive> {
         Ok(match self {
-            Process::ExitCode(code) => {
+            ProcessCheck::ExitCode(code) => {
                 let holds = attempt.exit_code == Some(*code);
-                Finding::new(
+                CheckFinding::new(
                     holds,
                     match attempt.exit_code {
                         Some(found) if holds => format!("exit code {found}"),
@@ -116,15 +123,17 @@ impl Process {
                     },
                 )
             }
-            Process::CommandContains(value) => {
+            ProcessCheck::CommandContains(value) => {
                 let found = kept_commands(attempt).find(|command| command.contains(value.as_str()));
                 if found.is_none() {
-                    all_tools(attempt)?;
-                    all_arguments(attempt)?;
+                    require_all_tools(attempt)?;
+                    require_all_arguments(attempt)?;
                 }
                 match found {
-                    Some(command) => Finding::new(true, format!("{} was run", excerpt(&command))),
-                    None => Finding::new(
+                    Some(command) => {
+                        CheckFinding::new(true, format!("{} was run", excerpt(&command)))
+                    }
+                    None => CheckFinding::new(
                         false,
                         format!(
                             "none of {} commands contains {}",
@@ -134,27 +143,30 @@ impl Process {
                     ),
                 }
             }
-            Process::MaxCommandCount(limit) => {
+            ProcessCheck::MaxCommandCount(limit) => {
                 let count = commands(attempt).count() as u64;
                 if count <= *limit {
-                    all_tools(attempt)?;
+                    require_all_tools(attempt)?;
                 }
-                Finding::new(count <= *limit, format!("{count} commands, wanted at most {limit}"))
+                CheckFinding::new(
+                    count <= *limit,
+                    format!("{count} commands, expected at most {limit}"),
+                )
             }
-            Process::Trigger { pattern, expected } => {
-                let place = trigger(attempt, pattern);
-                if place.is_none() {
-                    whole_output(attempt)?;
-                    all_tools(attempt)?;
-                    all_arguments(attempt)?;
-                    whole_transcript(attempt)?;
+            ProcessCheck::Trigger { pattern, expected } => {
+                let location = find_trigger(attempt, pattern);
+                if location.is_none() {
+                    require_whole_output(attempt)?;
+                    require_all_tools(attempt)?;
+                    require_all_arguments(attempt)?;
+                    require_whole_transcript(attempt)?;
                 }
-                Finding::new(
-                    place.is_some() == *expected,
-                    match place {
-                        Some(place) => format!("{} occurs in {place}", excerpt(pattern)),
+                CheckFinding::new(
+                    location.is_some() == *expected,
+                    match location {
+                        Some(location) => format!("{} occurs in {location}", excerpt(pattern)),
                         None => format!(
-                            "{} occurs neither in the answer nor in what was done",
+                            "{} occurs neither in the answer nor in the tool calls or the transcript",
                             excerpt(pattern)
                         ),
                     },
@@ -164,28 +176,28 @@ impl Process {
     }
 }
 
-/// How many commands an agent ran.
+/// Returns how many commands an agent ran.
 pub fn command_count(attempt: &Attempt) -> usize {
     commands(attempt).count()
 }
 
-/// Uses of tools that run commands.
+/// Returns the calls of tools that run commands.
 fn commands(attempt: &Attempt) -> impl Iterator<Item = &ToolUse> {
-    attempt.tool_uses.iter().filter(|used| runs_commands(used))
+    attempt.tool_uses.iter().filter(|call| runs_commands(call))
 }
 
-/// The commands that were run, as far as they are known.
+/// Returns the commands whose arguments were kept.
 fn kept_commands(attempt: &Attempt) -> impl Iterator<Item = String> {
-    commands(attempt).filter(|used| !used.arguments.is_null()).map(command)
+    commands(attempt).filter(|call| !call.arguments.is_null()).map(command)
 }
 
-fn runs_commands(used: &ToolUse) -> bool {
-    RUNNERS.contains(&used.name.to_lowercase().as_str())
+fn runs_commands(call: &ToolUse) -> bool {
+    COMMAND_TOOLS.contains(&call.name.to_lowercase().as_str())
 }
 
-fn command(used: &ToolUse) -> String {
-    let argument = ["command", "cmd"].iter().find_map(|name| used.arguments.get(name));
-    match argument.unwrap_or(&used.arguments) {
+fn command(call: &ToolUse) -> String {
+    let argument = ["command", "cmd"].iter().find_map(|name| call.arguments.get(name));
+    match argument.unwrap_or(&call.arguments) {
         Value::String(text) => text.clone(),
         Value::Array(words) if argument.is_some() => {
             let word = |word: &Value| word.as_str().map_or(word.to_string(), str::to_owned);
@@ -195,22 +207,23 @@ fn command(used: &ToolUse) -> String {
     }
 }
 
-/// Where the text occurs first.
-fn trigger(attempt: &Attempt, pattern: &str) -> Option<&'static str> {
+/// Returns where the text occurs first.
+fn find_trigger(attempt: &Attempt, pattern: &str) -> Option<&'static str> {
     if attempt.output.contains(pattern) {
         return Some("the answer");
     }
-    let given = |used: &ToolUse| !used.arguments.is_null() && occurs(&used.arguments, pattern);
-    let in_use = |used: &ToolUse| used.name.contains(pattern) || given(used);
-    if attempt.tool_uses.iter().any(in_use) {
-        return Some("the tools that were used");
+    let in_arguments =
+        |call: &ToolUse| !call.arguments.is_null() && occurs(&call.arguments, pattern);
+    let in_call = |call: &ToolUse| call.name.contains(pattern) || in_arguments(call);
+    if attempt.tool_uses.iter().any(in_call) {
+        return Some("the tool calls");
     }
     let transcript = attempt.transcript.as_deref().unwrap_or_default();
     let work = transcript.split_inclusive('\n').skip_while(|line| is_preamble(line));
     work.collect::<String>().contains(pattern).then_some("the transcript")
 }
 
-/// Whether the text occurs in a value: in any of its texts or keys, or in its JSON.
+/// Returns whether the text occurs in a value: in one of its strings or keys, or in its JSON.
 fn occurs(value: &Value, pattern: &str) -> bool {
     let within = match value {
         Value::String(text) => text.contains(pattern),
@@ -223,18 +236,18 @@ fn occurs(value: &Value, pattern: &str) -> bool {
     within || value.to_string().contains(pattern)
 }
 
-/// Whether a line of a transcript tells how the agent was set up: the names of all its tools and
-/// skills stand there, used or not.
+/// Returns whether a line of a transcript describes the agent's setup. Such a line lists all tools and
+/// skills, used or not.
 fn is_preamble(line: &str) -> bool {
     #[derive(serde::Deserialize)]
-    struct Typed<'a> {
+    struct TranscriptLine<'a> {
         #[serde(rename = "type", borrow)]
         kind: std::borrow::Cow<'a, str>,
     }
     if line.trim().is_empty() {
         return true;
     }
-    serde_json::from_str::<Typed<'_>>(line).is_ok_and(|event| {
+    serde_json::from_str::<TranscriptLine<'_>>(line).is_ok_and(|event| {
         ["system", "init", "session", "session_meta", "session_configured", "thread.started"]
             .contains(&&*event.kind)
     })

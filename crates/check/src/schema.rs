@@ -1,4 +1,4 @@
-//! JSON Schema.
+//! JSON Schema validation.
 
 use crate::Error;
 use jsonschema::Validator;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// A compiled JSON Schema (draft 2020-12 unless it says otherwise). References to other documents
-/// are not followed.
+/// A compiled JSON Schema; draft 2020-12 unless `$schema` names another. References to other documents are
+/// not followed.
 #[derive(Clone)]
 pub struct Schema(Arc<Validator>);
 
@@ -22,18 +22,18 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// When it is no JSON Schema.
+    /// The value is not a JSON Schema.
     pub fn new(schema: &Value) -> Result<Schema, Error> {
         jsonschema::validator_for(schema)
             .map(|validator| Schema(Arc::new(validator)))
             .map_err(|error| Error::new("schema", format!("not a JSON Schema: {error}")))
     }
 
-    pub(crate) fn fits(&self, value: &Value) -> bool {
+    pub(crate) fn matches(&self, value: &Value) -> bool {
         self.0.is_valid(value)
     }
 
-    /// Why a value does not fit, and where; `None` when it does.
+    /// Returns why and where a value does not match; `None` if it matches.
     pub fn problem(&self, value: &Value) -> Option<String> {
         let error = self.0.iter_errors(value).next()?;
         let message: String = error.to_string().chars().take(300).collect();

@@ -1,4 +1,4 @@
-//! How much of a reference text is in the output.
+//! Similarity of an output and a reference text.
 //!
 //! - `token_f1`: the F1 score of SQuAD (Rajpurkar et al. 2016, `evaluate-v1.1.py`): lower case, no
 //!   ASCII punctuation, no English articles, then words as a bag.
@@ -11,10 +11,10 @@
 
 use std::collections::HashMap;
 
-/// Most words of either text that BLEU and ROUGE-L compare.
-pub const MOST_TOKENS: usize = 20_000;
+/// Maximum number of words in either text for BLEU and ROUGE-L.
+pub const MAX_SIMILARITY_WORDS: usize = 20_000;
 
-/// How similarity is measured; always from 0 to 1.
+/// A similarity metric with values from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
     /// F1 over words.
@@ -26,10 +26,10 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// The words that users write.
+    /// Names in suite files.
     pub(crate) const NAMES: &'static [&'static str] = &["token_f1", "bleu", "rouge_l"];
 
-    pub(crate) fn named(name: &str) -> Option<Metric> {
+    pub(crate) fn parse(name: &str) -> Option<Metric> {
         match name {
             "token_f1" => Some(Metric::TokenF1),
             "bleu" => Some(Metric::Bleu),
@@ -46,22 +46,22 @@ impl Metric {
         }
     }
 
-    /// The similarity; the error says why it cannot be had.
-    pub(crate) fn of(self, output: &str, reference: &str) -> Result<f64, String> {
+    /// Computes the similarity; the error states why that is impossible.
+    pub(crate) fn measure(self, output: &str, reference: &str) -> Result<f64, String> {
         if self == Metric::TokenF1 {
             return Ok(token_f1(output, reference));
         }
         let (output, reference) = (tokens(output), tokens(reference));
         for (name, words) in [("output", output.len()), ("reference", reference.len())] {
-            if words > MOST_TOKENS {
+            if words > MAX_SIMILARITY_WORDS {
                 return Err(format!(
-                    "{} is measured up to {MOST_TOKENS} words, and the {name} has {words}",
+                    "{} compares at most {MAX_SIMILARITY_WORDS} words; the {name} has {words}",
                     self.name()
                 ));
             }
         }
         let mut numbers = HashMap::new();
-        let (output, reference) = (number(&output, &mut numbers), number(&reference, &mut numbers));
+        let (output, reference) = (intern(&output, &mut numbers), intern(&reference, &mut numbers));
         Ok(match self {
             Metric::Bleu => bleu(&output, &reference),
             _ => rouge_l(&output, &reference),
@@ -74,8 +74,8 @@ fn tokens(text: &str) -> Vec<String> {
     runs.filter(|run| !run.is_empty()).map(str::to_lowercase).collect()
 }
 
-/// Equal words get equal numbers.
-fn number<'t>(tokens: &'t [String], numbers: &mut HashMap<&'t str, usize>) -> Vec<usize> {
+/// Maps equal words to equal numbers.
+fn intern<'t>(tokens: &'t [String], numbers: &mut HashMap<&'t str, usize>) -> Vec<usize> {
     let mut numbered = Vec::with_capacity(tokens.len());
     for token in tokens {
         let next = numbers.len();
@@ -84,18 +84,18 @@ fn number<'t>(tokens: &'t [String], numbers: &mut HashMap<&'t str, usize>) -> Ve
     numbered
 }
 
-fn counted<T: std::hash::Hash + Eq>(items: impl Iterator<Item = T>) -> HashMap<T, usize> {
+fn count<T: std::hash::Hash + Eq>(items: impl Iterator<Item = T>) -> HashMap<T, usize> {
     let mut counts = HashMap::new();
     items.for_each(|item| *counts.entry(item).or_default() += 1);
     counts
 }
 
-/// Items of the first that the second has too, each as often as both have it.
+/// Returns the size of the multiset intersection.
 fn common<T: std::hash::Hash + Eq>(one: &HashMap<T, usize>, other: &HashMap<T, usize>) -> usize {
     one.iter().map(|(item, count)| *count.min(other.get(item).unwrap_or(&0))).sum()
 }
 
-/// The harmonic mean of the share of either that the other has; two empty ones are the same.
+/// Returns the harmonic mean of precision and recall; two empty texts are equal.
 fn f_measure(common: usize, one: usize, other: usize) -> f64 {
     match one + other {
         0 => 1.0,
@@ -110,7 +110,7 @@ fn token_f1(output: &str, reference: &str) -> f64 {
         words.map(str::to_owned).collect()
     };
     let (output, reference) = (words(output), words(reference));
-    let shared = common(&counted(output.iter()), &counted(reference.iter()));
+    let shared = common(&count(output.iter()), &count(reference.iter()));
     f_measure(shared, output.len(), reference.len())
 }
 
@@ -121,8 +121,8 @@ fn bleu(output: &[usize], reference: &[usize]) -> f64 {
     }
     let mut logarithms = 0.0;
     for order in 1..=ORDERS {
-        let ngrams = counted(output.windows(order));
-        let matches = common(&ngrams, &counted(reference.windows(order)));
+        let ngrams = count(output.windows(order));
+        let matches = common(&ngrams, &count(reference.windows(order)));
         let total = output.len().saturating_sub(order - 1);
         let added = usize::from(order > 1);
         if matches + added == 0 {
@@ -130,26 +130,26 @@ fn bleu(output: &[usize], reference: &[usize]) -> f64 {
         }
         logarithms += ((matches + added) as f64 / (total + added) as f64).ln();
     }
-    let shortness = 1.0 - reference.len() as f64 / output.len() as f64;
-    (shortness.min(0.0) + logarithms / ORDERS as f64).exp()
+    let brevity = 1.0 - reference.len() as f64 / output.len() as f64;
+    (brevity.min(0.0) + logarithms / ORDERS as f64).exp()
 }
 
 fn rouge_l(output: &[usize], reference: &[usize]) -> f64 {
     f_measure(common_subsequence(output, reference), output.len(), reference.len())
 }
 
-/// Length of the longest common subsequence, 64 columns at a time (Hyyrö 2004, "Bit-parallel LCS-length
-/// computation revisited").
+/// Returns the length of the longest common subsequence, 64 columns at a time (Hyyrö 2004, "Bit-parallel
+/// LCS-length computation revisited").
 fn common_subsequence(one: &[usize], other: &[usize]) -> usize {
-    let mut places: HashMap<usize, Vec<usize>> = HashMap::new();
-    for (place, item) in one.iter().enumerate() {
-        places.entry(*item).or_default().push(place);
+    let mut positions: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (position, item) in one.iter().enumerate() {
+        positions.entry(*item).or_default().push(position);
     }
     let mut open = vec![u64::MAX; one.len().div_ceil(64)];
     let mut matches = vec![0_u64; open.len()];
     for item in other {
-        let Some(places) = places.get(item) else { continue };
-        places.iter().for_each(|place| matches[place / 64] |= 1 << (place % 64));
+        let Some(positions) = positions.get(item) else { continue };
+        positions.iter().for_each(|position| matches[position / 64] |= 1 << (position % 64));
         let mut carry = false;
         for (word, matched) in open.iter_mut().zip(&mut matches) {
             let taken = *word & *matched;
@@ -160,7 +160,7 @@ fn common_subsequence(one: &[usize], other: &[usize]) -> usize {
             *matched = 0;
         }
     }
-    let taken = |place: &usize| open[place / 64] & (1 << (place % 64)) == 0;
+    let taken = |position: &usize| open[position / 64] & (1 << (position % 64)) == 0;
     (0..one.len()).filter(taken).count()
 }
 
@@ -170,7 +170,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Values of SQuAD's `evaluate-v1.1.py`, sacrebleu 2.6.0 (`smooth_method="add-k"`,
+    /// Values from SQuAD's `evaluate-v1.1.py`, sacrebleu 2.6.0 (`smooth_method="add-k"`,
     /// `smooth_value=1`, `effective_order=True`, `tokenize="none"` over the words of rouge-score)
     /// and rouge-score 0.1.2 (`rougeL`, no stemmer).
     const REFERENCE: &[(&str, &str, f64, f64, f64)] = &[
@@ -204,42 +204,44 @@ mod tests {
     ];
 
     #[test]
-    fn reference_values() {
+    fn metrics_match_reference_values() {
         for (output, reference, f1, bleu, rouge) in REFERENCE {
             for (metric, expected) in
                 [(Metric::TokenF1, f1), (Metric::Bleu, bleu), (Metric::RougeL, rouge)]
             {
-                let found = metric.of(output, reference).unwrap();
+                let found = metric.measure(output, reference).unwrap();
                 assert!((found - expected).abs() < 1e-9, "{metric:?} {output}: {found}");
             }
         }
     }
 
     #[test]
-    fn empty_texts_and_other_scripts() {
+    fn empty_texts_and_other_scripts_are_compared() {
         for metric in [Metric::TokenF1, Metric::Bleu, Metric::RougeL] {
-            assert_eq!(metric.of("", ""), Ok(1.0), "{metric:?}");
-            assert_eq!(metric.of("", "x"), Ok(0.0), "{metric:?}");
-            assert_eq!(metric.of("x", ""), Ok(0.0), "{metric:?}");
-            assert_eq!(metric.of("Привет, МИР", "привет мир"), Ok(1.0), "{metric:?}");
+            assert_eq!(metric.measure("", ""), Ok(1.0), "{metric:?}");
+            assert_eq!(metric.measure("", "x"), Ok(0.0), "{metric:?}");
+            assert_eq!(metric.measure("x", ""), Ok(0.0), "{metric:?}");
+            assert_eq!(metric.measure("Привет, МИР", "привет мир"), Ok(1.0), "{metric:?}");
         }
     }
 
     #[test]
-    fn texts_beyond_the_bound_are_not_measured() {
-        let most: String = (0..MOST_TOKENS).map(|n| format!("w{n} ")).collect();
-        assert_eq!(Metric::RougeL.of(&most, &most), Ok(1.0));
-        assert!((Metric::Bleu.of(&most, &most).unwrap() - 1.0).abs() < 1e-9);
-        let more = most.clone() + "one";
+    fn texts_beyond_the_limit_are_rejected() {
+        let longest: String = (0..MAX_SIMILARITY_WORDS).map(|n| format!("w{n} ")).collect();
+        assert_eq!(Metric::RougeL.measure(&longest, &longest), Ok(1.0));
+        assert!((Metric::Bleu.measure(&longest, &longest).unwrap() - 1.0).abs() < 1e-9);
+        let more = longest.clone() + "one";
         for metric in [Metric::Bleu, Metric::RougeL] {
-            assert!(metric.of(&more, &most).unwrap_err().contains("the output has 20001"));
-            assert!(metric.of(&most, &more).unwrap_err().contains("the reference has 20001"));
+            assert!(metric.measure(&more, &longest).unwrap_err().contains("the output has 20001"));
+            assert!(
+                metric.measure(&longest, &more).unwrap_err().contains("the reference has 20001")
+            );
         }
-        assert!(Metric::TokenF1.of(&more, &most).unwrap() > 0.99);
+        assert!(Metric::TokenF1.measure(&more, &longest).unwrap() > 0.99);
     }
 
-    /// The textbook's table.
-    fn plain(one: &[usize], other: &[usize]) -> usize {
+    /// Textbook dynamic programming.
+    fn dynamic_programming(one: &[usize], other: &[usize]) -> usize {
         let mut row = vec![0; other.len() + 1];
         for a in one {
             let mut corner = 0;
@@ -254,27 +256,27 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_and_tables_agree(
-            // Few words make long subsequences, many leave whole words of bits untouched.
+        fn bit_parallel_length_equals_dynamic_programming(
+            // Few distinct words make long subsequences; many leave whole bit vectors untouched.
             one in prop_oneof![vec(0..6_usize, 0..200), vec(0..150_usize, 0..300)],
             other in prop_oneof![vec(0..6_usize, 0..200), vec(0..150_usize, 0..300)],
         ) {
             let length = common_subsequence(&one, &other);
-            prop_assert_eq!(length, plain(&one, &other));
+            prop_assert_eq!(length, dynamic_programming(&one, &other));
             prop_assert_eq!(length, common_subsequence(&other, &one));
         }
 
         #[test]
-        fn every_metric_is_a_share_and_equal_texts_are_alike(
+        fn metrics_are_between_0_and_1_and_1_for_equal_texts(
             one in "[a-d ]{0,40}",
             other in "[a-d ]{0,40}",
         ) {
             for metric in [Metric::TokenF1, Metric::Bleu, Metric::RougeL] {
-                let value = metric.of(&one, &other).unwrap();
+                let value = metric.measure(&one, &other).unwrap();
                 prop_assert!((0.0..=1.0 + 1e-12).contains(&value), "{:?} {}", metric, value);
-                prop_assert!((metric.of(&one, &one).unwrap() - 1.0).abs() < 1e-12);
+                prop_assert!((metric.measure(&one, &one).unwrap() - 1.0).abs() < 1e-12);
                 if metric != Metric::Bleu {
-                    prop_assert_eq!(value, metric.of(&other, &one).unwrap());
+                    prop_assert_eq!(value, metric.measure(&other, &one).unwrap());
                 }
             }
         }

@@ -1,173 +1,177 @@
 //! Checks of the output's structure.
 
+use crate::excerpt::excerpt;
 use crate::extract::first_json;
 use crate::info::{KindInfo, ParameterInfo, ParameterType, optional, required};
 use crate::parameters::Parameters;
 use crate::schema::Schema;
 use crate::text::regex;
-use crate::words::excerpt;
-use crate::{CannotSay, Error, Finding, xml};
+use crate::{CheckFinding, Error, Inconclusive, xml};
 use granit_parser::{Event, Parser};
 use regex::Regex;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
-/// How the output must be built.
+/// A condition on the structure of the output.
 #[derive(Debug, Clone)]
-pub enum Structure {
+pub enum StructureCheck {
     /// One JSON value.
     IsJson,
-    /// JSON that fits a schema.
+    /// JSON that matches a schema.
     JsonSchema(Schema),
-    /// JSON of which a part is as wanted.
+    /// JSON with a part that meets an expectation.
     JsonPath {
-        /// Which parts (RFC 9535).
+        /// Selects the parts (RFC 9535).
         path: Box<JsonPath>,
-        /// What one of them must be.
-        wanted: Wanted,
+        /// What one of them must meet.
+        expectation: PathExpectation,
     },
     /// Well-formed XML.
     IsXml,
     /// A YAML mapping or list.
     IsYaml,
-    /// A JSON object or list somewhere in it, perhaps one that fits a schema.
+    /// A JSON object or list anywhere in the output, optionally one that matches a schema.
     ContainsJson(Option<Schema>),
 }
 
-/// What a part of a JSON document must be.
+/// What a selected part of a JSON document must meet.
 #[derive(Debug, Clone)]
-pub enum Wanted {
-    /// There.
+pub enum PathExpectation {
+    /// The part exists.
     Present,
-    /// This value; `1` is `1.0`, and a text is also a number or truth value that is written so.
+    /// Equal to this value; `1` equals `1.0`, and a string also equals the number or boolean that it spells.
     Equal(Value),
-    /// A text in which the pattern matches; of other values, their JSON.
+    /// The pattern matches the string, or the JSON of any other value.
     Match(Regex),
 }
 
 const SCHEMA: ParameterInfo = optional(
     "schema",
     ParameterType::Table,
-    "The JSON Schema, draft 2020-12 unless it says otherwise.",
+    "The JSON Schema; draft 2020-12 unless `$schema` names another.",
 );
 
 const FILE: ParameterInfo =
-    optional("file", ParameterType::Text, "A file beside the suite with the JSON Schema.");
+    optional("file", ParameterType::Text, "File with the JSON Schema, next to the suite.");
 
 pub(crate) const IS_JSON: KindInfo =
-    KindInfo::of_text("is_json", "The output is one JSON value.", &[], "kind = \"is_json\"");
+    KindInfo::for_text("is_json", "The output is one JSON value.", &[], "kind = \"is_json\"");
 
-pub(crate) const JSON_SCHEMA: KindInfo = KindInfo::of_text(
+pub(crate) const JSON_SCHEMA: KindInfo = KindInfo::for_text(
     "json_schema",
-    "The output is JSON that fits a schema: either `schema` or `file`.",
+    "The output is JSON that matches a schema, given as `schema` or `file`.",
     &[SCHEMA, FILE],
     "kind = \"json_schema\"\nschema = { type = \"object\", required = [\"capital\"] }",
 );
 
-pub(crate) const JSON_PATH: KindInfo = KindInfo::of_text(
+pub(crate) const JSON_PATH: KindInfo = KindInfo::for_text(
     "json_path",
-    "The output is JSON, and one of the values that the path selects is as wanted; without `equals` and `matches`, that there is one is enough.",
+    "The output is JSON, and one of the values that the path selects meets `equals` or `matches`; without either, a selected value is sufficient.",
     &[
         required("path", ParameterType::Template, "A JSONPath (RFC 9535)."),
         optional(
             "equals",
             ParameterType::Value,
-            "The value; a text also equals a number or a truth value that is written so.",
+            "The value; a string also equals the number or boolean that it spells.",
         ),
         optional(
             "matches",
             ParameterType::Template,
-            "A regular expression for a text, or for the JSON of another value.",
+            "A regular expression for a string, or for the JSON of any other value.",
         ),
     ],
     "kind = \"json_path\"\npath = \"$.cities[0].name\"\nequals = \"{{ expected }}\"",
 );
 
 pub(crate) const IS_XML: KindInfo =
-    KindInfo::of_text("is_xml", "The output is well-formed XML.", &[], "kind = \"is_xml\"");
+    KindInfo::for_text("is_xml", "The output is well-formed XML.", &[], "kind = \"is_xml\"");
 
-pub(crate) const IS_YAML: KindInfo = KindInfo::of_text(
+pub(crate) const IS_YAML: KindInfo = KindInfo::for_text(
     "is_yaml",
-    "The output is a YAML mapping or list; a mere text, which YAML allows, is not enough.",
+    "The output is a YAML mapping or list; a plain scalar, which is also valid YAML, fails.",
     &[],
     "kind = \"is_yaml\"",
 );
 
-pub(crate) const CONTAINS_JSON: KindInfo = KindInfo::of_text(
+pub(crate) const CONTAINS_JSON: KindInfo = KindInfo::for_text(
     "contains_json",
-    "A JSON object or list stands somewhere in the output, and fits the schema when there is one.",
+    "The output contains a JSON object or list, which matches the schema if one is given.",
     &[SCHEMA, FILE],
     "kind = \"contains_json\"\nschema = { required = [\"capital\"] }",
 );
 
-impl Structure {
+impl StructureCheck {
     pub(crate) fn build(
         name: &str,
         parameters: Parameters<'_>,
-    ) -> Result<Option<Structure>, Error> {
+    ) -> Result<Option<StructureCheck>, Error> {
         let schema = || parameters.value("schema").map(Schema::new).transpose();
         Ok(Some(match name {
-            "is_json" => Structure::IsJson,
+            "is_json" => StructureCheck::IsJson,
             "json_schema" => match schema()? {
-                Some(schema) => Structure::JsonSchema(schema),
+                Some(schema) => StructureCheck::JsonSchema(schema),
                 None => return Err(Error::new("kind", "the check needs `schema` or `file`")),
             },
-            "json_path" => Structure::JsonPath {
+            "json_path" => StructureCheck::JsonPath {
                 path: Box::new(
-                    JsonPath::parse(&parameters.some_text("path")?)
+                    JsonPath::parse(&parameters.non_empty_text("path")?)
                         .map_err(|error| Error::new("path", format!("not a JSONPath: {error}")))?,
                 ),
-                wanted: wanted(parameters)?,
+                expectation: expectation(parameters)?,
             },
-            "is_xml" => Structure::IsXml,
-            "is_yaml" => Structure::IsYaml,
-            "contains_json" => Structure::ContainsJson(schema()?),
+            "is_xml" => StructureCheck::IsXml,
+            "is_yaml" => StructureCheck::IsYaml,
+            "contains_json" => StructureCheck::ContainsJson(schema()?),
             _ => return Ok(None),
         }))
     }
 
-    /// Looks at a text. Of one that is cut off, only what stands in it for certain is said.
+    /// Tests a text. If the text is cut off, only findings that its rest cannot change are conclusive.
     pub(crate) fn find(
         &self,
         text: &str,
-        is_whole: Result<(), CannotSay>,
-    ) -> Result<Finding, CannotSay> {
-        if !matches!(self, Structure::ContainsJson(_)) {
-            is_whole.clone()?;
+        completeness: Result<(), Inconclusive>,
+    ) -> Result<CheckFinding, Inconclusive> {
+        if !matches!(self, StructureCheck::ContainsJson(_)) {
+            completeness.clone()?;
         }
-        let formed = |name: &str, problem: Option<String>| match problem {
-            None => Finding::new(true, format!("is {name}")),
-            Some(problem) => Finding::new(false, format!("not {name}: {problem}")),
+        let well_formed = |name: &str, problem: Option<String>| match problem {
+            None => CheckFinding::new(true, format!("is {name}")),
+            Some(problem) => CheckFinding::new(false, format!("not {name}: {problem}")),
         };
         Ok(match self {
-            Structure::IsJson => {
+            StructureCheck::IsJson => {
                 let problem = serde_json::from_str::<IgnoredAny>(text).err();
-                formed("JSON", problem.map(|error| error.to_string()))
+                well_formed("JSON", problem.map(|error| error.to_string()))
             }
-            Structure::IsXml => formed("XML", xml::problem(text.trim())),
-            Structure::IsYaml => formed("YAML", yaml_problem(text)),
-            Structure::JsonSchema(schema) => match serde_json::from_str(text) {
-                Err(error) => Finding::new(false, format!("not JSON: {error}")),
+            StructureCheck::IsXml => well_formed("XML", xml::problem(text.trim())),
+            StructureCheck::IsYaml => well_formed("YAML", yaml_problem(text)),
+            StructureCheck::JsonSchema(schema) => match serde_json::from_str(text) {
+                Err(error) => CheckFinding::new(false, format!("not JSON: {error}")),
                 Ok(value) => match schema.problem(&value) {
-                    None => Finding::new(true, "fits the schema"),
-                    Some(problem) => Finding::new(false, problem),
+                    None => CheckFinding::new(true, "matches the schema"),
+                    Some(problem) => CheckFinding::new(false, problem),
                 },
             },
-            Structure::JsonPath { path, wanted } => match serde_json::from_str(text) {
-                Err(error) => Finding::new(false, format!("not JSON: {error}")),
-                Ok(value) => selected(path, wanted, &value),
+            StructureCheck::JsonPath { path, expectation } => match serde_json::from_str(text) {
+                Err(error) => CheckFinding::new(false, format!("not JSON: {error}")),
+                Ok(value) => test_path(path, expectation, &value),
             },
-            Structure::ContainsJson(schema) => {
-                let fits = |value: &Value| schema.as_ref().is_none_or(|schema| schema.fits(value));
-                match (first_json(text, &is_whole, fits)?, schema) {
-                    (Some(part), _) => Finding::new(true, format!("there is {}", excerpt(part))),
-                    (None, None) => {
-                        Finding::new(false, format!("no JSON object or list in {}", excerpt(text)))
+            StructureCheck::ContainsJson(schema) => {
+                let matches =
+                    |value: &Value| schema.as_ref().is_none_or(|schema| schema.matches(value));
+                match (first_json(text, &completeness, matches)?, schema) {
+                    (Some(part), _) => {
+                        CheckFinding::new(true, format!("contains {}", excerpt(part)))
                     }
-                    (None, Some(_)) => Finding::new(
+                    (None, None) => CheckFinding::new(
                         false,
-                        format!("no JSON that fits the schema in {}", excerpt(text)),
+                        format!("no JSON object or list in {}", excerpt(text)),
+                    ),
+                    (None, Some(_)) => CheckFinding::new(
+                        false,
+                        format!("no JSON that matches the schema in {}", excerpt(text)),
                     ),
                 }
             }
@@ -175,79 +179,83 @@ impl Structure {
     }
 }
 
-fn wanted(parameters: Parameters<'_>) -> Result<Wanted, Error> {
+fn expectation(parameters: Parameters<'_>) -> Result<PathExpectation, Error> {
     match (parameters.value("equals"), parameters.text("matches")) {
         (Some(_), Some(_)) => {
             Err(Error::new("matches", "the check has either `equals` or `matches`, not both"))
         }
-        (Some(value), None) => Ok(Wanted::Equal(value.clone())),
-        (None, Some(pattern)) => Ok(Wanted::Match(regex("matches", pattern, false)?)),
-        (None, None) => Ok(Wanted::Present),
+        (Some(value), None) => Ok(PathExpectation::Equal(value.clone())),
+        (None, Some(pattern)) => Ok(PathExpectation::Match(regex("matches", pattern, false)?)),
+        (None, None) => Ok(PathExpectation::Present),
     }
 }
 
-fn selected(path: &JsonPath, wanted: &Wanted, value: &Value) -> Finding {
+fn test_path(path: &JsonPath, expectation: &PathExpectation, value: &Value) -> CheckFinding {
     let nodes = path.query(value).all();
     if nodes.is_empty() {
-        return Finding::new(
+        return CheckFinding::new(
             false,
             format!("{path} selects nothing in {}", excerpt(&value.to_string())),
         );
     }
-    let holds = nodes.iter().any(|node| match wanted {
-        Wanted::Present => true,
-        Wanted::Equal(value) => same(node, value),
-        Wanted::Match(pattern) => match node {
+    let holds = nodes.iter().any(|node| match expectation {
+        PathExpectation::Present => true,
+        PathExpectation::Equal(value) => is_equal(node, value),
+        PathExpectation::Match(pattern) => match node {
             Value::String(text) => pattern.is_match(text),
             other => pattern.is_match(&other.to_string()),
         },
     });
-    const SHOWN: usize = 3;
+    const MAX_SHOWN: usize = 3;
     let shown: Vec<String> =
-        nodes.iter().take(SHOWN).map(|node| excerpt(&node.to_string())).collect();
-    let more = if nodes.len() > SHOWN { ", …" } else { "" };
+        nodes.iter().take(MAX_SHOWN).map(|node| excerpt(&node.to_string())).collect();
+    let more = if nodes.len() > MAX_SHOWN { ", …" } else { "" };
     let found = format!("{path} is {}{more}", shown.join(", "));
-    Finding::new(
+    CheckFinding::new(
         holds,
-        match wanted {
-            Wanted::Equal(value) if !holds => {
+        match expectation {
+            PathExpectation::Equal(value) if !holds => {
                 format!("{found}, expected {}", excerpt(&value.to_string()))
             }
-            Wanted::Match(pattern) if !holds => format!("{found}, expected a match of /{pattern}/"),
+            PathExpectation::Match(pattern) if !holds => {
+                format!("{found}, expected a match of /{pattern}/")
+            }
             _ => found,
         },
     )
 }
 
-pub(crate) fn same(node: &Value, wanted: &Value) -> bool {
-    match (node, wanted) {
+/// Returns whether two values are equal, as documented at [`PathExpectation::Equal`].
+pub(crate) fn is_equal(node: &Value, expected: &Value) -> bool {
+    match (node, expected) {
         (Value::Number(one), Value::Number(other)) => {
             one == other || one.as_f64().is_some_and(|one| Some(one) == other.as_f64())
         }
         (Value::Number(number), Value::String(text)) => number.to_string() == *text,
-        (Value::Bool(truth), Value::String(text)) => truth.to_string() == *text,
+        (Value::Bool(boolean), Value::String(text)) => boolean.to_string() == *text,
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| is_equal(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
             one.len() == other.len()
-                && one
-                    .iter()
-                    .all(|(key, value)| other.get(key).is_some_and(|wanted| same(value, wanted)))
+                && one.iter().all(|(key, value)| {
+                    other.get(key).is_some_and(|expected| is_equal(value, expected))
+                })
         }
-        _ => node == wanted,
+        _ => node == expected,
     }
 }
 
-/// Why a text is not YAML with a mapping or a list at its top. Events are read one by one, so that
-/// depth costs no stack and aliases are not followed.
+/// Returns why a text is not YAML with a mapping or a list at the top level. It reads a stream of events, so
+/// depth uses no stack and aliases are not expanded.
 fn yaml_problem(text: &str) -> Option<String> {
-    let mut composed = false;
+    let mut is_collection = false;
     let mut depth = 0_usize;
     for event in Parser::new_from_str(text) {
         match event {
             Ok((Event::MappingStart(..) | Event::SequenceStart(..), _)) => {
-                composed |= depth == 0;
+                is_collection |= depth == 0;
                 depth += 1;
             }
             Ok((Event::MappingEnd | Event::SequenceEnd, _)) => depth = depth.saturating_sub(1),
@@ -258,5 +266,5 @@ fn yaml_problem(text: &str) -> Option<String> {
             Err(error) => return Some(error.to_string()),
         }
     }
-    (!composed).then(|| "neither a mapping nor a list".to_owned())
+    (!is_collection).then(|| "neither a mapping nor a list".to_owned())
 }

@@ -1,99 +1,99 @@
-//! Checks of the output's words.
+//! Checks of the output's text.
 
 use crate::distance::levenshtein;
+use crate::excerpt::{excerpt, fold_case};
 use crate::info::{COUNT, IGNORE_CASE, KindInfo, ParameterType, optional, required};
-use crate::parameters::{Bounds, Parameters, missing};
+use crate::parameters::{CountBounds, Parameters, missing};
 use crate::similarity::Metric;
-use crate::words::{excerpt, same_case};
-use crate::{CannotSay, Error, Finding};
+use crate::{CheckFinding, Error, Inconclusive};
 use regex::Regex;
 
-/// Most bytes of a compiled pattern: what repeats a repetition is refused, and quickly.
-const MOST_PATTERN: usize = 4 << 20;
+/// Limit on the size of a compiled pattern, which rejects nested repetitions quickly.
+const MAX_PATTERN_BYTES: usize = 4 << 20;
 
-/// What the words of the output must be like.
+/// A condition on the text of the output.
 #[derive(Debug, Clone)]
-pub enum Text {
-    /// The trimmed output is the value.
+pub enum TextCheck {
+    /// The trimmed output equals the value.
     Equals {
         /// The value.
         value: String,
-        /// Upper and lower case are the same.
+        /// Whether upper and lower case are equal.
         ignore_case: bool,
     },
     /// The values occur in the output.
     Contains {
         /// The values.
         values: Vec<String>,
-        /// All of them, or one at least.
+        /// Whether all must occur; otherwise one is sufficient.
         all: bool,
-        /// Upper and lower case are the same.
+        /// Whether upper and lower case are equal.
         ignore_case: bool,
     },
     /// The pattern matches somewhere in the output.
     Regex(Regex),
-    /// The trimmed output begins, or ends, with the value.
+    /// The trimmed output starts or ends with the value.
     Edge {
         /// The value.
         value: String,
-        /// The end and not the beginning.
+        /// Whether the end is tested instead of the start.
         end: bool,
-        /// Upper and lower case are the same.
+        /// Whether upper and lower case are equal.
         ignore_case: bool,
     },
     /// The number of characters.
-    Length(Bounds),
+    Length(CountBounds),
     /// The number of words.
-    WordCount(Bounds),
-    /// The output is the value but for so many edits.
+    WordCount(CountBounds),
+    /// The output is at most this many edits away from the value.
     Levenshtein {
         /// The value.
         value: String,
-        /// Most edits.
+        /// Maximum number of edits.
         max: usize,
-        /// Upper and lower case are the same.
+        /// Whether upper and lower case are equal.
         ignore_case: bool,
     },
-    /// The output is like the value.
+    /// The output is similar to the value.
     Similarity {
         /// The reference.
         value: String,
-        /// How it is measured.
+        /// The similarity metric.
         metric: Metric,
-        /// The least similarity.
+        /// Minimum similarity.
         min: f64,
     },
 }
 
-pub(crate) const EQUALS: KindInfo = KindInfo::of_text(
+pub(crate) const EQUALS: KindInfo = KindInfo::for_text(
     "equals",
-    "The output is the value; spaces around either do not count.",
-    &[required("value", ParameterType::Template, "What the output must be."), IGNORE_CASE],
+    "The output equals the value; surrounding white space is ignored.",
+    &[required("value", ParameterType::Template, "The expected output."), IGNORE_CASE],
     "kind = \"equals\"\nvalue = \"{{ expected }}\"\nignore_case = true",
 );
 
-pub(crate) const CONTAINS: KindInfo = KindInfo::of_text(
+pub(crate) const CONTAINS: KindInfo = KindInfo::for_text(
     "contains",
     "The value occurs in the output.",
-    &[required("value", ParameterType::Template, "What must occur."), IGNORE_CASE],
+    &[required("value", ParameterType::Template, "Text that must occur."), IGNORE_CASE],
     "kind = \"contains\"\nvalue = \"{{ expected }}\"",
 );
 
-pub(crate) const CONTAINS_ANY: KindInfo = KindInfo::of_text(
+pub(crate) const CONTAINS_ANY: KindInfo = KindInfo::for_text(
     "contains_any",
     "At least one of the values occurs in the output.",
-    &[required("values", ParameterType::Templates, "What may occur."), IGNORE_CASE],
+    &[required("values", ParameterType::Templates, "Texts of which one must occur."), IGNORE_CASE],
     "kind = \"contains_any\"\nvalues = [\"{{ expected }}\", \"the City of Light\"]",
 );
 
-pub(crate) const CONTAINS_ALL: KindInfo = KindInfo::of_text(
+pub(crate) const CONTAINS_ALL: KindInfo = KindInfo::for_text(
     "contains_all",
     "All the values occur in the output, in any order.",
-    &[required("values", ParameterType::Templates, "What must occur."), IGNORE_CASE],
+    &[required("values", ParameterType::Templates, "Texts that must all occur."), IGNORE_CASE],
     "kind = \"contains_all\"\nvalues = [\"{{ expected }}\", \"{{ country }}\"]",
 );
 
-pub(crate) const REGEX: KindInfo = KindInfo::of_text(
+pub(crate) const REGEX: KindInfo = KindInfo::for_text(
     "regex",
     "The pattern matches somewhere in the output.",
     &[
@@ -107,93 +107,100 @@ pub(crate) const REGEX: KindInfo = KindInfo::of_text(
     "kind = \"regex\"\nvalue = '\\b{{ expected }}\\b'",
 );
 
-pub(crate) const STARTS_WITH: KindInfo = KindInfo::of_text(
+pub(crate) const STARTS_WITH: KindInfo = KindInfo::for_text(
     "starts_with",
-    "The output begins with the value; spaces before it do not count.",
-    &[required("value", ParameterType::Template, "Its beginning."), IGNORE_CASE],
+    "The output starts with the value; leading white space is ignored.",
+    &[required("value", ParameterType::Template, "The expected start."), IGNORE_CASE],
     "kind = \"starts_with\"\nvalue = \"The capital of {{ country }}\"",
 );
 
-pub(crate) const ENDS_WITH: KindInfo = KindInfo::of_text(
+pub(crate) const ENDS_WITH: KindInfo = KindInfo::for_text(
     "ends_with",
-    "The output ends with the value; spaces after it do not count.",
-    &[required("value", ParameterType::Template, "Its end."), IGNORE_CASE],
+    "The output ends with the value; trailing white space is ignored.",
+    &[required("value", ParameterType::Template, "The expected end."), IGNORE_CASE],
     "kind = \"ends_with\"\nvalue = \"{{ expected }}.\"",
 );
 
-pub(crate) const LENGTH: KindInfo = KindInfo::of_text(
+pub(crate) const LENGTH: KindInfo = KindInfo::for_text(
     "length",
-    "The output has so many characters; at least one bound is needed.",
-    &[optional("min", COUNT, "The fewest."), optional("max", COUNT, "The most.")],
+    "The number of characters in the output is within the bounds; at least one bound is required.",
+    &[optional("min", COUNT, "Lower bound."), optional("max", COUNT, "Upper bound.")],
     "kind = \"length\"\nmax = 20",
 );
 
-pub(crate) const WORD_COUNT: KindInfo = KindInfo::of_text(
+pub(crate) const WORD_COUNT: KindInfo = KindInfo::for_text(
     "word_count",
-    "The output has so many words, as spaces divide them; at least one bound is needed.",
-    &[optional("min", COUNT, "The fewest."), optional("max", COUNT, "The most.")],
+    "The number of words in the output, separated by white space, is within the bounds; at least one bound is required.",
+    &[optional("min", COUNT, "Lower bound."), optional("max", COUNT, "Upper bound.")],
     "kind = \"word_count\"\nmin = 1\nmax = 3",
 );
 
-pub(crate) const LEVENSHTEIN: KindInfo = KindInfo::of_text(
+pub(crate) const LEVENSHTEIN: KindInfo = KindInfo::for_text(
     "levenshtein",
-    "At most so many characters must be inserted, deleted or replaced to make the output the value; spaces around either do not count.",
+    "The output is at most `max` insertions, deletions or substitutions of characters away from the value; surrounding white space is ignored.",
     &[
-        required("value", ParameterType::Template, "What the output should be."),
-        required("max", ParameterType::Integer { least: 0, most: 100_000 }, "Most edits."),
+        required("value", ParameterType::Template, "The expected output."),
+        required(
+            "max",
+            ParameterType::Integer { min: 0, max: 100_000 },
+            "Maximum number of edits.",
+        ),
         IGNORE_CASE,
     ],
     "kind = \"levenshtein\"\nvalue = \"{{ expected }}\"\nmax = 1",
 );
 
-pub(crate) const SIMILARITY: KindInfo = KindInfo::of_text(
+pub(crate) const SIMILARITY: KindInfo = KindInfo::for_text(
     "similarity",
-    "The output is as similar to the value as the metric demands.",
+    "The similarity of the output and the value is at least `min`.",
     &[
         required("value", ParameterType::Template, "The reference text."),
-        required(
-            "metric",
-            ParameterType::Choice(Metric::NAMES),
-            "How similarity is measured, from 0 to 1.",
-        ),
-        required("min", ParameterType::Number { least: 0.0, most: 1.0 }, "The least similarity."),
+        required("metric", ParameterType::Choice(Metric::NAMES), "Similarity metric, from 0 to 1."),
+        required("min", ParameterType::Number { min: 0.0, max: 1.0 }, "Minimum similarity."),
     ],
     "kind = \"similarity\"\nmetric = \"token_f1\"\nvalue = \"{{ expected }} is the capital of {{ country }}\"\nmin = 0.8",
 );
 
-impl Text {
-    pub(crate) fn build(name: &str, parameters: Parameters<'_>) -> Result<Option<Text>, Error> {
+impl TextCheck {
+    pub(crate) fn build(
+        name: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<Option<TextCheck>, Error> {
         let ignore_case = parameters.ignore_case();
-        let value = |name| parameters.some_text(name);
+        let value = |name| parameters.non_empty_text(name);
         Ok(Some(match name {
-            "equals" => Text::Equals { value: parameters.needed_text("value")?, ignore_case },
-            "contains" => Text::Contains { values: vec![value("value")?], all: true, ignore_case },
-            "contains_any" | "contains_all" => Text::Contains {
-                values: parameters.some_texts("values")?,
+            "equals" => {
+                TextCheck::Equals { value: parameters.required_text("value")?, ignore_case }
+            }
+            "contains" => {
+                TextCheck::Contains { values: vec![value("value")?], all: true, ignore_case }
+            }
+            "contains_any" | "contains_all" => TextCheck::Contains {
+                values: parameters.non_empty_texts("values")?,
                 all: name == "contains_all",
                 ignore_case,
             },
-            "regex" => Text::Regex(regex("value", &value("value")?, ignore_case)?),
+            "regex" => TextCheck::Regex(regex("value", &value("value")?, ignore_case)?),
             "starts_with" | "ends_with" => {
                 let value = value("value")?.trim().to_owned();
                 if value.is_empty() {
                     return Err(Error::new("value", "the value is empty"));
                 }
-                Text::Edge { value, end: name == "ends_with", ignore_case }
+                TextCheck::Edge { value, end: name == "ends_with", ignore_case }
             }
-            "length" => Text::Length(Bounds::read(parameters)?),
-            "word_count" => Text::WordCount(Bounds::read(parameters)?),
-            "levenshtein" => Text::Levenshtein {
-                value: parameters.needed_text("value")?,
-                max: usize::try_from(parameters.needed_count("max")?)
+            "length" => TextCheck::Length(CountBounds::build(parameters)?),
+            "word_count" => TextCheck::WordCount(CountBounds::build(parameters)?),
+            "levenshtein" => TextCheck::Levenshtein {
+                value: parameters.required_text("value")?,
+                max: usize::try_from(parameters.required_count("max")?)
                     .map_err(|_| missing("max"))?,
                 ignore_case,
             },
-            "similarity" => Text::Similarity {
+            "similarity" => TextCheck::Similarity {
                 value: value("value")?,
                 metric: parameters
                     .text("metric")
-                    .and_then(Metric::named)
+                    .and_then(Metric::parse)
                     .ok_or_else(|| missing("metric"))?,
                 min: parameters.number("min").ok_or_else(|| missing("min"))?,
             },
@@ -201,90 +208,94 @@ impl Text {
         }))
     }
 
-    pub(crate) fn find(&self, text: &str) -> Result<Finding, CannotSay> {
-        let got = || excerpt(text);
+    pub(crate) fn find(&self, text: &str) -> Result<CheckFinding, Inconclusive> {
+        let shown = || excerpt(text);
         Ok(match self {
-            Text::Equals { value, ignore_case } => {
+            TextCheck::Equals { value, ignore_case } => {
                 let same =
-                    same_case(text.trim(), *ignore_case) == same_case(value.trim(), *ignore_case);
-                Finding::new(
+                    fold_case(text.trim(), *ignore_case) == fold_case(value.trim(), *ignore_case);
+                CheckFinding::new(
                     same,
                     match same {
-                        true => format!("is {}", got()),
-                        false => format!("expected {}, got {}", excerpt(value.trim()), got()),
+                        true => format!("is {}", shown()),
+                        false => format!("expected {}, got {}", excerpt(value.trim()), shown()),
                     },
                 )
             }
-            Text::Contains { values, all, ignore_case } => {
+            TextCheck::Contains { values, all, ignore_case } => {
                 contains(text, values, *all, *ignore_case)
             }
-            Text::Regex(pattern) => {
+            TextCheck::Regex(pattern) => {
                 let holds = pattern.is_match(text);
                 let verb = if holds { "matches" } else { "does not match" };
-                Finding::new(holds, format!("/{pattern}/ {verb} {}", got()))
+                CheckFinding::new(holds, format!("/{pattern}/ {verb} {}", shown()))
             }
-            Text::Edge { value, end, ignore_case } => {
+            TextCheck::Edge { value, end, ignore_case } => {
                 let (text, value) =
-                    (same_case(text.trim(), *ignore_case), same_case(value, *ignore_case));
+                    (fold_case(text.trim(), *ignore_case), fold_case(value, *ignore_case));
                 let (holds, verb) = match end {
                     true => (text.ends_with(&*value), "end"),
-                    false => (text.starts_with(&*value), "begin"),
+                    false => (text.starts_with(&*value), "start"),
                 };
                 let verb = if holds { format!("{verb}s") } else { format!("does not {verb}") };
-                Finding::new(holds, format!("{} {verb} with {}", got(), excerpt(&value)))
+                CheckFinding::new(holds, format!("{} {verb} with {}", shown(), excerpt(&value)))
             }
-            Text::Length(bounds) => counted(text.chars().count(), *bounds, "characters"),
-            Text::WordCount(bounds) => counted(text.split_whitespace().count(), *bounds, "words"),
-            Text::Levenshtein { value, max, ignore_case } => {
+            TextCheck::Length(bounds) => test_count(text.chars().count(), *bounds, "characters"),
+            TextCheck::WordCount(bounds) => {
+                test_count(text.split_whitespace().count(), *bounds, "words")
+            }
+            TextCheck::Levenshtein { value, max, ignore_case } => {
                 let (text, value) =
-                    (same_case(text.trim(), *ignore_case), same_case(value.trim(), *ignore_case));
+                    (fold_case(text.trim(), *ignore_case), fold_case(value.trim(), *ignore_case));
                 match levenshtein(&text, &value, *max) {
-                    Ok(Some(edits)) => Finding::new(true, format!("{edits} edits away")),
-                    Ok(None) => Finding::new(
+                    Ok(Some(edits)) => CheckFinding::new(true, format!("{edits} edits away")),
+                    Ok(None) => CheckFinding::new(
                         false,
-                        format!("more than {max} edits from {}: {}", excerpt(&value), got()),
+                        format!("more than {max} edits from {}: {}", excerpt(&value), shown()),
                     ),
                     Err(_) => {
-                        let message = "the texts are too long and too different to be compared";
-                        return Err(CannotSay(message.to_owned()));
+                        let message = "texts too long and too different to compare";
+                        return Err(Inconclusive(message.to_owned()));
                     }
                 }
             }
-            Text::Similarity { value, metric, min } => {
-                let found = metric.of(text, value).map_err(CannotSay)?;
+            TextCheck::Similarity { value, metric, min } => {
+                let found = metric.measure(text, value).map_err(Inconclusive)?;
                 let name = metric.name();
-                Finding::new(
+                CheckFinding::new(
                     found >= *min,
-                    format!("{name} is {found:.3}, wanted {min}: {}", got()),
+                    format!("{name} is {found:.3}, expected at least {min}: {}", shown()),
                 )
             }
         })
     }
 }
 
-impl Text {
-    /// Whether a finding stays what it is, whatever comes after the text.
-    pub(crate) fn is_settled(&self, text: &str, finding: &Finding) -> bool {
+impl TextCheck {
+    /// Returns whether no continuation of the text can change a finding.
+    pub(crate) fn is_final(&self, text: &str, finding: &CheckFinding) -> bool {
         match self {
-            Text::Contains { .. } => finding.holds,
-            // A match at the very end may be one only because it is the end.
-            Text::Regex(pattern) => pattern.shortest_match(text).is_some_and(|at| at < text.len()),
-            Text::Edge { value, end: false, ignore_case } => {
-                let value = same_case(value, *ignore_case);
-                let beginning = same_case(text.trim_start(), *ignore_case);
-                finding.holds || !value.starts_with(&*beginning)
+            TextCheck::Contains { .. } => finding.holds,
+            // A match at the end of the text may depend on the end, as with `$`.
+            TextCheck::Regex(pattern) => {
+                pattern.shortest_match(text).is_some_and(|at| at < text.len())
             }
-            Text::Edge { end: true, .. }
-            | Text::Equals { .. }
-            | Text::Length(_)
-            | Text::WordCount(_)
-            | Text::Levenshtein { .. }
-            | Text::Similarity { .. } => false,
+            TextCheck::Edge { value, end: false, ignore_case } => {
+                let value = fold_case(value, *ignore_case);
+                let start = fold_case(text.trim_start(), *ignore_case);
+                finding.holds || !value.starts_with(&*start)
+            }
+            TextCheck::Edge { end: true, .. }
+            | TextCheck::Equals { .. }
+            | TextCheck::Length(_)
+            | TextCheck::WordCount(_)
+            | TextCheck::Levenshtein { .. }
+            | TextCheck::Similarity { .. } => false,
         }
     }
 }
 
-/// A pattern that matches in linear time; the error is about the parameter.
+/// Compiles a pattern, which matches in linear time. An error names the parameter.
 pub(crate) fn regex(
     parameter: &'static str,
     pattern: &str,
@@ -292,36 +303,41 @@ pub(crate) fn regex(
 ) -> Result<Regex, Error> {
     regex::RegexBuilder::new(pattern)
         .case_insensitive(ignore_case)
-        .size_limit(MOST_PATTERN)
-        .dfa_size_limit(MOST_PATTERN)
+        .size_limit(MAX_PATTERN_BYTES)
+        .dfa_size_limit(MAX_PATTERN_BYTES)
         .build()
         .map_err(|error| Error::new(parameter, format!("not a regular expression: {error}")))
 }
 
-/// Whether the values occur; says which did or did not.
-pub(crate) fn contains(text: &str, values: &[String], all: bool, ignore_case: bool) -> Finding {
-    let folded = same_case(text, ignore_case);
-    let occurs = |value: &&String| folded.contains(&*same_case(value, ignore_case));
+/// Tests whether the values occur; the message lists those that do or do not.
+pub(crate) fn contains(
+    text: &str,
+    values: &[String],
+    all: bool,
+    ignore_case: bool,
+) -> CheckFinding {
+    let folded = fold_case(text, ignore_case);
+    let occurs = |value: &&String| folded.contains(&*fold_case(value, ignore_case));
     let (found, absent): (Vec<&String>, Vec<&String>) = values.iter().partition(occurs);
-    let listed = |values: &[&String], word: &str| {
+    let list = |values: &[&String], separator: &str| {
         let values: Vec<String> = values.iter().map(|value| excerpt(value)).collect();
-        values.join(word)
+        values.join(separator)
     };
-    let got = excerpt(text);
+    let shown = excerpt(text);
     match all {
         true if absent.is_empty() => {
             let verb = if found.len() == 1 { "is" } else { "are" };
-            Finding::new(true, format!("{} {verb} in {got}", listed(&found, " and ")))
+            CheckFinding::new(true, format!("{} {verb} in {shown}", list(&found, " and ")))
         }
-        true => Finding::new(false, format!("no {} in {got}", listed(&absent, " and no "))),
+        true => CheckFinding::new(false, format!("no {} in {shown}", list(&absent, " and no "))),
         false if found.is_empty() => {
-            Finding::new(false, format!("no {} in {got}", listed(&absent, " and no ")))
+            CheckFinding::new(false, format!("no {} in {shown}", list(&absent, " and no ")))
         }
-        false => Finding::new(true, format!("{} is in {got}", listed(&found, " and "))),
+        false => CheckFinding::new(true, format!("{} is in {shown}", list(&found, " and "))),
     }
 }
 
-fn counted(count: usize, bounds: Bounds, what: &str) -> Finding {
+fn test_count(count: usize, bounds: CountBounds, unit: &str) -> CheckFinding {
     let count = count as u64;
-    Finding::new(bounds.hold(count), format!("{count} {what}, wanted {bounds}"))
+    CheckFinding::new(bounds.contain(count), format!("{count} {unit}, expected {bounds}"))
 }

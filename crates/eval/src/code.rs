@@ -4,7 +4,7 @@ use crate::attempt::trial_id;
 use crate::judge::{Judge, Judged, cannot_say};
 use crate::suite::PYTHON;
 use bakeoff_agent::{ExitReason, Identity, Program, WorkerError, WorkerProgram, Workers};
-use bakeoff_check::{Finding, ProgramCheck, PythonCheck, PythonSource, read_code_verdict};
+use bakeoff_check::{CheckFinding, ProgramCheck, PythonCheck, PythonSource, parse_code_result};
 use bakeoff_core::{ErrorKind, TrialError, TrialKey};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ impl Judge<'_> {
         &self,
         check: &ProgramCheck,
         judged: Judged<'_>,
-    ) -> Result<Finding, TrialError> {
+    ) -> Result<CheckFinding, TrialError> {
         let program = Program {
             command: check.command.iter().map(Into::into).collect(),
             input: facts(judged)?.to_string(),
@@ -96,7 +96,7 @@ impl Judge<'_> {
             text => format!(": {}", tail(text)),
         };
         match finished.exit_reason {
-            ExitReason::Exited(0) => read_code_verdict(&finished.stdout).map_err(cannot_say),
+            ExitReason::Exited(0) => parse_code_result(&finished.stdout).map_err(cannot_say),
             ExitReason::Exited(code) => {
                 Err(cannot_say(format!("the program ended with exit code {code}{said}")))
             }
@@ -117,7 +117,7 @@ impl Judge<'_> {
         &self,
         check: &PythonCheck,
         judged: Judged<'_>,
-    ) -> Result<Finding, TrialError> {
+    ) -> Result<CheckFinding, TrialError> {
         let facts = facts(judged)?;
         let question: Value = match &check.source {
             PythonSource::Expression(expression) => {
@@ -140,7 +140,7 @@ impl Judge<'_> {
             .map_err(|error| cannot_say(format!("Python: not JSON: {error}")))?;
         match answer.get("error").and_then(Value::as_str) {
             Some(error) => Err(cannot_say(format!("Python: {}", tail(error)))),
-            None => read_code_verdict(&answer.to_string()).map_err(cannot_say),
+            None => parse_code_result(&answer.to_string()).map_err(cannot_say),
         }
     }
 }

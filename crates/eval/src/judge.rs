@@ -5,7 +5,9 @@ use crate::case::Case;
 use crate::judged::Spent;
 use crate::suite::{CheckSpec, Suite, Target};
 use crate::trial::Trials;
-use bakeoff_check::{CannotSay, Check, Finding, Kind, judge, whole_output};
+use bakeoff_check::{
+    Check, CheckFinding, CheckKind, Inconclusive, combine_results, require_whole_output,
+};
 use bakeoff_core::{
     Attempt, CheckResult, ErrorKind, Redactor, RunId, Status, TrialError, TrialKey, TrialResult,
 };
@@ -94,14 +96,14 @@ impl Judge<'_> {
         attempt.judge_cost = spent.cost();
         match checks {
             Ok(checks) => {
-                let mut judgement = judge(&checks);
+                let mut combined = combine_results(&checks);
                 // A program that nothing checks is judged by its exit code.
                 if checks.is_empty() && attempt.exit_code != Some(0) {
-                    judgement.status = Status::Failed;
-                    judgement.score = 0.0;
+                    combined.status = Status::Failed;
+                    combined.score = 0.0;
                 }
-                let score = Some(judgement.score);
-                TrialResult { key, status: judgement.status, score, checks, attempt }
+                let score = Some(combined.score);
+                TrialResult { key, status: combined.status, score, checks, attempt }
             }
             Err(error) => {
                 attempt.error = Some(error);
@@ -161,21 +163,21 @@ impl Judge<'_> {
         judged: Judged<'_>,
         spent: &mut Spent,
     ) -> Result<CheckResult, TrialError> {
-        let unable = |reason: CannotSay| cannot_say(reason.to_string());
+        let unable = |reason: Inconclusive| cannot_say(reason.to_string());
         // Nobody else is asked about a part of an answer.
-        if !matches!(check.kind, Kind::Plain(_)) {
-            whole_output(judged.attempt).map_err(unable)?;
+        if !matches!(check.kind, CheckKind::Local(_)) {
+            require_whole_output(judged.attempt).map_err(unable)?;
         }
         let finding = match &check.kind {
-            Kind::Plain(_) => return check.run(judged.attempt).map_err(unable),
-            Kind::Rubric(rubric) => self.ask_rubric(rubric, judged, spent).await?,
-            Kind::Pairwise(pairwise) => self.ask_pairwise(pairwise, judged, spent).await?,
-            Kind::Program(program) => self.ask_program(program, judged).await?,
-            Kind::Python(python) => self.ask_python(python, judged).await?,
+            CheckKind::Local(_) => return check.run(judged.attempt).map_err(unable),
+            CheckKind::Rubric(rubric) => self.ask_rubric(rubric, judged, spent).await?,
+            CheckKind::Pairwise(pairwise) => self.ask_pairwise(pairwise, judged, spent).await?,
+            CheckKind::Program(program) => self.ask_program(program, judged).await?,
+            CheckKind::Python(python) => self.ask_python(python, judged).await?,
         };
         // What others say may repeat a key that they were shown.
-        let words = self.redactor.scrub(finding.words);
-        Ok(check.conclude(Finding { words, ..finding }))
+        let message = self.redactor.scrub(finding.message);
+        Ok(check.conclude(CheckFinding { message, ..finding }))
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::attempt::describe;
 use crate::judge::{Judge, Judged, cannot_say};
 use crate::suite::CacheScope;
-use bakeoff_check::{Finding, INSTRUCTIONS, Order, Pairwise, Rubric, ask_again};
-use bakeoff_core::{ErrorKind, Message, NanoDollars, Request, TrialError, Usage};
-use bakeoff_llm::Model;
+use bakeoff_check::judge::{JudgeCompletion, JudgeError};
+use bakeoff_check::{CheckFinding, Pairwise, Rubric};
+use bakeoff_core::{ErrorKind, FinishReason, Message, NanoDollars, Request, TrialError, Usage};
+use bakeoff_llm::{CallContext, Client, Model};
 
 /// What judges have consumed.
 #[derive(Debug, Default)]
@@ -36,9 +37,9 @@ impl Judge<'_> {
         rubric: &Rubric,
         judged: Judged<'_>,
         spent: &mut Spent,
-    ) -> Result<Finding, TrialError> {
-        let prompt = rubric.prompt(&judged.attempt.output);
-        self.verdict(&rubric.model, prompt, judged, spent, |reply| rubric.read(reply)).await
+    ) -> Result<CheckFinding, TrialError> {
+        let mut judge = self.judge_model(&rubric.model, judged, spent)?;
+        rubric.judge(&judged.attempt.output, &mut judge).await.map_err(judge_error)
     }
 
     pub(crate) async fn ask_pairwise(
@@ -46,72 +47,66 @@ impl Judge<'_> {
         pairwise: &Pairwise,
         judged: Judged<'_>,
         spent: &mut Spent,
-    ) -> Result<Finding, TrialError> {
-        let mut preferences = Vec::with_capacity(2);
-        for order in [Order::AnswerFirst, Order::ReferenceFirst] {
-            let prompt = pairwise.prompt(&judged.attempt.output, order);
-            let read = |reply: &str| Pairwise::read(reply, order);
-            let model = &pairwise.model;
-            preferences.push(self.verdict(model, prompt, judged, spent, read).await?);
-        }
-        match preferences[..] {
-            [one, other] => Ok(pairwise.conclude(one, other)),
-            _ => Err(cannot_say("the judge was not asked twice".to_owned())),
-        }
+    ) -> Result<CheckFinding, TrialError> {
+        let mut judge = self.judge_model(&pairwise.model, judged, spent)?;
+        pairwise.judge(&judged.attempt.output, &mut judge).await.map_err(judge_error)
     }
 
-    /// Asks a judge, and once more when its reply is no verdict.
-    async fn verdict<T>(
-        &self,
+    fn judge_model<'m>(
+        &'m self,
         name: &str,
-        prompt: String,
-        judged: Judged<'_>,
-        spent: &mut Spent,
-        read: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<T, TrialError> {
+        judged: Judged<'m>,
+        spent: &'m mut Spent,
+    ) -> Result<JudgeModel<'m>, TrialError> {
         let model = self.suite.judges.get(name);
         let model = model.ok_or_else(|| cannot_say(format!("there is no model `{name}`")))?;
-        let mut messages = vec![Message::system(INSTRUCTIONS), Message::user(prompt)];
-        let reply = self.reply(model, &messages, judged, spent).await?;
-        let reason = match read(&reply) {
-            Ok(verdict) => return Ok(verdict),
-            Err(reason) => reason,
-        };
-        messages.push(Message::assistant(reply));
-        messages.push(Message::user(ask_again(&reason)));
-        let reply = self.reply(model, &messages, judged, spent).await?;
-        read(&reply).map_err(|reason| {
-            let shown: String = reply.chars().take(80).collect();
-            cannot_say(format!("the judge gave no verdict, asked twice: {reason}: {shown:?}"))
-        })
+        let cache = self.suite.settings.cache;
+        Ok(JudgeModel { client: self.client, model, context: judged.context, cache, spent })
     }
+}
 
-    async fn reply(
-        &self,
-        model: &Model,
-        messages: &[Message],
-        judged: Judged<'_>,
-        spent: &mut Spent,
-    ) -> Result<String, TrialError> {
+/// A judge's model for the checks of one attempt.
+struct JudgeModel<'m> {
+    client: &'m Client,
+    model: &'m Model,
+    context: &'m CallContext<'m>,
+    cache: CacheScope,
+    spent: &'m mut Spent,
+}
+
+impl bakeoff_check::judge::Judge for JudgeModel<'_> {
+    type Error = TrialError;
+
+    async fn complete(&mut self, messages: &[Message]) -> Result<JudgeCompletion, TrialError> {
         let request = Request { messages: messages.to_vec(), ..Request::default() };
-        match self.client.call(model, request, judged.context).await {
+        match self.client.call(self.model, request, self.context).await {
             Ok(call) => {
                 let usage = call.response.usage;
                 // What this run's own cache has was paid for by this run.
-                let cost = match self.suite.settings.cache {
-                    CacheScope::Run => model.cost(&usage),
+                let cost = match self.cache {
+                    CacheScope::Run => self.model.cost(&usage),
                     CacheScope::Shared | CacheScope::None => call.cost,
                 };
-                spent.add(usage, cost);
-                Ok(call.response.text())
+                self.spent.add(usage, cost);
+                Ok(JudgeCompletion {
+                    text: call.response.text(),
+                    is_truncated: call.response.finish == FinishReason::Length,
+                })
             }
             Err(error) => Err(TrialError {
                 kind: match error.failure.kind {
                     ErrorKind::Cancelled => ErrorKind::Cancelled,
                     _ => ErrorKind::Check,
                 },
-                message: format!("the judge did not answer: {}", describe(&error.failure)),
+                message: format!("judge call failed: {}", describe(&error.failure)),
             }),
         }
+    }
+}
+
+fn judge_error(error: JudgeError<TrialError>) -> TrialError {
+    match error {
+        JudgeError::Call(error) => error,
+        unparseable => cannot_say(unparseable.to_string()),
     }
 }

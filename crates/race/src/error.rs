@@ -1,91 +1,91 @@
-//! Races without a winner.
+//! Errors of races.
 
 use crate::outcome::ParallelLoopOutcome;
 use crate::strategy::{Verdict, VerdictKind};
 use bakeoff_agent::{LoopError, LoopId};
 use bakeoff_core::Usage;
 
-/// A race that has no winner.
+/// Why a race has no winner.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RaceError {
-    /// There is nothing to choose among. Nothing was called.
-    #[error("there are no configs; a race needs at least one")]
+    /// No configs were given. No call was made.
+    #[error("no configs given; a race needs at least one")]
     NoConfigs,
-    /// No branch could begin. Nothing was called.
+    /// No branch can start. No call was made.
     #[error(transparent)]
     Context(LoopError),
-    /// One branch could not begin. Nothing was called.
+    /// One branch cannot start. No call was made.
     #[error("config {}: {source}", index + 1)]
     Config {
-        /// Its place among the configs.
+        /// Index of the config.
         index: usize,
-        /// Why not.
+        /// The reason.
         source: LoopError,
     },
-    /// The strategy cannot choose among these configs. Nothing was called.
+    /// The strategy cannot handle these configs. No call was made.
     #[error("{strategy}: {reason}")]
     Strategy {
         /// Name of the strategy.
         strategy: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A race that was interrupted cannot go on with other configs. Nothing was called.
-    #[error("the race that was interrupted is one of {had}, not of {has}")]
-    Changed {
-        /// Segments of its configs.
-        had: String,
-        /// Segments of those that were given.
-        has: String,
+    /// An interrupted race cannot resume with other configs. No call was made.
+    #[error("the interrupted race has the models {recorded}, not {given}")]
+    ConfigsChanged {
+        /// Segments of the recorded configs.
+        recorded: String,
+        /// Segments of the given configs.
+        given: String,
     },
-    /// No branch came to its end with an answer.
+    /// No branch completed with an answer.
     #[error("all branches failed: {}", list(failures))]
     AllFailed {
         /// One per branch, in the order of the configs.
         failures: Vec<BranchFailure>,
-        /// What the branches left behind.
+        /// Outcomes of the branches.
         outcomes: Vec<ParallelLoopOutcome>,
         /// Tokens of all branches.
         total_usage: Usage,
     },
-    /// The strategy rejects every branch, or nobody can say whether one will do; the verdict's kind
-    /// tells which.
-    #[error("{}: {}", without_winner(verdict), verdict.reasons.join("; "))]
+    /// The strategy rejects every branch, or the verifier gave no result; the verdict's kind distinguishes
+    /// these.
+    #[error("{}: {}", describe_missing_winner(verdict), verdict.reasons.join("; "))]
     NoneAcceptable {
-        /// What the strategy found.
+        /// The strategy's verdict.
         verdict: Box<Verdict>,
-        /// What the branches left behind.
+        /// Outcomes of the branches.
         outcomes: Vec<ParallelLoopOutcome>,
         /// Tokens of all branches and of the evaluation.
         total_usage: Usage,
     },
-    /// The strategy chose a branch that is not there or cannot win.
-    #[error("{strategy} chose branch {}, which cannot win: {reason}", index + 1)]
+    /// The strategy selected a branch that does not exist or cannot win.
+    #[error("{strategy} selected branch {}, which cannot win: {reason}", index + 1)]
     BadDecision {
         /// Name of the strategy.
         strategy: String,
-        /// What it chose.
+        /// The selected index.
         index: usize,
-        /// Why that cannot be.
+        /// Why the branch cannot win.
         reason: String,
-        /// What the branches left behind.
+        /// Outcomes of the branches.
         outcomes: Vec<ParallelLoopOutcome>,
         /// Tokens of all branches and of the evaluation.
         total_usage: Usage,
     },
-    /// Somebody stopped it.
+    /// The race was cancelled.
     #[error("the race was cancelled")]
     Cancelled {
-        /// What the branches left behind.
+        /// Outcomes of the branches.
         outcomes: Vec<ParallelLoopOutcome>,
-        /// Tokens of all branches and of the evaluation, as far as they are known.
+        /// Tokens of all branches and of the evaluation, as far as known.
         total_usage: Usage,
     },
 }
 
 impl RaceError {
-    /// Tokens that the race took; none when it did not begin.
+    /// Returns the tokens that the race used; none if it did not start.
     pub fn total_usage(&self) -> Usage {
         match self {
             RaceError::AllFailed { total_usage, .. }
@@ -96,7 +96,7 @@ impl RaceError {
         }
     }
 
-    /// What the branches left behind; nothing when the race did not begin.
+    /// Returns the outcomes of the branches; none if the race did not start.
     pub fn outcomes(&self) -> &[ParallelLoopOutcome] {
         match self {
             RaceError::AllFailed { outcomes, .. }
@@ -111,18 +111,18 @@ impl RaceError {
 /// Why one branch failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchFailure {
-    /// Its place among the configs.
+    /// Index of the config.
     pub config_index: usize,
-    /// Its loop.
+    /// Id of the branch's loop.
     pub loop_id: LoopId,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-fn without_winner(verdict: &Verdict) -> &'static str {
+fn describe_missing_winner(verdict: &Verdict) -> &'static str {
     match verdict.kind {
-        VerdictKind::CannotSay => "nobody can say whether an answer will do",
-        _ => "none of the answers will do",
+        VerdictKind::Inconclusive => "the verifier gave no result",
+        _ => "no answer is acceptable",
     }
 }
 

@@ -1,10 +1,10 @@
-//! Which of several answers is best, now?
+//! Races: one prompt through several configs concurrently, and the selection of the best answer.
 //!
-//! [`agent_loop_parallel`] sends one prompt through several configs at once, lets an
-//! [`EvaluationStrategy`] choose, and gives back the winner's context, with which the session goes
-//! on. A branch that fails, panics or is stopped takes no other down and never wins.
+//! [`agent_loop_parallel`] runs the branches, lets an [`EvaluationStrategy`] select the winner, and returns
+//! the winner's context, with which the session continues. A branch that fails, panics or is cancelled does
+//! not affect the others and never wins.
 //!
-//! The examples run on the simulated provider; for others, export a key and name a model such as
+//! The examples use the simulated provider. For a real one, export its API key and name a model, such as
 //! `ModelConfig::named("anthropic", "claude-haiku-4-5")`.
 //!
 //! # Two configs, one winner
@@ -17,7 +17,7 @@
 //! use tokio_util::sync::CancellationToken;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! // One client for all, so that all calls go through the same pools.
+//! // One client, so that all calls share the same pools.
 //! let client = Arc::new(Client::new(ClientConfig::default()));
 //! let environment = |name: &str| std::env::var(name).ok();
 //! let model = |name| Model::resolve(&ModelConfig::named("sim", name), &environment);
@@ -41,7 +41,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # A judge, events, and going on with the winner
+//! # A judge, events, and continuing with the winner
 //!
 //! ```
 //! use bakeoff_agent::{
@@ -58,12 +58,12 @@
 //! # let model = |name| Model::resolve(&ModelConfig::named("sim", name), &|_| None);
 //! let config = |name| model(name).map(|model| AgentLoopConfig::new(&client, model));
 //! let judge = LlmJudgeEvaluation::new(AgentLoopConfig {
-//!     // What the judge sees is made to fit its window.
+//!     // The judge's prompt is compacted to this window.
 //!     context_config: Some(ContextConfig { max_context_tokens: 200_000, ..Default::default() }),
 //!     ..config("judge")?
 //! });
 //! let (tx, mut rx) = event_channel(1024);
-//! let listening = tokio::spawn(async move {
+//! let listener = tokio::spawn(async move {
 //!     let mut done = 0;
 //!     while let Some(event) = rx.recv().await {
 //!         if let AgentEvent::AgentEnd { loop_id, .. } = event {
@@ -84,10 +84,10 @@
 //! )
 //! .await?;
 //! assert_eq!((result.selected_index, result.verdict.kind), (1, VerdictKind::Decided));
-//! assert_eq!(listening.await?, 4, "two branches, and the judge in both orders");
+//! assert_eq!(listener.await?, 4, "two branches, and the judge in both orders");
 //! println!("{} tokens: {}", result.total_usage.total(), result.verdict.reasons.join("; "));
 //!
-//! // The session goes on with the winner, here with another config.
+//! // The session continues with the winner, here with another config.
 //! let (next, tx) = (config("echo")?, EventSender::disabled());
 //! let message = AgentMessage::user("Why?");
 //! let end = result.continue_with(message, &next, tx, CancellationToken::new()).await?;
@@ -97,7 +97,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # A strategy of one's own
+//! # A custom strategy
 //!
 //! ```
 //! use async_trait::async_trait;
@@ -121,8 +121,8 @@
 //!         _tx: &EventSender,
 //!         _cancel: CancellationToken,
 //!     ) -> (EvaluationDecision, Usage) {
-//!         let able = outcomes.iter().filter(|outcome| outcome.is_eligible());
-//!         let longest = able.max_by_key(|outcome| outcome.answer().len());
+//!         let eligible = outcomes.iter().filter(|outcome| outcome.is_eligible());
+//!         let longest = eligible.max_by_key(|outcome| outcome.answer().len());
 //!         let index = longest.map_or(0, |outcome| outcome.config_index);
 //!         (EvaluationDecision::select(index, "the longest answer"), Usage::default())
 //!     }
@@ -197,7 +197,7 @@ mod tie;
 
 pub use error::{BranchFailure, RaceError};
 pub use judge::{LlmJudgeEvaluation, Orders};
-pub use outcome::{ParallelLoopOutcome, ParallelLoopResult, Selected};
+pub use outcome::{ParallelLoopOutcome, ParallelLoopResult, SelectedBranch};
 pub use parallel::{Race, agent_loop_parallel};
 pub use session::{RecordedRace, RecordedSession, SessionError, SessionFile, UnfinishedRace};
 pub use strategies::{

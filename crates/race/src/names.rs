@@ -1,13 +1,13 @@
-//! What branches are called in reasons.
+//! BranchNames of branches in reasons.
 
 use crate::outcome::ParallelLoopOutcome;
 
-/// Names of the branches of a race, by place.
-pub(crate) struct Names(Vec<String>);
+/// BranchNames of a race's branches, by index.
+pub(crate) struct BranchNames(Vec<String>);
 
-impl Names {
-    /// Their configs' names; of those that share one, with the loop's number.
-    pub(crate) fn of(outcomes: &[ParallelLoopOutcome]) -> Names {
+impl BranchNames {
+    /// Uses the configs' segments; the loop number is appended where several share one.
+    pub(crate) fn of(outcomes: &[ParallelLoopOutcome]) -> BranchNames {
         let segment = |outcome: &ParallelLoopOutcome| outcome.loop_id.segment().to_owned();
         let segments: Vec<String> = outcomes.iter().map(segment).collect();
         let is_shared = |name: &String| segments.iter().filter(|other| *other == name).count() > 1;
@@ -15,26 +15,26 @@ impl Names {
             true => format!("{name}.{}", outcome.loop_id.number()),
             false => name.clone(),
         };
-        Names(outcomes.iter().zip(&segments).map(name).collect())
+        BranchNames(outcomes.iter().zip(&segments).map(name).collect())
     }
 
-    /// The name of the branch at a place.
-    pub(crate) fn of_place(&self, place: usize) -> String {
-        self.0.get(place).cloned().unwrap_or_else(|| format!("branch {}", place + 1))
+    /// Returns the name of a branch.
+    pub(crate) fn of_branch(&self, index: usize) -> String {
+        self.0.get(index).cloned().unwrap_or_else(|| format!("branch {}", index + 1))
     }
 
-    /// Several names: `a, b and c`.
-    pub(crate) fn list(&self, places: &[usize], joining: &str) -> String {
-        let names: Vec<String> = places.iter().map(|place| self.of_place(*place)).collect();
-        list(&names, joining)
+    /// Lists several names: `a, b and c`.
+    pub(crate) fn list(&self, branches: &[usize], conjunction: &str) -> String {
+        let names: Vec<String> = branches.iter().map(|index| self.of_branch(*index)).collect();
+        list(&names, conjunction)
     }
 }
 
-/// `a, b and c`.
-pub(crate) fn list(names: &[String], joining: &str) -> String {
+/// Lists names: `a, b and c`.
+pub(crate) fn list(names: &[String], conjunction: &str) -> String {
     match names {
-        [] => "nobody".to_owned(),
+        [] => "none".to_owned(),
         [only] => only.clone(),
-        [others @ .., last] => format!("{} {joining} {last}", others.join(", ")),
+        [others @ .., last] => format!("{} {conjunction} {last}", others.join(", ")),
     }
 }

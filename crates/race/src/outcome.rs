@@ -1,4 +1,4 @@
-//! What became of the branches of a race.
+//! Outcomes of branches and races.
 
 use crate::strategy::Verdict;
 use bakeoff_agent::{
@@ -9,53 +9,52 @@ use bakeoff_core::{FinishReason, NanoDollars, Usage};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What became of one branch.
+/// The outcome of one branch.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ParallelLoopOutcome {
-    /// Its place among the configs.
+    /// Index of the config.
     pub config_index: usize,
-    /// Its loop.
+    /// Id of the branch's loop.
     pub loop_id: LoopId,
-    /// How it ended.
+    /// How the loop ended.
     pub status: LoopStatus,
-    /// The conversation as it left it.
+    /// The conversation at the end of the branch.
     pub context: AgentContext,
-    /// What the model and its tools said; the prompts are not among it.
+    /// New messages of the model and its tools, without the prompts.
     pub new_messages: Vec<AgentMessage>,
-    /// Tokens of its calls.
+    /// Tokens of the branch's calls.
     pub usage: Usage,
-    /// Money for its calls; `None` when a price is unknown.
+    /// Cost of the branch's calls; `None` if a price is unknown.
     pub cost: Option<NanoDollars>,
-    /// Calls that were given up while they were under way, or broke down with their branch: what
-    /// they cost is in neither figure.
+    /// Calls that were cancelled in flight or lost in a panic. Their usage and cost are not included above.
     pub unaccounted_calls: u32,
-    /// How many branches had ended before it; `None` when it never began.
+    /// Number of branches that had ended before; `None` if the branch never started.
     pub end_order: Option<u32>,
-    /// Why its last call was made again, if one was.
+    /// Reason of the last retry, if any.
     pub last_retry: Option<String>,
-    /// How long it took.
+    /// Duration of the branch.
     pub elapsed: Duration,
-    /// Messages in the context before it began: `context.messages[..original_context_len]` is what
-    /// all branches started from.
+    /// Number of messages in the base context: all branches started from
+    /// `context.messages[..original_context_len]`.
     pub original_context_len: usize,
-    /// Why the model stopped the last time.
+    /// Finish reason of the last response.
     pub finish: Option<FinishReason>,
 }
 
 impl ParallelLoopOutcome {
-    /// The text of the model's last message; empty when it said nothing.
+    /// Returns the text of the model's last message; empty if there is none.
     pub fn answer(&self) -> String {
         last_answer(&self.new_messages)
     }
 
-    /// Whether it can win: it came to its end, and says something.
+    /// Returns whether the branch can win: it completed with a non-empty answer.
     pub fn is_eligible(&self) -> bool {
-        self.trouble().is_none()
+        self.failure_reason().is_none()
     }
 
-    /// Why it cannot win.
-    pub fn trouble(&self) -> Option<String> {
+    /// Returns why the branch cannot win.
+    pub fn failure_reason(&self) -> Option<String> {
         match &self.status {
             LoopStatus::Failed(failure) => Some(failure.to_string()),
             LoopStatus::Cancelled => Some("cancelled".to_owned()),
@@ -65,26 +64,26 @@ impl ParallelLoopOutcome {
             }),
             LoopStatus::Completed if !self.answer().trim().is_empty() => None,
             LoopStatus::Completed if self.finish == Some(FinishReason::Length) => {
-                Some("empty answer, cut off at the most tokens allowed".to_owned())
+                Some("empty answer, cut off at the token limit".to_owned())
             }
             LoopStatus::Completed => Some("empty answer".to_owned()),
         }
     }
 }
 
-/// What became of a race.
+/// The result of a race.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ParallelLoopResult {
-    /// The winner's conversation, to go on with.
+    /// The winner's conversation, ready to be continued.
     pub selected_context: AgentContext,
-    /// What the winner and its tools said, as it was said; the prompts are not among it.
+    /// New messages of the winner and its tools, never compacted, without the prompts.
     pub selected_messages: Vec<AgentMessage>,
-    /// The winner's place among the configs.
+    /// Index of the winner's config.
     pub selected_index: usize,
-    /// The winner itself; its context is [`selected_context`](Self::selected_context).
-    pub selected: Selected,
-    /// The others, in the order of their configs.
+    /// Figures of the winner; its context is [`selected_context`](Self::selected_context).
+    pub selected: SelectedBranch,
+    /// Outcomes of the other branches, in config order.
     pub all_outcomes: Vec<ParallelLoopOutcome>,
     /// Why the winner won.
     pub verdict: Verdict,
@@ -94,35 +93,35 @@ pub struct ParallelLoopResult {
     pub total_usage: Usage,
 }
 
-/// The winner's figures.
+/// Figures of the winner.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Selected {
-    /// Its loop.
+pub struct SelectedBranch {
+    /// Id of the branch's loop.
     pub loop_id: LoopId,
-    /// Tokens of its calls.
+    /// Tokens of the branch's calls.
     pub usage: Usage,
-    /// Money for its calls; `None` when a price is unknown.
+    /// Cost of the branch's calls; `None` if a price is unknown.
     pub cost: Option<NanoDollars>,
-    /// How long it took.
+    /// Duration of the branch.
     pub elapsed: Duration,
-    /// Messages in the context before it began.
+    /// Number of messages in the base context.
     pub original_context_len: usize,
-    /// Why the model stopped; [`FinishReason::Length`] when its answer is cut off.
+    /// Finish reason; [`FinishReason::Length`] if the answer is cut off.
     pub finish: Option<FinishReason>,
 }
 
 impl ParallelLoopResult {
-    /// The winner's answer.
+    /// Returns the winner's answer.
     pub fn answer(&self) -> String {
         last_answer(&self.selected_messages)
     }
 
-    /// Goes on with the winner: adds a message to its context and has it answered.
+    /// Continues with the winner: adds a message to its context and runs a loop.
     ///
     /// # Errors
     ///
-    /// As for [`agent_loop`]; the context is as it was then.
+    /// As for [`agent_loop`]; the context is then unchanged.
     pub async fn continue_with(
         &mut self,
         message: impl Into<AgentMessage>,

@@ -1,7 +1,7 @@
-//! Branches: started, watched and ended.
+//! Execution of the branches of a race.
 
 use crate::error::{BranchFailure, RaceError};
-use crate::outcome::{ParallelLoopOutcome, ParallelLoopResult, Selected};
+use crate::outcome::{ParallelLoopOutcome, ParallelLoopResult, SelectedBranch};
 use crate::session::UnfinishedRace;
 use crate::strategy::{EvaluationStrategy, Verdict};
 use bakeoff_agent::{
@@ -17,14 +17,14 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Runs one prompt through several configs at once and lets a strategy choose.
+/// Runs one prompt through several configs concurrently and lets a strategy select the winner.
 ///
 /// Each branch starts from its own copy of the base context and shares the tools. Without prompts,
 /// the branches answer the last message of the context.
 ///
 /// # Errors
 ///
-/// When the race cannot begin, nothing was called; otherwise when there is no winner.
+/// The race cannot start, and no call was made; or it has no winner.
 pub async fn agent_loop_parallel(
     prompts: Vec<AgentMessage>,
     base_context: AgentContext,
@@ -36,14 +36,14 @@ pub async fn agent_loop_parallel(
     Race::new(prompts, base_context, configs, strategy)?.run(tx, cancel, &mut |_| {}).await
 }
 
-/// A race that may begin: everything that can be known to be wrong is right.
+/// A validated race that has not been run.
 pub struct Race {
     prompts: Vec<AgentMessage>,
     base: AgentContext,
     configs: Vec<AgentLoopConfig>,
     strategy: Arc<dyn EvaluationStrategy>,
     loop_ids: Vec<LoopId>,
-    /// Outcomes by config, as far as branches have ended or were known before.
+    /// Outcomes by config, of branches that have ended or were recorded before.
     outcomes: Vec<Option<ParallelLoopOutcome>>,
     is_resumed: bool,
 }
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Race {
 }
 
 impl Race {
-    /// Looks whether the race may begin. Nothing is called.
+    /// Validates a race. No call is made.
     ///
     /// # Errors
     ///
@@ -70,48 +70,51 @@ impl Race {
         configs: Vec<AgentLoopConfig>,
         strategy: Arc<dyn EvaluationStrategy>,
     ) -> Result<Race, RaceError> {
-        let mut race = Race::checked(prompts, base_context, configs, strategy, Vec::new())?;
+        let mut race = Race::validate(prompts, base_context, configs, strategy, Vec::new())?;
         let session = &race.base.session;
-        // Only now, so that a race that cannot begin takes no numbers.
+        // After validation, so that an invalid race uses no loop numbers.
         race.loop_ids =
             race.configs.iter().map(|config| session.next_loop(&config.segment())).collect();
         Ok(race)
     }
 
-    /// Goes on with a race that was interrupted: its branches keep their names, and those that have
-    /// ended are not run again.
+    /// Resumes an interrupted race: its branches keep their ids, and branches that have ended do not run
+    /// again.
     ///
     /// # Errors
     ///
-    /// As for [`Race::new`], and [`RaceError::Changed`] when these are not the configs that it had.
-    pub fn resumed(
+    /// As for [`Race::new`], and [`RaceError::ConfigsChanged`] if the configs differ from the recorded ones.
+    pub fn resume(
         unfinished: UnfinishedRace,
         base_context: AgentContext,
         configs: Vec<AgentLoopConfig>,
         strategy: Arc<dyn EvaluationStrategy>,
     ) -> Result<Race, RaceError> {
         let UnfinishedRace { prompts, loop_ids, ended, .. } = unfinished;
-        let had: Vec<&str> = loop_ids.iter().map(LoopId::segment).collect();
-        let has: Vec<String> = configs.iter().map(AgentLoopConfig::segment).collect();
-        if had != has {
-            return Err(RaceError::Changed { had: had.join(", "), has: has.join(", ") });
+        let recorded: Vec<&str> = loop_ids.iter().map(LoopId::segment).collect();
+        let given: Vec<String> = configs.iter().map(AgentLoopConfig::segment).collect();
+        if recorded != given {
+            return Err(RaceError::ConfigsChanged {
+                recorded: recorded.join(", "),
+                given: given.join(", "),
+            });
         }
-        let mut race = Race::checked(prompts, base_context, configs, strategy, loop_ids)?;
+        let mut race = Race::validate(prompts, base_context, configs, strategy, loop_ids)?;
         race.is_resumed = true;
         for mut outcome in ended {
-            // What was written down knows neither the tools nor the session of the caller.
+            // A recorded outcome has neither the tools nor the session of the caller.
             outcome.context = race.base.clone();
             outcome.original_context_len = race.base.messages.len();
-            let said = race.prompts.iter().chain(&outcome.new_messages).cloned();
-            outcome.context.messages.extend(said);
-            if let Some(place) = race.outcomes.get_mut(outcome.config_index) {
-                *place = Some(outcome);
+            let messages = race.prompts.iter().chain(&outcome.new_messages).cloned();
+            outcome.context.messages.extend(messages);
+            if let Some(slot) = race.outcomes.get_mut(outcome.config_index) {
+                *slot = Some(outcome);
             }
         }
         Ok(race)
     }
 
-    fn checked(
+    fn validate(
         prompts: Vec<AgentMessage>,
         base: AgentContext,
         configs: Vec<AgentLoopConfig>,
@@ -133,12 +136,12 @@ impl Race {
         Ok(Race { prompts, base, configs, strategy, loop_ids, outcomes, is_resumed })
     }
 
-    /// What is asked.
+    /// The prompts.
     pub fn prompts(&self) -> &[AgentMessage] {
         &self.prompts
     }
 
-    /// Whether it was interrupted before.
+    /// Whether the race was interrupted before.
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
     }
@@ -148,12 +151,12 @@ impl Race {
         self.strategy.name()
     }
 
-    /// The branches' loops, in the order of the configs.
+    /// Loop ids of the branches, in config order.
     pub fn loop_ids(&self) -> &[LoopId] {
         &self.loop_ids
     }
 
-    /// Runs it to its end; `on_end` is told of every branch that has ended, at once.
+    /// Runs the race. `on_end` is called as soon as a branch has ended.
     ///
     /// # Errors
     ///
@@ -195,71 +198,71 @@ impl Race {
     ) {
         let branches = self.configs.len();
         let stop = cancel.child_token();
-        // Dropping the set ends its tasks, so that none outlives the race.
+        // Dropping the set aborts its tasks, so none outlives the race.
         let mut tasks = JoinSet::new();
-        let mut places = HashMap::new();
+        let mut running = HashMap::new();
         let mut started = 0;
         loop {
             let ended: Vec<&ParallelLoopOutcome> = self.outcomes.iter().flatten().collect();
             if self.strategy.early_stop(&ended, branches) {
                 stop.cancel();
             }
-            let wanted = match stop.is_cancelled() {
+            let required = match stop.is_cancelled() {
                 true => started,
-                false => self.strategy.wanted(&ended, branches).min(branches),
+                false => self.strategy.required_branches(&ended, branches).min(branches),
             };
-            while started < wanted {
+            while started < required {
                 if self.outcomes[started].is_none() {
-                    let task = tasks.spawn(self.branch(started, tx.clone(), stop.clone()));
-                    places.insert(task.id(), (started, Instant::now()));
+                    let task = tasks.spawn(self.run_branch(started, tx.clone(), stop.clone()));
+                    running.insert(task.id(), (started, Instant::now()));
                 }
                 started += 1;
             }
             let Some(joined) = tasks.join_next_with_id().await else { break };
             let (task, ended) = match joined {
                 Ok((task, ended)) => (task, Ok(ended)),
-                Err(broken) => (broken.id(), Err(broken)),
+                Err(error) => (error.id(), Err(error)),
             };
-            let Some((place, since)) = places.remove(&task) else { continue };
+            let Some((index, since)) = running.remove(&task) else { continue };
             let mut outcome = match ended {
-                Ok((Ok(end), context)) => self.outcome(place, end, context),
+                Ok((Ok(end), context)) => self.outcome(index, end, context),
                 Ok((Err(error), _)) => {
-                    self.broken(place, ErrorKind::InvalidRequest, error.to_string(), since)
+                    self.failed(index, ErrorKind::InvalidRequest, error.to_string(), since)
                 }
-                Err(broken) => {
+                Err(error) => {
                     let outcome =
-                        self.broken(place, ErrorKind::Internal, panic_message(broken), since);
-                    tx.send(end_of(&outcome));
+                        self.failed(index, ErrorKind::Internal, panic_message(error), since);
+                    tx.send(end_event(&outcome));
                     outcome
                 }
             };
             let before = self.outcomes.iter().flatten().count();
             outcome.end_order = u32::try_from(before).ok();
             on_end(&outcome);
-            self.outcomes[place] = Some(outcome);
+            self.outcomes[index] = Some(outcome);
         }
     }
 
-    /// One branch, with a copy of the base context.
-    fn branch(
+    /// Runs one branch on a copy of the base context.
+    fn run_branch(
         &self,
-        place: usize,
+        index: usize,
         tx: EventSender,
         cancel: CancellationToken,
     ) -> impl Future<Output = (Result<LoopEnd, LoopError>, AgentContext)> + Send + 'static {
-        let loop_id = self.loop_ids[place].clone();
+        let loop_id = self.loop_ids[index].clone();
         let prompts = self.prompts.clone();
         let mut context = self.base.clone();
-        let config = self.configs[place].clone();
+        let config = self.configs[index].clone();
         async move {
             let end = agent_loop_with_id(loop_id, prompts, &mut context, &config, tx, cancel).await;
             (end, context)
         }
     }
 
-    fn outcome(&self, place: usize, end: LoopEnd, context: AgentContext) -> ParallelLoopOutcome {
+    fn outcome(&self, index: usize, end: LoopEnd, context: AgentContext) -> ParallelLoopOutcome {
         ParallelLoopOutcome {
-            config_index: place,
+            config_index: index,
             loop_id: end.loop_id,
             status: end.status,
             context,
@@ -275,11 +278,11 @@ impl Race {
         }
     }
 
-    /// A branch that has nothing to show.
-    fn without_answer(&self, place: usize, status: LoopStatus) -> ParallelLoopOutcome {
+    /// Returns the outcome of a branch without any messages.
+    fn empty_outcome(&self, index: usize, status: LoopStatus) -> ParallelLoopOutcome {
         ParallelLoopOutcome {
-            config_index: place,
-            loop_id: self.loop_ids[place].clone(),
+            config_index: index,
+            loop_id: self.loop_ids[index].clone(),
             status,
             context: self.base.clone(),
             new_messages: Vec::new(),
@@ -294,35 +297,35 @@ impl Race {
         }
     }
 
-    fn broken(
+    fn failed(
         &self,
-        place: usize,
+        index: usize,
         kind: ErrorKind,
         message: String,
         since: Instant,
     ) -> ParallelLoopOutcome {
         let status = LoopStatus::Failed(LoopFailure { kind, message });
-        // What it has spent until then is lost with it.
+        // The usage until the failure is lost.
         ParallelLoopOutcome {
             cost: None,
             unaccounted_calls: 1,
             elapsed: since.elapsed(),
-            ..self.without_answer(place, status)
+            ..self.empty_outcome(index, status)
         }
     }
 
-    /// Has the strategy choose; the error comes with the tokens of the evaluation.
+    /// Runs the strategy. An error carries the tokens of the evaluation.
     async fn decide(
         &mut self,
         tx: &EventSender,
         cancel: CancellationToken,
     ) -> Result<ParallelLoopResult, (RaceError, Usage)> {
         let ended = std::mem::take(&mut self.outcomes);
-        let not_started = |place| self.without_answer(place, LoopStatus::Cancelled);
+        let not_started = |index| self.empty_outcome(index, LoopStatus::Cancelled);
         let mut outcomes: Vec<ParallelLoopOutcome> = ended
             .into_iter()
             .enumerate()
-            .map(|(place, outcome)| outcome.unwrap_or_else(|| not_started(place)))
+            .map(|(index, outcome)| outcome.unwrap_or_else(|| not_started(index)))
             .collect();
         let mut total_usage = Usage::default();
         outcomes.iter().for_each(|outcome| total_usage += outcome.usage);
@@ -338,7 +341,7 @@ impl Race {
         let evaluated = tokio::select! {
             biased;
             evaluated = evaluation => Some(evaluated),
-            () = long_after(&cancel) => None,
+            () = grace_period_after(&cancel) => None,
         };
         let usage = evaluated.as_ref().map(|(_, usage)| *usage).unwrap_or_default();
         total_usage += usage;
@@ -352,23 +355,23 @@ impl Race {
             let verdict = Box::new(verdict);
             return Err((RaceError::NoneAcceptable { verdict, outcomes, total_usage }, usage));
         };
-        let trouble = match outcomes.get(index) {
-            Some(chosen) => chosen.trouble(),
+        let failure = match outcomes.get(index) {
+            Some(selected) => selected.failure_reason(),
             None => Some(format!("there are only {}", outcomes.len())),
         };
-        if let Some(reason) = trouble {
+        if let Some(reason) = failure {
             let error = RaceError::BadDecision { strategy, index, reason, outcomes, total_usage };
             return Err((error, usage));
         }
         let winner = outcomes.remove(index);
         if winner.finish == Some(FinishReason::Length) {
-            verdict.reasons.push("its answer is cut off at the most tokens allowed".to_owned());
+            verdict.reasons.push("the answer is cut off at the token limit".to_owned());
         }
         Ok(ParallelLoopResult {
             selected_context: winner.context,
             selected_messages: winner.new_messages,
             selected_index: index,
-            selected: Selected {
+            selected: SelectedBranch {
                 loop_id: winner.loop_id,
                 usage: winner.usage,
                 cost: winner.cost,
@@ -384,26 +387,26 @@ impl Race {
     }
 }
 
-/// How long a strategy may take to end after it was told to.
-const GRACE: Duration = Duration::from_secs(5);
+/// Time that a strategy has to return after cancellation.
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// Some time after it was cancelled: judges end by themselves and tell what they took, and only what
-/// does not listen is left alone.
-async fn long_after(cancel: &CancellationToken) {
+/// Waits until the grace period after cancellation is over. Judges return on cancellation and report their
+/// usage; only a strategy that ignores cancellation is dropped.
+async fn grace_period_after(cancel: &CancellationToken) {
     cancel.cancelled().await;
-    tokio::time::sleep(GRACE).await;
+    tokio::time::sleep(GRACE_PERIOD).await;
 }
 
 fn failure(outcome: &ParallelLoopOutcome) -> BranchFailure {
     BranchFailure {
         config_index: outcome.config_index,
         loop_id: outcome.loop_id.clone(),
-        reason: outcome.trouble().unwrap_or_default(),
+        reason: outcome.failure_reason().unwrap_or_default(),
     }
 }
 
-/// The end that a branch could not tell itself.
-fn end_of(outcome: &ParallelLoopOutcome) -> AgentEvent {
+/// Returns the end event that a panicked branch did not send.
+fn end_event(outcome: &ParallelLoopOutcome) -> AgentEvent {
     AgentEvent::AgentEnd {
         loop_id: outcome.loop_id.clone(),
         status: outcome.status.clone(),
@@ -413,9 +416,9 @@ fn end_of(outcome: &ParallelLoopOutcome) -> AgentEvent {
     }
 }
 
-fn panic_message(broken: JoinError) -> String {
-    let Ok(panic) = broken.try_into_panic() else { return "the branch was ended".to_owned() };
-    let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
-    let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("the branch panicked: {}", words.unwrap_or_else(|| "without a word".to_owned()))
+fn panic_message(error: JoinError) -> String {
+    let Ok(panic) = error.try_into_panic() else { return "the branch was aborted".to_owned() };
+    let message = panic.downcast_ref::<&str>().map(|message| (*message).to_owned());
+    let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("the branch panicked: {}", message.unwrap_or_else(|| "no message".to_owned()))
 }

@@ -1,8 +1,8 @@
-//! Sessions on disk: what was asked, what every branch said, who won.
+//! Session files: prompts, branch outcomes and verdicts of a sequence of races.
 //!
-//! An append-only file of JSON lines. A branch is on disk as soon as it has ended, so that a race
-//! that was interrupted goes on without paying for it again; the conversation is what the winners
-//! of all races that ended have said.
+//! A session file is append-only JSON lines. A branch is recorded as soon as it has ended, so an interrupted
+//! race resumes without paying for it again. The conversation consists of the winners' messages of all
+//! finished races.
 
 use crate::error::RaceError;
 use crate::outcome::{ParallelLoopOutcome, ParallelLoopResult};
@@ -16,81 +16,80 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A session's file, open for writing. Nobody else can write it meanwhile.
+/// A session file, open for writing by this process only.
 #[derive(Debug)]
 pub struct SessionFile {
     journal: Journal,
     redactor: Redactor,
 }
 
-/// What a session's file says.
+/// The content of a session file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RecordedSession {
-    /// The conversation, to go on with.
+    /// The conversation, ready to be continued.
     pub context: AgentContext,
-    /// Races that have ended, with a winner or without.
+    /// Number of finished races, with or without a winner.
     pub races: u32,
-    /// The last race that had a winner.
+    /// The last race with a winner.
     pub last: Option<RecordedRace>,
-    /// What the caller wrote down about the last race in which there was something to choose, whoever
-    /// won.
+    /// Settings of the last race with more than one branch.
     pub last_contested: Option<Value>,
-    /// A race that has not ended.
+    /// The interrupted race, if any.
     pub unfinished: Option<UnfinishedRace>,
 }
 
-/// A race that had a winner.
+/// A finished race with a winner.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RecordedRace {
-    /// What the caller wrote down about it.
+    /// Settings that the caller recorded.
     pub settings: Value,
-    /// The winner's place among its configs.
+    /// Index of the winner's config.
     pub selected_index: usize,
 }
 
-/// A race that was interrupted.
+/// An interrupted race.
 #[derive(Debug)]
 pub struct UnfinishedRace {
-    /// What was asked.
+    /// The prompts.
     pub prompts: Vec<AgentMessage>,
-    /// The branches' loops, in the order of the configs.
+    /// Loop ids of the branches, in config order.
     pub loop_ids: Vec<LoopId>,
-    /// What the caller wrote down about it.
+    /// Settings that the caller recorded.
     pub settings: Value,
-    /// Branches that have ended.
+    /// Outcomes of the branches that have ended.
     pub ended: Vec<ParallelLoopOutcome>,
 }
 
-/// A session's file cannot be used.
+/// Why a session file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// It cannot be read or written, is damaged, or somebody else writes it.
+    /// The file cannot be read or written, is damaged, or is locked by another process.
     #[error(transparent)]
     Journal(#[from] bakeoff_journal::Error),
-    /// It is something else.
-    #[error("{} is no session: {reason}", path.display())]
-    NoSession {
-        /// Which file.
+    /// The file is not a session.
+    #[error("{} is not a session: {reason}", path.display())]
+    NotASession {
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A later Bakeoff wrote it.
-    #[error("{} was written by a newer Bakeoff (version {version} of its files, this one knows {SCHEMA_VERSION})", path.display())]
-    Newer {
-        /// Which file.
+    /// The file was written by a newer version of Bakeoff.
+    #[error("{} was written by a newer Bakeoff (file format {version}, supported up to {SCHEMA_VERSION})", path.display())]
+    NewerVersion {
+        /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Its format version.
         version: u32,
     },
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Line {
+enum SessionRecord {
     SessionStarted {
         schema_version: u32,
         session_id: String,
@@ -102,8 +101,8 @@ enum Line {
         strategy: String,
         settings: Value,
     },
-    BranchEnded(Branch),
-    /// It can go on.
+    BranchEnded(BranchRecord),
+    /// The race can be resumed.
     RaceInterrupted {
         total_usage: Usage,
         /// As in `RaceEnded`.
@@ -117,13 +116,13 @@ enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         total_usage: Usage,
-        /// Loops that the session has had, those of judges among them.
+        /// Number of loops in the session, including judges.
         loops: u32,
     },
 }
 
 #[derive(Serialize, Deserialize)]
-struct Branch {
+struct BranchRecord {
     config_index: usize,
     loop_id: LoopId,
     status: LoopStatus,
@@ -139,8 +138,8 @@ struct Branch {
 }
 
 impl SessionFile {
-    /// Starts a file for a session; there must be none yet, or an empty one. No secret that the
-    /// redactor knows is written.
+    /// Creates a session file; the path must not exist or must be an empty file. Secrets known to the
+    /// redactor are not written.
     ///
     /// # Errors
     ///
@@ -153,7 +152,7 @@ impl SessionFile {
         let is_empty = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0);
         let journal = if is_empty { Journal::reopen(path)? } else { Journal::create(path)? };
         let mut file = SessionFile { journal, redactor };
-        file.write(&Line::SessionStarted {
+        file.write(&SessionRecord::SessionStarted {
             schema_version: SCHEMA_VERSION,
             session_id: context.session.id().to_owned(),
             system_prompt: context.system_prompt.clone(),
@@ -161,7 +160,7 @@ impl SessionFile {
         Ok(file)
     }
 
-    /// Goes on with a session. Name its secrets with [`SessionFile::keep_secret`].
+    /// Opens a session to continue it. Set its secrets with [`SessionFile::set_redactor`].
     ///
     /// # Errors
     ///
@@ -169,33 +168,32 @@ impl SessionFile {
     pub fn open(path: &Path) -> Result<(SessionFile, RecordedSession), SessionError> {
         let is_file = std::fs::metadata(path).is_ok_and(|file| file.is_file());
         if path.exists() && !is_file {
-            let reason = "it is not a regular file".to_owned();
-            return Err(SessionError::NoSession { path: path.to_owned(), reason });
+            let reason = "not a regular file".to_owned();
+            return Err(SessionError::NotASession { path: path.to_owned(), reason });
         }
-        // Opening cuts off a torn line, which must not happen to a file that is something else.
+        // Opening truncates a torn last line, which must not happen to a file that is not a session.
         read(path)?;
         let journal = Journal::reopen(path)?;
-        // Somebody may have written until we held it.
+        // Another process may have written before the lock was acquired.
         let recorded = read(path)?;
         Ok((SessionFile { journal, redactor: Redactor::default() }, recorded))
     }
 
-    /// Names secrets that must not be written from now on.
-    pub fn keep_secret(&mut self, redactor: Redactor) {
+    /// Sets the secrets that must not be written from now on.
+    pub fn set_redactor(&mut self, redactor: Redactor) {
         self.redactor = redactor;
     }
 
-    /// Writes that a race begins, with whatever the caller wants to find again. One that goes on has
-    /// begun already.
+    /// Records the start of a race, with the caller's settings. A resumed race is already recorded.
     ///
     /// # Errors
     ///
     /// [`SessionError::Journal`].
-    pub fn race_started(&mut self, race: &Race, settings: Value) -> Result<(), SessionError> {
+    pub fn record_start(&mut self, race: &Race, settings: Value) -> Result<(), SessionError> {
         if race.is_resumed() {
             return Ok(());
         }
-        self.write(&Line::RaceStarted {
+        self.write(&SessionRecord::RaceStarted {
             prompts: race.prompts().to_vec(),
             loop_ids: race.loop_ids().to_vec(),
             strategy: race.strategy().to_owned(),
@@ -203,17 +201,17 @@ impl SessionFile {
         })
     }
 
-    /// Writes what became of a branch. One that was cancelled has not ended: should the race go on,
-    /// it is run again.
+    /// Records the outcome of a branch. A cancelled branch is not recorded, so that a resumed race runs it
+    /// again.
     ///
     /// # Errors
     ///
     /// [`SessionError::Journal`].
-    pub fn branch_ended(&mut self, outcome: &ParallelLoopOutcome) -> Result<(), SessionError> {
+    pub fn record_branch(&mut self, outcome: &ParallelLoopOutcome) -> Result<(), SessionError> {
         if outcome.status == LoopStatus::Cancelled {
             return Ok(());
         }
-        self.write(&Line::BranchEnded(Branch {
+        self.write(&SessionRecord::BranchEnded(BranchRecord {
             config_index: outcome.config_index,
             loop_id: outcome.loop_id.clone(),
             status: outcome.status.clone(),
@@ -226,19 +224,19 @@ impl SessionFile {
         }))
     }
 
-    /// Writes how a race ended. One that was cancelled has only been interrupted: it can go on.
+    /// Records the end of a race. A cancelled race is recorded as interrupted and can be resumed.
     ///
     /// # Errors
     ///
     /// [`SessionError::Journal`].
-    pub fn race_ended(
+    pub fn record_end(
         &mut self,
         session: &Session,
         result: &Result<ParallelLoopResult, RaceError>,
     ) -> Result<(), SessionError> {
         let loops = session.loops();
-        let line = match result {
-            Ok(result) => Line::RaceEnded {
+        let record = match result {
+            Ok(result) => SessionRecord::RaceEnded {
                 selected_index: Some(result.selected_index),
                 verdict: Some(result.verdict.clone()),
                 error: None,
@@ -246,9 +244,9 @@ impl SessionFile {
                 loops,
             },
             Err(RaceError::Cancelled { total_usage, .. }) => {
-                Line::RaceInterrupted { total_usage: *total_usage, loops }
+                SessionRecord::RaceInterrupted { total_usage: *total_usage, loops }
             }
-            Err(error) => Line::RaceEnded {
+            Err(error) => SessionRecord::RaceEnded {
                 selected_index: None,
                 verdict: match error {
                     RaceError::NoneAcceptable { verdict, .. } => Some((**verdict).clone()),
@@ -259,15 +257,15 @@ impl SessionFile {
                 loops,
             },
         };
-        self.write(&line)
+        self.write(&record)
     }
 
-    /// Writes that a race was given up; the conversation is as before it.
+    /// Records that an interrupted race is discarded; the conversation is as before the race.
     ///
     /// # Errors
     ///
     /// [`SessionError::Journal`].
-    pub fn race_abandoned(
+    pub fn record_discard(
         &mut self,
         session: &Session,
         race: &UnfinishedRace,
@@ -276,10 +274,10 @@ impl SessionFile {
         race.ended.iter().for_each(|branch| total_usage += branch.usage);
         let (loops, error) = (session.loops(), Some("abandoned".to_owned()));
         let (selected_index, verdict) = (None, None);
-        self.write(&Line::RaceEnded { selected_index, verdict, error, total_usage, loops })
+        self.write(&SessionRecord::RaceEnded { selected_index, verdict, error, total_usage, loops })
     }
 
-    /// Forces everything to disk and closes the file.
+    /// Syncs the file to disk and closes it.
     ///
     /// # Errors
     ///
@@ -288,51 +286,57 @@ impl SessionFile {
         Ok(self.journal.finish()?)
     }
 
-    fn write(&mut self, line: &Line) -> Result<(), SessionError> {
-        let clean = match serde_json::to_string(line) {
+    fn write(&mut self, record: &SessionRecord) -> Result<(), SessionError> {
+        let redacted = match serde_json::to_string(record) {
             Ok(json) if self.redactor.finds_in(&json) => {
                 serde_json::from_str::<Value>(&self.redactor.scrub(json)).ok()
             }
             _ => None,
         };
-        match clean {
-            Some(clean) => self.journal.push(&clean)?,
-            None => self.journal.push(line)?,
+        match redacted {
+            Some(redacted) => self.journal.push(&redacted)?,
+            None => self.journal.push(record)?,
         }
         Ok(self.journal.flush()?)
     }
 }
 
 fn read(path: &Path) -> Result<RecordedSession, SessionError> {
-    let no_session =
-        |reason: &str| SessionError::NoSession { path: path.to_owned(), reason: reason.to_owned() };
-    let mut lines = bakeoff_journal::read::<Line>(path)?;
-    let mut reading = match lines.next() {
-        Some(Ok(Line::SessionStarted { schema_version, .. }))
+    let not_a_session = |reason: &str| SessionError::NotASession {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let mut records = bakeoff_journal::read::<SessionRecord>(path)?;
+    let mut reader = match records.next() {
+        Some(Ok(SessionRecord::SessionStarted { schema_version, .. }))
             if schema_version > SCHEMA_VERSION =>
         {
             let path = path.to_owned();
-            return Err(SessionError::Newer { path, version: schema_version });
+            return Err(SessionError::NewerVersion { path, version: schema_version });
         }
-        Some(Ok(Line::SessionStarted { session_id, system_prompt, .. })) => {
-            Reading::new(session_id, system_prompt)
+        Some(Ok(SessionRecord::SessionStarted { session_id, system_prompt, .. })) => {
+            SessionReader::new(session_id, system_prompt)
         }
         Some(Err(bakeoff_journal::Error::Damaged { reason, .. })) => {
-            return Err(no_session(&format!("its first line is not one of a session ({reason})")));
+            return Err(not_a_session(&format!(
+                "its first line is not a session record ({reason})"
+            )));
         }
         Some(Err(error)) => return Err(error.into()),
-        Some(Ok(_)) => return Err(no_session("it does not begin with the start of a session")),
-        None => return Err(no_session("it has no whole line")),
+        Some(Ok(_)) => return Err(not_a_session("its first record is not the start of a session")),
+        None => return Err(not_a_session("it has no complete line")),
     };
-    for (number, line) in (2_u64..).zip(lines) {
-        reading.take(line?).map_err(|reason| no_session(&format!("line {number}: {reason}")))?;
+    for (number, record) in (2_u64..).zip(records) {
+        reader
+            .apply(record?)
+            .map_err(|reason| not_a_session(&format!("line {number}: {reason}")))?;
     }
-    Ok(reading.finish())
+    Ok(reader.finish())
 }
 
-/// A session, as far as its file was read.
-struct Reading {
-    /// Knows its loops by name; how many there were is known at the end.
+/// Rebuilds a session from its records.
+struct SessionReader {
+    /// Recognises the session's loop ids; the number of loops is known at the end.
     session: Session,
     context: AgentContext,
     loops: u32,
@@ -342,11 +346,11 @@ struct Reading {
     open: Option<UnfinishedRace>,
 }
 
-impl Reading {
-    fn new(id: String, system_prompt: String) -> Reading {
+impl SessionReader {
+    fn new(id: String, system_prompt: String) -> SessionReader {
         let session = Session::named(id);
         let context = AgentContext { system_prompt, ..AgentContext::default() };
-        Reading {
+        SessionReader {
             session,
             context,
             loops: 0,
@@ -357,24 +361,24 @@ impl Reading {
         }
     }
 
-    fn take(&mut self, line: Line) -> Result<(), String> {
-        match line {
-            Line::SessionStarted { .. } => return Err("another session starts".to_owned()),
-            Line::RaceStarted { prompts, loop_ids, settings, .. } => {
+    fn apply(&mut self, record: SessionRecord) -> Result<(), String> {
+        match record {
+            SessionRecord::SessionStarted { .. } => return Err("another session starts".to_owned()),
+            SessionRecord::RaceStarted { prompts, loop_ids, settings, .. } => {
                 if self.open.is_some() {
                     return Err("a race starts before the last one has ended".to_owned());
                 }
                 let loop_ids =
-                    loop_ids.iter().map(|id| self.own(id)).collect::<Result<Vec<_>, _>>()?;
-                let most = loop_ids.iter().map(LoopId::number).max();
-                self.loops = self.loops.max(most.unwrap_or_default());
+                    loop_ids.iter().map(|id| self.own_id(id)).collect::<Result<Vec<_>, _>>()?;
+                let last = loop_ids.iter().map(LoopId::number).max();
+                self.loops = self.loops.max(last.unwrap_or_default());
                 self.open = Some(UnfinishedRace { prompts, loop_ids, settings, ended: Vec::new() });
             }
-            Line::BranchEnded(mut branch) => {
-                branch.loop_id = self.own(&branch.loop_id)?;
+            SessionRecord::BranchEnded(mut branch) => {
+                branch.loop_id = self.own_id(&branch.loop_id)?;
                 let race = self.open.as_mut().ok_or("a branch ends outside of a race")?;
-                let place = race.loop_ids.get(branch.config_index);
-                if place != Some(&branch.loop_id) {
+                let recorded = race.loop_ids.get(branch.config_index);
+                if recorded != Some(&branch.loop_id) {
                     return Err(format!("{} is not a branch of the race", branch.loop_id));
                 }
                 let mut outcome = outcome(branch, &self.context, &race.prompts);
@@ -382,8 +386,8 @@ impl Reading {
                 race.ended.retain(|earlier| earlier.config_index != outcome.config_index);
                 race.ended.push(outcome);
             }
-            Line::RaceInterrupted { loops, .. } => self.loops = self.loops.max(loops),
-            Line::RaceEnded { selected_index, loops, .. } => {
+            SessionRecord::RaceInterrupted { loops, .. } => self.loops = self.loops.max(loops),
+            SessionRecord::RaceEnded { selected_index, loops, .. } => {
                 let race = self.open.take().ok_or("a race ends that has not started")?;
                 self.races += 1;
                 self.loops = self.loops.max(loops);
@@ -403,8 +407,8 @@ impl Reading {
         Ok(())
     }
 
-    /// The name of a loop of this session.
-    fn own(&self, loop_id: &LoopId) -> Result<LoopId, String> {
+    /// Validates that a loop id belongs to this session.
+    fn own_id(&self, loop_id: &LoopId) -> Result<LoopId, String> {
         let own = self.session.recognise(loop_id);
         own.ok_or_else(|| format!("{loop_id} is not a loop of the session"))
     }
@@ -422,7 +426,11 @@ impl Reading {
     }
 }
 
-fn outcome(branch: Branch, base: &AgentContext, prompts: &[AgentMessage]) -> ParallelLoopOutcome {
+fn outcome(
+    branch: BranchRecord,
+    base: &AgentContext,
+    prompts: &[AgentMessage],
+) -> ParallelLoopOutcome {
     let mut context = base.clone();
     context.messages.extend(prompts.iter().cloned().chain(branch.new_messages.iter().cloned()));
     ParallelLoopOutcome {

@@ -1,4 +1,4 @@
-//! Who decides, and what a decision is.
+//! The strategy trait and its decisions.
 
 use crate::error::RaceError;
 use crate::outcome::ParallelLoopOutcome;
@@ -7,15 +7,15 @@ use bakeoff_core::{NanoDollars, Usage};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-/// Chooses among the branches of a race.
+/// Selects the winner among the branches of a race.
 #[async_trait::async_trait]
 pub trait EvaluationStrategy: Send + Sync {
-    /// What it is called in verdicts.
+    /// Name of the strategy in verdicts.
     fn name(&self) -> &str {
         "custom"
     }
 
-    /// Refuses configs that it cannot choose among, before anything is spent.
+    /// Rejects configs that the strategy cannot handle, before any call is made.
     ///
     /// # Errors
     ///
@@ -25,23 +25,22 @@ pub trait EvaluationStrategy: Send + Sync {
         Ok(())
     }
 
-    /// How many branches should have been started by now, given those that have ended; at once all,
-    /// unless the strategy may do with fewer. They are started in the order of their configs. When
-    /// this many have ended, the race is decided.
-    fn wanted(&self, ended: &[&ParallelLoopOutcome], branches: usize) -> usize {
+    /// Returns how many branches, in config order, must have been started, given those that have ended. The
+    /// default is all of them. When this many have ended, the race is decided.
+    fn required_branches(&self, ended: &[&ParallelLoopOutcome], branches: usize) -> usize {
         let _ = ended;
         branches
     }
 
-    /// Whether the branches that have ended are enough. The others are cancelled then.
+    /// Returns whether the branches that have ended are sufficient. The others are then cancelled.
     fn early_stop(&self, ended: &[&ParallelLoopOutcome], branches: usize) -> bool {
         let _ = (ended, branches);
         false
     }
 
-    /// Chooses among all branches, which come in the order of their configs. At least one of them
-    /// [can win](ParallelLoopOutcome::is_eligible); choosing one that cannot is
-    /// [`RaceError::BadDecision`]. Also gives the tokens that it took.
+    /// Selects among all branches, given in config order, and returns the decision and the tokens it used. At
+    /// least one branch [can win](ParallelLoopOutcome::is_eligible); selecting one that cannot is
+    /// [`RaceError::BadDecision`].
     async fn evaluate(
         &self,
         prompts: &[AgentMessage],
@@ -51,17 +50,17 @@ pub trait EvaluationStrategy: Send + Sync {
     ) -> (EvaluationDecision, Usage);
 }
 
-/// What a strategy decided.
+/// The decision of a strategy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationDecision {
-    /// The winner's place among the branches; `None` when none of them will do.
+    /// Index of the winner; `None` if no branch is acceptable.
     pub selected: Option<usize>,
-    /// Why.
+    /// The reasons.
     pub verdict: Verdict,
 }
 
 impl EvaluationDecision {
-    /// This branch wins.
+    /// Selects a branch.
     pub fn select(index: usize, reason: impl Into<String>) -> EvaluationDecision {
         EvaluationDecision {
             selected: Some(index),
@@ -73,7 +72,7 @@ impl EvaluationDecision {
         }
     }
 
-    /// The first of a ranking wins.
+    /// Selects the first of a ranking.
     pub fn rank(ranking: Vec<usize>, reason: impl Into<String>) -> EvaluationDecision {
         EvaluationDecision {
             selected: ranking.first().copied(),
@@ -86,31 +85,31 @@ impl EvaluationDecision {
     }
 }
 
-/// Why a branch won, and how sure that is.
+/// Why a branch won.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Name of the strategy; filled in by the race.
+    /// Name of the strategy; set by the race.
     #[serde(default)]
     pub strategy: String,
-    /// What kind of verdict it is.
+    /// The kind of verdict.
     pub kind: VerdictKind,
-    /// Places of branches, the best first; those that cannot win are not in it.
+    /// Branch indices, best first, without branches that cannot win.
     pub ranking: Vec<usize>,
-    /// Why, for people.
+    /// Human-readable reasons.
     pub reasons: Vec<String>,
-    /// What decided instead, where the strategy itself could not.
+    /// What decided if the strategy could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
-    /// What judges said.
+    /// All replies of judges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ballots: Vec<Ballot>,
-    /// Money for the evaluation; `None` when a price is unknown.
+    /// Cost of the evaluation; `None` if a price is unknown.
     #[serde(default, rename = "cost_nanodollars", skip_serializing_if = "Option::is_none")]
     pub cost: Option<NanoDollars>,
 }
 
 impl Verdict {
-    /// A verdict of this kind, to be filled in.
+    /// Returns an otherwise empty verdict of a kind.
     pub fn of(kind: VerdictKind) -> Verdict {
         Verdict {
             strategy: String::new(),
@@ -129,31 +128,32 @@ impl Verdict {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum VerdictKind {
-    /// The strategy has decided.
+    /// The strategy decided.
     Decided,
-    /// Only one branch could win, so nobody was asked.
+    /// Only one branch could win, so no judge was called.
     Unopposed,
-    /// The best are equal, or a judge's preference depends on the order; the fallback decided.
+    /// The best branches are equal, or a judge's preference depends on the order; the fallback decided.
     Tie,
-    /// Nobody can tell what the judge means; the fallback decided.
+    /// The judge's reply is unparseable; the fallback decided.
     Unparseable,
-    /// The judge could not be asked; the fallback decided.
+    /// The judge's call failed; the fallback decided.
     JudgeFailed,
-    /// None of the branches will do.
+    /// No branch is acceptable.
     NoneAcceptable,
-    /// None of the branches is known to do, and of some nobody can say whether they will.
-    CannotSay,
+    /// No branch is known to be acceptable, and the verifier gave no result for at least one.
+    #[serde(rename = "cannot_say")]
+    Inconclusive,
 }
 
-/// What a judge said, once.
+/// One reply of a judge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ballot {
     /// The judge's loop.
     pub loop_id: LoopId,
-    /// Places of the branches, in the order in which the judge saw them.
+    /// Branch indices in the order in which the judge saw them.
     pub order: Vec<usize>,
-    /// The place of the branch that it chose; `None` when nobody can tell, or it failed.
+    /// Index of the branch with the vote; `None` if the reply is unparseable or the call failed.
     pub choice: Option<usize>,
-    /// Its reply, or why there is none.
+    /// The reply, or why the call failed.
     pub reply: String,
 }

@@ -1,11 +1,11 @@
-//! Outcomes for tests.
+//! Outcomes for unit tests.
 
 use crate::outcome::ParallelLoopOutcome;
 use bakeoff_agent::{AgentContext, AgentMessage, LoopStatus, Session};
 use bakeoff_core::{Message, NanoDollars, Usage};
 use std::time::Duration;
 
-/// A branch that answered.
+/// Returns a branch with an answer.
 pub(crate) fn answered(
     session: &Session,
     segment: &str,

@@ -63,13 +63,13 @@ min = 2
     12 | values = []
        |          ^^
        |
-       = help: `values`: what may occur.
+       = help: `values`: texts of which one must occur.
     error: the check needs `min` or `max`
       --> bakeoff.toml:14:8
        |
     14 | kind = "length"
        |        ^^^^^^^^
-    error: `min` is 3, more than `max`, which is 2
+    error: `min` (3) is greater than `max` (2)
       --> bakeoff.toml:17:7
        |
     17 | min = 3
@@ -87,7 +87,7 @@ min = 2
     23 | min = 2
        |       ^
        |
-       = help: `min`: the least similarity.
+       = help: `min`: minimum similarity.
     error: 6 problems; nothing was called
     "#);
 }
@@ -120,7 +120,7 @@ value = "x"
     7 | [[check]]
       | ^^^^^^^^^
       |
-      = help: add `values`: what must occur.
+      = help: add `values`: texts that must all occur.
     error: unknown key `value` in the check `contains_all`
      --> bakeoff.toml:9:1
       |
@@ -134,14 +134,14 @@ value = "x"
     12 | value = 7
        |         ^
        |
-       = help: `value`: what the output should be.
+       = help: `value`: the expected output.
     error: `max` must be a whole number from 0 to 100000, not the text "1"
       --> bakeoff.toml:13:7
        |
     13 | max = "1"
        |       ^^^
        |
-       = help: `max`: most edits.
+       = help: `max`: maximum number of edits.
     error: `extract` cannot be "yaml"
       --> bakeoff.toml:16:11
        |
@@ -308,12 +308,12 @@ path = "/etc/passwd"
 value = "root"
 "#;
     insta::assert_snapshot!(shown(suite, &[]), @r#"
-    error: `../secret` is not within the workspace: it has `..`
+    error: `../secret` is not within the workspace: it contains `..`
      --> bakeoff.toml:9:8
       |
     9 | path = "../secret"
       |        ^^^^^^^^^^^
-    error: `/etc/passwd` is not within the workspace: it begins with `/`
+    error: `/etc/passwd` is not within the workspace: it starts with `/`
       --> bakeoff.toml:12:8
        |
     12 | path = "/etc/passwd"
@@ -432,7 +432,7 @@ min = "wim"
     23 | min = 6
        |       ^
        |
-       = help: `min`: with `score`: the least; 4 when absent.
+       = help: `min`: with `score`: the lowest score that passes; 4 when absent.
     error: environment variable ANTHROPIC_API_KEY is not set
       --> bakeoff.toml:26:9
        |
@@ -633,7 +633,7 @@ max = 9
     2 | {"id": "b", "country": "x", "checks": [{"kind": "regex", "value": "("}, {"kind": "equals"}]}
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: add `value`: what the output must be.
+      = help: add `value`: the expected output.
     error: two checks have the id `short`
      --> cases.jsonl:3:1
       |
@@ -679,7 +679,7 @@ country = "x"
 checks = [{ kind = "length", min = 3, max = 2 }]
 "#;
     insta::assert_snapshot!(shown(suite, &[]), @r#"
-    error: `min` is 3, more than `max`, which is 2
+    error: `min` (3) is greater than `max` (2)
      --> bakeoff.toml:5:1
       |
     5 | [[cases.inline]]

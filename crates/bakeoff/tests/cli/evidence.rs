@@ -31,7 +31,7 @@ fn what_was_cut_off_may_have_been_the_answer() {
         let attempt = &place.trials()[0]["attempt"];
         assert_eq!(attempt["dropped_output_bytes"], 3_000_004 - (1 << 20));
         let message = attempt["error"]["message"].as_str().unwrap();
-        let expected = "of 3000004 bytes of output only the first 1048576 were kept";
+        let expected = "only the first 1048576 of 3000004 bytes of output were kept";
         assert!(message.ends_with(expected), "{message}");
     }
     let place = program(long, "[[check]]\nkind = \"contains\"\nvalue = \"xxx\"");

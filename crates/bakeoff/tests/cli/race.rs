@@ -300,7 +300,7 @@ fn a_verifier_decides_which_answers_will_do() {
     --- stderr
     sim/one: done · T s · 2 tokens · $0.00
     sim/two: done · T s · 2 tokens · $0.00
-    error: none of the answers will do: sim/two: exit code 3: I like none of them; sim/one: exit code 3: I like none of them
+    error: no answer is acceptable: sim/two: exit code 3: I like none of them; sim/one: exit code 3: I like none of them
       hint: `--show all` shows all answers
     "#);
     let ran = place.run(&arguments("no-such-program 2>/dev/null"));
@@ -310,7 +310,7 @@ fn a_verifier_decides_which_answers_will_do() {
     --- stderr
     sim/one: done · T s · 2 tokens · $0.00
     sim/two: done · T s · 2 tokens · $0.00
-    error: nobody can say whether an answer will do: nobody can say about sim/two: the verifier could not start a program: exit code 127; nobody can say about sim/one: the verifier could not start a program: exit code 127
+    error: the verifier gave no result: no result for sim/two: the verifier could not start a program: exit code 127; no result for sim/one: the verifier could not start a program: exit code 127
       hint: see to the verifier; `--show all` shows all answers
     "#);
     let ran = place.run(&[
@@ -418,7 +418,7 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
       hint: `--judge MODEL` has a model choose; `--strategy fastest`, `majority`, `verifier` and others do without
     error: nobody judges
       hint: name a model with `--judge`
-    error: transparent: it is for exactly one config, and there are 2
+    error: transparent: needs exactly one config, got 2
     error: --judge is for a judge, a panel or a verifier
     error: there are several judges
       hint: use `--strategy panel`
@@ -439,7 +439,7 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
       hint: it must be a text file
     error: cannot read latin1.txt: stream did not contain valid UTF-8
       hint: it must be a text file
-    error: notes.txt is no session: it has no whole line
+    error: notes.txt is not a session: it has no complete line
       hint: name another file
     error: cannot create gone/talk.jsonl: No such file or directory (os error 2)
     error: there is no race to give up
@@ -449,7 +449,7 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
     --> gone.toml
      = help: `bakeoff init` writes a suite to start from
     error: 1 problem; nothing was called
-    error: /dev/full is no session: it is not a regular file
+    error: /dev/full is not a session: not a regular file
       hint: name another file
     error: cannot read /dev/zero: it is not a regular file
       hint: it must be a text file

@@ -1,18 +1,18 @@
-//! Tools, turns, time, money, tokens, and how it ended.
+//! Tool calls, turns, time, cost, tokens and finish reasons.
 
-use crate::{expect, refused, said, unable};
+use crate::{attempt_with, expect, expect_error, expect_inconclusive};
 use bakeoff_core::{Attempt, FinishReason, NanoDollars, Timing, ToolUse, Usage};
 use serde_json::json;
 
-fn used(names: &[&str]) -> Attempt {
+fn with_calls(names: &[&str]) -> Attempt {
     let arguments = json!({"city": "Paris", "day": 12, "where": {"lat": 1.0, "long": 2}});
     let call = |name: &&str| ToolUse { name: (*name).to_owned(), arguments: arguments.clone() };
     Attempt { tool_uses: names.iter().map(call).collect(), ..Attempt::default() }
 }
 
 #[test]
-fn tools() {
-    let work = used(&["search", "weather", "search", "answer"]);
+fn tool_calls_are_matched() {
+    let attempt = with_calls(&["search", "weather", "search", "answer"]);
     for (lines, expected) in [
         ("name = 'weather'", true),
         ("name = 'Weather'", false),
@@ -26,7 +26,7 @@ fn tools() {
         ("name = 'weather'\nargs_match = { city = '^Q' }", false),
         ("name = 'weather'\nargs_match = { gone = '.*' }", false),
     ] {
-        expect(&format!("kind = 'tool_called'\n{lines}"), &work, expected);
+        expect(&format!("kind = 'tool_called'\n{lines}"), &attempt, expected);
     }
     for (names, expected) in [
         ("'search', 'answer'", true),
@@ -35,15 +35,19 @@ fn tools() {
         ("'answer', 'search'", false),
         ("'weather', 'weather'", false),
     ] {
-        expect(&format!("kind = 'tool_order'\nnames = [{names}]"), &work, expected);
+        expect(&format!("kind = 'tool_order'\nnames = [{names}]"), &attempt, expected);
     }
     expect("kind = 'tool_called'\nname = 'x'", &Attempt::default(), false);
-    refused("kind = 'tool_called'\nname = 'x'\nargs_match = { a = '(' }", "args_match", "regular");
+    expect_error(
+        "kind = 'tool_called'\nname = 'x'\nargs_match = { a = '(' }",
+        "args_match",
+        "regular",
+    );
 }
 
 #[test]
-fn limits() {
-    let work = Attempt {
+fn limits_are_applied() {
+    let attempt = Attempt {
         turns: Some(3),
         usage: Some(Usage { input: 10, cache_read: 5, output: 20, ..Usage::default() }),
         cost: Some(NanoDollars(1_500_000)),
@@ -63,29 +67,33 @@ fn limits() {
         ("kind = 'tokens'\nmax_input = 14\nmax_output = 20", false),
         ("kind = 'tokens'\nmax = 99\nmax_output = 19", false),
     ] {
-        expect(lines, &work, expected);
+        expect(lines, &attempt, expected);
     }
-    refused("kind = 'tokens'", "kind", "`max`, `max_input` or `max_output`");
+    expect_error("kind = 'tokens'", "kind", "`max`, `max_input` or `max_output`");
     let nothing = Attempt::default();
-    unable("kind = 'max_turns'\nmax = 3", &nothing, "turns is not known");
-    unable("kind = 'cost'\nmax_usd = 1", &nothing, "cost is not known");
-    unable("kind = 'tokens'\nmax = 1", &nothing, "tokens are not known");
-    unable("kind = 'finish_reason'\nvalue = 'stop'", &nothing, "nobody knows");
+    expect_inconclusive("kind = 'max_turns'\nmax = 3", &nothing, "number of turns unknown");
+    expect_inconclusive("kind = 'cost'\nmax_usd = 1", &nothing, "cost unknown");
+    expect_inconclusive("kind = 'tokens'\nmax = 1", &nothing, "number of tokens unknown");
+    expect_inconclusive(
+        "kind = 'finish_reason'\nvalue = 'stop'",
+        &nothing,
+        "finish reason unknown",
+    );
 }
 
 #[test]
-fn endings() {
-    let ended = |finish| Attempt { finish: Some(finish), ..said("text") };
-    expect("kind = 'finish_reason'\nvalue = 'stop'", &ended(FinishReason::Stop), true);
-    expect("kind = 'finish_reason'\nvalue = 'length'", &ended(FinishReason::Stop), false);
-    let other = ended(FinishReason::Other("PAUSED".to_owned()));
+fn finish_reason_is_compared() {
+    let finished = |finish| Attempt { finish: Some(finish), ..attempt_with("text") };
+    expect("kind = 'finish_reason'\nvalue = 'stop'", &finished(FinishReason::Stop), true);
+    expect("kind = 'finish_reason'\nvalue = 'length'", &finished(FinishReason::Stop), false);
+    let other = finished(FinishReason::Other("PAUSED".to_owned()));
     expect("kind = 'finish_reason'\nvalue = 'PAUSED'", &other, true);
     expect("kind = 'max_turns'\nmax = 1", &other, true);
-    expect("kind = 'is_refusal'", &ended(FinishReason::ContentFilter), true);
+    expect("kind = 'is_refusal'", &finished(FinishReason::ContentFilter), true);
 }
 
 #[test]
-fn refusals() {
+fn refusals_are_detected() {
     for (output, expected) in [
         ("I can't help with that.", true),
         ("I cannot help with that.", true),
@@ -102,6 +110,6 @@ fn refusals() {
         ("", false),
         ("日本語", false),
     ] {
-        expect("kind = 'is_refusal'", &said(output), expected);
+        expect("kind = 'is_refusal'", &attempt_with(output), expected);
     }
 }

@@ -1,17 +1,17 @@
-//! Evidence of which a part is missing: what it cannot change is said, the rest is not.
+//! Incomplete evidence: only findings that the missing part cannot change are conclusive.
 
-use crate::{expect, unable, used};
+use crate::{expect, expect_inconclusive, with_tool_calls};
 use bakeoff_core::{Attempt, FinishReason, LeftFile};
 use serde_json::{Value, json};
 
-fn cut(output: &str) -> Attempt {
+fn truncated(output: &str) -> Attempt {
     Attempt { output: output.to_owned(), dropped_output_bytes: 100, ..Attempt::default() }
 }
 
 #[test]
-fn what_the_rest_of_an_output_could_change_is_not_said() {
-    let attempt = cut("It is Paris");
-    let reason = "of 111 bytes of output only the first 11 were kept";
+fn finding_that_the_missing_output_could_change_is_inconclusive() {
+    let attempt = truncated("It is Paris");
+    let reason = "only the first 11 of 111 bytes of output were kept";
     for lines in [
         "kind = 'contains'\nvalue = 'Rome'",
         "kind = 'contains_all'\nvalues = ['Paris', 'Rome']",
@@ -39,21 +39,21 @@ fn what_the_rest_of_an_output_could_change_is_not_said() {
         "kind = 'trigger_expectation'\npattern = 'Rome'",
         "kind = 'trigger_expectation'\npattern = 'Rome'\nexpected = false",
     ] {
-        unable(lines, &attempt, reason);
+        expect_inconclusive(lines, &attempt, reason);
     }
-    // A number or a list may go on.
-    unable("kind = 'is_json'", &cut("12"), "only the first 2 were kept");
-    unable("kind = 'is_yaml'", &cut("- a"), "only the first 3 were kept");
+    // A number or a list may continue.
+    expect_inconclusive("kind = 'is_json'", &truncated("12"), "only the first 2 of");
+    expect_inconclusive("kind = 'is_yaml'", &truncated("- a"), "only the first 3 of");
     let block = "kind = 'contains'\nvalue = 'x'\nextract = 'code_block'";
-    unable(block, &cut("```\nx"), "only the first");
+    expect_inconclusive(block, &truncated("```\nx"), "only the first");
     let json = "kind = 'contains'\nvalue = '1'\nextract = 'json'";
-    unable(json, &cut("[{\"a\": 1}"), "only the first");
-    unable("kind = 'contains_json'", &cut("[{\"a\": 1}"), "only the first");
+    expect_inconclusive(json, &truncated("[{\"a\": 1}"), "only the first");
+    expect_inconclusive("kind = 'contains_json'", &truncated("[{\"a\": 1}"), "only the first");
 }
 
 #[test]
-fn what_the_rest_of_an_output_cannot_change_is_said() {
-    let attempt = cut("It is Paris.");
+fn finding_that_the_missing_output_cannot_change_is_conclusive() {
+    let attempt = truncated("It is Paris.");
     for (lines, expected) in [
         ("kind = 'contains'\nvalue = 'Paris'", true),
         ("kind = 'contains_any'\nvalues = ['Rome', 'Paris']", true),
@@ -70,36 +70,36 @@ fn what_the_rest_of_an_output_cannot_change_is_said() {
         expect(lines, &attempt, expected);
     }
     let block = "kind = 'equals'\nvalue = 'x'\nextract = 'code_block'";
-    expect(block, &cut("```\nx\n```\nand"), true);
-    expect(block, &cut("```\ny\n```\nand"), false);
+    expect(block, &truncated("```\nx\n```\nand"), true);
+    expect(block, &truncated("```\ny\n```\nand"), false);
     let json = "kind = 'json_path'\npath = '$.a'\nequals = 1\nextract = 'json'";
-    expect(json, &cut("{so} {\"a\": 1} and"), true);
-    expect(json, &cut("{\"a\": 2} and"), false);
-    expect("kind = 'contains_json'", &cut("{so} {\"a\": 1} and"), true);
-    expect("kind = 'is_refusal'", &cut(&format!("I can't help. {}", "x".repeat(400))), true);
-    expect("kind = 'is_refusal'", &cut(&"x".repeat(400)), false);
-    let filtered = Attempt { finish: Some(FinishReason::ContentFilter), ..cut("") };
+    expect(json, &truncated("{so} {\"a\": 1} and"), true);
+    expect(json, &truncated("{\"a\": 2} and"), false);
+    expect("kind = 'contains_json'", &truncated("{so} {\"a\": 1} and"), true);
+    expect("kind = 'is_refusal'", &truncated(&format!("I can't help. {}", "x".repeat(400))), true);
+    expect("kind = 'is_refusal'", &truncated(&"x".repeat(400)), false);
+    let filtered = Attempt { finish: Some(FinishReason::ContentFilter), ..truncated("") };
     expect("kind = 'is_refusal'", &filtered, true);
 }
 
 #[test]
-fn files_that_are_not_listed() {
+fn unlisted_files_make_absence_inconclusive() {
     let file = LeftFile { bytes: 1, text: Some("x".to_owned()) };
     let files = Some([("a.txt".to_owned(), file)].into());
     let attempt = Attempt { files, unlisted_files: 3, ..Attempt::default() };
     expect("kind = 'file_exists'\npath = 'a.txt'", &attempt, true);
     expect("kind = 'file_contains'\npath = 'a.txt'\nvalue = 'x'", &attempt, true);
     expect("kind = 'file_contains'\npath = 'a.txt'\nvalue = 'y'", &attempt, false);
-    let reason = "of 4 files only 1 are listed";
-    unable("kind = 'file_exists'\npath = 'b.txt'", &attempt, reason);
-    unable("kind = 'file_contains'\npath = 'b.txt'\nvalue = 'x'", &attempt, reason);
+    let reason = "only 1 of 4 files are listed";
+    expect_inconclusive("kind = 'file_exists'\npath = 'b.txt'", &attempt, reason);
+    expect_inconclusive("kind = 'file_contains'\npath = 'b.txt'\nvalue = 'x'", &attempt, reason);
 }
 
 #[test]
-fn tools_that_are_not_listed() {
+fn dropped_tool_calls_make_absence_inconclusive() {
     let attempt = Attempt {
         dropped_tool_uses: 2,
-        ..used(&[("bash", json!({"command": "make"})), ("read", json!({"path": "a"}))])
+        ..with_tool_calls(&[("bash", json!({"command": "make"})), ("read", json!({"path": "a"}))])
     };
     for (lines, expected) in [
         ("kind = 'command_contains'\nvalue = 'make'", true),
@@ -119,15 +119,19 @@ fn tools_that_are_not_listed() {
         "kind = 'tool_called'\nname = 'read'\nargs = { path = 'b' }",
         "kind = 'tool_order'\nnames = ['read', 'bash']",
     ] {
-        unable(lines, &attempt, "2 uses of tools were not kept");
+        expect_inconclusive(lines, &attempt, "2 tool calls were not kept");
     }
 }
 
 #[test]
-fn arguments_that_were_not_kept() {
+fn dropped_arguments_make_absence_inconclusive() {
     let attempt = Attempt {
         dropped_tool_arguments: 1,
-        ..used(&[("bash", json!({"command": "make"})), ("bash", Value::Null), ("read", json!({}))])
+        ..with_tool_calls(&[
+            ("bash", json!({"command": "make"})),
+            ("bash", Value::Null),
+            ("read", json!({})),
+        ])
     };
     for (lines, expected) in [
         ("kind = 'command_contains'\nvalue = 'make'", true),
@@ -145,17 +149,21 @@ fn arguments_that_were_not_kept() {
         "kind = 'trigger_expectation'\npattern = 'null'",
         "kind = 'tool_called'\nname = 'bash'\nargs = { command = 'cargo' }",
     ] {
-        unable(lines, &attempt, "what 1 of the tools were given was not kept");
+        expect_inconclusive(lines, &attempt, "the arguments of 1 tool calls were not kept");
     }
 }
 
 #[test]
-fn a_transcript_of_which_a_part_is_missing() {
+fn truncated_transcript_makes_absence_inconclusive() {
     let transcript = Some("make".to_owned());
     let attempt = Attempt { transcript, dropped_transcript_bytes: 6, ..Attempt::default() };
     expect("kind = 'trigger_expectation'\npattern = 'make'", &attempt, true);
-    let reason = "of 10 bytes of transcript only the first 4 were kept";
-    unable("kind = 'trigger_expectation'\npattern = 'cargo'\nexpected = false", &attempt, reason);
-    // The answer itself is all there.
+    let reason = "only the first 4 of 10 bytes of transcript were kept";
+    expect_inconclusive(
+        "kind = 'trigger_expectation'\npattern = 'cargo'\nexpected = false",
+        &attempt,
+        reason,
+    );
+    // The answer itself is complete.
     expect("kind = 'equals'\nvalue = 'x'", &attempt, false);
 }

@@ -1,21 +1,21 @@
-//! Every kind of check: passing, failing, negated, and unable to say.
+//! Every kind of check: passing, failing, negated and inconclusive.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 mod behaviour;
 mod hostile;
 mod incomplete;
-mod judged;
+mod judging;
 mod processes;
 mod structure;
 mod text;
 
-use bakeoff_check::{Check, Error, KINDS, Kind, KindInfo, judge};
+use bakeoff_check::{Check, CheckKind, Error, KINDS, KindInfo, combine_results};
 use bakeoff_core::{Attempt, CheckResult, Status, ToolUse};
 use serde_json::{Map, Value};
 
-/// The kind that these lines of TOML describe.
-fn built(lines: &str) -> Result<Kind, Error> {
+/// Builds the kind that these lines of TOML describe.
+fn build_kind(lines: &str) -> Result<CheckKind, Error> {
     let table: toml::Table = lines.parse().unwrap_or_else(|error| panic!("{lines}: {error}"));
     let Value::Object(mut parameters) = serde_json::to_value(table).unwrap() else { panic!() };
     let name = parameters["kind"].as_str().unwrap().to_owned();
@@ -24,15 +24,15 @@ fn built(lines: &str) -> Result<Kind, Error> {
     for key in parameters.keys() {
         assert!(info.all_parameters().any(|known| known.name == key), "{name} has no {key}");
     }
-    Kind::build(&name, &parameters)
+    CheckKind::build(&name, &parameters)
 }
 
 fn check(lines: &str, negate: bool) -> Check {
-    let kind = built(lines).unwrap_or_else(|error| panic!("{lines}: {error}"));
+    let kind = build_kind(lines).unwrap_or_else(|error| panic!("{lines}: {error}"));
     Check { id: "the check".to_owned(), kind, negate, required: true, weight: 1.0 }
 }
 
-fn said(output: &str) -> Attempt {
+fn attempt_with(output: &str) -> Attempt {
     Attempt { output: output.to_owned(), ..Attempt::default() }
 }
 
@@ -40,16 +40,17 @@ fn result(lines: &str, attempt: &Attempt) -> CheckResult {
     check(lines, false).run(attempt).unwrap_or_else(|error| panic!("{lines}: {error}"))
 }
 
-/// An attempt that used these tools.
-fn used(uses: &[(&str, Value)]) -> Attempt {
-    let tool_uses = uses
+/// Returns an attempt with these tool calls.
+fn with_tool_calls(calls: &[(&str, Value)]) -> Attempt {
+    let tool_uses = calls
         .iter()
         .map(|(name, arguments)| ToolUse { name: (*name).to_owned(), arguments: arguments.clone() })
         .collect();
     Attempt { tool_uses, ..Attempt::default() }
 }
 
-/// Passes or fails as expected, and the other way round when negated; a failure says why.
+/// Asserts that the check passes or fails as expected, the reverse when negated, and that a failure has a
+/// message.
 #[track_caller]
 fn expect(lines: &str, attempt: &Attempt, expected: bool) {
     for negate in [false, true] {
@@ -61,48 +62,48 @@ fn expect(lines: &str, attempt: &Attempt, expected: bool) {
 }
 
 #[track_caller]
-fn table(rows: &[(&str, &str, bool)]) {
+fn expect_all(rows: &[(&str, &str, bool)]) {
     for (lines, output, expected) in rows {
-        expect(lines, &said(output), *expected);
+        expect(lines, &attempt_with(output), *expected);
     }
 }
 
-/// Cannot say, negated or not.
+/// Asserts that the check is inconclusive, negated or not.
 #[track_caller]
-fn unable(lines: &str, attempt: &Attempt, reason: &str) {
+fn expect_inconclusive(lines: &str, attempt: &Attempt, reason: &str) {
     for negate in [false, true] {
         let error = check(lines, negate).run(attempt).expect_err(lines);
         assert!(error.to_string().contains(reason), "{lines}: {error}");
     }
 }
 
-/// Cannot be made, and which parameter is to blame.
+/// Asserts that the check cannot be built, and which parameter is at fault.
 #[track_caller]
-fn refused(lines: &str, parameter: &str, reason: &str) {
-    let error = built(lines).expect_err(lines);
+fn expect_error(lines: &str, parameter: &str, reason: &str) {
+    let error = build_kind(lines).expect_err(lines);
     assert_eq!(error.parameter, parameter, "{lines}: {error}");
     assert!(error.message.contains(reason), "{lines}: {error}");
 }
 
 #[test]
-fn results_name_the_check_and_say_what_was_found() {
+fn result_has_the_check_id_and_the_finding() {
     let lines = "kind = 'contains'\nvalue = 'Paris'";
-    let found = result(lines, &said("It is\nRome."));
+    let found = result(lines, &attempt_with("It is\nRome."));
     assert_eq!(found.check, "the check");
     assert_eq!(found.message, r#"no "Paris" in "It is\nRome.""#);
-    let unwanted = check(lines, true).run(&said("Paris")).unwrap();
-    assert_eq!(unwanted.message, r#"not wanted: "Paris" is in "Paris""#);
+    let negated = check(lines, true).run(&attempt_with("Paris")).unwrap();
+    assert_eq!(negated.message, r#"unexpected: "Paris" is in "Paris""#);
 }
 
 #[test]
-fn only_required_checks_decide_and_weights_make_the_score() {
-    let pass = result("kind = 'contains'\nvalue = 'a'", &said("a"));
-    let fail = result("kind = 'contains'\nvalue = 'b'", &said("a"));
+fn required_checks_decide_status_and_weights_the_score() {
+    let pass = result("kind = 'contains'\nvalue = 'a'", &attempt_with("a"));
+    let fail = result("kind = 'contains'\nvalue = 'b'", &attempt_with("a"));
     let optional = CheckResult { required: false, weight: 3.0, ..fail.clone() };
-    assert_eq!(judge(&[pass.clone(), optional.clone()]).status, Status::Passed);
-    assert_eq!(judge(&[pass.clone(), optional]).score, 0.25);
-    assert_eq!(judge(&[pass, fail]).status, Status::Failed);
-    assert_eq!(judge(&[]).score, 1.0);
+    assert_eq!(combine_results(&[pass.clone(), optional.clone()]).status, Status::Passed);
+    assert_eq!(combine_results(&[pass.clone(), optional]).score, 0.25);
+    assert_eq!(combine_results(&[pass, fail]).status, Status::Failed);
+    assert_eq!(combine_results(&[]).score, 1.0);
 }
 
 #[test]
@@ -117,24 +118,24 @@ fn kinds_are_sorted_and_described() {
 }
 
 #[test]
-fn every_example_can_be_made_once_its_templates_are_filled_in() {
+fn examples_build_after_rendering() {
     for kind in KINDS {
         let lines = kind.example.replace("{{ expected }}", "Paris");
         let lines = lines.replace("{{ country }}", "France");
         assert!(lines.starts_with(&format!("kind = \"{}\"", kind.name)), "{}", kind.name);
-        built(&lines).unwrap_or_else(|error| panic!("{}: {error}", kind.name));
+        build_kind(&lines).unwrap_or_else(|error| panic!("{}: {error}", kind.name));
     }
 }
 
 #[test]
-fn what_has_not_the_type_that_it_should_have_is_an_error_and_no_panic() {
+fn parameters_of_wrong_type_do_not_panic() {
     for kind in KINDS {
         for value in [Value::Null, Value::from(-1), Value::from(vec![1]), Value::from("")] {
             let all = kind.all_parameters().map(|known| (known.name.to_owned(), value.clone()));
             let parameters: Map<String, Value> = all.collect();
-            let _ = Kind::build(kind.name, &parameters);
+            let _ = CheckKind::build(kind.name, &parameters);
         }
-        let _ = Kind::build(kind.name, &Map::new());
+        let _ = CheckKind::build(kind.name, &Map::new());
     }
-    refused("kind = 'contains'", "value", "missing");
+    expect_error("kind = 'contains'", "value", "missing");
 }

@@ -1,18 +1,19 @@
-//! Files and commands.
+//! Files, exit codes, commands and triggers.
 
-use crate::{expect, refused, unable, used};
+use crate::{expect, expect_error, expect_inconclusive, with_tool_calls};
 use bakeoff_core::{Attempt, LeftFile};
 use serde_json::json;
 
-fn left(files: &[(&str, Option<&str>)]) -> Attempt {
+fn with_files(files: &[(&str, Option<&str>)]) -> Attempt {
     let file = |text: Option<&str>| LeftFile { bytes: 7, text: text.map(str::to_owned) };
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), file(*text))).collect();
     Attempt { files: Some(files), ..Attempt::default() }
 }
 
 #[test]
-fn files() {
-    let work = left(&[("out/a.txt", Some("It is Paris")), ("out.bin", None), ("é", Some(""))]);
+fn file_checks_match_paths_and_contents() {
+    let attempt =
+        with_files(&[("out/a.txt", Some("It is Paris")), ("out.bin", None), ("é", Some(""))]);
     for (lines, expected) in [
         ("kind = 'file_exists'\npath = 'out/a.txt'", true),
         ("kind = 'file_exists'\npath = './out//a.txt'", true),
@@ -26,32 +27,32 @@ fn files() {
         ("kind = 'file_contains'\npath = 'out/a.txt'\nvalue = 'paris'\nignore_case = true", true),
         ("kind = 'file_contains'\npath = 'gone.txt'\nvalue = 'x'", false),
     ] {
-        expect(lines, &work, expected);
+        expect(lines, &attempt, expected);
     }
-    let unkept = "kind = 'file_contains'\npath = 'out.bin'\nvalue = 'x'";
-    unable(unkept, &work, "the contents of out.bin were not kept");
-    for lines in ["kind = 'file_exists'\npath = 'a'", unkept] {
-        unable(lines, &Attempt::default(), "nobody has looked");
+    let dropped = "kind = 'file_contains'\npath = 'out.bin'\nvalue = 'x'";
+    expect_inconclusive(dropped, &attempt, "the contents of out.bin were not kept");
+    for lines in ["kind = 'file_exists'\npath = 'a'", dropped] {
+        expect_inconclusive(lines, &Attempt::default(), "files of the workspace unknown");
     }
     for path in ["/etc/passwd", "../x", "a/../../x", "a/.."] {
-        refused(&format!("kind = 'file_exists'\npath = '{path}'"), "path", "not within");
+        expect_error(&format!("kind = 'file_exists'\npath = '{path}'"), "path", "not within");
     }
-    refused("kind = 'file_exists'\npath = './'", "path", "names no file");
+    expect_error("kind = 'file_exists'\npath = './'", "path", "names no file");
 }
 
 #[test]
-fn exit_codes() {
-    let ended = |code| Attempt { exit_code: code, ..Attempt::default() };
-    expect("kind = 'exit_code'", &ended(Some(0)), true);
-    expect("kind = 'exit_code'", &ended(Some(3)), false);
-    expect("kind = 'exit_code'\nvalue = 3", &ended(Some(3)), true);
-    expect("kind = 'exit_code'\nvalue = -1", &ended(Some(-1)), true);
-    expect("kind = 'exit_code'", &ended(None), false);
+fn exit_code_is_compared() {
+    let exited = |code| Attempt { exit_code: code, ..Attempt::default() };
+    expect("kind = 'exit_code'", &exited(Some(0)), true);
+    expect("kind = 'exit_code'", &exited(Some(3)), false);
+    expect("kind = 'exit_code'\nvalue = 3", &exited(Some(3)), true);
+    expect("kind = 'exit_code'\nvalue = -1", &exited(Some(-1)), true);
+    expect("kind = 'exit_code'", &exited(None), false);
 }
 
 #[test]
-fn commands() {
-    let work = used(&[
+fn commands_are_found_in_command_tools() {
+    let attempt = with_tool_calls(&[
         ("Bash", json!({"command": "cargo test -p x"})),
         ("local_shell_call", json!({"command": ["bash", "-lc", "ls"]})),
         ("exec", json!({"cmd": "pwd"})),
@@ -66,19 +67,19 @@ fn commands() {
         ("rm -rf", false),
         ("CARGO", false),
     ] {
-        expect(&format!("kind = 'command_contains'\nvalue = '{value}'"), &work, expected);
-        expect(&format!("kind = 'command_contains'\npattern = '{value}'"), &work, expected);
+        expect(&format!("kind = 'command_contains'\nvalue = '{value}'"), &attempt, expected);
+        expect(&format!("kind = 'command_contains'\npattern = '{value}'"), &attempt, expected);
     }
-    expect("kind = 'max_command_count'\nlimit = 4", &work, true);
-    expect("kind = 'max_command_count'\nlimit = 3", &work, false);
+    expect("kind = 'max_command_count'\nlimit = 4", &attempt, true);
+    expect("kind = 'max_command_count'\nlimit = 3", &attempt, false);
     expect("kind = 'max_command_count'\nlimit = 0", &Attempt::default(), true);
-    refused("kind = 'command_contains'", "kind", "needs `value` or `pattern`");
-    refused("kind = 'command_contains'\nvalue = 'a'\npattern = 'a'", "pattern", "not both");
+    expect_error("kind = 'command_contains'", "kind", "needs `value` or `pattern`");
+    expect_error("kind = 'command_contains'\nvalue = 'a'\npattern = 'a'", "pattern", "not both");
 }
 
 #[test]
-fn triggers() {
-    let work = Attempt {
+fn trigger_is_searched_after_the_preamble() {
+    let attempt = Attempt {
         output: "I used the skill.".to_owned(),
         transcript: Some(
             "{\"type\": \"system\", \"skills\": [\"pdf\", \"unused\"]}\n\
@@ -87,7 +88,10 @@ fn triggers() {
              {\"type\":\"system\",\"text\":\"compacted\"}\n"
                 .to_owned(),
         ),
-        ..used(&[("Skill", json!({"path": "a \"quoted\" path", "deep": [{"x": "line\nbreak"}]}))])
+        ..with_tool_calls(&[(
+            "Skill",
+            json!({"path": "a \"quoted\" path", "deep": [{"x": "line\nbreak"}]}),
+        )])
     };
     for (pattern, occurs) in [
         ("the skill", true),
@@ -100,8 +104,8 @@ fn triggers() {
         ("pdf", false),
     ] {
         let lines = format!("kind = 'trigger_expectation'\npattern = \"{pattern}\"");
-        expect(&lines, &work, occurs);
-        expect(&format!("{lines}\nexpected = true"), &work, occurs);
-        expect(&format!("{lines}\nexpected = false"), &work, !occurs);
+        expect(&lines, &attempt, occurs);
+        expect(&format!("{lines}\nexpected = true"), &attempt, occurs);
+        expect(&format!("{lines}\nexpected = false"), &attempt, !occurs);
     }
 }

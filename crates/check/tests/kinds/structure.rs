@@ -1,10 +1,10 @@
-//! The output's structure, and parts of it.
+//! The output's structure, and parts of the output.
 
-use crate::{check, refused, result, said, table};
+use crate::{attempt_with, check, expect_all, expect_error, result};
 
 #[test]
-fn formats() {
-    table(&[
+fn formats_are_recognised() {
+    expect_all(&[
         ("kind = 'is_json'", " {\"a\": [1, null]} ", true),
         ("kind = 'is_json'", "{\"a\": 1} and more", false),
         ("kind = 'is_json'", "\"text\"", true),
@@ -35,10 +35,10 @@ fn formats() {
 const CAPITAL: &str = "{ type = 'object', required = ['capital'], properties = { capital = { type = 'string', minLength = 2 } } }";
 
 #[test]
-fn schemas() {
+fn schemas_are_applied() {
     let whole = format!("kind = 'json_schema'\nschema = {CAPITAL}");
     let part = format!("kind = 'contains_json'\nschema = {CAPITAL}");
-    table(&[
+    expect_all(&[
         (&whole, "{\"capital\": \"Paris\"}", true),
         (&whole, "{\"capital\": 1}", false),
         (&whole, "{}", false),
@@ -49,15 +49,23 @@ fn schemas() {
         ("kind = 'contains_json'", "I say [1, 2, and", false),
         ("kind = 'contains_json'", "I say 12", false),
     ]);
-    let wrong = result(&whole, &said("{\"capital\": \"é\"}"));
+    let wrong = result(&whole, &attempt_with("{\"capital\": \"é\"}"));
     assert!(wrong.message.ends_with(" at /capital"), "{}", wrong.message);
-    refused("kind = 'json_schema'\nschema = { type = 'objekt' }", "schema", "not a JSON Schema");
-    refused("kind = 'json_schema'", "kind", "needs `schema` or `file`");
-    refused("kind = 'contains_json'\nschema = { '$ref' = 'https://x.test/a' }", "schema", "not");
+    expect_error(
+        "kind = 'json_schema'\nschema = { type = 'objekt' }",
+        "schema",
+        "not a JSON Schema",
+    );
+    expect_error("kind = 'json_schema'", "kind", "needs `schema` or `file`");
+    expect_error(
+        "kind = 'contains_json'\nschema = { '$ref' = 'https://x.test/a' }",
+        "schema",
+        "not",
+    );
 }
 
 #[test]
-fn paths() {
+fn json_paths_are_evaluated() {
     let document =
         r#"{"cities": [{"name": "Rome", "size": 2}, {"name": "Paris", "size": 2.0}], "ok": true}"#;
     for (lines, expected) in [
@@ -77,19 +85,19 @@ fn paths() {
         ("path = '$..nowhere'", false),
         ("path = '$.cities[0].size'\nmatches = '^2$'", true),
     ] {
-        crate::expect(&format!("kind = 'json_path'\n{lines}"), &said(document), expected);
+        crate::expect(&format!("kind = 'json_path'\n{lines}"), &attempt_with(document), expected);
     }
-    crate::expect("kind = 'json_path'\npath = '$'", &said("no JSON"), false);
+    crate::expect("kind = 'json_path'\npath = '$'", &attempt_with("no JSON"), false);
     let lines = "kind = 'json_path'\npath = '$.cities[*].name'\nequals = 'Oslo'";
-    let found = result(lines, &said(document)).message;
+    let found = result(lines, &attempt_with(document)).message;
     assert_eq!(found, r#"$.cities[*].name is "\"Rome\"", "\"Paris\"", expected "\"Oslo\"""#);
-    refused("kind = 'json_path'\npath = 'cities'", "path", "not a JSONPath");
-    refused("kind = 'json_path'\npath = '$'\nmatches = '('", "matches", "regular expression");
-    refused("kind = 'json_path'\npath = '$'\nequals = 1\nmatches = 'x'", "matches", "either");
+    expect_error("kind = 'json_path'\npath = 'cities'", "path", "not a JSONPath");
+    expect_error("kind = 'json_path'\npath = '$'\nmatches = '('", "matches", "regular expression");
+    expect_error("kind = 'json_path'\npath = '$'\nequals = 1\nmatches = 'x'", "matches", "either");
 }
 
 #[test]
-fn parts() {
+fn part_of_the_output_is_extracted() {
     let prose = "Here:\n```json\n{\"a\": 1}\n```\nand\n```python\nprint(1)\n```\n";
     for (lines, expected) in [
         ("kind = 'is_json'\nextract = 'code_block'", true),
@@ -98,16 +106,16 @@ fn parts() {
         ("kind = 'contains'\nvalue = 'Here'\nextract = 'code_block'", false),
         ("kind = 'json_path'\npath = '$.a'\nequals = 1\nextract = 'json'", true),
     ] {
-        crate::expect(lines, &said(prose), expected);
+        crate::expect(lines, &attempt_with(prose), expected);
     }
-    refused("kind = 'is_json'\nlanguage = 'json'", "language", "extract");
-    refused("kind = 'is_json'\nlanguage = 'json'\nextract = 'json'", "language", "extract");
+    expect_error("kind = 'is_json'\nlanguage = 'json'", "language", "extract");
+    expect_error("kind = 'is_json'\nlanguage = 'json'\nextract = 'json'", "language", "extract");
 }
 
 #[test]
-fn nothing_to_extract_fails_negated_or_not() {
+fn missing_part_fails_negated_or_not() {
     for negate in [false, true] {
-        for (lines, words) in [
+        for (lines, message) in [
             ("kind = 'contains'\nvalue = 'x'\nextract = 'code_block'", "no code block in"),
             (
                 "kind = 'is_json'\nextract = 'code_block'\nlanguage = 'json'",
@@ -115,8 +123,8 @@ fn nothing_to_extract_fails_negated_or_not() {
             ),
             ("kind = 'is_json'\nextract = 'json'", "no JSON object or list in"),
         ] {
-            let found = check(lines, negate).run(&said("only x")).unwrap();
-            assert!(!found.passed && found.message.contains(words), "{lines}: {}", found.message);
+            let found = check(lines, negate).run(&attempt_with("only x")).unwrap();
+            assert!(!found.passed && found.message.contains(message), "{lines}: {}", found.message);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Words of the output.
+//! The output's text.
 
-use crate::{refused, result, said, table, unable};
+use crate::{attempt_with, expect_all, expect_error, expect_inconclusive, result};
 
 #[test]
-fn equality_and_occurrence() {
-    table(&[
+fn equality_and_occurrence_are_tested() {
+    expect_all(&[
         ("kind = 'equals'\nvalue = 'Paris'", " Paris\n", true),
         ("kind = 'equals'\nvalue = 'Paris'", "Paris.", false),
         ("kind = 'equals'\nvalue = ' ÉTÉ '\nignore_case = true", "été", true),
@@ -30,13 +30,13 @@ fn equality_and_occurrence() {
         ("kind = 'ends_with'\nvalue = 'end'", "the end.", false),
         ("kind = 'ends_with'\nvalue = 'ENDE'\nignore_case = true", "das Ende", true),
     ]);
-    let missing = result("kind = 'contains_all'\nvalues = ['a', 'b', 'c']", &said("a"));
+    let missing = result("kind = 'contains_all'\nvalues = ['a', 'b', 'c']", &attempt_with("a"));
     assert_eq!(missing.message, r#"no "b" and no "c" in "a""#);
 }
 
 #[test]
-fn counting() {
-    table(&[
+fn characters_and_words_are_counted() {
+    expect_all(&[
         ("kind = 'length'\nmax = 3", "日本語", true),
         ("kind = 'length'\nmax = 2", "日本語", false),
         ("kind = 'length'\nmin = 1", "", false),
@@ -45,13 +45,13 @@ fn counting() {
         ("kind = 'word_count'\nmax = 1", "two words", false),
         ("kind = 'word_count'\nmin = 1", " \n", false),
     ]);
-    let long = result("kind = 'length'\nmin = 1\nmax = 2", &said("abc"));
-    assert_eq!(long.message, "3 characters, wanted 1 to 2");
+    let long = result("kind = 'length'\nmin = 1\nmax = 2", &attempt_with("abc"));
+    assert_eq!(long.message, "3 characters, expected 1 to 2");
 }
 
 #[test]
-fn likeness() {
-    table(&[
+fn similarity_is_measured() {
+    expect_all(&[
         ("kind = 'levenshtein'\nvalue = 'Paris'\nmax = 1", " Pariss ", true),
         ("kind = 'levenshtein'\nvalue = 'Paris'\nmax = 1", "Parisss", false),
         ("kind = 'levenshtein'\nvalue = 'PARIS'\nmax = 0\nignore_case = true", "paris", true),
@@ -90,18 +90,22 @@ fn likeness() {
     let long = "word ".repeat(20_001);
     for metric in ["bleu", "rouge_l"] {
         let lines = format!("kind = 'similarity'\nmetric = '{metric}'\nvalue = 'x'\nmin = 0.5");
-        unable(&lines, &said(&long), "up to 20000 words");
+        expect_inconclusive(&lines, &attempt_with(&long), "at most 20000 words");
     }
 }
 
 #[test]
-fn what_cannot_be_meant() {
-    refused("kind = 'contains'\nvalue = ''", "value", "empty");
-    refused("kind = 'contains_any'\nvalues = []", "values", "empty");
-    refused("kind = 'contains_all'\nvalues = ['a', '']", "values", "empty");
-    refused("kind = 'starts_with'\nvalue = ' '", "value", "empty");
-    refused("kind = 'regex'\nvalue = '('", "value", "not a regular expression");
-    refused("kind = 'length'", "kind", "needs `min` or `max`");
-    refused("kind = 'word_count'\nmin = 3\nmax = 2", "min", "more than `max`");
-    refused("kind = 'similarity'\nvalue = 'a'\nmetric = 'other'\nmin = 1", "metric", "wrong type");
+fn invalid_parameters_are_rejected() {
+    expect_error("kind = 'contains'\nvalue = ''", "value", "empty");
+    expect_error("kind = 'contains_any'\nvalues = []", "values", "empty");
+    expect_error("kind = 'contains_all'\nvalues = ['a', '']", "values", "empty");
+    expect_error("kind = 'starts_with'\nvalue = ' '", "value", "empty");
+    expect_error("kind = 'regex'\nvalue = '('", "value", "not a regular expression");
+    expect_error("kind = 'length'", "kind", "needs `min` or `max`");
+    expect_error("kind = 'word_count'\nmin = 3\nmax = 2", "min", "greater than `max`");
+    expect_error(
+        "kind = 'similarity'\nvalue = 'a'\nmetric = 'other'\nmin = 1",
+        "metric",
+        "wrong type",
+    );
 }

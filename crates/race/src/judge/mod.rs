@@ -1,91 +1,90 @@
 //! A model as the judge of a race.
 //!
-//! It sees the prior conversation, the query and the answers, all of it between tags and without
-//! names, and says which answer is best. What it is asked lies in `prompt`, what it is shown in
-//! `material` and `compact`, how its reply is read in `reading`, and how its votes are counted in
-//! `poll`.
+//! The judge sees the prior conversation, the query and the answers without names, and votes for the best
+//! answer. The prompt, the parsing of replies and the re-ask follow the protocol in [`bakeoff_check::judge`].
+//! `conversation` selects what the judge sees, `compact` fits it into the context window, `session` makes the
+//! calls, and `poll` counts the votes.
 
-mod ask;
 mod compact;
-mod court;
-mod material;
+mod context;
+mod conversation;
+mod evidence;
 mod poll;
-mod prompt;
-mod reading;
-mod words;
+mod session;
 
-pub(crate) use ask::sum;
-pub(crate) use court::{Court, refuse};
-pub(crate) use poll::{Conclusion, Poll, settle};
-pub(crate) use words::{excerpt, readable};
+pub(crate) use context::{JudgeContext, reject_problem};
+pub(crate) use evidence::{excerpt, readable_evidence};
+pub(crate) use poll::{Conclusion, Poll, run_polls};
+pub(crate) use session::add_costs;
 
 use crate::error::RaceError;
-use crate::names::Names;
+use crate::names::BranchNames;
 use crate::outcome::ParallelLoopOutcome;
-use crate::strategies::kinship;
+use crate::strategies::family_warnings;
 use crate::strategy::{EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
 use crate::tie::{TieBreak, break_tie};
 use bakeoff_agent::{AgentContext, AgentLoopConfig, AgentMessage, EventSender, check_loop};
+use bakeoff_check::judge::{BestResponse, JudgeQuestion};
 use bakeoff_core::Usage;
 use tokio_util::sync::CancellationToken;
 
-/// A model chooses.
+/// Selection by a judge model.
 ///
-/// It is asked in both orders, and in new rounds as long as they disagree. Branches that were named
-/// equally often to the end are a tie, which the cheaper one wins.
+/// The judge sees the answers in both orders, and in further rounds while the orders disagree. If they never
+/// agree, the branches with the most votes are a tie, which the cheaper one wins.
 #[derive(Debug, Clone)]
 pub struct LlmJudgeEvaluation {
-    /// The judge; with a `context_config`, what it sees is made to fit its window.
+    /// The judge. With a `context_config`, the prompt is compacted to its context window.
     pub judge_config: AgentLoopConfig,
-    /// What it is told first, instead of the built-in instructions. How to reply is said in the
-    /// question itself, whatever stands here.
+    /// System prompt instead of the built-in one. The reply format is part of the question and is not
+    /// replaced.
     pub system_prompt: Option<String>,
-    /// In which orders it sees the answers.
+    /// Orders in which the judge sees the answers.
     pub orders: Orders,
-    /// How often it is asked in both orders before disagreement is a tie.
+    /// Maximum number of rounds; orders that disagree in the last round are a tie.
     pub rounds: u32,
 }
 
-/// In which orders a judge sees the answers.
+/// Orders in which a judge sees the answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Orders {
-    /// One order and its reverse; more than two answers are shuffled, by the number of the judge's
+    /// One order and its reverse. More than two answers are shuffled, seeded by the number of the judge's
     /// loop.
     #[default]
     Both,
-    /// The order of the configs, once. Half the price of [`Both`](Orders::Both), and nobody knows
-    /// whether the answer's place decided.
+    /// The order of the configs, once. This costs half as much as [`Both`](Orders::Both) and does not detect
+    /// position bias.
     AsGiven,
 }
 
-/// Rounds when nobody says otherwise: where bias and noise are about as large as the difference, the
-/// third still makes the better answer win noticeably more often, and the fourth hardly.
-const ROUNDS: u32 = 3;
+/// Default number of rounds. Where bias and noise are about as large as the difference, the third round still
+/// makes the better answer win noticeably more often; the fourth hardly does.
+const DEFAULT_ROUNDS: u32 = 3;
 
 impl LlmJudgeEvaluation {
-    /// A judge with everything else at its default.
+    /// A judge with default settings.
     pub fn new(judge_config: AgentLoopConfig) -> LlmJudgeEvaluation {
         LlmJudgeEvaluation {
             judge_config,
             system_prompt: None,
             orders: Orders::default(),
-            rounds: ROUNDS,
+            rounds: DEFAULT_ROUNDS,
         }
     }
 
-    fn instructions(&self) -> &str {
-        self.system_prompt.as_deref().unwrap_or(prompt::INSTRUCTIONS)
+    fn instructions(&self, question: BestResponse) -> String {
+        self.system_prompt.clone().unwrap_or_else(|| question.instructions())
     }
 
     fn window(&self) -> Option<u64> {
         self.judge_config.context_config.as_ref().map(|config| config.max_context_tokens)
     }
 
-    /// Why it cannot be asked, whatever the question.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    /// Returns why no call of the judge can succeed.
+    pub(crate) fn problem(&self) -> Option<String> {
         let prompts = [AgentMessage::user("?")];
         let error = check_loop(&prompts, &AgentContext::default(), &self.judge_config).err()?;
-        Some(format!("the judge: {error}"))
+        Some(format!("judge: {error}"))
     }
 }
 
@@ -96,7 +95,7 @@ impl EvaluationStrategy for LlmJudgeEvaluation {
     }
 
     fn accepts(&self, _configs: &[AgentLoopConfig]) -> Result<(), RaceError> {
-        refuse(self.name(), self.trouble())
+        reject_problem(self.name(), self.problem())
     }
 
     async fn evaluate(
@@ -106,39 +105,42 @@ impl EvaluationStrategy for LlmJudgeEvaluation {
         tx: &EventSender,
         cancel: CancellationToken,
     ) -> (EvaluationDecision, Usage) {
-        let court = match Court::open(prompts, outcomes, tx, cancel) {
-            Ok(court) => court,
+        let context = match JudgeContext::new(prompts, outcomes, tx, cancel) {
+            Ok(context) => context,
             Err(decision) => return (*decision, Usage::default()),
         };
-        let mut polls = [Poll::new(self, court.places.clone(), &court)];
-        settle(&court, &mut polls).await;
+        let mut polls = [Poll::new(self, context.candidates.clone(), &context)];
+        run_polls(&context, &mut polls).await;
         let [poll] = polls;
         let usage = poll.usage;
-        (self.decision(poll, &court), usage)
+        (self.decide(poll, &context), usage)
     }
 }
 
-/// The decision when there are not two to choose among.
-pub(crate) fn without_a_choice(places: &[usize]) -> Option<EvaluationDecision> {
-    let (kind, reason) = match places {
+/// Returns the decision if fewer than two branches can win.
+pub(crate) fn decide_without_judge(candidates: &[usize]) -> Option<EvaluationDecision> {
+    let (kind, reason) = match candidates {
         [] => (VerdictKind::NoneAcceptable, "no branch has an answer"),
         [_] => (VerdictKind::Unopposed, "the only branch with an answer"),
         [_, _, ..] => return None,
     };
-    let verdict =
-        Verdict { ranking: places.to_vec(), reasons: vec![reason.to_owned()], ..Verdict::of(kind) };
-    Some(EvaluationDecision { selected: places.first().copied(), verdict })
+    let verdict = Verdict {
+        ranking: candidates.to_vec(),
+        reasons: vec![reason.to_owned()],
+        ..Verdict::of(kind)
+    };
+    Some(EvaluationDecision { selected: candidates.first().copied(), verdict })
 }
 
 impl LlmJudgeEvaluation {
-    fn decision(&self, poll: Poll<'_>, court: &Court<'_>) -> EvaluationDecision {
-        let names = Names::of(court.outcomes);
+    fn decide(&self, poll: Poll<'_>, context: &JudgeContext<'_>) -> EvaluationDecision {
+        let names = BranchNames::of(context.outcomes);
         let rounds = poll.rounds();
-        let failed = || Conclusion::Failed("it was never asked".to_owned(), Vec::new());
+        let failed = || Conclusion::Failed("no call was made".to_owned(), Vec::new());
         let conclusion = poll.conclusion.clone().unwrap_or_else(failed);
         let mut reasons = vec![match &conclusion {
-            Conclusion::Decided(place) => {
-                let winner = names.of_place(*place);
+            Conclusion::Decided(index) => {
+                let winner = names.of_branch(*index);
                 match self.orders {
                     Orders::AsGiven => format!("the judge prefers {winner}"),
                     Orders::Both if rounds > 1 => {
@@ -147,84 +149,89 @@ impl LlmJudgeEvaluation {
                     Orders::Both => format!("the judge prefers {winner} in both orders"),
                 }
             }
-            Conclusion::Tied(named) => format!(
-                "the judge's preference depends on the order, after {}: it named {}",
-                counted(rounds, "round"),
-                names.list(named, "and")
+            Conclusion::Tied(leading) => format!(
+                "the judge's preference depends on the order, after {}: votes for {}",
+                format_count(rounds, "round"),
+                names.list(leading, "and")
             ),
-            Conclusion::Unreadable(_) => {
-                let unread = poll.ballots.iter().rfind(|ballot| ballot.choice.is_none());
-                let reply = unread.map(|ballot| excerpt(&ballot.reply)).unwrap_or_default();
-                format!("nobody can tell what the judge means, even when asked again: {reply:?}")
+            Conclusion::Unparseable(_) => {
+                let invalid = poll.ballots.iter().rfind(|ballot| ballot.choice.is_none());
+                let reply = invalid.map(|ballot| excerpt(&ballot.reply)).unwrap_or_default();
+                format!("judge reply unparseable after re-asking: {reply:?}")
             }
-            Conclusion::Failed(reason, _) => format!("the judge could not be asked: {reason}"),
+            Conclusion::Failed(reason, _) => format!("judge call failed: {reason}"),
         }];
         for ballot in poll.last_ballots() {
-            reasons.extend(readable(ballot, &names).map(|words| format!("the judge: {words}")));
+            let evidence = readable_evidence(ballot, &names);
+            reasons.extend(evidence.map(|evidence| format!("the judge: {evidence}")));
         }
-        let settled = Settled::new(&conclusion, &court.places, court.outcomes);
-        reasons.extend(settled.fallback.clone());
-        reasons.extend(kinship(self, &court.places, court.outcomes, &names));
+        let placing = Placing::new(&conclusion, &context.candidates, context.outcomes);
+        reasons.extend(placing.fallback.clone());
+        reasons.extend(family_warnings(self, &context.candidates, context.outcomes, &names));
         reasons.extend(poll.notes);
         EvaluationDecision {
-            selected: settled.ranking.first().copied(),
+            selected: placing.ranking.first().copied(),
             verdict: Verdict {
-                ranking: settled.ranking,
+                ranking: placing.ranking,
                 reasons,
-                fallback: settled.fallback,
+                fallback: placing.fallback,
                 ballots: poll.ballots,
                 cost: poll.cost,
-                ..Verdict::of(settled.kind)
+                ..Verdict::of(placing.kind)
             },
         }
     }
 }
 
-/// Who wins, given what the judge's votes come to.
-struct Settled {
+/// The ranking that follows from a judge's votes.
+struct Placing {
     kind: VerdictKind,
-    /// The best first. Of those who lose against the winner, a judge does not say who is better, so
-    /// they are in it only when there is just one.
+    /// Best first. A judge does not rank the branches that lose, so a loser is included only if it is the
+    /// only one.
     ranking: Vec<usize>,
     fallback: Option<String>,
 }
 
-impl Settled {
-    fn new(conclusion: &Conclusion, places: &[usize], outcomes: &[ParallelLoopOutcome]) -> Settled {
-        let (kind, named) = match conclusion {
+impl Placing {
+    fn new(
+        conclusion: &Conclusion,
+        candidates: &[usize],
+        outcomes: &[ParallelLoopOutcome],
+    ) -> Placing {
+        let (kind, leading) = match conclusion {
             Conclusion::Decided(winner) => {
                 let mut ranking = vec![*winner];
-                if places.len() == 2 {
-                    ranking.extend(places.iter().filter(|place| *place != winner));
+                if candidates.len() == 2 {
+                    ranking.extend(candidates.iter().filter(|index| *index != winner));
                 }
-                return Settled { kind: VerdictKind::Decided, ranking, fallback: None };
+                return Placing { kind: VerdictKind::Decided, ranking, fallback: None };
             }
-            Conclusion::Tied(named) => (VerdictKind::Tie, named),
-            Conclusion::Unreadable(named) => (VerdictKind::Unparseable, named),
-            Conclusion::Failed(_, named) => (VerdictKind::JudgeFailed, named),
+            Conclusion::Tied(leading) => (VerdictKind::Tie, leading),
+            Conclusion::Unparseable(leading) => (VerdictKind::Unparseable, leading),
+            Conclusion::Failed(_, leading) => (VerdictKind::JudgeFailed, leading),
         };
-        let (ranking, words) = match &named[..] {
+        let (ranking, reason) = match &leading[..] {
             [] => {
-                let TieBreak { ranking, words } = break_tie(outcomes, places);
-                (ranking, words)
+                let TieBreak { ranking, reason } = break_tie(outcomes, candidates);
+                (ranking, reason)
             }
             [only] => {
-                let name = Names::of(outcomes).of_place(*only);
-                (vec![*only], format!("{name} was named most often"))
+                let name = BranchNames::of(outcomes).of_branch(*only);
+                (vec![*only], format!("{name} has the most votes"))
             }
             several => {
-                let TieBreak { ranking, words } = break_tie(outcomes, several);
-                (ranking, words)
+                let TieBreak { ranking, reason } = break_tie(outcomes, several);
+                (ranking, reason)
             }
         };
-        Settled { kind, ranking, fallback: Some(words) }
+        Placing { kind, ranking, fallback: Some(reason) }
     }
 }
 
-/// `1 round`, `2 rounds`.
-pub(crate) fn counted(number: u32, thing: &str) -> String {
+/// Formats a count: `1 round`, `2 rounds`.
+pub(crate) fn format_count(number: u32, unit: &str) -> String {
     match number {
-        1 => format!("1 {thing}"),
-        more => format!("{more} {thing}s"),
+        1 => format!("1 {unit}"),
+        more => format!("{more} {unit}s"),
     }
 }

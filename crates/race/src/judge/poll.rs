@@ -1,193 +1,211 @@
-//! One judge's choice among some branches: rounds of both orders, until they agree.
+//! The poll of one judge about some branches: rounds of both orders until they agree.
 //!
-//! Several polls go on side by side, round by round, and names are given to loops in the order of
-//! the polls. So a race with a panel asks the same questions in the same loops every time, whoever
-//! answers first.
+//! Several polls run side by side, round by round, and loop ids are assigned in the order of the polls. A
+//! race with a panel therefore asks the same questions in the same loops every time, regardless of which
+//! judge replies first.
 
-use super::ask::{Answer, Question, Silence, ask_all, sum};
-use super::compact::{self, View};
-use super::court::Court;
-use super::prompt::question;
+use super::compact::{self, CompactedView};
+use super::context::JudgeContext;
+use super::session::{JudgeAnswer, JudgeCall, NoVote, add_costs, ask_all};
 use super::{LlmJudgeEvaluation, Orders};
 use crate::strategy::Ballot;
 use bakeoff_agent::{AgentEvent, AgentLoopConfig, LoopId};
+use bakeoff_check::judge::{BestResponse, JudgeMaterial};
 use bakeoff_core::{NanoDollars, Usage};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
-/// One judge's choice among some branches.
+/// The poll of one judge about some branches.
 pub(crate) struct Poll<'j> {
     judge: &'j LlmJudgeEvaluation,
-    /// As the judge's, but without compaction: what the judge sees is compacted already, and must
-    /// not be cut through its fences. And with one turn: there are no tools, and who calls one all
-    /// the same is not told so again and again.
+    /// The judge's config without compaction, because the prompt is already compacted and must not be cut
+    /// through its fences, and with one turn, because a judge has no tools and must not be billed for
+    /// repeated tool calls.
     config: AgentLoopConfig,
-    /// The branches, and what the judge sees of each.
-    places: Vec<usize>,
-    view: View,
+    /// Indices of the branches.
+    branches: Vec<usize>,
+    /// What the judge sees of them.
+    view: CompactedView,
     round: u32,
-    /// How often each of `places` was named.
-    named: Vec<usize>,
-    /// The last reply that is no vote, and whether the judge could not even be asked.
-    silence: Option<(Silence, String)>,
+    /// Votes for each of `branches`.
+    votes: Vec<usize>,
+    /// The last reply without a vote.
+    no_vote: Option<(NoVote, String)>,
     pub(crate) conclusion: Option<Conclusion>,
     pub(crate) ballots: Vec<Ballot>,
-    /// Ballots of earlier rounds.
-    past_ballots: usize,
-    /// What people should know about what the judge saw.
+    /// Number of ballots before the current round.
+    earlier_ballots: usize,
+    /// Remarks about the compaction of what the judge saw.
     pub(crate) notes: Vec<String>,
     pub(crate) usage: Usage,
     pub(crate) cost: Option<NanoDollars>,
 }
 
-/// What a judge's votes come to.
+/// The outcome of a poll.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Conclusion {
-    /// Both orders name this branch.
+    /// Both orders voted for this branch.
     Decided(usize),
-    /// The orders never agreed; these were named most often.
+    /// The orders never agreed; these branches have the most votes.
     Tied(Vec<usize>),
-    /// Nobody can tell what the judge means in one of the orders, or in both; the branches that were
-    /// named in the other.
-    Unreadable(Vec<usize>),
-    /// The judge could not be asked in one of the orders, or in both.
+    /// A reply was unparseable in at least one order; these branches have the most votes of the other.
+    Unparseable(Vec<usize>),
+    /// A call failed in at least one order; these branches have the most votes of the other.
     Failed(String, Vec<usize>),
 }
 
-/// Branches, in an order in which a judge sees them.
-type Seen = Vec<usize>;
+/// Positions in [`Poll::branches`], in the order in which the judge sees them.
+type PresentedOrder = Vec<usize>;
+
+/// A question of a round.
+struct RoundQuestion {
+    order: PresentedOrder,
+    loop_id: LoopId,
+    prompt: String,
+}
 
 impl<'j> Poll<'j> {
     pub(crate) fn new(
         judge: &'j LlmJudgeEvaluation,
-        places: Vec<usize>,
-        court: &Court<'_>,
+        branches: Vec<usize>,
+        context: &JudgeContext<'_>,
     ) -> Self {
-        let answer = |place: &usize| {
-            court.outcomes.get(*place).map(|outcome| outcome.answer()).unwrap_or_default()
+        let answer = |index: &usize| {
+            context.outcomes.get(*index).map(|outcome| outcome.answer()).unwrap_or_default()
         };
-        let responses: Vec<String> = places.iter().map(answer).collect();
+        let responses: Vec<String> = branches.iter().map(answer).collect();
         let window = judge.window();
-        let view = compact::view(&court.material.prior, &responses, window);
+        let view = compact::compact(&context.conversation.prior, &responses, window);
         let mut config = AgentLoopConfig { context_config: None, ..judge.judge_config.clone() };
         config.limits.max_turns = 1;
         Poll {
             config,
-            named: vec![0; places.len()],
-            notes: view.words().into_iter().collect(),
+            votes: vec![0; branches.len()],
+            notes: view.describe().into_iter().collect(),
             judge,
-            places,
+            branches,
             view,
             round: 0,
-            silence: None,
+            no_vote: None,
             conclusion: None,
             ballots: Vec::new(),
-            past_ballots: 0,
+            earlier_ballots: 0,
             usage: Usage::default(),
             cost: Some(NanoDollars(0)),
         }
     }
 
-    /// The round that decided, or the last one.
+    /// Returns the round that decided, or the last one.
     pub(crate) fn rounds(&self) -> u32 {
         self.round
     }
 
-    /// What the judge said in the last round.
+    /// Returns the ballots of the last round.
     pub(crate) fn last_ballots(&self) -> &[Ballot] {
-        self.ballots.get(self.past_ballots..).unwrap_or_default()
+        self.ballots.get(self.earlier_ballots..).unwrap_or_default()
     }
 
-    /// The questions of the next round; none when there is a conclusion.
-    fn next_round(&mut self, court: &Court<'_>) -> Vec<(Seen, LoopId, String)> {
+    /// Returns the questions of the next round; none if the poll has a conclusion.
+    fn next_round(&mut self, context: &JudgeContext<'_>) -> Vec<RoundQuestion> {
         if self.conclusion.is_some() {
             return Vec::new();
         }
         self.round += 1;
-        self.past_ballots = self.ballots.len();
-        let name = || court.session.next_loop(&self.config.segment());
-        let first = name();
-        let mut order: Vec<usize> = (0..self.places.len()).collect();
-        let mut asked = Vec::new();
+        self.earlier_ballots = self.ballots.len();
+        let next_id = || context.session.next_loop(&self.config.segment());
+        let first = next_id();
+        let mut order: PresentedOrder = (0..self.branches.len()).collect();
+        let mut loops = Vec::new();
         if self.judge.orders == Orders::Both {
             if order.len() > 2 {
                 let mut random = ChaCha8Rng::seed_from_u64(u64::from(first.number()));
                 order.shuffle(&mut random);
             }
-            let reversed: Vec<usize> = order.iter().rev().copied().collect();
-            asked.push((reversed, name()));
+            let reversed: PresentedOrder = order.iter().rev().copied().collect();
+            loops.push((reversed, next_id()));
         }
-        asked.insert(0, (order, first));
-        let questions: Vec<(Seen, LoopId, String)> = asked
+        loops.insert(0, (order, first));
+        let questions: Vec<RoundQuestion> = loops
             .into_iter()
             .map(|(order, loop_id)| {
-                let prompt = self.prompt(&order, court);
-                (order, loop_id, prompt)
+                let prompt = self.prompt(&order, context);
+                RoundQuestion { order, loop_id, prompt }
             })
             .collect();
         if self.round == 1 {
-            self.warn(&questions, court);
+            self.warn_if_too_large(&questions, context);
         }
         questions
     }
 
-    fn prompt(&self, order: &[usize], court: &Court<'_>) -> String {
-        let responses: Vec<&str> = order
-            .iter()
-            .filter_map(|place| self.view.responses.get(*place))
-            .map(String::as_str)
-            .collect();
-        question(&court.material, &self.view.prior, &responses)
+    fn question(&self) -> BestResponse {
+        BestResponse { responses: self.branches.len() }
     }
 
-    /// Tells everybody when the judge's window is too small for what it is sent.
-    fn warn(&mut self, questions: &[(Seen, LoopId, String)], court: &Court<'_>) {
-        let (Some(window), Some((_, loop_id, prompt))) = (self.judge.window(), questions.first())
-        else {
+    fn prompt(&self, order: &[usize], context: &JudgeContext<'_>) -> String {
+        let responses: Vec<&str> = order
+            .iter()
+            .filter_map(|position| self.view.responses.get(*position))
+            .map(String::as_str)
+            .collect();
+        let prior = self.view.prior.as_str();
+        let material = JudgeMaterial {
+            context: (!prior.is_empty()).then_some(prior),
+            query: Some(&context.conversation.query),
+            responses: &responses,
+            ..JudgeMaterial::default()
+        };
+        material.prompt(&self.question())
+    }
+
+    /// Emits a warning if the judge's context window is too small for the prompt.
+    fn warn_if_too_large(&mut self, questions: &[RoundQuestion], context: &JudgeContext<'_>) {
+        let (Some(window), Some(question)) = (self.judge.window(), questions.first()) else {
             return;
         };
-        let all = compact::tokens(self.judge.instructions()) + compact::tokens(prompt);
+        let instructions = self.judge.instructions(self.question());
+        let tokens = compact::tokens(&instructions) + compact::tokens(&question.prompt);
         let text = if !self.view.fits() {
             format!(
-                "what the judge has to compare has about {} tokens even when compacted; there is room for {}",
+                "the judge's material has about {} tokens after compaction; the budget is {}",
                 self.view.tokens, self.view.budget
             )
-        } else if all > window {
-            format!("the judge is sent about {all} tokens; its window has {window}")
+        } else if tokens > window {
+            format!("the judge's prompt has about {tokens} tokens; the context window is {window}")
         } else {
             return;
         };
         self.notes.push(text.clone());
-        court.tx.send(AgentEvent::ProgressMessage { loop_id: loop_id.clone(), text });
+        context.tx.send(AgentEvent::ProgressMessage { loop_id: question.loop_id.clone(), text });
     }
 
-    /// Counts what came of a round.
-    fn hear(&mut self, answers: Vec<(Seen, Answer)>) {
+    /// Counts the votes of a round.
+    fn count(&mut self, answers: Vec<(PresentedOrder, JudgeAnswer)>) {
         let mut votes = Vec::new();
         for (order, answer) in answers {
-            let seen: Vec<usize> =
-                order.iter().filter_map(|index| self.places.get(*index)).copied().collect();
-            let chosen = |vote: Result<usize, Silence>| {
+            let branches: Vec<usize> =
+                order.iter().filter_map(|position| self.branches.get(*position)).copied().collect();
+            let position = |vote: Result<usize, NoVote>| {
                 vote.ok().and_then(|number| order.get(number.checked_sub(1)?)).copied()
             };
-            let vote = chosen(answer.vote());
-            if let Err(silence) = answer.vote() {
-                let reply = answer.said.last().map(|said| said.reply.clone());
-                self.silence = Some((silence, reply.unwrap_or_default()));
+            let vote = position(answer.vote());
+            if let Err(no_vote) = answer.vote() {
+                let text = answer.replies.last().map(|reply| reply.text.clone());
+                self.no_vote = Some((no_vote, text.unwrap_or_default()));
             }
             votes.push(vote);
             self.usage += answer.usage;
-            self.cost = sum(self.cost, answer.cost);
-            self.ballots.extend(answer.said.into_iter().map(|said| Ballot {
-                choice: chosen(said.vote).and_then(|index| self.places.get(index)).copied(),
-                loop_id: said.loop_id,
-                order: seen.clone(),
-                reply: said.reply,
+            self.cost = add_costs(self.cost, answer.cost);
+            self.ballots.extend(answer.replies.into_iter().map(|reply| Ballot {
+                choice: position(reply.vote).and_then(|index| self.branches.get(index)).copied(),
+                loop_id: reply.loop_id,
+                order: branches.clone(),
+                reply: reply.text,
             }));
         }
-        for index in votes.iter().flatten() {
-            if let Some(count) = self.named.get_mut(*index) {
+        for position in votes.iter().flatten() {
+            if let Some(count) = self.votes.get_mut(*position) {
                 *count += 1;
             }
         }
@@ -195,67 +213,68 @@ impl<'j> Poll<'j> {
     }
 
     fn conclude(&self, votes: &[Option<usize>]) -> Option<Conclusion> {
-        let place = |index: usize| self.places.get(index).copied();
+        let branch = |position: usize| self.branches.get(position).copied();
         if let Some(Some(first)) = votes.first()
             && votes.iter().all(|vote| *vote == Some(*first))
         {
-            return place(*first).map(Conclusion::Decided);
+            return branch(*first).map(Conclusion::Decided);
         }
-        // Whoever is silent in both orders has been asked four times already, or cannot be asked.
-        let is_silent = votes.iter().all(Option::is_none);
-        if !is_silent && self.round < self.judge.rounds {
+        // Without a vote in either order, another round is pointless: either all four replies were invalid or
+        // the calls fail.
+        let is_without_votes = votes.iter().all(Option::is_none);
+        if !is_without_votes && self.round < self.judge.rounds {
             return None;
         }
-        let most = self.named.iter().max().copied().unwrap_or_default();
-        let is_leading = |index: &usize| most > 0 && self.named.get(*index) == Some(&most);
+        let max = self.votes.iter().max().copied().unwrap_or_default();
+        let is_leading = |position: &usize| max > 0 && self.votes.get(*position) == Some(&max);
         let leading: Vec<usize> =
-            (0..self.places.len()).filter(is_leading).filter_map(place).collect();
-        let distinct = self.named.iter().filter(|count| **count > 0).count();
-        Some(match &self.silence {
-            Some((Silence::Failed, reason)) if distinct < 2 || is_silent => {
+            (0..self.branches.len()).filter(is_leading).filter_map(branch).collect();
+        let distinct = self.votes.iter().filter(|count| **count > 0).count();
+        Some(match &self.no_vote {
+            Some((NoVote::CallFailed, reason)) if distinct < 2 || is_without_votes => {
                 Conclusion::Failed(reason.clone(), leading)
             }
-            Some(_) if distinct < 2 || is_silent => Conclusion::Unreadable(leading),
+            Some(_) if distinct < 2 || is_without_votes => Conclusion::Unparseable(leading),
             _ => Conclusion::Tied(leading),
         })
     }
 }
 
-/// Asks until every poll has its conclusion.
-pub(crate) async fn settle(court: &Court<'_>, polls: &mut [Poll<'_>]) {
+/// Runs rounds until every poll has its conclusion.
+pub(crate) async fn run_polls(context: &JudgeContext<'_>, polls: &mut [Poll<'_>]) {
     loop {
-        let mut asked = Vec::new();
-        for (whose, poll) in polls.iter_mut().enumerate() {
-            for (order, loop_id, prompt) in poll.next_round(court) {
-                asked.push((whose, order, loop_id, prompt));
-            }
+        let mut round = Vec::new();
+        for (index, poll) in polls.iter_mut().enumerate() {
+            round.extend(poll.next_round(context).into_iter().map(|question| (index, question)));
         }
-        if asked.is_empty() {
+        if round.is_empty() {
             return;
         }
-        let mut whose = Vec::new();
-        let mut questions = Vec::new();
-        for (index, order, loop_id, prompt) in asked {
+        let mut sources = Vec::new();
+        let mut calls = Vec::new();
+        for (index, RoundQuestion { order, loop_id, prompt }) in round {
             let Some(poll) = polls.get(index) else { continue };
-            questions.push(Question {
+            let question = poll.question();
+            calls.push(JudgeCall {
                 loop_id,
                 config: &poll.config,
-                instructions: poll.judge.instructions(),
+                instructions: poll.judge.instructions(question),
                 prompt,
-                responses: order.len(),
+                question,
             });
-            whose.push((index, order));
+            sources.push((index, order));
         }
-        let answers = ask_all(court, questions).await;
-        let mut heard: Vec<Vec<(Seen, Answer)>> = polls.iter().map(|_| Vec::new()).collect();
-        for ((index, order), answer) in whose.into_iter().zip(answers) {
-            if let Some(heard) = heard.get_mut(index) {
-                heard.push((order, answer));
+        let answers = ask_all(context, calls).await;
+        let mut answers_by_poll: Vec<Vec<(PresentedOrder, JudgeAnswer)>> =
+            polls.iter().map(|_| Vec::new()).collect();
+        for ((index, order), answer) in sources.into_iter().zip(answers) {
+            if let Some(answers) = answers_by_poll.get_mut(index) {
+                answers.push((order, answer));
             }
         }
-        for (poll, answers) in polls.iter_mut().zip(heard) {
+        for (poll, answers) in polls.iter_mut().zip(answers_by_poll) {
             if !answers.is_empty() {
-                poll.hear(answers);
+                poll.count(answers);
             }
         }
     }

@@ -1,24 +1,24 @@
-//! The part of an answer that is compared with the same part of another.
+//! Extraction of the part of an answer that is compared.
 
 use regex::Regex;
 use std::fmt;
 use std::sync::Arc;
 
-/// Finds the part of an answer that is compared; `None` when there is none.
+/// Returns the part of an answer that is compared, if any.
 pub type Extractor = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// What is compared of answers.
+/// The part of an answer that is compared.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Extraction {
-    /// All of it; case, spaces and a full stop at the end do not matter.
+    /// The whole answer; case, white space and a final full stop are ignored.
     #[default]
     Text,
-    /// The last number in it, such as `-1234.5`; `1,234.50` is the same.
+    /// The last number, such as `-1234.5`; `1,234.50` equals `1234.5`.
     LastNumber,
-    /// The last match of a pattern: its first group, or all of it; compared as [`Text`](Self::Text).
+    /// The last match of a pattern: its first group, or the whole match; compared like [`Text`](Self::Text).
     Pattern(Regex),
-    /// Whatever a function finds, as it is.
+    /// The result of a function, unchanged.
     Function(Extractor),
 }
 
@@ -34,28 +34,28 @@ impl fmt::Debug for Extraction {
 }
 
 impl Extraction {
-    /// The part that is compared; `None` when the answer has none.
-    pub fn of(&self, answer: &str) -> Option<String> {
+    /// Returns the part that is compared; `None` if the answer has none.
+    pub fn extract(&self, answer: &str) -> Option<String> {
         match self {
-            Extraction::Text => normal(answer),
+            Extraction::Text => normalize(answer),
             Extraction::LastNumber => last_number(answer),
             Extraction::Pattern(pattern) => {
                 let found = pattern.captures_iter(answer).last()?;
-                normal(found.get(1).or_else(|| found.get(0))?.as_str())
+                normalize(found.get(1).or_else(|| found.get(0))?.as_str())
             }
             Extraction::Function(function) => function(answer),
         }
     }
 }
 
-fn normal(text: &str) -> Option<String> {
+fn normalize(text: &str) -> Option<String> {
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     let text = words.join(" ");
     let text = text.trim_end_matches(['.', '。']).trim_end();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// The last number, without separators of thousands and without zeros that say nothing.
+/// Returns the last number, without thousands separators and insignificant zeros.
 fn last_number(text: &str) -> Option<String> {
     let is_part = |letter: char| letter.is_ascii_digit() || [',', '.'].contains(&letter);
     let end = text.rfind(|letter: char| letter.is_ascii_digit())? + 1;
@@ -64,16 +64,16 @@ fn last_number(text: &str) -> Option<String> {
         .char_indices()
         .rev()
         .take_while(|(_, letter)| is_part(*letter))
-        .map(|(place, _)| place)
+        .map(|(index, _)| index)
         .last()?;
     let (head, number) = before.split_at(start);
     let is_negative = head.ends_with(['-', '\u{2212}'])
         && !head.trim_end_matches(['-', '\u{2212}']).ends_with(char::is_alphanumeric);
     let number = number.trim_start_matches(',').replace(',', "");
-    // Several points before it are an ellipsis.
+    // Several leading points are an ellipsis.
     let number = if number.starts_with("..") { number.trim_start_matches('.') } else { &number };
     let (whole, fraction) = match number.rsplit_once('.') {
-        // With several points, as in a version or a date, it is no number.
+        // Several points, as in a version or a date, are not a number.
         Some((whole, _)) if whole.contains('.') => return Some(number.to_owned()),
         Some((whole, fraction)) => (whole, fraction.trim_end_matches('0')),
         None => (number, ""),
@@ -92,15 +92,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_equal_but_for_case_and_space() {
+    fn text_ignores_case_and_white_space() {
         for (one, other) in [("Paris.", " paris"), ("New\nYork", "new  york"), ("é", "É")] {
-            assert_eq!(Extraction::Text.of(one), Extraction::Text.of(other), "{one}");
+            assert_eq!(Extraction::Text.extract(one), Extraction::Text.extract(other), "{one}");
         }
-        assert_eq!(Extraction::Text.of(" . "), None);
+        assert_eq!(Extraction::Text.extract(" . "), None);
     }
 
     #[test]
-    fn the_last_number() {
+    fn last_number_is_extracted_and_normalized() {
         for (text, expected) in [
             ("It is 42.", Some("42")),
             ("3 apples and 4, so 7", Some("7")),
@@ -119,24 +119,24 @@ mod tests {
             ("４２", None),
             ("день 12-й", Some("12")),
         ] {
-            assert_eq!(Extraction::LastNumber.of(text).as_deref(), expected, "{text:?}");
+            assert_eq!(Extraction::LastNumber.extract(text).as_deref(), expected, "{text:?}");
         }
     }
 
     #[test]
-    fn the_last_match_of_a_pattern() {
+    fn last_match_of_a_pattern_is_extracted() {
         let pattern = Extraction::Pattern(Regex::new(r"(?i)answer:\s*(\w+)").unwrap());
-        assert_eq!(pattern.of("Answer: A\nno, answer: B").as_deref(), Some("b"));
-        assert_eq!(pattern.of("A"), None);
+        assert_eq!(pattern.extract("Answer: A\nno, answer: B").as_deref(), Some("b"));
+        assert_eq!(pattern.extract("A"), None);
         let whole = Extraction::Pattern(Regex::new(r"[A-D]\b").unwrap());
-        assert_eq!(whole.of("A, then C").as_deref(), Some("c"));
+        assert_eq!(whole.extract("A, then C").as_deref(), Some("c"));
     }
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_without_trouble(text in "(?s).*") {
-            Extraction::LastNumber.of(&text);
-            Extraction::Text.of(&text);
+        fn extraction_accepts_any_text(text in "(?s).*") {
+            Extraction::LastNumber.extract(&text);
+            Extraction::Text.extract(&text);
         }
     }
 }

@@ -1,17 +1,16 @@
-//! Which models are of one kind, as far as names tell.
+//! Model families, derived from model names.
 
 use crate::judge::LlmJudgeEvaluation;
-use crate::names::Names;
+use crate::names::BranchNames;
 use crate::outcome::ParallelLoopOutcome;
 
-/// Words in names that say whose model it is, wherever it is served.
+/// Words in model names that identify the family, regardless of the provider.
 const FAMILIES: [&str; 16] = [
     "claude", "gpt", "gemini", "gemma", "llama", "mistral", "mixtral", "qwen", "deepseek", "grok",
     "command", "phi", "nova", "kimi", "glm", "jamba",
 ];
 
-/// The kind of a model named `provider.model`: a family that is known, or else the first word of the
-/// model's name.
+/// Returns the family of `provider.model`: a known family, or else the first word of the model's name.
 fn family(segment: &str) -> String {
     let segment = segment.to_lowercase();
     let (provider, model) = segment.split_once('.').unwrap_or(("", &segment));
@@ -23,32 +22,32 @@ fn family(segment: &str) -> String {
     if let Some(family) = words.iter().find_map(known) {
         return (*family).to_owned();
     }
-    // Its models that think have numbers of their own.
+    // OpenAI's reasoning models are named o1, o3, ….
     if provider == "openai" {
         return "gpt".to_owned();
     }
-    // Simulated models carry the provider in front of their names.
+    // BranchNames of simulated models may start with the provider.
     let first = words.iter().find(|word| **word != "sim");
     first.map(|word| (*word).to_owned()).unwrap_or_default()
 }
 
-/// A warning about a judge who judges its own kind.
-pub(crate) fn kinship(
+/// Returns a warning if the judge is of the same family as a candidate.
+pub(crate) fn family_warnings(
     judge: &LlmJudgeEvaluation,
-    places: &[usize],
+    candidates: &[usize],
     outcomes: &[ParallelLoopOutcome],
-    names: &Names,
+    names: &BranchNames,
 ) -> Option<String> {
     let own = family_of(judge);
-    let is_kin = |place: &&usize| {
-        outcomes.get(**place).is_some_and(|branch| family(branch.loop_id.segment()) == own)
+    let is_related = |index: &&usize| {
+        outcomes.get(**index).is_some_and(|branch| family(branch.loop_id.segment()) == own)
     };
-    let kin: Vec<usize> = places.iter().filter(is_kin).copied().collect();
-    (!kin.is_empty()).then(|| {
+    let related: Vec<usize> = candidates.iter().filter(is_related).copied().collect();
+    (!related.is_empty()).then(|| {
         format!(
-            "warning: {} is of the same family as {}, and models like their own kind",
+            "warning: {} is of the same family as {}; models tend to prefer their own family",
             judge.judge_config.segment(),
-            names.list(&kin, "and")
+            names.list(&related, "and")
         )
     })
 }
@@ -63,7 +62,7 @@ mod tests {
     use super::family;
 
     #[test]
-    fn names_tell_families() {
+    fn family_is_derived_from_the_name() {
         for (segment, expected) in [
             ("anthropic.claude-opus-4-6", "claude"),
             ("openrouter.anthropic-claude-haiku-4-5", "claude"),

@@ -1,4 +1,4 @@
-//! Strategies that look at figures alone and cost nothing. Of equals the first wins.
+//! Strategies that compare figures and make no calls. The first of equal branches wins.
 
 use super::eligible;
 use crate::outcome::ParallelLoopOutcome;
@@ -8,29 +8,29 @@ use bakeoff_core::Usage;
 use std::cmp::Reverse;
 use tokio_util::sync::CancellationToken;
 
-/// The first config that came to an answer.
+/// Selects the first config with an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PickFirstEvaluation;
 
-/// The fewest tokens.
+/// Selects the branch with the fewest tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenEfficientEvaluation;
 
-/// The most tokens.
+/// Selects the branch with the most tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ElaborateEvaluation;
 
-/// The first answer there is; the other branches are cancelled.
+/// Selects the first answer to arrive; the other branches are cancelled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FastestEvaluation;
 
-/// The least money; a branch whose price is unknown comes after all that are priced.
+/// Selects the cheapest branch; branches with unknown cost come last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CheapestEvaluation;
 
-/// Makes a strategy that ranks by a key, smallest first, and says the winner's figure.
+/// Implements a strategy that ranks by a key, smallest first, and states the winner's figure.
 macro_rules! by_figure {
-    ($strategy:ty, $name:literal, $early:expr, $key:expr, $words:expr) => {
+    ($strategy:ty, $name:literal, $early:expr, $key:expr, $reason:expr) => {
         #[async_trait::async_trait]
         impl EvaluationStrategy for $strategy {
             fn name(&self) -> &str {
@@ -48,7 +48,7 @@ macro_rules! by_figure {
                 _tx: &EventSender,
                 _cancel: CancellationToken,
             ) -> (EvaluationDecision, Usage) {
-                (ranked(outcomes, $key, $words), Usage::default())
+                (rank(outcomes, $key, $reason), Usage::default())
             }
         }
     };
@@ -84,19 +84,19 @@ by_figure!(
     false,
     |branch| (branch.cost.is_none(), branch.cost, branch.usage.total()),
     |branch| match branch.cost {
-        Some(cost) => format!("the least money: {cost}"),
-        None => format!("no price is known; the fewest tokens: {}", branch.usage.total()),
+        Some(cost) => format!("the lowest cost: {cost}"),
+        None => format!("no price known; the fewest tokens: {}", branch.usage.total()),
     }
 );
 
-fn ranked<K: Ord>(
+fn rank<K: Ord>(
     outcomes: &[ParallelLoopOutcome],
     key: impl Fn(&ParallelLoopOutcome) -> K,
-    words: impl Fn(&ParallelLoopOutcome) -> String,
+    reason: impl Fn(&ParallelLoopOutcome) -> String,
 ) -> EvaluationDecision {
     let mut ranking: Vec<(usize, &ParallelLoopOutcome)> = eligible(outcomes).collect();
-    // Stable, so that the first of equals stays first.
+    // A stable sort keeps equal branches in config order.
     ranking.sort_by_key(|(_, branch)| key(branch));
-    let reason = ranking.first().map(|(_, branch)| words(branch)).unwrap_or_default();
-    EvaluationDecision::rank(ranking.iter().map(|(place, _)| *place).collect(), reason)
+    let reason = ranking.first().map(|(_, branch)| reason(branch)).unwrap_or_default();
+    EvaluationDecision::rank(ranking.iter().map(|(index, _)| *index).collect(), reason)
 }

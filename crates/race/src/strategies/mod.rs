@@ -1,4 +1,4 @@
-//! The strategies that come with the house.
+//! Built-in strategies.
 
 mod extraction;
 mod family;
@@ -8,9 +8,9 @@ mod pairwise;
 mod panel;
 mod transparent;
 mod verifier;
-mod verify;
+mod verifiers;
 
-pub(crate) use family::kinship;
+pub(crate) use family::family_warnings;
 
 pub use extraction::{Extraction, Extractor};
 pub use figures::{
@@ -22,11 +22,11 @@ pub use pairwise::PairwiseEvaluation;
 pub use panel::PanelEvaluation;
 pub use transparent::TransparentEvaluation;
 pub use verifier::{Verification, VerifierEvaluation, Verify};
-pub use verify::ProgramVerifier;
+pub use verifiers::ProgramVerifier;
 
 use crate::outcome::ParallelLoopOutcome;
 
-/// The branches that can win, with their places.
+/// Returns the branches that can win, with their indices.
 pub(crate) fn eligible(
     outcomes: &[ParallelLoopOutcome],
 ) -> impl Iterator<Item = (usize, &ParallelLoopOutcome)> {

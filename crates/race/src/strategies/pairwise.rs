@@ -1,8 +1,10 @@
-//! Everybody against everybody, two at a time.
+//! Pairwise comparison of branches by a judge.
 
 use crate::error::RaceError;
-use crate::judge::{Conclusion, Court, LlmJudgeEvaluation, Poll, refuse, settle, sum};
-use crate::names::Names;
+use crate::judge::{
+    Conclusion, JudgeContext, LlmJudgeEvaluation, Poll, add_costs, reject_problem, run_polls,
+};
+use crate::names::BranchNames;
 use crate::outcome::ParallelLoopOutcome;
 use crate::strategy::{Ballot, EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
 use crate::tie::break_tie;
@@ -11,18 +13,18 @@ use bakeoff_core::{NanoDollars, Usage};
 use bakeoff_stats::bradley_terry;
 use tokio_util::sync::CancellationToken;
 
-/// With more branches than this a full round of pairs is too much.
-const MOST_FOR_ALL_PAIRS: usize = 6;
+/// Maximum number of branches for a round robin; more branches play a knockout.
+const MAX_ROUND_ROBIN: usize = 6;
 
-/// Wins that each has against each before they meet.
+/// Prior wins of each branch against each other branch.
 const SMOOTHING: f64 = 0.5;
 
-/// A judge compares two answers at a time, in both orders.
+/// Selection by a judge that compares two answers at a time, in both orders.
 ///
-/// Up to six branches meet each other, and Bradley and Terry's model ranks them; with more, the
-/// winners of each stage meet in the next, and stages come before the model. A pair on which the
-/// orders do not agree is a tie and counts half for both. In a stage the cheaper of the two goes on,
-/// and whoever comes to the top that way has not won: the verdict is a tie.
+/// Up to six branches play a round robin and are ranked by a Bradley–Terry model. More branches play a
+/// knockout: the stage that a branch reached ranks before the model. A pair on which the orders disagree is a
+/// tie and counts half for both. In a knockout the cheaper of the two advances; if the winner advanced that
+/// way, the verdict is a tie.
 #[derive(Debug, Clone)]
 pub struct PairwiseEvaluation {
     /// Compares each pair.
@@ -36,7 +38,7 @@ impl EvaluationStrategy for PairwiseEvaluation {
     }
 
     fn accepts(&self, _configs: &[AgentLoopConfig]) -> Result<(), RaceError> {
-        refuse(self.name(), self.judge.trouble())
+        reject_problem(self.name(), self.judge.problem())
     }
 
     async fn evaluate(
@@ -46,81 +48,81 @@ impl EvaluationStrategy for PairwiseEvaluation {
         tx: &EventSender,
         cancel: CancellationToken,
     ) -> (EvaluationDecision, Usage) {
-        let court = match Court::open(prompts, outcomes, tx, cancel) {
-            Ok(court) => court,
+        let context = match JudgeContext::new(prompts, outcomes, tx, cancel) {
+            Ok(context) => context,
             Err(decision) => return (*decision, Usage::default()),
         };
-        let places = court.places.clone();
-        let mut games = Games::new(places.len());
-        // How many stages each has reached; all are equal when everybody meets everybody.
-        let mut stages = vec![0_u32; places.len()];
-        if places.len() <= MOST_FOR_ALL_PAIRS {
-            let pairs = |first| (first + 1..places.len()).map(move |second| (first, second));
-            let pairs: Vec<(usize, usize)> = (0..places.len()).flat_map(pairs).collect();
-            games.play(&self.judge, &pairs, &court).await;
+        let count = context.candidates.len();
+        let mut tournament = Tournament::new(count);
+        // Knockout stage that each branch reached; all zero in a round robin.
+        let mut stages = vec![0_u32; count];
+        if count <= MAX_ROUND_ROBIN {
+            let pairs = |first| (first + 1..count).map(move |second| (first, second));
+            let pairs: Vec<(usize, usize)> = (0..count).flat_map(pairs).collect();
+            tournament.play(&self.judge, &pairs, &context).await;
         } else {
-            let mut left: Vec<usize> = (0..places.len()).collect();
-            while left.len() > 1 && games.can_go_on() {
+            let mut remaining: Vec<usize> = (0..count).collect();
+            while remaining.len() > 1 && tournament.can_continue() {
                 let pairs: Vec<(usize, usize)> =
-                    left.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
-                let won = games.play(&self.judge, &pairs, &court).await;
-                let rest: Vec<usize> = left.chunks_exact(2).remainder().to_vec();
-                let going_on = pairs.iter().zip(won).map(|(pair, won)| match won {
+                    remaining.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+                let winners = tournament.play(&self.judge, &pairs, &context).await;
+                let unpaired: Vec<usize> = remaining.chunks_exact(2).remainder().to_vec();
+                let advancing = pairs.iter().zip(winners).map(|(pair, winner)| match winner {
                     Ok(winner) => winner,
-                    Err(kind) => games.settle(*pair, kind, &court),
+                    Err(kind) => tournament.break_tie(*pair, kind, &context),
                 });
-                // Who has nobody to meet comes first in the next stage, where it has.
-                left = rest.into_iter().chain(going_on).collect();
-                for index in &left {
+                // A branch without an opponent comes first in the next stage, where it has one.
+                remaining = unpaired.into_iter().chain(advancing).collect();
+                for index in &remaining {
                     if let Some(stage) = stages.get_mut(*index) {
                         *stage += 1;
                     }
                 }
             }
         }
-        let usage = games.usage;
-        (games.decision(&stages, &court), usage)
+        let usage = tournament.usage;
+        (tournament.decide(&stages, &context), usage)
     }
 }
 
-/// A pair of a stage that the judge left open, so that something else decided who goes on.
-struct Settled {
+/// A knockout pair that the judge left open and a tie-break decided.
+struct TieBrokenPair {
     winner: usize,
     /// Why the judge did not decide.
     kind: VerdictKind,
-    /// What did.
-    words: String,
+    /// What decided.
+    reason: String,
 }
 
-/// What came of all pairs; branches are numbered by their place among those that can win.
-struct Games {
+/// The results of all pairs. Branches are numbered by their position among the candidates.
+struct Tournament {
     wins: Vec<Vec<f64>>,
-    /// Who has beaten whom in both orders.
+    /// `beaten[i][j]`: `i` beat `j` in both orders.
     beaten: Vec<Vec<bool>>,
     decided: usize,
     tied: usize,
-    /// Why the judge could not be asked, the last time.
+    /// Reason of the last failed call.
     failure: Option<String>,
     failed: usize,
-    unreadable: usize,
-    settled: Vec<Settled>,
+    unparseable: usize,
+    tie_broken: Vec<TieBrokenPair>,
     notes: Vec<String>,
     ballots: Vec<Ballot>,
     usage: Usage,
     cost: Option<NanoDollars>,
 }
 
-impl Games {
-    fn new(count: usize) -> Games {
-        Games {
+impl Tournament {
+    fn new(count: usize) -> Tournament {
+        Tournament {
             wins: vec![vec![0.0; count]; count],
             beaten: vec![vec![false; count]; count],
             decided: 0,
             tied: 0,
             failure: None,
             failed: 0,
-            unreadable: 0,
-            settled: Vec::new(),
+            unparseable: 0,
+            tie_broken: Vec::new(),
             notes: Vec::new(),
             ballots: Vec::new(),
             usage: Usage::default(),
@@ -128,37 +130,37 @@ impl Games {
         }
     }
 
-    /// Whether asking on makes sense: the judge has answered at all.
-    fn can_go_on(&self) -> bool {
-        self.failed == 0 || self.decided + self.tied + self.unreadable > 0
+    /// Returns whether further calls make sense: not all of them failed.
+    fn can_continue(&self) -> bool {
+        self.failed == 0 || self.decided + self.tied + self.unparseable > 0
     }
 
-    /// Has pairs compared, all at once; the winner of each, or why there is none.
+    /// Compares pairs concurrently; returns the winner of each, or why there is none.
     async fn play(
         &mut self,
         judge: &LlmJudgeEvaluation,
         pairs: &[(usize, usize)],
-        court: &Court<'_>,
+        context: &JudgeContext<'_>,
     ) -> Vec<Result<usize, VerdictKind>> {
-        let place = |index: usize| court.places.get(index).copied().unwrap_or_default();
+        let branch = |index: usize| context.candidates.get(index).copied().unwrap_or_default();
         let mut polls: Vec<Poll<'_>> = pairs
             .iter()
-            .map(|(one, other)| Poll::new(judge, vec![place(*one), place(*other)], court))
+            .map(|(one, other)| Poll::new(judge, vec![branch(*one), branch(*other)], context))
             .collect();
-        settle(court, &mut polls).await;
+        run_polls(context, &mut polls).await;
         let mut winners = Vec::new();
         for ((one, other), poll) in pairs.iter().zip(polls) {
             let winner = match &poll.conclusion {
                 Some(Conclusion::Decided(winner)) => {
                     self.decided += 1;
-                    Ok(if *winner == place(*one) { *one } else { *other })
+                    Ok(if *winner == branch(*one) { *one } else { *other })
                 }
                 Some(Conclusion::Tied(_)) => {
                     self.tied += 1;
                     Err(VerdictKind::Tie)
                 }
-                Some(Conclusion::Unreadable(_)) => {
-                    self.unreadable += 1;
+                Some(Conclusion::Unparseable(_)) => {
+                    self.unparseable += 1;
                     Err(VerdictKind::Unparseable)
                 }
                 Some(Conclusion::Failed(reason, _)) => {
@@ -176,41 +178,42 @@ impl Games {
             }
             self.ballots.extend(poll.ballots);
             self.usage += poll.usage;
-            self.cost = sum(self.cost, poll.cost);
+            self.cost = add_costs(self.cost, poll.cost);
             winners.push(winner);
         }
         winners
     }
 
-    /// The cheaper of two that the judge could not tell apart goes on, and it is kept that it did
-    /// not win.
-    fn settle(
+    /// Lets the cheaper of two branches advance that the judge left open, and records that it did not win.
+    fn break_tie(
         &mut self,
         (one, other): (usize, usize),
         kind: VerdictKind,
-        court: &Court<'_>,
+        context: &JudgeContext<'_>,
     ) -> usize {
-        let place = |index: usize| court.places.get(index).copied();
-        let pair: Vec<usize> = [one, other].into_iter().filter_map(place).collect();
-        let broken = break_tie(court.outcomes, &pair);
-        let (winner, loser) = match broken.ranking.first() {
-            Some(first) if place(other) == Some(*first) => (other, one),
+        let branch = |index: usize| context.candidates.get(index).copied();
+        let pair: Vec<usize> = [one, other].into_iter().filter_map(branch).collect();
+        let tie_break = break_tie(context.outcomes, &pair);
+        let (winner, loser) = match tie_break.ranking.first() {
+            Some(first) if branch(other) == Some(*first) => (other, one),
             _ => (one, other),
         };
-        let against = Names::of(court.outcomes).of_place(place(loser).unwrap_or_default());
-        let words = format!("against {against}, {}", broken.words);
-        self.settled.push(Settled { winner, kind, words });
+        let against =
+            BranchNames::of(context.outcomes).of_branch(branch(loser).unwrap_or_default());
+        let reason = format!("against {against}, {}", tie_break.reason);
+        self.tie_broken.push(TieBrokenPair { winner, kind, reason });
         winner
     }
 
-    /// What a branch owes to something else than the judge: the kind of verdict, and what decided.
-    fn owed(&self, index: usize) -> Option<(VerdictKind, String)> {
-        let owed: Vec<&Settled> = self.settled.iter().filter(|pair| pair.winner == index).collect();
-        let is_among = |kind: &VerdictKind| owed.iter().any(|pair| pair.kind == *kind);
+    /// Returns the kind of verdict and the reasons if a branch advanced by a tie-break.
+    fn tie_breaks_of(&self, index: usize) -> Option<(VerdictKind, String)> {
+        let pairs: Vec<&TieBrokenPair> =
+            self.tie_broken.iter().filter(|pair| pair.winner == index).collect();
+        let is_among = |kind: &VerdictKind| pairs.iter().any(|pair| pair.kind == *kind);
         let kinds = [VerdictKind::Tie, VerdictKind::Unparseable, VerdictKind::JudgeFailed];
         let kind = kinds.into_iter().find(is_among)?;
-        let words: Vec<&str> = owed.iter().map(|pair| pair.words.as_str()).collect();
-        Some((kind, words.join("; ")))
+        let reasons: Vec<&str> = pairs.iter().map(|pair| pair.reason.as_str()).collect();
+        Some((kind, reasons.join("; ")))
     }
 
     fn count(&mut self, one: usize, other: usize, winner: Option<usize>) {
@@ -229,36 +232,39 @@ impl Games {
         }
     }
 
-    fn decision(self, stages: &[u32], court: &Court<'_>) -> EvaluationDecision {
-        let Court { places, outcomes, .. } = court;
-        let names = Names::of(outcomes);
-        let name = |index: usize| names.of_place(places.get(index).copied().unwrap_or_default());
+    fn decide(self, stages: &[u32], context: &JudgeContext<'_>) -> EvaluationDecision {
+        let JudgeContext { candidates, outcomes, .. } = context;
+        let names = BranchNames::of(outcomes);
+        let name =
+            |index: usize| names.of_branch(candidates.get(index).copied().unwrap_or_default());
         let strengths = bradley_terry(&self.wins, SMOOTHING).unwrap_or_default();
-        // Rounded, so that equals are equal whatever the last digits say.
+        // Rounded, so that rounding errors do not rank equal branches.
         let strength = |index: usize| {
             let strength = strengths.get(index).copied().unwrap_or_default();
             (strength * 1e9).round() as i64
         };
         let standing = |index: usize| (stages.get(index).copied(), strength(index));
-        let by_cost = break_tie(outcomes, places).ranking;
-        let mut order: Vec<usize> =
-            by_cost.iter().filter_map(|place| places.iter().position(|p| p == place)).collect();
-        // Stable, so that of equals the cheaper stays first.
+        let by_cost = break_tie(outcomes, candidates).ranking;
+        let mut order: Vec<usize> = by_cost
+            .iter()
+            .filter_map(|branch| candidates.iter().position(|c| c == branch))
+            .collect();
+        // A stable sort keeps the cheaper of equal branches first.
         order.sort_by_key(|index| std::cmp::Reverse(standing(*index)));
         let best = order.first().copied().unwrap_or_default();
         let equals: Vec<usize> = order
             .iter()
             .filter(|index| standing(**index) == standing(best))
-            .filter_map(|index| places.get(*index).copied())
+            .filter_map(|index| candidates.get(*index).copied())
             .collect();
-        let heard = self.decided + self.tied;
-        let instead = |kind| (kind, Some(break_tie(outcomes, &equals).words));
-        let (kind, fallback) = match (equals.len(), self.owed(best)) {
-            (0 | 1, Some((kind, words))) => (kind, Some(words)),
-            _ if heard == 0 && self.unreadable > 0 => instead(VerdictKind::Unparseable),
-            _ if heard == 0 => instead(VerdictKind::JudgeFailed),
+        let judged = self.decided + self.tied;
+        let fall_back = |kind| (kind, Some(break_tie(outcomes, &equals).reason));
+        let (kind, fallback) = match (equals.len(), self.tie_breaks_of(best)) {
+            (0 | 1, Some((kind, reason))) => (kind, Some(reason)),
+            _ if judged == 0 && self.unparseable > 0 => fall_back(VerdictKind::Unparseable),
+            _ if judged == 0 => fall_back(VerdictKind::JudgeFailed),
             (0 | 1, None) => (VerdictKind::Decided, None),
-            _ => instead(VerdictKind::Tie),
+            _ => fall_back(VerdictKind::Tie),
         };
         let listed: Vec<String> = order
             .iter()
@@ -268,26 +274,25 @@ impl Games {
             })
             .collect();
         let mut reasons = vec![format!("strengths: {}", listed.join(", "))];
-        if self.tied + self.unreadable + self.failed > 0 {
+        if self.tied + self.unparseable + self.failed > 0 {
             reasons.push(format!(
-                "of {} pairs, {} are ties, {} cannot be read and {} could not be asked about",
-                heard + self.unreadable + self.failed,
+                "of {} pairs, {} are ties, {} have unparseable replies and {} have failed calls",
+                judged + self.unparseable + self.failed,
                 self.tied,
-                self.unreadable,
+                self.unparseable,
                 self.failed
             ));
         }
-        reasons
-            .extend(self.failure.map(|reason| format!("the judge could not be asked: {reason}")));
-        reasons.extend(circles(&self.beaten).iter().map(|members| {
+        reasons.extend(self.failure.map(|reason| format!("judge call failed: {reason}")));
+        reasons.extend(find_cycles(&self.beaten).iter().map(|members| {
             let members: Vec<usize> =
-                members.iter().filter_map(|index| places.get(*index).copied()).collect();
-            format!("a circle, in which each beats another: {}", names.list(&members, "and"))
+                members.iter().filter_map(|index| candidates.get(*index).copied()).collect();
+            format!("cyclic preferences: {}", names.list(&members, "and"))
         }));
         reasons.extend(fallback.clone());
         reasons.extend(self.notes);
         let ranking: Vec<usize> =
-            order.iter().filter_map(|index| places.get(*index).copied()).collect();
+            order.iter().filter_map(|index| candidates.get(*index).copied()).collect();
         EvaluationDecision {
             selected: ranking.first().copied(),
             verdict: Verdict {
@@ -302,11 +307,11 @@ impl Games {
     }
 }
 
-/// Groups in which everybody has beaten everybody else, over others if need be.
-fn circles(beaten: &[Vec<bool>]) -> Vec<Vec<usize>> {
+/// Returns groups in which every branch has beaten every other, directly or through others.
+fn find_cycles(beaten: &[Vec<bool>]) -> Vec<Vec<usize>> {
     let count = beaten.len();
     let mut reaches: Vec<Vec<bool>> = beaten.to_vec();
-    // Warshall's closure.
+    // Transitive closure (Warshall).
     for over in 0..count {
         for from in 0..count {
             for to in 0..count {
@@ -317,8 +322,8 @@ fn circles(beaten: &[Vec<bool>]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, row) in reaches.iter().enumerate() {
         let is_known = groups.iter().any(|group| group.contains(&index));
-        let both_ways = |other: &usize| row[*other] && reaches[*other][index];
-        let group: Vec<usize> = (0..count).filter(both_ways).collect();
+        let is_mutual = |other: &usize| row[*other] && reaches[*other][index];
+        let group: Vec<usize> = (0..count).filter(is_mutual).collect();
         if !is_known && group.len() > 1 {
             groups.push(group);
         }
@@ -331,25 +336,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tie_counts_half_for_both() {
-        let mut games = Games::new(3);
-        games.count(0, 1, Some(1));
-        games.count(0, 2, None);
-        assert_eq!(games.wins, [[0.0, 0.0, 0.5], [1.0, 0.0, 0.0], [0.5, 0.0, 0.0]]);
-        assert!(games.beaten[1][0] && !games.beaten[0][1] && !games.beaten[0][2]);
+    fn tie_counts_half_for_both() {
+        let mut tournament = Tournament::new(3);
+        tournament.count(0, 1, Some(1));
+        tournament.count(0, 2, None);
+        assert_eq!(tournament.wins, [[0.0, 0.0, 0.5], [1.0, 0.0, 0.0], [0.5, 0.0, 0.0]]);
+        assert!(tournament.beaten[1][0] && !tournament.beaten[0][1] && !tournament.beaten[0][2]);
     }
 
     #[test]
-    fn circles_are_found() {
+    fn cycles_are_found() {
         let table = |pairs: &[(usize, usize)]| {
             let mut beaten = vec![vec![false; 5]; 5];
             pairs.iter().for_each(|(one, other)| beaten[*one][*other] = true);
             beaten
         };
-        assert!(circles(&table(&[(0, 1), (1, 2), (0, 2)])).is_empty());
-        assert_eq!(circles(&table(&[(0, 1), (1, 2), (2, 0), (0, 3)])), [vec![0, 1, 2]]);
-        // Four that never meet crosswise.
-        assert_eq!(circles(&table(&[(0, 1), (1, 2), (2, 3), (3, 0)])), [vec![0, 1, 2, 3]]);
-        assert!(circles(&[]).is_empty());
+        assert!(find_cycles(&table(&[(0, 1), (1, 2), (0, 2)])).is_empty());
+        assert_eq!(find_cycles(&table(&[(0, 1), (1, 2), (2, 0), (0, 3)])), [vec![0, 1, 2]]);
+        // A cycle of four without the diagonals.
+        assert_eq!(find_cycles(&table(&[(0, 1), (1, 2), (2, 3), (3, 0)])), [vec![0, 1, 2, 3]]);
+        assert!(find_cycles(&[]).is_empty());
     }
 }

@@ -1,9 +1,12 @@
-//! Several judges.
+//! A panel of several judges.
 
-use super::family::{family_of, kinship};
+use super::family::{family_of, family_warnings};
 use crate::error::RaceError;
-use crate::judge::{Conclusion, Court, LlmJudgeEvaluation, Poll, readable, refuse, settle, sum};
-use crate::names::{Names, list};
+use crate::judge::{
+    Conclusion, JudgeContext, LlmJudgeEvaluation, Poll, add_costs, readable_evidence,
+    reject_problem, run_polls,
+};
+use crate::names::{BranchNames, list};
 use crate::outcome::ParallelLoopOutcome;
 use crate::strategy::{EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
 use crate::tie::break_tie;
@@ -12,12 +15,12 @@ use bakeoff_core::{NanoDollars, Usage};
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
-/// Several judges, who are asked at once; most of them decide.
+/// Selection by the votes of several judges, which are called concurrently.
 ///
-/// A judge whose preference depends on the order, who cannot be understood or cannot be asked does
-/// not vote. Equally many votes are a tie, which the cheaper branch wins. Judges of different makers
-/// than the candidates and than each other are best: models like answers of their own kind, and err
-/// alike (PoLL, arXiv 2404.18796). The verdict warns of others.
+/// A judge whose preference depends on the order, whose reply is unparseable or whose call fails does not
+/// vote. An equal number of votes is a tie, which the cheaper branch wins. Judges should be of other families
+/// than the candidates and than each other: models prefer answers of their own family and make similar errors
+/// (PoLL, arXiv 2404.18796). The verdict warns otherwise.
 #[derive(Debug, Clone)]
 pub struct PanelEvaluation {
     /// The judges.
@@ -31,9 +34,9 @@ impl EvaluationStrategy for PanelEvaluation {
     }
 
     fn accepts(&self, _configs: &[AgentLoopConfig]) -> Result<(), RaceError> {
-        let none = || self.judges.is_empty().then(|| "there are no judges".to_owned());
-        let trouble = self.judges.iter().find_map(LlmJudgeEvaluation::trouble);
-        refuse(self.name(), trouble.or_else(none))
+        let empty = || self.judges.is_empty().then(|| "no judges given".to_owned());
+        let problem = self.judges.iter().find_map(LlmJudgeEvaluation::problem);
+        reject_problem(self.name(), problem.or_else(empty))
     }
 
     async fn evaluate(
@@ -43,92 +46,94 @@ impl EvaluationStrategy for PanelEvaluation {
         tx: &EventSender,
         cancel: CancellationToken,
     ) -> (EvaluationDecision, Usage) {
-        let court = match Court::open(prompts, outcomes, tx, cancel) {
-            Ok(court) => court,
+        let context = match JudgeContext::new(prompts, outcomes, tx, cancel) {
+            Ok(context) => context,
             Err(decision) => return (*decision, Usage::default()),
         };
         let mut polls: Vec<Poll<'_>> = self
             .judges
             .iter()
-            .map(|judge| Poll::new(judge, court.places.clone(), &court))
+            .map(|judge| Poll::new(judge, context.candidates.clone(), &context))
             .collect();
-        settle(&court, &mut polls).await;
+        run_polls(&context, &mut polls).await;
         let mut usage = Usage::default();
         polls.iter().for_each(|poll| usage += poll.usage);
-        (self.decision(polls, &court), usage)
+        (self.decide(polls, &context), usage)
     }
 }
 
 impl PanelEvaluation {
-    fn decision(&self, polls: Vec<Poll<'_>>, court: &Court<'_>) -> EvaluationDecision {
-        let Court { places, outcomes, .. } = court;
-        let names = Names::of(outcomes);
+    fn decide(&self, polls: Vec<Poll<'_>>, context: &JudgeContext<'_>) -> EvaluationDecision {
+        let JudgeContext { candidates, outcomes, .. } = context;
+        let names = BranchNames::of(outcomes);
         let mut votes = vec![0_usize; outcomes.len()];
         let mut reasons = Vec::new();
         let mut notes = Vec::new();
         let mut ballots = Vec::new();
         let mut cost = Some(NanoDollars(0));
         let mut failed = 0;
-        let mut unreadable = 0;
+        let mut unparseable = 0;
         for (judge, poll) in self.judges.iter().zip(polls) {
             let name = judge.judge_config.segment();
             reasons.push(match &poll.conclusion {
-                Some(Conclusion::Decided(place)) => {
-                    if let Some(count) = votes.get_mut(*place) {
+                Some(Conclusion::Decided(index)) => {
+                    if let Some(count) = votes.get_mut(*index) {
                         *count += 1;
                     }
-                    let words =
-                        poll.last_ballots().iter().find_map(|ballot| readable(ballot, &names));
-                    let words = words.map(|words| format!(": {words}")).unwrap_or_default();
-                    format!("{name} prefers {}{words}", names.of_place(*place))
+                    let ballots = poll.last_ballots();
+                    let evidence =
+                        ballots.iter().find_map(|ballot| readable_evidence(ballot, &names));
+                    let evidence =
+                        evidence.map(|evidence| format!(": {evidence}")).unwrap_or_default();
+                    format!("{name} prefers {}{evidence}", names.of_branch(*index))
                 }
-                Some(Conclusion::Tied(named)) => format!(
+                Some(Conclusion::Tied(leading)) => format!(
                     "{name} does not vote: its preference depends on the order ({})",
-                    names.list(named, "or")
+                    names.list(leading, "or")
                 ),
-                Some(Conclusion::Unreadable(_)) => {
-                    unreadable += 1;
-                    format!("{name} does not vote: nobody can tell what it means")
+                Some(Conclusion::Unparseable(_)) => {
+                    unparseable += 1;
+                    format!("{name} does not vote: reply unparseable after re-asking")
                 }
                 Some(Conclusion::Failed(reason, _)) => {
                     failed += 1;
-                    format!("{name} could not be asked: {reason}")
+                    format!("{name} does not vote: call failed: {reason}")
                 }
-                None => format!("{name} was not asked"),
+                None => format!("{name} does not vote: no call was made"),
             });
             notes.extend(poll.notes.iter().map(|note| format!("{name}: {note}")));
-            notes.extend(kinship(judge, places, outcomes, &names));
+            notes.extend(family_warnings(judge, candidates, outcomes, &names));
             ballots.extend(poll.ballots);
-            cost = sum(cost, poll.cost);
+            cost = add_costs(cost, poll.cost);
         }
-        notes.extend(one_family(&self.judges));
-        let most = votes.iter().max().copied().unwrap_or_default();
-        let is_leading = |place: &&usize| most > 0 && votes.get(**place) == Some(&most);
-        let leading: Vec<usize> = places.iter().filter(is_leading).copied().collect();
+        notes.extend(shared_family_warnings(&self.judges));
+        let max = votes.iter().max().copied().unwrap_or_default();
+        let is_leading = |index: &&usize| max > 0 && votes.get(**index) == Some(&max);
+        let leading: Vec<usize> = candidates.iter().filter(is_leading).copied().collect();
         let (kind, ranking, fallback) = match &leading[..] {
             [winner] => (VerdictKind::Decided, vec![*winner], None),
             [] => {
                 let kind = match self.judges.len() {
                     judges if failed == judges => VerdictKind::JudgeFailed,
-                    judges if failed + unreadable == judges => VerdictKind::Unparseable,
+                    judges if failed + unparseable == judges => VerdictKind::Unparseable,
                     _ => VerdictKind::Tie,
                 };
-                let broken = break_tie(outcomes, places);
-                (kind, broken.ranking, Some(broken.words))
+                let tie_break = break_tie(outcomes, candidates);
+                (kind, tie_break.ranking, Some(tie_break.reason))
             }
             several => {
-                let broken = break_tie(outcomes, several);
-                (VerdictKind::Tie, broken.ranking, Some(broken.words))
+                let tie_break = break_tie(outcomes, several);
+                (VerdictKind::Tie, tie_break.ranking, Some(tie_break.reason))
             }
         };
-        let count: Vec<String> = places
+        let counts: Vec<String> = candidates
             .iter()
-            .map(|place| {
-                let count = votes.get(*place).copied().unwrap_or_default();
-                format!("{} {count}", names.of_place(*place))
+            .map(|index| {
+                let count = votes.get(*index).copied().unwrap_or_default();
+                format!("{} {count}", names.of_branch(*index))
             })
             .collect();
-        reasons.insert(0, format!("votes of {} judges: {}", self.judges.len(), count.join(", ")));
+        reasons.insert(0, format!("votes of {} judges: {}", self.judges.len(), counts.join(", ")));
         reasons.extend(fallback.clone());
         reasons.extend(notes);
         EvaluationDecision {
@@ -138,17 +143,17 @@ impl PanelEvaluation {
     }
 }
 
-/// Warnings about judges who are of one kind among themselves.
-fn one_family(judges: &[LlmJudgeEvaluation]) -> Vec<String> {
+/// Returns warnings about judges of the same family.
+fn shared_family_warnings(judges: &[LlmJudgeEvaluation]) -> Vec<String> {
     let mut families: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for judge in judges {
         families.entry(family_of(judge)).or_default().push(judge.judge_config.segment());
     }
-    let alike = families.values().filter(|members| members.len() > 1);
-    alike
+    let shared = families.values().filter(|members| members.len() > 1);
+    shared
         .map(|members| {
             let members = list(members, "and");
-            format!("warning: the judges {members} are of one family, and err alike")
+            format!("warning: the judges {members} are of one family and make similar errors")
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! No choice at all.
+//! The strategy for a single config.
 
 use crate::error::RaceError;
 use crate::outcome::ParallelLoopOutcome;
@@ -7,7 +7,7 @@ use bakeoff_agent::{AgentLoopConfig, AgentMessage, EventSender};
 use bakeoff_core::Usage;
 use tokio_util::sync::CancellationToken;
 
-/// For exactly one config: events and results as in a race, and nothing to choose.
+/// Accepts exactly one config, with the events and results of a race.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TransparentEvaluation;
 
@@ -21,7 +21,7 @@ impl EvaluationStrategy for TransparentEvaluation {
         if configs.len() == 1 {
             return Ok(());
         }
-        let reason = format!("it is for exactly one config, and there are {}", configs.len());
+        let reason = format!("needs exactly one config, got {}", configs.len());
         Err(RaceError::Strategy { strategy: self.name().to_owned(), reason })
     }
 

@@ -1,10 +1,10 @@
-//! What can be checked is checked before anybody is asked for an opinion.
+//! Verification of answers before another strategy selects among them.
 
 use super::eligible;
 use super::figures::PickFirstEvaluation;
 use crate::error::RaceError;
-use crate::judge::refuse;
-use crate::names::Names;
+use crate::judge::reject_problem;
+use crate::names::BranchNames;
 use crate::outcome::ParallelLoopOutcome;
 use crate::strategy::{EvaluationDecision, EvaluationStrategy, Verdict, VerdictKind};
 use bakeoff_agent::{
@@ -16,15 +16,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Says whether an answer is right.
+/// Verifies answers.
 #[async_trait::async_trait]
 pub trait Verify: Send + Sync {
-    /// Why it can never say, whatever the answer; asked before anything is spent.
-    fn trouble(&self) -> Option<String> {
+    /// Returns why the verifier cannot verify any answer. It is called before any model call.
+    fn problem(&self) -> Option<String> {
         None
     }
 
-    /// Looks at what became of a branch.
+    /// Verifies the answer of a branch.
     async fn verify(
         &self,
         outcome: &ParallelLoopOutcome,
@@ -32,27 +32,27 @@ pub trait Verify: Send + Sync {
     ) -> Verification;
 }
 
-/// What a verifier says about an answer. Reasons are for people.
+/// The result of a verification, with a human-readable reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verification {
-    /// It is right.
-    Passes,
-    /// It will not do, and why.
-    Fails(String),
-    /// Nobody can say, and why. It may be right, and cannot win.
-    CannotSay(String),
+    /// The answer is acceptable.
+    Passed,
+    /// The answer is not acceptable.
+    Failed(String),
+    /// The verifier gave no result. The answer may be acceptable, but cannot win.
+    Inconclusive(String),
 }
 
-/// Only what passes a verifier can win; among that, another strategy chooses.
+/// Selects among the answers that pass a verifier, with another strategy.
 ///
-/// All answers are verified at once. When none passes, none wins; the verdict is
-/// [`NoneAcceptable`](VerdictKind::NoneAcceptable) when all of them fail, and otherwise
-/// [`CannotSay`](VerdictKind::CannotSay).
+/// All answers are verified concurrently. If none passes, none wins; the verdict is
+/// [`NoneAcceptable`](VerdictKind::NoneAcceptable) if all fail, and otherwise
+/// [`Inconclusive`](VerdictKind::Inconclusive).
 #[derive(Clone)]
 pub struct VerifierEvaluation {
-    /// Says which answers are right.
+    /// The verifier.
     pub verifier: Arc<dyn Verify>,
-    /// Chooses among them.
+    /// Selects among the answers that pass.
     pub among: Arc<dyn EvaluationStrategy>,
 }
 
@@ -65,12 +65,12 @@ impl std::fmt::Debug for VerifierEvaluation {
 }
 
 impl VerifierEvaluation {
-    /// The first of the configs whose answer passes.
+    /// Selects the first config whose answer passes.
     pub fn new(verifier: Arc<dyn Verify>) -> VerifierEvaluation {
         VerifierEvaluation { verifier, among: Arc::new(PickFirstEvaluation) }
     }
 
-    /// Another strategy chooses among those that pass, such as a judge.
+    /// Selects among the answers that pass with another strategy, such as a judge.
     #[must_use]
     pub fn among(self, among: Arc<dyn EvaluationStrategy>) -> VerifierEvaluation {
         VerifierEvaluation { among, ..self }
@@ -84,7 +84,7 @@ impl EvaluationStrategy for VerifierEvaluation {
     }
 
     fn accepts(&self, configs: &[AgentLoopConfig]) -> Result<(), RaceError> {
-        refuse(self.name(), self.verifier.trouble())?;
+        reject_problem(self.name(), self.verifier.problem())?;
         self.among.accepts(configs)
     }
 
@@ -96,56 +96,57 @@ impl EvaluationStrategy for VerifierEvaluation {
         cancel: CancellationToken,
     ) -> (EvaluationDecision, Usage) {
         let verified =
-            join_all(eligible(outcomes).map(async |(place, outcome)| {
-                (place, self.verifier.verify(outcome, &cancel).await)
+            join_all(eligible(outcomes).map(async |(index, outcome)| {
+                (index, self.verifier.verify(outcome, &cancel).await)
             }))
             .await;
-        let names = Names::of(outcomes);
+        let names = BranchNames::of(outcomes);
         let mut reasons = Vec::new();
         let mut passed = Vec::new();
-        let mut none = VerdictKind::NoneAcceptable;
-        for (place, result) in verified {
-            let name = names.of_place(place);
+        let mut kind = VerdictKind::NoneAcceptable;
+        for (index, result) in verified {
+            let name = names.of_branch(index);
             match result {
-                Verification::Passes => passed.push(place),
-                Verification::Fails(reason) => reasons.push(format!("{name}: {reason}")),
-                Verification::CannotSay(reason) => {
-                    reasons.push(format!("nobody can say about {name}: {reason}"));
-                    none = VerdictKind::CannotSay;
+                Verification::Passed => passed.push(index),
+                Verification::Failed(reason) => reasons.push(format!("{name}: {reason}")),
+                Verification::Inconclusive(reason) => {
+                    reasons.push(format!("no result for {name}: {reason}"));
+                    kind = VerdictKind::Inconclusive;
                 }
             }
         }
         if passed.is_empty() {
-            let verdict = Verdict { reasons, ..Verdict::of(none) };
+            let verdict = Verdict { reasons, ..Verdict::of(kind) };
             return (EvaluationDecision { selected: None, verdict }, Usage::default());
         }
-        let remaining = remaining(outcomes, &passed);
+        let remaining = fail_others(outcomes, &passed);
         let passes = match &passed[..] {
-            [only] => format!("only {} passes", names.of_place(*only)),
+            [only] => format!("only {} passes", names.of_branch(*only)),
             several => format!("{} pass", names.list(several, "and")),
         };
         let (mut decision, usage) = self.among.evaluate(prompts, &remaining, tx, cancel).await;
-        let chosen = std::mem::take(&mut decision.verdict.reasons);
-        decision.verdict.reasons = std::iter::once(passes).chain(chosen).chain(reasons).collect();
+        let selection = std::mem::take(&mut decision.verdict.reasons);
+        decision.verdict.reasons =
+            std::iter::once(passes).chain(selection).chain(reasons).collect();
         (decision, usage)
     }
 }
 
-/// The branches as the other strategy sees them: what does not pass is there, in its place and with
-/// its figures, but has failed. It cannot win, so that nobody needs a copy of what it said.
-fn remaining<'o>(
+/// Returns the branches for the other strategy: those that did not pass keep their index and figures but have
+/// failed. Their messages are not copied, because they cannot win.
+fn fail_others<'o>(
     outcomes: &'o [ParallelLoopOutcome],
     passed: &[usize],
 ) -> Cow<'o, [ParallelLoopOutcome]> {
-    if eligible(outcomes).all(|(place, _)| passed.contains(&place)) {
+    if eligible(outcomes).all(|(index, _)| passed.contains(&index)) {
         return Cow::Borrowed(outcomes);
     }
-    let one = |(place, outcome): (usize, &ParallelLoopOutcome)| match passed.contains(&place) {
+    let view = |(index, outcome): (usize, &ParallelLoopOutcome)| match passed.contains(&index) {
         true => outcome.clone(),
         false => ParallelLoopOutcome {
             status: LoopStatus::Failed(LoopFailure {
                 kind: ErrorKind::InvalidRequest,
-                message: outcome.trouble().unwrap_or_else(|| "it was not verified".to_owned()),
+                message: outcome.failure_reason().unwrap_or_else(|| "not verified".to_owned()),
             }),
             context: AgentContext {
                 session: outcome.context.session.clone(),
@@ -159,5 +160,5 @@ fn remaining<'o>(
             ..*outcome
         },
     };
-    Cow::Owned(outcomes.iter().enumerate().map(one).collect())
+    Cow::Owned(outcomes.iter().enumerate().map(view).collect())
 }

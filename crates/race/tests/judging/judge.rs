@@ -1,11 +1,11 @@
-//! One judge: orders, rounds, ids and what it costs.
+//! A single judge: orders, rounds, ids and cost.
 
-use crate::support::{World, race, race_in};
+use crate::support::{TestClient, race, race_in};
 use bakeoff_agent::{AgentContext, AgentLoopConfig, AgentMessage, ExecutionLimits, Session};
 use bakeoff_core::NanoDollars;
 use bakeoff_race::{LlmJudgeEvaluation, Orders, RaceError, VerdictKind};
 
-const PERSONAS: &str = r#"
+const MODELS: &str = r#"
     poor = { default = "Poor. [quality 0.20]" }
     fair = { default = "Fair. [quality 0.50]" }
     good = { default = "Good. [quality 0.80]" }
@@ -15,33 +15,33 @@ const PERSONAS: &str = r#"
 "#;
 
 #[tokio::test]
-async fn the_better_answer_wins_wherever_it_stands() {
-    let world = World::new(PERSONAS);
+async fn better_answer_wins_in_any_position() {
+    let client = TestClient::new(MODELS);
     for (names, expected) in [
         (&["poor", "good"][..], 1),
         (&["good", "poor"], 0),
         (&["poor", "good", "fair"], 1),
         (&["fair", "poor", "fair", "poor", "good"], 4),
     ] {
-        let raced = race(world.configs(names), world.judge("judge")).await;
-        let result = raced.result();
+        let run = race(client.configs(names), client.judge("judge")).await;
+        let result = run.result();
         assert_eq!(result.selected_index, expected, "{names:?}");
         assert_eq!(result.verdict.kind, VerdictKind::Decided);
         assert_eq!(result.verdict.strategy, "judge");
         assert_eq!(result.verdict.fallback, None);
-        assert_eq!(raced.asked("sim.judge"), 2, "once in each order");
+        assert_eq!(run.call_count("sim.judge"), 2, "once in each order");
         assert_eq!(result.verdict.ranking[0], expected);
     }
 }
 
 #[tokio::test]
-async fn every_reply_is_a_ballot() {
-    let world = World::new(PERSONAS);
+async fn every_reply_is_recorded_as_a_ballot() {
+    let client = TestClient::new(MODELS);
     let context = AgentContext { session: Session::named("ses_1"), ..AgentContext::default() };
     let prompts = vec![AgentMessage::user("What is it?")];
-    let configs = world.configs(&["poor", "good"]);
-    let raced = race_in(context, prompts, configs, world.judge("judge")).await;
-    let verdict = &raced.result().verdict;
+    let configs = client.configs(&["poor", "good"]);
+    let run = race_in(context, prompts, configs, client.judge("judge")).await;
+    let verdict = &run.result().verdict;
     let ballots: Vec<(&str, &[usize], Option<usize>, &str)> = verdict
         .ballots
         .iter()
@@ -66,7 +66,7 @@ async fn every_reply_is_a_ballot() {
             ),
         ]
     );
-    // People know branches by name.
+    // Reasons use branch names.
     assert_eq!(
         verdict.reasons,
         [
@@ -80,27 +80,27 @@ async fn every_reply_is_a_ballot() {
 }
 
 #[tokio::test]
-async fn several_answers_are_shuffled_and_reversed_the_same_way_every_time() {
-    let world = World::new(PERSONAS);
+async fn shuffled_orders_are_reproducible() {
+    let client = TestClient::new(MODELS);
     let names = ["poor", "fair", "good", "poor", "fair"];
-    let first = race(world.configs(&names), world.judge("judge")).await;
+    let first = race(client.configs(&names), client.judge("judge")).await;
     let orders: Vec<Vec<usize>> =
         first.result().verdict.ballots.iter().map(|ballot| ballot.order.clone()).collect();
     let mut reversed = orders[0].clone();
     reversed.reverse();
     assert_eq!(orders[1], reversed);
-    assert_ne!(orders[0], [0, 1, 2, 3, 4], "this number shuffles");
-    let again = race(world.configs(&names), world.judge("judge")).await;
+    assert_ne!(orders[0], [0, 1, 2, 3, 4], "this loop number shuffles");
+    let again = race(client.configs(&names), client.judge("judge")).await;
     assert_eq!(again.result().verdict.ballots[0].order, orders[0]);
 }
 
 #[tokio::test]
-async fn a_judge_who_looks_at_the_place_alone_is_asked_in_every_round_and_then_it_is_a_tie() {
-    let world = World::new(PERSONAS);
+async fn judge_with_full_position_bias_ends_in_a_tie_after_all_rounds() {
+    let client = TestClient::new(MODELS);
     for judge in ["first", "last"] {
-        let configs = vec![world.priced("poor", "5"), world.priced("good", "2")];
-        let raced = race(configs, world.judge(judge)).await;
-        let result = raced.result();
+        let configs = vec![client.priced("poor", "5"), client.priced("good", "2")];
+        let run = race(configs, client.judge(judge)).await;
+        let result = run.result();
         assert_eq!(result.verdict.kind, VerdictKind::Tie);
         assert_eq!(result.selected_index, 1, "the cheaper");
         let fallback = result.verdict.fallback.clone().unwrap();
@@ -108,33 +108,33 @@ async fn a_judge_who_looks_at_the_place_alone_is_asked_in_every_round_and_then_i
         assert!(result.verdict.reasons.contains(&fallback));
         assert_eq!(
             result.verdict.reasons[0],
-            "the judge's preference depends on the order, after 3 rounds: it named sim.poor and sim.good"
+            "the judge's preference depends on the order, after 3 rounds: votes for sim.poor and sim.good"
         );
-        assert_eq!(raced.asked(&format!("sim.{judge}")), 6, "three rounds of two");
+        assert_eq!(run.call_count(&format!("sim.{judge}")), 6, "three rounds of two");
     }
 }
 
 #[tokio::test]
-async fn a_tie_of_several_goes_to_the_most_often_named() {
-    let world = World::new(PERSONAS);
-    let judge = LlmJudgeEvaluation { rounds: 8, ..world.judge("first") };
-    let raced = race(world.configs(&["fair", "fair", "fair", "fair"]), judge).await;
-    let verdict = &raced.result().verdict;
+async fn tie_goes_to_the_branch_with_most_votes() {
+    let client = TestClient::new(MODELS);
+    let judge = LlmJudgeEvaluation { rounds: 8, ..client.judge("first") };
+    let run = race(client.configs(&["fair", "fair", "fair", "fair"]), judge).await;
+    let verdict = &run.result().verdict;
     assert_eq!(verdict.kind, VerdictKind::Tie);
     assert_eq!(verdict.ballots.len(), 16);
     let mut counts = [0; 4];
     verdict.ballots.iter().for_each(|ballot| counts[ballot.choice.unwrap()] += 1);
     let most = counts.iter().max().unwrap();
-    assert_eq!(counts[raced.result().selected_index], *most, "{counts:?}");
+    assert_eq!(counts[run.result().selected_index], *most, "{counts:?}");
     let orders: std::collections::HashSet<&[usize]> =
         verdict.ballots.iter().map(|ballot| &ballot.order[..]).collect();
-    assert!(orders.len() > 4, "each round is shuffled anew");
+    assert!(orders.len() > 4, "each round has its own shuffle");
 }
 
 #[tokio::test]
-async fn a_new_round_is_a_new_sample() {
-    let world = World::new(PERSONAS);
-    // Noise of the size of the difference: some races need more than one round.
+async fn each_round_is_an_independent_sample() {
+    let client = TestClient::new(MODELS);
+    // Noise as large as the difference: some races need more than one round.
     let mut rounds = Vec::new();
     for number in 0..12 {
         let context = AgentContext {
@@ -142,14 +142,15 @@ async fn a_new_round_is_a_new_sample() {
             ..AgentContext::default()
         };
         let prompts = vec![AgentMessage::user("What is it?")];
-        let raced =
-            race_in(context, prompts, world.configs(&["fair", "good"]), world.judge("noisy")).await;
-        let verdict = &raced.result().verdict;
+        let run =
+            race_in(context, prompts, client.configs(&["fair", "good"]), client.judge("noisy"))
+                .await;
+        let verdict = &run.result().verdict;
         rounds.push(verdict.ballots.len() / 2);
         if verdict.kind == VerdictKind::Decided {
             let [.., one, other] = &verdict.ballots[..] else { panic!("two ballots") };
             assert_eq!(one.choice, other.choice);
-            assert_eq!(one.choice, Some(raced.result().selected_index));
+            assert_eq!(one.choice, Some(run.result().selected_index));
         }
     }
     assert!(rounds.contains(&1) && rounds.iter().any(|count| *count > 1), "{rounds:?}");
@@ -157,57 +158,57 @@ async fn a_new_round_is_a_new_sample() {
 }
 
 #[tokio::test]
-async fn one_call_in_the_order_of_the_configs() {
-    let world = World::new(PERSONAS);
-    let judge = LlmJudgeEvaluation { orders: Orders::AsGiven, ..world.judge("first") };
-    let raced = race(world.configs(&["poor", "good", "fair"]), judge).await;
-    let result = raced.result();
+async fn given_order_makes_a_single_call() {
+    let client = TestClient::new(MODELS);
+    let judge = LlmJudgeEvaluation { orders: Orders::AsGiven, ..client.judge("first") };
+    let run = race(client.configs(&["poor", "good", "fair"]), judge).await;
+    let result = run.result();
     assert_eq!((result.selected_index, result.verdict.kind), (0, VerdictKind::Decided));
-    assert_eq!(raced.asked("sim.first"), 1);
+    assert_eq!(run.call_count("sim.first"), 1);
     assert_eq!(result.verdict.ballots[0].order, [0, 1, 2]);
 }
 
 #[tokio::test]
-async fn nobody_is_asked_when_there_is_no_choice() {
-    let world = World::new(PERSONAS);
+async fn single_candidate_needs_no_judge() {
+    let client = TestClient::new(MODELS);
     for names in [&["fault-400", "fair"][..], &["fair"]] {
-        let raced = race(world.configs(names), world.judge("judge")).await;
-        let result = raced.result();
+        let run = race(client.configs(names), client.judge("judge")).await;
+        let result = run.result();
         assert_eq!(result.verdict.kind, VerdictKind::Unopposed);
         assert_eq!(result.selected_index, names.len() - 1);
-        assert_eq!(raced.asked("sim.judge"), 0);
+        assert_eq!(run.call_count("sim.judge"), 0);
         assert_eq!(result.evaluation_usage.total(), 0);
     }
 }
 
 #[tokio::test]
-async fn a_branch_that_failed_is_not_shown() {
-    let world = World::new(PERSONAS);
-    let raced = race(world.configs(&["fault-400", "poor", "good"]), world.judge("judge")).await;
-    let result = raced.result();
+async fn failed_branch_is_not_shown_to_the_judge() {
+    let client = TestClient::new(MODELS);
+    let run = race(client.configs(&["fault-400", "poor", "good"]), client.judge("judge")).await;
+    let result = run.result();
     assert_eq!(result.selected_index, 2);
     assert_eq!(result.verdict.ballots[0].order, [1, 2]);
-    assert!(!raced.questions("sim.judge")[0].contains("Response 3"));
+    assert!(!run.prompts("sim.judge")[0].contains("Response 3"));
 }
 
 #[tokio::test]
-async fn ids_usage_and_cost_add_up() {
-    let world = World::new(PERSONAS);
-    let judge = LlmJudgeEvaluation::new(world.priced("first", "2"));
-    let configs = world.configs(&["poor", "good"]);
+async fn ids_are_unique_and_usage_and_cost_add_up() {
+    let client = TestClient::new(MODELS);
+    let judge = LlmJudgeEvaluation::new(client.priced("first", "2"));
+    let configs = client.configs(&["poor", "good"]);
     let context = AgentContext { session: Session::named("ses_7"), ..AgentContext::default() };
     let prompts = vec![AgentMessage::user("What is it?")];
-    let raced = race_in(context, prompts, configs, judge).await;
-    let result = raced.result();
-    let judged = raced.usage("sim.first");
+    let run = race_in(context, prompts, configs, judge).await;
+    let result = run.result();
+    let judged = run.usage("sim.first");
     assert_eq!(result.evaluation_usage, judged);
-    let branches = raced.usage("sim.poor").total() + raced.usage("sim.good").total();
+    let branches = run.usage("sim.poor").total() + run.usage("sim.good").total();
     assert_eq!(result.total_usage.total(), judged.total() + branches);
     let cost = result.verdict.cost.unwrap();
-    // Each call is rounded on its own.
+    // The cost of each call is rounded separately.
     let whole = i64::try_from(judged.total() * 2_000).unwrap();
     assert!((cost.0 - whole).abs() <= 6, "{cost:?} {whole}");
-    let loops = raced.loops();
+    let loops = run.loops();
     let distinct: std::collections::HashSet<&String> = loops.iter().collect();
     assert_eq!((loops.len(), distinct.len()), (8, 8));
     assert!(loops.iter().all(|id| id.starts_with("ses_7.")), "{loops:?}");
@@ -217,16 +218,16 @@ async fn ids_usage_and_cost_add_up() {
 }
 
 #[tokio::test]
-async fn no_loop_of_two_races_of_a_session_has_the_name_of_another() {
-    let world = World::new(PERSONAS);
+async fn loop_ids_are_unique_across_races_of_a_session() {
+    let client = TestClient::new(MODELS);
     let mut context = AgentContext { session: Session::named("ses_7"), ..AgentContext::default() };
     let mut loops = Vec::new();
     for _ in 0..2 {
         let prompts = vec![AgentMessage::user("What is it?")];
-        let configs = world.configs(&["poor", "good"]);
-        let raced = race_in(context, prompts, configs, world.judge("judge")).await;
-        loops.extend(raced.loops());
-        context = raced.result().selected_context.clone();
+        let configs = client.configs(&["poor", "good"]);
+        let run = race_in(context, prompts, configs, client.judge("judge")).await;
+        loops.extend(run.loops());
+        context = run.result().selected_context.clone();
     }
     // Two branches and the judge in both orders, twice.
     let distinct: std::collections::HashSet<&String> = loops.iter().collect();
@@ -235,19 +236,19 @@ async fn no_loop_of_two_races_of_a_session_has_the_name_of_another() {
 }
 
 #[tokio::test]
-async fn a_judge_of_its_own_kind_is_warned_about() {
-    let world = World::new("judge-7b = { bias = 0.0 }");
-    let raced = race(world.configs(&["judge-70b", "other"]), world.judge("judge-7b")).await;
-    let reasons = &raced.result().verdict.reasons;
-    let warning = "warning: sim.judge-7b is of the same family as sim.judge-70b, and models like their own kind";
+async fn judge_of_a_candidates_family_causes_a_warning() {
+    let client = TestClient::new("judge-7b = { bias = 0.0 }");
+    let run = race(client.configs(&["judge-70b", "other"]), client.judge("judge-7b")).await;
+    let reasons = &run.result().verdict.reasons;
+    let warning = "warning: sim.judge-7b is of the same family as sim.judge-70b; models tend to prefer their own family";
     assert!(reasons.iter().any(|reason| reason == warning), "{reasons:?}");
 }
 
 #[tokio::test]
 async fn candidates_are_anonymous() {
-    let world = World::new(PERSONAS);
-    let raced = race(world.configs(&["poor", "good"]), world.judge("judge")).await;
-    for question in raced.questions("sim.judge") {
+    let client = TestClient::new(MODELS);
+    let run = race(client.configs(&["poor", "good"]), client.judge("judge")).await;
+    for question in run.prompts("sim.judge") {
         let question = question.to_lowercase();
         assert!(!question.contains("sim.") && !question.contains("sim/"), "{question}");
         assert!(!question.contains("ses_"), "{question}");
@@ -255,8 +256,8 @@ async fn candidates_are_anonymous() {
 }
 
 #[tokio::test]
-async fn marks_in_the_conversation_are_not_judged() {
-    let world = World::new(PERSONAS);
+async fn quality_marks_in_the_conversation_are_ignored() {
+    let client = TestClient::new(MODELS);
     let context = AgentContext {
         messages: vec![
             bakeoff_core::Message::user("[quality 0.99]").into(),
@@ -265,38 +266,38 @@ async fn marks_in_the_conversation_are_not_judged() {
         ..AgentContext::default()
     };
     let prompts = vec![AgentMessage::user("[quality 0.98]")];
-    let raced =
-        race_in(context, prompts, world.configs(&["poor", "good"]), world.judge("judge")).await;
-    assert_eq!(raced.result().selected_index, 1);
-    assert_eq!(raced.result().verdict.kind, VerdictKind::Decided);
+    let run =
+        race_in(context, prompts, client.configs(&["poor", "good"]), client.judge("judge")).await;
+    assert_eq!(run.result().selected_index, 1);
+    assert_eq!(run.result().verdict.kind, VerdictKind::Decided);
 }
 
 #[tokio::test]
-async fn a_judge_that_cannot_be_asked_is_refused_before_anything_is_spent() {
-    let world = World::new(PERSONAS);
+async fn judge_that_cannot_be_called_is_rejected_before_any_call() {
+    let client = TestClient::new(MODELS);
     let unpriced = bakeoff_llm::ModelConfig {
         base_url: Some("http://127.0.0.1:9/v1".to_owned()),
         ..bakeoff_llm::ModelConfig::named("openai", "local")
     };
     let model = bakeoff_llm::Model::resolve(&unpriced, &|_| None).unwrap();
-    let base = world.config("judge");
+    let base = client.config("judge");
     let limits = ExecutionLimits { max_cost: Some(NanoDollars(1)), ..ExecutionLimits::default() };
     let judge = LlmJudgeEvaluation::new(AgentLoopConfig { model, limits, ..base });
-    let raced = race(world.configs(&["poor", "good"]), judge).await;
-    let Err(RaceError::Strategy { strategy, reason }) = &raced.result else {
-        panic!("{:?}", raced.result)
+    let run = race(client.configs(&["poor", "good"]), judge).await;
+    let Err(RaceError::Strategy { strategy, reason }) = &run.result else {
+        panic!("{:?}", run.result)
     };
     assert_eq!(strategy, "judge");
-    assert!(reason.starts_with("the judge: no price known"), "{reason}");
-    assert!(raced.events.is_empty());
+    assert!(reason.starts_with("judge: ") && reason.contains("price"), "{reason}");
+    assert!(run.events.is_empty());
 }
 
-/// Swapping alone is exactly as good as one call on average; what helps is to ask again when the
-/// orders disagree. Everything is seeded, so that the figures are the same every time.
+/// Swapping alone is on average exactly as accurate as one call; further rounds while the orders disagree are
+/// what helps. Everything is seeded, so the figures are reproducible.
 #[tokio::test]
-async fn asking_again_makes_the_better_answer_win_more_often() {
+async fn further_rounds_make_the_better_answer_win_more_often() {
     const RACES: u32 = 150;
-    let world = World::new(
+    let client = TestClient::new(
         r#"
         fair = { default = "Fair. [quality 0.50]" }
         good = { default = "Good. [quality 0.60]" }
@@ -312,13 +313,13 @@ async fn asking_again_makes_the_better_answer_win_more_often() {
                 ..AgentContext::default()
             };
             let prompts = vec![AgentMessage::user("What is it?")];
-            // The better one stands in either place equally often.
+            // The better answer is equally often in either position.
             let names = if number % 2 == 0 { ["fair", "good"] } else { ["good", "fair"] };
-            let judge = LlmJudgeEvaluation { orders, rounds, ..world.judge("torn") };
-            let raced = race_in(context, prompts, world.configs(&names), judge).await;
-            let result = raced.result();
+            let judge = LlmJudgeEvaluation { orders, rounds, ..client.judge("torn") };
+            let run = race_in(context, prompts, client.configs(&names), judge).await;
+            let result = run.result();
             let better = usize::from(number % 2 == 0);
-            // A tie is a coin here: what breaks it knows nothing of quality.
+            // A tie counts half: the tie-break is independent of quality.
             points += match result.verdict.kind {
                 VerdictKind::Tie => 0.5,
                 _ if result.selected_index == better => 1.0,

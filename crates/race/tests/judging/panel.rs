@@ -1,79 +1,79 @@
-//! Several judges.
+//! Panels of judges.
 
-use crate::support::{World, race};
+use crate::support::{TestClient, race};
 use bakeoff_race::{PanelEvaluation, RaceError, VerdictKind};
 
-const PERSONAS: &str = r#"
+const MODELS: &str = r#"
     poor = { default = "Poor. [quality 0.20]" }
     good = { default = "Good. [quality 0.80]" }
     left = { bias = 10.0 }
     contrary = { answers = [{ when = "Poor. [quality 0.20]\n</response_1", answer = "1" }], default = "2" }
-    mumbling = { default = "hm" }
+    unclear = { default = "hm" }
 "#;
 
-fn panel(world: &World, judges: &[&str]) -> PanelEvaluation {
-    PanelEvaluation { judges: judges.iter().map(|name| world.judge(name)).collect() }
+fn panel(client: &TestClient, judges: &[&str]) -> PanelEvaluation {
+    PanelEvaluation { judges: judges.iter().map(|name| client.judge(name)).collect() }
 }
 
 #[tokio::test]
-async fn most_judges_decide() {
-    let world = World::new(PERSONAS);
-    let strategy = panel(&world, &["judge", "contrary", "judge"]);
-    let raced = race(world.configs(&["poor", "good"]), strategy).await;
-    let result = raced.result();
+async fn majority_of_judges_decides() {
+    let client = TestClient::new(MODELS);
+    let strategy = panel(&client, &["judge", "contrary", "judge"]);
+    let run = race(client.configs(&["poor", "good"]), strategy).await;
+    let result = run.result();
     assert_eq!((result.selected_index, result.verdict.kind), (1, VerdictKind::Decided));
     assert_eq!(result.verdict.strategy, "panel");
     assert_eq!(result.verdict.reasons[0], "votes of 3 judges: sim.poor 1, sim.good 2");
     assert_eq!(result.verdict.reasons[2], "sim.contrary prefers sim.poor");
     assert_eq!(result.verdict.ballots.len(), 6);
-    let mut sum = raced.usage("sim.judge");
-    sum += raced.usage("sim.contrary");
+    let mut sum = run.usage("sim.judge");
+    sum += run.usage("sim.contrary");
     assert_eq!(result.evaluation_usage, sum);
 }
 
 #[tokio::test]
-async fn who_depends_on_the_order_or_says_nothing_does_not_vote() {
-    let world = World::new(PERSONAS);
-    let strategy = panel(&world, &["left", "mumbling", "fault-400", "judge"]);
-    let raced = race(world.configs(&["poor", "good"]), strategy).await;
-    let verdict = &raced.result().verdict;
-    assert_eq!((raced.result().selected_index, verdict.kind), (1, VerdictKind::Decided));
-    let begins = |start: &str| verdict.reasons.iter().any(|reason| reason.starts_with(start));
-    assert!(begins("sim.left does not vote: its preference depends on the order"));
-    assert!(begins("sim.mumbling does not vote: nobody can tell what it means"));
-    assert!(begins("sim.fault-400 could not be asked: "));
+async fn judge_without_a_consistent_vote_does_not_count() {
+    let client = TestClient::new(MODELS);
+    let strategy = panel(&client, &["left", "unclear", "fault-400", "judge"]);
+    let run = race(client.configs(&["poor", "good"]), strategy).await;
+    let verdict = &run.result().verdict;
+    assert_eq!((run.result().selected_index, verdict.kind), (1, VerdictKind::Decided));
+    let has_reason = |start: &str| verdict.reasons.iter().any(|reason| reason.starts_with(start));
+    assert!(has_reason("sim.left does not vote: its preference depends on the order"));
+    assert!(has_reason("sim.unclear does not vote: reply unparseable after re-asking"));
+    assert!(has_reason("sim.fault-400 does not vote: call failed: "));
 }
 
 #[tokio::test]
-async fn equally_many_votes_are_a_tie_and_the_cheaper_wins() {
-    let world = World::new(PERSONAS);
-    let configs = vec![world.priced("poor", "1"), world.priced("good", "9")];
-    let raced = race(configs, panel(&world, &["judge", "contrary"])).await;
-    let verdict = &raced.result().verdict;
-    assert_eq!((raced.result().selected_index, verdict.kind), (0, VerdictKind::Tie));
+async fn equal_votes_are_a_tie_for_the_cheaper() {
+    let client = TestClient::new(MODELS);
+    let configs = vec![client.priced("poor", "1"), client.priced("good", "9")];
+    let run = race(configs, panel(&client, &["judge", "contrary"])).await;
+    let verdict = &run.result().verdict;
+    assert_eq!((run.result().selected_index, verdict.kind), (0, VerdictKind::Tie));
     assert!(verdict.fallback.clone().unwrap().starts_with("sim.poor is cheaper"));
 }
 
 #[tokio::test]
-async fn a_panel_that_says_nothing_is_stated() {
-    let world = World::new(PERSONAS);
+async fn panel_without_votes_reports_why() {
+    let client = TestClient::new(MODELS);
     for (judges, kind) in [
         (&["fault-400", "fault-400"][..], VerdictKind::JudgeFailed),
-        (&["mumbling", "fault-400"], VerdictKind::Unparseable),
-        (&["left", "mumbling"], VerdictKind::Tie),
+        (&["unclear", "fault-400"], VerdictKind::Unparseable),
+        (&["left", "unclear"], VerdictKind::Tie),
     ] {
-        let raced = race(world.configs(&["poor", "good"]), panel(&world, judges)).await;
-        assert_eq!(raced.result().verdict.kind, kind, "{judges:?}");
-        assert!(raced.result().verdict.fallback.is_some());
+        let run = race(client.configs(&["poor", "good"]), panel(&client, judges)).await;
+        assert_eq!(run.result().verdict.kind, kind, "{judges:?}");
+        assert!(run.result().verdict.fallback.is_some());
     }
 }
 
 #[tokio::test]
-async fn a_judge_of_its_own_kind_is_warned_about() {
-    let world = World::new(PERSONAS);
-    let raced =
-        race(world.configs(&["poor-7b", "good"]), panel(&world, &["poor-70b", "judge"])).await;
-    let warnings: Vec<&String> = raced
+async fn judge_of_a_candidates_family_causes_a_warning() {
+    let client = TestClient::new(MODELS);
+    let run =
+        race(client.configs(&["poor-7b", "good"]), panel(&client, &["poor-70b", "judge"])).await;
+    let warnings: Vec<&String> = run
         .result()
         .verdict
         .reasons
@@ -83,36 +83,36 @@ async fn a_judge_of_its_own_kind_is_warned_about() {
     assert_eq!(
         warnings,
         [
-            "warning: sim.poor-70b is of the same family as sim.poor-7b, and models like their own kind"
+            "warning: sim.poor-70b is of the same family as sim.poor-7b; models tend to prefer their own family"
         ]
     );
 }
 
-/// Judges of one make err alike, so that two of them are hardly more than one.
+/// Judges of one family make similar errors, so two of them are hardly better than one.
 #[tokio::test]
-async fn judges_of_one_kind_are_warned_about() {
-    let world = World::new(PERSONAS);
+async fn judges_of_one_family_cause_a_warning() {
+    let client = TestClient::new(MODELS);
     let judges = ["judge-7b", "left", "judge-70b", "left"];
-    let raced = race(world.configs(&["poor", "good"]), panel(&world, &judges)).await;
-    let reasons = &raced.result().verdict.reasons;
+    let run = race(client.configs(&["poor", "good"]), panel(&client, &judges)).await;
+    let reasons = &run.result().verdict.reasons;
     let warnings: Vec<&String> =
         reasons.iter().filter(|reason| reason.starts_with("warning")).collect();
     assert_eq!(
         warnings,
         [
-            "warning: the judges sim.judge-7b and sim.judge-70b are of one family, and err alike",
-            "warning: the judges sim.left and sim.left are of one family, and err alike",
+            "warning: the judges sim.judge-7b and sim.judge-70b are of one family and make similar errors",
+            "warning: the judges sim.left and sim.left are of one family and make similar errors",
         ]
     );
 }
 
 #[tokio::test]
-async fn the_same_panel_asks_in_the_same_loops_every_time() {
-    let world = World::new(PERSONAS);
+async fn loop_ids_of_a_panel_are_reproducible() {
+    let client = TestClient::new(MODELS);
     let orders = async || {
-        let strategy = panel(&world, &["left", "mumbling", "left"]);
-        let raced = race(world.configs(&["poor", "good", "poor"]), strategy).await;
-        let ballots = raced.result().verdict.ballots.clone();
+        let strategy = panel(&client, &["left", "unclear", "left"]);
+        let run = race(client.configs(&["poor", "good", "poor"]), strategy).await;
+        let ballots = run.result().verdict.ballots.clone();
         ballots.into_iter().map(|b| (b.loop_id.number(), b.order, b.choice)).collect::<Vec<_>>()
     };
     let first = orders().await;
@@ -121,10 +121,10 @@ async fn the_same_panel_asks_in_the_same_loops_every_time() {
 }
 
 #[tokio::test]
-async fn a_panel_without_judges_is_refused() {
-    let world = World::new(PERSONAS);
-    let raced = race(world.configs(&["poor", "good"]), panel(&world, &[])).await;
-    let Err(RaceError::Strategy { reason, .. }) = &raced.result else { panic!("no judges") };
-    assert_eq!(reason, "there are no judges");
-    assert!(raced.events.is_empty());
+async fn panel_without_judges_is_rejected() {
+    let client = TestClient::new(MODELS);
+    let run = race(client.configs(&["poor", "good"]), panel(&client, &[])).await;
+    let Err(RaceError::Strategy { reason, .. }) = &run.result else { panic!("no judges") };
+    assert_eq!(reason, "no judges given");
+    assert!(run.events.is_empty());
 }

@@ -1,4 +1,4 @@
-//! A race on simulated models, and what was said in it.
+//! Races of simulated models, with their events.
 
 use bakeoff_agent::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, ContextConfig, event_channel,
@@ -11,25 +11,25 @@ use bakeoff_race::{
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Simulated models with a character, as under `[sim]` in a suite.
-pub(crate) struct World {
+/// A client for simulated models, which are defined as under `[sim]` in a suite.
+pub(crate) struct TestClient {
     client: Arc<Client>,
 }
 
-/// A race that is over.
-pub(crate) struct Raced {
+/// A finished race.
+pub(crate) struct RaceRun {
     pub(crate) result: Result<ParallelLoopResult, RaceError>,
     pub(crate) events: Vec<AgentEvent>,
 }
 
-impl World {
-    pub(crate) fn new(personas: &str) -> World {
+impl TestClient {
+    pub(crate) fn new(models: &str) -> TestClient {
         let simulator = bakeoff_sim::Config {
-            models: toml::from_str(personas).unwrap(),
+            models: toml::from_str(models).unwrap(),
             ..bakeoff_sim::Config::default()
         };
         let config = ClientConfig { simulator, ..ClientConfig::default() };
-        World { client: Arc::new(Client::new(config)) }
+        TestClient { client: Arc::new(Client::new(config)) }
     }
 
     pub(crate) fn config(&self, name: &str) -> AgentLoopConfig {
@@ -37,7 +37,7 @@ impl World {
         AgentLoopConfig::new(&self.client, model)
     }
 
-    /// A model that charges so many dollars for a million tokens of either kind.
+    /// A model with this price in dollars per million tokens of either kind.
     pub(crate) fn priced(&self, name: &str, dollars: &str) -> AgentLoopConfig {
         let price = dollars.parse().unwrap();
         let prices = Prices { input: price, output: price, ..Prices::default() };
@@ -53,7 +53,7 @@ impl World {
         LlmJudgeEvaluation::new(self.config(name))
     }
 
-    /// A judge with a window of so many tokens.
+    /// A judge with a context window of this size.
     pub(crate) fn judge_within(&self, name: &str, tokens: u64) -> LlmJudgeEvaluation {
         let context_config =
             Some(ContextConfig { max_context_tokens: tokens, ..ContextConfig::default() });
@@ -61,11 +61,11 @@ impl World {
     }
 }
 
-/// A race about one prompt.
+/// Runs a race with one prompt.
 pub(crate) async fn race(
     configs: Vec<AgentLoopConfig>,
     strategy: impl EvaluationStrategy + 'static,
-) -> Raced {
+) -> RaceRun {
     let prompts = vec![AgentMessage::user("What is it?")];
     race_in(AgentContext::default(), prompts, configs, strategy).await
 }
@@ -75,7 +75,7 @@ pub(crate) async fn race_in(
     prompts: Vec<AgentMessage>,
     configs: Vec<AgentLoopConfig>,
     strategy: impl EvaluationStrategy + 'static,
-) -> Raced {
+) -> RaceRun {
     let (tx, mut events) = event_channel(100_000);
     let cancel = CancellationToken::new();
     let result =
@@ -84,15 +84,15 @@ pub(crate) async fn race_in(
     while let Some(event) = events.try_recv() {
         all.push(event);
     }
-    Raced { result, events: all }
+    RaceRun { result, events: all }
 }
 
-impl Raced {
+impl RaceRun {
     pub(crate) fn result(&self) -> &ParallelLoopResult {
         self.result.as_ref().unwrap()
     }
 
-    /// Ids of all loops, in the order in which they began.
+    /// Returns the ids of all loops in start order.
     pub(crate) fn loops(&self) -> Vec<String> {
         let started = |event: &AgentEvent| match event {
             AgentEvent::AgentStart { loop_id, .. } => Some(loop_id.to_string()),
@@ -101,23 +101,23 @@ impl Raced {
         self.events.iter().filter_map(started).collect()
     }
 
-    /// How often a model was asked.
-    pub(crate) fn asked(&self, segment: &str) -> usize {
+    /// Returns the number of loops of a model.
+    pub(crate) fn call_count(&self, segment: &str) -> usize {
         self.loops().iter().filter(|id| id.contains(&format!(".{segment}."))).count()
     }
 
-    /// What the user's side said in loops of a model.
-    pub(crate) fn questions(&self, segment: &str) -> Vec<String> {
-        let asked = |event: &AgentEvent| match event {
+    /// Returns the user messages in the loops of a model.
+    pub(crate) fn prompts(&self, segment: &str) -> Vec<String> {
+        let user_text = |event: &AgentEvent| match event {
             AgentEvent::MessageEnd { loop_id, message } if loop_id.segment() == segment => {
                 matches!(**message, Message::User { .. }).then(|| message.text())
             }
             _ => None,
         };
-        self.events.iter().filter_map(asked).collect()
+        self.events.iter().filter_map(user_text).collect()
     }
 
-    /// Tokens of all loops of a model.
+    /// Returns the tokens of all loops of a model.
     pub(crate) fn usage(&self, segment: &str) -> Usage {
         let mut sum = Usage::default();
         for event in &self.events {

@@ -1,6 +1,6 @@
-//! What reaches a judge's provider.
+//! Requests that reach a judge's provider.
 
-use crate::support::{World, race};
+use crate::support::{TestClient, race};
 use bakeoff_agent::{AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, event_channel};
 use bakeoff_llm::{
     Client, ClientConfig, HttpRequest, HttpResponse, Model, ModelConfig, Transport, TransportError,
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
-/// A provider that keeps what it is sent, and first mumbles, then chooses the second.
+/// A provider that records requests, replies with an invalid text first and then votes for response 2.
 #[derive(Debug, Default)]
 struct Provider {
     bodies: Mutex<Vec<Value>>,
@@ -55,13 +55,13 @@ fn judge(provider: &Arc<Provider>) -> LlmJudgeEvaluation {
 }
 
 #[tokio::test]
-async fn instructions_and_question_and_the_whole_conversation_when_asked_again() {
-    let world = World::new("a = { default = \"alpha\" }\nb = { default = \"beta\" }");
+async fn reask_sends_the_whole_conversation() {
+    let client = TestClient::new("a = { default = \"alpha\" }\nb = { default = \"beta\" }");
     let provider = Arc::new(Provider::default());
-    let raced = race(world.configs(&["a", "b"]), judge(&provider)).await;
-    let result = raced.result();
+    let run = race(client.configs(&["a", "b"]), judge(&provider)).await;
+    let result = run.result();
     assert_eq!((result.selected_index, result.verdict.kind), (1, VerdictKind::Decided));
-    assert_eq!(result.verdict.cost, None, "nobody knows the price");
+    assert_eq!(result.verdict.cost, None, "the price is unknown");
     assert_eq!(result.evaluation_usage.total(), 30);
     let bodies = provider.bodies.lock().unwrap();
     let [first, second] = &bodies[..] else { panic!("two calls: {bodies:?}") };
@@ -77,12 +77,12 @@ async fn instructions_and_question_and_the_whole_conversation_when_asked_again()
     assert!(instructions.contains("You are an impartial judge"), "{instructions}");
     assert_eq!(first["messages"][1], second["messages"][1]);
     assert!(second["messages"][2]["content"].to_string().contains("Hm."));
-    assert!(!first.to_string().contains("sim"), "no names of models");
+    assert!(!first.to_string().contains("sim"), "no model names");
 }
 
 #[tokio::test]
-async fn a_race_that_is_cancelled_while_it_is_judged_has_no_winner() {
-    let world = World::new(
+async fn race_cancelled_during_judging_has_no_winner() {
+    let client = TestClient::new(
         r#"
         a = { default = "alpha" }
         b = { default = "beta" }
@@ -94,8 +94,8 @@ async fn a_race_that_is_cancelled_while_it_is_judged_has_no_winner() {
     let race = agent_loop_parallel(
         vec![AgentMessage::user("go")],
         AgentContext::default(),
-        world.configs(&["a", "b"]),
-        Arc::new(world.judge("j")),
+        client.configs(&["a", "b"]),
+        Arc::new(client.judge("j")),
         tx,
         cancel.clone(),
     );

@@ -1,9 +1,7 @@
-//! Branches that come to no good end.
+//! Branches that fail, are cancelled or reach a limit.
 
-use crate::support::{By, World, choose, race};
-use bakeoff_agent::{
-    AgentContext, AgentMessage, EventSender, ExecutionLimits, LoopLimit, LoopStatus,
-};
+use crate::support::{ClosureStrategy, TestClient, choose, race};
+use bakeoff_agent::{AgentContext, AgentMessage, EventSender, ExecutionLimits, LoopLimit, LoopStatus};
 use bakeoff_core::{ErrorKind, Usage};
 use bakeoff_race::{
     EvaluationDecision, EvaluationStrategy, FastestEvaluation, ParallelLoopOutcome,
@@ -14,27 +12,27 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-const PERSONAS: &str = r#"
+const MODELS: &str = r#"
     empty.default = ""
     blank.default = " \n "
     slow = { default = "late", latency = { kind = "fixed", ms = 60000 } }
     quick = { default = "soon", latency = { kind = "fixed", ms = 1000 } }
 "#;
 
-/// One branch of every kind that must not win, and one that may.
+/// One branch of every kind that cannot win, and one that can.
 #[tokio::test(start_paused = true)]
-async fn only_a_branch_that_came_to_an_answer_can_win_and_the_others_do_it_no_harm() {
-    let world = World::new(PERSONAS);
-    let mut hasty = world.config("slow");
-    hasty.limits = ExecutionLimits { max_time: Duration::from_secs(5), ..hasty.limits };
+async fn only_a_completed_branch_wins_and_others_do_not_affect_it() {
+    let client = TestClient::new(MODELS);
+    let mut limited = client.config("slow");
+    limited.limits = ExecutionLimits { max_time: Duration::from_secs(5), ..limited.limits };
     let configs = || {
         vec![
-            world.config("fault-400"),
-            world.config("empty"),
-            world.config("blank"),
-            hasty.clone(),
-            world.panicking(),
-            world.config("quick"),
+            client.config("fault-400"),
+            client.config("empty"),
+            client.config("blank"),
+            limited.clone(),
+            client.panicking(),
+            client.config("quick"),
         ]
     };
     let strategies: [Arc<dyn EvaluationStrategy>; 2] =
@@ -47,16 +45,16 @@ async fn only_a_branch_that_came_to_an_answer_can_win_and_the_others_do_it_no_ha
         let result = result.unwrap();
         assert_eq!((result.selected_index, result.answer().as_str()), (5, "soon"));
         assert_eq!(result.verdict.ranking, [5]);
-        let troubles: Vec<String> =
-            result.all_outcomes.iter().filter_map(ParallelLoopOutcome::trouble).collect();
+        let failures: Vec<String> =
+            result.all_outcomes.iter().filter_map(ParallelLoopOutcome::failure_reason).collect();
         assert_eq!(
-            troubles,
+            failures,
             [
                 "400: The request is not valid.",
                 "empty answer",
                 "empty answer",
                 "time is up",
-                "the branch panicked: the wire is on fire",
+                "the branch panicked: transport panicked",
             ]
         );
         assert_eq!(result.all_outcomes[3].status, LoopStatus::LimitReached(LoopLimit::Time));
@@ -66,10 +64,10 @@ async fn only_a_branch_that_came_to_an_answer_can_win_and_the_others_do_it_no_ha
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_all_fail_every_reason_is_told() {
-    let world = World::new(PERSONAS);
-    let configs = vec![world.config("fault-404"), world.config("empty"), world.panicking()];
-    let strategy = By(|_: &[_], _: &[_]| panic!("there is nothing to choose among"));
+async fn error_lists_every_reason_if_all_fail() {
+    let client = TestClient::new(MODELS);
+    let configs = vec![client.config("fault-404"), client.config("empty"), client.panicking()];
+    let strategy = ClosureStrategy(|_: &[_], _: &[_]| panic!("no branch can win"));
     let error = race(configs, strategy).await.unwrap_err();
     let RaceError::AllFailed { failures, outcomes, total_usage } = &error else {
         panic!("{error}")
@@ -80,7 +78,7 @@ async fn when_all_fail_every_reason_is_told() {
         [
             "404: The model does not exist or you do not have access to it.",
             "empty answer",
-            "the branch panicked: the wire is on fire",
+            "the branch panicked: transport panicked",
         ]
     );
     assert_eq!(outcomes.len(), 3);
@@ -90,34 +88,38 @@ async fn when_all_fail_every_reason_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_choice_that_cannot_be_is_an_error_and_never_another_branch() {
-    let world = World::new(PERSONAS);
+async fn invalid_selection_is_an_error() {
+    let client = TestClient::new(MODELS);
     for (choice, reason) in [(1, "empty answer"), (2, "there are only 2")] {
-        let configs = world.configs(&["quick", "empty"]);
-        let error = race(configs, By(move |_: &[_], _: &[_]| choose(choice))).await.unwrap_err();
-        let RaceError::BadDecision { index, reason: told, .. } = &error else { panic!("{error}") };
-        assert_eq!((*index, told.as_str()), (choice, reason));
+        let configs = client.configs(&["quick", "empty"]);
+        let error = race(configs, ClosureStrategy(move |_: &[_], _: &[_]| choose(choice)))
+            .await
+            .unwrap_err();
+        let RaceError::BadDecision { index, reason: actual, .. } = &error else {
+            panic!("{error}")
+        };
+        assert_eq!((*index, actual.as_str()), (choice, reason));
     }
-    let nobody = By(|_: &[_], _: &[_]| {
+    let rejects_all = ClosureStrategy(|_: &[_], _: &[_]| {
         let verdict = Verdict {
             reasons: vec!["all are dull".to_owned()],
             ..Verdict::of(VerdictKind::NoneAcceptable)
         };
         (EvaluationDecision { selected: None, verdict }, Usage::default())
     });
-    let error = race(world.configs(&["quick"]), nobody).await.unwrap_err();
-    assert_eq!(error.to_string(), "none of the answers will do: all are dull");
+    let error = race(client.configs(&["quick"]), rejects_all).await.unwrap_err();
+    assert_eq!(error.to_string(), "no answer is acceptable: all are dull");
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelling_a_race_ends_all_branches_at_once() {
-    let world = World::new(PERSONAS);
+async fn cancellation_ends_all_branches_immediately() {
+    let client = TestClient::new(MODELS);
     let cancel = CancellationToken::new();
-    let go = |cancel: CancellationToken| {
+    let start = |cancel: CancellationToken| {
         let strategy = Arc::new(PickFirstEvaluation);
         let prompts = vec![AgentMessage::user("go")];
         let (context, tx) = (AgentContext::default(), EventSender::disabled());
-        let configs = world.configs(&["quick", "slow", "slow"]);
+        let configs = client.configs(&["quick", "slow", "slow"]);
         agent_loop_parallel(prompts, context, configs, strategy, tx, cancel)
     };
     let later = async {
@@ -125,41 +127,41 @@ async fn cancelling_a_race_ends_all_branches_at_once() {
         cancel.cancel();
     };
     let started = tokio::time::Instant::now();
-    let (error, ()) = tokio::join!(go(cancel.clone()), later);
+    let (error, ()) = tokio::join!(start(cancel.clone()), later);
     let Err(RaceError::Cancelled { outcomes, total_usage }) = error else { panic!("{error:?}") };
     assert_eq!(total_usage, outcomes[0].usage);
     assert_eq!(started.elapsed().as_secs(), 10);
-    // What had ended is not lost.
+    // Branches that had ended are kept.
     assert_eq!(outcomes[0].answer(), "soon");
     assert_eq!(outcomes[1].status, LoopStatus::Cancelled);
-    // What was on its way may be charged for.
+    // Calls in flight may be charged.
     let unaccounted: Vec<u32> = outcomes.iter().map(|branch| branch.unaccounted_calls).collect();
     assert_eq!(unaccounted, [0, 1, 1]);
 
-    let calls = world.calls();
-    let error = go(cancel).await.unwrap_err();
+    let calls = client.calls();
+    let error = start(cancel).await.unwrap_err();
     assert!(matches!(error, RaceError::Cancelled { .. }));
-    assert_eq!(world.calls(), calls, "nothing is called when it is cancelled before");
+    assert_eq!(client.calls(), calls, "no call is made after cancellation");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_fastest_wins_at_once_and_ends_the_others() {
-    let world = World::new(PERSONAS);
+async fn fastest_answer_wins_and_cancels_the_others() {
+    let client = TestClient::new(MODELS);
     let started = tokio::time::Instant::now();
-    let configs = world.configs(&["slow", "empty", "quick", "slow"]);
+    let configs = client.configs(&["slow", "empty", "quick", "slow"]);
     let result = race(configs, FastestEvaluation).await.unwrap();
     assert_eq!((result.selected_index, started.elapsed().as_secs()), (2, 1));
     assert_eq!(result.verdict.reasons, ["the first answer, after 1.00 s"]);
-    let cancelled = |place: usize| result.all_outcomes[place].status == LoopStatus::Cancelled;
+    let cancelled = |index: usize| result.all_outcomes[index].status == LoopStatus::Cancelled;
     assert!(cancelled(0) && !cancelled(1) && cancelled(2));
 }
 
-/// Wants one branch more than have ended.
-struct OneByOne;
+/// Requires one branch more than have ended.
+struct Sequential;
 
 #[async_trait::async_trait]
-impl EvaluationStrategy for OneByOne {
-    fn wanted(&self, ended: &[&ParallelLoopOutcome], _branches: usize) -> usize {
+impl EvaluationStrategy for Sequential {
+    fn required_branches(&self, ended: &[&ParallelLoopOutcome], _branches: usize) -> usize {
         if ended.iter().any(|branch| branch.is_eligible()) { ended.len() } else { ended.len() + 1 }
     }
 
@@ -175,19 +177,19 @@ impl EvaluationStrategy for OneByOne {
 }
 
 #[tokio::test(start_paused = true)]
-async fn branches_that_are_not_wanted_are_never_started() {
-    let world = World::new(PERSONAS);
-    let configs = world.configs(&["empty", "fault-400", "quick", "quick", "quick"]);
-    let result = race(configs, OneByOne).await.unwrap();
-    assert_eq!((result.selected_index, world.calls()), (2, 3));
+async fn branches_that_are_not_required_never_start() {
+    let client = TestClient::new(MODELS);
+    let configs = client.configs(&["empty", "fault-400", "quick", "quick", "quick"]);
+    let result = race(configs, Sequential).await.unwrap();
+    assert_eq!((result.selected_index, client.calls()), (2, 3));
     assert!(result.all_outcomes[2..].iter().all(|other| other.status == LoopStatus::Cancelled));
 }
 
-/// Never comes to a decision, whoever tells it to stop.
-struct Deaf;
+/// Ignores cancellation and never returns.
+struct NeverReturns;
 
 #[async_trait::async_trait]
-impl EvaluationStrategy for Deaf {
+impl EvaluationStrategy for NeverReturns {
     async fn evaluate(
         &self,
         _prompts: &[AgentMessage],
@@ -201,20 +203,21 @@ impl EvaluationStrategy for Deaf {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_strategy_that_does_not_listen_cannot_hold_a_race_up() {
-    let world = World::new(PERSONAS);
-    let error = race(world.configs(&["quick", "quick"]), Deaf).await.unwrap_err();
+async fn strategy_that_ignores_cancellation_does_not_block_the_race() {
+    let client = TestClient::new(MODELS);
+    let error = race(client.configs(&["quick", "quick"]), NeverReturns).await.unwrap_err();
     assert!(matches!(error, RaceError::Cancelled { .. }), "{error}");
     assert!(error.total_usage().total() > 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_winner_whose_answer_is_cut_off_is_told_as_such() {
-    let world = World::new("long.default = \"one two three four five six seven eight nine ten\"");
-    let mut config = world.config("long");
+async fn truncated_winner_is_reported() {
+    let client =
+        TestClient::new("long.default = \"one two three four five six seven eight nine ten\"");
+    let mut config = client.config("long");
     config.request.max_tokens = Some(3);
     let result = race(vec![config], PickFirstEvaluation).await.unwrap();
     assert_eq!(result.selected.finish, Some(bakeoff_core::FinishReason::Length));
     let reasons = &result.verdict.reasons;
-    assert_eq!(reasons[1], "its answer is cut off at the most tokens allowed", "{reasons:?}");
+    assert_eq!(reasons[1], "the answer is cut off at the token limit", "{reasons:?}");
 }

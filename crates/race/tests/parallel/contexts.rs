@@ -1,6 +1,6 @@
-//! What branches start from, and what a race gives back.
+//! Base contexts of branches, and the results of races.
 
-use crate::support::{By, Unused, World, choose, race};
+use crate::support::{ClosureStrategy, TestClient, UnusedTool, choose, race};
 use bakeoff_agent::{
     AgentContext, AgentMessage, ContextConfig, EventSender, LoopError, LoopStatus, Session, Tool,
 };
@@ -19,15 +19,15 @@ fn conversation() -> AgentContext {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_branch_starts_from_the_same_context_and_shares_its_tools() {
-    let world = World::new("");
-    let tool: Arc<dyn Tool> = Arc::new(Unused::default());
+async fn branches_start_from_the_same_context_and_share_tools() {
+    let client = TestClient::new("");
+    let tool: Arc<dyn Tool> = Arc::new(UnusedTool::default());
     let base = AgentContext { tools: vec![Arc::clone(&tool)], ..conversation() };
-    let seen: Arc<Mutex<Vec<ParallelLoopOutcome>>> = Arc::default();
-    let strategy = By({
-        let seen = Arc::clone(&seen);
+    let recorded: Arc<Mutex<Vec<ParallelLoopOutcome>>> = Arc::default();
+    let strategy = ClosureStrategy({
+        let recorded = Arc::clone(&recorded);
         move |_: &[AgentMessage], outcomes: &[ParallelLoopOutcome]| {
-            *seen.lock().unwrap() = outcomes.to_vec();
+            *recorded.lock().unwrap() = outcomes.to_vec();
             choose(1)
         }
     });
@@ -35,16 +35,16 @@ async fn every_branch_starts_from_the_same_context_and_shares_its_tools() {
     let result = agent_loop_parallel(
         prompts,
         base.clone(),
-        world.configs(&["a", "b", "echo"]),
+        client.configs(&["a", "b", "echo"]),
         Arc::new(strategy),
         EventSender::disabled(),
         CancellationToken::new(),
     )
     .await
     .unwrap();
-    let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), 3);
-    for (index, outcome) in seen.iter().enumerate() {
+    let recorded = recorded.lock().unwrap();
+    assert_eq!(recorded.len(), 3);
+    for (index, outcome) in recorded.iter().enumerate() {
         assert_eq!((outcome.config_index, outcome.original_context_len), (index, 2));
         assert_eq!(outcome.context.messages[..2], base.messages);
         assert_eq!(outcome.context.messages[2], AgentMessage::user("go"));
@@ -53,25 +53,25 @@ async fn every_branch_starts_from_the_same_context_and_shares_its_tools() {
         assert!(Arc::ptr_eq(&outcome.context.tools[0], &tool));
     }
     assert_eq!(result.selected_index, 1);
-    assert_eq!(result.selected_context.messages, seen[1].context.messages);
-    assert_eq!(result.selected_messages, seen[1].new_messages);
+    assert_eq!(result.selected_context.messages, recorded[1].context.messages);
+    assert_eq!(result.selected_messages, recorded[1].new_messages);
     let others: Vec<usize> = result.all_outcomes.iter().map(|other| other.config_index).collect();
     assert_eq!(others, [0, 2]);
-    assert_eq!(base.messages.len(), 2, "the caller's own context is as it was");
+    assert_eq!(base.messages.len(), 2, "the caller's context is unchanged");
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_prompts_branches_answer_the_last_message() {
-    let world = World::new("");
+    let client = TestClient::new("");
     let mut base = conversation();
     base.messages.push(AgentMessage::user("And now?"));
-    let strategy = By(|prompts: &[AgentMessage], outcomes: &[ParallelLoopOutcome]| {
+    let strategy = ClosureStrategy(|prompts: &[AgentMessage], outcomes: &[ParallelLoopOutcome]| {
         assert!(prompts.is_empty());
         assert!(outcomes.iter().all(|outcome| outcome.original_context_len == 3));
         choose(0)
     });
     let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
-    let configs = world.configs(&["echo", "echo"]);
+    let configs = client.configs(&["echo", "echo"]);
     let result =
         agent_loop_parallel(Vec::new(), base, configs, Arc::new(strategy), tx, cancel).await;
     let result = result.unwrap();
@@ -80,38 +80,39 @@ async fn without_prompts_branches_answer_the_last_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_begin_is_a_typed_error_before_any_call() {
-    let world = World::new("");
-    let go = |context: AgentContext, prompts: Vec<AgentMessage>, names: &'static [&'static str]| {
-        let strategy = Arc::new(PickFirstEvaluation);
-        let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
-        agent_loop_parallel(prompts, context, world.configs(names), strategy, tx, cancel)
-    };
+async fn invalid_race_is_a_typed_error_before_any_call() {
+    let client = TestClient::new("");
+    let start =
+        |context: AgentContext, prompts: Vec<AgentMessage>, names: &'static [&'static str]| {
+            let strategy = Arc::new(PickFirstEvaluation);
+            let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
+            agent_loop_parallel(prompts, context, client.configs(names), strategy, tx, cancel)
+        };
     let prompt = || vec![AgentMessage::user("x")];
-    let error = go(AgentContext::default(), prompt(), &[]).await.unwrap_err();
+    let error = start(AgentContext::default(), prompt(), &[]).await.unwrap_err();
     assert!(matches!(error, RaceError::NoConfigs), "{error:?}");
-    let error = go(AgentContext::default(), Vec::new(), &["a"]).await.unwrap_err();
+    let error = start(AgentContext::default(), Vec::new(), &["a"]).await.unwrap_err();
     assert!(matches!(error, RaceError::Context(LoopError::EmptyContext)), "{error:?}");
-    let error = go(conversation(), Vec::new(), &["a"]).await.unwrap_err();
+    let error = start(conversation(), Vec::new(), &["a"]).await.unwrap_err();
     assert!(matches!(error, RaceError::Context(LoopError::EndsOnAssistant)), "{error:?}");
-    let error = race(world.configs(&["a", "b"]), TransparentEvaluation).await.unwrap_err();
-    assert_eq!(error.to_string(), "transparent: it is for exactly one config, and there are 2");
-    assert_eq!(world.calls(), 0);
+    let error = race(client.configs(&["a", "b"]), TransparentEvaluation).await.unwrap_err();
+    assert_eq!(error.to_string(), "transparent: needs exactly one config, got 2");
+    assert_eq!(client.calls(), 0);
 
-    let result = race(world.configs(&["a"]), TransparentEvaluation).await.unwrap();
-    assert_eq!((result.selected_index, result.all_outcomes.len(), world.calls()), (0, 0, 1));
+    let result = race(client.configs(&["a"]), TransparentEvaluation).await.unwrap();
+    assert_eq!((result.selected_index, result.all_outcomes.len(), client.calls()), (0, 0, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_of_loops_are_unique_over_the_races_of_a_session() {
-    let world = World::new("");
+async fn loop_ids_are_unique_across_races_of_a_session() {
+    let client = TestClient::new("");
     let mut context = AgentContext { session: Session::named("ses_1"), ..Default::default() };
     let mut ids = Vec::new();
     for _ in 0..2 {
         let prompts = vec![AgentMessage::user("x")];
         let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
         let strategy = Arc::new(PickFirstEvaluation);
-        let configs = world.configs(&["a", "b.c"]);
+        let configs = client.configs(&["a", "b.c"]);
         let result = agent_loop_parallel(prompts, context, configs, strategy, tx, cancel).await;
         let result = result.unwrap();
         ids.push(result.selected.loop_id.to_string());
@@ -122,15 +123,15 @@ async fn names_of_loops_are_unique_over_the_races_of_a_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_winner_is_never_compacted_although_what_is_sent_is() {
-    let world = World::new("");
+async fn compaction_does_not_change_the_winner() {
+    let client = TestClient::new("");
     let mut base = AgentContext::default();
     for number in 0..50 {
         base.messages.push(Message::user(format!("{number} {}", "text ".repeat(50))).into());
         base.messages.push(Message::assistant("noted").into());
     }
     let before = base.messages.clone();
-    let mut config = world.config("a");
+    let mut config = client.config("a");
     config.context_config =
         Some(ContextConfig { max_context_tokens: 500, ..ContextConfig::default() });
     let prompts = vec![AgentMessage::user("x")];
@@ -138,20 +139,21 @@ async fn the_winner_is_never_compacted_although_what_is_sent_is() {
     let strategy = Arc::new(TransparentEvaluation);
     let result =
         agent_loop_parallel(prompts, base, vec![config], strategy, tx, cancel).await.unwrap();
-    // The simulator counts what it is sent.
+    // The simulated provider counts the tokens it receives.
     assert!(result.selected.usage.input < 500, "{:?}", result.selected.usage);
     assert_eq!(result.selected_context.messages[..100], before);
     assert_eq!(result.selected_context.messages.len(), 102);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_session_goes_on_with_the_winner() {
-    let world = World::new("");
-    let mut result = race(world.configs(&["a", "echo"]), By(|_: &[_], _: &[_]| choose(1))).await;
+async fn session_continues_with_the_winner() {
+    let client = TestClient::new("");
+    let mut result =
+        race(client.configs(&["a", "echo"]), ClosureStrategy(|_: &[_], _: &[_]| choose(1))).await;
     let result = result.as_mut().unwrap();
     let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
     let next = Message::user("And then?");
-    let end = result.continue_with(next, &world.config("echo"), tx, cancel).await.unwrap();
+    let end = result.continue_with(next, &client.config("echo"), tx, cancel).await.unwrap();
     assert_eq!(end.status, LoopStatus::Completed);
     let texts: Vec<String> = result
         .selected_context
@@ -163,11 +165,11 @@ async fn the_session_goes_on_with_the_winner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_total_is_the_sum_of_branches_and_evaluation() {
-    let world = World::new("");
+async fn total_usage_is_the_sum_of_branches_and_evaluation() {
+    let client = TestClient::new("");
     let judge = Usage { input: 1_000, output: 7, ..Usage::default() };
-    let strategy = By(move |_: &[_], _: &[_]| (choose(0).0, judge));
-    let result = race(world.configs(&["a", "b", "fault-400"]), strategy).await.unwrap();
+    let strategy = ClosureStrategy(move |_: &[_], _: &[_]| (choose(0).0, judge));
+    let result = race(client.configs(&["a", "b", "fault-400"]), strategy).await.unwrap();
     let mut sum = judge;
     sum += result.selected.usage;
     result.all_outcomes.iter().for_each(|other| sum += other.usage);

@@ -1,6 +1,6 @@
-//! What is told while a race goes on.
+//! Events of races.
 
-use crate::support::{By, World, choose, drain};
+use crate::support::{ClosureStrategy, TestClient, choose, drain};
 use bakeoff_agent::{AgentContext, AgentEvent, AgentMessage, Session, event_channel};
 use bakeoff_core::Usage;
 use bakeoff_race::{PickFirstEvaluation, agent_loop_parallel};
@@ -12,14 +12,14 @@ fn kind(event: &AgentEvent) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_events_bracket_a_race_and_the_branches_keep_their_order() {
-    let world = World::new("");
+async fn race_events_enclose_ordered_branch_events() {
+    let client = TestClient::new("");
     let judge = Usage { input: 5, output: 1, ..Usage::default() };
-    let strategy = Arc::new(By(move |_: &[_], _: &[_]| (choose(1).0, judge)));
+    let strategy = Arc::new(ClosureStrategy(move |_: &[_], _: &[_]| (choose(1).0, judge)));
     let (tx, rx) = event_channel(100);
     let context = AgentContext { session: Session::named("ses_1"), ..Default::default() };
-    let mut configs = world.configs(&["a", "b"]);
-    configs.push(world.panicking());
+    let mut configs = client.configs(&["a", "b"]);
+    configs.push(client.panicking());
     let prompts = vec![AgentMessage::user("go")];
     let cancel = CancellationToken::new();
     agent_loop_parallel(prompts, context, configs, strategy, tx, cancel).await.unwrap();
@@ -50,17 +50,17 @@ async fn two_events_bracket_a_race_and_the_branches_keep_their_order() {
              agent_end"
         );
     }
-    // Even a branch that panicked has an end.
+    // A branch that panicked has an end event too.
     let own = events.iter().filter(|event| event.loop_id() == Some(&loop_ids[2]));
     assert_eq!(own.map(kind).next_back().as_deref(), Some("agent_end"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_race_without_a_winner_ends_all_the_same() {
-    let world = World::new("");
+async fn race_without_a_winner_has_an_end_event() {
+    let client = TestClient::new("");
     let (tx, rx) = event_channel(100);
     let prompts = vec![AgentMessage::user("go")];
-    let configs = world.configs(&["fault-400"]);
+    let configs = client.configs(&["fault-400"]);
     let (context, cancel) = (AgentContext::default(), CancellationToken::new());
     let strategy = Arc::new(PickFirstEvaluation);
     agent_loop_parallel(prompts, context, configs, strategy, tx, cancel).await.unwrap_err();

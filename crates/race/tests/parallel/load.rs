@@ -1,6 +1,6 @@
-//! Many races at once.
+//! Many concurrent races.
 
-use crate::support::{World, race};
+use crate::support::{TestClient, race};
 use bakeoff_agent::{AgentLoopConfig, LoopStatus};
 use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
 use bakeoff_race::{FastestEvaluation, PickFirstEvaluation};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 #[tokio::test(start_paused = true)]
-async fn races_share_the_pools_and_no_branch_is_lost_at_a_cap() {
+async fn races_share_pools_and_no_branch_is_lost_at_a_cap() {
     let profile = Profile {
         latency: Some(Latency::Fixed { ms: 500.0 }),
         concurrency: Some(20),
@@ -30,7 +30,7 @@ async fn races_share_the_pools_and_no_branch_is_lost_at_a_cap() {
     }
     let results = races.join_all().await;
     assert_eq!(results.len(), 200);
-    // 600 answers of half a second, 20 at a time: the cap was in force.
+    // 600 answers of half a second, 20 at a time: the cap was effective.
     assert!(started.elapsed().as_secs() >= 15, "{:?}", started.elapsed());
     for result in results {
         let result = result.unwrap();
@@ -41,21 +41,21 @@ async fn races_share_the_pools_and_no_branch_is_lost_at_a_cap() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_thousand_races_no_task_is_left() {
+async fn no_task_is_left_after_a_thousand_races() {
     let slow = "slow = { default = \"late\", latency = { kind = \"fixed\", ms = 60000 } }";
-    let world = &World::new(slow);
+    let client = &TestClient::new(slow);
     let many = |races: usize| async move {
-        let mut going = JoinSet::new();
+        let mut running = JoinSet::new();
         for number in 0..races {
-            let mut configs = world.configs(&["a", "slow", "fault-400"]);
-            // A panic writes a page to standard error; one in a hundred is enough.
-            configs.extend((number % 100 == 0).then(|| world.panicking()));
-            going.spawn(race(configs, FastestEvaluation));
+            let mut configs = client.configs(&["a", "slow", "fault-400"]);
+            // A panic prints a backtrace, so only one race in a hundred panics.
+            configs.extend((number % 100 == 0).then(|| client.panicking()));
+            running.spawn(race(configs, FastestEvaluation));
         }
-        assert!(going.join_all().await.iter().all(Result::is_ok));
+        assert!(running.join_all().await.iter().all(Result::is_ok));
         tokio::runtime::Handle::current().metrics().num_alive_tasks()
     };
-    // A pool on which somebody has waited has a task of its own, which stays; there are four pools.
+    // A pool with waiters keeps one timer task; there are four pools.
     for _ in 0..10 {
         let alive = many(100).await;
         assert!(alive <= 4, "{alive} tasks");

@@ -1,4 +1,4 @@
-//! Races, through the public door, on the simulated provider.
+//! Races through the public API, with the simulated provider.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 

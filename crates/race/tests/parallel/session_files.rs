@@ -1,6 +1,6 @@
-//! Sessions on disk.
+//! Session files.
 
-use crate::support::{By, Unused, World, choose};
+use crate::support::{ClosureStrategy, TestClient, UnusedTool, choose};
 use bakeoff_agent::{AgentContext, AgentMessage, EventSender, LoopStatus, Session, Tool};
 use bakeoff_core::{Message, Redactor};
 use bakeoff_race::{
@@ -23,28 +23,28 @@ fn start(path: &Path) -> (SessionFile, AgentContext) {
     (SessionFile::create(path, &context, Redactor::default()).unwrap(), context)
 }
 
-/// Runs a race into a file, until it ends or so many branches have.
+/// Runs a race and records it, until it ends or `max` branches have ended.
 async fn run(
     file: &mut SessionFile,
     context: &AgentContext,
     race: Race,
-    most: usize,
+    max: usize,
 ) -> Result<bakeoff_race::ParallelLoopResult, RaceError> {
     let cancel = CancellationToken::new();
     let mut ended = 0;
     let stop = cancel.clone();
     let result = race
         .run(EventSender::disabled(), cancel, &mut |outcome| {
-            if ended < most {
-                file.branch_ended(outcome).unwrap();
+            if ended < max {
+                file.record_branch(outcome).unwrap();
                 ended += 1;
             }
-            if ended == most {
+            if ended == max {
                 stop.cancel();
             }
         })
         .await;
-    file.race_ended(&context.session, &result).unwrap();
+    file.record_end(&context.session, &result).unwrap();
     result
 }
 
@@ -58,20 +58,20 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-fn second() -> Arc<dyn EvaluationStrategy> {
-    Arc::new(By(|_: &[AgentMessage], _: &[ParallelLoopOutcome]| choose(1)))
+fn select_second() -> Arc<dyn EvaluationStrategy> {
+    Arc::new(ClosureStrategy(|_: &[AgentMessage], _: &[ParallelLoopOutcome]| choose(1)))
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_goes_on_with_the_winners_of_its_races() {
-    let world = World::new("");
+async fn session_continues_with_the_winners_of_its_races() {
+    let client = TestClient::new("");
     let (_folder, path) = folder();
     let (mut file, mut context) = start(&path);
     for (round, prompt) in ["one", "two"].into_iter().enumerate() {
         let prompts = vec![AgentMessage::user(prompt)];
-        let configs = world.configs(&NAMES);
-        let race = Race::new(prompts, context.clone(), configs, second()).unwrap();
-        file.race_started(&race, json!({ "round": round })).unwrap();
+        let configs = client.configs(&NAMES);
+        let race = Race::new(prompts, context.clone(), configs, select_second()).unwrap();
+        file.record_start(&race, json!({ "round": round })).unwrap();
         let result = run(&mut file, &context, race, usize::MAX).await.unwrap();
         context = result.selected_context;
         file.finish().unwrap();
@@ -90,42 +90,39 @@ async fn a_session_goes_on_with_the_winners_of_its_races() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_race_that_was_interrupted_goes_on_and_pays_for_no_branch_twice() {
-    let world = World::new("");
-    // What comes of it undisturbed.
+async fn resumed_race_skips_ended_branches() {
+    let client = TestClient::new("");
+    // The result without an interruption.
     let (_folder, path) = folder();
     let (mut file, context) = start(&path);
     let race = |context: &AgentContext| {
         let prompts = vec![AgentMessage::user("one")];
-        Race::new(prompts, context.clone(), world.configs(&NAMES), second()).unwrap()
+        Race::new(prompts, context.clone(), client.configs(&NAMES), select_second()).unwrap()
     };
     let whole = run(&mut file, &context, race(&context), usize::MAX).await.unwrap();
 
-    for most in 1..=2 {
+    for max in 1..=2 {
         let (_folder, path) = folder();
         let (mut file, context) = start(&path);
         let first = race(&context);
-        file.race_started(&first, json!("settings")).unwrap();
-        let error = run(&mut file, &context, first, most).await.unwrap_err();
+        file.record_start(&first, json!("settings")).unwrap();
+        let error = run(&mut file, &context, first, max).await.unwrap_err();
         assert!(matches!(error, RaceError::Cancelled { .. }));
         file.finish().unwrap();
-        // A line that was being written when the process died.
+        // A torn line, as after a crash.
         let mut text = std::fs::read_to_string(&path).unwrap();
         text.push_str("{\"event\":\"branch_en");
         std::fs::write(&path, text).unwrap();
 
         let (mut file, recorded) = SessionFile::open(&path).unwrap();
         let unfinished = recorded.unfinished.unwrap();
-        assert_eq!(
-            (unfinished.settings.as_str(), unfinished.ended.len()),
-            (Some("settings"), most)
-        );
-        let before = world.calls();
+        assert_eq!((unfinished.settings.as_str(), unfinished.ended.len()), (Some("settings"), max));
+        let before = client.calls();
         let context = recorded.context;
-        let configs = world.configs(&NAMES);
-        let resumed = Race::resumed(unfinished, context.clone(), configs, second()).unwrap();
+        let configs = client.configs(&NAMES);
+        let resumed = Race::resume(unfinished, context.clone(), configs, select_second()).unwrap();
         let result = run(&mut file, &context, resumed, usize::MAX).await.unwrap();
-        assert_eq!(world.calls() - before, 3 - most);
+        assert_eq!(client.calls() - before, 3 - max);
         assert_eq!(result.selected_messages, whole.selected_messages);
         assert_eq!(result.total_usage, whole.total_usage);
         file.finish().unwrap();
@@ -136,28 +133,30 @@ async fn a_race_that_was_interrupted_goes_on_and_pays_for_no_branch_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_race_that_goes_on_has_the_tools_and_the_session_of_the_caller() {
-    let world = World::new("");
+async fn resumed_race_has_the_callers_tools_and_session() {
+    let client = TestClient::new("");
     let (_folder, path) = folder();
-    // With a dot in it, which names of loops are made of, too.
+    // The id contains a dot, which is also the separator in loop ids.
     let context = AgentContext { session: Session::named("user.42"), ..AgentContext::default() };
     let mut file = SessionFile::create(&path, &context, Redactor::default()).unwrap();
     let prompts = vec![AgentMessage::user("one")];
-    let first = Race::new(prompts, context.clone(), world.configs(&NAMES), second()).unwrap();
-    file.race_started(&first, json!(null)).unwrap();
+    let first =
+        Race::new(prompts, context.clone(), client.configs(&NAMES), select_second()).unwrap();
+    file.record_start(&first, json!(null)).unwrap();
     run(&mut file, &context, first, 2).await.unwrap_err();
     file.finish().unwrap();
 
     let (mut file, recorded) = SessionFile::open(&path).unwrap();
-    let tool: Arc<dyn Tool> = Arc::new(Unused::default());
+    let tool: Arc<dyn Tool> = Arc::new(UnusedTool::default());
     let context = AgentContext { tools: vec![Arc::clone(&tool)], ..recorded.context };
     let unfinished = recorded.unfinished.unwrap();
     let segments: Vec<&str> = unfinished.loop_ids.iter().map(|id| id.segment()).collect();
     assert_eq!(segments, ["sim.a", "sim.echo", "sim.b"]);
-    let resumed = Race::resumed(unfinished, context.clone(), world.configs(&NAMES), second());
+    let resumed =
+        Race::resume(unfinished, context.clone(), client.configs(&NAMES), select_second());
     let resumed = resumed.unwrap();
-    // It has been written already that it began.
-    file.race_started(&resumed, json!(null)).unwrap();
+    // The start is already recorded.
+    file.record_start(&resumed, json!(null)).unwrap();
     let result = run(&mut file, &context, resumed, usize::MAX).await.unwrap();
     assert!(Arc::ptr_eq(&result.selected_context.tools[0], &tool));
     assert!(result.all_outcomes.iter().all(|other| other.context.tools.len() == 1));
@@ -166,30 +165,31 @@ async fn a_race_that_goes_on_has_the_tools_and_the_session_of_the_caller() {
     assert!(SessionFile::open(&path).is_ok());
 }
 
-/// A judge whose race is interrupted while it thinks.
+/// A race that is interrupted during judging.
 #[tokio::test(start_paused = true)]
-async fn names_of_judges_are_not_used_again_after_an_interruption() {
-    let world = World::new("");
+async fn loop_ids_of_judges_are_not_reused_after_an_interruption() {
+    let client = TestClient::new("");
     let (_folder, path) = folder();
     let (mut file, context) = start(&path);
-    let judging = Arc::new(By(|_: &[AgentMessage], outcomes: &[ParallelLoopOutcome]| {
-        // As a judge does for its own loop.
-        outcomes[0].context.session.next_loop("sim.judge");
-        choose(0)
-    }));
+    let judging =
+        Arc::new(ClosureStrategy(|_: &[AgentMessage], outcomes: &[ParallelLoopOutcome]| {
+            // A judge does this for its loop.
+            outcomes[0].context.session.next_loop("sim.judge");
+            choose(0)
+        }));
     let prompts = vec![AgentMessage::user("one")];
-    let race = Race::new(prompts, context.clone(), world.configs(&["a"]), judging).unwrap();
-    file.race_started(&race, json!(null)).unwrap();
-    // Cancelled when its only branch has ended, so that it is not judged.
+    let race = Race::new(prompts, context.clone(), client.configs(&["a"]), judging).unwrap();
+    file.record_start(&race, json!(null)).unwrap();
+    // Cancelled when the only branch has ended, so it is not judged.
     run(&mut file, &context, race, 1).await.unwrap_err();
     context.session.next_loop("sim.judge");
     let cancelled = Err(RaceError::Cancelled { outcomes: Vec::new(), total_usage: usage(7) });
-    file.race_ended(&context.session, &cancelled).unwrap();
+    file.record_end(&context.session, &cancelled).unwrap();
     file.finish().unwrap();
     let (mut file, recorded) = SessionFile::open(&path).unwrap();
     assert_eq!(recorded.context.session.loops(), 2);
     let unfinished = recorded.unfinished.unwrap();
-    file.race_abandoned(&recorded.context.session, &unfinished).unwrap();
+    file.record_discard(&recorded.context.session, &unfinished).unwrap();
     file.finish().unwrap();
     let (_, recorded) = SessionFile::open(&path).unwrap();
     assert_eq!((recorded.context.session.loops(), recorded.races), (2, 1));
@@ -200,8 +200,8 @@ fn usage(input: u64) -> bakeoff_core::Usage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupted_race_does_not_go_on_with_other_configs() {
-    let world = World::new("");
+async fn interrupted_race_does_not_resume_with_other_configs() {
+    let client = TestClient::new("");
     let context = AgentContext { session: Session::named("s"), ..AgentContext::default() };
     let unfinished = UnfinishedRace {
         prompts: vec![AgentMessage::user("x")],
@@ -210,23 +210,23 @@ async fn an_interrupted_race_does_not_go_on_with_other_configs() {
         ended: Vec::new(),
     };
     let strategy = Arc::new(PickFirstEvaluation);
-    let error = Race::resumed(unfinished, context, world.configs(&["a", "c"]), strategy);
+    let error = Race::resume(unfinished, context, client.configs(&["a", "c"]), strategy);
     assert_eq!(
         error.unwrap_err().to_string(),
-        "the race that was interrupted is one of sim.a, sim.b, not of sim.a, sim.c"
+        "the interrupted race has the models sim.a, sim.b, not sim.a, sim.c"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_race_without_a_winner_leaves_the_conversation_as_it_was() {
-    let world = World::new("");
+async fn race_without_a_winner_does_not_change_the_conversation() {
+    let client = TestClient::new("");
     let (_folder, path) = folder();
     let (mut file, context) = start(&path);
     let prompts = vec![AgentMessage::user("one")];
-    let configs = world.configs(&["fault-400"]);
+    let configs = client.configs(&["fault-400"]);
     let strategy = Arc::new(PickFirstEvaluation);
     let race = Race::new(prompts, context.clone(), configs, strategy).unwrap();
-    file.race_started(&race, json!(null)).unwrap();
+    file.record_start(&race, json!(null)).unwrap();
     run(&mut file, &context, race, usize::MAX).await.unwrap_err();
     file.finish().unwrap();
     let (_, recorded) = SessionFile::open(&path).unwrap();
@@ -242,7 +242,7 @@ async fn a_race_without_a_winner_leaves_the_conversation_as_it_was() {
 }
 
 #[test]
-fn a_file_that_is_something_else_is_refused_and_left_alone() {
+fn file_that_is_not_a_session_is_rejected_and_unchanged() {
     let (_folder, path) = folder();
     let newer =
         r#"{"event":"session_started","schema_version":99,"session_id":"s","system_prompt":""}"#;
@@ -252,11 +252,11 @@ fn a_file_that_is_something_else_is_refused_and_left_alone() {
     let branch = r#"{"event":"branch_ended","config_index":0,"loop_id":"s.b.1","status":"completed","new_messages":[],"usage":{"input":0,"output":0},"elapsed_ms":1}"#;
     let end = r#"{"event":"race_ended","selected_index":0,"total_usage":{"input":0,"output":0},"loops":1}"#;
     let table = [
-        (String::new(), "it has no whole line"),
-        ("my notes, without a newline".to_owned(), "it has no whole line"),
-        ("my notes\n".to_owned(), "its first line is not one of a session"),
-        (format!("{race}\n"), "does not begin with the start"),
-        (format!("{newer}\n"), "newer Bakeoff (version 99"),
+        (String::new(), "it has no complete line"),
+        ("my notes, without a newline".to_owned(), "it has no complete line"),
+        ("my notes\n".to_owned(), "its first line is not a session record"),
+        (format!("{race}\n"), "its first record is not the start"),
+        (format!("{newer}\n"), "newer Bakeoff (file format 99"),
         (format!("{started}\n{started}\n"), "line 2: another session starts"),
         (format!("{started}\n{branch}\n"), "line 2: a branch ends outside of a race"),
         (format!("{started}\n{race}\n{race}\n"), "line 3: a race starts before"),
@@ -277,20 +277,17 @@ fn a_file_that_is_something_else_is_refused_and_left_alone() {
 }
 
 #[test]
-fn two_cannot_write_one_session() {
+fn session_has_a_single_writer() {
     let (_folder, path) = folder();
     let (_file, _) = start(&path);
     let error = SessionFile::open(&path).unwrap_err().to_string();
     assert!(error.contains("another process"), "{error}");
     let context = AgentContext::default();
-    assert!(
-        SessionFile::create(&path, &context, Redactor::default()).is_err(),
-        "nor begin it anew"
-    );
+    assert!(SessionFile::create(&path, &context, Redactor::default()).is_err(), "nor overwrite it");
 }
 
 #[test]
-fn an_empty_file_can_become_a_session_and_what_is_no_file_cannot() {
+fn session_is_created_in_an_empty_file_but_not_in_a_device() {
     let (folder, path) = folder();
     std::fs::write(&path, "").unwrap();
     let (file, _) = start(&path);
@@ -298,13 +295,13 @@ fn an_empty_file_can_become_a_session_and_what_is_no_file_cannot() {
     assert!(SessionFile::open(&path).is_ok());
     for other in [folder.path(), Path::new("/dev/null")] {
         let error = SessionFile::open(other).unwrap_err().to_string();
-        assert!(error.ends_with("it is not a regular file"), "{error}");
+        assert!(error.ends_with("not a regular file"), "{error}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn secrets_are_not_written() {
-    let world = World::new("");
+    let client = TestClient::new("");
     let (_folder, path) = folder();
     let mut redactor = Redactor::default();
     redactor.add("sk-secret-secret");
@@ -315,14 +312,14 @@ async fn secrets_are_not_written() {
     let mut file = SessionFile::create(&path, &context, redactor.clone()).unwrap();
     for _ in 0..2 {
         let prompts = vec![AgentMessage::user("I said sk-secret-secret.")];
-        let configs = world.configs(&["echo"]);
+        let configs = client.configs(&["echo"]);
         let strategy = Arc::new(PickFirstEvaluation);
         let race = Race::new(prompts, context.clone(), configs, strategy).unwrap();
-        file.race_started(&race, json!("sk-secret-secret")).unwrap();
+        file.record_start(&race, json!("sk-secret-secret")).unwrap();
         run(&mut file, &context, race, usize::MAX).await.unwrap();
         file.finish().unwrap();
         file = SessionFile::open(&path).unwrap().0;
-        file.keep_secret(redactor.clone());
+        file.set_redactor(redactor.clone());
     }
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(!text.contains("sk-secret") && text.contains("I said [redacted]."), "{text}");

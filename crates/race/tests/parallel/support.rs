@@ -1,4 +1,4 @@
-//! Simulated models, a strategy that does what a closure says, and a count of calls.
+//! Simulated models, a strategy defined by a closure, and a call counter.
 
 use bakeoff_agent::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, EventReceiver, EventSender, Tool,
@@ -18,31 +18,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
 
-/// A client of the simulated provider that counts what it is asked.
-pub(crate) struct World {
+/// A client of the simulated provider that counts calls.
+pub(crate) struct TestClient {
     pub(crate) client: Arc<Client>,
     calls: Arc<AtomicUsize>,
 }
 
-impl World {
-    /// Personas are written as under `[sim]` in a suite.
-    pub(crate) fn new(personas: &str) -> World {
+impl TestClient {
+    /// Models are defined as under `[sim]` in a suite.
+    pub(crate) fn new(models: &str) -> TestClient {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
         let on_http = HttpObserver::new(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
         });
         let simulator = bakeoff_sim::Config {
-            models: toml::from_str(personas).unwrap(),
+            models: toml::from_str(models).unwrap(),
             ..bakeoff_sim::Config::default()
         };
         let client = Client::new(ClientConfig {
             simulator,
-            transport: Some(Arc::new(Panics)),
+            transport: Some(Arc::new(PanickingTransport)),
             on_http: Some(on_http),
             ..ClientConfig::default()
         });
-        World { client: Arc::new(client), calls }
+        TestClient { client: Arc::new(client), calls }
     }
 
     pub(crate) fn calls(&self) -> usize {
@@ -68,17 +68,17 @@ impl World {
     }
 }
 
-/// A network that nobody survives.
+/// A transport that panics.
 #[derive(Debug)]
-struct Panics;
+struct PanickingTransport;
 
-impl Transport for Panics {
+impl Transport for PanickingTransport {
     fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
-        panic!("the wire is on fire")
+        panic!("transport panicked")
     }
 }
 
-/// A race without listeners.
+/// Runs a race without event listeners.
 pub(crate) async fn race(
     configs: Vec<AgentLoopConfig>,
     strategy: impl EvaluationStrategy + 'static,
@@ -89,11 +89,11 @@ pub(crate) async fn race(
     agent_loop_parallel(prompts, context, configs, Arc::new(strategy), tx, cancel).await
 }
 
-/// Looks at the outcomes and decides by a closure.
-pub(crate) struct By<F>(pub(crate) F);
+/// A strategy that decides with a closure.
+pub(crate) struct ClosureStrategy<F>(pub(crate) F);
 
 #[async_trait::async_trait]
-impl<F> EvaluationStrategy for By<F>
+impl<F> EvaluationStrategy for ClosureStrategy<F>
 where
     F: Fn(&[AgentMessage], &[ParallelLoopOutcome]) -> (EvaluationDecision, Usage) + Send + Sync,
 {
@@ -120,13 +120,13 @@ pub(crate) async fn drain(mut events: EventReceiver) -> Vec<AgentEvent> {
     all
 }
 
-/// A tool that nobody calls.
+/// A tool that is never called.
 #[derive(Debug)]
-pub(crate) struct Unused(bakeoff_core::Tool);
+pub(crate) struct UnusedTool(bakeoff_core::Tool);
 
-impl Default for Unused {
-    fn default() -> Unused {
-        Unused(bakeoff_core::Tool {
+impl Default for UnusedTool {
+    fn default() -> UnusedTool {
+        UnusedTool(bakeoff_core::Tool {
             name: "unused".to_owned(),
             description: String::new(),
             parameters: serde_json::json!({ "type": "object" }),
@@ -135,12 +135,12 @@ impl Default for Unused {
 }
 
 #[async_trait::async_trait]
-impl Tool for Unused {
+impl Tool for UnusedTool {
     fn definition(&self) -> &bakeoff_core::Tool {
         &self.0
     }
 
     async fn execute(&self, _: serde_json::Value, _: ToolContext) -> Result<ToolOutput, ToolError> {
-        Err(ToolError::Failed("nobody calls it".to_owned()))
+        Err(ToolError::Failed("unexpected call".to_owned()))
     }
 }

@@ -36,8 +36,8 @@ impl Eye {
     }
 }
 
-/// The number, from 1, of the response that a race's question asks for, with a sentence about what
-/// decides it, if the text is such a question. Only what stands in the fences of the responses
+/// The number, from 1, of the best of several responses, with a sentence about what decides it, if the text asks
+/// for it; 0 for a tie, where the question allows one. Only what stands in the fences of the responses
 /// counts: the conversation before may hold marks, and even the fences of another question.
 pub(crate) fn choice(text: &str, eye: &mut Eye) -> Option<(usize, String)> {
     let (_, end) = text.rsplit_once("</response_")?;
@@ -53,6 +53,9 @@ pub(crate) fn choice(text: &str, eye: &mut Eye) -> Option<(usize, String)> {
     let candidates: Vec<&str> = (1..=count).map(candidate).collect::<Option<_>>()?;
     let looks = eye.look(candidates);
     let (number, look) = first_best(&looks)?;
+    if question.contains("\"tie\"") && looks.iter().all(|other| *other == look) {
+        return Some((0, format!("All have a quality of {look:.2}.")));
+    }
     Some((
         number,
         format!("Response {number} answers the query best, with a quality of {look:.2}."),
@@ -70,22 +73,11 @@ fn first_best(looks: &[f64]) -> Option<(usize, f64)> {
     best
 }
 
-/// The verdict that a prompt of a judged check asks for, if it is one: a statement is true of an
-/// answer that has all the words which it quotes, a score is 5 or 1 by the same rule, and of two
-/// answers the one with the better mark is preferred.
-pub(crate) fn verdict(text: &str, eye: &mut Eye) -> Option<Value> {
-    if let (Some(a), Some(b)) = (tagged(text, "answer_a"), tagged(text, "answer_b")) {
-        let looks = eye.look([a, b]);
-        let ahead = looks.iter().copied().reduce(|a, b| a - b).unwrap_or_default();
-        let preferred = match ahead {
-            ahead if ahead > 0.0 => "a",
-            ahead if ahead < 0.0 => "b",
-            _ => "tie",
-        };
-        return Some(json!({ "preferred": preferred, "reason": format!("ahead by {ahead:.2}") }));
-    }
-    let answer = tagged(text, "answer")?;
-    let (_, question) = text.rsplit_once("</answer ")?;
+/// The verdict that a rubric's prompt asks for, if it is one: a statement is true of a response that has all the
+/// words which it quotes, and a score is 5 or 1 by the same rule.
+pub(crate) fn verdict(text: &str) -> Option<Value> {
+    let answer = tagged(text, "response")?;
+    let (_, question) = text.rsplit_once("</response ")?;
     let meets = |statement: &str| quoted(statement).all(|word| answer.contains(word));
     if question.contains("{\"verdicts\"") {
         let statements = question.lines().filter(|line| is_numbered(line));
@@ -95,7 +87,7 @@ pub(crate) fn verdict(text: &str, eye: &mut Eye) -> Option<Value> {
             .collect();
         return Some(json!({ "verdicts": verdicts }));
     }
-    let (question, _) = question.split_once("Reply with {\"score\"")?;
+    let (question, _) = question.split_once("{\"score\"")?;
     Some(json!({ "score": if meets(question) { 5 } else { 1 } }))
 }
 
@@ -150,10 +142,7 @@ mod tests {
     #[test]
     fn gives_the_verdict_that_is_asked_for() {
         let one = |answer: &str, question: &str| {
-            verdict(
-                &format!("Asked.\n\n<answer 12>\n{answer}\n</answer 12>\n{question}"),
-                &mut biased(0.0),
-            )
+            verdict(&format!("Asked.\n\n<response 12>\n{answer}\n</response 12>\n{question}"))
         };
         let list = "1. It says \"Paris\".\n2. It says \"France\".\n\nReply with {\"verdicts\": …}";
         assert_eq!(
@@ -165,20 +154,19 @@ mod tests {
         let score = "Does it say \"Paris\"?\n\nReply with {\"score\": 1 to 5}";
         assert_eq!(one("Paris", score), Some(json!({"score": 5})));
         assert_eq!(one("Rome", score), Some(json!({"score": 1})));
-        assert_eq!(verdict("no answer", &mut biased(0.0)), None);
+        assert_eq!(verdict("no answer"), None);
     }
 
     #[test]
     fn prefers_the_better_mark_unless_it_is_biased() {
         let two = |a: &str, b: &str, bias| {
-            let text =
-                format!("<answer_a 1>\n{a}\n</answer_a 1>\n\n<answer_b 1>\n{b}\n</answer_b 1>\n");
-            verdict(&text, &mut biased(bias)).unwrap()["preferred"].clone()
+            let text = question(&[a, b]) + " Reply with the number, or \"tie\".";
+            choice(&text, &mut biased(bias)).map(|(number, _)| number)
         };
-        assert_eq!(two("x [quality 0.9]", "y [quality 0.2]", 0.0), "a");
-        assert_eq!(two("x [quality 0.2]", "y [quality 0.9]", 0.0), "b");
-        assert_eq!(two("x", "y", 0.0), "tie");
-        assert_eq!(two("x [quality 0.2]", "y [quality 0.9]", 1.0), "a");
+        assert_eq!(two("x [quality 0.9]", "y [quality 0.2]", 0.0), Some(1));
+        assert_eq!(two("x [quality 0.2]", "y [quality 0.9]", 0.0), Some(2));
+        assert_eq!(two("x", "y", 0.0), Some(0));
+        assert_eq!(two("x [quality 0.2]", "y [quality 0.9]", 1.0), Some(1));
     }
 
     #[test]
@@ -215,7 +203,7 @@ mod tests {
         assert_eq!(choice("Which is best? [quality 0.3]", &mut biased(0.0)), None);
         assert_eq!(choice("</response_99999999999 7>", &mut biased(0.0)), None);
         assert_eq!(choice("</response_2 7>", &mut biased(0.0)), None);
-        let inside = format!("<answer 1>\n{}\n</answer 1>\n", question(&["a", "b"]));
+        let inside = format!("<response 1>\n{}\n</response 1>\n", question(&["a", "b"]));
         assert_eq!(choice(&inside, &mut biased(0.0)), None);
     }
 

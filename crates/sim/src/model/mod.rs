@@ -116,8 +116,9 @@ fn judge_part(scene: &Scene<'_>) -> Content {
     };
     let text = last_user_text(scene.request);
     let (number, words) = if let Some((number, sentence)) = judge::choice(&text, &mut eye) {
-        (number, format!("{sentence}\n{number}"))
-    } else if let Some(verdict) = judge::verdict(&text, &mut eye) {
+        let vote = if number == 0 { "tie".to_owned() } else { number.to_string() };
+        (number, format!("{sentence}\n{vote}"))
+    } else if let Some(verdict) = judge::verdict(&text) {
         return Content::text(verdict.to_string());
     } else {
         let number = judge::best(&text, &mut eye);

@@ -87,7 +87,7 @@ fn prepare(mut arguments: RaceArguments, printer: &Printer) -> Result<Prepared, 
     if let (Some(race), None, Some(session), Some(recorded)) =
         (&abandoned, &prompt, &mut session, &recorded)
     {
-        session.race_abandoned(&recorded.context.session, race).map_err(|error| refuse(&error))?;
+        session.record_discard(&recorded.context.session, race).map_err(|error| refuse(&error))?;
         printer.talk("the race that was interrupted is given up");
         return Err(Stop::Told(ExitCode::Passed));
     }
@@ -138,7 +138,7 @@ fn prepare(mut arguments: RaceArguments, printer: &Printer) -> Result<Prepared, 
     let race = match (interrupted, prompt) {
         (Some(unfinished), _) => {
             let strategy = Arc::clone(&ready.strategy);
-            Race::resumed(unfinished, context.clone(), ready.configs.clone(), strategy)
+            Race::resume(unfinished, context.clone(), ready.configs.clone(), strategy)
         }
         (None, Some(prompt)) => {
             let prompts = vec![AgentMessage::user(prompt)];
@@ -152,7 +152,7 @@ fn prepare(mut arguments: RaceArguments, printer: &Printer) -> Result<Prepared, 
     };
     let race = race.map_err(|error| Refused { message: chain(&error), hint: None })?;
     match (&mut session, &path) {
-        (Some(session), _) => session.keep_secret(redactor.clone()),
+        (Some(session), _) => session.set_redactor(redactor.clone()),
         (None, Some(path)) => session = Some(create(path, &context, redactor.clone())?),
         (None, None) => {}
     }
@@ -241,7 +241,7 @@ fn create(path: &Path, context: &AgentContext, redactor: Redactor) -> Result<Ses
 
 fn refuse(error: &SessionError) -> Refused {
     let hint = match error {
-        SessionError::NoSession { .. } => Some("name another file".to_owned()),
+        SessionError::NotASession { .. } => Some("name another file".to_owned()),
         _ => None,
     };
     Refused { message: chain(error), hint }
@@ -254,8 +254,8 @@ impl Prepared {
         let mut trouble = None;
         if let Some(session) = &mut session {
             let given_up =
-                abandoned.map_or(Ok(()), |old| session.race_abandoned(&context.session, &old));
-            let started = given_up.and_then(|()| session.race_started(&race, setup.to_json()));
+                abandoned.map_or(Ok(()), |old| session.record_discard(&context.session, &old));
+            let started = given_up.and_then(|()| session.record_start(&race, setup.to_json()));
             if let Err(error) = started {
                 printer.error(chain(&error), None);
                 return ExitCode::Internal;
@@ -267,7 +267,7 @@ impl Prepared {
         let (tx, events) = event_channel(EVENTS_WAITING);
         let mut on_end = |outcome: &bakeoff_race::ParallelLoopOutcome| {
             if let Some(session) = &mut session
-                && let Err(error) = session.branch_ended(outcome)
+                && let Err(error) = session.record_branch(outcome)
             {
                 trouble.get_or_insert(error);
             }
@@ -289,7 +289,7 @@ impl Prepared {
             let written = match trouble {
                 Some(error) => Err(error),
                 None => {
-                    session.race_ended(&context.session, &result).and_then(|()| session.finish())
+                    session.record_end(&context.session, &result).and_then(|()| session.finish())
                 }
             };
             if let Err(error) = written {
@@ -340,7 +340,7 @@ fn conclude(
     let code = match result {
         Ok(_) => ExitCode::Passed,
         Err(RaceError::NoneAcceptable { verdict, .. })
-            if verdict.kind == VerdictKind::CannotSay =>
+            if verdict.kind == VerdictKind::Inconclusive =>
         {
             ExitCode::Inconclusive
         }

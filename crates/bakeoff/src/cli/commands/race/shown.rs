@@ -173,7 +173,7 @@ impl Shown {
         winner: Option<(usize, String)>,
     ) -> Vec<String> {
         let others = others.iter().map(|other| {
-            let text = match other.trouble() {
+            let text = match other.failure_reason() {
                 Some(trouble) => format!("({trouble})"),
                 None => other.answer(),
             };
@@ -276,7 +276,7 @@ fn words(kind: VerdictKind) -> &'static str {
         VerdictKind::Tie => "a tie",
         VerdictKind::Unparseable => "nobody can tell what the judge means",
         VerdictKind::JudgeFailed => "the judge failed",
-        VerdictKind::CannotSay => "nobody can say",
+        VerdictKind::Inconclusive => "inconclusive",
         _ => "none will do",
     }
 }

@@ -4,7 +4,7 @@ use super::setup::Setup;
 use crate::arguments::StrategyName;
 use crate::models::Refused;
 use bakeoff_agent::AgentLoopConfig;
-use bakeoff_check::{Check, Kind};
+use bakeoff_check::{Check, CheckKind};
 use bakeoff_race::{
     CheapestEvaluation, ElaborateEvaluation, EvaluationStrategy, Extraction, FastestEvaluation,
     LlmJudgeEvaluation, MajorityEvaluation, PairwiseEvaluation, PanelEvaluation,
@@ -57,7 +57,7 @@ impl Setup {
             (Some(pattern), _) => {
                 let value = Value::String(pattern.clone());
                 let parameters = Map::from_iter([("value".to_owned(), value)]);
-                let kind = Kind::build("regex", &parameters)
+                let kind = CheckKind::build("regex", &parameters)
                     .map_err(|error| bad_pattern("--expect", &error))?;
                 let id = "expect".to_owned();
                 Arc::new(Check { id, kind, negate: false, required: true, weight: 1.0 })

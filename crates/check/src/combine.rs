@@ -1,26 +1,25 @@
-//! From the findings of all checks to one status.
+//! Combines the results of all checks into one status and score.
 
 use bakeoff_core::{CheckResult, Status};
 
-/// What all checks together say of an attempt.
+/// The combined result of an attempt's checks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Judgement {
+pub struct CombinedResult {
     /// Passed iff every required check passed.
     pub status: Status,
     /// Weighted share of the checks that passed.
     pub score: f64,
 }
 
-/// Judges an attempt by its checks' findings. Without checks, or with weights that are all zero,
-/// the score follows the status.
-pub fn judge(results: &[CheckResult]) -> Judgement {
+/// Combines check results. Without checks, or with weights that are all zero, the score follows the status.
+pub fn combine_results(results: &[CheckResult]) -> CombinedResult {
     let passed = results.iter().all(|result| result.passed || !result.required);
     let total: f64 = results.iter().map(|result| result.weight).sum();
-    // The sum of nothing is -0, which nobody wants to read.
+    // The sum of an empty iterator is -0.0; adding 0.0 normalizes the sign.
     let earned: f64 =
         results.iter().filter(|result| result.passed).map(|result| result.weight).sum::<f64>()
             + 0.0;
-    Judgement {
+    CombinedResult {
         status: if passed { Status::Passed } else { Status::Failed },
         score: if total > 0.0 { earned / total } else { f64::from(u8::from(passed)) },
     }

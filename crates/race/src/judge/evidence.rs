@@ -1,14 +1,14 @@
-//! A judge's words for people, who know the branches by name and not by number.
+//! A judge's evidence in readable form, with branch names instead of response numbers.
 
-use crate::names::Names;
+use crate::names::BranchNames;
 use crate::strategy::Ballot;
 
-/// Most characters of a judge's words in a reason; the ballot has all of them.
-const MOST_CHARACTERS: usize = 400;
+/// Maximum characters of evidence in a reason; the ballot has the complete reply.
+const MAX_CHARACTERS: usize = 400;
 
-/// What a judge said on a ballot besides the number, on one line, with names instead of numbers;
-/// `None` when it said nothing else.
-pub(crate) fn readable(ballot: &Ballot, names: &Names) -> Option<String> {
+/// Returns the evidence of a ballot on one line, with names instead of numbers; `None` if there is nothing
+/// but the vote.
+pub(crate) fn readable_evidence(ballot: &Ballot, names: &BranchNames) -> Option<String> {
     ballot.choice?;
     let mut lines: Vec<&str> =
         ballot.reply.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -16,28 +16,28 @@ pub(crate) fn readable(ballot: &Ballot, names: &Names) -> Option<String> {
     if lines.last().is_some_and(is_vote) {
         lines.pop();
     }
-    let words = named(&lines.join(" "), &ballot.order, names);
-    if words.trim().is_empty() {
+    let evidence = name_responses(&lines.join(" "), &ballot.order, names);
+    if evidence.trim().is_empty() {
         return None;
     }
-    Some(match words.char_indices().nth(MOST_CHARACTERS) {
-        None => words,
-        Some((end, _)) => format!("{}…", words.get(..end).unwrap_or_default().trim_end()),
+    Some(match evidence.char_indices().nth(MAX_CHARACTERS) {
+        None => evidence,
+        Some((end, _)) => format!("{}…", evidence.get(..end).unwrap_or_default().trim_end()),
     })
 }
 
-/// The beginning of a reply, on one line.
+/// Returns the start of a reply on one line.
 pub(crate) fn excerpt(reply: &str) -> String {
-    const MOST: usize = 80;
+    const MAX_EXCERPT: usize = 80;
     let line = reply.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MOST) {
+    match line.char_indices().nth(MAX_EXCERPT) {
         None => line,
         Some((end, _)) => format!("{}…", &line[..end]),
     }
 }
 
-/// A text in which `Response 2` is the name of the branch that stood second.
-fn named(text: &str, order: &[usize], names: &Names) -> String {
+/// Replaces `Response 2` by the name of the branch that the judge saw second.
+fn name_responses(text: &str, order: &[usize], names: &BranchNames) -> String {
     const LABEL: &str = "response";
     let mut result = String::new();
     let mut rest = text;
@@ -45,12 +45,12 @@ fn named(text: &str, order: &[usize], names: &Names) -> String {
         let starts = !result.ends_with(char::is_alphanumeric)
             && rest.get(..LABEL.len()).is_some_and(|word| word.eq_ignore_ascii_case(LABEL));
         let found = match starts {
-            true => numbered(&rest[LABEL.len()..], order),
+            true => parse_number(&rest[LABEL.len()..], order),
             false => None,
         };
         match found {
-            Some((place, after)) => {
-                result.push_str(&names.of_place(place));
+            Some((index, after)) => {
+                result.push_str(&names.of_branch(index));
                 rest = after;
             }
             None => {
@@ -62,14 +62,14 @@ fn named(text: &str, order: &[usize], names: &Names) -> String {
     result
 }
 
-/// The branch whose number follows, and what comes after it.
-fn numbered<'t>(text: &'t str, order: &[usize]) -> Option<(usize, &'t str)> {
+/// Parses a response number; returns the branch and the rest of the text.
+fn parse_number<'t>(text: &'t str, order: &[usize]) -> Option<(usize, &'t str)> {
     let text = text.trim_start_matches([' ', '#']);
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (digits, after) = text.split_at(end);
     let number: usize = digits.parse().ok()?;
-    let place = order.get(number.checked_sub(1)?)?;
-    (!after.starts_with(char::is_alphanumeric)).then_some((*place, after))
+    let index = order.get(number.checked_sub(1)?)?;
+    (!after.starts_with(char::is_alphanumeric)).then_some((*index, after))
 }
 
 #[cfg(test)]
@@ -79,18 +79,18 @@ mod tests {
     use bakeoff_agent::Session;
 
     #[test]
-    fn numbers_become_names_and_the_vote_is_left_out() {
+    fn evidence_has_names_and_no_vote() {
         let session = Session::named("s");
         let outcomes = ["sim.a", "sim.b"].map(|name| answered(&session, name, None, 1));
-        let names = Names::of(&outcomes);
-        let words = |reply: &str| {
+        let names = BranchNames::of(&outcomes);
+        let evidence = |reply: &str| {
             let ballot = Ballot {
                 loop_id: session.next_loop("j"),
                 order: vec![1, 0],
                 choice: Some(1),
                 reply: reply.to_owned(),
             };
-            readable(&ballot, &names)
+            readable_evidence(&ballot, &names)
         };
         for (reply, expected) in [
             ("Response 1 beats response #2.\n\n**1**", Some("sim.b beats sim.a.")),
@@ -105,9 +105,9 @@ mod tests {
             ("1", None),
             ("", None),
         ] {
-            assert_eq!(words(reply).as_deref(), expected, "{reply:?}");
+            assert_eq!(evidence(reply).as_deref(), expected, "{reply:?}");
         }
-        let long = words(&format!("{}\n1", "ж".repeat(999))).unwrap();
+        let long = evidence(&format!("{}\n1", "ж".repeat(999))).unwrap();
         assert_eq!(long.chars().count(), 401);
     }
 }

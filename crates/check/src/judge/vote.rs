@@ -1,29 +1,66 @@
-//! What a judge's reply says, read strictly: a reply that can be read in two ways is not read.
+//! Verdicts that name a response by its number.
+//!
+//! Parsing is strict: a reply that permits two readings has no vote.
 
+use super::PairPreference;
 use std::ops::Range;
 
-/// The number that a reply votes for, of `1..=most`.
+/// Returns the number, from 1 to `responses`, that a reply votes for.
 ///
-/// What counts is the last line that says something: a number, with nothing around it but
-/// decoration and words such as `Response` or `Final answer:`. Where that line says more, a number
-/// counts of which the reply says that it is best, and of which alone.
-pub(super) fn vote(reply: &str, most: usize) -> Option<usize> {
-    let in_range = |number: &usize| (1..=most).contains(number);
-    let last = reply.lines().rev().find(|line| line.chars().any(char::is_alphanumeric))?;
-    match last_line(last) {
-        Line::Vote(number) => number.filter(in_range),
-        Line::Prose => claimed(&tokens(reply), in_range),
+/// The last line with a letter or digit decides if it is a number with nothing around it but decoration and
+/// words such as `Response` or `Final answer:`. If it is prose, the vote is the only number that the reply
+/// claims to be best.
+pub(super) fn parse_vote(reply: &str, responses: usize) -> Option<usize> {
+    let in_range = |number: &usize| (1..=responses).contains(number);
+    match classify_line(last_line(reply)?) {
+        LineKind::Vote(number) => number.filter(in_range),
+        LineKind::Prose => find_claim(&tokenize(reply), in_range),
     }
 }
 
-/// A part of a reply.
+/// Returns the preference between two responses that a reply ends with: a vote, or a tie on the last line.
+pub(super) fn parse_preference(reply: &str) -> Option<PairPreference> {
+    let last = last_line(reply)?;
+    if is_tie(&tokenize(last)) {
+        return Some(PairPreference::Tie);
+    }
+    // "Response 1 is better, or it is a tie" claims two things.
+    let mentions_tie =
+        tokenize(reply).iter().any(|token| token.is_one_of(&["tie", "ties", "tied"]));
+    if mentions_tie && matches!(classify_line(last), LineKind::Prose) {
+        return None;
+    }
+    match parse_vote(reply, 2)? {
+        1 => Some(PairPreference::First),
+        2 => Some(PairPreference::Second),
+        _ => None,
+    }
+}
+
+/// Returns the last line with a letter or digit.
+fn last_line(reply: &str) -> Option<&str> {
+    reply.lines().rev().find(|line| line.chars().any(char::is_alphanumeric))
+}
+
+/// Returns whether a line says that neither response is better, and nothing else.
+fn is_tie(line: &[Token]) -> bool {
+    let allowed = ["a", "answer", "final", "is", "it", "my", "overall", "the", "tie", "verdict"];
+    line.iter().any(|token| token.is_one_of(&["tie"]))
+        && line.iter().all(|token| match token {
+            Token::Word(_) => token.is_one_of(&allowed),
+            Token::Number(_) => false,
+            Token::Mark(mark) => *mark != '?',
+        })
+}
+
+/// A token of a reply.
 #[derive(Debug, PartialEq)]
 enum Token {
     /// Letters, in lower case.
     Word(String),
-    /// Digits; `None` for what is no whole number of its own, such as `3.2`, `1/2`, `-1` or `2nd`.
+    /// Digits; `None` if they are not a whole number on their own, as in `3.2`, `1/2`, `-1` or `2nd`.
     Number(Option<usize>),
-    /// Anything else but space; a line break is one.
+    /// Any other character except spaces; a line break is a mark.
     Mark(char),
 }
 
@@ -32,23 +69,25 @@ impl Token {
         matches!(self, Token::Word(word) if words.contains(&word.as_str()))
     }
 
-    /// Whether it may stand in a sentence that says no more than which number is chosen.
-    fn is_of_a_vote(&self) -> bool {
+    /// Returns whether the token may occur in a sentence that says only which number is chosen.
+    fn fits_vote(&self) -> bool {
         match self {
-            Token::Word(_) => [&BESIDE[..], &GOOD, &CHOOSING].iter().any(|w| self.is_one_of(w)),
+            Token::Word(_) => {
+                [&NEUTRAL_WORDS[..], &BEST_WORDS, &CHOICE_VERBS].iter().any(|w| self.is_one_of(w))
+            }
             Token::Number(_) => true,
-            Token::Mark(mark) => !BREAKS.contains(mark),
+            Token::Mark(mark) => !CLAUSE_ENDS.contains(mark),
         }
     }
 
-    /// Whether it says that something is better than something else.
+    /// Returns whether the token ranks one thing above another.
     fn claims(&self) -> bool {
-        self.is_one_of(&GOOD) || self.is_one_of(&CHOOSING) || self.is_one_of(&["wins"])
+        self.is_one_of(&BEST_WORDS) || self.is_one_of(&CHOICE_VERBS) || self.is_one_of(&["wins"])
     }
 }
 
-/// Words that may stand beside the number of a vote, and say nothing themselves.
-const BESIDE: [&str; 18] = [
+/// Words that may accompany the number of a vote without a meaning of their own.
+const NEUTRAL_WORDS: [&str; 18] = [
     "a",
     "answer",
     "boxed",
@@ -69,25 +108,23 @@ const BESIDE: [&str; 18] = [
     "would",
 ];
 
-/// What a number is, when it is chosen.
-const GOOD: [&str; 7] = ["best", "better", "choice", "final", "verdict", "vote", "winner"];
+/// Words for the chosen number.
+const BEST_WORDS: [&str; 7] = ["best", "better", "choice", "final", "verdict", "vote", "winner"];
 
-/// What a judge does with the number that it chooses.
-const CHOOSING: [&str; 4] = ["choose", "pick", "prefer", "select"];
+/// Verbs for choosing a number.
+const CHOICE_VERBS: [&str; 4] = ["choose", "pick", "prefer", "select"];
 
-/// What ends a clause.
-const BREAKS: [char; 8] = ['.', ',', ';', '!', '?', '\n', '\u{2013}', '\u{2014}'];
+/// Marks that end a clause.
+const CLAUSE_ENDS: [char; 8] = ['.', ',', ';', '!', '?', '\n', '\u{2013}', '\u{2014}'];
 
-/// What the last line is.
-enum Line {
-    /// Nothing but a number, which may be one that cannot be read.
+enum LineKind {
+    /// A number and nothing else; `None` if the number is ambiguous.
     Vote(Option<usize>),
-    /// Something else.
     Prose,
 }
 
-fn last_line(line: &str) -> Line {
-    let tokens = tokens(line);
+fn classify_line(line: &str) -> LineKind {
+    let tokens = tokenize(line);
     let numbers: Vec<Option<usize>> = tokens
         .iter()
         .filter_map(|token| match token {
@@ -95,104 +132,105 @@ fn last_line(line: &str) -> Line {
             Token::Word(_) | Token::Mark(_) => None,
         })
         .collect();
-    // Digits of other scripts are nobody's words, and meant as a vote all the same.
+    // Digits of other scripts are no known number, but are meant as a vote.
     let other_digits = line.chars().any(|letter| letter.is_numeric() && !letter.is_ascii());
     if other_digits && !line.chars().any(char::is_alphabetic) {
-        return Line::Vote(None);
+        return LineKind::Vote(None);
     }
-    let is_of_a_vote = |token: &Token| match token {
+    let fits_vote = |token: &Token| match token {
         Token::Mark(mark) => *mark != '?',
-        other => other.is_of_a_vote(),
+        other => other.fits_vote(),
     };
-    if numbers.is_empty() || !tokens.iter().all(is_of_a_vote) || is_about_the_task(&tokens) {
-        return Line::Prose;
+    if numbers.is_empty() || !tokens.iter().all(fits_vote) || may_answer_query(&tokens) {
+        return LineKind::Prose;
     }
-    Line::Vote(match numbers[..] {
+    LineKind::Vote(match numbers[..] {
         [number] if !other_digits => number,
         _ => None,
     })
 }
 
-/// Whether a line may give the answer to what the candidates were asked: `the answer is 2`. As a
-/// mere label, as in `Answer: 2`, it is for the judge's own.
-fn is_about_the_task(line: &[Token]) -> bool {
+/// Returns whether a line may answer the query instead of the judge's question, as in `the answer is 2`. The
+/// mere label `Answer: 2` is the judge's own.
+fn may_answer_query(line: &[Token]) -> bool {
     let mut words = line.iter().filter(|token| matches!(token, Token::Word(_)));
     let answers = |token: &Token| token.is_one_of(&["answer"]);
     let is_own = |token: &Token| token.claims() || token.is_one_of(&["my"]);
     line.iter().any(answers) && !line.iter().any(is_own) && !words.all(answers)
 }
 
-/// The number of which a reply says that it is best.
+/// Returns the number that a reply claims to be best.
 ///
-/// A claim is a clause of its own, or the beginning of one that goes on with the reason, and has
-/// nothing in it but the number and words that are known. So `Response 1 is not the best` is none,
-/// nor is `I cannot pick 1` or `The other one is better than response 1`. Nobody else may be named,
-/// and nothing else claimed, unless the reply ends with its verdict on one of those it has named.
-fn claimed(tokens: &[Token], in_range: impl Fn(&usize) -> bool) -> Option<usize> {
+/// A claim is a clause, or the start of one that continues with its reason, and consists of the number and
+/// known words only. `Response 1 is not the best`, `I cannot pick 1` and `The other one is better than
+/// response 1` are therefore no claims. No other response may be mentioned and nothing else claimed, unless
+/// the reply ends with its verdict on one of the responses it mentions.
+fn find_claim(tokens: &[Token], in_range: impl Fn(&usize) -> bool) -> Option<usize> {
     let claims: Vec<(Range<usize>, usize)> = phrases(tokens)
-        .filter_map(|phrase| Some((phrase.clone(), claim(tokens, &phrase)?)))
+        .filter_map(|phrase| Some((phrase.clone(), parse_claim(tokens, &phrase)?)))
         .collect();
     let (last, number) = claims.last()?;
     if claims.iter().any(|(_, other)| other != number) {
         return None;
     }
-    let is_outside = |place: &usize| claims.iter().all(|(phrase, _)| !phrase.contains(place));
+    let is_outside = |index: &usize| claims.iter().all(|(phrase, _)| !phrase.contains(index));
     let outside: Vec<usize> = (0..tokens.len()).filter(is_outside).collect();
-    let named: Vec<usize> =
-        outside.iter().filter_map(|place| named_at(tokens, *place)).filter(&in_range).collect();
-    let claims_more = outside.iter().filter_map(|place| tokens.get(*place)).any(Token::claims);
-    let is_alone = !claims_more && named.iter().all(|other| other == number);
+    let mentioned: Vec<usize> =
+        outside.iter().filter_map(|index| mention_at(tokens, *index)).filter(&in_range).collect();
+    let claims_more = outside.iter().filter_map(|index| tokens.get(*index)).any(Token::claims);
+    let is_alone = !claims_more && mentioned.iter().all(|other| other == number);
     let is_final = |token: &Token| token.is_one_of(&["final", "verdict"]);
     let is_verdict = tokens.get(last.clone()).unwrap_or_default().iter().any(is_final)
         && tokens.get(last.end..).unwrap_or_default().iter().all(|t| matches!(t, Token::Mark(_)))
-        && named.contains(number);
+        && mentioned.contains(number);
     (is_alone || is_verdict).then_some(*number).filter(in_range)
 }
 
-/// The longest rows of tokens that can be of a vote.
+/// Returns the maximal ranges of tokens that fit a vote.
 fn phrases(tokens: &[Token]) -> impl Iterator<Item = Range<usize>> {
-    let rows = tokens.split(|token| !token.is_of_a_vote());
+    let runs = tokens.split(|token| !token.fits_vote());
     let mut start = 0;
-    rows.map(move |row| {
-        let phrase = start..start + row.len();
+    runs.map(move |run| {
+        let phrase = start..start + run.len();
         start = phrase.end + 1;
         phrase
     })
 }
 
-/// The number that a phrase claims to be best.
-fn claim(tokens: &[Token], phrase: &Range<usize>) -> Option<usize> {
-    let is_break = |token: &Token| matches!(token, Token::Mark(mark) if BREAKS.contains(mark));
-    let before = phrase.start.checked_sub(1).and_then(|place| tokens.get(place));
-    let begins = before.is_none_or(|token| is_break(token) || token.is_one_of(&["and", "but"]));
-    // What may come after it is its reason. A question is no claim.
+/// Returns the number that a phrase claims to be best.
+fn parse_claim(tokens: &[Token], phrase: &Range<usize>) -> Option<usize> {
+    let is_break = |token: &Token| matches!(token, Token::Mark(mark) if CLAUSE_ENDS.contains(mark));
+    let before = phrase.start.checked_sub(1).and_then(|index| tokens.get(index));
+    let starts_clause =
+        before.is_none_or(|token| is_break(token) || token.is_one_of(&["and", "but"]));
+    // A reason may follow. A question is no claim.
     let reasons = ["as", "because", "for", "since", "than"];
-    let goes_on = |token: &Token| is_break(token) || token.is_one_of(&reasons);
-    let ends =
-        tokens.get(phrase.end).is_none_or(|token| goes_on(token) && *token != Token::Mark('?'));
-    let phrase = tokens.get(phrase.clone()).filter(|_| begins && ends)?;
-    let place = phrase.iter().position(|token| matches!(token, Token::Number(_)))?;
-    let (head, tail) = phrase.split_at_checked(place)?;
+    let can_follow = |token: &Token| is_break(token) || token.is_one_of(&reasons);
+    let ends_claim =
+        tokens.get(phrase.end).is_none_or(|token| can_follow(token) && *token != Token::Mark('?'));
+    let phrase = tokens.get(phrase.clone()).filter(|_| starts_clause && ends_claim)?;
+    let index = phrase.iter().position(|token| matches!(token, Token::Number(_)))?;
+    let (head, tail) = phrase.split_at_checked(index)?;
     let (Token::Number(number), tail) = tail.split_first()? else { return None };
     let has = |words: &[&str]| phrase.iter().any(|token| token.is_one_of(words));
     let is_equal = |token: &Token| matches!(token, Token::Mark(':' | '=' | '#'));
-    // What is best may be so for 2 reasons.
-    let is_said_to_be = has(&GOOD) && (has(&["is"]) || head.iter().any(is_equal));
+    // "It is best for 2 reasons" has a number and no claim about it.
+    let is_called_best = has(&BEST_WORDS) && (has(&["is"]) || head.iter().any(is_equal));
     let wins = tail.iter().any(|token| token.is_one_of(&["wins"]));
     let is_single = !tail.iter().any(|token| matches!(token, Token::Number(_)));
     let is_claim =
-        is_said_to_be || wins || (has(&["i"]) && has(&[&CHOOSING[..], &["vote"]].concat()));
+        is_called_best || wins || (has(&["i"]) && has(&[&CHOICE_VERBS[..], &["vote"]].concat()));
     number.filter(|_| is_single && is_claim)
 }
 
-/// The number at a place, unless it says how many responses there are.
-fn named_at(tokens: &[Token], place: usize) -> Option<usize> {
-    let Some(Token::Number(number)) = tokens.get(place) else { return None };
+/// Returns the response that the token at an index mentions, unless the number counts the responses.
+fn mention_at(tokens: &[Token], index: usize) -> Option<usize> {
+    let Some(Token::Number(number)) = tokens.get(index) else { return None };
     let counts = |token: &Token| token.is_one_of(&["candidates", "options", "responses"]);
-    number.filter(|_| !tokens.get(place + 1).is_some_and(counts))
+    number.filter(|_| !tokens.get(index + 1).is_some_and(counts))
 }
 
-fn tokens(text: &str) -> Vec<Token> {
+fn tokenize(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut rest = text;
     let mut before = None;
@@ -223,7 +261,7 @@ fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// Whether digits are a whole number of their own, by what stands directly beside them.
+/// Returns whether digits are a whole number on their own, given the characters next to them.
 fn stands_alone(before: Option<char>, after: &str) -> bool {
     let dashes = ['-', '\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2212}'];
     let joins = |letter: char| {
@@ -231,11 +269,11 @@ fn stands_alone(before: Option<char>, after: &str) -> bool {
     };
     let mut after = after.chars();
     let next = after.next();
-    let goes_on = after.next().is_some_and(char::is_numeric);
+    let continues = after.next().is_some_and(char::is_numeric);
     let before_is_free =
         before.is_none_or(|letter| !joins(letter) && !['.', ','].contains(&letter));
     let after_is_free = next.is_none_or(|letter| {
-        let separates = ['.', ',', ':'].contains(&letter) && goes_on;
+        let separates = ['.', ',', ':'].contains(&letter) && continues;
         !joins(letter) && !separates
     });
     before_is_free && after_is_free
@@ -246,8 +284,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_on_the_last_line_is_a_vote() {
-        for (reply, most, expected) in [
+    fn number_on_the_last_line_is_a_vote() {
+        for (reply, responses, expected) in [
             ("2", 2, 2),
             ("  2\n\n", 2, 2),
             ("**2**", 2, 2),
@@ -273,13 +311,13 @@ mod tests {
             ("Response 2 names its source.\r\n\r\nResponse 2\r\n", 2, 2),
             ("Ответ 1 короче, ответ 2 точнее. 🙂\n2", 2, 2),
         ] {
-            assert_eq!(vote(reply, most), Some(expected), "{reply:?}");
+            assert_eq!(parse_vote(reply, responses), Some(expected), "{reply:?}");
         }
     }
 
     #[test]
-    fn a_sentence_that_claims_something_of_one_number_is_a_vote() {
-        for (reply, most, expected) in [
+    fn claim_about_a_single_number_is_a_vote() {
+        for (reply, responses, expected) in [
             ("Comparing 2 responses, response 1 is best", 2, 1),
             ("Having read them all, I would choose 2, for its clarity.", 3, 2),
             ("Response 1 is better than the other one.", 2, 1),
@@ -293,13 +331,13 @@ mod tests {
             ("Response 1 and Response 2 are close. Final answer is **2**.", 2, 2),
             ("My verdict: #2, clearly", 2, 2),
         ] {
-            assert_eq!(vote(reply, most), Some(expected), "{reply:?}");
+            assert_eq!(parse_vote(reply, responses), Some(expected), "{reply:?}");
         }
     }
 
     #[test]
-    fn what_can_be_read_in_two_ways_is_no_vote() {
-        for (reply, most) in [
+    fn ambiguous_reply_is_no_vote() {
+        for (reply, responses) in [
             ("", 2),
             (" \n\t\n", 2),
             ("none", 2),
@@ -339,22 +377,22 @@ mod tests {
             ("It is best for 2 reasons", 2),
             ("Both answer 2 of the questions, and the final 2", 2),
             ("final: 9", 2),
-            // What was asked about has an answer, too.
+            // The query has an answer too.
             ("Response 1 is correct: the answer is 2.", 2),
             ("Both say the answer is 2", 2),
             ("Both are right.\nThe answer is 2.", 2),
             ("Response 1 is right. Final answer: 2", 2),
             ("Both say that the final verdict is 2", 2),
-            // Another number is meant as a response.
+            // Another response is mentioned.
             ("Response 1 is good, but 2 is best.", 2),
             ("Response 1 is best, and so is 2.", 2),
             ("Of the 3 I would choose 2, for its clarity.", 3),
-            // Nothing good is said of it.
+            // The response is described, not chosen.
             ("Response 1 has several mistakes and invents a source.", 2),
             ("Response 2 ignores the question.", 2),
             ("Response 1 is less accurate than the other one.", 2),
             ("Response 2 is it, thanks", 2),
-            // What is said is no claim, or not about it.
+            // Negated, conditional, or about another response.
             ("Response 1 is not the best", 2),
             ("Response 1 isn't the best.", 2),
             ("I don't think response 1 is best", 2),
@@ -372,20 +410,45 @@ mod tests {
             ("99999999999999999999999999", 2),
             ("Response 99999999999999999999999999", 2),
         ] {
-            assert_eq!(vote(reply, most), None, "{reply:?}");
+            assert_eq!(parse_vote(reply, responses), None, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn preference_is_a_vote_or_a_tie_on_the_last_line() {
+        use PairPreference::{First, Second, Tie};
+        for (reply, expected) in [
+            ("1", Some(First)),
+            ("Response 2 cites its source.\n\n**2**", Some(Second)),
+            ("Response 1 is best.", Some(First)),
+            ("tie", Some(Tie)),
+            ("Both are right.\n\"Tie\".", Some(Tie)),
+            ("Verdict: **tie**", Some(Tie)),
+            ("It is a tie.", Some(Tie)),
+            ("It is nearly a tie, but 1 is shorter.\n1", Some(First)),
+            ("It is not a tie.", None),
+            ("A tie?", None),
+            ("tie 1", None),
+            ("1 (tie)", None),
+            ("Response 1 is best, or it is a tie.", None),
+            ("3", None),
+            ("a", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_preference(reply), expected, "{reply:?}");
         }
     }
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_without_trouble(reply in "(?s).*", most in 0_usize..20) {
-            let read = vote(&reply, most);
-            proptest::prop_assert!(read.is_none_or(|number| (1..=most).contains(&number)));
+        fn any_text_is_parsed_within_range(reply in "(?s).*", responses in 0_usize..20) {
+            let vote = parse_vote(&reply, responses);
+            proptest::prop_assert!(vote.is_none_or(|number| (1..=responses).contains(&number)));
         }
 
         #[test]
-        fn a_number_alone_on_the_last_line_decides(words in "[a-zA-Z0-9 .\n]*", number in 1_usize..9) {
-            proptest::prop_assert_eq!(vote(&format!("{words}\n{number}"), 9), Some(number));
+        fn number_alone_on_the_last_line_decides(words in "[a-zA-Z0-9 .\n]*", number in 1_usize..9) {
+            proptest::prop_assert_eq!(parse_vote(&format!("{words}\n{number}"), 9), Some(number));
         }
     }
 }
