@@ -53,25 +53,21 @@
 //! The best combination, of whatever can be scored:
 //!
 //! ```
-//! use bakeoff::select::{Cell, Evaluate, Observation, Options, Role, Space, named, select_best};
-//!
-//! struct Lookup;
-//!
-//! #[async_trait::async_trait]
-//! impl Evaluate for Lookup {
-//!     async fn evaluate(&self, cell: Cell) -> Option<Observation> {
-//!         // Here you would ask the models of the combination about the datapoint.
-//!         let score = Some(f64::from(cell.datapoint % 4 < cell.combo));
-//!         Some(Observation { score, cost: 0.01, paid: 0.01, latency: 1.0 })
-//!     }
-//! }
+//! use bakeoff::core::NanoDollars;
+//! use bakeoff::select::{Score, Selection};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! let role = |name: &str| Role { name: name.to_owned(), candidates: vec!["a".into(), "b".into()] };
-//! let space = Space::full(vec![role("planner"), role("solver")], 100)?;
-//! let mut selector = named("auto", &space, &Default::default())?;
-//! let found = select_best(&space, selector.as_mut(), &Lookup, Options::default()).await?;
-//! assert_eq!(space.describe(found.winner), "planner=b + solver=b");
+//! let result = Selection::new()
+//!     .role("planner", ["a", "b"])
+//!     .role("solver", ["a", "b"])
+//!     .datapoints(100)
+//!     .run(|combination, datapoint| async move {
+//!         // Call the models of the combination here; an error is missing data, not a score of 0.
+//!         let skilled = combination.iter().filter(|(_, model)| *model == "b").count();
+//!         Ok(Score::from(datapoint % 4 < skilled + 1).cost(NanoDollars(10_000_000)))
+//!     })
+//!     .await?;
+//! assert_eq!(result.winner.to_string(), "planner=b + solver=b");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

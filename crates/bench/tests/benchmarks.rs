@@ -189,7 +189,7 @@ fn selectors_are_measured_side_by_side() {
     let rows: Vec<Value> =
         ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     // Each on both; who proposes needs a model.
-    assert_eq!(rows.len(), 2 * (bakeoff_select::NAMES.len() - 1));
+    assert_eq!(rows.len(), 2 * (bakeoff_select::SELECTOR_NAMES.len() - 1));
     let row = |matrix: &str, selector: &str| {
         let found = |row: &&Value| row["matrix"] == matrix && row["selector"] == selector;
         rows.iter().find(found).unwrap_or_else(|| panic!("{matrix} {selector}"))

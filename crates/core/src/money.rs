@@ -24,6 +24,13 @@ impl NanoDollars {
         self.0 == 0
     }
 
+    /// Returns the nearest amount; `None` if `dollars` is not a number or out of range.
+    pub fn from_dollars(dollars: f64) -> Option<Self> {
+        let nanos = (dollars * 1e9).round();
+        // Every whole number below 2^63 in magnitude fits, NaN fails the comparison.
+        (nanos.abs() < 9_223_372_036_854_775_808.0).then_some(NanoDollars(nanos as i64))
+    }
+
     /// For display and for JSON that people read; never for arithmetic.
     pub fn as_dollars(self) -> f64 {
         self.0 as f64 / 1e9
@@ -123,6 +130,15 @@ mod tests {
         assert_eq!(dollars("1_000.5"), NanoDollars(1_000_500_000_000));
         for bad in ["", ".", "-1", "1e3", "NaN", "1.2.3", "0.1234567891", "99999999999999999999"] {
             assert!(NanoDollars::from_str(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn from_dollars_rounds_to_the_nearest_nano_dollar() {
+        assert_eq!(NanoDollars::from_dollars(0.1 + 0.2), Some(NanoDollars(300_000_000)));
+        assert_eq!(NanoDollars::from_dollars(-1.5e-9), Some(NanoDollars(-2)));
+        for bad in [f64::NAN, f64::INFINITY, 1e10, -1e10] {
+            assert_eq!(NanoDollars::from_dollars(bad), None, "{bad}");
         }
     }
 

@@ -37,7 +37,7 @@ pub enum RunState {
         /// How sure that is, where somebody says so.
         confidence: Option<f64>,
         /// What ended it early.
-        stopped: Option<bakeoff_select::Limit>,
+        stopped: Option<bakeoff_select::SearchLimit>,
     },
     /// It has no summary: it is running, or was killed.
     Unfinished {

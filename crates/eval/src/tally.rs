@@ -235,13 +235,14 @@ impl Tally {
     /// Chances of several trials together, over the cases that have as many.
     fn pass_k(&self, trials: u32) -> Vec<PassK> {
         let shown: BTreeSet<u32> = SHOWN_K.into_iter().chain([trials]).collect();
-        let mean = |k: u32, chance: fn(u64, u64, u64) -> Option<bakeoff_stats::Chance>| {
-            let of =
-                |case: &CaseCounts| chance(case.passed.into(), case.counted().into(), k.into());
-            let values: Vec<f64> =
-                self.cases.iter().filter_map(of).map(|chance| chance.value).collect();
-            over_cases(&values).map(|score| not_too_sure(score, values.len() as u64))
-        };
+        let mean =
+            |k: u32, chance: fn(u64, u64, u64) -> Option<bakeoff_stats::ProbabilityEstimate>| {
+                let of =
+                    |case: &CaseCounts| chance(case.passed.into(), case.counted().into(), k.into());
+                let values: Vec<f64> =
+                    self.cases.iter().filter_map(of).map(|chance| chance.value).collect();
+                over_cases(&values).map(|score| not_too_sure(score, values.len() as u64))
+            };
         shown
             .into_iter()
             .filter(|k| (2..=trials).contains(k))

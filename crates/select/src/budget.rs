@@ -1,105 +1,112 @@
-//! What a search may take.
+//! Budget of a search, and the meter that enforces it.
 
+use bakeoff_core::NanoDollars;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a search may take. When it is spent no cell is started any more, and those that run are
-/// finished, so that it is exceeded by no more than those.
+/// Limits of a search; each is optional.
+///
+/// Once a limit is reached, no further cell starts and running cells are finished, so a search
+/// exceeds its budget by at most the cells in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Budget {
-    /// Dollars.
-    pub cost: Option<f64>,
-    /// Cells.
+pub struct SearchBudget {
+    /// Maximum cost.
+    pub cost: Option<NanoDollars>,
+    /// Maximum number of cells.
     pub cells: Option<usize>,
-    /// Time; in a replay, the time that its cells would take one after the other.
+    /// Maximum duration; in a replay, the sum of the latencies of its cells.
     pub time: Option<Duration>,
 }
 
-/// What ended a search early.
+/// Limit that ended a search early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Limit {
-    /// The money was spent.
+pub enum SearchLimit {
+    /// The cost budget.
     Cost,
-    /// As many cells as allowed were evaluated.
+    /// The cell budget.
     Cells,
-    /// The time was over.
+    /// The time budget.
     Time,
-    /// Somebody wanted it to end.
+    /// A request to stop.
     Halted,
 }
 
-impl std::fmt::Display for Limit {
+impl std::fmt::Display for SearchLimit {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
-            Limit::Cost => "the money of the budget is spent",
-            Limit::Cells => "the cells of the budget are spent",
-            Limit::Time => "the time of the budget is over",
-            Limit::Halted => "it was ended from outside",
+            SearchLimit::Cost => "the cost budget is exhausted",
+            SearchLimit::Cells => "the cell budget is exhausted",
+            SearchLimit::Time => "the time budget is exhausted",
+            SearchLimit::Halted => "the search was stopped on request",
         })
     }
 }
 
-/// What was taken so far.
+/// Running totals of a search, checked against its budget.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Meter {
-    budget: Budget,
+pub(crate) struct BudgetMeter {
+    budget: SearchBudget,
     started: usize,
-    spent: f64,
-    /// Cells whose price is in `spent`.
+    spent: NanoDollars,
+    /// Cells whose cost is part of `spent`.
     paid: usize,
-    /// Cells that run.
     running: usize,
-    stopped: Option<Limit>,
+    stopped: Option<SearchLimit>,
 }
 
-impl Meter {
-    pub(crate) fn new(budget: Budget) -> Meter {
-        Meter { budget, ..Meter::default() }
+impl BudgetMeter {
+    pub(crate) fn new(budget: SearchBudget) -> BudgetMeter {
+        BudgetMeter { budget, ..BudgetMeter::default() }
     }
 
-    /// Starts a cell if there is still something to spend.
+    /// Starts a cell and returns true, or returns false if the budget is exhausted.
     pub(crate) fn start(&mut self, elapsed: Duration) -> bool {
-        // Those that run will have to be paid as well; they are taken to cost what others did.
-        let mean = self.spent / self.paid.max(1) as f64;
-        let due = self.spent + mean * self.running as f64;
-        let over = if self.budget.cost.is_some_and(|most| due >= most) {
-            Some(Limit::Cost)
-        } else if self.budget.cells.is_some_and(|most| self.started >= most) {
-            Some(Limit::Cells)
-        } else if self.budget.time.is_some_and(|most| elapsed >= most) {
-            Some(Limit::Time)
+        let limit = if self.budget.cost.is_some_and(|limit| self.reaches(limit)) {
+            Some(SearchLimit::Cost)
+        } else if self.budget.cells.is_some_and(|limit| self.started >= limit) {
+            Some(SearchLimit::Cells)
+        } else if self.budget.time.is_some_and(|limit| elapsed >= limit) {
+            Some(SearchLimit::Time)
         } else {
             None
         };
-        // The first limit that was met is the reason.
-        self.stopped = self.stopped.or(over);
-        let starts = self.stopped.is_none();
-        self.started += usize::from(starts);
-        self.running += usize::from(starts);
-        starts
+        // The first limit that was reached is the reason.
+        self.stopped = self.stopped.or(limit);
+        let can_start = self.stopped.is_none();
+        self.started += usize::from(can_start);
+        self.running += usize::from(can_start);
+        can_start
     }
 
-    /// Starts nothing more.
+    /// Whether the amount spent reaches `limit`. Each running cell counts as much as the mean of the
+    /// finished ones: spent + running · spent / paid ≥ limit.
+    fn reaches(&self, limit: NanoDollars) -> bool {
+        let paid = self.paid.max(1) as i128;
+        let due = i128::from(self.spent.0) * (paid + self.running as i128);
+        due >= i128::from(limit.0) * paid
+    }
+
+    /// Prevents further starts.
     pub(crate) fn halt(&mut self) {
-        self.stopped = self.stopped.or(Some(Limit::Halted));
+        self.stopped = self.stopped.or(Some(SearchLimit::Halted));
     }
 
-    /// A cell that was paid for before counts as well: the budget is for the whole search.
-    pub(crate) fn resume(&mut self, cost: f64) {
+    /// Adds a cell of an earlier process: the budget is for the whole search.
+    pub(crate) fn resume(&mut self, cost: NanoDollars) {
         self.started += 1;
         self.paid += 1;
         self.spent += cost;
     }
 
-    /// A cell has ended.
-    pub(crate) fn pay(&mut self, cost: f64) {
+    /// Adds the cost of a cell that has finished.
+    pub(crate) fn pay(&mut self, cost: NanoDollars) {
         self.running = self.running.saturating_sub(1);
         self.paid += 1;
         self.spent += cost;
     }
 
-    pub(crate) fn stopped(&self) -> Option<Limit> {
+    pub(crate) fn stopped(&self) -> Option<SearchLimit> {
         self.stopped
     }
 }

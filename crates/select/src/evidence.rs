@@ -1,87 +1,98 @@
-//! What is known by now.
+//! Observations collected during a search.
 
+use crate::money::{self, model_dollars};
 use crate::objective::Objective;
 use crate::space::{Cell, Space};
+use bakeoff_core::NanoDollars;
 use serde::{Deserialize, Serialize};
 
-/// What a cell gave.
+/// Result of evaluating a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
-    /// How good it was, mostly from 0 to 1; `None` when it errored, which is missing data and never a
-    /// zero.
+    /// Score, usually from 0 to 1; `None` if the cell errored, which is missing data and never a zero.
     pub score: Option<f64>,
-    /// Dollars that it takes, even when it errored.
-    pub cost: f64,
-    /// Dollars that were paid to see it: less where an equal call had been made before, more where
-    /// somebody had to judge it.
-    pub paid: f64,
-    /// Seconds.
+    /// Cost of the evaluation at full price, errors included.
+    #[serde(with = "crate::money::dollars")]
+    pub cost: NanoDollars,
+    /// Amount paid for it: less than `cost` if an equal call was cached, more if a judge was called.
+    #[serde(with = "crate::money::dollars")]
+    pub paid: NanoDollars,
+    /// Latency in seconds.
     pub latency: f64,
 }
 
-/// Everything that was observed.
+impl Default for Observation {
+    /// A free, instant cell that errored.
+    fn default() -> Observation {
+        let none = NanoDollars::default();
+        Observation { score: None, cost: none, paid: none, latency: 0.0 }
+    }
+}
+
+/// All observations of a search.
 #[derive(Debug, Clone)]
 pub struct Evidence {
     rows: Vec<Row>,
     datapoints: usize,
     objective: Objective,
-    /// What the largest cost and latency count as; fixed by [`Evidence::fix_scales`].
-    scales: Option<(f64, f64)>,
+    /// Largest cost and latency of the first round; set by [`Evidence::fix_scales`].
+    scales: Option<(NanoDollars, f64)>,
     visited: usize,
-    spent: f64,
-    saved: f64,
+    spent: NanoDollars,
+    saved: NanoDollars,
 }
 
 #[derive(Debug, Clone)]
 struct Row {
     cells: Vec<Option<Observation>>,
     visited: usize,
-    missing: usize,
-    /// Of cells with a score, and of those that errored.
-    cost: f64,
-    errors_cost: f64,
+    errored: usize,
+    /// Cost of the cells with a score.
+    scored_cost: NanoDollars,
+    /// Cost of the cells that errored.
+    errored_cost: NanoDollars,
 }
 
-/// Figures of one combination, over the cells that are there.
+/// Mean and spread of the values of one combination.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct RowFigures {
-    /// Cells with a value.
+pub struct ScoreStats {
+    /// Number of cells with a value.
     pub n: usize,
-    /// Their mean; 0 when there are none.
+    /// Mean; 0 without values.
     pub mean: f64,
-    /// Their sample standard deviation; 0.5 when there are fewer than two.
+    /// Sample standard deviation; 0.5 with fewer than two values.
     pub deviation: f64,
 }
 
-impl RowFigures {
-    fn of(values: impl Iterator<Item = f64>) -> RowFigures {
+impl ScoreStats {
+    fn of(values: impl Iterator<Item = f64>) -> ScoreStats {
         let (mut n, mut mean, mut squares) = (0_usize, 0.0, 0.0);
         for value in values {
-            // Welford's, which does not lose digits.
+            // Welford's algorithm, which avoids cancellation.
             n += 1;
             let before = value - mean;
             mean += before / n as f64;
             squares += before * (value - mean);
         }
         let deviation = if n < 2 { 0.5 } else { (squares / (n - 1) as f64).sqrt() };
-        RowFigures { n, mean, deviation }
+        ScoreStats { n, mean, deviation }
     }
 
-    /// The standard error of the mean.
+    /// Returns the standard error of the mean.
     pub fn standard_error(&self) -> f64 {
         self.deviation / (self.n.max(1) as f64).sqrt()
     }
 }
 
 impl Evidence {
-    /// Nothing yet.
+    /// Creates an empty collection for a space.
     pub fn new(space: &Space, objective: Objective) -> Evidence {
         let row = Row {
             cells: vec![None; space.datapoints()],
             visited: 0,
-            missing: 0,
-            cost: 0.0,
-            errors_cost: 0.0,
+            errored: 0,
+            scored_cost: NanoDollars::default(),
+            errored_cost: NanoDollars::default(),
         };
         Evidence {
             rows: vec![row; space.combos()],
@@ -89,122 +100,136 @@ impl Evidence {
             objective,
             scales: None,
             visited: 0,
-            spent: 0.0,
-            saved: 0.0,
+            spent: NanoDollars::default(),
+            saved: NanoDollars::default(),
         }
     }
 
-    /// Adds what a cell gave. The first observation of a cell counts.
+    /// Adds an observation. Later observations of the same cell are ignored.
     pub fn add(&mut self, cell: Cell, observation: Observation) {
         let Some(row) = self.rows.get_mut(cell.combo) else { return };
-        let Some(place @ None) = row.cells.get_mut(cell.datapoint) else { return };
+        let Some(entry @ None) = row.cells.get_mut(cell.datapoint) else { return };
         row.visited += 1;
-        row.missing += usize::from(observation.score.is_none());
+        row.errored += usize::from(observation.score.is_none());
         self.visited += 1;
         match observation.score {
-            Some(_) => row.cost += observation.cost,
-            None => row.errors_cost += observation.cost,
+            Some(_) => row.scored_cost += observation.cost,
+            None => row.errored_cost += observation.cost,
         }
         self.spent += observation.paid;
-        self.saved += (observation.cost - observation.paid).max(0.0);
-        *place = Some(observation);
+        self.saved += NanoDollars(observation.cost.0.saturating_sub(observation.paid.0).max(0));
+        *entry = Some(observation);
     }
 
-    /// Fixes what the largest cost and latency are, from what is known by now. The first call counts.
+    /// Fixes the scales of cost and latency at the maxima so far. Later calls have no effect.
     pub fn fix_scales(&mut self) {
         if self.scales.is_some() {
             return;
         }
-        let seen = || self.rows.iter().flat_map(|row| row.cells.iter().flatten());
-        let cost = seen().map(|seen| seen.cost).fold(0.0, f64::max);
-        let latency = seen().map(|seen| seen.latency).fold(0.0, f64::max);
+        let observations = || self.rows.iter().flat_map(|row| row.cells.iter().flatten());
+        let cost = observations().map(|observation| observation.cost).max().unwrap_or_default();
+        let latency = observations().map(|observation| observation.latency).fold(0.0, f64::max);
         self.scales = Some((cost, latency));
     }
 
-    /// What a cell gave; `None` when nobody has paid for it.
+    /// Returns the observation of a cell; `None` if it has not been evaluated.
     pub fn observation(&self, cell: Cell) -> Option<&Observation> {
         self.rows.get(cell.combo)?.cells.get(cell.datapoint)?.as_ref()
     }
 
-    /// Whether a cell was paid for, whatever it gave.
+    /// Whether a cell was evaluated, with or without an error.
     pub fn is_visited(&self, cell: Cell) -> bool {
         self.observation(cell).is_some()
     }
 
-    /// What a cell is worth; `None` when nobody has paid for it, or it errored.
+    /// Returns the objective's value of a cell; `None` if it has not been evaluated or errored.
     pub fn value(&self, cell: Cell) -> Option<f64> {
-        let seen = self.observation(cell)?;
-        Some(self.worth(cell.combo, seen, seen.score?))
+        let observation = self.observation(cell)?;
+        Some(self.weighted(cell.combo, observation, observation.score?))
     }
 
-    /// Whether a combination costs no more than it may, as far as anybody can tell.
-    pub fn is_affordable(&self, combo: usize) -> bool {
-        let most = self.objective.max_cost.unwrap_or(f64::INFINITY);
-        self.mean_cost(combo).is_none_or(|cost| cost <= most)
+    /// Whether the mean cost of a combination is within the limit, or still unknown.
+    pub fn is_within_cost_limit(&self, combo: usize) -> bool {
+        let Some(limit) = self.objective.max_cost else { return true };
+        let Some((sum, count)) = self.cost_sum(combo) else { return true };
+        // Exact: a rounded mean could hide an excess of less than a nano-dollar.
+        i128::from(sum.0) <= i128::from(limit.0) * count as i128
     }
 
-    fn worth(&self, combo: usize, seen: &Observation, score: f64) -> f64 {
-        // Who is too dear is no rival: worse than anybody by the whole range of scores.
-        let score = if self.is_affordable(combo) { score } else { score - 1.0 };
+    fn weighted(&self, combo: usize, observation: &Observation, score: f64) -> f64 {
+        // A combination above the cost limit is worse than any other by the whole range of scores.
+        let score = if self.is_within_cost_limit(combo) { score } else { score - 1.0 };
         if !self.objective.is_weighted() {
             return score;
         }
-        let (cost, latency) = self.scales.unwrap_or((0.0, 0.0));
+        let (cost, latency) = self.scales.unwrap_or_default();
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         score
-            - self.objective.cost_weight * share(seen.cost, cost)
-            - self.objective.latency_weight * share(seen.latency, latency)
+            - self.objective.cost_weight
+                * share(model_dollars(observation.cost), model_dollars(cost))
+            - self.objective.latency_weight * share(observation.latency, latency)
     }
 
-    /// Figures of a combination.
-    pub fn figures(&self, combo: usize) -> RowFigures {
-        RowFigures::of(
+    /// Returns the statistics of a combination.
+    pub fn stats(&self, combo: usize) -> ScoreStats {
+        ScoreStats::of(
             (0..self.datapoints).filter_map(|datapoint| self.value(Cell { combo, datapoint })),
         )
     }
 
-    /// Figures of a combination with its errors counted as a score of 0: what it can be held to when
-    /// it errs often.
-    pub fn figures_with_errors(&self, combo: usize) -> RowFigures {
-        let seen = self.rows.get(combo).into_iter().flat_map(|row| row.cells.iter().flatten());
-        RowFigures::of(seen.map(|seen| self.worth(combo, seen, seen.score.unwrap_or(0.0))))
+    /// Returns the statistics of a combination with each error counted as a score of 0, which is the
+    /// standard for combinations that error often.
+    pub fn stats_with_errors_as_zero(&self, combo: usize) -> ScoreStats {
+        let row = self.rows.get(combo).into_iter();
+        let observations = row.flat_map(|row| row.cells.iter().flatten());
+        ScoreStats::of(
+            observations.map(|observation| {
+                self.weighted(combo, observation, observation.score.unwrap_or(0.0))
+            }),
+        )
     }
 
-    /// Cells of a combination that were paid for, and those of them that errored.
+    /// Returns how many cells of a combination were evaluated, and how many of these errored.
     pub fn visited(&self, combo: usize) -> (usize, usize) {
-        self.rows.get(combo).map_or((0, 0), |row| (row.visited, row.missing))
+        self.rows.get(combo).map_or((0, 0), |row| (row.visited, row.errored))
     }
 
-    /// Cells that were paid for, in all.
+    /// Returns the number of evaluated cells.
     pub fn cells(&self) -> usize {
         self.visited
     }
 
-    /// Dollars that were paid for them.
-    pub fn spent(&self) -> f64 {
+    /// Returns the amount paid for them.
+    pub fn spent(&self) -> NanoDollars {
         self.spent
     }
 
-    /// Dollars that were not paid, because an equal call had been made before.
-    pub fn saved(&self) -> f64 {
+    /// Returns the cost that was not paid because an equal call was cached.
+    pub fn saved(&self) -> NanoDollars {
         self.saved
     }
 
-    /// Mean cost of a combination's cells, of those without a score only where there are no others:
-    /// what fails at once is no bargain. `None` when none was paid for.
-    pub fn mean_cost(&self, combo: usize) -> Option<f64> {
+    /// Returns the mean cost of a combination's cells; `None` if none was evaluated.
+    ///
+    /// Errored cells count only if there are no others: a cell that fails at once is cheap and
+    /// says nothing about the cost of a result.
+    pub fn mean_cost(&self, combo: usize) -> Option<NanoDollars> {
+        self.cost_sum(combo).map(|(sum, count)| money::mean(sum, count))
+    }
+
+    /// Sum and number of the costs that [`Evidence::mean_cost`] averages.
+    fn cost_sum(&self, combo: usize) -> Option<(NanoDollars, usize)> {
         let row = self.rows.get(combo)?;
-        let scored = row.visited - row.missing;
-        match scored {
-            0 => (row.visited > 0).then(|| row.errors_cost / row.visited as f64),
-            _ => Some(row.cost / scored as f64),
+        match row.visited - row.errored {
+            0 => (row.visited > 0).then_some((row.errored_cost, row.visited)),
+            scored => Some((row.scored_cost, scored)),
         }
     }
 
-    /// Mean latency of a combination's cells; `None` when none was paid for.
+    /// Returns the mean latency of a combination's cells in seconds; `None` if none was evaluated.
     pub fn mean_latency(&self, combo: usize) -> Option<f64> {
         let row = self.rows.get(combo)?;
-        let sum: f64 = row.cells.iter().flatten().map(|seen| seen.latency).sum();
+        let sum: f64 = row.cells.iter().flatten().map(|observation| observation.latency).sum();
         (row.visited > 0).then(|| sum / row.visited as f64)
     }
 }
@@ -213,42 +238,44 @@ impl Evidence {
 mod tests {
     use super::*;
     use crate::Role;
+    use crate::testing::dollars;
 
     fn space() -> Space {
         let candidates = vec!["a".to_owned(), "b".to_owned()];
         Space::full(vec![Role { name: "r".to_owned(), candidates }], 4).unwrap()
     }
 
-    fn seen(score: Option<f64>, cost: f64, latency: f64) -> Observation {
-        Observation { score, cost, paid: cost, latency }
+    fn observed(score: Option<f64>, cost: f64, latency: f64) -> Observation {
+        Observation { score, cost: dollars(cost), paid: dollars(cost), latency }
     }
 
     #[test]
-    fn errors_are_missing_data_that_cost_money() {
+    fn errors_are_missing_data_with_a_cost() {
         let mut evidence = Evidence::new(&space(), Objective::default());
         for (datapoint, score) in [Some(1.0), None, Some(0.0)].into_iter().enumerate() {
-            evidence.add(Cell { combo: 0, datapoint }, seen(score, 0.5, 1.0));
+            evidence.add(Cell { combo: 0, datapoint }, observed(score, 0.5, 1.0));
         }
-        // What is known of a cell does not change.
-        evidence.add(Cell { combo: 0, datapoint: 0 }, seen(Some(0.0), 9.0, 1.0));
-        let figures = evidence.figures(0);
-        assert_eq!((figures.n, figures.mean), (2, 0.5));
-        assert!((figures.deviation - 0.5_f64.sqrt()).abs() < 1e-12);
-        assert_eq!((evidence.visited(0), evidence.cells(), evidence.spent()), ((3, 1), 3, 1.5));
-        let none = evidence.figures(1);
+        // The first observation of a cell stays.
+        evidence.add(Cell { combo: 0, datapoint: 0 }, observed(Some(0.0), 9.0, 1.0));
+        let stats = evidence.stats(0);
+        assert_eq!((stats.n, stats.mean), (2, 0.5));
+        assert!((stats.deviation - 0.5_f64.sqrt()).abs() < 1e-12);
+        assert_eq!((evidence.visited(0), evidence.cells()), ((3, 1), 3));
+        assert_eq!(evidence.spent(), dollars(1.5));
+        let none = evidence.stats(1);
         assert_eq!((none.n, none.mean, none.deviation), (0, 0.0, 0.5));
         assert_eq!(evidence.mean_cost(1), None);
     }
 
     #[test]
-    fn money_and_time_are_measured_by_what_the_first_cells_took() {
+    fn cost_and_latency_are_scaled_by_the_first_round() {
         let objective = Objective { cost_weight: 0.2, latency_weight: 0.1, max_cost: None };
         let mut evidence = Evidence::new(&space(), objective);
-        evidence.add(Cell { combo: 0, datapoint: 0 }, seen(Some(1.0), 2.0, 10.0));
-        evidence.add(Cell { combo: 1, datapoint: 0 }, seen(Some(1.0), 1.0, 5.0));
+        evidence.add(Cell { combo: 0, datapoint: 0 }, observed(Some(1.0), 2.0, 10.0));
+        evidence.add(Cell { combo: 1, datapoint: 0 }, observed(Some(1.0), 1.0, 5.0));
         evidence.fix_scales();
-        // One that is dearer than all before does not change what the others are worth.
-        evidence.add(Cell { combo: 1, datapoint: 1 }, seen(Some(1.0), 4.0, 10.0));
+        // A more expensive cell in a later round does not change the values of the others.
+        evidence.add(Cell { combo: 1, datapoint: 1 }, observed(Some(1.0), 4.0, 10.0));
         evidence.fix_scales();
         let value = |combo, datapoint| evidence.value(Cell { combo, datapoint }).unwrap();
         assert!((value(0, 0) - 0.7).abs() < 1e-12);
@@ -257,23 +284,31 @@ mod tests {
     }
 
     #[test]
-    fn who_is_too_dear_is_worse_than_anybody() {
-        let objective = Objective { max_cost: Some(1.0), ..Objective::default() };
+    fn combination_above_the_cost_limit_loses_a_whole_point() {
+        let objective = Objective { max_cost: Some(dollars(1.0)), ..Objective::default() };
         let mut evidence = Evidence::new(&space(), objective);
-        evidence.add(Cell { combo: 0, datapoint: 0 }, seen(Some(1.0), 1.5, 0.0));
-        assert_eq!((evidence.figures(0).mean, evidence.is_affordable(0)), (0.0, false));
-        // It is the mean that counts.
-        evidence.add(Cell { combo: 0, datapoint: 1 }, seen(Some(1.0), 0.5, 0.0));
-        assert_eq!((evidence.figures(0).mean, evidence.is_affordable(0)), (1.0, true));
-        assert!(evidence.is_affordable(1), "nobody knows");
+        evidence.add(Cell { combo: 0, datapoint: 0 }, observed(Some(1.0), 1.5, 0.0));
+        assert_eq!((evidence.stats(0).mean, evidence.is_within_cost_limit(0)), (0.0, false));
+        // The mean counts, not the single cell.
+        evidence.add(Cell { combo: 0, datapoint: 1 }, observed(Some(1.0), 0.5, 0.0));
+        assert_eq!((evidence.stats(0).mean, evidence.is_within_cost_limit(0)), (1.0, true));
+        assert!(evidence.is_within_cost_limit(1), "its cost is unknown");
     }
 
     #[test]
-    fn what_was_not_paid_is_no_expense_of_the_search() {
+    fn cached_calls_are_saved_and_not_spent() {
         let mut evidence = Evidence::new(&space(), Objective::default());
-        let shared = Observation { paid: 0.25, ..seen(Some(1.0), 1.0, 0.0) };
+        let shared = Observation { paid: dollars(0.25), ..observed(Some(1.0), 1.0, 0.0) };
         evidence.add(Cell { combo: 0, datapoint: 0 }, shared);
-        assert_eq!((evidence.spent(), evidence.saved()), (0.25, 0.75));
-        assert_eq!(evidence.mean_cost(0), Some(1.0));
+        assert_eq!((evidence.spent(), evidence.saved()), (dollars(0.25), dollars(0.75)));
+        assert_eq!(evidence.mean_cost(0), Some(dollars(1.0)));
+    }
+
+    #[test]
+    fn observations_are_serialised_in_dollars() {
+        let text = serde_json::to_string(&observed(Some(1.0), 0.0125, 2.0)).unwrap();
+        assert_eq!(text, r#"{"score":1.0,"cost":0.0125,"paid":0.0125,"latency":2.0}"#);
+        let read: Observation = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, observed(Some(1.0), 0.0125, 2.0));
     }
 }

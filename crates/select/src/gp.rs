@@ -1,75 +1,74 @@
-//! A Gaussian process over combinations: what one that nobody tried might be worth.
+//! Gaussian process over combinations, which predicts the value of unevaluated ones.
 //!
-//! Two combinations are alike by the roles in which they agree: k(x, y) = s²·exp(−mean over roles of
-//! \[x ≠ y\]/ℓ), with a length ℓ for each role, so that a role which makes no difference can be told from
-//! one that does. The mean and s² are those of highest likelihood given the lengths and the noise.
+//! The kernel depends on the roles in which two combinations differ: k(x, y) = s²·exp(−mean over roles
+//! of \[x ≠ y\]/ℓ). Each role has its own length ℓ, which is long for a role that makes no difference.
+//! The mean and s² are the maximum-likelihood estimates given the lengths and the noise.
 
 use nalgebra::{Cholesky, DMatrix, DVector, Dyn};
 use statrs::function::erf::erfc;
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
 
-/// What shapes a process.
+/// Parameters of the kernel.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Shape {
-    /// One for each role: the shorter, the more it matters who has it.
+pub(crate) struct KernelShape {
+    /// Length for each role: the shorter, the more its candidate matters.
     pub(crate) lengths: Vec<f64>,
-    /// Variance of what was observed around what is true, as a share of s².
+    /// Variance of the observation noise, as a share of s².
     pub(crate) noise: f64,
 }
 
-/// A process that has seen some combinations.
+/// A process fitted to observed combinations.
 #[derive(Debug, Clone)]
-pub(crate) struct Process {
-    shape: Shape,
+pub(crate) struct GaussianProcess {
+    shape: KernelShape,
     points: Vec<Vec<u32>>,
     factor: Cholesky<f64, Dyn>,
     weights: DVector<f64>,
-    /// Constant mean and s², of standardised values.
+    /// Constant mean and s² of the standardised values.
     mean: f64,
     variance: f64,
-    /// What values were standardised by.
+    /// Centre and scale used to standardise the values.
     centre: f64,
     scale: f64,
     log_likelihood: f64,
 }
 
-impl Shape {
-    /// One role that changes leaves a correlation of e^(−1/2).
-    fn usual(roles: usize) -> Shape {
-        Shape { lengths: vec![2.0 / roles.max(1) as f64; roles], noise: 0.01 }
+impl KernelShape {
+    /// Prior mode: a change of one role leaves a correlation of e^(−1/2).
+    fn prior_mode(roles: usize) -> KernelShape {
+        KernelShape { lengths: vec![2.0 / roles.max(1) as f64; roles], noise: 0.01 }
     }
 
     fn kernel(&self, one: &[u32], two: &[u32]) -> f64 {
         let parts = self.lengths.iter().zip(one.iter().zip(two));
-        let apart: f64 =
+        let distance: f64 =
             parts.map(|(length, (one, two))| if one == two { 0.0 } else { 1.0 / length }).sum();
-        (-apart / self.lengths.len().max(1) as f64).exp()
+        (-distance / self.lengths.len().max(1) as f64).exp()
     }
 
-    /// Log density, up to a constant, of what shapes are like before anything is seen: without it, few
-    /// points are explained best by absurd lengths.
+    /// Log prior density up to a constant. Without it, absurd lengths explain a few points best.
     fn log_prior(&self) -> f64 {
-        let usual = Shape::usual(self.lengths.len());
-        let term = |value: f64, usual: f64, spread: f64| {
-            let away = (value / usual).ln() / spread;
-            -0.5 * away * away
+        let mode = KernelShape::prior_mode(self.lengths.len());
+        let term = |value: f64, mode: f64, spread: f64| {
+            let distance = (value / mode).ln() / spread;
+            -0.5 * distance * distance
         };
-        let lengths = self.lengths.iter().zip(&usual.lengths);
-        lengths.map(|(length, usual)| term(*length, *usual, 1.0)).sum::<f64>()
-            + term(self.noise, usual.noise, 2.0)
+        let lengths = self.lengths.iter().zip(&mode.lengths);
+        lengths.map(|(length, mode)| term(*length, *mode, 1.0)).sum::<f64>()
+            + term(self.noise, mode.noise, 2.0)
     }
 
-    /// The likeliest shape, by a search along one coordinate after the other, which needs no
-    /// derivatives and ends in the same place every time.
-    pub(crate) fn likeliest(points: &[Vec<u32>], values: &[f64]) -> Shape {
+    /// Returns the shape with the highest posterior density, found by deterministic coordinate search
+    /// without derivatives.
+    pub(crate) fn most_likely(points: &[Vec<u32>], values: &[f64]) -> KernelShape {
         let roles = points.first().map_or(0, Vec::len);
-        let mut best = Shape::usual(roles);
-        let worth = |shape: &Shape| {
-            Process::new(points.to_vec(), values, shape.clone())
+        let mut best = KernelShape::prior_mode(roles);
+        let density = |shape: &KernelShape| {
+            GaussianProcess::new(points.to_vec(), values, shape.clone())
                 .map_or(f64::NEG_INFINITY, |process| process.log_likelihood + shape.log_prior())
         };
-        let mut height = worth(&best);
-        // Steps of factors: first far, then near.
+        let mut best_density = density(&best);
+        // Multiplicative steps, from coarse to fine.
         for step in [8.0_f64, 2.0, 1.4] {
             for coordinate in 0..=roles {
                 let from = best.clone();
@@ -79,9 +78,9 @@ impl Shape {
                         Some(length) => *length = (*length * factor).clamp(1e-3, 1e3),
                         None => shape.noise = (shape.noise * factor).clamp(1e-6, 10.0),
                     }
-                    let found = worth(&shape);
-                    if found > height {
-                        (best, height) = (shape, found);
+                    let found = density(&shape);
+                    if found > best_density {
+                        (best, best_density) = (shape, found);
                     }
                 }
             }
@@ -90,9 +89,13 @@ impl Shape {
     }
 }
 
-impl Process {
-    /// `None` when there are no points, or they cannot be told apart even with jitter.
-    pub(crate) fn new(points: Vec<Vec<u32>>, values: &[f64], shape: Shape) -> Option<Process> {
+impl GaussianProcess {
+    /// Fits a process; `None` without points, or if the covariance is singular even with jitter.
+    pub(crate) fn new(
+        points: Vec<Vec<u32>>,
+        values: &[f64],
+        shape: KernelShape,
+    ) -> Option<GaussianProcess> {
         let count = points.len();
         if count == 0 || values.len() != count {
             return None;
@@ -100,7 +103,7 @@ impl Process {
         let centre = values.iter().sum::<f64>() / count as f64;
         let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
         let spread = (squares / (count.max(2) - 1) as f64).sqrt();
-        // Equal values have no spread to be measured by.
+        // Equal values have no spread to scale by.
         let scale = if spread > 1e-12 { spread } else { 1.0 };
         let standard = DVector::from_iterator(count, values.iter().map(|v| (v - centre) / scale));
         let matrix = DMatrix::from_fn(count, count, |row, column| {
@@ -111,13 +114,13 @@ impl Process {
         let ones = DVector::from_element(count, 1.0);
         let solved = factor.solve(&ones);
         let mean = solved.dot(&standard) / solved.dot(&ones);
-        let away = &standard - ones * mean;
-        let weights = factor.solve(&away);
-        let variance = (away.dot(&weights) / count as f64).max(1e-12);
+        let residual = &standard - ones * mean;
+        let weights = factor.solve(&residual);
+        let variance = (residual.dot(&weights) / count as f64).max(1e-12);
         let half_determinant: f64 = factor.l_dirty().diagonal().iter().map(|at| at.ln()).sum();
         let log_likelihood = -0.5 * count as f64 * variance.ln() - half_determinant;
-        let mean_is_sound = mean.is_finite() && log_likelihood.is_finite();
-        mean_is_sound.then_some(Process {
+        let is_finite = mean.is_finite() && log_likelihood.is_finite();
+        is_finite.then_some(GaussianProcess {
             shape,
             points,
             factor,
@@ -130,18 +133,18 @@ impl Process {
         })
     }
 
-    /// Mean and variance of what a combination is truly worth.
+    /// Returns mean and variance of the true value of a combination.
     pub(crate) fn predict(&self, point: &[u32]) -> (f64, f64) {
-        let alike = self.points.iter().map(|seen| self.shape.kernel(seen, point));
-        let alike = DVector::from_iterator(self.points.len(), alike);
-        let mean = self.mean + alike.dot(&self.weights);
-        let explained = alike.dot(&self.factor.solve(&alike));
+        let kernel = self.points.iter().map(|other| self.shape.kernel(other, point));
+        let kernel = DVector::from_iterator(self.points.len(), kernel);
+        let mean = self.mean + kernel.dot(&self.weights);
+        let explained = kernel.dot(&self.factor.solve(&kernel));
         let variance = self.variance * (1.0 - explained).max(0.0);
         (self.centre + self.scale * mean, self.scale * self.scale * variance)
     }
 }
 
-/// Cholesky's factor, with as little added to the diagonal as it takes.
+/// Returns the Cholesky factor, with the smallest jitter on the diagonal that suffices.
 fn factorise(matrix: &DMatrix<f64>) -> Option<Cholesky<f64, Dyn>> {
     [0.0, 1e-10, 1e-8, 1e-6, 1e-4].into_iter().find_map(|jitter| {
         let mut matrix = matrix.clone();
@@ -152,9 +155,10 @@ fn factorise(matrix: &DMatrix<f64>) -> Option<Cholesky<f64, Dyn>> {
     })
 }
 
-/// Logarithm of how much better than `best` something of this mean and variance is expected to be,
-/// counting what is worse as no gain. The logarithm, since far below `best` the gain itself is 0 to
-/// a computer, and everything there would look alike (Ament et al. 2023).
+/// Returns the logarithm of the expected improvement over `best` for this mean and variance.
+///
+/// Far below `best` the improvement itself underflows to 0, and all candidates would look alike (Ament
+/// et al. 2023).
 pub(crate) fn log_expected_improvement(mean: f64, variance: f64, best: f64) -> f64 {
     let deviation = variance.max(1e-18).sqrt();
     deviation.ln() + log_gain((mean - best) / deviation)
@@ -185,10 +189,10 @@ mod tests {
     /// With numpy: K from the formula above plus noise·I, inverted; values standardised with ddof=1;
     /// mean = 1ᵀK⁻¹z/1ᵀK⁻¹1, s² = (z−m)ᵀK⁻¹(z−m)/n; mean + kᵀK⁻¹(z−m) and s²(1 − kᵀK⁻¹k), scaled back.
     #[test]
-    fn predictions_are_those_of_numpy() {
+    fn predictions_agree_with_numpy() {
         let points = vec![vec![0, 0], vec![0, 1], vec![1, 0], vec![2, 1]];
-        let shape = Shape { lengths: vec![0.5, 2.0], noise: 0.1 };
-        let process = Process::new(points, &[0.2, 0.5, 0.4, 0.9], shape).unwrap();
+        let shape = KernelShape { lengths: vec![0.5, 2.0], noise: 0.1 };
+        let process = GaussianProcess::new(points, &[0.2, 0.5, 0.4, 0.9], shape).unwrap();
         near(process.mean, 0.128_204_544_211_759_4, 1e-12);
         near(process.variance, 0.996_537_268_302_776_4, 1e-12);
         near(process.log_likelihood, 0.301_910_617_260_571_6, 1e-12);
@@ -205,7 +209,7 @@ mod tests {
 
     /// With mpmath at 60 digits: log(npdf(z) + z*ncdf(z)).
     #[test]
-    fn the_gain_is_exact_far_below_the_best() {
+    fn log_improvement_is_exact_far_below_the_best() {
         for (z, expected) in [
             (3.0, 1.098_739_665_327_707_8),
             (1.0, 0.080_026_218_849_306_94),
@@ -218,7 +222,7 @@ mod tests {
             (-40.0, -808.298_568_356_62),
             (-1000.0, -500_014.734_452_091_16),
         ] {
-            // The library's erfc is good to eleven digits.
+            // The erfc of statrs has eleven correct digits.
             near(log_gain(z), expected, if z > -2.0 { 1e-10 } else { 1e-13 });
         }
         // 0.5 ± 0.2 against 0.9, z = −2: ln 0.2 + ln h(−2), where h(−2) = 0.00849070.
@@ -230,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn more_to_gain_is_worth_more() {
+    fn larger_mean_or_variance_improves_more() {
         let gain = log_expected_improvement;
         assert!(gain(0.6, 0.01, 0.9) > gain(0.5, 0.01, 0.9));
         assert!(gain(0.5, 0.02, 0.9) > gain(0.5, 0.01, 0.9));
@@ -238,20 +242,20 @@ mod tests {
     }
 
     #[test]
-    fn a_role_that_makes_no_difference_is_found_out() {
+    fn irrelevant_role_gets_a_long_length() {
         let points: Vec<Vec<u32>> = (0..16).map(|at| vec![at / 4, at % 4]).collect();
         let values: Vec<f64> = points.iter().map(|point| f64::from(point[0]) / 4.0).collect();
-        let shape = Shape::likeliest(&points, &values);
+        let shape = KernelShape::most_likely(&points, &values);
         assert!(shape.lengths[1] > 3.0 * shape.lengths[0], "{shape:?}");
     }
 
     #[test]
-    fn equal_points_and_equal_values_do_no_harm() {
+    fn equal_points_and_values_give_finite_predictions() {
         let points = vec![vec![0], vec![0], vec![1]];
-        let shape = Shape { lengths: vec![1.0], noise: 0.0 };
-        let process = Process::new(points.clone(), &[0.5; 3], shape).unwrap();
+        let shape = KernelShape { lengths: vec![1.0], noise: 0.0 };
+        let process = GaussianProcess::new(points.clone(), &[0.5; 3], shape).unwrap();
         let (mean, variance) = process.predict(&[2]);
         assert!((mean - 0.5).abs() < 1e-9 && variance.is_finite());
-        assert!(Shape::likeliest(&points, &[0.5; 3]).noise.is_finite());
+        assert!(KernelShape::most_likely(&points, &[0.5; 3]).noise.is_finite());
     }
 }

@@ -1,24 +1,29 @@
-//! What is to be made large.
+//! Objective of a search.
 
+use bakeoff_core::NanoDollars;
 use serde::{Deserialize, Serialize};
 
-/// What is to be made large: the score, less what money and time are worth.
+/// Quantity to maximise: the score, minus weighted cost and latency, under an optional cost limit.
 ///
-/// Money and time are divided by the largest of what the first cells took, which is fixed from then
-/// on: a measure that moves would compare what was measured differently.
+/// Cost and latency are divided by the maxima of the first round. These are fixed from then on:
+/// values measured on a moving scale would not be comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Objective {
-    /// Points of score that the dearest is worth less than one that costs nothing.
+    /// Points of score subtracted from the most expensive cell; a free cell loses none.
     pub cost_weight: f64,
-    /// Points of score that the slowest is worth less than one that takes no time.
+    /// Points of score subtracted from the slowest cell; an instant one loses none.
     pub latency_weight: f64,
-    /// Dollars that a datapoint may cost on average; who costs more cannot win.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_cost: Option<f64>,
+    /// Maximum mean cost of a datapoint; a more expensive combination cannot win.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::money::optional_dollars"
+    )]
+    pub max_cost: Option<NanoDollars>,
 }
 
 impl Objective {
-    /// Whether money and time are weighed against the score.
+    /// Whether cost or latency is weighed against the score.
     pub fn is_weighted(&self) -> bool {
         self.cost_weight != 0.0 || self.latency_weight != 0.0
     }

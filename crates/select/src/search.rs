@@ -1,72 +1,80 @@
-//! A search, whoever evaluates its cells.
+//! State of a search between rounds, independent of how cells are evaluated.
 
-use crate::budget::Limit;
+use crate::budget::SearchLimit;
 use crate::evidence::{Evidence, Observation};
 use crate::objective::Objective;
-use crate::selection::Selection;
-use crate::selector::{Choice, Elimination, Selector, Step};
+use crate::outcome::SearchOutcome;
+use crate::selector::{Elimination, Selector, SelectorChoice, SelectorStep};
 use crate::space::{Cell, Space};
 use crate::winner;
+use bakeoff_core::NanoDollars;
 use std::collections::{HashMap, HashSet};
 
-/// A search that came to nothing.
+/// A search without a winner.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectError {
-    /// Nobody can be chosen, since nothing was observed of anybody.
+    /// No combination has a score.
     #[error("no combination can be chosen: {0}")]
     NothingObserved(String),
-    /// A selector that asks for what it has, which would go on for ever.
-    #[error("the selector `{0}` asks for nothing new")]
+    /// The selector requested no new cells, which would repeat forever.
+    #[error("selector `{0}` requested no new cells")]
     NothingNew(&'static str),
-    /// A selector that chose without reason.
-    #[error("the selector `{selector}` chose combination {combo}, {why}")]
-    BadChoice {
-        /// Who.
+    /// The selector chose a combination without observations.
+    #[error("selector `{selector}` chose combination {combo}, which has no observations")]
+    UnobservedChoice {
+        /// Name of the selector.
         selector: &'static str,
-        /// Whom it chose.
+        /// Number of the combination.
         combo: usize,
-        /// What speaks against it.
-        why: &'static str,
     },
-    /// Nobody costs as little as asked for.
+    /// The selector chose a combination that it had eliminated.
+    #[error("selector `{selector}` chose combination {combo}, which it had eliminated")]
+    EliminatedChoice {
+        /// Name of the selector.
+        selector: &'static str,
+        /// Number of the combination.
+        combo: usize,
+    },
+    /// Every evaluated combination costs more than the objective allows.
     #[error(
-        "no combination{} costs as little as asked for; the cheapest is {name} with ${cost:.6} each",
-        if *all { "" } else { " that was tried" }
+        "no {}combination is within the cost limit; the cheapest is {name} at ${:.6} per datapoint",
+        if *all { "" } else { "evaluated " },
+        cost.as_dollars()
     )]
-    TooDear {
-        /// The cheapest.
+    OverCostLimit {
+        /// The cheapest combination.
         name: String,
-        /// What it costs on average.
-        cost: f64,
-        /// Whether all were tried.
+        /// Its mean cost.
+        cost: NanoDollars,
+        /// Whether all combinations were evaluated.
         all: bool,
     },
-    /// A weight that is negative or no number.
-    #[error("a weight of the objective is {0}, and must be at least 0")]
+    /// A weight of the objective is negative or not a number.
+    #[error("objective weight is {0}, must be at least 0")]
     Weight(f64),
 }
 
-/// Cells that tell what a combination costs.
-const ENOUGH_TO_TELL: usize = 5;
+/// Cells after which the mean cost of a combination is considered known.
+const MIN_COST_CELLS: usize = 5;
 
-/// What can be seen of a search between two rounds.
+/// Snapshot of a search after a round.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Progress<'a> {
-    /// Rounds that are over.
+pub struct SearchProgress<'a> {
+    /// Finished rounds.
     pub rounds: usize,
-    /// All that is known.
+    /// All observations.
     pub evidence: &'a Evidence,
-    /// What was given up, as of the beginning of the round.
+    /// Eliminations as of the start of the round.
     pub eliminations: &'a [Elimination],
 }
 
-/// Who is told after each round.
-pub type OnRound<'a> = &'a mut (dyn FnMut(Progress<'_>) + Send);
+/// Callback after each round.
+pub type OnRound<'a> = &'a mut (dyn FnMut(SearchProgress<'_>) + Send);
 
-/// The state between two rounds.
-pub(crate) struct Search<'a> {
+/// State of a search between two rounds.
+pub(crate) struct SearchState<'a> {
     space: &'a Space,
     selector: &'a mut dyn Selector,
     evidence: Evidence,
@@ -75,64 +83,68 @@ pub(crate) struct Search<'a> {
     rounds: usize,
 }
 
-/// What a search wants.
-pub(crate) enum Wanted {
-    /// These cells. Those that were paid for before have their observation.
-    Cells { cells: Vec<(Cell, Option<Observation>)>, batch: usize },
-    /// Nothing more.
-    Nothing(Box<Selection>),
+/// Next action of a search.
+pub(crate) enum SearchAction {
+    /// Evaluate these cells. Cells of an earlier process carry their observation.
+    Evaluate { cells: Vec<(Cell, Option<Observation>)>, batch: usize },
+    /// The search is finished.
+    Finish(Box<SearchOutcome>),
 }
 
-impl<'a> Search<'a> {
-    /// What was observed before is used when the selector asks for it, so that a search that goes on
-    /// makes the same choices as one that was never stopped.
+impl<'a> SearchState<'a> {
+    /// Creates the state before the first round.
+    ///
+    /// Observations in `prior` are used when the selector requests their cells, so a resumed search
+    /// makes the same choices as an uninterrupted one.
     pub(crate) fn new(
         space: &'a Space,
         selector: &'a mut dyn Selector,
         objective: Objective,
         prior: Vec<(Cell, Observation)>,
         on_round: Option<OnRound<'a>>,
-    ) -> Result<Search<'a>, SelectError> {
+    ) -> Result<SearchState<'a>, SelectError> {
         for weight in [objective.cost_weight, objective.latency_weight] {
             if !(weight >= 0.0 && weight.is_finite()) {
                 return Err(SelectError::Weight(weight));
             }
         }
         let evidence = Evidence::new(space, objective);
-        let prior = prior.into_iter().map(|(cell, seen)| (cell, sound(seen))).collect();
-        Ok(Search { space, selector, evidence, prior, on_round, rounds: 0 })
+        let prior =
+            prior.into_iter().map(|(cell, observation)| (cell, sanitize(observation))).collect();
+        Ok(SearchState { space, selector, evidence, prior, on_round, rounds: 0 })
     }
 
-    /// What to evaluate now.
-    pub(crate) fn next(&mut self) -> Result<Wanted, SelectError> {
+    /// Returns what to do next.
+    pub(crate) fn next(&mut self) -> Result<SearchAction, SelectError> {
         if self.space.combos() > 0
-            && self.is_hopeless()
-            && let Some(error) = self.too_dear()
+            && self.are_all_over_cost_limit()
+            && let Some(error) = self.over_cost_limit()
         {
             return Err(error);
         }
         match self.selector.next(&self.evidence) {
-            Step::Evaluate(round) => {
-                let mut asked = HashSet::new();
+            SelectorStep::Evaluate(round) => {
+                let mut requested = HashSet::new();
                 let mut cells = round.cells;
                 cells.retain(|cell| {
                     cell.combo < self.space.combos()
                         && cell.datapoint < self.space.datapoints()
                         && !self.evidence.is_visited(*cell)
-                        && asked.insert(*cell)
+                        && requested.insert(*cell)
                 });
                 if cells.is_empty() {
                     return Err(SelectError::NothingNew(self.selector.name()));
                 }
-                let known = cells.into_iter().map(|cell| (cell, self.prior.remove(&cell)));
-                Ok(Wanted::Cells { cells: known.collect(), batch: round.batch })
+                let cells = cells.into_iter().map(|cell| (cell, self.prior.remove(&cell)));
+                Ok(SearchAction::Evaluate { cells: cells.collect(), batch: round.batch })
             }
-            Step::Choose(choice) => self.finish(choice, None).map(Wanted::Nothing),
-            Step::GiveUp(reason) => Err(SelectError::NothingObserved(reason)),
+            SelectorStep::Choose(choice) => self.finish(choice, None).map(SearchAction::Finish),
+            SelectorStep::NoWinner(reason) => Err(SelectError::NothingObserved(reason)),
         }
     }
 
-    /// Adds what a round gave, in the order of its cells, so that sums do not depend on who was first.
+    /// Adds the observations of a round in the order of its cells, so sums do not depend on which
+    /// cell finished first.
     pub(crate) fn add(&mut self, round: impl IntoIterator<Item = (Cell, Observation)>) {
         for (cell, observation) in round {
             self.evidence.add(cell, observation);
@@ -140,7 +152,7 @@ impl<'a> Search<'a> {
         self.evidence.fix_scales();
         self.rounds += 1;
         if let Some(on_round) = &mut self.on_round {
-            on_round(Progress {
+            on_round(SearchProgress {
                 rounds: self.rounds,
                 evidence: &self.evidence,
                 eliminations: self.selector.eliminations(),
@@ -148,89 +160,92 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Ends before the selector has seen enough: the best so far of those that were not given up.
-    pub(crate) fn stop(&mut self, limit: Limit) -> Result<Box<Selection>, SelectError> {
-        let gone = self.selector.eliminations();
-        let left = |combo: &usize| !gone.iter().any(|gone| gone.combo == *combo);
-        let observed = |choice: &Choice| self.evidence.figures(choice.combo).n > 0;
-        let (combo, confidence) = match self.selector.so_far(&self.evidence).filter(observed) {
+    /// Ends the search early with the best combination so far that was not eliminated.
+    pub(crate) fn stop(&mut self, limit: SearchLimit) -> Result<Box<SearchOutcome>, SelectError> {
+        let is_observed = |choice: &SelectorChoice| self.evidence.stats(choice.combo).n > 0;
+        let (combo, confidence) = match self.selector.so_far(&self.evidence).filter(is_observed) {
             Some(choice) => (choice.combo, choice.confidence),
             None => {
-                let left = (0..self.space.combos()).filter(left);
-                let best = winner::best_so_far(&self.evidence, left)
+                let remaining =
+                    (0..self.space.combos()).filter(|combo| !self.is_eliminated(*combo));
+                let best = winner::best_so_far(&self.evidence, remaining)
                     .ok_or_else(|| SelectError::NothingObserved(limit.to_string()))?;
                 (best, None)
             }
         };
-        let choice = Choice { combo, confidence, reason: format!("{limit}; the best so far") };
-        self.finish(choice, Some(limit))
+        let reason = format!("{limit}; best combination so far");
+        self.finish(SelectorChoice { combo, confidence, reason }, Some(limit))
     }
 
-    /// The choice, or the best of those that are not too dear.
-    fn affordable(&self, choice: Choice) -> Result<Choice, SelectError> {
-        if self.evidence.is_affordable(choice.combo) {
+    fn is_eliminated(&self, combo: usize) -> bool {
+        self.selector.eliminations().iter().any(|elimination| elimination.combo == combo)
+    }
+
+    /// Returns the choice, or the best combination within the cost limit if the choice exceeds it.
+    fn within_cost_limit(&self, choice: SelectorChoice) -> Result<SelectorChoice, SelectError> {
+        if self.evidence.is_within_cost_limit(choice.combo) {
             return Ok(choice);
         }
-        let gone = self.selector.eliminations();
-        let left = |combo: &usize| !gone.iter().any(|gone| gone.combo == *combo);
-        let within = |combo: &usize| self.evidence.is_affordable(*combo) && left(combo);
-        let within = (0..self.space.combos()).filter(within);
+        let within = (0..self.space.combos()).filter(|combo| {
+            self.evidence.is_within_cost_limit(*combo) && !self.is_eliminated(*combo)
+        });
         if let Some(combo) = winner::best_so_far(&self.evidence, within) {
-            let reason = format!("{}; who was ahead turned out to be too dear", choice.reason);
-            return Ok(Choice { combo, confidence: None, reason });
+            let reason = format!("{}; the leader exceeds the cost limit", choice.reason);
+            return Ok(SelectorChoice { combo, confidence: None, reason });
         }
-        Err(self.too_dear().unwrap_or(SelectError::NothingObserved(choice.reason)))
+        Err(self.over_cost_limit().unwrap_or(SelectError::NothingObserved(choice.reason)))
     }
 
-    /// Who is the cheapest, of all that are too dear; `None` when nothing was tried.
-    fn too_dear(&self) -> Option<SelectError> {
+    /// The error that names the cheapest combination; `None` if nothing was evaluated.
+    fn over_cost_limit(&self) -> Option<SelectError> {
         let cost = |combo: usize| Some((self.evidence.mean_cost(combo)?, combo));
-        let costs: Vec<(f64, usize)> = (0..self.space.combos()).filter_map(cost).collect();
-        let cheapest = costs.iter().min_by(|one, other| one.0.total_cmp(&other.0))?;
+        let costs: Vec<(NanoDollars, usize)> = (0..self.space.combos()).filter_map(cost).collect();
+        let cheapest = costs.iter().min_by_key(|(cost, _)| *cost)?;
         let (name, all) = (self.space.describe(cheapest.1), costs.len() == self.space.combos());
-        Some(SelectError::TooDear { name, cost: cheapest.0, all })
+        Some(SelectError::OverCostLimit { name, cost: cheapest.0, all })
     }
 
-    /// Whether all have shown that they are too dear, so that there is nobody to look for.
-    fn is_hopeless(&self) -> bool {
-        let enough = ENOUGH_TO_TELL.min(self.space.datapoints());
-        let is_out = |combo: usize| {
-            self.evidence.visited(combo).0 >= enough && !self.evidence.is_affordable(combo)
-        };
-        (0..self.space.combos()).all(is_out)
+    /// Whether all combinations are known to exceed the cost limit, so that none can win.
+    fn are_all_over_cost_limit(&self) -> bool {
+        let min_cells = MIN_COST_CELLS.min(self.space.datapoints());
+        (0..self.space.combos()).all(|combo| {
+            self.evidence.visited(combo).0 >= min_cells
+                && !self.evidence.is_within_cost_limit(combo)
+        })
     }
 
     fn finish(
         &self,
-        choice: Choice,
-        stopped: Option<Limit>,
-    ) -> Result<Box<Selection>, SelectError> {
-        let choice = self.affordable(choice)?;
+        choice: SelectorChoice,
+        stopped: Option<SearchLimit>,
+    ) -> Result<Box<SearchOutcome>, SelectError> {
+        let choice = self.within_cost_limit(choice)?;
         let (selector, combo) = (self.selector.name(), choice.combo);
-        let eliminations = self.selector.eliminations();
-        if self.evidence.figures(combo).n == 0 {
-            let why = "of which nothing was observed";
-            return Err(SelectError::BadChoice { selector, combo, why });
+        if self.evidence.stats(combo).n == 0 {
+            return Err(SelectError::UnobservedChoice { selector, combo });
         }
-        if eliminations.iter().any(|gone| gone.combo == combo) {
-            return Err(SelectError::BadChoice { selector, combo, why: "which it had given up" });
+        if self.is_eliminated(combo) {
+            return Err(SelectError::EliminatedChoice { selector, combo });
         }
         let (space, evidence) = (self.space, &self.evidence);
-        let found = Selection::new(space, evidence, selector, choice, stopped, eliminations);
-        // What was paid for and never asked for again was paid for all the same.
-        let unused: f64 = self.prior.values().map(|known| known.paid).sum();
-        Ok(Box::new(Selection { spent: found.spent + unused, ..found }))
+        let eliminations = self.selector.eliminations();
+        let mut outcome =
+            SearchOutcome::new(space, evidence, selector, choice, stopped, eliminations);
+        // Prior cells that were not requested again were paid for as well.
+        self.prior.values().for_each(|observation| outcome.spent += observation.paid);
+        Ok(Box::new(outcome))
     }
 }
 
-/// A score that is no number is an error, and a price or time that is none is unknown. Whatever
-/// comes from outside goes through here, before it is added to anything.
-pub(crate) fn sound(seen: Observation) -> Observation {
-    let amount = |amount: f64| if amount.is_finite() { amount.max(0.0) } else { 0.0 };
+/// Turns a score that is not a number into an error, and an invalid cost or latency into 0.
+///
+/// Every observation from outside passes through here before it is added to anything.
+pub(crate) fn sanitize(observation: Observation) -> Observation {
+    let Observation { score, cost, paid, latency } = observation;
     Observation {
-        score: seen.score.filter(|score| score.is_finite()),
-        cost: amount(seen.cost),
-        paid: amount(seen.paid),
-        latency: amount(seen.latency),
+        score: score.filter(|score| score.is_finite()),
+        cost: cost.max(NanoDollars::default()),
+        paid: paid.max(NanoDollars::default()),
+        latency: if latency.is_finite() { latency.max(0.0) } else { 0.0 },
     }
 }

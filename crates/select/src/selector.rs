@@ -1,70 +1,70 @@
-//! Who says which cells to pay for.
+//! The selector interface.
 
 use crate::evidence::Evidence;
 use crate::space::Cell;
 use serde::{Deserialize, Serialize};
 
-/// Says which cells to pay for next, and when it has seen enough.
+/// Decides which cells to evaluate next, and when to stop.
 ///
-/// It is asked again when everything that it wanted has been observed. With the same seed and the
-/// same observations it says the same, so that it does not matter how many cells are evaluated at
-/// once.
+/// [`next`](Selector::next) is called again once all cells of its last step have been observed. The
+/// same seed and the same observations give the same steps, so the result does not depend on how many
+/// cells run concurrently.
 pub trait Selector: Send {
-    /// What it is called.
+    /// Returns the selector's name.
     fn name(&self) -> &'static str;
 
-    /// What to do now.
-    fn next(&mut self, evidence: &Evidence) -> Step;
+    /// Returns the next step.
+    fn next(&mut self, evidence: &Evidence) -> SelectorStep;
 
-    /// What it would say if it had to decide now; `None` where the best mean is all it could say.
-    fn so_far(&self, _evidence: &Evidence) -> Option<Choice> {
+    /// Returns the choice if the search ended now; `None` if the best mean is the only criterion.
+    fn so_far(&self, _evidence: &Evidence) -> Option<SelectorChoice> {
         None
     }
 
-    /// What was given up, in order.
+    /// Returns the eliminations so far, in order.
     fn eliminations(&self) -> &[Elimination] {
         &[]
     }
 }
 
-/// What to do now.
+/// Next step of a selector.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// Pay for these cells.
-    Evaluate(Round),
-    /// This one.
-    Choose(Choice),
-    /// Nobody can be chosen, for this reason: whatever was paid for errored.
-    GiveUp(String),
+pub enum SelectorStep {
+    /// Evaluate these cells.
+    Evaluate(EvaluationRound),
+    /// Stop with this choice.
+    Choose(SelectorChoice),
+    /// Stop without a choice, for this reason; usually all evaluated cells errored.
+    NoWinner(String),
 }
 
-/// Cells that can be evaluated in any order, or all at once.
+/// Cells that can be evaluated in any order, or concurrently.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Round {
-    /// The cells; none of them has been paid for.
+pub struct EvaluationRound {
+    /// The cells; none has been evaluated before.
     pub cells: Vec<Cell>,
-    /// Datapoints that one combination has in it at most, by which the concurrency is shared out.
+    /// Maximum number of datapoints per combination; determines how concurrency is divided.
     pub batch: usize,
 }
 
-/// A decision.
+/// Choice of a selector.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Choice {
-    /// The best combination, as far as anybody can tell.
+pub struct SelectorChoice {
+    /// Number of the combination that is considered best.
     pub combo: usize,
-    /// How sure that is; `None` where the selector makes no such claim.
+    /// Confidence in it; `None` if the selector makes no such claim.
     pub confidence: Option<f64>,
-    /// Why it stopped.
+    /// Reason to stop.
     pub reason: String,
 }
 
-/// A combination that was given up.
+/// Removal of a combination from the search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Elimination {
-    /// Which one.
+    /// Number of the combination.
     pub combo: usize,
-    /// After so many cells in all.
+    /// Cells evaluated in total at that time.
     pub after_cells: usize,
-    /// Because of this one, where it is one.
+    /// Number of the combination that caused it, if there is one.
     pub by: Option<usize>,
 }

@@ -1,88 +1,88 @@
-//! What there is to choose from.
+//! Search space: roles, combinations and datapoints.
 
 use serde::{Deserialize, Serialize};
 
-/// A role and who could fill it.
+/// A role of an agent, with its candidates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Role {
-    /// Its name.
+    /// Name of the role.
     pub name: String,
-    /// Candidates, as the user named them.
+    /// Names of the candidates, as the user wrote them.
     pub candidates: Vec<String>,
 }
 
-/// All combinations, and the datapoints that they can be tried on.
+/// Combinations of candidates, and the datapoints to evaluate them on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Space {
     roles: Vec<Role>,
     /// For each combination, the number of the candidate in each role.
     combos: Vec<Box<[u32]>>,
     datapoints: usize,
-    /// Different ones among the datapoints.
+    /// Number of distinct cases among the datapoints.
     cases: usize,
 }
 
-/// One combination on one datapoint, by number.
+/// One combination on one datapoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cell {
-    /// Which combination.
+    /// Number of the combination.
     pub combo: usize,
-    /// Which datapoint.
+    /// Number of the datapoint.
     pub datapoint: usize,
 }
 
-/// There is nothing to choose from.
+/// An invalid search space.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpaceError {
-    /// No role at all.
-    #[error("there are no roles")]
+    /// No roles.
+    #[error("no roles given")]
     NoRoles,
-    /// A role that nobody could fill.
-    #[error("the role `{0}` has no candidates")]
+    /// A role without candidates.
+    #[error("role `{0}` has no candidates")]
     NoCandidates(String),
-    /// Two roles of one name.
-    #[error("two roles are named `{0}`")]
+    /// Two roles with the same name.
+    #[error("duplicate role `{0}`")]
     SameRole(String),
-    /// A candidate that is named twice.
-    #[error("the role `{role}` has the candidate `{candidate}` twice")]
+    /// A candidate that is listed twice.
+    #[error("duplicate candidate `{candidate}` for role `{role}`")]
     SameCandidate {
-        /// Which role.
+        /// Name of the role.
         role: String,
-        /// Who.
+        /// Name of the candidate.
         candidate: String,
     },
-    /// More combinations than can be handled.
-    #[error("there are more than {most} combinations")]
+    /// More combinations than supported.
+    #[error("more than {limit} combinations")]
     TooMany {
-        /// The most there may be.
-        most: usize,
+        /// Maximum number of combinations.
+        limit: usize,
     },
-    /// Nothing to try them on.
-    #[error("there are no datapoints")]
+    /// No datapoints.
+    #[error("no datapoints given")]
     NoDatapoints,
-    /// A combination that does not fit the roles.
+    /// A combination that does not match the roles.
     #[error("combination {0} does not have one known candidate for each role")]
     BadCombo(usize),
 }
 
-/// Most combinations of a space.
-const MOST_COMBOS: usize = 100_000;
+/// Maximum number of combinations of a space.
+const MAX_COMBOS: usize = 100_000;
 
 impl Space {
-    /// All combinations of the candidates.
+    /// Creates the space of all combinations of the candidates.
     ///
     /// # Errors
     ///
-    /// Something is missing, or named twice.
+    /// Something is missing or duplicate, or there are too many combinations.
     pub fn full(roles: Vec<Role>, datapoints: usize) -> Result<Space, SpaceError> {
         check(&roles, datapoints)?;
         let mut count: usize = 1;
         for role in &roles {
             count = count
                 .checked_mul(role.candidates.len())
-                .filter(|count| *count <= MOST_COMBOS)
-                .ok_or(SpaceError::TooMany { most: MOST_COMBOS })?;
+                .filter(|count| *count <= MAX_COMBOS)
+                .ok_or(SpaceError::TooMany { limit: MAX_COMBOS })?;
         }
         let combos = (0..count)
             .map(|number| {
@@ -102,35 +102,36 @@ impl Space {
         Ok(Space { roles, combos, datapoints, cases: datapoints })
     }
 
-    /// The same, where the datapoints are so many cases over and over: what is said of how sure a mean
-    /// is knows that the repetitions of a case are no new cases.
-    pub fn repeating(self, cases: usize) -> Space {
+    /// Declares that the datapoints are `cases` cases, repeated in this order.
+    ///
+    /// Intervals are clustered by case, because a repetition is not a new case.
+    pub fn with_cases(self, cases: usize) -> Space {
         Space { cases: cases.clamp(1, self.datapoints.max(1)), ..self }
     }
 
-    /// The case of a datapoint.
+    /// Returns the case of a datapoint.
     pub fn case(&self, datapoint: usize) -> usize {
         datapoint % self.cases
     }
 
-    /// How many cases there are.
+    /// Returns the number of cases.
     pub fn cases(&self) -> usize {
         self.cases
     }
 
-    /// Only these combinations: for each, the number of the candidate in each role.
+    /// Creates a space of these combinations only. Each has the number of the candidate in each role.
     ///
     /// # Errors
     ///
-    /// Something is missing, named twice or not there.
-    pub fn of(
+    /// Something is missing, duplicate or unknown.
+    pub fn from_combos(
         roles: Vec<Role>,
         combos: Vec<Vec<usize>>,
         datapoints: usize,
     ) -> Result<Space, SpaceError> {
         check(&roles, datapoints)?;
-        if combos.len() > MOST_COMBOS {
-            return Err(SpaceError::TooMany { most: MOST_COMBOS });
+        if combos.len() > MAX_COMBOS {
+            return Err(SpaceError::TooMany { limit: MAX_COMBOS });
         }
         let fits = |combo: &[usize]| {
             combo.len() == roles.len()
@@ -144,37 +145,37 @@ impl Space {
         Ok(Space { combos, roles, datapoints, cases: datapoints })
     }
 
-    /// The roles.
+    /// Returns the roles.
     pub fn roles(&self) -> &[Role] {
         &self.roles
     }
 
-    /// How many combinations there are.
+    /// Returns the number of combinations.
     pub fn combos(&self) -> usize {
         self.combos.len()
     }
 
-    /// How many datapoints there are.
+    /// Returns the number of datapoints.
     pub fn datapoints(&self) -> usize {
         self.datapoints
     }
 
-    /// How many cells there are.
+    /// Returns the number of cells.
     pub fn cells(&self) -> usize {
         self.combos.len() * self.datapoints
     }
 
-    /// The number of the candidate in each role of a combination.
+    /// Returns the number of the candidate in each role of a combination.
     pub fn members(&self, combo: usize) -> &[u32] {
         &self.combos[combo]
     }
 
-    /// The candidate that a combination has for a role, by number.
+    /// Returns the name of the candidate that a combination has for a role.
     pub fn candidate(&self, combo: usize, role: usize) -> &str {
         &self.roles[role].candidates[self.combos[combo][role] as usize]
     }
 
-    /// A combination in words: `planner=a + solver=b`.
+    /// Returns the name of a combination: `planner=a + solver=b`.
     pub fn describe(&self, combo: usize) -> String {
         let parts = self.roles.iter().enumerate();
         let parts = parts.map(|(role, of)| format!("{}={}", of.name, self.candidate(combo, role)));
@@ -189,11 +190,11 @@ fn check(roles: &[Role], datapoints: usize) -> Result<(), SpaceError> {
     if datapoints == 0 {
         return Err(SpaceError::NoDatapoints);
     }
-    for (place, role) in roles.iter().enumerate() {
+    for (position, role) in roles.iter().enumerate() {
         if role.candidates.is_empty() {
             return Err(SpaceError::NoCandidates(role.name.clone()));
         }
-        if roles[..place].iter().any(|other| other.name == role.name) {
+        if roles[..position].iter().any(|other| other.name == role.name) {
             return Err(SpaceError::SameRole(role.name.clone()));
         }
         for (at, candidate) in role.candidates.iter().enumerate() {
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn all_combinations_are_there_once() {
+    fn full_space_holds_each_combination_once() {
         let roles = vec![role("plan", &["a", "b"]), role("solve", &["x", "y", "z"])];
         let space = Space::full(roles, 10).unwrap();
         let all: Vec<String> = (0..space.combos()).map(|combo| space.describe(combo)).collect();
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_chosen_from_is_told() {
+    fn invalid_spaces_are_rejected() {
         let table = [
             (vec![], 1, SpaceError::NoRoles),
             (vec![role("a", &[])], 1, SpaceError::NoCandidates("a".to_owned())),
@@ -253,8 +254,9 @@ mod tests {
         let many: Vec<String> = (0..400).map(|number| number.to_string()).collect();
         let wide = |name: &str| Role { name: name.to_owned(), candidates: many.clone() };
         let error = Space::full(vec![wide("a"), wide("b")], 1).unwrap_err();
-        assert_eq!(error.to_string(), "there are more than 100000 combinations");
-        let error = Space::of(vec![role("a", &["x"])], vec![vec![0], vec![1]], 1).unwrap_err();
+        assert_eq!(error.to_string(), "more than 100000 combinations");
+        let error =
+            Space::from_combos(vec![role("a", &["x"])], vec![vec![0], vec![1]], 1).unwrap_err();
         assert_eq!(error, SpaceError::BadCombo(1));
     }
 }

@@ -1,34 +1,35 @@
-//! `strict`: what is dropped is worse, by a theorem and not by a model.
+//! `strict`: eliminations backed by a theorem instead of a model.
 //!
-//! All that are still in see the datapoints together, in one shuffled order. For each ordered pair a
-//! bet is placed against "this one is not worse than that one"; the datapoints are drawn without
-//! replacement, so that under that hypothesis the mean of what is left is known to be at least so
-//! much, and the wealth of who bets against it is a nonnegative supermartingale. By Ville's
-//! inequality it ever reaches `(K − 1) / α` with a chance of at most `α / (K − 1)`; the best has K − 1
-//! rivals, so that it is dropped with a chance of at most α, however often one looks.
+//! All remaining combinations see the same datapoints, in one shuffled order. Each ordered pair has a
+//! bet against the hypothesis "the first is not worse than the second". The datapoints are drawn
+//! without replacement, so under the hypothesis the mean of the remaining differences has a known lower
+//! bound, and the wealth of the bet is a nonnegative supermartingale. By Ville's inequality it ever
+//! reaches `(K − 1) / α` with probability at most `α / (K − 1)`. The best combination has K − 1 rivals,
+//! so it is eliminated with probability at most α, at any stopping time.
 //! (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting".)
 //!
-//! A cell that errored could have been anything. For the pair it takes the value that speaks most for
-//! the one that would be dropped, so that what holds for every value holds for the true one.
+//! The score of an errored cell is unknown. In each pair it takes the value most favourable to the
+//! combination that would be eliminated, so the guarantee holds for every possible score.
 
 use crate::bet::Bet;
 use crate::evidence::Evidence;
-use crate::selector::{Choice, Elimination, Round, Selector, Step};
+use crate::selector::{Elimination, EvaluationRound, Selector, SelectorChoice, SelectorStep};
+use crate::selectors::NO_SCORES;
 use crate::space::{Cell, Space};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
-/// What a search by [`Strict`] is to reach.
+/// Options of [`Strict`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StrictOptions {
-    /// How sure it has to be that the best is not dropped.
+    /// Probability with which the best combination is not eliminated.
     pub confidence: f64,
-    /// Scores lie between these.
+    /// Range of the scores.
     pub range: (f64, f64),
-    /// Datapoints of a round, as a share of all: a smaller one stops earlier and waits more often.
+    /// Datapoints of a round, as a share of all: smaller rounds stop earlier, but wait more often.
     pub step: f64,
-    /// Shuffles the datapoints.
+    /// Seed of the datapoint order.
     pub seed: u64,
 }
 
@@ -38,41 +39,43 @@ impl Default for StrictOptions {
     }
 }
 
-/// Drops only what is proved to be worse.
+/// Eliminates only combinations that are proved to be worse.
 #[derive(Debug)]
 pub struct Strict {
     options: StrictOptions,
     order: Vec<usize>,
     arms: usize,
     active: Vec<usize>,
-    /// Bets against each, by its rival: `against[i·arms + j]` is that i is worse than j.
+    /// `bets[i·arms + j]` is the bet that combination i is worse than j.
     bets: Vec<Bet>,
-    wanted: usize,
-    seen: usize,
+    /// Requested datapoints.
+    requested: usize,
+    /// Datapoints that the bets have observed.
+    observed: usize,
     eliminations: Vec<Elimination>,
 }
 
 impl Strict {
-    /// For a space.
+    /// Creates the selector for a space.
     pub fn new(space: &Space, options: StrictOptions) -> Strict {
         let mut order: Vec<usize> = (0..space.datapoints()).collect();
         order.shuffle(&mut ChaCha8Rng::seed_from_u64(options.seed));
         let arms = space.combos();
         let alpha = (1.0 - options.confidence).clamp(1e-12, 1.0);
-        let needed = ((arms.max(2) - 1) as f64 / alpha).ln();
+        let log_target = ((arms.max(2) - 1) as f64 / alpha).ln();
         Strict {
             options,
             arms,
             active: (0..arms).collect(),
-            bets: vec![Bet::new(space.datapoints(), needed); arms * arms],
+            bets: vec![Bet::new(space.datapoints(), log_target); arms * arms],
             order,
-            wanted: 0,
-            seen: 0,
+            requested: 0,
+            observed: 0,
             eliminations: Vec::new(),
         }
     }
 
-    /// Scores of those that are still in, from 0 to 1; `None` where a cell errored.
+    /// Scores of the active combinations, scaled to 0..1; `None` for an errored cell.
     fn scores(&self, evidence: &Evidence, datapoint: usize) -> Vec<Option<f64>> {
         let (low, high) = self.options.range;
         let score = |&combo: &usize| {
@@ -84,30 +87,30 @@ impl Strict {
 
     fn update(&mut self, evidence: &Evidence) {
         if self.active.len() < 2 {
-            self.seen = self.wanted;
+            self.observed = self.requested;
         }
-        while self.seen < self.wanted && self.active.len() > 1 {
-            let scores = self.scores(evidence, self.order[self.seen]);
-            self.seen += 1;
-            let mut dropped: Vec<(usize, usize)> = Vec::new();
+        while self.observed < self.requested && self.active.len() > 1 {
+            let scores = self.scores(evidence, self.order[self.observed]);
+            self.observed += 1;
+            let mut eliminated: Vec<(usize, usize)> = Vec::new();
             for (at, &arm) in self.active.iter().enumerate() {
                 for (rival_at, &rival) in self.active.iter().enumerate() {
                     if arm != rival {
-                        // Whatever is missing speaks for the one that would be dropped.
+                        // A missing score favours the combination that would be eliminated.
                         let mine = scores[at].unwrap_or(1.0);
                         let theirs = scores[rival_at].unwrap_or(0.0);
                         let bet = &mut self.bets[arm * self.arms + rival];
-                        bet.see((mine - theirs + 1.0) / 2.0);
-                        let known = dropped.last().is_some_and(|(last, _)| *last == arm);
-                        if bet.is_won() && !known {
-                            dropped.push((arm, rival));
+                        bet.observe((mine - theirs + 1.0) / 2.0);
+                        let is_known = eliminated.last().is_some_and(|(last, _)| *last == arm);
+                        if bet.is_won() && !is_known {
+                            eliminated.push((arm, rival));
                         }
                     }
                 }
             }
-            // Two bets can be won at once against each other only by an error; never drop all.
-            dropped.truncate(self.active.len() - 1);
-            for (combo, by) in dropped {
+            // Opposite bets are won together only by error; at least one combination stays.
+            eliminated.truncate(self.active.len() - 1);
+            for (combo, by) in eliminated {
                 self.active.retain(|&arm| arm != combo);
                 let after_cells = evidence.cells();
                 self.eliminations.push(Elimination { combo, after_cells, by: Some(by) });
@@ -115,25 +118,25 @@ impl Strict {
         }
     }
 
-    fn choose(&self, evidence: &Evidence) -> Choice {
-        // Counted as it was bet: who errs often does not win by the few that are there.
+    fn choose(&self, evidence: &Evidence) -> SelectorChoice {
+        // Errors count as the lowest score, as in the bets: few scores do not win.
         let mean = |combo: usize| {
-            let seen = &self.order[..self.seen];
+            let observed = &self.order[..self.observed];
             let value = |&datapoint: &usize| {
                 evidence.value(Cell { combo, datapoint }).unwrap_or(self.options.range.0)
             };
-            seen.iter().map(value).sum::<f64>()
+            observed.iter().map(value).sum::<f64>()
         };
         let means: Vec<(usize, f64)> = self.active.iter().map(|&arm| (arm, mean(arm))).collect();
         let best =
             means.iter().copied().reduce(|best, next| if next.1 > best.1 { next } else { best });
         let combo = best.map_or(0, |(arm, _)| arm);
         let reason = match self.active.len() {
-            1 if self.arms == 1 => "there is no other".to_owned(),
+            1 if self.arms == 1 => "there is no other combination".to_owned(),
             1 => "all others are proved to be worse".to_owned(),
-            left => format!("all datapoints are seen; {left} are not proved to be worse"),
+            count => format!("all datapoints were evaluated; {count} combinations remain"),
         };
-        Choice { combo, confidence: Some(self.options.confidence), reason }
+        SelectorChoice { combo, confidence: Some(self.options.confidence), reason }
     }
 }
 
@@ -142,28 +145,28 @@ impl Selector for Strict {
         "strict"
     }
 
-    fn next(&mut self, evidence: &Evidence) -> Step {
+    fn next(&mut self, evidence: &Evidence) -> SelectorStep {
         loop {
             self.update(evidence);
-            let is_told = self.active.len() < 2 && self.wanted > 0;
-            if is_told || self.wanted == self.order.len() {
+            let is_decided = self.active.len() < 2 && self.requested > 0;
+            if is_decided || self.requested == self.order.len() {
                 let choice = self.choose(evidence);
-                return match evidence.figures(choice.combo).n {
-                    0 => Step::GiveUp("no cell that was paid for gave a score".to_owned()),
-                    _ => Step::Choose(choice),
+                return match evidence.stats(choice.combo).n {
+                    0 => SelectorStep::NoWinner(NO_SCORES.to_owned()),
+                    _ => SelectorStep::Choose(choice),
                 };
             }
             let step = ((self.options.step * self.order.len() as f64) as usize).max(1);
-            let to = (self.wanted + step).min(self.order.len());
-            let datapoints = &self.order[self.wanted..to];
+            let to = (self.requested + step).min(self.order.len());
+            let datapoints = &self.order[self.requested..to];
             let cells = self.active.iter().flat_map(|&combo| {
                 datapoints.iter().map(move |&datapoint| Cell { combo, datapoint })
             });
             let cells: Vec<Cell> = cells.filter(|cell| !evidence.is_visited(*cell)).collect();
-            let batch = to - self.wanted;
-            self.wanted = to;
+            let batch = to - self.requested;
+            self.requested = to;
             if !cells.is_empty() {
-                return Step::Evaluate(Round { cells, batch });
+                return SelectorStep::Evaluate(EvaluationRound { cells, batch });
             }
         }
     }

@@ -1,15 +1,23 @@
-//! Small worlds for tests.
+//! Spaces, observations and evaluators for tests.
 
-use crate::{Cell, Evaluate, Evidence, Objective, Observation, Role, Round, Selector, Space, Step};
+use crate::{
+    Cell, Evaluate, EvaluationRound, Evidence, Objective, Observation, Role, Selector,
+    SelectorStep, Space,
+};
+use bakeoff_core::NanoDollars;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// One role with so many candidates.
+pub(crate) fn dollars(amount: f64) -> NanoDollars {
+    NanoDollars::from_dollars(amount).unwrap()
+}
+
+/// A space with one role and this many candidates.
 pub(crate) fn space(combos: usize, datapoints: usize) -> Space {
     grid(&[combos], datapoints)
 }
 
-/// Roles with so many candidates each.
+/// A space with a role for each number of candidates.
 pub(crate) fn grid(sizes: &[usize], datapoints: usize) -> Space {
     let roles = sizes.iter().enumerate().map(|(number, size)| Role {
         name: format!("r{number}"),
@@ -18,36 +26,38 @@ pub(crate) fn grid(sizes: &[usize], datapoints: usize) -> Space {
     Space::full(roles.collect(), datapoints).unwrap()
 }
 
-pub(crate) fn seen(score: Option<f64>) -> Observation {
-    Observation { score, cost: 1.0, paid: 1.0, latency: 1.0 }
+/// An observation that costs a dollar and takes a second.
+pub(crate) fn observed(score: Option<f64>) -> Observation {
+    Observation { score, cost: dollars(1.0), paid: dollars(1.0), latency: 1.0 }
 }
 
-/// What is known when the first datapoints of each combination gave these scores.
+/// Evidence with these scores for the first datapoints of each combination.
 pub(crate) fn filled(space: &Space, scores: &[Vec<Option<f64>>]) -> Evidence {
     let mut evidence = Evidence::new(space, Objective::default());
     for (combo, row) in scores.iter().enumerate() {
         for (datapoint, score) in row.iter().enumerate() {
-            evidence.add(Cell { combo, datapoint }, seen(*score));
+            evidence.add(Cell { combo, datapoint }, observed(*score));
         }
     }
     evidence
 }
 
-/// Runs a selector, one round after the other, on `score`; gives the rounds and how it ended.
+/// Runs a selector on `score`; returns its rounds, its last step and the evidence.
 pub(crate) fn run(
     space: &Space,
     selector: &mut dyn Selector,
     score: impl Fn(Cell) -> Option<f64>,
-) -> (Vec<Round>, Step, Evidence) {
+) -> (Vec<EvaluationRound>, SelectorStep, Evidence) {
     let mut evidence = Evidence::new(space, Objective::default());
     let mut rounds = Vec::new();
     loop {
         match selector.next(&evidence) {
-            Step::Evaluate(round) => {
-                assert!(!round.cells.is_empty(), "{} asked for nothing", selector.name());
+            SelectorStep::Evaluate(round) => {
+                assert!(!round.cells.is_empty(), "{} requested no cells", selector.name());
                 for cell in &round.cells {
-                    assert!(!evidence.is_visited(*cell), "{} asked twice", selector.name());
-                    evidence.add(*cell, seen(score(*cell)));
+                    let is_new = !evidence.is_visited(*cell);
+                    assert!(is_new, "{} requested a cell twice", selector.name());
+                    evidence.add(*cell, observed(score(*cell)));
                 }
                 rounds.push(round);
             }
@@ -56,49 +66,52 @@ pub(crate) fn run(
     }
 }
 
-/// The combination that was chosen.
-pub(crate) fn chosen(step: &Step) -> usize {
+/// The chosen combination.
+pub(crate) fn chosen(step: &SelectorStep) -> usize {
     match step {
-        Step::Choose(choice) => choice.combo,
+        SelectorStep::Choose(choice) => choice.combo,
         other => panic!("not a choice: {other:?}"),
     }
 }
 
-/// Cells that end in another order than they were begun in.
-pub(crate) struct Scrambled<F> {
+/// Evaluator whose cells finish in a different order than they start.
+pub(crate) struct OutOfOrder<F> {
     score: F,
-    pub(crate) cost: fn(Cell) -> f64,
+    pub(crate) cost: fn(Cell) -> NanoDollars,
     running: AtomicUsize,
-    pub(crate) most: AtomicUsize,
-    seen: Mutex<Vec<(Cell, Observation)>>,
+    pub(crate) max_running: AtomicUsize,
+    observed: Mutex<Vec<(Cell, Observation)>>,
 }
 
-impl<F> Scrambled<F> {
-    pub(crate) fn new(score: F) -> Scrambled<F> {
-        let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Scrambled { score, cost: |_| 1.0, running, most, seen: Mutex::new(Vec::new()) }
+impl<F> OutOfOrder<F> {
+    pub(crate) fn new(score: F) -> OutOfOrder<F> {
+        OutOfOrder {
+            score,
+            cost: |_| dollars(1.0),
+            running: AtomicUsize::new(0),
+            max_running: AtomicUsize::new(0),
+            observed: Mutex::new(Vec::new()),
+        }
     }
 
-    /// What was evaluated, in the order that it ended.
-    pub(crate) fn seen(&self) -> Vec<(Cell, Observation)> {
-        self.seen.lock().unwrap().clone()
+    /// The evaluated cells, in the order in which they finished.
+    pub(crate) fn observed(&self) -> Vec<(Cell, Observation)> {
+        self.observed.lock().unwrap().clone()
     }
 }
 
 #[async_trait::async_trait]
-impl<F: Fn(Cell) -> Option<f64> + Send + Sync> Evaluate for Scrambled<F> {
+impl<F: Fn(Cell) -> Option<f64> + Send + Sync> Evaluate for OutOfOrder<F> {
     async fn evaluate(&self, cell: Cell) -> Option<Observation> {
         let running = self.running.fetch_add(1, Ordering::Relaxed) + 1;
-        self.most.fetch_max(running, Ordering::Relaxed);
+        self.max_running.fetch_max(running, Ordering::Relaxed);
         for _ in 0..=(cell.combo * 7 + cell.datapoint * 5) % 11 {
             tokio::task::yield_now().await;
         }
         self.running.fetch_sub(1, Ordering::Relaxed);
-        let observation = {
-            let cost = (self.cost)(cell);
-            Observation { cost, paid: cost, ..seen((self.score)(cell)) }
-        };
-        self.seen.lock().unwrap().push((cell, observation.clone()));
+        let cost = (self.cost)(cell);
+        let observation = Observation { cost, paid: cost, ..observed((self.score)(cell)) };
+        self.observed.lock().unwrap().push((cell, observation.clone()));
         Some(observation)
     }
 }

@@ -1,102 +1,104 @@
-//! Who is best, of those that are left.
+//! Choice of the best among the remaining combinations.
 //!
-//! An errored cell is missing, so a combination that errs on all but one lucky datapoint has a mean
-//! of 1. It must not win by that: one with more errors than [`MOST_ERRORS`] wins only if it also wins
-//! with its errors counted as zeros.
+//! An errored cell is missing data, so a combination that errors on all but one lucky datapoint has a
+//! mean of 1. It must not win by that: a combination with a larger share of errors than
+//! [`MAX_ERROR_SHARE`] wins only if it also wins with its errors counted as zeros.
 
-use crate::evidence::{Evidence, RowFigures};
+use crate::evidence::{Evidence, ScoreStats};
+use crate::money::model_dollars;
 use std::cmp::Ordering;
 
-/// Share of errors up to which a combination is judged by what it answered alone.
-pub(crate) const MOST_ERRORS: f64 = 0.05;
+/// Share of errors up to which a combination is judged by its scores alone.
+pub(crate) const MAX_ERROR_SHARE: f64 = 0.05;
 
-/// Differences below this are ties: sums of the same scores in another order.
+/// Differences below this are ties: sums of the same scores in a different order.
 pub(crate) const TIE: f64 = 1e-9;
 
-/// Whether so many of a combination's cells errored that its mean cannot be taken as it is.
-pub(crate) fn errs(evidence: &Evidence, combo: usize) -> bool {
-    let (visited, missing) = evidence.visited(combo);
-    missing as f64 > MOST_ERRORS * visited as f64
+/// Whether so many cells of a combination errored that its mean alone is not trusted.
+pub(crate) fn is_error_prone(evidence: &Evidence, combo: usize) -> bool {
+    let (visited, errored) = evidence.visited(combo);
+    errored as f64 > MAX_ERROR_SHARE * visited as f64
 }
 
-/// The lower bound that a combination can defeat others by: with errors as zeros where it errs.
+/// Lower bound with which a combination can eliminate others; errors of an error-prone one are zeros.
 pub(crate) fn defeating_bound(evidence: &Evidence, combo: usize, width: f64) -> f64 {
-    let lower = |figures: RowFigures| figures.mean - width * figures.standard_error();
-    let bound = lower(evidence.figures(combo));
-    if errs(evidence, combo) {
-        bound.min(lower(evidence.figures_with_errors(combo)))
+    let lower = |stats: ScoreStats| stats.mean - width * stats.standard_error();
+    let bound = lower(evidence.stats(combo));
+    if is_error_prone(evidence, combo) {
+        bound.min(lower(evidence.stats_with_errors_as_zero(combo)))
     } else {
         bound
     }
 }
 
-/// The upper bound of what a combination can win by: with errors as zeros where it errs, since it must
-/// win with them as well. Nothing is above one that nobody has tried.
+/// Upper bound of the value with which a combination can win; infinite for one without observations.
+///
+/// Errors of an error-prone combination are zeros, since it must win with them as well.
 pub(crate) fn winning_bound(evidence: &Evidence, combo: usize, width: f64) -> f64 {
-    let upper = |figures: RowFigures| figures.mean + width * figures.standard_error();
-    let figures = evidence.figures(combo);
-    let bound = if figures.n == 0 { f64::INFINITY } else { upper(figures) };
-    if errs(evidence, combo) {
-        bound.min(upper(evidence.figures_with_errors(combo)))
+    let upper = |stats: ScoreStats| stats.mean + width * stats.standard_error();
+    let stats = evidence.stats(combo);
+    let bound = if stats.n == 0 { f64::INFINITY } else { upper(stats) };
+    if is_error_prone(evidence, combo) {
+        bound.min(upper(evidence.stats_with_errors_as_zero(combo)))
     } else {
         bound
     }
 }
 
-/// What a combination is worth: its mean, with errors as zeros where it errs. `None` when nothing was
-/// observed of it.
-pub(crate) fn standing(evidence: &Evidence, combo: usize) -> Option<f64> {
-    let figures = evidence.figures(combo);
-    let mean = match errs(evidence, combo) {
-        true => figures.mean.min(evidence.figures_with_errors(combo).mean),
-        false => figures.mean,
+/// Mean of a combination, with errors as zeros if it is error-prone; `None` without observations.
+pub(crate) fn adjusted_mean(evidence: &Evidence, combo: usize) -> Option<f64> {
+    let stats = evidence.stats(combo);
+    let mean = match is_error_prone(evidence, combo) {
+        true => stats.mean.min(evidence.stats_with_errors_as_zero(combo).mean),
+        false => stats.mean,
     };
-    (figures.n > 0).then_some(mean)
+    (stats.n > 0).then_some(mean)
 }
 
-/// The best of `combos`; `None` when nothing was observed of any.
+/// Returns the best of `combos`; `None` if none has a score.
 pub(crate) fn best(evidence: &Evidence, combos: impl IntoIterator<Item = usize>) -> Option<usize> {
-    best_by(evidence, combos, |figures| figures.mean)
+    best_by(evidence, combos, |stats| stats.mean)
 }
 
-/// The best so far, of a search that was stopped: combinations have been seen unequally often, so
-/// that the mean alone would favour whoever had one lucky datapoint. The spread is pooled, since that
-/// of a few equal scores is zero.
+/// Returns the best of `combos` in a search that was stopped.
+///
+/// Combinations have unequal numbers of cells, and the mean alone would favour one lucky datapoint.
+/// The spread is pooled, because that of a few equal scores is zero.
 pub(crate) fn best_so_far(
     evidence: &Evidence,
     combos: impl IntoIterator<Item = usize>,
 ) -> Option<usize> {
     let combos: Vec<usize> = combos.into_iter().collect();
-    let (mut squares, mut freedom) = (0.0, 0_usize);
-    for figures in combos.iter().map(|combo| evidence.figures(*combo)).filter(|seen| seen.n > 1) {
-        squares += figures.deviation * figures.deviation * (figures.n - 1) as f64;
-        freedom += figures.n - 1;
+    let (mut squares, mut degrees) = (0.0, 0_usize);
+    for stats in combos.iter().map(|combo| evidence.stats(*combo)).filter(|stats| stats.n > 1) {
+        squares += stats.deviation * stats.deviation * (stats.n - 1) as f64;
+        degrees += stats.n - 1;
     }
-    let spread = if freedom == 0 { 0.5 } else { (squares / freedom as f64).sqrt() };
-    best_by(evidence, combos, |figures| figures.mean - spread / (figures.n.max(1) as f64).sqrt())
+    let spread = if degrees == 0 { 0.5 } else { (squares / degrees as f64).sqrt() };
+    best_by(evidence, combos, |stats| stats.mean - spread / (stats.n.max(1) as f64).sqrt())
 }
 
 fn best_by(
     evidence: &Evidence,
     combos: impl IntoIterator<Item = usize>,
-    of: impl Fn(RowFigures) -> f64,
+    of: impl Fn(ScoreStats) -> f64,
 ) -> Option<usize> {
-    let seen = combos.into_iter().map(|combo| (combo, evidence.figures(combo)));
-    let mut left: Vec<(usize, f64)> =
-        seen.filter(|(_, figures)| figures.n > 0).map(|(combo, seen)| (combo, of(seen))).collect();
-    let strict = |combo: usize| of(evidence.figures_with_errors(combo));
-    let bar = left.iter().map(|(combo, _)| strict(*combo)).max_by(f64::total_cmp)?;
-    // Whoever is at the bar passes, so that somebody is found.
-    while let Some(leader) = lead(evidence, &left) {
-        if !errs(evidence, leader) || strict(leader) >= bar - TIE {
+    let stats = combos.into_iter().map(|combo| (combo, evidence.stats(combo)));
+    let mut remaining: Vec<(usize, f64)> =
+        stats.filter(|(_, stats)| stats.n > 0).map(|(combo, stats)| (combo, of(stats))).collect();
+    let with_errors = |combo: usize| of(evidence.stats_with_errors_as_zero(combo));
+    let bar = remaining.iter().map(|(combo, _)| with_errors(*combo)).max_by(f64::total_cmp)?;
+    // The combination that sets the bar passes it, so one is always found.
+    while let Some(leader) = lead(evidence, &remaining) {
+        if !is_error_prone(evidence, leader) || with_errors(leader) >= bar - TIE {
             return Some(leader);
         }
-        left.retain(|(combo, _)| *combo != leader);
+        remaining.retain(|(combo, _)| *combo != leader);
     }
     None
 }
 
-/// Ties go to the faster, then to the cheaper, then to the first.
+/// Returns the leader; ties go to the faster, then the cheaper, then the first combination.
 fn lead(evidence: &Evidence, combos: &[(usize, f64)]) -> Option<usize> {
     let leader = combos.iter().reduce(|leader, other| {
         match compare(evidence, other.1, other.0, leader.1, leader.0) {
@@ -107,7 +109,7 @@ fn lead(evidence: &Evidence, combos: &[(usize, f64)]) -> Option<usize> {
     leader.map(|(combo, _)| *combo)
 }
 
-/// Whether `one`, worth `value`, is better than `two`, worth `rival`.
+/// Compares `one`, with mean `value`, to `two`, with mean `rival`.
 pub(crate) fn compare(
     evidence: &Evidence,
     value: f64,
@@ -122,14 +124,15 @@ pub(crate) fn compare(
         let (one, two) = (one.unwrap_or(f64::INFINITY), two.unwrap_or(f64::INFINITY));
         two.total_cmp(&one)
     };
+    let cost = |combo: usize| evidence.mean_cost(combo).map(model_dollars);
     less(evidence.mean_latency(one), evidence.mean_latency(two))
-        .then_with(|| less(evidence.mean_cost(one), evidence.mean_cost(two)))
+        .then_with(|| less(cost(one), cost(two)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{filled, space};
+    use crate::testing::{dollars, filled, space};
 
     #[test]
     fn one_lucky_success_does_not_win() {
@@ -143,15 +146,15 @@ mod tests {
     }
 
     #[test]
-    fn who_errs_can_still_be_best() {
+    fn error_prone_combination_can_still_win() {
         let space = space(2, 10);
-        let erring = [vec![Some(1.0); 8], vec![None; 2]].concat();
+        let error_prone = [vec![Some(1.0); 8], vec![None; 2]].concat();
         let weak = [vec![Some(1.0); 5], vec![Some(0.0); 5]].concat();
-        assert_eq!(best(&filled(&space, &[erring, weak]), 0..2), Some(0));
+        assert_eq!(best(&filled(&space, &[error_prone, weak]), 0..2), Some(0));
     }
 
     #[test]
-    fn nobody_is_chosen_unseen() {
+    fn combination_without_scores_is_not_chosen() {
         let space = space(3, 4);
         let evidence = filled(&space, &[vec![None; 4], vec![], vec![Some(0.0)]]);
         assert_eq!(best(&evidence, 0..3), Some(2));
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn one_datapoint_is_not_enough_for_a_search_that_was_stopped() {
+    fn stopped_search_does_not_choose_a_single_lucky_datapoint() {
         let space = space(2, 20);
         let seen = [vec![Some(1.0); 18], vec![Some(0.0); 2]].concat();
         let evidence = filled(&space, &[vec![Some(1.0)], seen]);
@@ -168,18 +171,19 @@ mod tests {
     }
 
     #[test]
-    fn ties_go_to_the_faster_then_to_the_cheaper() {
+    fn ties_go_to_the_faster_then_the_cheaper() {
         use crate::{Cell, Evidence, Objective, Observation};
         let space = space(3, 1);
-        for (figures, winner) in [
+        for (cells, winner) in [
             ([(1.0, 2.0), (1.0, 1.0), (0.5, 1.0)], 2),
             ([(1.0, 2.0), (1.0, 1.0), (2.0, 1.0)], 1),
             ([(1.0, 1.0), (1.0, 1.0), (1.0, 1.0)], 0),
         ] {
             let mut evidence = Evidence::new(&space, Objective::default());
-            for (combo, (cost, latency)) in figures.into_iter().enumerate() {
-                let seen = Observation { score: Some(0.5), cost, paid: cost, latency };
-                evidence.add(Cell { combo, datapoint: 0 }, seen);
+            for (combo, (cost, latency)) in cells.into_iter().enumerate() {
+                let cost = dollars(cost);
+                let observation = Observation { score: Some(0.5), cost, paid: cost, latency };
+                evidence.add(Cell { combo, datapoint: 0 }, observation);
             }
             assert_eq!(best(&evidence, 0..3), Some(winner));
         }

@@ -1,8 +1,10 @@
-//! What `auto` does, through the public door.
+//! Tests of `auto` through the public API.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
+use bakeoff_core::NanoDollars;
 use bakeoff_select::{
-    Auto, AutoOptions, Cell, Choice, Evidence, Objective, Observation, Role, Selector, Space, Step,
+    Auto, AutoOptions, Cell, Evidence, Objective, Observation, Role, Selector, SelectorChoice,
+    SelectorStep, Space,
 };
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
@@ -18,52 +20,45 @@ fn space(roles: usize, candidates: usize) -> Space {
     Space::full((0..roles).map(role).collect(), DATAPOINTS).unwrap()
 }
 
-/// Answers by chance, with a quality for each combination.
-fn answers(qualities: &[f64], seed: u64) -> Vec<Vec<Option<f64>>> {
+/// Random pass/fail scores with a pass rate for each combination.
+fn random_scores(qualities: &[f64], seed: u64) -> Vec<Vec<Option<f64>>> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let mut answer = |quality: f64| Some(f64::from(random.random::<f64>() < quality));
-    qualities.iter().map(|&quality| (0..DATAPOINTS).map(|_| answer(quality)).collect()).collect()
+    let mut score = |quality: f64| Some(f64::from(random.random::<f64>() < quality));
+    qualities.iter().map(|&quality| (0..DATAPOINTS).map(|_| score(quality)).collect()).collect()
 }
 
-/// Searches, with each round's cells observed in an order of its own.
+/// Runs a search in which the cells of each round are observed in a random order.
 fn search(
     space: &Space,
     scores: &[Vec<Option<f64>>],
-    prices: &[f64],
+    costs: &[f64],
     shuffle: u64,
-) -> (Choice, Evidence) {
-    search_with(AutoOptions::default(), space, scores, prices, shuffle)
+) -> (SelectorChoice, Evidence) {
+    search_with(AutoOptions::default(), space, scores, costs, shuffle)
 }
 
 fn search_with(
     options: AutoOptions,
     space: &Space,
     scores: &[Vec<Option<f64>>],
-    prices: &[f64],
+    costs: &[f64],
     shuffle: u64,
-) -> (Choice, Evidence) {
+) -> (SelectorChoice, Evidence) {
     let mut random = ChaCha8Rng::seed_from_u64(shuffle);
     let mut selector = Auto::new(space, options);
     let mut evidence = Evidence::new(space, Objective::default());
     loop {
         match selector.next(&evidence) {
-            Step::Choose(choice) => return (choice, evidence),
-            Step::GiveUp(reason) => panic!("{reason}"),
-            Step::Evaluate(mut round) => {
+            SelectorStep::Choose(choice) => return (choice, evidence),
+            SelectorStep::NoWinner(reason) => panic!("{reason}"),
+            SelectorStep::Evaluate(mut round) => {
                 assert!(!round.cells.is_empty());
                 assert!(round.cells.iter().all(|cell| !evidence.is_visited(*cell)));
                 round.cells.shuffle(&mut random);
                 for cell @ Cell { combo, datapoint } in round.cells {
                     let score = scores[combo][datapoint];
-                    evidence.add(
-                        cell,
-                        Observation {
-                            score,
-                            cost: prices[combo],
-                            paid: prices[combo],
-                            latency: 1.0,
-                        },
-                    );
+                    let cost = NanoDollars::from_dollars(costs[combo]).unwrap();
+                    evidence.add(cell, Observation { score, cost, paid: cost, latency: 1.0 });
                 }
             }
         }
@@ -71,12 +66,12 @@ fn search_with(
 }
 
 #[test]
-fn one_that_is_far_better_is_found_for_little() {
+fn outstanding_combination_is_found_with_few_cells() {
     let space = space(2, 4);
     let mut qualities = vec![0.3; 16];
     qualities[6] = 0.95;
     for seed in 0..10 {
-        let (choice, evidence) = search(&space, &answers(&qualities, seed), &[1.0; 16], 0);
+        let (choice, evidence) = search(&space, &random_scores(&qualities, seed), &[1.0; 16], 0);
         assert_eq!(choice.combo, 6, "seed {seed}");
         assert!(choice.confidence.unwrap() >= 0.95);
         assert!(evidence.cells() < space.cells() / 3, "{} cells", evidence.cells());
@@ -84,64 +79,66 @@ fn one_that_is_far_better_is_found_for_little() {
 }
 
 #[test]
-fn the_order_in_which_a_round_is_observed_does_not_matter() {
+fn order_of_observations_within_a_round_does_not_matter() {
     let space = space(2, 3);
     let qualities: Vec<f64> = (0..9).map(|arm| 0.5 + 0.05 * f64::from(arm)).collect();
-    let scores = answers(&qualities, 3);
+    let scores = random_scores(&qualities, 3);
     let [one, other] = [1, 2].map(|shuffle| search(&space, &scores, &[1.0; 9], shuffle));
     assert_eq!(one.0, other.0);
     assert_eq!(one.1.cells(), other.1.cells());
 }
 
 #[test]
-fn of_those_that_are_seen_to_be_equal_the_cheapest_is_chosen() {
+fn cheapest_of_equal_combinations_is_chosen() {
     let space = space(1, 3);
-    let same = answers(&[0.6], 5).concat();
+    let same = random_scores(&[0.6], 5).concat();
     let scores = vec![same; 3];
-    // Where the least difference matters it sees it all; elsewhere, what is left of the error may not
-    // cover the cheaper one.
+    // With ε = 0 all cells are evaluated. With a larger ε, the remaining error probability may not cover
+    // the change to the cheaper combination.
     let options = AutoOptions { epsilon: 0.0, ..AutoOptions::default() };
     let (choice, _) = search_with(options, &space, &scores, &[3.0, 1.0, 2.0], 0);
     assert_eq!(choice.combo, 1);
 }
 
 #[test]
-fn cheap_is_not_good() {
+fn cheap_combination_does_not_win_by_cost() {
     let space = space(1, 3);
-    let (choice, _) = search(&space, &answers(&[0.2, 0.9, 0.5], 4), &[0.001, 5.0, 0.1], 0);
+    let (choice, _) = search(&space, &random_scores(&[0.2, 0.9, 0.5], 4), &[0.001, 5.0, 0.1], 0);
     assert_eq!(choice.combo, 1);
 }
 
 #[test]
-fn a_world_of_errors_ends() {
+fn search_with_nothing_but_errors_ends() {
     let space = space(2, 2);
     let mut selector = Auto::new(&space, AutoOptions::default());
     let mut evidence = Evidence::new(&space, Objective::default());
-    let Step::Evaluate(round) = selector.next(&evidence) else { panic!("asks for nothing") };
+    let SelectorStep::Evaluate(round) = selector.next(&evidence) else {
+        panic!("no cells requested")
+    };
     for cell in round.cells {
-        evidence.add(cell, Observation { score: None, cost: 1.0, paid: 1.0, latency: 1.0 });
+        evidence.add(cell, Observation { latency: 1.0, ..Observation::default() });
     }
     let end = selector.next(&evidence);
-    assert_eq!(end, Step::GiveUp("all of the first cells errored".to_owned()));
+    assert_eq!(end, SelectorStep::NoWinner("all cells of the first round errored".to_owned()));
 }
 
 #[test]
-fn one_that_errs_wins_only_with_its_errors_as_zeros() {
+fn error_prone_combination_wins_only_with_errors_as_zeros() {
     let space = space(1, 3);
     let scores = |errors: usize| {
-        let erring = (0..DATAPOINTS).map(|at| (at % errors > 0).then_some(1.0));
-        let mut scores = answers(&[0.0, 0.8, 0.3], 7);
-        scores[0] = erring.collect();
+        let error_prone = (0..DATAPOINTS).map(|at| (at % errors > 0).then_some(1.0));
+        let mut scores = random_scores(&[0.0, 0.8, 0.3], 7);
+        scores[0] = error_prone.collect();
         scores
     };
-    // Right whenever it answers; it errs on a third, or on a tenth.
+    // It passes whenever it does not error; it errors on a third, or on a tenth.
     assert_eq!(search(&space, &scores(3), &[1.0; 3], 0).0.combo, 1);
     assert_eq!(search(&space, &scores(10), &[1.0; 3], 0).0.combo, 0);
 }
 
 #[test]
-fn small_worlds_are_no_trouble() {
-    let world = |sizes: &[usize], datapoints: usize| {
+fn minimal_spaces_have_a_winner() {
+    let grid = |sizes: &[usize], datapoints: usize| {
         let role = |(number, size): (usize, &usize)| Role {
             name: format!("r{number}"),
             candidates: (0..*size).map(|candidate| format!("m{candidate}")).collect(),
@@ -149,7 +146,7 @@ fn small_worlds_are_no_trouble() {
         Space::full(sizes.iter().enumerate().map(role).collect(), datapoints).unwrap()
     };
     // One combination; one datapoint; both.
-    for (space, best) in [(world(&[1], 9), 0), (world(&[1, 3], 1), 2), (world(&[1], 1), 0)] {
+    for (space, best) in [(grid(&[1], 9), 0), (grid(&[1, 3], 1), 2), (grid(&[1], 1), 0)] {
         let score = |arm: usize| if arm == best { 0.9 } else { 0.1 };
         let scores: Vec<Vec<Option<f64>>> =
             (0..space.combos()).map(|arm| vec![Some(score(arm)); space.datapoints()]).collect();
@@ -160,7 +157,7 @@ fn small_worlds_are_no_trouble() {
 }
 
 #[test]
-fn all_the_same_ends_with_the_cheapest() {
+fn identical_scores_end_with_the_cheapest() {
     let space = space(2, 2);
     for score in [0.0, 1.0, 70.0, -3.0] {
         let scores = vec![vec![Some(score); DATAPOINTS]; 4];
@@ -170,12 +167,14 @@ fn all_the_same_ends_with_the_cheapest() {
 }
 
 #[test]
-fn scores_of_any_range_will_do() {
+fn scores_of_any_range_are_supported() {
     let space = space(2, 3);
     let qualities: Vec<f64> = (0..9).map(|arm| if arm == 4 { 0.9 } else { 0.4 }).collect();
     let wide = |score: Option<f64>| score.map(|score| 1000.0 * score - 500.0);
-    let scores: Vec<Vec<Option<f64>>> =
-        answers(&qualities, 2).into_iter().map(|row| row.into_iter().map(wide).collect()).collect();
+    let scores: Vec<Vec<Option<f64>>> = random_scores(&qualities, 2)
+        .into_iter()
+        .map(|row| row.into_iter().map(wide).collect())
+        .collect();
     let options = AutoOptions { epsilon: 10.0, ..AutoOptions::default() };
     let (choice, evidence) = search_with(options, &space, &scores, &[1.0; 9], 0);
     assert_eq!(choice.combo, 4);
@@ -183,15 +182,15 @@ fn scores_of_any_range_will_do() {
 }
 
 #[test]
-fn the_reason_says_what_was_found_out() {
+fn reason_states_the_stopping_rule() {
     let space = space(1, 3);
-    let (choice, _) = search(&space, &answers(&[0.9, 0.2, 0.3], 1), &[1.0; 3], 0);
-    let reason = "no rival is better by more than 0.01 with a chance above 5 %";
+    let (choice, _) = search(&space, &random_scores(&[0.9, 0.2, 0.3], 1), &[1.0; 3], 0);
+    let reason = "the probability that a rival is better by more than 0.01 is below 5 %";
     assert_eq!(choice.reason, reason);
 }
 
 #[test]
-fn two_thousand_combinations_are_no_trouble() {
+fn two_thousand_combinations_are_searched_quickly() {
     let role = |name: &str, count: usize| Role {
         name: name.to_owned(),
         candidates: (0..count).map(|candidate| format!("m{candidate}")).collect(),

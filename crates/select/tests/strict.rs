@@ -1,9 +1,11 @@
-//! What `strict` promises: the best is dropped in at most α of all searches, whatever is missing.
+//! Guarantee of `strict`: the best is eliminated in at most α of all searches, with any missing cells.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
+use bakeoff_core::NanoDollars;
 use bakeoff_select::{
-    Cell, Evidence, Objective, Observation, Role, Selector, Space, Step, Strict, StrictOptions,
+    Cell, Evidence, Objective, Observation, Role, Selector, SelectorStep, Space, Strict,
+    StrictOptions,
 };
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -16,15 +18,15 @@ fn space() -> Space {
     Space::full(vec![Role { name: "solver".to_owned(), candidates }], DATAPOINTS).unwrap()
 }
 
-/// Scores, and what of them can be seen.
-struct World {
+/// True scores, and the observed ones.
+struct Matrix {
     scores: Vec<Vec<f64>>,
-    seen: Vec<Vec<Option<f64>>>,
+    observed: Vec<Vec<Option<f64>>>,
 }
 
-/// A world with close qualities, which is where errors are made. The best's right answers go missing
-/// more often than others', which is as unfair as it can be.
-fn world(random: &mut ChaCha8Rng, missing: f64, graded: bool) -> World {
+/// A matrix with close qualities, where errors are likely. Passes of the best combination and failures of
+/// the others are missing, which is the least favourable case for the best.
+fn random_matrix(random: &mut ChaCha8Rng, missing: f64, graded: bool) -> Matrix {
     let difficulty: Vec<f64> = (0..DATAPOINTS).map(|_| random.random()).collect();
     let scores: Vec<Vec<f64>> = (0..ARMS)
         .map(|arm| {
@@ -41,14 +43,20 @@ fn world(random: &mut ChaCha8Rng, missing: f64, graded: bool) -> World {
         })
         .collect();
     let best = best(&scores);
-    let seen = scores.iter().enumerate().map(|(arm, row)| {
+    let observed = scores.iter().enumerate().map(|(arm, row)| {
         let unfair = |score: f64| if (score > 0.5) == (arm == best) { 2.0 } else { 0.0 };
         let row = row.iter();
         row.map(|&score| (random.random::<f64>() >= missing * unfair(score)).then_some(score))
             .collect()
     });
-    let seen = seen.collect();
-    World { scores, seen }
+    let observed = observed.collect();
+    Matrix { scores, observed }
+}
+
+/// An observation that costs a dollar and takes a second.
+fn observation(score: Option<f64>) -> Observation {
+    let cost = NanoDollars(1_000_000_000);
+    Observation { score, cost, paid: cost, latency: 1.0 }
 }
 
 fn best(scores: &[Vec<f64>]) -> usize {
@@ -56,28 +64,28 @@ fn best(scores: &[Vec<f64>]) -> usize {
     (0..ARMS).fold(0, |best, arm| if sums[arm] > sums[best] { arm } else { best })
 }
 
-/// Searches, and says whether the best was dropped and how many were.
-fn search(world: &World, confidence: f64, seed: u64) -> (bool, usize) {
+/// Runs a search; returns whether the best was eliminated, and the number of eliminations.
+fn search(matrix: &Matrix, confidence: f64, seed: u64) -> (bool, usize) {
     let space = space();
     let options = StrictOptions { confidence, seed, ..StrictOptions::default() };
     let mut selector = Strict::new(&space, options);
     let mut evidence = Evidence::new(&space, Objective::default());
-    while let Step::Evaluate(round) = selector.next(&evidence) {
+    while let SelectorStep::Evaluate(round) = selector.next(&evidence) {
         for cell @ Cell { combo, datapoint } in round.cells {
-            let score = world.seen[combo][datapoint];
-            evidence.add(cell, Observation { score, cost: 1.0, paid: 1.0, latency: 1.0 });
+            let score = matrix.observed[combo][datapoint];
+            evidence.add(cell, observation(score));
         }
     }
-    let dropped = selector.eliminations();
-    let best = best(&world.scores);
-    (dropped.iter().any(|out| out.combo == best), dropped.len())
+    let eliminations = selector.eliminations();
+    let best = best(&matrix.scores);
+    (eliminations.iter().any(|gone| gone.combo == best), eliminations.len())
 }
 
 #[test]
-fn the_best_is_dropped_no_more_often_than_allowed() {
+fn best_is_eliminated_no_more_often_than_alpha() {
     let mut random = ChaCha8Rng::seed_from_u64(7);
     let runs = 2000;
-    // A low confidence, so that errors are there to be counted.
+    // A low confidence produces errors to count.
     for (confidence, missing, graded) in [
         (0.95, 0.0, false),
         (0.7, 0.0, false),
@@ -85,38 +93,40 @@ fn the_best_is_dropped_no_more_often_than_allowed() {
         (0.7, 0.1, false),
         (0.7, 0.05, true),
     ] {
-        let (mut wrong, mut dropped) = (0, 0);
+        let (mut wrong, mut eliminated) = (0, 0);
         for seed in 0..runs {
-            let world = world(&mut random, missing, graded);
-            let (is_wrong, count) = search(&world, confidence, seed);
+            let matrix = random_matrix(&mut random, missing, graded);
+            let (is_wrong, count) = search(&matrix, confidence, seed);
             wrong += usize::from(is_wrong);
-            dropped += count;
+            eliminated += count;
         }
         let allowed = (1.0 - confidence) * runs as f64;
-        println!("{confidence} {missing} {graded}: {wrong} wrong of {runs}, {dropped} dropped");
+        println!(
+            "{confidence} {missing} {graded}: {wrong} wrong of {runs}, {eliminated} eliminated"
+        );
         assert!(wrong as f64 <= allowed, "{confidence} {missing}: {wrong} > {allowed}");
-        assert!(dropped > 0, "{confidence} {missing}: nothing is ever dropped");
+        assert!(eliminated > 0, "{confidence} {missing}: no eliminations");
     }
 }
 
 #[test]
-fn what_errs_always_does_not_win() {
+fn combination_that_almost_always_errors_does_not_win() {
     let scores = vec![vec![1.0; DATAPOINTS]; ARMS];
-    let mut seen: Vec<Vec<Option<f64>>> = vec![vec![Some(0.9); DATAPOINTS]; ARMS];
-    seen[0] = vec![None; DATAPOINTS];
-    seen[0][3] = Some(1.0);
+    let mut observed: Vec<Vec<Option<f64>>> = vec![vec![Some(0.9); DATAPOINTS]; ARMS];
+    observed[0] = vec![None; DATAPOINTS];
+    observed[0][3] = Some(1.0);
     let space = space();
     let mut selector = Strict::new(&space, StrictOptions::default());
     let mut evidence = Evidence::new(&space, Objective::default());
-    let world = World { scores, seen };
+    let matrix = Matrix { scores, observed };
     let choice = loop {
         match selector.next(&evidence) {
-            Step::Choose(choice) => break choice,
-            Step::GiveUp(reason) => panic!("{reason}"),
-            Step::Evaluate(round) => {
+            SelectorStep::Choose(choice) => break choice,
+            SelectorStep::NoWinner(reason) => panic!("{reason}"),
+            SelectorStep::Evaluate(round) => {
                 for cell @ Cell { combo, datapoint } in round.cells {
-                    let score = world.seen[combo][datapoint];
-                    evidence.add(cell, Observation { score, cost: 1.0, paid: 1.0, latency: 1.0 });
+                    let score = matrix.observed[combo][datapoint];
+                    evidence.add(cell, observation(score));
                 }
             }
         }
@@ -126,16 +136,18 @@ fn what_errs_always_does_not_win() {
 }
 
 #[test]
-fn who_has_no_rival_is_looked_at_all_the_same() {
+fn single_combination_is_evaluated() {
     let roles = vec![Role { name: "solver".to_owned(), candidates: vec!["m".to_owned()] }];
     let space = Space::full(roles, DATAPOINTS).unwrap();
     let mut selector = Strict::new(&space, StrictOptions::default());
     let mut evidence = Evidence::new(&space, Objective::default());
-    let Step::Evaluate(round) = selector.next(&evidence) else { panic!("nothing is asked for") };
+    let SelectorStep::Evaluate(round) = selector.next(&evidence) else {
+        panic!("no cells requested")
+    };
     for cell in round.cells {
         let score = Some(0.5);
-        evidence.add(cell, Observation { score, cost: 1.0, paid: 1.0, latency: 1.0 });
+        evidence.add(cell, observation(score));
     }
-    let Step::Choose(choice) = selector.next(&evidence) else { panic!("nobody is chosen") };
-    assert_eq!((choice.combo, choice.reason.as_str()), (0, "there is no other"));
+    let SelectorStep::Choose(choice) = selector.next(&evidence) else { panic!("no choice") };
+    assert_eq!((choice.combo, choice.reason.as_str()), (0, "there is no other combination"));
 }

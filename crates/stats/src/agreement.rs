@@ -1,45 +1,45 @@
-//! Does the judge say what people say?
+//! Agreement between raters, such as a judge and human labels.
 
 use crate::rate::{Interval, wilson};
 use std::collections::BTreeMap;
 
-/// One rater's labels against another's, counted.
+/// Counts of the labels of two raters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Table {
-    /// Both say pass.
+pub struct AgreementTable {
+    /// Both passed.
     pub pass_pass: u64,
-    /// Only the first says pass.
+    /// Only the first passed.
     pub pass_fail: u64,
-    /// Only the second says pass.
+    /// Only the second passed.
     pub fail_pass: u64,
-    /// Both say fail.
+    /// Both failed.
     pub fail_fail: u64,
 }
 
 /// Cohen's kappa with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Kappa {
-    /// 1 is perfect, 0 is what chance gives.
+    /// 1 is perfect agreement, 0 is agreement by chance.
     pub value: f64,
     /// Large-sample standard error.
     pub error: f64,
 }
 
-impl Table {
+impl AgreementTable {
     fn total(self) -> u64 {
         self.pass_pass + self.pass_fail + self.fail_pass + self.fail_fail
     }
 
-    /// The share of equal labels with Wilson's interval (1927); absent for an empty table.
+    /// Returns the share of equal labels with Wilson's interval (1927); absent for an empty table.
     ///
-    /// It flatters a judge of easy material: always show [`kappa`](Table::kappa) beside it.
+    /// It is high by chance if one label dominates: always show [`kappa`](AgreementTable::kappa) beside it.
     pub fn agreement(self) -> Option<(f64, Interval)> {
         let equal = self.pass_pass + self.fail_fail;
         let total = self.total();
         (total > 0).then(|| (equal as f64 / total as f64, wilson(equal, total)))
     }
 
-    /// Agreement beyond chance (Cohen 1960), with the standard error of Fleiss, Cohen and Everitt
+    /// Returns the agreement beyond chance (Cohen 1960), with the standard error of Fleiss, Cohen and Everitt
     /// (1969). Absent when both gave one and the same label throughout.
     pub fn kappa(self) -> Option<Kappa> {
         let n = self.total() as f64;
@@ -47,12 +47,12 @@ impl Table {
             .map(|row| row.map(|count| count as f64 / n));
         let first = cells.map(|row| row.iter().sum::<f64>());
         let second = [cells[0][0] + cells[1][0], cells[0][1] + cells[1][1]];
-        let seen = cells[0][0] + cells[1][1];
+        let observed = cells[0][0] + cells[1][1];
         let chance = first[0] * second[0] + first[1] * second[1];
         if self.total() == 0 || chance >= 1.0 {
             return None;
         }
-        let value = (seen - chance) / (1.0 - chance);
+        let value = (observed - chance) / (1.0 - chance);
         let rest = 1.0 - value;
         let equal: f64 =
             (0..2).map(|i| cells[i][i] * (1.0 - (first[i] + second[i]) * rest).powi(2)).sum();
@@ -64,7 +64,7 @@ impl Table {
         Some(Kappa { value, error: square.max(0.0).sqrt() / (n.sqrt() * (1.0 - chance)) })
     }
 
-    /// Krippendorff's alpha of the same labels; see [`krippendorff`].
+    /// Returns Krippendorff's alpha of the same labels; see [`krippendorff`].
     pub fn krippendorff(self) -> Option<f64> {
         let cells = [
             (self.pass_pass, [1, 1]),
@@ -80,12 +80,12 @@ impl Table {
     }
 }
 
-/// Krippendorff's alpha for nominal labels (2011): several raters, gaps allowed.
+/// Returns Krippendorff's alpha for nominal labels (2011), for several raters with gaps.
 ///
-/// Each unit is the labels it got, in any order; units with fewer than two say nothing. Absent when
-/// nothing can be compared or only one label was ever given.
+/// Each unit holds its labels in any order; units with fewer than two are ignored. Absent if nothing can
+/// be compared or only one label occurs.
 pub fn krippendorff<L: Ord, U: AsRef<[L]>>(units: impl IntoIterator<Item = U>) -> Option<f64> {
-    // Labels only have to be told apart, so each gets a number.
+    // Only equality of labels matters, so each gets a number.
     let units: Vec<U> = units.into_iter().collect();
     let mut numbers: BTreeMap<&L, usize> = BTreeMap::new();
     for label in units.iter().flat_map(|unit| unit.as_ref()) {
@@ -101,10 +101,10 @@ pub fn krippendorff<L: Ord, U: AsRef<[L]>>(units: impl IntoIterator<Item = U>) -
     coincidences.alpha()
 }
 
-/// Pairs of labels within units.
+/// Counts of label pairs within units.
 #[derive(Default)]
 struct Coincidences {
-    /// How often each label was given where it can be compared.
+    /// Occurrences of each label in comparable units.
     counts: BTreeMap<usize, f64>,
     /// Weight of unequal pairs, in both orders.
     unequal: f64,
@@ -142,8 +142,8 @@ mod tests {
     use crate::testing::near;
     use proptest::prelude::*;
 
-    fn table([pass_pass, pass_fail, fail_pass, fail_fail]: [u64; 4]) -> Table {
-        Table { pass_pass, pass_fail, fail_pass, fail_fail }
+    fn table([pass_pass, pass_fail, fail_pass, fail_fail]: [u64; 4]) -> AgreementTable {
+        AgreementTable { pass_pass, pass_fail, fail_pass, fail_fail }
     }
 
     /// Reference values: statsmodels 0.15, `cohens_kappa`; alpha from exact fractions.

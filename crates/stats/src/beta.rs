@@ -1,8 +1,8 @@
 //! The incomplete beta function, in logarithms, and its inverse.
 //!
-//! Everything binomial here goes through it. The one in statrs stops its continued fraction after
-//! 140 terms, which for a million trials is wrong in the third digit, and it has no logarithms,
-//! without which evidence against a far away rate is 0/0.
+//! All binomial probabilities of this crate use it. The version in statrs stops its continued fraction
+//! after 140 terms, which for a million trials is wrong in the third digit, and returns no logarithms,
+//! without which evidence against a distant rate is 0/0.
 
 use statrs::function::gamma::ln_gamma;
 
@@ -15,8 +15,8 @@ pub(crate) struct Tails {
     pub(crate) above: f64,
 }
 
-/// The fraction needs about the square root of the larger parameter in terms.
-const MOST_TERMS: u32 = 100_000;
+/// Limit of the continued fraction, which needs about the square root of the larger parameter.
+const MAX_TERMS: u32 = 100_000;
 
 /// ln B(a, b).
 pub(crate) fn ln_beta(a: f64, b: f64) -> f64 {
@@ -32,7 +32,7 @@ pub(crate) fn tails(a: f64, b: f64, x: f64) -> Tails {
         return Tails { below: 0.0, above: f64::NEG_INFINITY };
     }
     let front = a * x.ln() + b * (-x).ln_1p() - ln_beta(a, b);
-    // The fraction converges fast only on the near side of the mean.
+    // The fraction converges quickly only on the near side of the mean.
     if x < (a + 1.0) / (a + b + 2.0) {
         let below = (front - a.ln() + fraction(a, b, x).ln()).min(0.0);
         Tails { below, above: complement(below) }
@@ -47,7 +47,7 @@ pub(crate) fn cumulative(a: f64, b: f64, x: f64) -> f64 {
     tails(a, b, x).below.exp()
 }
 
-/// The `share` quantile of Beta(`a`, `b`): Newton's steps, kept inside a shrinking bracket.
+/// Returns the `share` quantile of Beta(`a`, `b`) by Newton's method inside a shrinking bracket.
 pub(crate) fn quantile(a: f64, b: f64, share: f64) -> f64 {
     if share <= 0.0 {
         return 0.0;
@@ -80,14 +80,14 @@ fn complement(ln: f64) -> f64 {
     (-ln.exp_m1()).ln()
 }
 
-/// The continued fraction of the incomplete beta function (Abramowitz & Stegun 26.5.8), evaluated
+/// Returns the continued fraction of the incomplete beta function (Abramowitz & Stegun 26.5.8), evaluated
 /// by Lentz's method (1976).
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     let away = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
     let mut c = 1.0;
     let mut d = 1.0 / away(1.0 - (a + b) * x / (a + 1.0));
     let mut product = d;
-    for term in 1..MOST_TERMS {
+    for term in 1..MAX_TERMS {
         let m = f64::from(term);
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
         d = 1.0 / away(1.0 + even * d);
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Integer parameters: a binomial tail that can be summed by hand.
+    /// Integer parameters give binomial tails, summed by hand.
     #[test]
     fn integers_are_binomial_tails() {
         // P(Bin(5, 0.3) >= 2) = 1 - 0.7^5 - 5·0.3·0.7^4.

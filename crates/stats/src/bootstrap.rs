@@ -1,26 +1,26 @@
-//! Resampling whole cases, for statistics that have no formula.
+//! Bootstrap over whole cases, for statistics without a formula.
 
 use crate::rate::Interval;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-/// With fewer cases percentiles of resamples are too narrow to be shown.
-pub const BOOTSTRAP_CASES: usize = 20;
+/// Minimum number of cases; with fewer, the percentiles are too narrow.
+pub const MIN_BOOTSTRAP_CASES: usize = 20;
 
 const DRAWS: usize = 10_000;
 
-/// The percentile bootstrap (Efron 1979) of a statistic over `cases` cases: 10 000 seeded draws of
-/// whole cases, with replacement.
+/// Returns the percentile bootstrap interval (Efron 1979) of a statistic over `cases` cases: 10 000 seeded
+/// draws of whole cases, with replacement.
 ///
-/// `statistic` is given the indices of the drawn cases. Absent with fewer than
-/// [`BOOTSTRAP_CASES`], and when a draw has no value (NaN). Not for comparing two targets: it sees
-/// differences that are not there.
+/// `statistic` gets the indices of the drawn cases. Absent with fewer than
+/// [`MIN_BOOTSTRAP_CASES`], and if a draw has no value (NaN). Not for comparing two targets: it rejects
+/// equality too often.
 pub fn bootstrap(
     cases: usize,
     seed: u64,
     statistic: impl FnMut(&[usize]) -> f64,
 ) -> Option<Interval> {
-    if cases < BOOTSTRAP_CASES { None } else { percentiles(cases, seed, statistic) }
+    if cases < MIN_BOOTSTRAP_CASES { None } else { percentiles(cases, seed, statistic) }
 }
 
 fn percentiles(
@@ -48,8 +48,7 @@ fn percentiles(
 mod tests {
     use super::*;
 
-    /// Reference values: the limit of many draws, found by convolution; one step of the mean is
-    /// allowed.
+    /// Reference values: the limit of many draws by convolution; tolerance: one step of the mean.
     #[test]
     fn agrees_with_the_ideal_bootstrap() {
         let a = [4, 4, 3, 4, 2, 4, 1, 3];
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_twenty_cases_and_depends_on_the_seed_alone() {
+    fn requires_twenty_cases_and_is_deterministic_by_seed() {
         let first = |drawn: &[usize]| drawn.iter().sum::<usize>() as f64;
         assert_eq!(bootstrap(19, 1, first), None);
         assert!(bootstrap(20, 1, first).is_some());

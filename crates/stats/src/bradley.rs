@@ -1,19 +1,18 @@
-//! Who is how strong, from who beat whom.
+//! Bradley–Terry strengths from pairwise results.
 
-/// Steps after which the strengths are taken as they are. With smoothing a few dozen are enough;
-/// without, the strength of one who never lost grows for ever.
-const MOST_STEPS: usize = 10_000;
+/// Maximum number of iterations. With smoothing a few dozen are enough; without it, the strength of an
+/// item that never lost grows without bound.
+const MAX_STEPS: usize = 10_000;
 
-/// Strengths of the model of Bradley and Terry (1952), in which `i` beats `j` with the probability
-/// `p[i] / (p[i] + p[j])`: those that make the results most likely, found by Hunter's MM algorithm
-/// (2004). They sum to 1.
+/// Returns the maximum-likelihood strengths of the model of Bradley and Terry (1952), in which `i` beats
+/// `j` with probability `p[i] / (p[i] + p[j])`. They sum to 1.
 ///
-/// `wins[i][j]` is how often `i` has beaten `j`; a tie counts one half for both. `smoothing` is added
-/// to every pair in both directions, as if each had already won so often against each: 0.5 keeps
-/// one who never lost from being infinitely strong, and lets those be compared that never met.
-/// Without smoothing, one who never met anybody has the mean strength.
+/// The algorithm is Hunter's MM iteration (2004). `wins[i][j]` is the number of wins of `i` against `j`; a
+/// tie counts one half for both. `smoothing` is added to the wins of every pair in both directions: 0.5
+/// keeps the strength of an item that never lost finite, and makes items comparable that never met.
+/// Without smoothing, an item without games has the mean strength.
 ///
-/// Absent when the table is not square, or a number is negative or not finite.
+/// Absent if the table is not square, or a number is negative or not finite.
 pub fn bradley_terry(wins: &[Vec<f64>], smoothing: f64) -> Option<Vec<f64>> {
     let count = wins.len();
     let is_number = |number: f64| number.is_finite() && number >= 0.0;
@@ -23,26 +22,26 @@ pub fn bradley_terry(wins: &[Vec<f64>], smoothing: f64) -> Option<Vec<f64>> {
     }
     let won = |i: usize, j: usize| if i == j { 0.0 } else { wins[i][j] + smoothing };
     let total: Vec<f64> = (0..count).map(|i| (0..count).map(|j| won(i, j)).sum()).collect();
-    let has_met: Vec<bool> =
+    let has_games: Vec<bool> =
         (0..count).map(|i| (0..count).any(|j| won(i, j) + won(j, i) > 0.0)).collect();
     let mean = 1.0 / count as f64;
     let mut strengths = vec![mean; count];
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let mut next: Vec<f64> = (0..count)
             .map(|i| {
-                let met = (0..count).map(|j| {
+                let rates = (0..count).map(|j| {
                     let games = won(i, j) + won(j, i);
                     let sum = strengths[i] + strengths[j];
                     if games > 0.0 && sum > 0.0 { games / sum } else { 0.0 }
                 });
-                let met: f64 = met.sum();
-                if met > 0.0 { total[i] / met } else { strengths[i] }
+                let rate: f64 = rates.sum();
+                if rate > 0.0 { total[i] / rate } else { strengths[i] }
             })
             .collect();
-        // Those who met share what those who did not leave.
-        let share = has_met.iter().filter(|has| **has).count() as f64 * mean;
-        let sum: f64 = next.iter().zip(&has_met).filter(|(_, has)| **has).map(|(p, _)| p).sum();
-        for (strength, has) in next.iter_mut().zip(&has_met) {
+        // Items without games keep the mean strength; the others share the rest.
+        let share = has_games.iter().filter(|has| **has).count() as f64 * mean;
+        let sum: f64 = next.iter().zip(&has_games).filter(|(_, has)| **has).map(|(p, _)| p).sum();
+        for (strength, has) in next.iter_mut().zip(&has_games) {
             *strength = if *has { *strength / sum * share } else { mean };
         }
         let change = |(old, new): (&f64, &f64)| (old - new).abs();
@@ -97,20 +96,20 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_makes_all_equal() {
-        let circle = table([[0.0, 2.0, 1.0], [1.0, 0.0, 2.0], [2.0, 1.0, 0.0]]);
-        for strength in bradley_terry(&circle, 0.0).unwrap() {
+    fn circular_wins_give_equal_strengths() {
+        let circular = table([[0.0, 2.0, 1.0], [1.0, 0.0, 2.0], [2.0, 1.0, 0.0]]);
+        for strength in bradley_terry(&circular, 0.0).unwrap() {
             near(strength, 1.0 / 3.0);
         }
     }
 
     #[test]
-    fn little_or_no_data_gives_numbers_all_the_same() {
+    fn little_or_no_data_gives_finite_strengths() {
         assert_eq!(bradley_terry(&[], 0.5), Some(vec![]));
         assert_eq!(bradley_terry(&table([[0.0]]), 0.5), Some(vec![1.0]));
         assert_eq!(bradley_terry(&table([[0.0; 2]; 2]), 0.0), Some(vec![0.5, 0.5]));
-        let never_met = table([[0.0, 3.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]);
-        let strengths = bradley_terry(&never_met, 0.0).unwrap();
+        let without_games = table([[0.0, 3.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]);
+        let strengths = bradley_terry(&without_games, 0.0).unwrap();
         for (actual, expected) in strengths.iter().zip([0.5, 1.0 / 6.0, 1.0 / 3.0]) {
             near(*actual, expected);
         }
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_of_wins_has_no_strengths() {
+    fn invalid_tables_have_no_strengths() {
         assert_eq!(bradley_terry(&[vec![0.0, 1.0]], 0.5), None);
         assert_eq!(bradley_terry(&table([[0.0, -1.0], [0.0, 0.0]]), 0.5), None);
         assert_eq!(bradley_terry(&table([[0.0, f64::NAN], [0.0, 0.0]]), 0.5), None);
@@ -127,8 +126,8 @@ mod tests {
     }
 
     proptest! {
-        /// They sum to 1, do not depend on the order of the items, and of two the one with more wins
-        /// is stronger.
+        /// Strengths sum to 1 and do not depend on the order of the items; of two items, the one with more
+        /// wins is stronger.
         #[test]
         fn strengths_are_shares(
             rows in prop::collection::vec(prop::collection::vec(0_u8..9, 5), 5),
@@ -139,9 +138,9 @@ mod tests {
             let strengths = bradley_terry(&wins, smoothing).unwrap();
             prop_assert!((strengths.iter().sum::<f64>() - 1.0).abs() < 1e-9);
             prop_assert!(strengths.iter().all(|strength| (0.0..=1.0).contains(strength)));
-            let turned: Vec<Vec<f64>> =
+            let reversed: Vec<Vec<f64>> =
                 wins.iter().rev().map(|row| row.iter().rev().copied().collect()).collect();
-            let back = bradley_terry(&turned, smoothing + 0.1).unwrap();
+            let back = bradley_terry(&reversed, smoothing + 0.1).unwrap();
             let same = bradley_terry(&wins, smoothing + 0.1).unwrap();
             for (one, other) in same.iter().zip(back.iter().rev()) {
                 prop_assert!((one - other).abs() < 1e-6);

@@ -1,31 +1,32 @@
-//! Would the full run say the same? Stopping early at a chosen risk.
+//! Early stopping at a chosen risk of a verdict different from that of the full run.
 //!
-//! `decided` is [`Threshold::decide`](crate::Threshold::decide): it stops when nothing missing can
-//! change the answer. `confident` stops when the full run would give another answer with
-//! probability at most alpha, whatever the true rate is.
+//! `decided` is [`Threshold::decide`](crate::Threshold::decide): it stops once no missing trial can
+//! change the verdict. `confident` stops once the full run would give a different verdict with
+//! probability at most alpha, for any true rate.
 //!
-//! The evidence for "the full run passes" is a likelihood ratio: how likely is the sequence seen so
-//! far, averaged over all passing totals, against the best failing total. As a supermartingale it
-//! ever reaches 1/alpha with probability at most alpha under any failing total (Ville 1939; after
-//! Waudby-Smith & Ramdas 2020). "The full run fails" is the same with passes and failures swapped.
+//! The evidence for "the full run passes" is a likelihood ratio: the likelihood of the observed
+//! sequence, averaged over all passing totals, against that of the best failing total. It is a
+//! supermartingale and ever reaches 1/alpha with probability at most alpha under any failing total
+//! (Ville 1939; after Waudby-Smith & Ramdas 2020). "The full run fails" is the same with passes and
+//! failures swapped.
 
 use crate::threshold::{Decision, Threshold};
 
-/// Evidence may miss its bound by this share and still stop: 20 is 20 when computed as 19.999….
+/// Relative tolerance of the bound: an evidence of 20 may be computed as 19.999….
 const TOLERANCE: f64 = 1e-9;
 
-/// How strongly the trials so far speak for either verdict of the full run.
+/// Evidence of the trials so far for either verdict of the full run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FullRunEvidence {
-    /// For "it passes"; infinite when it must.
+    /// For "it passes"; infinite if that is certain.
     pub pass: f64,
-    /// For "it fails"; infinite when it must.
+    /// For "it fails"; infinite if that is certain.
     pub fail: f64,
 }
 
-/// The evidence after `passed` and `failed` of `planned` trials, `needed` of which must pass.
+/// Returns the evidence after `passed` and `failed` of `planned` trials, `needed` of which must pass.
 ///
-/// For reports; to decide trial by trial, [`Boundaries`] has the answer ready.
+/// For reports; [`Boundaries`] decides trial by trial in constant time.
 pub fn full_run_evidence(passed: u64, failed: u64, needed: u64, planned: u64) -> FullRunEvidence {
     let needed_failures = (planned + 1).saturating_sub(needed);
     FullRunEvidence {
@@ -34,9 +35,9 @@ pub fn full_run_evidence(passed: u64, failed: u64, needed: u64, planned: u64) ->
     }
 }
 
-/// The mean of h(S) over S = `needed`..`planned`, divided by h(`needed` - 1), where h(S) is the
-/// chance of the sequence if S of `planned` are hits. Terms follow from their neighbours, so
-/// nothing overflows before the answer does.
+/// Returns the mean of h(S) over S = `needed`..`planned`, divided by h(`needed` - 1), where h(S) is the
+/// chance of the sequence if S of `planned` are hits. Terms are computed from their neighbours, so
+/// nothing overflows before the result does.
 fn evidence(hits: u64, misses: u64, needed: u64, planned: u64) -> f64 {
     if hits >= needed {
         return f64::INFINITY;
@@ -59,22 +60,22 @@ fn evidence(hits: u64, misses: u64, needed: u64, planned: u64) -> f64 {
     sum / (planned - needed + 1) as f64
 }
 
-/// When to stop, computed once for a plan, a threshold and a risk.
+/// Stopping boundaries for a plan, a threshold and a risk.
 ///
-/// Takes time and memory in proportion to the plan, so it also serves a suite of a hundred thousand
-/// cases whose verdicts are the trials.
+/// Time and memory are linear in the plan, so it also works for a suite of a hundred thousand cases whose
+/// verdicts are the trials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Boundaries {
-    /// `pass[misses]`: the passes that suffice beside so many trials that did not pass.
+    /// `pass[misses]`: passes that suffice with this many trials that did not pass.
     pass: Vec<u64>,
-    /// `fail[others]`: the failures that suffice beside so many trials that did not fail.
+    /// `fail[others]`: failures that suffice with this many trials that did not fail.
     fail: Vec<u64>,
 }
 
 impl Boundaries {
-    /// Boundaries for `planned` trials at risk `alpha`.
+    /// Computes the boundaries for `planned` trials at risk `alpha`.
     ///
-    /// An `alpha` that is not between 0 and 1 allows no risk: what remains is `decided`.
+    /// An `alpha` that is not between 0 and 1 allows no risk, which is the rule `decided`.
     pub fn new(threshold: Threshold, planned: u64, alpha: f64) -> Boundaries {
         let needed = threshold.needed(planned);
         let bound =
@@ -88,7 +89,7 @@ impl Boundaries {
     /// Decides after `passed`, `failed` and `errored` trials, counted as a prefix of the plan.
     ///
     /// An errored trial counts against the side being claimed. At least one must have been judged.
-    /// O(1).
+    /// Constant time.
     pub fn decide(&self, passed: u64, failed: u64, errored: u64) -> Decision {
         let reached = |boundary: &[u64], misses: u64, hits: u64| {
             let index = usize::try_from(misses).unwrap_or(usize::MAX);
@@ -105,22 +106,22 @@ impl Boundaries {
         }
     }
 
-    /// For each number of trials that did not pass, from 0, the passes that suffice.
+    /// Returns, for each number of trials that did not pass, from 0, the passes that suffice.
     pub fn passes(&self) -> &[u64] {
         &self.pass
     }
 
-    /// For each number of trials that did not fail, from 0, the failures that suffice.
+    /// Returns, for each number of trials that did not fail, from 0, the failures that suffice.
     pub fn failures(&self) -> &[u64] {
         &self.fail
     }
 }
 
-/// For each number of misses with which `needed` of `planned` hits are still possible: the fewest
-/// hits whose evidence reaches `bound`.
+/// Returns, for each number of misses with which `needed` of `planned` hits are possible, the fewest hits
+/// whose evidence reaches `bound`.
 ///
-/// Evidence grows with hits and falls with misses, so the boundary is a staircase; this walks along
-/// it. With all totals equally likely beforehand, `beyond` is the probability that the total is at
+/// Evidence grows with hits and falls with misses, so the boundary is a staircase, which the loop
+/// follows. With all totals equally likely beforehand, `beyond` is the probability that the total is at
 /// least `needed` and `edge` that it is `needed - 1`; one more trial changes both by a rational
 /// factor or term, because the total is at least `needed` exactly when at most `hits` of `needed`
 /// marked items are among hits + misses + 1 drawn from `planned + 1`.
@@ -129,16 +130,16 @@ fn boundary(needed: u64, planned: u64, bound: f64) -> Vec<u64> {
         return Vec::new();
     }
     let (n, k) = (planned as f64, needed as f64);
-    let room = n - k + 1.0;
-    let (mut edge, mut beyond) = (1.0 / (n + 1.0), room / (n + 1.0));
+    let totals = n - k + 1.0;
+    let (mut edge, mut beyond) = (1.0 / (n + 1.0), totals / (n + 1.0));
     let mut hits = 0_u64;
     let mut staircase = Vec::new();
     for misses in 0..=planned - needed {
         let f = misses as f64;
-        while hits < needed && beyond < bound * room * edge {
+        while hits < needed && beyond < bound * totals * edge {
             let s = hits as f64;
             let left = n - s - f;
-            beyond += edge * k * (room - f) / ((s + 1.0) * left);
+            beyond += edge * k * (totals - f) / ((s + 1.0) * left);
             edge *= (k - 1.0 - s) * (s + f + 2.0) / ((s + 1.0) * left);
             hits += 1;
         }
@@ -146,8 +147,8 @@ fn boundary(needed: u64, planned: u64, bound: f64) -> Vec<u64> {
         let s = hits as f64;
         let left = n - s - f;
         if left > 0.0 {
-            beyond -= edge * k * (room - f) / ((f + 1.0) * left);
-            edge *= (room - f) * (s + f + 2.0) / ((f + 1.0) * left);
+            beyond -= edge * k * (totals - f) / ((f + 1.0) * left);
+            edge *= (totals - f) * (s + f + 2.0) / ((f + 1.0) * left);
         }
     }
     staircase

@@ -1,24 +1,24 @@
-//! The pass rate that people would have found, from what an imperfect judge found.
+//! Correction of a judged pass rate for the errors of the judge.
 
 use crate::Z;
-use crate::passk::Chance;
+use crate::passk::ProbabilityEstimate;
 use crate::rate::Interval;
 
-/// How often a judge was right about answers that people labelled.
+/// Accuracy of a judge on answers with one human label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Labelled {
-    /// Answers that the judge labelled as people did.
+pub struct LabelAccuracy {
+    /// Answers that the judge labelled correctly.
     pub right: u64,
-    /// Answers that people labelled so.
+    /// Answers with this human label.
     pub total: u64,
 }
 
-impl Labelled {
+impl LabelAccuracy {
     fn rate(self) -> Option<f64> {
         (self.total > 0).then(|| self.right as f64 / self.total as f64)
     }
 
-    /// Rate and variance with one right and one wrong answer added, as the interval wants them.
+    /// Rate and variance with one correct and one incorrect answer added, as the interval requires.
     fn shrunk(self) -> (f64, f64) {
         let size = self.total as f64 + 2.0;
         let rate = (self.right as f64 + 1.0) / size;
@@ -26,29 +26,34 @@ impl Labelled {
     }
 }
 
-/// Corrects `rate`, the share of `size` answers the judge passed, for the judge's errors (Rogan &
+/// Corrects `rate`, the share of `size` answers that the judge passed, for the judge's errors (Rogan &
 /// Gladen 1978), with the interval of Lang and Reiczigel (2014), both within 0..1.
 ///
-/// `passes` and `failures` tell how the judge did on answers that people passed and failed. With
-/// several trials per case `size` is [`Estimate::effective_size`](crate::Estimate). Absent when the
-/// judge is no better than chance, or nothing was judged or labelled.
+/// `passes` and `failures` are the accuracies on answers with the human label pass and fail. With several
+/// trials per case `size` is [`MeanEstimate::effective_size`](crate::MeanEstimate). Absent if the judge is
+/// no better than chance, or nothing was judged or labelled.
 pub fn corrected_rate(
     rate: f64,
     size: f64,
-    passes: Labelled,
-    failures: Labelled,
-) -> Option<Chance> {
+    passes: LabelAccuracy,
+    failures: LabelAccuracy,
+) -> Option<ProbabilityEstimate> {
     let raw = unclipped(rate, size, passes, failures)?;
-    Some(Chance { value: raw.value.clamp(0.0, 1.0), interval: raw.interval.clipped() })
+    Some(ProbabilityEstimate { value: raw.value.clamp(0.0, 1.0), interval: raw.interval.clipped() })
 }
 
-fn unclipped(rate: f64, size: f64, passes: Labelled, failures: Labelled) -> Option<Chance> {
+fn unclipped(
+    rate: f64,
+    size: f64,
+    passes: LabelAccuracy,
+    failures: LabelAccuracy,
+) -> Option<ProbabilityEstimate> {
     let skill = passes.rate()? + failures.rate()? - 1.0;
     let value = (rate + failures.rate()? - 1.0) / skill;
     let (sensitivity, pass_variance) = passes.shrunk();
     let (specificity, fail_variance) = failures.shrunk();
     let shrunk_skill = sensitivity + specificity - 1.0;
-    // Comparisons that NaN fails as well.
+    // NaN fails these comparisons as well.
     if !(skill > 0.0 && shrunk_skill > 0.0 && size > 0.0) {
         return None;
     }
@@ -60,7 +65,7 @@ fn unclipped(rate: f64, size: f64, passes: Labelled, failures: Labelled) -> Opti
         + centre * centre * pass_variance
         + (1.0 - centre).powi(2) * fail_variance;
     let half = Z * variance.sqrt() / shrunk_skill;
-    Some(Chance {
+    Some(ProbabilityEstimate {
         value,
         interval: Interval { low: centre + shift - half, high: centre + shift + half },
     })
@@ -74,8 +79,8 @@ mod tests {
     use crate::wilson;
     use proptest::prelude::*;
 
-    fn of(right: u64, total: u64) -> Labelled {
-        Labelled { right, total }
+    fn of(right: u64, total: u64) -> LabelAccuracy {
+        LabelAccuracy { right, total }
     }
 
     /// Reference values: the formulas in SciPy 1.17.
@@ -96,10 +101,10 @@ mod tests {
     }
 
     #[test]
-    fn a_useless_judge_cannot_be_corrected() {
+    fn judge_without_skill_cannot_be_corrected() {
         assert_eq!(corrected_rate(0.8, 100.0, of(25, 50), of(25, 50)), None);
         assert_eq!(corrected_rate(0.8, 100.0, of(10, 50), of(10, 50)), None);
-        // No better than chance, though the shrunken rates look better.
+        // No better than chance, although the shrunken rates look better.
         assert_eq!(corrected_rate(0.8, 100.0, of(0, 1), of(100, 100)), None);
         assert_eq!(corrected_rate(0.8, 100.0, of(0, 0), of(10, 10)), None);
         assert_eq!(corrected_rate(0.8, 0.0, of(9, 10), of(9, 10)), None);
@@ -111,9 +116,10 @@ mod tests {
     /// each, by summing over all results; the uncorrected Wilson interval is about the judge, not the
     /// target. Reference values: SciPy 1.17.
     #[test]
-    fn covers_the_true_rate() {
-        let judged = chances(200, 0.8 * 0.9 + 0.2 * 0.2);
-        let (right_passes, right_failures) = (chances(50, 0.9), chances(50, 0.8));
+    fn interval_covers_the_true_rate() {
+        let judged = binomial_probabilities(200, 0.8 * 0.9 + 0.2 * 0.2);
+        let (right_passes, right_failures) =
+            (binomial_probabilities(50, 0.9), binomial_probabilities(50, 0.8));
         let (mut corrected, mut plain) = (0.0, 0.0);
         for (passed, chance) in (0..).zip(judged) {
             if wilson(passed, 200).contains(0.8) {
@@ -137,7 +143,7 @@ mod tests {
     }
 
     /// Binomial probabilities of 0..=`number`.
-    fn chances(number: u64, rate: f64) -> Vec<f64> {
+    fn binomial_probabilities(number: u64, rate: f64) -> Vec<f64> {
         let reaches = |hits| binomial_reaches(hits, number, rate);
         (0..=number).map(|hits| reaches(hits) - reaches(hits + 1)).collect()
     }
@@ -145,12 +151,12 @@ mod tests {
     proptest! {
         /// A perfect judge with very many labels needs no correction.
         #[test]
-        fn a_perfect_judge_is_believed(passed in 0_u64..=200) {
+        fn perfect_judge_needs_no_correction(passed in 0_u64..=200) {
             let rate = passed as f64 / 200.0;
             let found = corrected_rate(rate, 200.0, of(1_000_000, 1_000_000), of(1_000_000, 1_000_000)).unwrap();
             prop_assert!((found.value - rate).abs() < 1e-9);
             prop_assert!(found.interval.contains(rate) || passed == 0 || passed == 200);
-            // About Wilson's, a little wider: the half width lacks one correction.
+            // Close to Wilson's, a little wider: the half width lacks one correction.
             prop_assert!((found.interval.low - wilson(passed, 200).low).abs() < 0.01);
         }
     }

@@ -1,4 +1,4 @@
-//! How much more does the second target cost?
+//! CostRatio of the costs of two targets.
 
 use crate::bootstrap::bootstrap;
 use crate::mean::mean_score;
@@ -6,38 +6,39 @@ use crate::rate::Interval;
 
 /// A ratio, second over first, with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ratio {
+pub struct CostRatio {
     /// The ratio.
     pub value: f64,
-    /// Absent with too few cases.
+    /// Its 95 % interval; absent with too few cases.
     pub interval: Option<Interval>,
 }
 
-/// The geometric mean of the cases' cost ratios (Fleming & Wallace 1986), with the t interval of
-/// their logarithms: what happens to a typical case.
+/// Returns the geometric mean of the cost ratios of the cases (Fleming & Wallace 1986), with the t interval
+/// of their logarithms. It describes a typical case.
 ///
-/// Absent without cases and when a cost is not positive; the ratio of totals remains.
-pub fn geometric_ratio(costs: &[(f64, f64)]) -> Option<Ratio> {
-    let positive = |cost: f64| cost > 0.0 && cost.is_finite();
-    if costs.is_empty() || !costs.iter().all(|&(first, second)| positive(first) && positive(second))
+/// Absent without cases, or if a cost is not positive; use the ratio of totals then.
+pub fn geometric_ratio(costs: &[(f64, f64)]) -> Option<CostRatio> {
+    let is_positive = |cost: f64| cost > 0.0 && cost.is_finite();
+    if costs.is_empty()
+        || !costs.iter().all(|&(first, second)| is_positive(first) && is_positive(second))
     {
         return None;
     }
     let logs: Vec<f64> = costs.iter().map(|(first, second)| (second / first).ln()).collect();
     let interval = mean_score(&logs).map(|estimate| estimate.interval);
-    Some(Ratio {
+    Some(CostRatio {
         value: (logs.iter().sum::<f64>() / logs.len() as f64).exp(),
         interval: interval.map(|logs| Interval { low: logs.low.exp(), high: logs.high.exp() }),
     })
 }
 
-/// The ratio of the total costs: what happens to the bill. Dear cases weigh more.
+/// Returns the ratio of the total costs. Expensive cases weigh more.
 ///
-/// Its interval resamples whole cases (Efron 1979). Absent when the first target cost nothing.
-pub fn total_ratio(costs: &[(f64, f64)], seed: u64) -> Option<Ratio> {
+/// Its interval resamples whole cases (Efron 1979). Absent if the first target cost nothing.
+pub fn total_ratio(costs: &[(f64, f64)], seed: u64) -> Option<CostRatio> {
     let value = ratio(costs.iter().copied());
     let drawn = |cases: &[usize]| ratio(cases.iter().filter_map(|&case| costs.get(case).copied()));
-    value.is_finite().then(|| Ratio { value, interval: bootstrap(costs.len(), seed, drawn) })
+    value.is_finite().then(|| CostRatio { value, interval: bootstrap(costs.len(), seed, drawn) })
 }
 
 fn ratio(costs: impl Iterator<Item = (f64, f64)>) -> f64 {
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn free_cases_leave_only_the_totals() {
+    fn free_cases_have_only_a_ratio_of_totals() {
         let costs = [(1.0, 0.0), (1.0, 1.0)];
         assert_eq!(geometric_ratio(&costs), None);
         assert_eq!(total_ratio(&costs, 0).unwrap().value, 0.5);

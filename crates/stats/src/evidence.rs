@@ -1,42 +1,42 @@
-//! Is the true rate above the threshold?
+//! Evidence about the true pass rate.
 //!
-//! A verdict is about the trials that were planned; this is about the rate behind them. It holds at
-//! any time: one may look after every trial and stop when one likes.
+//! A verdict concerns the planned trials; this concerns the rate behind them. It is anytime-valid: it may
+//! be checked after every trial, with any stopping rule.
 
 use crate::beta;
 use crate::rate::Interval;
 
-/// How strongly trials speak for a true rate on either side of a threshold.
+/// Evidence for a true rate on either side of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateEvidence {
-    /// For a rate above it.
+    /// For a rate above the threshold.
     pub above: f64,
-    /// For a rate below it.
+    /// For a rate below the threshold.
     pub below: f64,
 }
 
-/// What is known of the true rate at a chosen risk.
+/// Conclusion about the true rate at a chosen risk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrueRate {
     /// Above the threshold.
     Above,
     /// Below the threshold.
     Below,
-    /// Neither is shown.
+    /// Neither is established.
     Unresolved,
 }
 
 impl RateEvidence {
-    /// Evidence from `passed` and `failed` trials about the threshold `rate`.
+    /// Computes the evidence of `passed` and `failed` trials about the threshold `rate`.
     ///
-    /// Likelihood averaged over all rates beyond `rate`, against the likelihood at `rate` (a mixture
-    /// as in Robbins 1970, one side at a time). Nothing is above 1 or below 0.
+    /// It is the likelihood averaged over all rates beyond `rate`, divided by the likelihood at `rate` (a
+    /// mixture as in Robbins 1970, one side at a time). No rate is above 1 or below 0.
     pub fn new(passed: u64, failed: u64, rate: f64) -> RateEvidence {
         let ln = LnEvidence::new(passed, failed, rate);
         RateEvidence { above: ln.above.exp(), below: ln.below.exp() }
     }
 
-    /// What this shows at risk `alpha` on either side.
+    /// Returns the conclusion at risk `alpha` on either side.
     pub fn true_rate(self, alpha: f64) -> TrueRate {
         let bound = 1.0 / alpha;
         if self.above >= bound {
@@ -49,11 +49,11 @@ impl RateEvidence {
     }
 }
 
-/// The confidence sequence: all rates against which neither side's evidence reaches 2/`alpha`.
+/// Returns the confidence sequence: all rates against which neither side's evidence reaches 2/`alpha`.
 ///
-/// It contains the true rate after every trial at once with probability 1 - `alpha`, so it may be
-/// shown after an early stop, where an interval for a fixed number of trials may not. By Ville's
-/// inequality (1939) from the mixtures above.
+/// It contains the true rate after all trials simultaneously with probability 1 - `alpha`, so it is valid
+/// after an early stop, unlike an interval for a fixed number of trials. It follows from Ville's
+/// inequality (1939) for the mixtures above.
 pub fn confidence_sequence(passed: u64, failed: u64, alpha: f64) -> Interval {
     let bound = (2.0 / alpha).ln();
     let rate = if passed + failed == 0 { 0.5 } else { passed as f64 / (passed + failed) as f64 };
@@ -65,7 +65,7 @@ pub fn confidence_sequence(passed: u64, failed: u64, alpha: f64) -> Interval {
     }
 }
 
-/// Bisects between `inside`, which is in, and `outside`, which is not.
+/// Bisects between a point inside and a point outside.
 fn last_inside(mut inside: f64, mut outside: f64, is_inside: impl Fn(f64) -> bool) -> f64 {
     loop {
         let middle = 0.5 * (inside + outside);
@@ -76,7 +76,7 @@ fn last_inside(mut inside: f64, mut outside: f64, is_inside: impl Fn(f64) -> boo
     }
 }
 
-/// Logarithms, because both numerator and denominator vanish after a few hundred trials.
+/// Logarithms of the evidence: numerator and denominator underflow after a few hundred trials.
 struct LnEvidence {
     above: f64,
     below: f64,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_the_scale() {
+    fn rates_of_zero_and_one_are_supported() {
         let none_failed = RateEvidence::new(50, 0, 1.0);
         assert_eq!(none_failed.above, 0.0);
         six_digits(none_failed.below, 0.0196078);
@@ -203,9 +203,9 @@ mod tests {
             prop_assert_eq!(sequence.contains(rate), evidence.above < 40.0 && evidence.below < 40.0);
         }
 
-        /// Never stronger on both sides; passes and failures mirror.
+        /// Evidence is never strong on both sides; passes and failures are symmetric.
         #[test]
-        fn sides_mirror(passed in 0_u64..300, failed in 0_u64..300, rate in 0.01_f64..0.99) {
+        fn sides_are_symmetric(passed in 0_u64..300, failed in 0_u64..300, rate in 0.01_f64..0.99) {
             let one = RateEvidence::new(passed, failed, rate);
             let other = RateEvidence::new(failed, passed, 1.0 - rate);
             let same = one.above == other.below || (one.above / other.below - 1.0).abs() < 1e-7;

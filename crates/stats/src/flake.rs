@@ -1,26 +1,27 @@
-//! Would the same target get the same verdict again?
+//! Flakiness: disagreement between trials and between runs.
 
 use crate::beta;
 use crate::mean::CaseRate;
 
 /// Whether the judged trials of a case disagree.
 ///
-/// More trials raise more flags, so rank cases by [`flake_rate`].
+/// The flag becomes more likely with more trials, so rank cases by [`flake_rate`].
 pub fn is_flaky(case: CaseRate) -> bool {
     case.passed > 0 && case.passed < case.counted
 }
 
-/// The chance that two trials of a case disagree, unbiased: the share of disagreeing pairs (Simpson
-/// 1949). Absent with fewer than two judged trials.
+/// Returns an unbiased estimate of the probability that two trials of a case disagree: the share of
+/// disagreeing pairs (Simpson 1949). Absent with fewer than two judged trials.
 pub fn flake_rate(case: CaseRate) -> Option<f64> {
     let (s, n) = (case.passed as f64, case.counted as f64);
     (case.counted > 1).then(|| 2.0 * s * (n - s) / (n * (n - 1.0)))
 }
 
-/// The chance that two runs of the same target disagree about a case, when each of `planned` trials
-/// passes with probability `rate` and `needed` must: twice the variance of a verdict.
+/// Returns the probability that two runs of the same target disagree about a case: twice the variance of a
+/// verdict.
 ///
-/// With a threshold at the true rate it stays near one half however many trials there are.
+/// Each of `planned` trials passes with probability `rate`, and `needed` must pass. If the threshold is at
+/// the true rate, it stays near one half for any number of trials.
 pub fn disagreement(rate: f64, needed: u64, planned: u64) -> f64 {
     let passes = binomial_reaches(needed, planned, rate);
     2.0 * passes * (1.0 - passes)
@@ -64,21 +65,21 @@ mod tests {
     /// Reference values: SciPy 1.17, `binom.sf`.
     #[test]
     fn disagreement_agrees_with_scipy() {
-        for (rate, needed, planned, chance) in
+        for (rate, needed, planned, expected) in
             [(0.8, 3, 3, 0.499712), (0.9, 4, 5, 0.149649), (0.8, 40, 50, 0.486036)]
         {
-            near(disagreement(rate, needed, planned), chance);
+            near(disagreement(rate, needed, planned), expected);
         }
         assert_eq!(disagreement(0.5, 0, 10), 0.0);
         assert_eq!(disagreement(0.5, 11, 10), 0.0);
     }
 
     proptest! {
-        /// Unbiased: averaged over all results of a fair number of trials it is 2p(1-p).
+        /// Averaged over all results it is 2p(1-p).
         #[test]
         fn flake_rate_is_unbiased(counted in 2_u64..40, rate in 0.0_f64..=1.0) {
-            let chance = |passed| binomial_reaches(passed, counted, rate) - binomial_reaches(passed + 1, counted, rate);
-            let mean: f64 = (0..=counted).map(|s| chance(s) * flake_rate(of(s, counted)).unwrap()).sum();
+            let probability = |passed| binomial_reaches(passed, counted, rate) - binomial_reaches(passed + 1, counted, rate);
+            let mean: f64 = (0..=counted).map(|s| probability(s) * flake_rate(of(s, counted)).unwrap()).sum();
             prop_assert!((mean - 2.0 * rate * (1.0 - rate)).abs() < 1e-9);
         }
     }

@@ -1,31 +1,31 @@
-//! Do two targets differ? The sign-flip test and the interval that agrees with it.
+//! Sign-flip test for a difference between two targets, and the interval that agrees with it.
 //!
-//! If the two targets were the same, each case's difference could as well have had the other sign.
+//! If the two targets are equal, the difference of each case has either sign with the same probability.
 
 use crate::rate::Interval;
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
-/// Up to this many cases all sign vectors are tried.
-const EXACT_CASES: usize = 16;
+/// Maximum number of cases for which all sign vectors are enumerated.
+const MAX_EXACT_CASES: usize = 16;
 
-/// Beyond, this many random ones; the observed signs are one more.
+/// Number of random sign vectors for more cases; the observed signs are one more.
 const RANDOM_FLIPS: usize = 9_999;
 
 /// Means closer than this, relative to the largest difference when that exceeds 1, are equal.
 const TOLERANCE: f64 = 1e-12;
 
-/// The differences of two targets, case by case, under many sign vectors.
+/// Differences between two targets, one per case, under many sign vectors.
 ///
-/// The mean of flipped differences is linear in a shift of the differences, so one set of flips
-/// answers every question asked here.
+/// The mean of flipped differences is linear in a shift of the differences, so one set of flips serves the
+/// test and the interval.
 ///
 /// ```
 /// use bakeoff_stats::SignFlip;
 ///
 /// let worse = SignFlip::new(&[-0.5, -0.25, -0.25, -0.75, -0.25, -0.5], 7).expect("six cases");
 /// assert_eq!(worse.p_value(), 2.0 / 64.0);
-/// assert!(worse.regressed(0.05));
+/// assert!(worse.is_regression(0.05));
 /// ```
 #[derive(Debug, Clone)]
 pub struct SignFlip {
@@ -35,7 +35,7 @@ pub struct SignFlip {
     flips: Vec<Flip>,
 }
 
-/// One sign vector, reduced to what a shift needs.
+/// One sign vector, reduced to two means.
 #[derive(Debug, Clone, Copy)]
 struct Flip {
     /// Mean of the flipped differences.
@@ -45,25 +45,25 @@ struct Flip {
 }
 
 impl Flip {
-    /// The mean of the flipped differences after `shift` is taken from each difference.
+    /// Returns the mean of the flipped differences after subtracting `shift` from each difference.
     fn shifted(self, shift: f64) -> f64 {
         self.mean - self.signs * shift
     }
 }
 
 impl SignFlip {
-    /// Prepares the test (Fisher 1935) for one difference per case; absent without cases or when a
-    /// difference is not finite.
+    /// Prepares the test (Fisher 1935) for one difference per case; absent without cases or if a difference
+    /// is not finite.
     ///
-    /// All sign vectors are tried for up to 16 cases, 9 999 seeded ones beyond.
+    /// It uses all sign vectors for up to 16 cases, and 9 999 seeded random ones for more.
     pub fn new(differences: &[f64], seed: u64) -> Option<SignFlip> {
         let cases = differences.len();
         if cases == 0 || differences.iter().any(|difference| !difference.is_finite()) {
             return None;
         }
-        let exact = cases <= EXACT_CASES;
+        let exact = cases <= MAX_EXACT_CASES;
         let number = if exact { 1 << cases } else { RANDOM_FLIPS };
-        let largest = differences.iter().fold(1.0_f64, |most, value| most.max(value.abs()));
+        let largest = differences.iter().fold(1.0_f64, |max, value| max.max(value.abs()));
         let count = cases as f64;
         let total: f64 = differences.iter().sum();
         let flips = positive_parts(differences, number, exact, seed)
@@ -76,17 +76,17 @@ impl SignFlip {
         Some(SignFlip { mean: total / count, tolerance: TOLERANCE * largest, exact, flips })
     }
 
-    /// The mean difference.
+    /// Returns the mean difference.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// Whether every sign vector was tried.
+    /// Whether all sign vectors were used.
     pub fn is_exact(&self) -> bool {
         self.exact
     }
 
-    /// The share of sign vectors whose mean is at least as far from 0 as the observed one.
+    /// Returns the share of sign vectors whose mean is at least as far from 0 as the observed one.
     ///
     /// With random vectors the observed one counts as one of them, so the share is never 0 (Phipson
     /// & Smyth 2010).
@@ -94,7 +94,7 @@ impl SignFlip {
         self.p_value_at(0.0)
     }
 
-    /// The same for the hypothesis that the targets differ by `shift`.
+    /// Returns the p-value of the hypothesis that the targets differ by `shift`.
     pub fn p_value_at(&self, shift: f64) -> f64 {
         let observed = (self.mean - shift).abs() - self.tolerance;
         let hits = self.flips.iter().filter(|flip| flip.shifted(shift).abs() >= observed).count();
@@ -102,14 +102,14 @@ impl SignFlip {
     }
 
     /// Whether the second target is worse than the first at level `alpha`.
-    pub fn regressed(&self, alpha: f64) -> bool {
+    pub fn is_regression(&self, alpha: f64) -> bool {
         self.mean < 0.0 && self.p_value() <= alpha
     }
 
-    /// All shifts that the test does not reject at level `alpha`.
+    /// Returns the interval of all shifts that the test does not reject at level `alpha`.
     ///
-    /// It contains 0 exactly when [`p_value`](SignFlip::p_value) exceeds `alpha`. Absent when there
-    /// are too few sign vectors to reject any shift: with five cases or fewer at level 0.05.
+    /// It contains 0 exactly if [`p_value`](SignFlip::p_value) exceeds `alpha`. Absent if there are too few
+    /// sign vectors to reject any shift: with five cases or fewer at level 0.05.
     pub fn interval(&self, alpha: f64) -> Option<Interval> {
         // A flip accepts the shifts for which |r + signs·u| >= |u|, with u = mean - shift: an
         // interval around u = 0. So acceptance only falls with the distance from the mean, and the
@@ -132,14 +132,14 @@ impl SignFlip {
         smallest.iter_mut().for_each(|end| *end = -*end);
         let nearest = -nth_largest(&mut smallest, needed)?;
         let mut interval = Interval { low: self.mean - furthest, high: self.mean - nearest };
-        // An end that is exactly 0 may come out a rounding error beside it.
+        // An end that is exactly 0 may be off by a rounding error.
         if self.p_value() > alpha {
             interval = Interval { low: interval.low.min(0.0), high: interval.high.max(0.0) };
         }
         Some(interval)
     }
 
-    /// The smallest number of accepting sign vectors that makes a p-value exceed `alpha`.
+    /// Returns the smallest number of accepting sign vectors that makes a p-value exceed `alpha`.
     fn accepting(&self, alpha: f64) -> usize {
         let total = self.total() as f64;
         let exceeds = |count: usize| count as f64 / total > alpha;
@@ -147,7 +147,7 @@ impl SignFlip {
         if exceeds(guess) { guess } else { guess + 1 }
     }
 
-    /// The observed signs, which random vectors do not contain on purpose.
+    /// Number of vectors for the observed signs, which random vectors do not include deliberately.
     fn extra(&self) -> usize {
         usize::from(!self.exact)
     }
@@ -157,10 +157,10 @@ impl SignFlip {
     }
 }
 
-/// For each sign vector the sum of the differences that keep their sign, and how many do.
+/// Returns, for each sign vector, the sum and number of the differences that keep their sign.
 ///
-/// Eight cases at a time: the 256 partial sums of a block are computed once, then each vector costs
-/// one look-up per block. Ten thousand cases under ten thousand vectors take milliseconds.
+/// Cases are processed in blocks of eight: the 256 partial sums of a block are computed once, then each
+/// vector costs one lookup per block. Ten thousand cases with ten thousand vectors take milliseconds.
 fn positive_parts(differences: &[f64], number: usize, exact: bool, seed: u64) -> Vec<(f64, u32)> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut parts = vec![(0.0, 0_u32); number];
@@ -191,7 +191,7 @@ fn positive_parts(differences: &[f64], number: usize, exact: bool, seed: u64) ->
     parts
 }
 
-/// The `rank`th largest value, counted from 1.
+/// Returns the `rank`th largest value, counted from 1.
 fn nth_largest(values: &mut [f64], rank: usize) -> Option<f64> {
     let index = rank.checked_sub(1).filter(|&index| index < values.len())?;
     Some(*values.select_nth_unstable_by(index, |a, b| b.total_cmp(a)).1)
@@ -228,10 +228,10 @@ mod tests {
     fn regression_needs_both_level_and_direction() {
         let worse = SignFlip::new(&[-0.25; 6], 0).unwrap();
         assert_eq!(worse.p_value(), 2.0 / 64.0);
-        assert!(worse.regressed(0.05));
-        assert!(worse.regressed(2.0 / 64.0));
-        assert!(!worse.regressed(0.03));
-        assert!(!SignFlip::new(&[0.25; 6], 0).unwrap().regressed(0.05));
+        assert!(worse.is_regression(0.05));
+        assert!(worse.is_regression(2.0 / 64.0));
+        assert!(!worse.is_regression(0.03));
+        assert!(!SignFlip::new(&[0.25; 6], 0).unwrap().is_regression(0.05));
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
     /// With sampled vectors the answer depends on the seed alone and is close to the exact one,
     /// which for equal differences is McNemar's.
     #[test]
-    fn many_cases_are_sampled() {
+    fn many_cases_use_sampled_sign_vectors() {
         // Not a multiple of eight, so the last block is short.
         for zeros in [0, 185] {
             let mut values = vec![0.0; zeros];
@@ -270,7 +270,7 @@ mod tests {
     /// Identical targets, case rates Beta(4, 1), 20 cases of 3 trials: 4,000 pairs differed in 2.4 %.
     /// 69 of 1,000 is the 99.5 % point of the promised 5 %; 27 of 300 likewise.
     #[test]
-    fn identical_targets_seldom_differ() {
+    fn identical_targets_rarely_differ() {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let mut rate = |chance: f64| {
             f64::from((0..3).map(|_| u32::from(rng.random::<f64>() < chance)).sum::<u32>()) / 3.0
@@ -290,7 +290,7 @@ mod tests {
         assert!(differing <= 27, "{differing}");
     }
 
-    /// 10,000 cases; a slow way would show even in a debug build.
+    /// 10 000 cases; a slow algorithm would be noticeable even in a debug build.
     #[test]
     fn large_runs_are_fast() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);

@@ -1,26 +1,26 @@
-//! From trials to a case's verdict, from verdicts to the run's.
+//! Verdicts of cases from trials, and verdicts of runs from cases.
 //!
-//! Errors are missing outcomes, neither passes nor failures: a verdict stands when it holds for
-//! every way they could have ended.
+//! Errors are missing outcomes, neither passes nor failures: a verdict is final if it holds for every
+//! possible outcome of the errored trials.
 
 use crate::rate::Interval;
 use crate::threshold::{Decision, Threshold};
 
-/// The share of `planned` trials that pass if everything that is not known fails, and if it passes.
+/// Returns the share of `planned` trials that pass if all unknown outcomes fail, and if all pass.
 ///
-/// `failed` are known failures; errors and trials that never ran are not known.
-/// [`Threshold::decide`] passes when both ends reach the threshold, fails when neither does, and is
-/// open otherwise. Absent for an empty plan.
+/// `failed` counts known failures; outcomes of errored and skipped trials are unknown.
+/// [`Threshold::decide`] passes if both ends reach the threshold, fails if neither does, and is open
+/// otherwise. Absent for an empty plan.
 pub fn rate_bounds(passed: u64, failed: u64, planned: u64) -> Option<Interval> {
-    let known = failed.min(planned);
+    let failures = failed.min(planned);
     (planned > 0).then(|| Interval {
         low: passed.min(planned) as f64 / planned as f64,
-        high: (planned - known) as f64 / planned as f64,
+        high: (planned - failures) as f64 / planned as f64,
     })
 }
 
-/// A run in which every case must pass: failed if one failed, else open (inconclusive) if one is
-/// open, else passed. Without cases nothing is decided.
+/// Returns the verdict of a run in which every case must pass: failed if a case failed, else open
+/// (inconclusive) if a case is open, else passed. Open without cases.
 pub fn all_cases(cases: impl IntoIterator<Item = Decision>) -> Decision {
     let mut verdict = None;
     for case in cases {
@@ -33,11 +33,11 @@ pub fn all_cases(cases: impl IntoIterator<Item = Decision>) -> Decision {
     verdict.unwrap_or(Decision::Open)
 }
 
-/// A run in which a share of the `cases` must pass, by exact fractions: passed if enough passed,
-/// failed if not enough could even if all `inconclusive` ones did, open otherwise. Without cases
-/// nothing is decided.
+/// Returns the verdict of a run in which a share of the `cases` must pass, by exact fractions: passed if
+/// enough passed, failed if too few would pass even with all `inconclusive` ones, open otherwise. Open
+/// without cases.
 ///
-/// Cases that have not run yet are inconclusive; to stop before that certainty, give the verdicts to
+/// Cases that have not run yet are inconclusive. To stop earlier, pass the verdicts to
 /// [`Boundaries`](crate::Boundaries) as trials, in a seeded random order of the cases.
 pub fn share_of_cases(
     threshold: Threshold,
@@ -57,23 +57,24 @@ pub fn share_of_cases(
     }
 }
 
-/// How a run's risk is shared out when cases stop early (Bonferroni 1936).
+/// Division of the risk of a run among cases that stop early (Bonferroni 1936).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Risk {
-    /// For each case of each gating target.
+    /// Risk of each case of each gating target.
     pub case: f64,
-    /// For each target's share of cases; 0 where every case must pass.
+    /// Risk of each target's share of cases; 0 if every case must pass.
     pub suite: f64,
 }
 
 impl Risk {
-    /// Every case must pass: `alpha` over all `cases` of all gating targets together.
+    /// Divides `alpha` for a run in which every case must pass: equally among all `cases` of all gating
+    /// targets.
     pub fn all_cases(alpha: f64, cases: u64) -> Risk {
         Risk { case: alpha / cases.max(1) as f64, suite: 0.0 }
     }
 
-    /// A share of cases must pass: half of `alpha` goes to the `cases` of all gating targets
-    /// together, half to the `targets`' shares.
+    /// Divides `alpha` for a run in which a share of cases must pass: half among the `cases` of all gating
+    /// targets, half among the `targets`.
     pub fn share_of_cases(alpha: f64, cases: u64, targets: u64) -> Risk {
         let half = 0.5 * alpha;
         Risk { case: half / cases.max(1) as f64, suite: half / targets.max(1) as f64 }
@@ -89,9 +90,9 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Worked by hand.
+    /// Expected values computed by hand.
     #[test]
-    fn errors_leave_both_bounds() {
+    fn errors_widen_the_bounds() {
         let table = [
             (2, 0, 1, "1", 2.0 / 3.0, 1.0, Decision::Open),
             (40, 9, 1, "0.8", 0.80, 0.82, Decision::Passed),
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn one_failed_case_fails_and_one_open_case_leaves_open() {
+    fn failed_case_fails_the_run_and_open_case_leaves_it_open() {
         use Decision::{Failed, Open, Passed};
         assert_eq!(all_cases([Passed, Open, Failed, Open]), Failed);
         assert_eq!(all_cases([Passed, Open, Passed]), Open);
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn risk_is_shared_out_in_full() {
+    fn risk_is_divided_completely() {
         assert_eq!(Risk::all_cases(0.05, 100), Risk { case: 0.0005, suite: 0.0 });
         let risk = Risk::share_of_cases(0.05, 200, 2);
         assert!((risk.case * 200.0 + risk.suite * 2.0 - 0.05).abs() < 1e-15);
@@ -136,9 +137,9 @@ mod tests {
     }
 
     proptest! {
-        /// Both bounds agree, or the case is open; and it never contradicts the judged trials.
+        /// The case is open unless both bounds agree, and its verdict never contradicts the judged trials.
         #[test]
-        fn verdicts_are_what_both_bounds_say(hundredths in 0_u64..=100, passed in 0_u64..30, failed in 0_u64..30, errored in 0_u64..30) {
+        fn verdicts_follow_from_both_bounds(hundredths in 0_u64..=100, passed in 0_u64..30, failed in 0_u64..30, errored in 0_u64..30) {
             prop_assume!(passed + failed > 0);
             let planned = passed + failed + errored;
             let threshold = threshold(&format!("{}.{:02}", hundredths / 100, hundredths % 100));

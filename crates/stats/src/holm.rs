@@ -1,7 +1,7 @@
-//! Several comparisons at once.
+//! Adjustment for multiple comparisons.
 
-/// Holm's adjusted p-values (1979), in the order given: rejecting where they are at most alpha
-/// keeps the chance of any false rejection at alpha.
+/// Returns Holm's adjusted p-values (1979), in the order given. Rejecting those of at most alpha limits the
+/// probability of any false rejection to alpha.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
@@ -34,7 +34,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_below_the_raw_nor_above_bonferroni(p in prop::collection::vec(0.0_f64..=1.0, 1..20)) {
+        fn adjusted_values_are_between_raw_and_bonferroni(p in prop::collection::vec(0.0_f64..=1.0, 1..20)) {
             for (raw, adjusted) in p.iter().zip(holm(&p)) {
                 prop_assert!(*raw <= adjusted);
                 prop_assert!(adjusted <= (raw * p.len() as f64).min(1.0).max(p.iter().copied().fold(0.0, f64::max)));

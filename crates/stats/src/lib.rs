@@ -1,7 +1,7 @@
-//! How sure are we?
+//! Statistics for evaluations: intervals, tests, power and stopping rules.
 //!
-//! Pure functions with their sources named; nothing here knows what a suite is. What is random
-//! takes a seed, so the same question gets the same answer.
+//! Pure functions, each with its source; they know nothing about suites or runs. Random methods take a
+//! seed, so equal arguments give equal results.
 
 mod agreement;
 mod beta;
@@ -28,26 +28,26 @@ mod student;
 mod testing;
 mod threshold;
 
-pub use agreement::{Kappa, Table, krippendorff};
-pub use bootstrap::{BOOTSTRAP_CASES, bootstrap};
+pub use agreement::{AgreementTable, Kappa, krippendorff};
+pub use bootstrap::{MIN_BOOTSTRAP_CASES, bootstrap};
 pub use bradley::bradley_terry;
-pub use components::{Components, components};
+pub use components::{VarianceComponents, variance_components};
 pub use confident::{Boundaries, FullRunEvidence, full_run_evidence};
-pub use correction::{Labelled, corrected_rate};
-pub use cost::{Ratio, geometric_ratio, total_ratio};
+pub use correction::{LabelAccuracy, corrected_rate};
+pub use cost::{CostRatio, geometric_ratio, total_ratio};
 pub use evidence::{RateEvidence, TrueRate, confidence_sequence};
 pub use flake::{disagreement, flake_rate, is_flaky};
 pub use flip::SignFlip;
 pub use gate::{Risk, all_cases, rate_bounds, share_of_cases};
 pub use holm::holm;
 pub use mcnemar::{bonett_price, mcnemar};
-pub use mean::{CaseRate, Estimate, mean_pass_rate, mean_score, naive_error};
-pub use paired::{Paired, differences};
-pub use passk::{Chance, pass_at_k, pass_hat_k};
-pub use power::{Split, binary_cases_needed, cases_needed, detectable_difference, power};
+pub use mean::{CaseRate, MeanEstimate, mean_pass_rate, mean_score, naive_error};
+pub use paired::{PairedDifferences, differences};
+pub use passk::{ProbabilityEstimate, pass_at_k, pass_hat_k};
+pub use power::{VarianceSplit, binary_cases_needed, cases_needed, detectable_difference, power};
 pub use quantile::{Quantile, quantile, quantile_rank};
 pub use rate::{Interval, clopper_pearson, jeffreys, wilson};
 pub use threshold::{Decision, Threshold, ThresholdError};
 
-/// The 0.975 quantile of the standard normal distribution: 95 % lie within ± this.
+/// The 0.975 quantile of the standard normal distribution: 95 % of values are within ± this.
 pub(crate) const Z: f64 = 1.959_963_984_540_054;

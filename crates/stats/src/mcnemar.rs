@@ -1,13 +1,12 @@
-//! Two targets, one verdict each per case.
+//! Comparison of two targets with one verdict per case.
 //!
 //! `gained` counts the cases that only the second target passes, `lost` those that only the first
-//! passes; all others say nothing about a difference.
+//! passes; the other cases carry no information about a difference.
 
 use crate::rate::Interval;
 use crate::{Z, beta};
 
-/// McNemar's test (1947) in its exact, binomial form: how likely are so uneven gains and losses if
-/// both targets are the same? 1 when nothing changed.
+/// Returns the p-value of McNemar's test (1947) in its exact, binomial form; 1 if nothing changed.
 pub fn mcnemar(gained: u64, lost: u64) -> f64 {
     if gained == lost {
         return 1.0;
@@ -17,10 +16,10 @@ pub fn mcnemar(gained: u64, lost: u64) -> f64 {
     (2.0 * beta::cumulative(more, fewer + 1.0, 0.5)).min(1.0)
 }
 
-/// The interval of Bonett and Price (2012) for the difference of two pass rates over the same
+/// Returns the interval of Bonett and Price (2012) for the difference of two pass rates over the same
 /// `cases`; positive when the second target is better.
 ///
-/// Where it and the test disagree, the test decides.
+/// If it disagrees with the test, the test decides.
 pub fn bonett_price(gained: u64, lost: u64, cases: u64) -> Interval {
     let size = cases as f64 + 2.0;
     let (up, down) = ((gained as f64 + 1.0) / size, (lost as f64 + 1.0) / size);
@@ -67,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn probabilities_and_mirrored_intervals(gained in 0_u64..500, lost in 0_u64..500, rest in 0_u64..500) {
+        fn p_values_are_probabilities_and_intervals_are_symmetric(gained in 0_u64..500, lost in 0_u64..500, rest in 0_u64..500) {
             let p = mcnemar(gained, lost);
             prop_assert!(p > 0.0 && p <= 1.0);
             let one = bonett_price(gained, lost, gained + lost + rest);

@@ -1,11 +1,11 @@
-//! A target over all its cases.
+//! Means of a target over its cases.
 //!
-//! Cases weigh the same and are the unit of chance: more trials do not pass for more cases.
+//! Cases have equal weight and are the unit of sampling: more trials do not count as more cases.
 
 use crate::rate::{Interval, wilson, wilson_at};
 use crate::{Z, student};
 
-/// How the judged trials of one case ended.
+/// Judged trials of one case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CaseRate {
     /// Trials that passed.
@@ -15,7 +15,7 @@ pub struct CaseRate {
 }
 
 impl CaseRate {
-    /// The share that passed; absent with nothing judged.
+    /// Returns the share that passed; absent without judged trials.
     pub fn rate(self) -> Option<f64> {
         (self.counted > 0).then(|| self.passed as f64 / self.counted as f64)
     }
@@ -23,42 +23,41 @@ impl CaseRate {
 
 /// A mean with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub struct MeanEstimate {
     /// The mean over cases.
     pub mean: f64,
     /// Its interval.
     pub interval: Interval,
     /// Its standard error, clustered by case; absent with one case.
     pub error: Option<f64>,
-    /// How many cases it is over.
+    /// Number of cases.
     pub cases: u64,
-    /// How many independent trials would know as much.
+    /// Number of independent trials with the same information.
     pub effective_size: f64,
 }
 
-/// Below this many cases an interval deserves a warning.
-const ENOUGH_CASES: u64 = 10;
+/// Minimum number of cases for an interval without a warning.
+const MIN_CASES: u64 = 10;
 
-impl Estimate {
-    /// Whether the interval rests on so few cases that a reader should be told.
-    pub fn few_cases(&self) -> bool {
-        (2..ENOUGH_CASES).contains(&self.cases)
+impl MeanEstimate {
+    /// Whether there are so few cases that the interval needs a warning.
+    pub fn has_few_cases(&self) -> bool {
+        (2..MIN_CASES).contains(&self.cases)
     }
 }
 
-/// Mean of the cases' pass rates; each case weighs the same. Cases with nothing judged are left
-/// out; with none left there is no estimate.
+/// Returns the mean of the pass rates of the cases, with equal weights. Cases without judged trials are
+/// left out; absent if none remain.
 ///
-/// The standard error clusters by case (Liang & Zeger 1986), so more trials do not pass for more
-/// cases. The interval is Wilson's at an effective sample size (Korn & Graubard 1998; Dean & Pagano
-/// 2015), which holds near 0 and 1 where a t interval does not.
-pub fn mean_pass_rate(cases: impl Iterator<Item = CaseRate> + Clone) -> Option<Estimate> {
+/// The standard error clusters by case (Liang & Zeger 1986), so more trials do not count as more cases. The interval is Wilson's at an effective sample size (Korn & Graubard 1998; Dean & Pagano
+/// 2015), which is valid near 0 and 1, unlike a t interval.
+pub fn mean_pass_rate(cases: impl Iterator<Item = CaseRate> + Clone) -> Option<MeanEstimate> {
     let judged = cases.filter(|case| case.counted > 0);
     let trials: u64 = judged.clone().map(|case| case.counted).sum();
     let (mean, error, number) = moments(judged.clone().filter_map(CaseRate::rate))?;
     let Some(error) = error else {
         let only = judged.last()?;
-        return Some(Estimate {
+        return Some(MeanEstimate {
             mean,
             interval: wilson(only.passed, only.counted),
             error: None,
@@ -75,19 +74,18 @@ pub fn mean_pass_rate(cases: impl Iterator<Item = CaseRate> + Clone) -> Option<E
         (mean * (1.0 - mean) / (error * error)).min(trials as f64) * (Z / t).powi(2)
     };
     let interval = wilson_at(mean, effective_size);
-    Some(Estimate { mean, interval, error: Some(error), cases: number, effective_size })
+    Some(MeanEstimate { mean, interval, error: Some(error), cases: number, effective_size })
 }
 
-/// Mean of one score per case with Student's t interval (1908) and the same clustered error.
+/// Returns the mean of one score per case with Student's t interval (1908) and the same clustered error.
 ///
-/// A score may be any real number, so the interval is not clipped. Absent with fewer than two
-/// scores, where nothing is known of their spread: a suite of one case has only that case's
-/// interval, over its trials.
-pub fn mean_score(scores: &[f64]) -> Option<Estimate> {
+/// A score may be any real number, so the interval is not clipped. Absent with fewer than two scores, whose
+/// spread is unknown: a suite of one case has only the interval of that case, over its trials.
+pub fn mean_score(scores: &[f64]) -> Option<MeanEstimate> {
     let (mean, error, cases) = moments(scores.iter().copied())?;
     let error = error?;
     let half = student::quantile(0.975, (cases - 1) as f64) * error;
-    Some(Estimate {
+    Some(MeanEstimate {
         mean,
         interval: Interval { low: mean - half, high: mean + half },
         error: Some(error),
@@ -96,10 +94,10 @@ pub fn mean_score(scores: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// The standard error that would hold if every trial were a case of its own.
+/// Returns the standard error under the assumption that every trial is a separate case.
 ///
-/// Only to be shown beside the honest one: their ratio says how much alike the trials of a case
-/// are. Absent with fewer than two trials.
+/// Only for comparison with the clustered error: their ratio measures how similar the trials of a case are.
+/// Absent with fewer than two trials.
 pub fn naive_error(cases: impl Iterator<Item = CaseRate>) -> Option<f64> {
     let (passed, counted) = cases
         .fold((0, 0), |(passed, counted), case| (passed + case.passed, counted + case.counted));
@@ -107,7 +105,7 @@ pub fn naive_error(cases: impl Iterator<Item = CaseRate>) -> Option<f64> {
     (counted > 1).then(|| (rate * (1.0 - rate) / (counted - 1) as f64).sqrt())
 }
 
-/// Mean, its standard error (absent for one value) and the number of values.
+/// Returns the mean, its standard error (absent for one value) and the number of values.
 pub(crate) fn moments(
     values: impl Iterator<Item = f64> + Clone,
 ) -> Option<(f64, Option<f64>, u64)> {
@@ -193,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn one_case_has_its_own_interval_and_no_case_has_none() {
+    fn single_case_has_its_own_interval() {
         let one = mean_pass_rate(cases(&[(3, 5), (0, 0)]).into_iter()).unwrap();
         assert_eq!(one.interval, wilson(3, 5));
         assert_eq!((one.error, one.cases), (None, 1));
@@ -202,7 +200,7 @@ mod tests {
         assert_eq!(mean_score(&[]), None);
     }
 
-    /// One trial each: cases are trials, and the interval is Wilson's own.
+    /// With one trial per case, cases are trials and the interval is Wilson's.
     #[test]
     fn one_trial_per_case_is_wilson() {
         let single: Vec<CaseRate> =
@@ -215,13 +213,13 @@ mod tests {
     #[test]
     fn few_cases_are_two_to_nine() {
         let few = |number| {
-            mean_pass_rate(vec![cases(&[(1, 2)])[0]; number].into_iter()).unwrap().few_cases()
+            mean_pass_rate(vec![cases(&[(1, 2)])[0]; number].into_iter()).unwrap().has_few_cases()
         };
         assert_eq!([1, 2, 9, 10].map(few), [false, true, true, false]);
     }
 
-    /// Coverage near 1, where a t interval misses. 4,000 runs per row gave .985, .928 and .950
-    /// (t: .784, .644, .931); a few hundred are enough to tell the two apart.
+    /// Coverage near 1, where a t interval fails. 4,000 runs per row gave .985, .928 and .950
+    /// (t: .784, .644, .931); a few hundred separate the two.
     #[test]
     fn covers_rates_near_one() {
         let mut rng = ChaCha8Rng::seed_from_u64(7);

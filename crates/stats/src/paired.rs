@@ -1,66 +1,66 @@
-//! Two targets over the same cases by Student's t: size of the effect, and equality within a margin.
+//! PairedDifferences differences of two targets by Student's t: effect size, and equivalence within a margin.
 //!
-//! Whether they differ is decided by [`SignFlip`](crate::SignFlip); this is what stands beside it.
+//! [`SignFlip`](crate::SignFlip) decides whether the targets differ; these figures supplement it.
 
 use crate::mean::{CaseRate, moments};
 use crate::rate::Interval;
 use crate::student;
 
-/// The differences of two targets, one per case, summarised.
+/// Summary of the differences between two targets, one per case.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Paired {
+pub struct PairedDifferences {
     /// Mean difference, second minus first.
     pub mean: f64,
     /// Its standard error.
     pub error: f64,
-    /// How many cases.
+    /// Number of cases.
     pub cases: u64,
 }
 
-/// The difference of the rates of each case that has a judged trial in both targets, second minus
-/// first.
+/// Returns the difference of the rates, second minus first, for each case with judged trials in both
+/// targets.
 pub fn differences(pairs: impl IntoIterator<Item = (CaseRate, CaseRate)>) -> Vec<f64> {
     pairs.into_iter().filter_map(|(first, second)| Some(second.rate()? - first.rate()?)).collect()
 }
 
-impl Paired {
+impl PairedDifferences {
     /// Summarises one difference per case; absent with fewer than two.
-    pub fn new(differences: &[f64]) -> Option<Paired> {
+    pub fn new(differences: &[f64]) -> Option<PairedDifferences> {
         let (mean, error, cases) = moments(differences.iter().copied())?;
-        Some(Paired { mean, error: error?, cases })
+        Some(PairedDifferences { mean, error: error?, cases })
     }
 
-    /// Standard deviation of the differences.
+    /// Returns the standard deviation of the differences.
     pub fn deviation(&self) -> f64 {
         self.error * (self.cases as f64).sqrt()
     }
 
-    /// The standardised effect d_z (Cohen 1988): mean over standard deviation. Absent when all
+    /// Returns the standardised effect d_z (Cohen 1988): mean over standard deviation. Absent if all
     /// differences are equal.
     pub fn effect(&self) -> Option<f64> {
         (self.error > 0.0).then(|| self.mean / self.deviation())
     }
 
-    /// Student's paired t statistic (1908); infinite when all differences are equal but not 0.
+    /// Returns Student's paired t statistic (1908); infinite if all differences are equal and not 0.
     pub fn t(&self) -> f64 {
         ratio(self.mean, self.error)
     }
 
-    /// Two-sided p-value of [`t`](Paired::t).
+    /// Returns the two-sided p-value of [`t`](PairedDifferences::t).
     pub fn p_value(&self) -> f64 {
         2.0 * student::above(self.t().abs(), self.freedom())
     }
 
-    /// The t interval of the mean difference.
+    /// Returns the t interval of the mean difference.
     pub fn interval(&self) -> Interval {
         self.interval_at(0.975)
     }
 
-    /// The p-value for "equivalent within `margin`": the larger of two one-sided t tests (TOST,
+    /// Returns the p-value for "equivalent within `margin`": the larger of two one-sided t tests (TOST,
     /// Schuirmann 1987).
     ///
-    /// At most `alpha` exactly when the t interval with `alpha` on either side lies within `margin`
-    /// of 0. Finding no difference is not the same and shows nothing.
+    /// It is at most `alpha` exactly if the t interval with `alpha` on either side is within `margin` of 0.
+    /// A test that finds no difference does not show equivalence.
     pub fn equivalence(&self, margin: f64) -> f64 {
         let lower = student::above(ratio(self.mean + margin, self.error), self.freedom());
         let upper = student::above(ratio(margin - self.mean, self.error), self.freedom());
@@ -88,12 +88,14 @@ mod tests {
     use crate::testing::near;
     use proptest::prelude::*;
 
-    fn example() -> Paired {
+    fn example() -> PairedDifferences {
         let a = [4, 4, 3, 4, 2, 4, 1, 3];
         let b = [4, 3, 3, 2, 2, 3, 0, 3];
         let of_four = |passed| CaseRate { passed, counted: 4 };
-        Paired::new(&differences(a.into_iter().map(of_four).zip(b.into_iter().map(of_four))))
-            .unwrap()
+        PairedDifferences::new(&differences(
+            a.into_iter().map(of_four).zip(b.into_iter().map(of_four)),
+        ))
+        .unwrap()
     }
 
     /// Reference values: SciPy 1.17, `ttest_rel`.
@@ -124,22 +126,22 @@ mod tests {
     }
 
     #[test]
-    fn no_spread_is_no_crash() {
-        assert_eq!(Paired::new(&[0.5]), None);
-        let same = Paired::new(&[0.0; 4]).unwrap();
+    fn equal_differences_have_defined_statistics() {
+        assert_eq!(PairedDifferences::new(&[0.5]), None);
+        let same = PairedDifferences::new(&[0.0; 4]).unwrap();
         assert_eq!((same.t(), same.p_value(), same.effect()), (0.0, 1.0, None));
         assert_eq!(same.equivalence(0.1), 0.0);
-        let shifted = Paired::new(&[0.5; 4]).unwrap();
+        let shifted = PairedDifferences::new(&[0.5; 4]).unwrap();
         assert_eq!((shifted.p_value(), shifted.equivalence(0.1)), (0.0, 1.0));
     }
 
     proptest! {
         #[test]
-        fn equivalent_is_the_interval_within_the_margin(
+        fn equivalence_agrees_with_the_interval(
             values in prop::collection::vec(-1.0_f64..1.0, 3..30),
             margin in 0.01_f64..1.0,
         ) {
-            let paired = Paired::new(&values).unwrap();
+            let paired = PairedDifferences::new(&values).unwrap();
             let ninety = paired.interval_at(0.95);
             let within = ninety.low >= -margin && ninety.high <= margin;
             let p = paired.equivalence(margin);
@@ -149,7 +151,7 @@ mod tests {
 
         #[test]
         fn interval_agrees_with_the_test(values in prop::collection::vec(-1.0_f64..1.0, 3..30)) {
-            let paired = Paired::new(&values).unwrap();
+            let paired = PairedDifferences::new(&values).unwrap();
             prop_assume!((paired.p_value() - 0.05).abs() > 1e-9);
             prop_assert!(paired.interval().contains(paired.mean));
             prop_assert_eq!(paired.p_value() > 0.05, paired.interval().contains(0.0));

@@ -1,46 +1,49 @@
-//! What k tries are worth.
+//! Probabilities of success in k trials.
 //!
-//! pass@k asks whether at least one of k trials passes, pass^k whether all do. Both need trials
-//! that ran whatever came before: cases stopped early have neither, and the caller leaves them out.
-//! A suite's value is the mean over cases, with [`mean_score`](crate::mean_score)'s interval.
+//! pass@k is the probability that at least one of k trials passes, pass^k that all do. Both require trials
+//! that ran regardless of earlier results: cases that stopped early have neither, and the caller leaves
+//! them out. The value of a suite is the mean over cases, with [`mean_score`](crate::mean_score)'s interval.
 
 use crate::rate::{Interval, clopper_pearson};
 
 /// An estimated probability with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Chance {
+pub struct ProbabilityEstimate {
     /// The unbiased estimate.
     pub value: f64,
-    /// Wide, and honest: never show a `value` of 1 without it.
+    /// Its interval, which is wide for few trials: never show a `value` of 1 without it.
     pub interval: Interval,
 }
 
-/// The chance that at least one of `k` trials passes (Chen et al. 2021).
+/// Estimates the probability that at least one of `k` trials passes (Chen et al. 2021).
 ///
-/// Absent when `k` is 0 or more than were counted.
-pub fn pass_at_k(passed: u64, counted: u64, k: u64) -> Option<Chance> {
-    // All of k fail is the same question about failures.
+/// Absent if `k` is 0 or more than were counted.
+pub fn pass_at_k(passed: u64, counted: u64, k: u64) -> Option<ProbabilityEstimate> {
+    // The complement: all of `k` trials fail.
     let none = all_of(counted.checked_sub(passed)?, counted, k)?;
     let rate = clopper_pearson(passed, counted);
     let map = |p: f64| 1.0 - (1.0 - p).powf(k as f64);
-    Some(Chance {
+    Some(ProbabilityEstimate {
         value: 1.0 - none,
         interval: Interval { low: map(rate.low), high: map(rate.high) },
     })
 }
 
-/// The chance that all of `k` trials pass (Yao et al. 2024).
+/// Estimates the probability that all of `k` trials pass (Yao et al. 2024).
 ///
-/// Absent when `k` is 0 or more than were counted.
-pub fn pass_hat_k(passed: u64, counted: u64, k: u64) -> Option<Chance> {
+/// Absent if `k` is 0 or more than were counted.
+pub fn pass_hat_k(passed: u64, counted: u64, k: u64) -> Option<ProbabilityEstimate> {
     let value = all_of(passed, counted, k)?;
     let rate = clopper_pearson(passed, counted);
     let map = |p: f64| p.powf(k as f64);
-    Some(Chance { value, interval: Interval { low: map(rate.low), high: map(rate.high) } })
+    Some(ProbabilityEstimate {
+        value,
+        interval: Interval { low: map(rate.low), high: map(rate.high) },
+    })
 }
 
-/// C(`have`, `k`) / C(`of`, `k`) without large numbers: the chance that `k` drawn from `of` without
-/// replacement are all among `have`.
+/// Returns C(`have`, `k`) / C(`of`, `k`) without large numbers: the probability that `k` items drawn from
+/// `of` without replacement are all among `have`.
 fn all_of(have: u64, of: u64, k: u64) -> Option<f64> {
     if k == 0 || k > of || have > of {
         return None;
@@ -48,7 +51,7 @@ fn all_of(have: u64, of: u64, k: u64) -> Option<f64> {
     if have < k {
         return Some(0.0);
     }
-    // Both products are equal; the shorter one is at most half as long as the trials.
+    // Both products are equal; the shorter one has at most half as many factors as trials.
     let missing = of - have;
     Some(if k <= missing {
         (0..k).map(|j| (have - j) as f64 / (of - j) as f64).product()
@@ -79,14 +82,14 @@ mod tests {
             (1000, 500, 10, 0.999067, 0.000933188),
         ];
         for (counted, passed, k, any, all) in table {
-            let chance = pass_at_k(passed, counted, k).unwrap();
-            six_digits(chance.value, any);
-            assert!(counted - passed >= k || chance.value == 1.0);
-            let chance = pass_hat_k(passed, counted, k).unwrap();
+            let estimate = pass_at_k(passed, counted, k).unwrap();
+            six_digits(estimate.value, any);
+            assert!(counted - passed >= k || estimate.value == 1.0);
+            let estimate = pass_hat_k(passed, counted, k).unwrap();
             if all == 0.0 {
-                assert_eq!(chance.value, 0.0);
+                assert_eq!(estimate.value, 0.0);
             } else {
-                six_digits(chance.value, all);
+                six_digits(estimate.value, all);
             }
         }
     }
@@ -118,10 +121,10 @@ mod tests {
     }
 
     proptest! {
-        /// The intervals belong to the true chance. They always contain its plug-in estimate; the
-        /// unbiased one can be 0 where the interval starts a little above.
+        /// The intervals are for the true probability. They always contain its plug-in estimate; the
+        /// unbiased one can be 0 while the interval starts a little above.
         #[test]
-        fn intervals_contain_the_chance_at_the_rate(counted in 1_u64..60, passed in 0_u64..60, k in 1_u64..60) {
+        fn intervals_contain_the_plug_in_estimate(counted in 1_u64..60, passed in 0_u64..60, k in 1_u64..60) {
             prop_assume!(passed <= counted && k <= counted);
             let rate = passed as f64 / counted as f64;
             let any = pass_at_k(passed, counted, k).unwrap();
@@ -132,7 +135,7 @@ mod tests {
 
         /// Both products give the same number.
         #[test]
-        fn any_and_all_mirror(counted in 1_u64..200, passed in 0_u64..200, k in 1_u64..200) {
+        fn any_and_all_are_complementary(counted in 1_u64..200, passed in 0_u64..200, k in 1_u64..200) {
             prop_assume!(passed <= counted && k <= counted);
             let any = pass_at_k(passed, counted, k).unwrap().value;
             let fail_all = pass_hat_k(counted - passed, counted, k).unwrap().value;

@@ -1,6 +1,6 @@
-//! How many cases would it take?
+//! Power of comparisons, and the number of cases they need.
 //!
-//! At level 0.05, two-sided, with power 0.8.
+//! All functions use a two-sided level of 0.05; the required power is 0.8.
 
 use crate::mean::CaseRate;
 use crate::{Z, student};
@@ -10,12 +10,12 @@ const POWER: f64 = 0.8;
 /// The 0.8 quantile of the standard normal distribution.
 const Z_POWER: f64 = 0.841_621_233_572_914_3;
 
-/// No question about more cases than this is answered.
-const MOST_CASES: u64 = 1_000_000_000;
+/// Upper limit of the computed number of cases.
+const MAX_CASES: u64 = 1_000_000_000;
 
-/// Power of a paired t test over `cases` cases for a true difference of `difference` when the
-/// differences spread with standard deviation `deviation`, by the noncentral t (Cohen
-/// 1988). Absent with fewer than two cases.
+/// Returns the power of a paired t test over `cases` cases for a true difference of `difference` between
+/// targets whose differences have the standard deviation `deviation`, by the noncentral t (Cohen 1988).
+/// Absent with fewer than two cases.
 pub fn power(difference: f64, deviation: f64, cases: u64) -> Option<f64> {
     if cases < 2 {
         return None;
@@ -24,8 +24,8 @@ pub fn power(difference: f64, deviation: f64, cases: u64) -> Option<f64> {
     Some(power_at(shift, cases))
 }
 
-/// The smallest difference that a paired t test over `cases` cases finds four times out of five;
-/// about 2.8 standard errors. Absent with fewer than two cases.
+/// Returns the smallest difference that a paired t test over `cases` cases detects with power 0.8; about
+/// 2.8 standard errors. Absent with fewer than two cases.
 pub fn detectable_difference(deviation: f64, cases: u64) -> Option<f64> {
     if cases < 2 || !deviation.is_finite() || deviation < 0.0 {
         return None;
@@ -44,21 +44,21 @@ pub fn detectable_difference(deviation: f64, cases: u64) -> Option<f64> {
     Some(high * deviation)
 }
 
-/// How many cases a paired t test needs to find `difference` four times out of five. Absent when
-/// the difference is 0 or no sensible number is enough.
+/// Returns the number of cases that a paired t test needs to detect `difference` with power 0.8. Absent if
+/// the difference is 0 or more than 10⁹ cases are needed.
 pub fn cases_needed(difference: f64, deviation: f64) -> Option<u64> {
     let shift = difference.abs() / deviation;
-    // `NaN` and 0 both end here.
+    // Both NaN and 0 are excluded.
     if !(shift > 0.0 && deviation >= 0.0) {
         return None;
     }
     first(|cases| power_at(shift, cases) >= POWER)
 }
 
-/// How many cases with one verdict each are needed to find a difference of `difference` in pass
-/// rates when a share `discordant` of the cases differs between the targets (Connor 1987).
+/// Returns the number of cases with one verdict each that are needed to detect `difference` in pass rates
+/// if the targets differ on a share `discordant` of the cases (Connor 1987).
 ///
-/// Absent when the difference is 0 or exceeds that share, which it cannot.
+/// Absent if the difference is 0 or exceeds that share, which is impossible.
 pub fn binary_cases_needed(difference: f64, discordant: f64) -> Option<u64> {
     let square = difference * difference;
     if !(square > 0.0 && difference.abs() <= discordant && discordant <= 1.0) {
@@ -66,7 +66,7 @@ pub fn binary_cases_needed(difference: f64, discordant: f64) -> Option<u64> {
     }
     let root = Z * discordant.sqrt() + Z_POWER * (discordant - square).sqrt();
     let cases = (root * root / square).ceil();
-    (cases <= MOST_CASES as f64).then_some(cases as u64)
+    (cases <= MAX_CASES as f64).then_some(cases as u64)
 }
 
 fn power_at(shift: f64, cases: u64) -> f64 {
@@ -75,27 +75,27 @@ fn power_at(shift: f64, cases: u64) -> f64 {
     student::noncentral_outside(critical, count - 1.0, shift * count.sqrt())
 }
 
-/// The first number of cases, from 2, that is enough.
-fn first(enough: impl Fn(u64) -> bool) -> Option<u64> {
+/// Returns the smallest number of cases, from 2, that is sufficient.
+fn first(is_sufficient: impl Fn(u64) -> bool) -> Option<u64> {
     let mut high = 2;
-    while !enough(high) {
+    while !is_sufficient(high) {
         high *= 2;
-        if high > MOST_CASES {
+        if high > MAX_CASES {
             return None;
         }
     }
     let mut low = high / 2;
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if enough(middle) { high = middle } else { low = middle }
+        if is_sufficient(middle) { high = middle } else { low = middle }
     }
     Some(high)
 }
 
-/// Where the spread of differences between two targets comes from (Miller 2024).
+/// Sources of the variance of differences between two targets (Miller 2024).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Split {
-    /// Variance of the true differences between cases: what more trials cannot lower.
+pub struct VarianceSplit {
+    /// Variance of the true differences between cases, which more trials cannot reduce.
     pub between: f64,
     /// Variance of one trial of the first target, averaged over cases.
     pub first: f64,
@@ -103,10 +103,10 @@ pub struct Split {
     pub second: f64,
 }
 
-impl Split {
-    /// Splits what was observed. Cases with fewer than two judged trials on either side are left
-    /// out; absent with fewer than two cases left.
-    pub fn new(pairs: impl IntoIterator<Item = (CaseRate, CaseRate)>) -> Option<Split> {
+impl VarianceSplit {
+    /// Splits the observed variance. Cases with fewer than two judged trials on either side are left out;
+    /// absent with fewer than two remaining cases.
+    pub fn new(pairs: impl IntoIterator<Item = (CaseRate, CaseRate)>) -> Option<VarianceSplit> {
         let (mut differences, mut noise) = (Vec::new(), 0.0);
         let (mut first, mut second) = (0.0, 0.0);
         for (a, b) in pairs {
@@ -125,16 +125,16 @@ impl Split {
         let mean = differences.iter().sum::<f64>() / count;
         let squares: f64 = differences.iter().map(|value| (value - mean).powi(2)).sum();
         let between = (squares / (count - 1.0) - noise / count).max(0.0);
-        Some(Split { between, first: first / count, second: second / count })
+        Some(VarianceSplit { between, first: first / count, second: second / count })
     }
 
-    /// The standard deviation of the differences to expect with `trials` trials per case and target.
+    /// Returns the expected standard deviation of the differences with `trials` trials per case and target.
     pub fn deviation(&self, trials: u64) -> f64 {
         (self.between + (self.first + self.second) / trials.max(1) as f64).sqrt()
     }
 }
 
-/// The unbiased variance of one trial; absent with fewer than two.
+/// Returns the unbiased variance of one trial; absent with fewer than two trials.
 fn trial_variance(case: CaseRate) -> Option<f64> {
     let rate = case.rate()?;
     let count = case.counted as f64;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_questions_have_no_answer() {
+    fn impossible_arguments_have_no_result() {
         assert_eq!(cases_needed(0.0, 0.2), None);
         assert_eq!(cases_needed(f64::NAN, 0.2), None);
         assert_eq!(cases_needed(0.0, 0.0), None);
@@ -201,31 +201,31 @@ mod tests {
     }
 
     #[test]
-    fn trials_cannot_lower_what_lies_between_cases() {
-        // Deterministic cases: everything is between.
-        let split = Split::new([(of(4, 4), of(0, 4)), (of(0, 4), of(0, 4))]).unwrap();
-        assert_eq!(split, Split { between: 0.5, first: 0.0, second: 0.0 });
+    fn more_trials_do_not_reduce_variance_between_cases() {
+        // Deterministic cases: all variance is between cases.
+        let split = VarianceSplit::new([(of(4, 4), of(0, 4)), (of(0, 4), of(0, 4))]).unwrap();
+        assert_eq!(split, VarianceSplit { between: 0.5, first: 0.0, second: 0.0 });
         assert_eq!(split.deviation(1), split.deviation(1000));
-        // Coins: everything is noise. Variance of a trial: 1/4 · 4/3.
-        let split = Split::new([(of(2, 4), of(2, 4)), (of(2, 4), of(2, 4))]).unwrap();
+        // Fair coins: all variance is noise. Variance of a trial: 1/4 · 4/3.
+        let split = VarianceSplit::new([(of(2, 4), of(2, 4)), (of(2, 4), of(2, 4))]).unwrap();
         near(split.first, 1.0 / 3.0);
         assert_eq!(split.between, 0.0);
         near(split.deviation(1), (2.0_f64 / 3.0).sqrt());
         near(split.deviation(100), (2.0_f64 / 300.0).sqrt());
-        assert_eq!(Split::new([(of(1, 1), of(1, 1)), (of(2, 4), of(2, 4))]), None);
+        assert_eq!(VarianceSplit::new([(of(1, 1), of(1, 1)), (of(2, 4), of(2, 4))]), None);
     }
 
     proptest! {
-        /// At the number of trials that were run the split gives back what was seen, unless noise
-        /// alone explains more than that.
+        /// For the actual number of trials the split reproduces the observed deviation, unless noise alone
+        /// explains more.
         #[test]
-        fn split_returns_what_was_seen(passed in prop::collection::vec((0_u64..=4, 0_u64..=4), 2..20)) {
+        fn split_reproduces_the_observed_deviation(passed in prop::collection::vec((0_u64..=4, 0_u64..=4), 2..20)) {
             let pairs: Vec<_> = passed.iter().map(|&(a, b)| (of(a, 4), of(b, 4))).collect();
-            let seen = crate::Paired::new(&crate::differences(pairs.iter().copied())).unwrap();
-            let split = Split::new(pairs).unwrap();
-            prop_assert!(split.deviation(4) >= seen.deviation() - 1e-12);
+            let observed = crate::PairedDifferences::new(&crate::differences(pairs.iter().copied())).unwrap();
+            let split = VarianceSplit::new(pairs).unwrap();
+            prop_assert!(split.deviation(4) >= observed.deviation() - 1e-12);
             if split.between > 0.0 {
-                prop_assert!((split.deviation(4) - seen.deviation()).abs() < 1e-9);
+                prop_assert!((split.deviation(4) - observed.deviation()).abs() < 1e-9);
             }
         }
     }

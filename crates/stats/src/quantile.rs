@@ -2,20 +2,20 @@
 
 use crate::flake::binomial_reaches;
 
-/// A value that was observed, and which observed values bound it.
+/// An observed quantile with the observations that bound it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantile {
-    /// The quantile: an observation, not interpolated.
+    /// The quantile, which is an observation and not interpolated.
     pub value: f64,
-    /// Lower end of its 95 % interval; absent when there are too few observations to bound it.
+    /// Lower end of its 95 % interval; absent with too few observations.
     pub low: Option<f64>,
-    /// Upper end; absent likewise, as for high quantiles it often is.
+    /// Upper end; absent with too few observations, which is common for high quantiles.
     pub high: Option<f64>,
 }
 
-/// The `share` quantile of `values` with its interval by order statistics (David & Nagaraja 2003).
+/// Returns the `share` quantile of `values` with its interval by order statistics (David & Nagaraja 2003).
 ///
-/// Absent without values, when one is not a number, or for a share outside 0..1.
+/// Absent without values, if one is not a number, or for a share outside 0..1.
 pub fn quantile(values: &[f64], share: f64) -> Option<Quantile> {
     let inside = (0.0..=1.0).contains(&share);
     if values.is_empty() || !inside || values.iter().any(|value| value.is_nan()) {
@@ -33,14 +33,14 @@ pub fn quantile(values: &[f64], share: f64) -> Option<Quantile> {
     })
 }
 
-/// Which of `count` values in ascending order, from 1, is the `share` quantile. Nothing is
+/// Returns the rank, from 1, of the `share` quantile among `count` values in ascending order. Nothing is
 /// interpolated.
 pub fn quantile_rank(count: u64, share: f64) -> u64 {
-    // 0.07 of 100 is 7, though floating point says a little more.
+    // 0.07 · 100 is slightly above 7 in floating point.
     (share * count as f64 - 1e-9).ceil().max(1.0) as u64
 }
 
-/// The ranks, from 1, whose values bound the quantile.
+/// Returns the ranks, from 1, whose values bound the quantile.
 fn ranks(count: u64, share: f64) -> (Option<u64>, Option<u64>) {
     const TAIL: f64 = 0.025;
     // P(Bin(count, share) >= rank) falls with the rank, so both ends are found by bisection.
@@ -50,7 +50,7 @@ fn ranks(count: u64, share: f64) -> (Option<u64>, Option<u64>) {
     ((low >= 1).then_some(low), (high <= count).then_some(high))
 }
 
-/// The first of 1..=`count` with a property that all later ones share; `count + 1` when none has.
+/// Returns the first of 1..=`count` with a property that all later ones share; `count + 1` if none has it.
 fn first(count: u64, has: impl Fn(u64) -> bool) -> u64 {
     let (mut without, mut with) = (0, count + 1);
     while with - without > 1 {

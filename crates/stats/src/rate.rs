@@ -1,7 +1,7 @@
-//! The pass rate of one case.
+//! Intervals for the pass rate of one case.
 //!
-//! Three intervals: Wilson's by default, Clopper and Pearson's where a guarantee is asked for,
-//! and Jeffreys' between them. A rate of failures has the mirrored interval.
+//! Wilson's is the default, Clopper and Pearson's gives a guarantee, and Jeffreys' is between them. The
+//! interval of the failure rate is the mirrored one.
 
 use crate::{Z, beta};
 
@@ -15,23 +15,23 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Nothing is known of a share.
+    /// The whole range of a share, for no information.
     pub const UNIT: Interval = Interval { low: 0.0, high: 1.0 };
 
-    /// Whether `value` lies in it, ends included.
+    /// Whether `value` is in the interval, ends included.
     pub fn contains(self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// The part between 0 and 1.
+    /// Returns the part between 0 and 1.
     pub fn clipped(self) -> Interval {
         Interval { low: self.low.clamp(0.0, 1.0), high: self.high.clamp(0.0, 1.0) }
     }
 }
 
-/// Wilson's score interval (1927) for `passed` of `counted`.
+/// Returns Wilson's score interval (1927) for `passed` of `counted`.
 ///
-/// With nothing counted nothing is known: `[0, 1]`.
+/// Without counted trials it is `[0, 1]`.
 pub fn wilson(passed: u64, counted: u64) -> Interval {
     if counted == 0 {
         return Interval::UNIT;
@@ -39,10 +39,10 @@ pub fn wilson(passed: u64, counted: u64) -> Interval {
     wilson_at(passed as f64 / counted as f64, counted as f64)
 }
 
-/// The exact interval of Clopper and Pearson (1934): it covers the true rate in at least 95 % of
-/// runs, whatever that rate is, and is wider for it.
+/// Returns the exact interval of Clopper and Pearson (1934), which covers every true rate in at least 95 %
+/// of runs and is wider for it.
 ///
-/// With nothing counted nothing is known: `[0, 1]`.
+/// Without counted trials it is `[0, 1]`.
 pub fn clopper_pearson(passed: u64, counted: u64) -> Interval {
     let (s, f) = (passed as f64, counted.saturating_sub(passed) as f64);
     Interval {
@@ -51,9 +51,9 @@ pub fn clopper_pearson(passed: u64, counted: u64) -> Interval {
     }
 }
 
-/// Jeffreys' interval with the ends that Brown, Cai and DasGupta (2001) give it at 0 and at 1.
+/// Returns Jeffreys' interval, with the ends at 0 and 1 of Brown, Cai and DasGupta (2001).
 ///
-/// With nothing counted nothing is known: `[0, 1]`.
+/// Without counted trials it is `[0, 1]`.
 pub fn jeffreys(passed: u64, counted: u64) -> Interval {
     let (s, f) = (passed as f64 + 0.5, counted.saturating_sub(passed) as f64 + 0.5);
     Interval {
@@ -62,13 +62,13 @@ pub fn jeffreys(passed: u64, counted: u64) -> Interval {
     }
 }
 
-/// Wilson's formula at any rate and any effective number of observations.
+/// Returns Wilson's interval for any rate and effective number of observations.
 pub(crate) fn wilson_at(rate: f64, size: f64) -> Interval {
     let spread = Z * Z / size;
     let centre = (rate + spread / 2.0) / (1.0 + spread);
     let half = Z / (1.0 + spread) * (rate * (1.0 - rate) / size + spread / (4.0 * size)).sqrt();
     Interval {
-        // The formula gives these ends exactly; floating point only nearly.
+        // The formula gives these ends exactly, floating point only approximately.
         low: if rate == 0.0 { 0.0 } else { centre - half },
         high: if rate == 1.0 { 1.0 } else { centre + half },
     }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counted_tells_nothing() {
+    fn no_counted_trials_give_the_unit_interval() {
         for method in [wilson, clopper_pearson, jeffreys] {
             assert_eq!(method(0, 0), Interval::UNIT);
         }
@@ -127,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn contain_the_rate_and_mirror(counted in 1_u64..3000, share in 0.0_f64..=1.0) {
+        fn intervals_contain_the_rate_and_are_symmetric(counted in 1_u64..3000, share in 0.0_f64..=1.0) {
             let passed = (share * counted as f64) as u64;
             let rate = passed as f64 / counted as f64;
             for method in [wilson, clopper_pearson, jeffreys] {

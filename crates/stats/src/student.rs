@@ -1,4 +1,4 @@
-//! Student's t and its noncentral relative.
+//! Student's t distribution and the noncentral t.
 
 use crate::beta;
 use statrs::function::erf::erfc;
@@ -15,7 +15,7 @@ pub(crate) fn above(t: f64, freedom: f64) -> f64 {
     if t >= 0.0 { tail } else { 1.0 - tail }
 }
 
-/// The `share` quantile with `freedom` degrees of freedom, for shares of at least one half.
+/// Returns the `share` quantile with `freedom` degrees of freedom, for shares of at least one half.
 pub(crate) fn quantile(share: f64, freedom: f64) -> f64 {
     let y = beta::quantile(0.5, 0.5 * freedom, 2.0 * share - 1.0);
     (freedom * y / (1.0 - y)).sqrt()
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_shift_it_is_central() {
+    fn zero_noncentrality_gives_the_central_t() {
         for freedom in [1.0, 2.0, 9.0, 499.0, 1e5] {
             let t = quantile(0.975, freedom);
             let outside = noncentral_outside(t, freedom, 0.0);

@@ -1,50 +1,50 @@
-//! The one rule that decides whether enough trials passed.
+//! The rule that decides whether enough trials passed.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A share between 0 and 1 that was written as a decimal, kept as an exact fraction.
+/// A share between 0 and 1, parsed from a decimal and stored as an exact fraction.
 ///
-/// Floating point would say that 7 of 10 misses 0.7 on a bad day.
+/// In floating point, 7 of 10 could miss a threshold of 0.7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Threshold {
     numerator: u64,
     denominator: u64,
 }
 
-/// What can be said of `passed` and `failed` out of a plan.
+/// Decision after some trials of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Enough passed.
     Passed,
-    /// So many failed that enough can no longer pass.
+    /// Too many failed for enough to pass.
     Failed,
-    /// It depends on what is missing.
+    /// The missing trials decide.
     Open,
 }
 
-/// The text is not a share between 0 and 1.
+/// A text that is not a share between 0 and 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a threshold between 0 and 1")]
 pub struct ThresholdError(String);
 
-/// Ten to this power still leaves room for a thousand million trials in 128 bits.
-const MOST_DECIMALS: usize = 18;
+/// Maximum number of decimals; products with 10⁹ trials still fit in 128 bits.
+const MAX_DECIMALS: usize = 18;
 
 impl Threshold {
-    /// Everything must pass.
+    /// All trials must pass.
     pub const ALL: Threshold = Threshold { numerator: 1, denominator: 1 };
 
-    /// How many of `planned` must pass.
+    /// Returns how many of `planned` trials must pass.
     pub fn needed(self, planned: u64) -> u64 {
         let product = u128::from(self.numerator) * u128::from(planned);
         // At most `planned`, because the share is at most 1.
         product.div_ceil(u128::from(self.denominator)) as u64
     }
 
-    /// Decides once no missing trial can change the answer.
+    /// Returns the decision, which is open while missing trials can change it.
     ///
-    /// At least one trial must have been judged, whatever the threshold.
+    /// At least one trial must have been judged, for any threshold.
     pub fn decide(self, passed: u64, failed: u64, planned: u64) -> Decision {
         let needed = self.needed(planned);
         if passed + failed == 0 {
@@ -58,7 +58,7 @@ impl Threshold {
         }
     }
 
-    /// For display and JSON.
+    /// Returns the share as a floating-point number, for display and JSON.
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
@@ -74,7 +74,7 @@ impl FromStr for Threshold {
         let (whole, fraction) = plain.split_once('.').unwrap_or((plain, ""));
         let digits = format!("{whole}{fraction}");
         if digits.is_empty()
-            || fraction.len() > MOST_DECIMALS
+            || fraction.len() > MAX_DECIMALS
             || !digits.bytes().all(|byte| byte.is_ascii_digit())
         {
             return Err(error());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_do_not_misfire() {
+    fn decimal_thresholds_are_exact() {
         assert_eq!(decide("0.6", 3, 2, 5), Decision::Passed);
         assert_eq!(decide("0.7", 7, 3, 10), Decision::Passed);
         assert_eq!(decide("0.7", 6, 4, 10), Decision::Failed);
@@ -114,13 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_judged_decides_nothing() {
+    fn no_judged_trials_leave_the_decision_open() {
         assert_eq!(decide("0", 0, 0, 5), Decision::Open);
         assert_eq!(decide("0", 0, 1, 5), Decision::Passed);
     }
 
     #[test]
-    fn refuses_what_is_no_share() {
+    fn invalid_shares_are_rejected() {
         for bad in ["", ".", "1.1", "2", "-0.5", "80%", "nan", "1e-1", "0.1234567890123456789"] {
             assert!(Threshold::from_str(bad).is_err(), "{bad}");
         }

@@ -6,7 +6,7 @@ use bakeoff_bench::select::{
     KINDS, LARGE, Matrix, RIVAL, SelectConfig, SelectRow, generate, select, totals,
 };
 use bakeoff_core::ExitCode;
-use bakeoff_select::NAMES;
+use bakeoff_select::SELECTOR_NAMES;
 use serde_json::json;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &SelectArguments, printer: &Printer) -> ExitCode {
         matrices,
         selectors: match arguments.selectors.is_empty() {
             // A proposal needs a model.
-            true => (NAMES.iter().filter(|name| **name != "lm_proposal"))
+            true => (SELECTOR_NAMES.iter().filter(|name| **name != "lm_proposal"))
                 .map(|name| (*name).to_owned())
                 .collect(),
             false => arguments.selectors.clone(),

@@ -5,6 +5,7 @@
 //! go by rank, so that the row's mean is the quality, to the datapoint.
 
 use super::matrix::Matrix;
+use bakeoff_core::NanoDollars;
 use bakeoff_select::{Observation, Role, Space, SpaceError};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -187,6 +188,7 @@ pub fn generate(kind: &Kind, datapoints: usize, seed: u64) -> Result<Matrix, Spa
             let usual = price * (0.5 * normal(&mut random)).exp();
             let is_outlier = kind.prices > 1.0 && random.random::<f64>() < 0.01;
             let cost = if is_outlier { 30.0 * usual } else { usual };
+            let cost = NanoDollars::from_dollars(cost).unwrap_or_default();
             Observation { score, cost, paid: cost, latency: price * 1000.0 }
         });
         cells.push(row.collect());

@@ -1,5 +1,6 @@
 //! Recorded matrices: what each combination gave on each datapoint.
 
+use bakeoff_core::NanoDollars;
 use bakeoff_select::{Observation, Role, Space, SpaceError};
 use serde::Deserialize;
 use serde_json::Value;
@@ -84,11 +85,15 @@ impl Matrix {
         check("latency_s", &raw.latency_s, rows, columns, 0.0)?;
         check("cost_usd", &raw.cost_usd, rows, columns, 0.0)?;
         let space = read_space(&raw.combos, columns)?;
-        let cell = |row: usize, column: usize| Observation {
-            score: raw.score[row][column],
-            cost: raw.cost_usd[row][column].unwrap_or(0.0),
-            paid: raw.cost_usd[row][column].unwrap_or(0.0),
-            latency: raw.latency_s[row][column].unwrap_or(0.0),
+        let cell = |row: usize, column: usize| {
+            let cost = raw.cost_usd[row][column].and_then(NanoDollars::from_dollars);
+            let cost = cost.unwrap_or_default();
+            Observation {
+                score: raw.score[row][column],
+                cost,
+                paid: cost,
+                latency: raw.latency_s[row][column].unwrap_or(0.0),
+            }
         };
         let cells = (0..rows).map(|row| (0..columns).map(|column| cell(row, column)).collect());
         Ok(Matrix { name: raw.benchmark, space, cells: cells.collect() })
@@ -108,7 +113,11 @@ impl Matrix {
 
     /// Dollars of each combination over all datapoints.
     pub fn costs(&self) -> Vec<f64> {
-        self.cells.iter().map(|row| row.iter().map(|cell| cell.cost).sum()).collect()
+        let sum = |row: &Vec<Observation>| {
+            let costs = row.iter().map(|cell| cell.cost);
+            costs.fold(NanoDollars::default(), NanoDollars::saturating_add).as_dollars()
+        };
+        self.cells.iter().map(sum).collect()
     }
 }
 
@@ -164,7 +173,7 @@ fn read_space(combos: &[String], datapoints: usize) -> Result<Space, MatrixError
         }
         members.push(combo);
     }
-    Ok(Space::of(roles, members, datapoints)?)
+    Ok(Space::from_combos(roles, members, datapoints)?)
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Selectors on matrices, over and over in other orders.
 
 use super::matrix::Matrix;
-use bakeoff_select::{self as select, Budget, Cell, Objective, OptionsError, Selector, Space};
+use bakeoff_select::{
+    self as select, Cell, Objective, OptionsError, SearchBudget, Selector, Space,
+};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
@@ -76,7 +78,7 @@ pub fn replay(
         let order = order(matrix.space.datapoints(), seed);
         let mut selector = make(&matrix.space, seed)?;
         let seen = |cell: Cell| matrix.cells[cell.combo][order[cell.datapoint]].clone();
-        let (objective, budget) = (Objective::default(), Budget::default());
+        let (objective, budget) = (Objective::default(), SearchBudget::default());
         let found = select::replay(&matrix.space, selector.as_mut(), seen, objective, budget);
         let Ok(found) = found else {
             // Whoever chooses nobody has found nothing.
@@ -87,7 +89,7 @@ pub fn replay(
         sums.find_rate += f64::from(u8::from(regret <= EPSILON + 1e-9));
         sums.regret += regret;
         sums.cells += found.cells as f64;
-        sums.cost_share += if whole > 0.0 { found.spent / whole } else { 0.0 };
+        sums.cost_share += if whole > 0.0 { found.spent.as_dollars() / whole } else { 0.0 };
         sums.claimed += found.confidence.unwrap_or(0.0);
     }
     let count = sums.seeds.max(1) as f64;

@@ -4,7 +4,7 @@ use super::bound::lower_bound;
 use super::matrix::Matrix;
 use super::replay::{EPSILON, Figures, Make, replay};
 use crate::usage;
-use bakeoff_select::{OptionsError, SelectorOptions, Space, named};
+use bakeoff_select::{OptionsError, SelectorOptions, Space, build_selector};
 
 /// What the others' money is compared with.
 pub const RIVAL: &str = "arm_elimination";
@@ -67,7 +67,7 @@ pub fn select(
     // What cannot be made is found before anything is shown.
     if let Some(first) = config.matrices.iter().flatten().next() {
         for name in &order {
-            named(name, &first.space, &options(name, config.confidence, 0))?;
+            build_selector(name, &first.space, &options(name, config.confidence, 0))?;
         }
     }
     for kind in &config.matrices {
@@ -75,8 +75,9 @@ pub fn select(
         let bound = mean(kind.iter().map(|matrix| lower_bound(matrix, EPSILON))).unwrap_or(0.0);
         let mut rival = None;
         for name in &order {
-            let make =
-                |space: &Space, seed| named(name, space, &options(name, config.confidence, seed));
+            let make = |space: &Space, seed| {
+                build_selector(name, space, &options(name, config.confidence, seed))
+            };
             let parts = kind.iter().map(|matrix| measured(matrix, config.seeds, &make));
             let parts = parts.collect::<Result<Vec<_>, _>>()?;
             let cpu_seconds = mean(parts.iter().map(|(_, cpu)| *cpu)).unwrap_or(0.0);

@@ -71,9 +71,8 @@ impl Evaluate for Cells {
 
 /// What a search sees of a trial.
 fn observe(result: &TrialResult) -> Observation {
-    let dollars = |cost: Option<NanoDollars>| cost.unwrap_or_default().as_dollars();
     let attempt = &result.attempt;
-    let cost = dollars(attempt.cost);
+    let cost = attempt.cost.unwrap_or_default();
     let score = match result.status {
         Status::Passed => Some(result.score.unwrap_or(1.0)),
         Status::Failed => Some(result.score.unwrap_or(0.0)),
@@ -83,7 +82,8 @@ fn observe(result: &TrialResult) -> Observation {
         score,
         cost,
         // A judge belongs to the search, not to what is judged.
-        paid: cost - attempt.saved.as_dollars() + dollars(attempt.judge_cost),
+        paid: NanoDollars(cost.0.saturating_sub(attempt.saved.0))
+            .saturating_add(attempt.judge_cost.unwrap_or_default()),
         latency: attempt.timing.latency_ms as f64 / 1e3,
     }
 }
@@ -94,7 +94,7 @@ pub(super) struct Known {
     /// What it saw. What errored is tried again.
     pub(super) seen: Vec<(Cell, Observation)>,
     /// Dollars that errors took.
-    pub(super) lost: f64,
+    pub(super) lost: NanoDollars,
 }
 
 /// What an earlier process has paid for, by its journal.
@@ -103,7 +103,7 @@ pub(super) fn known(run: &Run, journal: &Path) -> Result<Known, Error> {
     let combos: HashMap<&str, usize> = targets.zip(0..).collect();
     let cases: HashMap<&str, usize> =
         run.chosen.ids.iter().enumerate().map(|(number, id)| (id, number)).collect();
-    let (mut seen, mut lost) = (HashMap::<Cell, Observation>::new(), 0.0);
+    let (mut seen, mut lost) = (HashMap::<Cell, Observation>::new(), NanoDollars::default());
     for event in bakeoff_journal::read::<Event>(journal)? {
         let Event::TrialFinished { result } = event? else { continue };
         let place = combos.get(result.key.target.as_str()).zip(cases.get(result.key.case.as_str()));

@@ -4,7 +4,7 @@ use super::setup::Search;
 use crate::Error;
 use crate::folder::{RunFolder, SELECTION_FILE, write_json};
 use bakeoff_core::{RunId, SCHEMA_VERSION};
-use bakeoff_select::{Objective, Role, Selection};
+use bakeoff_select::{Objective, Role, SearchOutcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,11 +32,11 @@ pub struct SelectionFile {
     /// Who won: for each role, its model.
     pub best: BTreeMap<String, String>,
     /// All that was found.
-    pub selection: Selection,
+    pub selection: SearchOutcome,
 }
 
 impl SelectionFile {
-    pub(super) fn new(search: &Search, run_id: &RunId, selection: Selection) -> SelectionFile {
+    pub(super) fn new(search: &Search, run_id: &RunId, selection: SearchOutcome) -> SelectionFile {
         let Search { run, space, options, .. } = search;
         let roles = space.roles().iter().enumerate();
         let filled = |(role, of): (usize, &Role)| {
@@ -62,7 +62,7 @@ impl SelectionFile {
 
     /// Who won, in words.
     pub fn winner(&self) -> &str {
-        let Selection { ranking, winner, .. } = &self.selection;
+        let SearchOutcome { ranking, winner, .. } = &self.selection;
         ranking.iter().find(|ranked| ranked.combo == *winner).map_or("", |ranked| &ranked.name)
     }
 

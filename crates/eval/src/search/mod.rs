@@ -21,8 +21,8 @@ use crate::trial::Trials;
 use crate::underway::Underway;
 use bakeoff_core::{ErrorKind, Event, ExitCode, NanoDollars};
 use bakeoff_select::{
-    Budget, OnRound, Options, OptionsError, Propose, SelectError, Selection, Selector, named,
-    select_best,
+    OnRound, OptionsError, Propose, ProposeError, SearchBudget, SearchOptions, SearchOutcome,
+    SelectError, Selector, build_selector, select_best,
 };
 use cells::{Cells, Known, Told};
 use propose::{Proposer, briefing};
@@ -65,8 +65,8 @@ impl Search {
         let selector = match self.propose(&underway.trials).await {
             // What a proposal costs is no cell's.
             Ok(cost) => {
-                known.lost += cost.as_dollars();
-                named(&self.method, &self.space, &self.options)
+                known.lost += cost;
+                build_selector(&self.method, &self.space, &self.options)
             }
             Err(why) => Err(OptionsError::NotProposed(why)),
         };
@@ -79,8 +79,8 @@ impl Search {
         let finished = underway.end(&self.run, problem, &[], stopper)?;
         let exit_code = match &found {
             _ if stopper.is_stopped() => ExitCode::Interrupted,
-            Ok(Selection { stopped: None, .. }) => ExitCode::Passed,
-            Err(SelectError::TooDear { all: true, .. }) => ExitCode::Failed,
+            Ok(SearchOutcome { stopped: None, .. }) => ExitCode::Passed,
+            Err(SelectError::OverCostLimit { all: true, .. }) => ExitCode::Failed,
             Ok(_) | Err(_) => ExitCode::Inconclusive,
         };
         let found = match found {
@@ -102,7 +102,7 @@ impl Search {
         underway: &mut Underway<'_>,
         stopper: &Stopper,
         on_round: OnRound<'_>,
-    ) -> Result<(Result<(), Error>, Result<Selection, SelectError>), Error> {
+    ) -> Result<(Result<(), Error>, Result<SearchOutcome, SelectError>), Error> {
         let suite = &self.run.suite;
         let (told, mut heard) = mpsc::unbounded_channel();
         let evaluate = Cells {
@@ -113,15 +113,16 @@ impl Search {
         };
         let broken = AtomicBool::new(false);
         let halt = || broken.load(Ordering::Relaxed) || stopper.is_stopped();
-        let left = self.budget.cost.map(|cost| (cost - known.lost).max(0.0));
-        let options = Options {
+        let left =
+            self.budget.cost.map(|cost| NanoDollars(cost.0.saturating_sub(known.lost.0).max(0)));
+        let options = SearchOptions {
             max_concurrent: at_once(suite),
-            budget: Budget { cost: left, ..self.budget },
+            budget: SearchBudget { cost: left, ..self.budget },
             objective: self.options.objective,
             prior: known.seen,
             on_round: Some(on_round),
             halt: Some(&halt),
-            ..Options::default()
+            ..SearchOptions::default()
         };
         let search = select_best(&self.space, selector, &evaluate, options);
         tokio::pin!(search);
@@ -144,13 +145,16 @@ impl Search {
         while let Ok(what) = heard.try_recv() {
             problem = problem.and(hear(what, underway, &broken));
         }
-        let found = found.map(|found| Selection { spent: found.spent + known.lost, ..found });
+        let found = found.map(|mut found| {
+            found.spent += known.lost;
+            found
+        });
         Ok((problem, found))
     }
 
     /// Asks the model that proposes, where there is one; gives what that cost, or why nothing came of
     /// it.
-    async fn propose(&mut self, trials: &Trials) -> Result<NanoDollars, String> {
+    async fn propose(&mut self, trials: &Trials) -> Result<NanoDollars, ProposeError> {
         let plan = self.run.suite.select.as_ref();
         let Some((_, model)) = plan.and_then(|plan| plan.proposer.as_ref()) else {
             return Ok(NanoDollars::default());
@@ -161,7 +165,7 @@ impl Search {
         let proposer = Proposer { trials, model, spent: Mutex::default() };
         let briefing = briefing(self);
         let mut proposals = proposer.propose(&briefing).await?;
-        proposals.truncate(briefing.most);
+        proposals.truncate(briefing.max_proposals);
         self.options.proposals = Some(proposals);
         Ok(proposer.spent.into_inner().unwrap_or_default())
     }

@@ -5,7 +5,7 @@ use super::setup::Search;
 use crate::trial::Trials;
 use bakeoff_core::{Message, NanoDollars, Request};
 use bakeoff_llm::{CallContext, Model, Ordinals};
-use bakeoff_select::{Briefing, Objective, Proposal, Propose};
+use bakeoff_select::{Briefing, Objective, Proposal, Propose, ProposeError};
 use std::sync::Mutex;
 
 /// Cases that the model is shown.
@@ -44,7 +44,9 @@ pub(super) fn briefing(search: &Search) -> Briefing {
     let Objective { cost_weight, latency_weight, max_cost } = search.options.objective;
     briefing.objective = match (search.options.within, max_cost) {
         (Some(within), _) => format!("the cheapest within {within} points of the best score"),
-        (None, Some(most)) => format!("the best score for at most ${most} a task"),
+        (None, Some(most)) => {
+            format!("the best score for at most ${} a task", most.as_dollars())
+        }
         (None, None) if cost_weight > 0.0 || latency_weight > 0.0 => format!(
             "score, less {cost_weight} for the dearest and {latency_weight} for the slowest"
         ),
@@ -55,7 +57,7 @@ pub(super) fn briefing(search: &Search) -> Briefing {
 
 #[async_trait::async_trait]
 impl Propose for Proposer<'_> {
-    async fn propose(&self, briefing: &Briefing) -> Result<Vec<Proposal>, String> {
+    async fn propose(&self, briefing: &Briefing) -> Result<Vec<Proposal>, ProposeError> {
         let request =
             Request { messages: vec![Message::user(question(briefing))], ..Request::default() };
         let context = CallContext {
@@ -69,13 +71,14 @@ impl Propose for Proposer<'_> {
             on_delta: None,
         };
         let call = self.trials.client.call(self.model, request, &context).await;
-        let call = call.map_err(|error| crate::attempt::describe(&error.failure))?;
+        let call =
+            call.map_err(|error| ProposeError::new(crate::attempt::describe(&error.failure)))?;
         if !call.cached
             && let Ok(mut spent) = self.spent.lock()
         {
             *spent += call.cost.unwrap_or_default();
         }
-        read(&call.response.text())
+        read(&call.response.text()).map_err(ProposeError::new)
     }
 }
 
@@ -91,7 +94,7 @@ fn question(briefing: &Briefing) -> String {
         }
         for (name, price) in &role.candidates {
             let price = price.map_or(String::new(), |price| {
-                format!(" (${price:.6} for 1000 tokens in and 1000 out)")
+                format!(" (${:.6} for 1000 tokens in and 1000 out)", price.as_dollars())
             });
             text.push_str(&format!("\n- {name}{price}"));
         }
@@ -105,7 +108,7 @@ fn question(briefing: &Briefing) -> String {
         "\nWanted: {}.\n\nAnswer with a JSON array of at most {} objects, the most promising \
          first; each object has a key for each role and the candidate's name as its value. Nothing \
          else.",
-        briefing.objective, briefing.most
+        briefing.objective, briefing.max_proposals
     ));
     text
 }

@@ -7,8 +7,8 @@ use crate::suite::{Artifacts, SelectPlan, Suite};
 use crate::warnings::needs_prices;
 use bakeoff_core::NanoDollars;
 use bakeoff_select::{
-    Budget, Evidence, Hint, Hints, Objective, OptionsError, Role, Selector, SelectorOptions, Space,
-    Step, named,
+    Evidence, Hint, Hints, Objective, OptionsError, Role, SearchBudget, Selector, SelectorOptions,
+    SelectorStep, Space, build_selector,
 };
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub struct Search {
     pub(super) space: Space,
     pub(super) method: String,
     pub(super) options: SelectorOptions,
-    pub(super) budget: Budget,
+    pub(super) budget: SearchBudget,
 }
 
 impl Search {
@@ -64,8 +64,8 @@ impl Search {
         let objective = objective(plan);
         let options = options(&run, plan, &method, overrides, objective);
         let money = overrides.max_cost.or(plan.budget.cost).or(run.suite.settings.budget.cost);
-        let budget = Budget {
-            cost: money.map(NanoDollars::as_dollars),
+        let budget = SearchBudget {
+            cost: money,
             cells: overrides.max_cells.or(plan.budget.cells).map(|cells| cells as usize),
             time: overrides.deadline.or(plan.budget.time).or(run.suite.settings.budget.time),
         };
@@ -104,13 +104,13 @@ impl Search {
             }
             // The rest of its options can be checked all the same.
             let options = SelectorOptions { proposals: Some(Vec::new()), ..self.options.clone() };
-            return match named(&self.method, &self.space, &options) {
+            return match build_selector(&self.method, &self.space, &options) {
                 Ok(_) | Err(OptionsError::NoProposals { .. }) => Ok(()),
                 Err(error) => Err(refused(&error)),
             };
         }
         let mut selector = self.selector()?;
-        let Step::Evaluate(round) =
+        let SelectorStep::Evaluate(round) =
             selector.next(&Evidence::new(&self.space, self.options.objective))
         else {
             return Ok(());
@@ -132,12 +132,14 @@ impl Search {
             if most < least {
                 return Err(usage(
                     format!(
-                        "${most} is too little for the first round of `{method}`: the first \
-                         prompts of its {cells} cells alone cost about ${least:.6}"
+                        "${} is too little for the first round of `{method}`: the first \
+                         prompts of its {cells} cells alone cost about ${:.6}",
+                        most.as_dollars(),
+                        least.as_dollars()
                     ),
                     &format!(
                         "`--max-cost {:.6}` or more, or fewer candidates under [select.roles]",
-                        2.0 * least
+                        2.0 * least.as_dollars()
                     ),
                 ));
             }
@@ -146,7 +148,7 @@ impl Search {
     }
 
     fn selector(&self) -> Result<Box<dyn Selector>, Error> {
-        named(&self.method, &self.space, &self.options).map_err(|error| refused(&error))
+        build_selector(&self.method, &self.space, &self.options).map_err(|error| refused(&error))
     }
 }
 
@@ -170,7 +172,7 @@ fn space(plan: &SelectPlan, cases: usize, trials: usize) -> Result<Space, Error>
         .iter()
         .map(|(name, candidates)| Role { name: name.clone(), candidates: candidates.clone() });
     Space::full(roles.collect(), cases * trials)
-        .map(|space| space.repeating(cases))
+        .map(|space| space.with_cases(cases))
         .map_err(|error| usage(error.to_string(), "candidates stand under [select.roles]"))
 }
 
@@ -178,7 +180,7 @@ fn objective(plan: &SelectPlan) -> Objective {
     Objective {
         cost_weight: plan.objective.cost_weight.unwrap_or(0.0),
         latency_weight: plan.objective.latency_weight.unwrap_or(0.0),
-        max_cost: plan.objective.max_task_usd,
+        max_cost: plan.objective.max_task_usd.and_then(NanoDollars::from_dollars),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Score against cost, as SVG.
 
-use bakeoff_select::{Ranked, Selection};
+use bakeoff_select::{RankedCombination, SearchOutcome};
 use std::fmt::Write;
 
 const WIDTH: f64 = 880.0;
@@ -13,17 +13,17 @@ const LINE: f64 = 18.0;
 const MOST_NAMED: usize = 20;
 
 /// Score against cost, with intervals, the front and the winner. The front's names stand below.
-pub fn selection_svg(selection: &Selection, title: &str) -> String {
-    let shown: Vec<&Ranked> =
+pub fn selection_svg(selection: &SearchOutcome, title: &str) -> String {
+    let shown: Vec<&RankedCombination> =
         selection.ranking.iter().filter(|ranked| ranked.score.is_some()).collect();
-    let mut front: Vec<&Ranked> = shown
+    let mut front: Vec<&RankedCombination> = shown
         .iter()
         .copied()
         .filter(|ranked| {
             selection.front.contains(&ranked.combo) || ranked.combo == selection.winner
         })
         .collect();
-    front.sort_by(|one, other| one.cost.total_cmp(&other.cost));
+    front.sort_by(|one, other| one.cost.cmp(&other.cost));
     let named = &front[..front.len().min(MOST_NAMED)];
     let across = Axis::cost(&shown, MARGIN[0], WIDTH - MARGIN[1]);
     let up = Axis::score(&shown, HEIGHT - MARGIN[3], MARGIN[2]);
@@ -52,8 +52,8 @@ impl Axis {
     }
 
     /// Prices that differ widely are shown by their orders of magnitude.
-    fn cost(shown: &[&Ranked], from: f64, to: f64) -> Axis {
-        let costs = || shown.iter().map(|ranked| ranked.cost).filter(|cost| cost.is_finite());
+    fn cost(shown: &[&RankedCombination], from: f64, to: f64) -> Axis {
+        let costs = || shown.iter().map(|ranked| ranked.cost.as_dollars());
         let high = costs().fold(0.0, f64::max);
         let low = costs().filter(|cost| *cost > 0.0).fold(high, f64::min);
         let log = low > 0.0 && high > 8.0 * low && costs().all(|cost| cost > 0.0);
@@ -69,7 +69,7 @@ impl Axis {
         Axis { low: 0.0, high, from, to, log, ticks: steps(0.0, high) }
     }
 
-    fn score(shown: &[&Ranked], from: f64, to: f64) -> Axis {
+    fn score(shown: &[&RankedCombination], from: f64, to: f64) -> Axis {
         let ends = shown.iter().flat_map(|ranked| {
             let score = ranked.score.unwrap_or_default();
             let [low, high] = bounds(ranked).unwrap_or([score, score]);
@@ -86,7 +86,7 @@ impl Axis {
 }
 
 /// The interval of the score; where money and time count, the interval is of something else.
-fn bounds(ranked: &Ranked) -> Option<[f64; 2]> {
+fn bounds(ranked: &RankedCombination) -> Option<[f64; 2]> {
     ranked.interval.filter(|_| ranked.is_score())
 }
 
@@ -143,9 +143,9 @@ fn draw(
     title: &str,
     height: f64,
     (across, up): (&Axis, &Axis),
-    selection: &Selection,
-    shown: &[&Ranked],
-    named: &[&Ranked],
+    selection: &SearchOutcome,
+    shown: &[&RankedCombination],
+    named: &[&RankedCombination],
 ) -> std::fmt::Result {
     writeln!(
         svg,
@@ -165,24 +165,27 @@ fn draw(
     let points: Vec<String> = (named.iter())
         .filter(|ranked| selection.front.contains(&ranked.combo))
         .map(|ranked| {
-            let (x, y) = (across.place(ranked.cost), up.place(ranked.score.unwrap_or_default()));
+            let (x, y) = (
+                across.place(ranked.cost.as_dollars()),
+                up.place(ranked.score.unwrap_or_default()),
+            );
             format!("{x:.1},{y:.1}")
         })
         .collect();
     writeln!(svg, "<polyline class=\"line\" points=\"{}\"/>", points.join(" "))?;
     // Who matters is drawn last, on top of the others.
-    let kind = |ranked: &Ranked| match ranked {
+    let kind = |ranked: &RankedCombination| match ranked {
         ranked if ranked.combo == selection.winner => (3, "best", 6.5),
         ranked if selection.front.contains(&ranked.combo) => (2, "front", 5.0),
         ranked if ranked.eliminated => (0, "gone", 3.5),
         _ => (1, "tried", 4.0),
     };
-    let mut order: Vec<&Ranked> = shown.to_vec();
+    let mut order: Vec<&RankedCombination> = shown.to_vec();
     order.sort_by_key(|ranked| kind(ranked).0);
     for ranked in order {
         let (_, class, radius) = kind(ranked);
         let score = ranked.score.unwrap_or_default();
-        let (x, y) = (across.place(ranked.cost), up.place(score));
+        let (x, y) = (across.place(ranked.cost.as_dollars()), up.place(score));
         writeln!(svg, "<g class=\"{class}\">")?;
         if let Some([low, high]) = bounds(ranked) {
             let (low, high) = (up.place(low), up.place(high));
@@ -198,12 +201,13 @@ fn draw(
              {} each, {:.2} s</title></circle></g>",
             escaped(&ranked.name),
             ranked.n,
-            dollars(ranked.cost),
+            dollars(ranked.cost.as_dollars()),
             ranked.latency,
         )?;
     }
     for (place, ranked) in named.iter().enumerate() {
-        let (x, y) = (across.place(ranked.cost), up.place(ranked.score.unwrap_or_default()));
+        let (x, y) =
+            (across.place(ranked.cost.as_dollars()), up.place(ranked.score.unwrap_or_default()));
         writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 8.0, y - 6.0, place + 1)?;
         let best = if ranked.combo == selection.winner { ", chosen" } else { "" };
         writeln!(
@@ -213,7 +217,7 @@ fn draw(
             place + 1,
             escaped(&ranked.name),
             ranked.score.unwrap_or_default(),
-            dollars(ranked.cost),
+            dollars(ranked.cost.as_dollars()),
         )?;
     }
     writeln!(svg, "</svg>")
@@ -298,8 +302,8 @@ mod tests {
         found.ranking.clear();
         assert_eq!(elements(&selection_svg(&found, "")).first().unwrap(), "svg");
         let mut found = selection();
-        for (ranked, cost) in found.ranking.iter_mut().zip([0.0, 0.0, 1e-12]) {
-            ranked.cost = cost;
+        for (ranked, cost) in found.ranking.iter_mut().zip([0, 0, 1]) {
+            ranked.cost = bakeoff_core::NanoDollars(cost);
             ranked.interval = None;
         }
         let svg = selection_svg(&found, "x");
@@ -309,10 +313,10 @@ mod tests {
     #[test]
     fn prices_that_differ_widely_are_shown_by_magnitude() {
         let mut found = selection();
-        for (ranked, cost) in found.ranking.iter_mut().zip([0.001, 0.01, 0.1]) {
-            ranked.cost = cost;
+        for (ranked, cost) in found.ranking.iter_mut().zip([1_000_000, 10_000_000, 100_000_000]) {
+            ranked.cost = bakeoff_core::NanoDollars(cost);
         }
-        let shown: Vec<&Ranked> = found.ranking.iter().collect();
+        let shown: Vec<&RankedCombination> = found.ranking.iter().collect();
         let axis = Axis::cost(&shown, 0.0, 100.0);
         assert!(axis.log);
         let near = |cost: f64, place: f64| (axis.place(cost) - place).abs() < 1e-9;

@@ -1,11 +1,11 @@
 //! The ranking of a search, and what stands below it.
 
-use bakeoff_select::{Limit, Ranked, Selection};
+use bakeoff_select::{RankedCombination, SearchLimit, SearchOutcome};
 use comfy_table::{CellAlignment, Table, presets};
 
 /// One line for each of the first combinations. `best` is marked, and so are those of the front.
 pub fn ranking_table(
-    ranking: &[Ranked],
+    ranking: &[RankedCombination],
     best: Option<usize>,
     front: &[usize],
     most: usize,
@@ -27,7 +27,7 @@ pub fn ranking_table(
         if front.contains(&ranked.combo) {
             marks.push("front");
         }
-        if ranked.too_dear {
+        if ranked.over_cost_limit {
             marks.push("too dear");
         }
         if ranked.eliminated {
@@ -42,7 +42,7 @@ pub fn ranking_table(
                 .map_or_else(|| "–".to_owned(), |[low, high]| format!("{low:.3} – {high:.3}")),
             ranked.n.to_string(),
             if ranked.errors > 0 { ranked.errors.to_string() } else { String::new() },
-            format!("{:.6}", ranked.cost),
+            format!("{:.6}", ranked.cost.as_dollars()),
             format!("{:.2}", ranked.latency),
             marks.join(", "),
         ];
@@ -67,7 +67,7 @@ fn number(value: Option<f64>) -> String {
 }
 
 /// What stands below the ranking: who won and how sure that is, what was paid, who was given up.
-pub fn selection_notes(selection: &Selection) -> Vec<String> {
+pub fn selection_notes(selection: &SearchOutcome) -> Vec<String> {
     let winner = selection.ranking.iter().find(|ranked| ranked.combo == selection.winner);
     let name = winner.map_or("", |winner| winner.name.as_str());
     let sure = match selection.confidence {
@@ -80,10 +80,10 @@ pub fn selection_notes(selection: &Selection) -> Vec<String> {
         selection.cells,
         selection.cells_of,
         100.0 * selection.cells as f64 / selection.cells_of.max(1) as f64,
-        selection.spent,
+        selection.spent.as_dollars(),
     ));
-    if selection.saved > 0.0 {
-        notes.push(format!("shared answers saved: ${:.6}", selection.saved));
+    if selection.saved.0 > 0 {
+        notes.push(format!("shared answers saved: ${:.6}", selection.saved.as_dollars()));
     }
     let gone = selection.eliminations.len();
     if gone > 0 {
@@ -92,7 +92,7 @@ pub fn selection_notes(selection: &Selection) -> Vec<String> {
             "{gone} {them} given up on the way; selection.json says when and by whom"
         ));
     }
-    if selection.stopped.is_some_and(|limit| limit != Limit::Halted) {
+    if selection.stopped.is_some_and(|limit| limit != SearchLimit::Halted) {
         notes.push(
             "the budget ended the search: with more it may come to another result".to_owned(),
         );
@@ -108,10 +108,11 @@ fn floored(chance: f64) -> f64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use bakeoff_core::NanoDollars;
     use bakeoff_select::Elimination;
 
-    fn ranked(combo: usize, score: f64, eliminated: bool) -> Ranked {
-        Ranked {
+    fn ranked(combo: usize, score: f64, eliminated: bool) -> RankedCombination {
+        RankedCombination {
             combo,
             name: format!("planner=m{combo} + solver=large"),
             mean: Some(score),
@@ -119,26 +120,26 @@ pub(super) mod tests {
             score: Some(score),
             n: 40 - combo,
             errors: combo % 2,
-            cost: 0.001 * (combo + 1) as f64,
+            cost: NanoDollars(1_000_000 * (combo as i64 + 1)),
             latency: 1.5,
             eliminated,
-            too_dear: false,
+            over_cost_limit: false,
         }
     }
 
-    pub(in crate::selection) fn selection() -> Selection {
-        Selection {
+    pub(in crate::selection) fn selection() -> SearchOutcome {
+        SearchOutcome {
             selector: "auto".to_owned(),
             winner: 1,
             confidence: Some(0.9996),
             reason: "the others are worse".to_owned(),
-            stopped: Some(Limit::Cost),
+            stopped: Some(SearchLimit::Cost),
             ranking: vec![ranked(1, 0.8, false), ranked(0, 0.75, false), ranked(2, 0.1, true)],
             eliminations: vec![Elimination { combo: 2, after_cells: 30, by: Some(1) }],
             cells: 117,
             cells_of: 600,
-            spent: 0.5,
-            saved: 0.125,
+            spent: NanoDollars(500_000_000),
+            saved: NanoDollars(125_000_000),
             front: vec![0, 1],
         }
     }

@@ -1,13 +1,15 @@
-//! Who shares what with whom.
+//! Columns of the model that each combination loads on.
 
 use crate::space::Space;
 
-/// Which columns of the model a combination loads on: 0 is everybody's, then one for each candidate
-/// of each role. With one role the candidates are the combinations, and column 0 is all there is.
+/// Design of the model: column 0 is shared by all combinations, and each candidate of each role has one.
+///
+/// With a single role the candidates are the combinations, and column 0 is the only one.
 #[derive(Debug, Clone)]
 pub(super) struct Design {
+    /// Columns of each combination.
     pub(super) loads: Vec<Vec<usize>>,
-    /// For each column, which family it is of: 0, or 1 + its role.
+    /// Family of each column: 0, or 1 + its role.
     pub(super) family: Vec<usize>,
     pub(super) families: usize,
 }
@@ -17,10 +19,10 @@ impl Design {
         let mut design =
             Design { loads: vec![vec![0]; space.combos()], family: vec![0], families: 1 };
         if space.roles().len() > 1 {
-            for (place, role) in space.roles().iter().enumerate() {
+            for (position, role) in space.roles().iter().enumerate() {
                 let first = design.family.len();
                 for (arm, loads) in design.loads.iter_mut().enumerate() {
-                    loads.push(first + space.members(arm)[place] as usize);
+                    loads.push(first + space.members(arm)[position] as usize);
                 }
                 design.family.extend(role.candidates.iter().map(|_| design.families));
                 design.families += 1;
@@ -40,11 +42,11 @@ mod tests {
     use crate::testing::grid;
 
     #[test]
-    fn everybody_has_the_first_column_and_one_of_each_role() {
+    fn each_combination_loads_on_the_shared_column_and_one_per_role() {
         let design = Design::new(&grid(&[2, 3], 1));
         assert_eq!(design.family, [0, 1, 1, 2, 2, 2]);
         assert_eq!((&design.loads[0], &design.loads[5]), (&vec![0, 1, 3], &vec![0, 2, 5]));
-        // The candidates of one role are the combinations: nothing is shared but the datapoints.
+        // With one role the candidates are the combinations and share only the datapoints.
         assert_eq!(Design::new(&grid(&[3], 1)).loads, vec![vec![0]; 3]);
     }
 }

@@ -1,5 +1,7 @@
-//! The chance that anybody is better than the leader. Rivals share the leader, and models with each
-//! other, so that their chances overlap: added up they would say too much.
+//! Monte Carlo estimate of the probability that any rival is better than the leader.
+//!
+//! Rivals share the leader and some candidates, so the events overlap and the sum of their
+//! probabilities is too large.
 
 use super::normal::draw;
 use super::rivals::Rivals;
@@ -7,41 +9,47 @@ use nalgebra::{DMatrix, DVector};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-/// Draws: 5 % is told to within 0.7 %.
+/// Number of draws; the standard error at 5 % is 0.7 %.
 const DRAWS: usize = 1000;
-/// Who takes part in them: so many at most, with chances above this. The others are added.
-const MOST: usize = 60;
-const LEAST: f64 = 1e-4;
+/// Maximum number of rivals in the draws, and the minimum probability of each. The probabilities of the
+/// others are added.
+const MAX_RIVALS: usize = 60;
+const MIN_PROBABILITY: f64 = 1e-4;
 
 impl Rivals<'_> {
-    /// Chance that anybody is better by more than ε. Only whether it is above `enough` matters, so
-    /// that nothing is drawn where the largest chance or the sum of all settles that.
-    pub(super) fn anybody(&self, enough: f64) -> f64 {
-        let mut chances: Vec<(usize, f64)> =
+    /// Returns the probability that any rival is better by more than ε.
+    ///
+    /// Callers compare it with `alpha`, so nothing is drawn if the largest probability or the sum of all
+    /// decides that comparison.
+    pub(super) fn any_better(&self, alpha: f64) -> f64 {
+        let mut probabilities: Vec<(usize, f64)> =
             (0..self.rivals.len()).map(|arm| (arm, self.better(arm))).collect();
-        chances.sort_by(|one, other| other.1.total_cmp(&one.1));
-        let sum: f64 = chances.iter().map(|(_, chance)| chance).sum();
-        let close = chances.iter().take(MOST).take_while(|(_, chance)| *chance > LEAST).count();
-        let settled = chances.first().is_some_and(|first| first.1 > enough) || sum <= 0.5 * enough;
-        if close < 2 || settled {
+        probabilities.sort_by(|one, other| other.1.total_cmp(&one.1));
+        let sum: f64 = probabilities.iter().map(|(_, probability)| probability).sum();
+        let is_close = |(_, probability): &&(usize, f64)| *probability > MIN_PROBABILITY;
+        let close = probabilities.iter().take(MAX_RIVALS).take_while(is_close).count();
+        let is_decided =
+            probabilities.first().is_some_and(|first| first.1 > alpha) || sum <= 0.5 * alpha;
+        if close < 2 || is_decided {
             return sum.min(1.0);
         }
-        let rest: f64 = chances[close..].iter().map(|(_, chance)| chance).sum();
-        let arms: Vec<usize> = chances[..close].iter().map(|(arm, _)| *arm).collect();
-        let drawn = self.drawn(&arms).unwrap_or(1.0);
-        (drawn + rest).max(chances[0].1).min(sum).min(1.0)
+        let rest: f64 = probabilities[close..].iter().map(|(_, probability)| probability).sum();
+        let arms: Vec<usize> = probabilities[..close].iter().map(|(arm, _)| *arm).collect();
+        let estimate = self.estimate(&arms).unwrap_or(1.0);
+        (estimate + rest).max(probabilities[0].1).min(sum).min(1.0)
     }
 
-    fn drawn(&self, arms: &[usize]) -> Option<f64> {
-        let lower = self.spread(arms).cholesky()?.unpack();
-        // The same draws each time, so that rounds can be compared.
+    /// Estimates the probability that any of these rivals is better.
+    fn estimate(&self, arms: &[usize]) -> Option<f64> {
+        let lower = self.difference_covariance(arms).cholesky()?.unpack();
+        // A fixed seed makes rounds comparable.
         let mut random = ChaCha8Rng::seed_from_u64(arms.len() as u64);
-        let mut fresh = DVector::<f64>::zeros(arms.len());
-        let mut hit = || {
+        let mut normals = DVector::<f64>::zeros(arms.len());
+        let mut any_better = || {
             for (row, &arm) in arms.iter().enumerate() {
                 let rival = &self.rivals[arm];
-                fresh[row] = draw(&mut random);
-                let shared: f64 = (0..=row).map(|at| lower[(row, at)] * fresh[at]).sum();
+                normals[row] = draw(&mut random);
+                let shared: f64 = (0..=row).map(|at| lower[(row, at)] * normals[at]).sum();
                 let value = if random.random::<f64>() < rival.far {
                     rival.far_gap + shared + rival.far_extra.sqrt() * draw(&mut random)
                 } else {
@@ -53,20 +61,19 @@ impl Rivals<'_> {
             }
             false
         };
-        let hits = (0..DRAWS).filter(|_| hit()).count();
+        let hits = (0..DRAWS).filter(|_| any_better()).count();
         Some(hits as f64 / DRAWS as f64)
     }
 
-    /// Covariance of the differences from the leader, with the variances that rivals are thought to
-    /// have.
-    fn spread(&self, arms: &[usize]) -> DMatrix<f64> {
-        let lead = self.now.covariance(self.leader, self.leader);
+    /// Covariance of the differences from the leader, scaled to the variances of the rivals.
+    fn difference_covariance(&self, arms: &[usize]) -> DMatrix<f64> {
+        let lead = self.posterior.covariance(self.leader, self.leader);
         let with: Vec<f64> =
-            arms.iter().map(|&arm| self.now.covariance(arm, self.leader)).collect();
+            arms.iter().map(|&arm| self.posterior.covariance(arm, self.leader)).collect();
         let mut matrix = DMatrix::<f64>::zeros(arms.len(), arms.len());
         for (row, &one) in arms.iter().enumerate() {
             for (column, &other) in arms.iter().enumerate().take(row + 1) {
-                let both = self.now.covariance(one, other);
+                let both = self.posterior.covariance(one, other);
                 matrix[(row, column)] = both - with[row] - with[column] + lead;
                 matrix[(column, row)] = matrix[(row, column)];
             }
@@ -88,32 +95,32 @@ impl Rivals<'_> {
 mod tests {
     use crate::auto::posterior::{Posterior, tests::small};
     use crate::auto::rivals::{Rival, Rivals};
-    use crate::auto::tuning::Tuning;
+    use crate::auto::tuning::AutoTuning;
 
-    fn drawn(rivals: [Rival; 4]) -> f64 {
-        let (seen, design, scales) = small();
-        let now = Posterior::new(&seen, &design, &scales).unwrap();
-        let mut all = Rivals::new(&now, &Tuning::default(), 0.01);
+    fn estimate(rivals: [Rival; 4]) -> f64 {
+        let (data, design, scales) = small();
+        let posterior = Posterior::new(&data, &design, &scales).unwrap();
+        let mut all = Rivals::new(&posterior, &AutoTuning::default(), 0.01);
         all.rivals = rivals.to_vec();
-        all.drawn(&[0, 1, 3]).unwrap()
+        all.estimate(&[0, 1, 3]).unwrap()
     }
 
     #[test]
-    fn one_alone_has_its_own_chance() {
+    fn single_rival_has_its_own_probability() {
         let none = Rival { gap: -9.0, variance: 0.01, ..Rival::default() };
         let one = Rival { gap: -0.19, variance: 0.01, ..Rival::default() };
         // Two standard deviations below ε: pnorm(-2) = 0.0228.
-        assert!((drawn([one, none, none, none]) - 0.0228).abs() < 0.015);
-        // From the tail, at 0.01 and as wide, with a chance of 0.2: half of them.
+        assert!((estimate([one, none, none, none]) - 0.0228).abs() < 0.015);
+        // From the tail with probability 0.2, centred at ε: half of that.
         let far = Rival { far: 0.2, far_gap: 0.01, ..none };
-        assert!((drawn([far, none, none, none]) - 0.1).abs() < 0.03);
+        assert!((estimate([far, none, none, none]) - 0.1).abs() < 0.03);
     }
 
     #[test]
-    fn chances_that_overlap_are_less_than_their_sum() {
+    fn overlapping_probabilities_are_below_their_sum() {
         let one = Rival { gap: -0.04, variance: 0.01, ..Rival::default() };
         // Half a standard deviation below ε: 0.3085 each, 0.669 together if they were independent.
-        let three = drawn([one; 4]);
+        let three = estimate([one; 4]);
         assert!(three > 0.33 && three < 0.62, "{three}");
     }
 }

@@ -1,18 +1,19 @@
-//! A positive matrix as the product of a triangle with itself, in blocks: most of the work is then
-//! products of matrices, which are many times faster than going column by column.
+//! Blocked Cholesky factorisation.
+//!
+//! Most of the work becomes matrix products, which are many times faster than column operations.
 
 use nalgebra::{DMatrix, DVector};
 
 /// Rows of a block.
 const BLOCK: usize = 48;
 
-/// The lower triangle; what is above it is zero.
+/// Lower triangular Cholesky factor; entries above the diagonal are zero.
 pub(super) struct Factor {
     lower: DMatrix<f64>,
 }
 
 impl Factor {
-    /// `None` when the matrix is not positive, or no digits are left.
+    /// Factorises a matrix; `None` if it is not positive definite to working precision.
     pub(super) fn new(mut matrix: DMatrix<f64>) -> Option<Factor> {
         let size = matrix.nrows();
         for from in (0..size).step_by(BLOCK) {
@@ -34,8 +35,8 @@ impl Factor {
         Some(Factor { lower: matrix })
     }
 
-    /// Divides each column by the triangle.
-    pub(super) fn divide(&self, columns: &mut DMatrix<f64>) {
+    /// Solves the lower triangular system for each column, in place.
+    pub(super) fn solve_lower(&self, columns: &mut DMatrix<f64>) {
         let (size, count) = columns.shape();
         for from in (0..size).step_by(BLOCK) {
             let to = (from + BLOCK).min(size);
@@ -50,12 +51,12 @@ impl Factor {
         }
     }
 
-    /// One column divided by the triangle.
-    pub(super) fn divide_one(&self, column: &mut DVector<f64>) {
+    /// Solves the lower triangular system for one column, in place.
+    pub(super) fn solve_lower_one(&self, column: &mut DVector<f64>) {
         self.lower.solve_lower_triangular_mut(column);
     }
 
-    /// The solution of the system.
+    /// Solves the system.
     pub(super) fn solve(&self, target: &DVector<f64>) -> DVector<f64> {
         let mut values = target.clone();
         self.lower.solve_lower_triangular_mut(&mut values);
@@ -63,11 +64,11 @@ impl Factor {
         values
     }
 
-    /// The inverse of the triangle: the products of its columns are the inverse of the matrix.
+    /// Returns the inverse L⁻¹ of the factor; the inverse of the matrix is (L⁻¹)ᵀ·L⁻¹.
     pub(super) fn inverse(&self) -> DMatrix<f64> {
         let size = self.lower.nrows();
         let mut inverse = DMatrix::identity(size, size);
-        self.divide(&mut inverse);
+        self.solve_lower(&mut inverse);
         inverse
     }
 }
@@ -76,7 +77,7 @@ impl Factor {
 mod tests {
     use super::*;
 
-    /// Positive, and larger than two blocks.
+    /// A positive definite matrix.
     fn matrix(size: usize) -> DMatrix<f64> {
         let root =
             DMatrix::from_fn(size, size, |row, column| ((row * 7 + column * 13) % 11) as f64);
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_make_no_difference() {
+    fn blocked_factor_equals_the_plain_one() {
         for size in [1, BLOCK, 2 * BLOCK + 17] {
             let matrix = matrix(size);
             let (ours, plain) =
@@ -96,14 +97,14 @@ mod tests {
             assert!((inverse.transpose() * &inverse - plain.inverse()).abs().max() < 1e-8);
             let mut columns = DMatrix::from_fn(size, 3, |row, column| (row + column) as f64);
             let mut one = columns.column(1).clone_owned();
-            ours.divide(&mut columns);
-            ours.divide_one(&mut one);
+            ours.solve_lower(&mut columns);
+            ours.solve_lower_one(&mut one);
             assert!((columns.column(1) - one).abs().max() < 1e-8);
         }
     }
 
     #[test]
-    fn what_is_not_positive_is_refused() {
+    fn indefinite_matrix_is_rejected() {
         let mut matrix = matrix(2 * BLOCK);
         matrix[(BLOCK + 3, BLOCK + 3)] = -1.0;
         assert!(Factor::new(matrix).is_none());

@@ -1,13 +1,14 @@
-//! `auto`: paired, by a model, and for as little money as it can.
+//! `auto`: paired, model-based and cost-aware search.
 //!
-//! All combinations see the datapoints in one shuffled order, each as far as it has come. A model of
-//! all scores gives the chance that anybody is better than the leader by more than ε; the search ends
-//! when that is small, and the next cells are those that make it smaller for the least money. Nothing
-//! is given up for ever, and so nothing is reported as eliminated: who has next to no chance is left
-//! lying, and comes back when the leader falls. What it claims is a model's, not a proof; the proof is
-//! `strict`'s.
+//! All combinations see the datapoints in one shuffled order, each up to its own depth. A joint model of
+//! all scores gives the probability that any combination is better than the leader by more than ε. The
+//! search ends once this is small, and the next cells are those that reduce it most per cost. No
+//! combination is eliminated for good: one with a negligible probability is not evaluated further, but
+//! returns if the leader falls. The confidence is a model estimate; `strict` gives a guarantee.
 
+mod choose;
 mod condition;
+mod data;
 mod design;
 mod draws;
 mod factor;
@@ -16,85 +17,84 @@ mod population;
 mod posterior;
 mod rivals;
 mod scales;
-mod seen;
 mod table;
 mod tuning;
-mod verdict;
 
-pub use tuning::Tuning;
+pub use tuning::AutoTuning;
 
 use crate::evidence::Evidence;
-use crate::selector::{Choice, Round, Selector, Step};
+use crate::selector::{EvaluationRound, Selector, SelectorChoice, SelectorStep};
 use crate::space::Space;
+use data::ModelData;
 use design::Design;
 use posterior::Posterior;
 use rivals::Rivals;
 use scales::Scales;
-use seen::Seen;
-use table::Table;
+use table::ScoreTable;
 
-/// What a search by [`Auto`] is to reach.
+/// Options of [`Auto`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AutoOptions {
-    /// How sure it has to be.
+    /// Confidence required to stop.
     pub confidence: f64,
-    /// Differences that do not matter.
+    /// Difference in scores that does not matter.
     pub epsilon: f64,
-    /// Shuffles the datapoints.
+    /// Seed of the datapoint order.
     pub seed: u64,
-    /// Constants.
-    pub tuning: Tuning,
+    /// Tuning constants.
+    pub tuning: AutoTuning,
 }
 
 impl Default for AutoOptions {
     fn default() -> AutoOptions {
-        AutoOptions { confidence: 0.95, epsilon: 0.01, seed: 0, tuning: Tuning::default() }
+        AutoOptions { confidence: 0.95, epsilon: 0.01, seed: 0, tuning: AutoTuning::default() }
     }
 }
 
-/// Pays for the cells that tell the most for their money.
+/// Evaluates the cells that are most informative for their cost.
 #[derive(Debug)]
 pub struct Auto {
     options: AutoOptions,
-    table: Table,
+    table: ScoreTable,
     design: Design,
     scales: Scales,
-    /// Depths at which combinations stop.
+    /// Depths at which combinations pause.
     depths: Vec<usize>,
-    /// What was believed last; empty before the first fit.
+    /// Means of the last fit; empty before the first.
     means: Vec<f64>,
-    /// Who was ahead last, and how sure that was.
-    ahead: Option<Choice>,
+    /// Leader of the last fit, with its confidence.
+    leader: Option<SelectorChoice>,
 }
 
-/// Rivals whose chances are looked at one by one when cells are chosen, and the least chance, as a
-/// share of the error that is allowed.
-const MOST_RIVALS: usize = 100;
-const LEAST_CHANCE: f64 = 2e-4;
-/// Where more rivals than these have much the same chance, this share of the largest, there is no
-/// telling them apart by price and promise: all of them go on, and rounds are few.
-const FLAT: f64 = 0.1;
-/// Combinations that are looked at beyond the first datapoints; of more, the best. The time that a
-/// round takes grows with the cube of it. Before the search ends all are looked at.
-const MOST_DEEP: usize = 600;
+/// Maximum number of rivals whose gains are computed one by one.
+const MAX_RIVALS: usize = 100;
+/// Minimum probability of such a rival, as a share of the allowed error probability.
+const MIN_PROBABILITY: f64 = 2e-4;
+/// If more than [`MAX_RIVALS`] rivals have at least this share of the largest probability, gains cannot
+/// separate them, and all advance together to keep the number of rounds low.
+const FLAT_SHARE: f64 = 0.1;
+/// Maximum number of combinations modelled beyond the first block; the best by mean are taken. The time
+/// of a round grows with its cube. Before the search ends, all are modelled.
+const MAX_DEEP: usize = 600;
 
 impl Auto {
-    /// For a space.
+    /// Creates the selector for a space.
     pub fn new(space: &Space, options: AutoOptions) -> Auto {
-        let table = Table::new(space, options.seed);
+        let table = ScoreTable::new(space, options.seed);
         let design = Design::new(space);
         let scales = Scales::new(&design, space.combos(), options.tuning);
-        let mut depths = vec![options.tuning.first.clamp(1, table.total())];
+        let mut depths = vec![options.tuning.first_cells.clamp(1, table.total())];
         while let Some(&last) = depths.last().filter(|last| **last < table.total()) {
-            let step = (options.tuning.step * last as f64).ceil().max(1.0) as usize;
+            let step = (options.tuning.depth_step * last as f64).ceil().max(1.0) as usize;
             depths.push((last + step).min(table.total()));
         }
-        Auto { options, table, design, scales, depths, means: Vec::new(), ahead: None }
+        Auto { options, table, design, scales, depths, means: Vec::new(), leader: None }
     }
 
-    fn round(&mut self, wanted: &[(usize, usize)], evidence: &Evidence) -> Round {
-        let mut round = Round { cells: Vec::new(), batch: 0 };
-        for &(arm, to) in wanted {
+    /// Requests cells up to the target depth of each combination.
+    fn round(&mut self, targets: &[(usize, usize)], evidence: &Evidence) -> EvaluationRound {
+        let mut round = EvaluationRound { cells: Vec::new(), batch: 0 };
+        for &(arm, to) in targets {
             let cells = self.table.advance(arm, to, evidence);
             round.batch = round.batch.max(cells.len());
             round.cells.extend(cells);
@@ -102,118 +102,127 @@ impl Auto {
         round
     }
 
-    /// Where one that has come so far stops next.
-    fn step_to(&self, depth: usize) -> usize {
+    /// Returns the next depth after this one.
+    fn next_depth(&self, depth: usize) -> usize {
         self.depths.iter().copied().find(|to| *to > depth).unwrap_or(depth)
     }
 
-    /// What there is to look at, of so many beyond the first datapoints.
-    fn seen(&self, most: usize) -> Seen {
+    /// Returns the data of the model, with at most `max_deep` combinations beyond the first block.
+    fn data(&self, max_deep: usize) -> ModelData {
         let first = self.depths[0];
         let mut deep: Vec<usize> =
             (0..self.table.arms()).filter(|&arm| self.table.depth(arm) > first).collect();
-        if deep.len() > most && !self.means.is_empty() {
+        if deep.len() > max_deep && !self.means.is_empty() {
             deep.sort_by(|&one, &other| self.means[other].total_cmp(&self.means[one]));
         }
-        let mut within = vec![first; self.table.arms()];
-        deep.iter().take(most).for_each(|&arm| within[arm] = usize::MAX);
-        Seen::new(&self.table, |arm| within[arm])
+        let mut max_depth = vec![first; self.table.arms()];
+        deep.iter().take(max_deep).for_each(|&arm| max_depth[arm] = usize::MAX);
+        ModelData::new(&self.table, |arm| max_depth[arm])
     }
 
-    /// Who gets how far next: those who make the chances smaller for the least money.
-    fn wanted(&self, rivals: &Rivals<'_>) -> Vec<(usize, usize)> {
-        let chances: Vec<f64> = (0..self.table.arms()).map(|arm| rivals.better(arm)).collect();
-        let least = LEAST_CHANCE * (1.0 - self.options.confidence);
+    /// Returns the next combinations with their target depths: those that reduce the error probability
+    /// most per cost.
+    fn targets(&self, rivals: &Rivals<'_>) -> Vec<(usize, usize)> {
+        let probabilities: Vec<f64> =
+            (0..self.table.arms()).map(|arm| rivals.better(arm)).collect();
+        let min = MIN_PROBABILITY * (1.0 - self.options.confidence);
         let mut close: Vec<usize> =
-            (0..chances.len()).filter(|&arm| chances[arm] > least).collect();
-        close.sort_by(|&one, &other| chances[other].total_cmp(&chances[one]));
-        if let Some(all) = self.flat(&close, &chances, rivals.leader) {
+            (0..probabilities.len()).filter(|&arm| probabilities[arm] > min).collect();
+        close.sort_by(|&one, &other| probabilities[other].total_cmp(&probabilities[one]));
+        if let Some(all) = self.flat_targets(&close, &probabilities, rivals.leader) {
             return all;
         }
-        close.truncate(MOST_RIVALS);
-        let mut worth = Vec::new();
+        close.truncate(MAX_RIVALS);
+        let mut values = Vec::new();
         for &arm in close.iter().chain([&rivals.leader]) {
             let from = self.table.depth(arm);
-            let to = self.step_to(from);
+            let to = self.next_depth(from);
             if to > from {
-                // Never nothing, so that somebody goes on.
+                // A positive minimum, so that at least one combination advances.
                 let gain = rivals.gain(arm, to - from, &close) + 1e-9;
-                worth.push((arm, to, gain / ((to - from) as f64 * self.price(arm))));
+                values.push((arm, to, gain / ((to - from) as f64 * self.cost(arm))));
             }
         }
-        let most = worth.iter().map(|(_, _, worth)| *worth).fold(0.0, f64::max);
-        let least = self.options.tuning.band * most;
-        worth.retain(|(_, _, worth)| *worth >= least);
-        worth.into_iter().map(|(arm, to, _)| (arm, to)).collect()
+        let max = values.iter().map(|(_, _, value)| *value).fold(0.0, f64::max);
+        let min = self.options.tuning.round_band * max;
+        values.retain(|(_, _, value)| *value >= min);
+        values.into_iter().map(|(arm, to, _)| (arm, to)).collect()
     }
 
-    /// All that are close, where there is no telling them apart: two steps on. `None` where there is,
-    /// or nobody can go on.
-    fn flat(&self, close: &[usize], chances: &[f64], leader: usize) -> Option<Vec<(usize, usize)>> {
-        let (first, last) = (chances[*close.first()?], chances[*close.get(MOST_RIVALS)?]);
-        if last < FLAT * first {
+    /// Returns all close rivals, two depths further, if there are too many similar ones to separate;
+    /// otherwise, or if none can advance, `None`.
+    fn flat_targets(
+        &self,
+        close: &[usize],
+        probabilities: &[f64],
+        leader: usize,
+    ) -> Option<Vec<(usize, usize)>> {
+        let first = probabilities[*close.first()?];
+        let last = probabilities[*close.get(MAX_RIVALS)?];
+        if last < FLAT_SHARE * first {
             return None;
         }
-        let all = close.iter().copied().filter(|&arm| chances[arm] >= FLAT * first);
-        let on = |arm: usize| {
+        let similar = close.iter().copied().filter(|&arm| probabilities[arm] >= FLAT_SHARE * first);
+        let target = |arm: usize| {
             let from = self.table.depth(arm);
-            let to = self.step_to(self.step_to(from));
+            let to = self.next_depth(self.next_depth(from));
             (to > from).then_some((arm, to))
         };
-        let all: Vec<(usize, usize)> = all.chain([leader]).filter_map(on).collect();
-        (!all.is_empty()).then_some(all)
+        let targets: Vec<(usize, usize)> = similar.chain([leader]).filter_map(target).collect();
+        (!targets.is_empty()).then_some(targets)
     }
 
-    /// What a cell of a combination costs. Free ones cost next to nothing.
-    fn price(&self, arm: usize) -> f64 {
+    /// Cost of a combination's cell in dollars; never quite 0, since gains are divided by it.
+    fn cost(&self, arm: usize) -> f64 {
         self.table.cost(arm).max(1e-12)
     }
 
-    /// What to do about what was seen; `None` when the model cannot be solved.
-    fn decide(&mut self, seen: &Seen) -> Option<Decision> {
+    /// Fits the model and decides what to do; `None` if the model cannot be solved.
+    fn decide(&mut self, data: &ModelData) -> Option<NextAction> {
         if self.means.is_empty() {
-            for _ in 0..self.options.tuning.sweeps {
-                let now = Posterior::new(seen, &self.design, &self.scales)?;
-                self.scales = self.scales.improved(seen, &self.design, &now);
+            for _ in 0..self.options.tuning.initial_fits {
+                let posterior = Posterior::new(data, &self.design, &self.scales)?;
+                self.scales = self.scales.refit(data, &self.design, &posterior);
             }
         }
-        let now = Posterior::new(seen, &self.design, &self.scales)?;
-        let decision = self.decide_by(&now);
-        let next = self.scales.improved(seen, &self.design, &now);
-        self.means = now.means;
-        self.scales = next;
-        Some(decision)
+        let posterior = Posterior::new(data, &self.design, &self.scales)?;
+        let action = self.next_action(&posterior);
+        let scales = self.scales.refit(data, &self.design, &posterior);
+        self.means = posterior.means;
+        self.scales = scales;
+        Some(action)
     }
 
-    fn decide_by(&self, now: &Posterior<'_>) -> Decision {
-        let rivals = Rivals::new(now, &self.options.tuning, self.options.epsilon);
-        let (leader, enough) = (rivals.leader, 1.0 - self.options.confidence);
-        let doubt = rivals.anybody(enough);
+    fn next_action(&self, posterior: &Posterior<'_>) -> NextAction {
+        let rivals = Rivals::new(posterior, &self.options.tuning, self.options.epsilon);
+        let (leader, alpha) = (rivals.leader, 1.0 - self.options.confidence);
+        let any_better = rivals.any_better(alpha);
         let depth = self.table.depth(leader);
-        let deep = depth >= self.options.tuning.leader.min(self.table.total());
-        let mut wanted = Vec::new();
-        if !deep || doubt > enough {
-            wanted = self.wanted(&rivals);
-            if !deep && wanted.iter().all(|(arm, _)| *arm != leader) {
-                wanted.push((leader, self.step_to(depth)));
+        let is_deep = depth >= self.options.tuning.min_winner_depth.min(self.table.total());
+        let mut targets = Vec::new();
+        if !is_deep || any_better > alpha {
+            targets = self.targets(&rivals);
+            if !is_deep && targets.iter().all(|(arm, _)| *arm != leader) {
+                targets.push((leader, self.next_depth(depth)));
             }
         }
-        if wanted.is_empty() {
-            return Decision::Stop(self.verdict(&rivals, doubt));
+        if targets.is_empty() {
+            return NextAction::Stop(self.final_choice(&rivals, any_better));
         }
-        // Said to the end here, where above it only had to be told from what is allowed.
-        let (confidence, reason) = (Some(1.0 - rivals.anybody(1.0)), String::new());
-        Decision::GoOn { wanted, ahead: Choice { combo: leader, confidence, reason } }
+        // Computed in full here; above, only its comparison with alpha mattered.
+        let (confidence, reason) = (Some(1.0 - rivals.any_better(1.0)), String::new());
+        let leader = SelectorChoice { combo: leader, confidence, reason };
+        NextAction::Advance { targets, leader }
     }
 }
 
-/// What to do next.
-enum Decision {
-    Stop(Choice),
-    /// Who goes on, and how far; and who is ahead by now.
-    GoOn {
-        wanted: Vec<(usize, usize)>,
-        ahead: Choice,
+/// Next action of the search.
+enum NextAction {
+    Stop(SelectorChoice),
+    /// Advance these combinations to these depths, with the current leader.
+    Advance {
+        targets: Vec<(usize, usize)>,
+        leader: SelectorChoice,
     },
 }
 
@@ -222,47 +231,47 @@ impl Selector for Auto {
         "auto"
     }
 
-    fn next(&mut self, evidence: &Evidence) -> Step {
+    fn next(&mut self, evidence: &Evidence) -> SelectorStep {
         if self.table.arms() == 0 {
-            return Step::GiveUp("there are no combinations".to_owned());
+            return SelectorStep::NoWinner("there are no combinations".to_owned());
         }
         self.table.update(evidence);
         if self.table.depth(0) == 0 {
-            let wanted: Vec<_> = (0..self.table.arms()).map(|arm| (arm, self.depths[0])).collect();
-            let round = self.round(&wanted, evidence);
+            let targets: Vec<_> = (0..self.table.arms()).map(|arm| (arm, self.depths[0])).collect();
+            let round = self.round(&targets, evidence);
             if !round.cells.is_empty() {
-                return Step::Evaluate(round);
+                return SelectorStep::Evaluate(round);
             }
             self.table.update(evidence);
         }
         if self.table.is_blank() {
-            return Step::GiveUp("all of the first cells errored".to_owned());
+            return SelectorStep::NoWinner("all cells of the first round errored".to_owned());
         }
         loop {
-            let mut decision = self.decide(&self.seen(MOST_DEEP));
-            let deep = |arm: usize| self.table.depth(arm) > self.depths[0];
-            let many = (0..self.table.arms()).filter(|&arm| deep(arm)).count() > MOST_DEEP;
-            if many && matches!(decision, Some(Decision::Stop(_))) {
-                decision = self.decide(&self.seen(usize::MAX));
+            let mut action = self.decide(&self.data(MAX_DEEP));
+            let is_deep = |arm: usize| self.table.depth(arm) > self.depths[0];
+            let deep = (0..self.table.arms()).filter(|&arm| is_deep(arm)).count();
+            if deep > MAX_DEEP && matches!(action, Some(NextAction::Stop(_))) {
+                action = self.decide(&self.data(usize::MAX));
             }
-            let wanted = match decision {
-                None => return Step::GiveUp("the scores cannot be fitted".to_owned()),
-                Some(Decision::Stop(choice)) => return Step::Choose(choice),
-                Some(Decision::GoOn { wanted, ahead }) => {
-                    self.ahead = Some(ahead);
-                    wanted
+            let targets = match action {
+                None => return SelectorStep::NoWinner("the scores cannot be fitted".to_owned()),
+                Some(NextAction::Stop(choice)) => return SelectorStep::Choose(choice),
+                Some(NextAction::Advance { targets, leader }) => {
+                    self.leader = Some(leader);
+                    targets
                 }
             };
-            let round = self.round(&wanted, evidence);
+            let round = self.round(&targets, evidence);
             if !round.cells.is_empty() {
-                return Step::Evaluate(round);
+                return SelectorStep::Evaluate(round);
             }
-            // All of it had been paid for before.
+            // All requested cells were evaluated before.
             self.table.update(evidence);
         }
     }
 
-    fn so_far(&self, _evidence: &Evidence) -> Option<Choice> {
-        self.ahead.clone()
+    fn so_far(&self, _evidence: &Evidence) -> Option<SelectorChoice> {
+        self.leader.clone()
     }
 }

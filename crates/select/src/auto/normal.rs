@@ -3,7 +3,7 @@
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 
-/// Chance that a standard normal is below `z`, to 1e-7 (Abramowitz and Stegun, 26.2.17).
+/// Returns the probability that a standard normal is below `z`, to 1e-7 (Abramowitz and Stegun, 26.2.17).
 pub(super) fn below(z: f64) -> f64 {
     if z > 0.0 {
         return 1.0 - below(-z);
@@ -16,7 +16,7 @@ pub(super) fn below(z: f64) -> f64 {
     tail * (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
 }
 
-/// Chance that something of this mean is above 0. What does not vary is above it, or is not.
+/// Returns the probability that a normal variable is above 0; 0 or 1 without variance.
 pub(super) fn above(mean: f64, variance: f64) -> f64 {
     if variance <= 1e-12 {
         return if mean > 1e-9 { 1.0 } else { 0.0 };
@@ -24,7 +24,7 @@ pub(super) fn above(mean: f64, variance: f64) -> f64 {
     below(mean / variance.sqrt())
 }
 
-/// A standard normal (Box and Muller's, of which the second is left out).
+/// Draws a standard normal by the Box–Muller method, discarding the second of each pair.
 pub(super) fn draw(random: &mut ChaCha8Rng) -> f64 {
     let (radius, angle): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
@@ -36,7 +36,7 @@ mod tests {
     use rand::SeedableRng;
 
     #[test]
-    fn it_is_the_normal_distribution() {
+    fn cumulative_distribution_agrees_with_r() {
         // R: pnorm(c(-6, -2.5, -1, 0, 1.96))
         let table = [
             (-6.0, 9.865_876e-10),
@@ -50,7 +50,7 @@ mod tests {
         }
     }
     #[test]
-    fn what_does_not_vary_is_above_or_is_not() {
+    fn without_variance_the_probability_is_zero_or_one() {
         assert_eq!([0.1, 0.0, -0.1].map(|mean| above(mean, 0.0)), [1.0, 0.0, 0.0]);
         assert!((above(0.2, 0.04) - 0.841_344_7).abs() < 1e-6);
     }

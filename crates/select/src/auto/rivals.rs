@@ -1,30 +1,32 @@
-//! Who could still be better than the leader?
+//! Probabilities that rivals are better than the leader.
 
 use super::normal::above;
 use super::posterior::Posterior;
-use super::tuning::Tuning;
+use super::tuning::AutoTuning;
 
-/// How one compares with the leader: the difference of their means and its variance, if its own
-/// effect is a typical one; and the same if it is from the wide tail, which has some chance.
+/// Comparison of a combination with the leader: the difference of their means and its variance, for a
+/// typical own effect and for one from the tail.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rival {
     pub(super) gap: f64,
     pub(super) variance: f64,
+    /// Probability that the own effect is from the tail.
     pub(super) far: f64,
+    /// Difference in that case.
     pub(super) far_gap: f64,
-    /// What the tail adds to the variance.
+    /// Variance added in that case.
     pub(super) far_extra: f64,
 }
 
 impl Rival {
-    /// Chance that it is better by more than `margin`, if a part of each variance were gone.
-    fn better(&self, margin: f64, gone: (f64, f64)) -> f64 {
-        let near = above(self.gap - margin, self.variance - gone.0);
-        let far = above(self.far_gap - margin, self.variance + self.far_extra - gone.1);
+    /// Returns the probability that it is better by more than `margin`, with both variances reduced.
+    fn better(&self, margin: f64, reduction: (f64, f64)) -> f64 {
+        let near = above(self.gap - margin, self.variance - reduction.0);
+        let far = above(self.far_gap - margin, self.variance + self.far_extra - reduction.1);
         (1.0 - self.far) * near + self.far * far
     }
 
-    /// Chance that it is worse by more than `margin`.
+    /// Returns the probability that it is worse by more than `margin`.
     fn worse(&self, margin: f64) -> f64 {
         let near = above(-self.gap - margin, self.variance);
         let far = above(-self.far_gap - margin, self.variance + self.far_extra);
@@ -32,84 +34,93 @@ impl Rival {
     }
 }
 
-/// All of them, beside the leader.
+/// All combinations, compared with the leader.
 pub(super) struct Rivals<'a> {
     pub(super) leader: usize,
     pub(super) rivals: Vec<Rival>,
-    pub(super) now: &'a Posterior<'a>,
+    pub(super) posterior: &'a Posterior<'a>,
     pub(super) epsilon: f64,
-    /// Factor of all variances.
-    pub(super) caution: f64,
+    /// Factor on all variances.
+    pub(super) inflation: f64,
 }
 
 impl<'a> Rivals<'a> {
-    /// The leader has the highest mean; `epsilon` is in scores.
-    pub(super) fn new(now: &'a Posterior<'a>, tuning: &Tuning, epsilon: f64) -> Rivals<'a> {
-        let arms = now.means.len();
-        let leader = (0..arms)
-            .fold(0, |best, arm| if now.means[arm] > now.means[best] { arm } else { best });
-        let caution = tuning.caution.powi(2) + tuning.few / arms as f64;
-        let epsilon = epsilon / now.seen().unit;
+    /// Compares all combinations with the one of the highest mean; `epsilon` is in units of the score.
+    pub(super) fn new(
+        posterior: &'a Posterior<'a>,
+        tuning: &AutoTuning,
+        epsilon: f64,
+    ) -> Rivals<'a> {
+        let arms = posterior.means.len();
+        let leader = (0..arms).fold(0, |best, arm| {
+            if posterior.means[arm] > posterior.means[best] { arm } else { best }
+        });
+        let inflation =
+            tuning.deviation_factor.powi(2) + tuning.small_space_inflation / arms as f64;
+        let epsilon = epsilon / posterior.data().unit;
         let mut all =
-            Rivals { leader, rivals: vec![Rival::default(); arms], now, epsilon, caution };
-        let lead = now.covariance(leader, leader);
+            Rivals { leader, rivals: vec![Rival::default(); arms], posterior, epsilon, inflation };
+        let leader_variance = posterior.covariance(leader, leader);
         for arm in (0..arms).filter(|&arm| arm != leader) {
-            all.rivals[arm] = all.compare(arm, lead);
+            all.rivals[arm] = all.compare(arm, leader_variance);
         }
         all
     }
 
-    fn compare(&self, arm: usize, lead: f64) -> Rival {
-        let (now, scales, seen) = (self.now, self.now.scales(), self.now.seen());
-        let left = 1.0 - seen.depth(arm) as f64 / seen.total as f64;
-        let (precision, mean) = scales.told(arm, now);
-        // The own effect that another prior variance would have led to.
+    fn compare(&self, arm: usize, leader_variance: f64) -> Rival {
+        let (posterior, scales, data) =
+            (self.posterior, self.posterior.scales(), self.posterior.data());
+        let unseen = 1.0 - data.depth(arm) as f64 / data.total as f64;
+        let (precision, mean) = scales.own_likelihood(arm, posterior);
+        // The own effect under a different prior variance.
         let with = |prior: f64| {
             let variance = 1.0 / (precision + 1.0 / prior);
             (mean * precision * variance, variance)
         };
         let (near, far) = (with(scales.typical_of(arm)), with(scales.wide_of(arm)));
-        let gap = now.means[arm] - now.means[self.leader];
-        let both = now.covariance(arm, arm) + lead - 2.0 * now.covariance(arm, self.leader);
-        let variance = both.max(0.0) + (near.1 - now.own_variance[arm]) * left * left;
+        let gap = posterior.means[arm] - posterior.means[self.leader];
+        let both = posterior.covariance(arm, arm) + leader_variance
+            - 2.0 * posterior.covariance(arm, self.leader);
+        let variance = both.max(0.0) + (near.1 - posterior.own_variance[arm]) * unseen * unseen;
         Rival {
-            gap: gap + left * (near.0 - now.own[arm]),
-            variance: self.caution * variance.max(0.0),
+            gap: gap + unseen * (near.0 - posterior.own[arm]),
+            variance: self.inflation * variance.max(0.0),
             far: scales.far[arm],
-            far_gap: gap + left * (far.0 - now.own[arm]),
-            far_extra: self.caution * (far.1 - near.1).max(0.0) * left * left,
+            far_gap: gap + unseen * (far.0 - posterior.own[arm]),
+            far_extra: self.inflation * (far.1 - near.1).max(0.0) * unseen * unseen,
         }
     }
 
-    /// Chance that one is better than the leader by more than ε.
+    /// Returns the probability that a combination is better than the leader by more than ε.
     pub(super) fn better(&self, arm: usize) -> f64 {
         if arm == self.leader { 0.0 } else { self.rivals[arm].better(self.epsilon, (0.0, 0.0)) }
     }
 
-    /// Chance that one is worse than the leader by more than ε, or at all.
+    /// Returns the probability that a combination is worse than the leader by more than ε, or at all.
     pub(super) fn worse(&self, arm: usize, at_all: bool) -> f64 {
         let margin = if at_all { 0.0 } else { self.epsilon };
         if arm == self.leader { 0.0 } else { self.rivals[arm].worse(margin) }
     }
 
-    /// How much smaller the chances of `rivals` would be if `arm` had seen so many more and nobody's
-    /// mean had moved.
+    /// Returns by how much the probabilities of `rivals` would fall if `arm` had this many more cells and
+    /// no mean had moved.
     pub(super) fn gain(&self, arm: usize, cells: usize, rivals: &[usize]) -> f64 {
         let others: Vec<usize> = rivals.iter().copied().chain([self.leader]).collect();
-        let (covariances, variance) = self.now.outlook(arm, cells, &others);
+        let (covariances, variance) = self.posterior.outlook(arm, cells, &others);
         let Some((ours, rest)) = covariances.split_last() else { return 0.0 };
         let gain = |(&other, covariance): (&usize, &f64)| {
             let rival = &self.rivals[other];
-            let told = covariance - ours;
-            let gone = self.caution * told * told / variance;
-            let far_gone = if other == arm {
-                let extra = rival.far_extra / self.caution;
-                self.caution * (told + extra).powi(2) / (variance + extra)
+            let shared = covariance - ours;
+            let reduction = self.inflation * shared * shared / variance;
+            let far_reduction = if other == arm {
+                let extra = rival.far_extra / self.inflation;
+                self.inflation * (shared + extra).powi(2) / (variance + extra)
             } else {
-                gone
+                reduction
             };
-            let gone = (gone.min(rival.variance), far_gone.min(rival.variance + rival.far_extra));
-            let after = rival.better(self.epsilon, gone);
+            let far_variance = rival.variance + rival.far_extra;
+            let reduction = (reduction.min(rival.variance), far_reduction.min(far_variance));
+            let after = rival.better(self.epsilon, reduction);
             (rival.better(self.epsilon, (0.0, 0.0)) - after).max(0.0)
         };
         rivals.iter().zip(rest).map(gain).sum()
@@ -119,56 +130,57 @@ impl<'a> Rivals<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auto::data::ModelData;
     use crate::auto::design::Design;
     use crate::auto::posterior::tests::small;
     use crate::auto::scales::Scales;
-    use crate::auto::seen::Seen;
     use crate::testing::grid;
 
     #[test]
-    fn what_is_known_to_the_end_is_certain() {
+    fn complete_rows_have_no_uncertainty() {
         let design = Design::new(&grid(&[3], 4));
         let rows = vec![vec![1.0, 1.0, 0.0, 1.0], vec![1.0; 4], vec![1.0, 1.0, 1.0, 0.995]];
-        let seen = Seen::of(4, rows, vec![1.0; 3]);
-        let scales = Scales::new(&design, 3, Tuning::default());
-        let now = Posterior::new(&seen, &design, &scales).unwrap();
-        let rivals = Rivals::new(&now, &Tuning::default(), 0.01);
+        let data = ModelData::of(4, rows, vec![1.0; 3]);
+        let scales = Scales::new(&design, 3, AutoTuning::default());
+        let posterior = Posterior::new(&data, &design, &scales).unwrap();
+        let rivals = Rivals::new(&posterior, &AutoTuning::default(), 0.01);
         assert_eq!(rivals.leader, 1);
         assert_eq!([0, 2].map(|arm| rivals.better(arm)), [0.0, 0.0]);
         assert_eq!([0, 2].map(|arm| rivals.worse(arm, false)), [1.0, 0.0]);
         assert_eq!(rivals.worse(2, true), 1.0);
-        assert_eq!(rivals.anybody(0.05), 0.0);
+        assert_eq!(rivals.any_better(0.05), 0.0);
     }
 
     #[test]
-    fn chances_are_those_of_a_normal_difference() {
-        let (seen, design, mut scales) = small();
-        // Nothing from the tail, and all that is believed of own effects is typical.
+    fn probabilities_are_those_of_a_normal_difference() {
+        let (data, design, mut scales) = small();
+        // No tail, and the same variance for all own effects.
         scales.far = vec![0.0; 4];
         scales.typical = 0.01;
         scales.slope = vec![1.0; 4];
         scales.own = vec![0.01; 4];
-        let now = Posterior::new(&seen, &design, &scales).unwrap();
-        let rivals = Rivals::new(&now, &Tuning::default(), 0.01);
+        let posterior = Posterior::new(&data, &design, &scales).unwrap();
+        let rivals = Rivals::new(&posterior, &AutoTuning::default(), 0.01);
         assert_eq!(rivals.leader, 2);
-        let variance = now.covariance(0, 0) + now.covariance(2, 2) - 2.0 * now.covariance(0, 2);
-        // Four combinations are few: three quarters of the variance are added.
-        let times = Tuning::default().caution.powi(2) + 0.75;
-        let gap = now.means[0] - now.means[2] - 0.01;
+        let variance = posterior.covariance(0, 0) + posterior.covariance(2, 2)
+            - 2.0 * posterior.covariance(0, 2);
+        // The inflation for four combinations is 3/4.
+        let times = AutoTuning::default().deviation_factor.powi(2) + 0.75;
+        let gap = posterior.means[0] - posterior.means[2] - 0.01;
         let expected = above(gap, times * variance);
         assert!((rivals.better(0) - expected).abs() < 1e-9);
         assert!(expected > 0.05 && expected < 0.5, "{expected}");
-        // Two more cells of it take away what they are correlated with.
-        let (told, own) = now.outlook(0, 2, &[0, 2]);
-        let after = above(gap, times * (variance - (told[0] - told[1]).powi(2) / own));
+        // Two more cells reduce the variance by what they are correlated with.
+        let (shared, own) = posterior.outlook(0, 2, &[0, 2]);
+        let after = above(gap, times * (variance - (shared[0] - shared[1]).powi(2) / own));
         assert!((rivals.gain(0, 2, &[0]) - (expected - after)).abs() < 1e-9);
     }
 
     #[test]
-    fn cells_of_the_leader_and_of_a_close_rival_tell_more_than_those_of_others() {
-        let (seen, design, scales) = small();
-        let now = Posterior::new(&seen, &design, &scales).unwrap();
-        let rivals = Rivals::new(&now, &Tuning::default(), 0.01);
+    fn cells_of_close_rivals_are_more_informative() {
+        let (data, design, scales) = small();
+        let posterior = Posterior::new(&data, &design, &scales).unwrap();
+        let rivals = Rivals::new(&posterior, &AutoTuning::default(), 0.01);
         let gain = |arm: usize, cells: usize| rivals.gain(arm, cells, &[0, 1, 3]);
         assert!(rivals.better(0) > rivals.better(1));
         assert!(gain(0, 2) > gain(1, 2), "{} {}", gain(0, 2), gain(1, 2));

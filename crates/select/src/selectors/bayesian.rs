@@ -1,20 +1,20 @@
-//! A model of what combinations are worth says which to try next.
+//! Bayesian optimisation: a Gaussian process chooses the next combinations.
 
 use super::error::{OptionsError, at_least, fraction, part};
 use super::plan::{Draw, Plan, random};
 use crate::evidence::Evidence;
-use crate::gp::{Process, Shape, log_expected_improvement};
-use crate::selector::{Selector, Step};
+use crate::gp::{GaussianProcess, KernelShape, log_expected_improvement};
+use crate::selector::{Selector, SelectorStep};
 use crate::space::Space;
 use crate::winner;
 use rand::seq::SliceRandom;
 
-/// How many to try.
+/// Options of [`Bayesian`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct BayesianConfig {
-    /// Share of the combinations, rounded up; at least two are tried.
+    /// Share of the combinations to evaluate, rounded up; at least two are evaluated.
     pub fraction: f64,
-    /// Combinations that are tried between two looks at the model.
+    /// Combinations evaluated between two fits of the model.
     pub batch: usize,
 }
 
@@ -24,29 +24,29 @@ impl Default for BayesianConfig {
     }
 }
 
-/// Tries some combinations at random, and then those with the largest expected improvement.
+/// Evaluates random combinations first, then those with the largest expected improvement.
 #[derive(Debug, Clone)]
 pub struct Bayesian {
     plan: Plan,
     space: Space,
     batch: usize,
-    /// Combinations to try.
+    /// Number of combinations to evaluate.
     budget: usize,
-    /// Those of them to try at random first.
+    /// Number of random combinations at the start.
     first: usize,
-    /// All combinations, in random order; those that were tried are in front.
+    /// All combinations in random order; requested ones come first.
     order: Vec<usize>,
-    tried: usize,
-    /// The shape of the model, and of how many points it was found.
-    shape: Option<(Shape, usize)>,
+    requested: usize,
+    /// Shape of the kernel, and the number of points it was fitted to.
+    shape: Option<(KernelShape, usize)>,
 }
 
 impl Bayesian {
-    /// Draws the first ones.
+    /// Creates the selector and draws its first combinations.
     ///
     /// # Errors
     ///
-    /// A fraction outside of (0, 1], or empty batches.
+    /// A fraction outside (0, 1], or empty batches.
     pub fn new(
         space: &Space,
         config: &BayesianConfig,
@@ -62,42 +62,42 @@ impl Bayesian {
             budget,
             first: budget.min(2 * (space.roles().len() + 1)),
             order,
-            tried: 0,
+            requested: 0,
             shape: None,
             space: space.clone(),
         })
     }
 
-    /// Brings the most promising of those that were not tried to the front of them. Without a model
-    /// they stay in random order.
+    /// Sorts the combinations that were not requested by expected improvement. Without a model they stay
+    /// in random order.
     fn sort(&mut self, evidence: &Evidence) {
-        let (tried, untried) = self.order.split_at_mut(self.tried);
-        // Who only errs takes its place in the budget, but has no value to learn from.
-        let known = tried.iter().filter_map(|combo| {
-            Some((self.space.members(*combo).to_vec(), winner::standing(evidence, *combo)?))
+        let (requested, rest) = self.order.split_at_mut(self.requested);
+        // A combination with nothing but errors counts towards the budget, but has no value to fit.
+        let known = requested.iter().filter_map(|combo| {
+            Some((self.space.members(*combo).to_vec(), winner::adjusted_mean(evidence, *combo)?))
         });
         let (points, values): (Vec<Vec<u32>>, Vec<f64>) = known.unzip();
         let Some(best) = values.iter().copied().max_by(f64::total_cmp) else { return };
         if points.len() < 2 {
             return;
         }
-        // The search for a shape is the dear part, and a few points more do not change it much.
+        // Fitting the shape is the expensive part, and a few more points change it little.
         let shape = match self.shape.take() {
             Some((shape, count)) if points.len() < count + count.div_ceil(10) => (shape, count),
-            _ => (Shape::likeliest(&points, &values), points.len()),
+            _ => (KernelShape::most_likely(&points, &values), points.len()),
         };
-        let process = Process::new(points, &values, shape.0.clone());
+        let process = GaussianProcess::new(points, &values, shape.0.clone());
         self.shape = Some(shape);
         let Some(process) = process else { return };
-        let mut gains: Vec<(f64, usize)> = (untried.iter())
+        let mut gains: Vec<(f64, usize)> = (rest.iter())
             .map(|combo| {
                 let (mean, variance) = process.predict(self.space.members(*combo));
                 (log_expected_improvement(mean, variance, best), *combo)
             })
             .collect();
         gains.sort_by(|one, two| two.0.total_cmp(&one.0).then(one.1.cmp(&two.1)));
-        for (place, (_, combo)) in untried.iter_mut().zip(gains) {
-            *place = combo;
+        for (entry, (_, combo)) in rest.iter_mut().zip(gains) {
+            *entry = combo;
         }
     }
 }
@@ -107,25 +107,26 @@ impl Selector for Bayesian {
         "bayesian"
     }
 
-    fn next(&mut self, evidence: &Evidence) -> Step {
-        while self.tried < self.budget {
-            let more = if self.tried == 0 {
+    fn next(&mut self, evidence: &Evidence) -> SelectorStep {
+        while self.requested < self.budget {
+            let more = if self.requested == 0 {
                 self.first
             } else {
                 self.sort(evidence);
-                self.batch.min(self.budget - self.tried)
+                self.batch.min(self.budget - self.requested)
             };
-            let wanted = &self.order[self.tried..self.tried + more];
-            let round = self.plan.whole(evidence, wanted.iter().copied());
-            self.tried += more;
+            let next = &self.order[self.requested..self.requested + more];
+            let round = self.plan.full_round(evidence, next.iter().copied());
+            self.requested += more;
             if !round.cells.is_empty() {
-                return Step::Evaluate(round);
+                return SelectorStep::Evaluate(round);
             }
         }
-        let reason = format!("{} of {} combinations were tried", self.tried, self.plan.combos);
-        let mut tried = self.order[..self.tried].to_vec();
-        tried.sort_unstable();
-        Plan::choose(evidence, tried, reason)
+        let reason =
+            format!("{} of {} combinations were evaluated", self.requested, self.plan.combos);
+        let mut requested = self.order[..self.requested].to_vec();
+        requested.sort_unstable();
+        Plan::choose(evidence, requested, reason)
     }
 }
 
@@ -135,13 +136,13 @@ mod tests {
     use crate::Cell;
     use crate::testing::{chosen, filled, grid, run};
 
-    fn made(space: &Space, fraction: f64, batch: usize) -> Bayesian {
+    fn new_selector(space: &Space, fraction: f64, batch: usize) -> Bayesian {
         Bayesian::new(space, &BayesianConfig { fraction, batch }, 6).unwrap()
     }
 
     #[test]
-    fn some_are_drawn_and_then_one_at_a_time() {
-        // Sizes of roles, share, the first round, and all combinations tried.
+    fn random_combinations_come_first_then_batches() {
+        // Sizes of roles, fraction, batch, size of the first round, and all combinations evaluated.
         for (sizes, fraction, batch, first, all) in [
             (&[4, 4][..], 0.5, 1, 6, 8),
             (&[4, 4, 4], 0.25, 1, 8, 16),
@@ -152,7 +153,8 @@ mod tests {
         ] {
             let space = grid(sizes, 2);
             let score = |cell: Cell| Some(cell.combo as f64 / 100.0);
-            let (rounds, _, evidence) = run(&space, &mut made(&space, fraction, batch), score);
+            let (rounds, _, evidence) =
+                run(&space, &mut new_selector(&space, fraction, batch), score);
             assert_eq!((rounds[0].cells.len(), evidence.cells()), (2 * first, 2 * all));
             let full = rounds[1..].iter().filter(|round| round.cells.len() == 2 * batch).count();
             assert_eq!(full, (all - first) / batch);
@@ -160,28 +162,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_to_the_best_is_tried_next() {
+    fn combination_similar_to_the_best_is_next() {
         let space = grid(&[3, 3], 2);
-        let mut selector = made(&space, 1.0, 1);
-        // Who has the first role decides: 0.1 with 0, 0.8 with 1.
+        let mut selector = new_selector(&space, 1.0, 1);
+        // The first role decides: 0.1 with candidate 0, 0.8 with candidate 1.
         let mut rows = vec![vec![]; 9];
         for (combo, score) in [(0, 0.1), (1, 0.12), (3, 0.8), (4, 0.82)] {
             rows[combo] = vec![Some(score); 2];
         }
-        (selector.order, selector.tried) = (vec![0, 1, 3, 4, 2, 6, 7, 8, 5], 4);
+        (selector.order, selector.requested) = (vec![0, 1, 3, 4, 2, 6, 7, 8, 5], 4);
         selector.sort(&filled(&space, &rows));
-        // 5 has the better first role; 2 the worse, and nothing else is known to be as bad.
+        // 5 has the better candidate for the first role; 2 has the worst known one.
         assert_eq!((selector.order[4], selector.order[8]), (5, 2));
     }
 
     #[test]
-    fn it_finds_more_than_chance_does() {
+    fn finds_the_best_more_often_than_chance() {
         let space = grid(&[4, 4, 4], 1);
         let score = |cell: Cell| {
             let members = space.members(cell.combo).iter();
             Some(members.zip([0.15, 0.1, 0.05]).map(|(at, by)| f64::from(*at) * by).sum::<f64>())
         };
-        // A quarter of the combinations holds the best of them in five of twenty cases.
+        // A random quarter of the combinations contains the best in five of twenty cases.
         let found = (0..20).filter(|seed| {
             let mut selector = Bayesian::new(&space, &BayesianConfig::default(), *seed).unwrap();
             chosen(&run(&space, &mut selector, score).1) == 63
@@ -190,10 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn errors_end_it() {
+    fn errors_alone_have_no_winner() {
         let space = grid(&[4, 4], 2);
-        let (_, end, evidence) = run(&space, &mut made(&space, 0.5, 1), |_| None);
-        assert!(matches!(end, Step::GiveUp(_)));
+        let (_, end, evidence) = run(&space, &mut new_selector(&space, 0.5, 1), |_| None);
+        assert!(matches!(end, SelectorStep::NoWinner(_)));
         assert_eq!(evidence.cells(), 16);
     }
 }

@@ -1,18 +1,18 @@
-//! Every cell: what all others are measured by.
+//! Evaluation of every cell: the baseline for all other selectors.
 
 use super::plan::Plan;
 use crate::evidence::Evidence;
-use crate::selector::{Selector, Step};
+use crate::selector::{Selector, SelectorStep};
 use crate::space::Space;
 
-/// Pays for every cell.
+/// Evaluates every cell.
 #[derive(Debug, Clone)]
 pub struct BruteForce {
     plan: Plan,
 }
 
 impl BruteForce {
-    /// Datapoints are visited in an order that the seed fixes, which matters when a budget ends it.
+    /// Creates the selector. The seed fixes the order of the datapoints, which matters under a budget.
     pub fn new(space: &Space, seed: u64) -> BruteForce {
         BruteForce { plan: Plan::new(space, seed) }
     }
@@ -23,12 +23,12 @@ impl Selector for BruteForce {
         "brute_force"
     }
 
-    fn next(&mut self, evidence: &Evidence) -> Step {
-        let round = self.plan.whole(evidence, 0..self.plan.combos);
+    fn next(&mut self, evidence: &Evidence) -> SelectorStep {
+        let round = self.plan.full_round(evidence, 0..self.plan.combos);
         if round.cells.is_empty() {
             return Plan::choose(evidence, 0..self.plan.combos, "every cell was evaluated");
         }
-        Step::Evaluate(round)
+        SelectorStep::Evaluate(round)
     }
 }
 
@@ -38,7 +38,7 @@ mod tests {
     use crate::testing::{chosen, run, space};
 
     #[test]
-    fn every_cell_is_paid_for_once() {
+    fn every_cell_is_evaluated_once() {
         let space = space(3, 4);
         let score = |cell: crate::Cell| Some(f64::from(cell.combo == 1));
         let (rounds, end, evidence) = run(&space, &mut BruteForce::new(&space, 1), score);
@@ -47,10 +47,10 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_chosen_when_all_errs() {
+    fn errors_alone_have_no_winner() {
         let space = space(3, 4);
         let (_, end, evidence) = run(&space, &mut BruteForce::new(&space, 1), |_| None);
-        assert!(matches!(end, Step::GiveUp(_)));
+        assert!(matches!(end, SelectorStep::NoWinner(_)));
         assert_eq!(evidence.cells(), 12);
     }
 }

@@ -1,20 +1,20 @@
-//! The leader and its strongest rival get the next datapoint, until they cannot change places.
+//! Next datapoints for the leader and its strongest rival, until their bounds separate.
 
 use super::error::{OptionsError, at_least};
 use super::plan::Plan;
 use crate::evidence::Evidence;
-use crate::selector::{Selector, Step};
+use crate::selector::{Selector, SelectorStep};
 use crate::space::Space;
 use crate::winner;
 
-/// When the two are near enough.
+/// Options of [`EpsilonLucb`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct EpsilonLucbConfig {
-    /// What the rival may be better by at most.
+    /// Largest amount by which the rival may be better.
     pub epsilon: f64,
-    /// Datapoints that everybody gets first.
+    /// Datapoints of the first round, for each combination.
     pub first: usize,
-    /// Standard errors that bounds lie from the mean.
+    /// Half width of the bounds in standard errors.
     pub width: f64,
 }
 
@@ -24,20 +24,21 @@ impl Default for EpsilonLucbConfig {
     }
 }
 
-/// Evaluates the best mean and the highest upper bound among the others, until the bounds part.
+/// Evaluates the combination with the best mean and the one with the highest upper bound among the
+/// others, until the bounds separate.
 #[derive(Debug, Clone)]
 pub struct EpsilonLucb {
     plan: Plan,
     config: EpsilonLucbConfig,
-    done: usize,
+    requested: usize,
 }
 
 impl EpsilonLucb {
-    /// Starts with everybody.
+    /// Creates the selector.
     ///
     /// # Errors
     ///
-    /// A negative ε or width, or nothing to start with.
+    /// A negative ε or width, or an empty first round.
     pub fn new(
         space: &Space,
         config: EpsilonLucbConfig,
@@ -46,10 +47,10 @@ impl EpsilonLucb {
         at_least("epsilon", config.epsilon, 0.0)?;
         at_least("width", config.width, 0.0)?;
         at_least("first", config.first as f64, 1.0)?;
-        Ok(EpsilonLucb { plan: Plan::new(space, seed), config, done: 0 })
+        Ok(EpsilonLucb { plan: Plan::new(space, seed), config, requested: 0 })
     }
 
-    /// The leader, the rival, and what the rival could be better by.
+    /// Returns the leader, its rival, and the amount by which the rival could be better.
     fn pair(&self, evidence: &Evidence) -> Option<(usize, usize, f64)> {
         let leader = winner::best(evidence, 0..self.plan.combos)?;
         let upper = |combo: usize| winner::winning_bound(evidence, combo, self.config.width);
@@ -57,8 +58,8 @@ impl EpsilonLucb {
         let (rival, bound) = others.map(|combo| (combo, upper(combo))).reduce(|first, other| {
             if other.1.total_cmp(&first.1).is_gt() { other } else { first }
         })?;
-        let figures = evidence.figures(leader);
-        let lower = figures.mean - self.config.width * figures.standard_error();
+        let stats = evidence.stats(leader);
+        let lower = stats.mean - self.config.width * stats.standard_error();
         Some((leader, rival, bound - lower))
     }
 }
@@ -68,40 +69,42 @@ impl Selector for EpsilonLucb {
         "epsilon_lucb"
     }
 
-    fn next(&mut self, evidence: &Evidence) -> Step {
+    fn next(&mut self, evidence: &Evidence) -> SelectorStep {
         let all = 0..self.plan.combos;
         let datapoints = self.plan.order.len();
-        if self.done == 0 {
-            self.done = self.config.first.min(datapoints);
-            let round = self.plan.round(evidence, all.clone(), 0..self.done);
+        if self.requested == 0 {
+            self.requested = self.config.first.min(datapoints);
+            let round = self.plan.round(evidence, all.clone(), 0..self.requested);
             if !round.cells.is_empty() {
-                return Step::Evaluate(round);
+                return SelectorStep::Evaluate(round);
             }
         }
         loop {
             let Some((leader, rival, gap)) = self.pair(evidence) else {
-                if self.done >= datapoints || winner::best(evidence, all.clone()).is_some() {
-                    return Plan::choose(evidence, all, "there is no rival");
+                if self.requested >= datapoints || winner::best(evidence, all.clone()).is_some() {
+                    return Plan::choose(evidence, all, "there is no other combination");
                 }
-                // Everything errored so far: the next datapoint is for everybody.
-                let round = self.plan.round(evidence, all.clone(), self.done..self.done + 1);
-                self.done += 1;
+                // Every cell errored so far, so all combinations get the next datapoint.
+                let round =
+                    self.plan.round(evidence, all.clone(), self.requested..self.requested + 1);
+                self.requested += 1;
                 if round.cells.is_empty() {
                     continue;
                 }
-                return Step::Evaluate(round);
+                return SelectorStep::Evaluate(round);
             };
             if gap <= self.config.epsilon {
                 let reason = format!("no other can be better by more than {}", self.config.epsilon);
                 return Plan::choose(evidence, all, reason);
             }
-            if self.done >= datapoints {
-                return Plan::choose(evidence, all, "the datapoints ended");
+            if self.requested >= datapoints {
+                return Plan::choose(evidence, all, "all datapoints were evaluated");
             }
-            let round = self.plan.round(evidence, [leader, rival], self.done..self.done + 1);
-            self.done += 1;
+            let round =
+                self.plan.round(evidence, [leader, rival], self.requested..self.requested + 1);
+            self.requested += 1;
             if !round.cells.is_empty() {
-                return Step::Evaluate(round);
+                return SelectorStep::Evaluate(round);
             }
         }
     }
@@ -112,12 +115,12 @@ mod tests {
     use super::*;
     use crate::testing::{chosen, filled, run, space};
 
-    fn made(space: &Space, config: EpsilonLucbConfig) -> EpsilonLucb {
+    fn new_selector(space: &Space, config: EpsilonLucbConfig) -> EpsilonLucb {
         EpsilonLucb::new(space, config, 5).unwrap()
     }
 
     #[test]
-    fn the_leader_and_the_highest_upper_bound_are_compared() {
+    fn leader_is_compared_with_the_highest_upper_bound() {
         let space = space(3, 10);
         // 0.75 ± 0.25, 0.5 ± 0.289 and 0.6 ± 0: leader 0, upper bounds of the rest 0.788675 and 0.6.
         let rows = [
@@ -125,7 +128,7 @@ mod tests {
             [1.0, 1.0, 0.0, 0.0].map(Some).to_vec(),
             [0.6, 0.6, 0.6, 0.6].map(Some).to_vec(),
         ];
-        let selector = made(&space, EpsilonLucbConfig::default());
+        let selector = new_selector(&space, EpsilonLucbConfig::default());
         let (leader, rival, gap) = selector.pair(&filled(&space, &rows)).unwrap();
         assert_eq!((leader, rival), (0, 1));
         // √(1/3)/2 = 0.288675; deviation of the leader 0.5, standard error 0.25.
@@ -133,46 +136,47 @@ mod tests {
     }
 
     #[test]
-    fn it_stops_when_the_bounds_have_parted() {
+    fn search_stops_once_the_bounds_separate() {
         let space = space(3, 10);
         let config = EpsilonLucbConfig { first: 2, ..Default::default() };
-        // Equal scores have no spread: after two datapoints all is decided.
+        // Equal scores have no spread: the bounds separate after two datapoints.
         let score = |cell: crate::Cell| Some([0.2, 0.9, 0.5][cell.combo]);
-        let (rounds, end, evidence) = run(&space, &mut made(&space, config), score);
+        let (rounds, end, evidence) = run(&space, &mut new_selector(&space, config), score);
         assert_eq!((rounds.len(), evidence.cells(), chosen(&end)), (1, 6, 1));
     }
 
     #[test]
-    fn rounds_are_of_two_cells_and_end_with_the_datapoints() {
+    fn rounds_have_two_cells_until_the_datapoints_end() {
         let space = space(3, 10);
         let config = EpsilonLucbConfig { epsilon: 0.0, ..Default::default() };
         let score =
             |cell: crate::Cell| Some(f64::from((cell.datapoint + cell.combo).is_multiple_of(2)));
-        let (rounds, _, evidence) = run(&space, &mut made(&space, config), score);
+        let (rounds, _, evidence) = run(&space, &mut new_selector(&space, config), score);
         assert_eq!(rounds[0].cells.len(), 3);
         assert!(rounds[1..].iter().all(|round| round.cells.len() == 2 && round.batch == 1));
         assert!(evidence.cells() <= 3 + 2 * 9);
     }
 
     #[test]
-    fn one_that_always_errs_is_no_rival() {
+    fn combination_that_always_errors_is_no_rival() {
         let space = space(3, 50);
-        // The others are told apart in a few datapoints, which the one that errs must not take.
+        // The others separate within a few datapoints, which must not go to the one that errors.
         let score = |cell: crate::Cell| match cell.combo {
             0 => None,
             1 => Some(0.9 + 0.05 * (cell.datapoint % 2) as f64),
             _ => Some(0.6 + 0.05 * (cell.datapoint % 2) as f64),
         };
         let config = EpsilonLucbConfig { first: 2, ..Default::default() };
-        let (_, end, evidence) = run(&space, &mut made(&space, config), score);
+        let (_, end, evidence) = run(&space, &mut new_selector(&space, config), score);
         assert_eq!(chosen(&end), 1);
         assert!(evidence.cells() <= 12, "{}", evidence.cells());
     }
 
     #[test]
-    fn errors_alone_end_with_the_datapoints() {
+    fn errors_alone_have_no_winner() {
         let space = space(3, 10);
-        let (_, end, _) = run(&space, &mut made(&space, EpsilonLucbConfig::default()), |_| None);
-        assert!(matches!(end, Step::GiveUp(_)));
+        let (_, end, _) =
+            run(&space, &mut new_selector(&space, EpsilonLucbConfig::default()), |_| None);
+        assert!(matches!(end, SelectorStep::NoWinner(_)));
     }
 }

@@ -1,85 +1,88 @@
-//! What is wrong with a selector's options.
+//! Errors of selector options, and checks that return them.
 
-/// A selector that cannot be made as asked.
+use super::lm_proposal::{ProposalIssue, ProposeError};
+
+/// A selector that cannot be created with the given options.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// Nobody of that name.
-    #[error("there is no selector `{name}`; there are {}", super::NAMES.join(", "))]
+    /// No selector has this name.
+    #[error("unknown selector `{name}`; available: {}", super::SELECTOR_NAMES.join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The name given.
         name: String,
     },
-    /// An option of another selector.
-    #[error("the selector `{selector}` has no option `{option}`")]
+    /// An option of a different selector.
+    #[error("selector `{selector}` has no option `{option}`")]
     Unused {
-        /// Which selector.
+        /// Name of the selector.
         selector: String,
-        /// Which option.
+        /// Name of the option.
         option: &'static str,
     },
-    /// A share that is none.
-    #[error("fraction is {0}, and must be above 0 and at most 1")]
+    /// A fraction out of range.
+    #[error("fraction is {0}, must be above 0 and at most 1")]
     Fraction(f64),
-    /// A chance that is none, or that leaves nothing to chance.
-    #[error("confidence is {0}, and must be at least 0.5 and below 1")]
+    /// A confidence out of range.
+    #[error("confidence is {0}, must be at least 0.5 and below 1")]
     Confidence(f64),
-    /// A threshold that separates nothing.
-    #[error("threshold is {0}, and must lie between 0 and 1")]
+    /// A threshold out of range.
+    #[error("threshold is {0}, must be between 0 and 1")]
     Threshold(f64),
-    /// An option that must be larger.
-    #[error("{option} is {value}, and must be at least {least}")]
+    /// An option below its minimum.
+    #[error("{option} is {value}, must be at least {min}")]
     TooSmall {
-        /// Which one.
+        /// Name of the option.
         option: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
-        /// What it must be at least.
-        least: f64,
+        /// Its minimum.
+        min: f64,
     },
-    /// Ranks and prices for other candidates than there are.
-    #[error("the hints do not have one rank and one price for each candidate of each role")]
+    /// Hints that do not match the candidates of the space.
+    #[error("hints must have one entry for each candidate of each role")]
     Hints,
-    /// A price or rank that is no number.
-    #[error("a hint for the role `{0}` is not a number")]
+    /// A rank that is not a number.
+    #[error("hint for role `{0}` is not a number")]
     HintNotANumber(String),
-    /// Nothing that was proposed can be tried.
-    #[error("lm_proposal has nothing to try{}", listed(.notes))]
+    /// No proposal can be evaluated.
+    #[error("no usable proposals{}", listed(.issues))]
     NoProposals {
-        /// What was wrong with what was proposed.
-        notes: Vec<String>,
+        /// Why each proposal is unusable.
+        issues: Vec<ProposalIssue>,
     },
-    /// The model could not be asked.
-    #[error("no proposals were made: {0}")]
-    NotProposed(String),
+    /// The proposing model gave no proposals.
+    #[error("no proposals: {0}")]
+    NotProposed(#[source] ProposeError),
 }
 
-fn listed(notes: &[String]) -> String {
-    notes.iter().map(|note| format!("; {note}")).collect()
+/// The items, each after a semicolon.
+pub(super) fn listed(issues: &[ProposalIssue]) -> String {
+    issues.iter().map(|issue| format!("; {issue}")).collect()
 }
 
-/// A share in (0, 1].
+/// Checks that a share is in (0, 1].
 pub(crate) fn fraction(value: f64) -> Result<f64, OptionsError> {
     if value > 0.0 && value <= 1.0 { Ok(value) } else { Err(OptionsError::Fraction(value)) }
 }
 
-/// A chance in [0.5, 1).
+/// Checks that a probability is in [0.5, 1).
 pub(crate) fn confidence(value: f64) -> Result<f64, OptionsError> {
     if (0.5..1.0).contains(&value) { Ok(value) } else { Err(OptionsError::Confidence(value)) }
 }
 
-/// A number that is at least `least`, and finite.
-pub(crate) fn at_least(option: &'static str, value: f64, least: f64) -> Result<(), OptionsError> {
-    if value >= least && value.is_finite() {
+/// Checks that a number is finite and at least `min`.
+pub(crate) fn at_least(option: &'static str, value: f64, min: f64) -> Result<(), OptionsError> {
+    if value >= min && value.is_finite() {
         Ok(())
     } else {
-        Err(OptionsError::TooSmall { option, value, least })
+        Err(OptionsError::TooSmall { option, value, min })
     }
 }
 
-/// So many of `all` as the fraction says, rounded up, and at least one.
+/// Returns this fraction of `all`, rounded up, and at least 1.
 pub(crate) fn part(fraction: f64, all: usize) -> usize {
-    // A product like 0.3 · 10 must not be rounded up to 4 for its last bit.
+    // A product like 0.3 · 10 must not be rounded up to 4 because of its last bit.
     let part = (fraction * all as f64 - 1e-9).ceil() as usize;
     part.clamp(1, all.max(1))
 }

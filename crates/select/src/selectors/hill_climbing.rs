@@ -1,28 +1,28 @@
-//! One role changes at a time, as long as that helps; then again from somewhere else.
+//! Hill climbing: change one role at a time while that helps, then restart elsewhere.
 
 use super::error::{OptionsError, at_least};
 use super::hints::Hints;
 use super::plan::{Draw, Plan, random};
 use crate::evidence::Evidence;
-use crate::selector::{Selector, Step};
+use crate::selector::{Selector, SelectorStep};
 use crate::space::{Cell, Space};
 use crate::winner;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use std::collections::{BTreeSet, HashMap};
 
-/// How long to climb.
+/// Options of [`HillClimbing`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct HillClimbingConfig {
-    /// Rounds of neighbours for each start.
+    /// Maximum number of rounds per start.
     pub iterations: usize,
-    /// How often to start.
+    /// Number of starts.
     pub restarts: usize,
-    /// Rounds without improvement after which a start is over.
+    /// Rounds without improvement that end a start.
     pub patience: usize,
-    /// Neighbours of a round.
+    /// Neighbours per round.
     pub batch: usize,
-    /// What is known of the candidates. Without it, any change of one role is a neighbour.
+    /// Prior knowledge about the candidates. Without it, any change of one role is a neighbour.
     pub hints: Option<Hints>,
 }
 
@@ -40,27 +40,29 @@ pub struct HillClimbing {
     space: Space,
     numbers: HashMap<Vec<u32>, usize>,
     random: ChaCha8Rng,
-    /// Where to start next, from the end.
+    /// Combinations to start from, the next one last.
     starts: Vec<usize>,
     started: usize,
-    asked: BTreeSet<usize>,
+    requested: BTreeSet<usize>,
     climb: Option<Climb>,
 }
 
+/// A climb from one start.
 #[derive(Debug, Clone)]
 struct Climb {
     at: usize,
     neighbours: Vec<usize>,
     iterations: usize,
+    /// Rounds without improvement.
     stale: usize,
 }
 
 impl HillClimbing {
-    /// Starts nowhere yet.
+    /// Creates the selector.
     ///
     /// # Errors
     ///
-    /// Hints for other candidates, or a number that must be at least 1 and is 0.
+    /// Hints that do not match the candidates, or an option that is 0.
     pub fn new(
         space: &Space,
         config: HillClimbingConfig,
@@ -84,12 +86,12 @@ impl HillClimbing {
             random,
             starts,
             started: 0,
-            asked: BTreeSet::new(),
+            requested: BTreeSet::new(),
             climb: None,
         })
     }
 
-    /// Neighbours that were not tried, those to try first in front.
+    /// Returns the neighbours that were not requested, the most promising first.
     fn neighbours(&mut self, at: usize, perfect: bool) -> Vec<usize> {
         let members = self.space.members(at).to_vec();
         let mut roles: Vec<usize> = (0..members.len()).collect();
@@ -97,14 +99,14 @@ impl HillClimbing {
         let changed = |role: usize, candidate: u32| {
             let mut members = members.clone();
             members[role] = candidate;
-            let is_new = |combo: &usize| *combo != at && !self.asked.contains(combo);
+            let is_new = |combo: &usize| *combo != at && !self.requested.contains(combo);
             self.numbers.get(&members).copied().filter(is_new)
         };
         let mut found: Vec<usize> = Vec::new();
         match &self.config.hints {
             Some(hints) => {
-                // The nearest of each role: a step up in quality while there is something to gain, and
-                // down in price when there is not.
+                // The nearest neighbour in each role: better quality first while the score can improve, lower
+                // cost first once it cannot.
                 let nearest = |list: fn(&Hints, usize, u32) -> Vec<u32>| {
                     let of = |role: &usize| {
                         let mut list = list(hints, *role, members[*role]).into_iter();
@@ -131,18 +133,18 @@ impl HillClimbing {
         found
     }
 
-    /// Whether every score is as good as it can be; then only money is left to gain.
+    /// Whether every score is perfect, so that only the cost can improve.
     fn is_perfect(&self, evidence: &Evidence, combo: usize) -> bool {
         let cells = (0..self.space.datapoints()).map(|datapoint| Cell { combo, datapoint });
         let mut scores = cells.filter_map(|cell| evidence.observation(cell)?.score).peekable();
         scores.peek().is_some() && scores.all(|score| score >= 1.0 - winner::TIE)
     }
 
-    /// The next step of a climb: the neighbours to try; empty when it is over.
+    /// Returns the neighbours of the next round of a climb; empty at its end.
     fn step(&mut self, evidence: &Evidence, climb: &mut Climb) -> Vec<usize> {
-        let tried = std::mem::take(&mut climb.neighbours);
-        if !tried.is_empty() {
-            let best = tried.into_iter().reduce(|leader, other| {
+        let evaluated = std::mem::take(&mut climb.neighbours);
+        if !evaluated.is_empty() {
+            let best = evaluated.into_iter().reduce(|leader, other| {
                 if is_better(evidence, other, leader) { other } else { leader }
             });
             match best.filter(|best| is_better(evidence, *best, climb.at)) {
@@ -162,8 +164,8 @@ impl HillClimbing {
 }
 
 fn is_better(evidence: &Evidence, one: usize, two: usize) -> bool {
-    let worth = |combo: usize| winner::standing(evidence, combo).unwrap_or(f64::NEG_INFINITY);
-    let (value, rival) = (worth(one), worth(two));
+    let mean = |combo: usize| winner::adjusted_mean(evidence, combo).unwrap_or(f64::NEG_INFINITY);
+    let (value, rival) = (mean(one), mean(two));
     value > f64::NEG_INFINITY && winner::compare(evidence, value, one, rival, two).is_gt()
 }
 
@@ -172,9 +174,9 @@ impl Selector for HillClimbing {
         "hill_climbing"
     }
 
-    fn next(&mut self, evidence: &Evidence) -> Step {
+    fn next(&mut self, evidence: &Evidence) -> SelectorStep {
         loop {
-            let wanted = if let Some(mut climb) = self.climb.take() {
+            let next = if let Some(mut climb) = self.climb.take() {
                 let neighbours = self.step(evidence, &mut climb);
                 if neighbours.is_empty() {
                     continue;
@@ -183,25 +185,25 @@ impl Selector for HillClimbing {
                 self.climb = Some(climb);
                 neighbours
             } else {
-                while self.starts.pop_if(|start| self.asked.contains(start)).is_some() {}
-                let more = self.started < self.config.restarts;
-                let Some(at) = self.starts.pop().filter(|_| more) else {
+                while self.starts.pop_if(|start| self.requested.contains(start)).is_some() {}
+                let can_start = self.started < self.config.restarts;
+                let Some(at) = self.starts.pop().filter(|_| can_start) else {
                     let reason = format!(
-                        "{} of {} combinations were tried from {} starts",
-                        self.asked.len(),
+                        "{} of {} combinations were evaluated from {} starts",
+                        self.requested.len(),
                         self.plan.combos,
                         self.started
                     );
-                    return Plan::choose(evidence, self.asked.iter().copied(), reason);
+                    return Plan::choose(evidence, self.requested.iter().copied(), reason);
                 };
                 self.started += 1;
                 self.climb = Some(Climb { at, neighbours: Vec::new(), iterations: 0, stale: 0 });
                 vec![at]
             };
-            self.asked.extend(&wanted);
-            let round = self.plan.whole(evidence, wanted);
+            self.requested.extend(&next);
+            let round = self.plan.full_round(evidence, next);
             if !round.cells.is_empty() {
-                return Step::Evaluate(round);
+                return SelectorStep::Evaluate(round);
             }
         }
     }
@@ -211,23 +213,24 @@ impl Selector for HillClimbing {
 mod tests {
     use super::super::hints::Hint;
     use super::*;
-    use crate::testing::{chosen, grid, run};
+    use crate::testing::{chosen, dollars, grid, run};
 
-    /// Of three candidates for each of two roles, the last is best and the first is cheapest.
+    /// Three candidates for each of two roles: the last is the best, the first the cheapest.
     fn hints() -> Hints {
-        let hint = |rank: f64, price: f64| Hint { quality_rank: Some(rank), price: Some(price) };
+        let hint =
+            |rank: f64, price: f64| Hint { quality_rank: Some(rank), price: Some(dollars(price)) };
         Hints(vec![vec![hint(3.0, 1.0), hint(2.0, 2.0), hint(1.0, 3.0)]; 2])
     }
 
-    fn made(space: &Space, hints: Option<Hints>) -> HillClimbing {
+    fn new_selector(space: &Space, hints: Option<Hints>) -> HillClimbing {
         let config = HillClimbingConfig { hints, ..Default::default() };
         HillClimbing::new(space, config, 9).unwrap()
     }
 
     #[test]
-    fn neighbours_differ_in_one_role_and_the_better_come_first() {
+    fn neighbours_differ_in_one_role_with_better_ones_first() {
         let space = grid(&[3, 3], 2);
-        let mut selector = made(&space, Some(hints()));
+        let mut selector = new_selector(&space, Some(hints()));
         // Combination 4 has the middle candidate twice: 7 and 5 are a rank better, 1 and 3 cheaper.
         let sorted = |part: &[usize]| {
             let mut part = part.to_vec();
@@ -238,18 +241,18 @@ mod tests {
         assert_eq!((sorted(&neighbours[..2]), sorted(&neighbours[2..])), (vec![5, 7], vec![1, 3]));
         let neighbours = selector.neighbours(4, true);
         assert_eq!((sorted(&neighbours[..2]), sorted(&neighbours[2..])), (vec![1, 3], vec![5, 7]));
-        // What was tried is not tried again.
-        selector.asked.extend([5, 3]);
+        // Requested combinations are no neighbours.
+        selector.requested.extend([5, 3]);
         assert_eq!(sorted(&selector.neighbours(4, false)), [1, 7]);
-        // 0 has the cheapest and worst twice; with 1 tried, the next better of the second role is 2.
-        selector.asked.insert(1);
+        // 0 has the cheapest and worst candidate twice; with 1 requested, the next better one is 2.
+        selector.requested.insert(1);
         assert_eq!(sorted(&selector.neighbours(0, false)), [2, 6]);
-        // Without hints, any change of one role will do.
-        assert_eq!(sorted(&made(&space, None).neighbours(4, false)), [1, 3, 5, 7]);
+        // Without hints, any change of one role is a neighbour.
+        assert_eq!(sorted(&new_selector(&space, None).neighbours(4, false)), [1, 3, 5, 7]);
     }
 
     #[test]
-    fn it_climbs_to_the_top() {
+    fn climb_reaches_the_top() {
         let space = grid(&[4, 4, 4], 3);
         let score =
             |cell: Cell| Some(f64::from(space.members(cell.combo).iter().sum::<u32>()) / 10.0);
@@ -260,7 +263,7 @@ mod tests {
             let config = HillClimbingConfig { restarts: 1, hints, ..Default::default() };
             let mut selector = HillClimbing::new(&space, config, seed).unwrap();
             let (rounds, end, _) = run(&space, &mut selector, score);
-            // One step up for each round, and no combination beside the way.
+            // Each round is one step up, with no detour.
             let first = space.members(rounds[0].cells[0].combo);
             let steps: u32 = first.iter().map(|candidate| 3 - candidate).sum();
             assert_eq!((chosen(&end), rounds.len()), (63, 1 + steps as usize));
@@ -269,24 +272,24 @@ mod tests {
     }
 
     #[test]
-    fn patience_ends_a_climb_and_starts_are_counted() {
+    fn patience_ends_a_climb_and_limits_restarts() {
         let space = grid(&[10, 10], 1);
         let config = HillClimbingConfig { restarts: 2, patience: 3, ..Default::default() };
         let mut selector = HillClimbing::new(&space, config, 9).unwrap();
-        // Nothing is better than anything: each start has its own cell and three neighbours.
+        // All are equal: each start evaluates itself and three neighbours.
         let (_, _, evidence) = run(&space, &mut selector, |_| Some(0.5));
         assert_eq!(evidence.cells(), 2 * (1 + 3));
     }
 
     #[test]
-    fn errors_end_it() {
+    fn errors_alone_have_no_winner() {
         let space = grid(&[3, 3], 2);
-        let (_, end, _) = run(&space, &mut made(&space, None), |_| None);
-        assert!(matches!(end, Step::GiveUp(_)));
+        let (_, end, _) = run(&space, &mut new_selector(&space, None), |_| None);
+        assert!(matches!(end, SelectorStep::NoWinner(_)));
     }
 
     #[test]
-    fn hints_are_for_the_candidates_that_there_are() {
+    fn mismatched_hints_are_rejected() {
         let config = HillClimbingConfig { hints: Some(hints()), ..Default::default() };
         let error = HillClimbing::new(&grid(&[3, 2], 1), config, 1).unwrap_err();
         assert_eq!(error, OptionsError::Hints);

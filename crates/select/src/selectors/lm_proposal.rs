@@ -1,45 +1,45 @@
-//! A model proposes combinations. They are tried, not believed.
+//! Combinations proposed by a model, evaluated like any other.
 //!
-//! The model is asked before the search begins, so that the selector itself is as pure as any other:
-//! the same proposals and the same observations give the same choice.
+//! The model is called before the search starts, so the selector itself is pure: the same proposals
+//! and the same observations give the same choice.
 
-use super::error::OptionsError;
+use super::error::{OptionsError, listed};
 use super::plan::Plan;
 use crate::evidence::Evidence;
-use crate::selector::{Selector, Step};
+use crate::selector::{Selector, SelectorStep};
 use crate::space::Space;
-use serde::{Deserialize, Serialize};
+use bakeoff_core::NanoDollars;
 use std::collections::BTreeMap;
 
 /// A candidate for each role, by name.
 pub type Proposal = BTreeMap<String, String>;
 
-/// What a model is told before it proposes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Input for the model that proposes combinations.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Briefing {
     /// The roles.
     pub roles: Vec<RoleBriefing>,
     /// Some of the datapoints.
     pub preview: Vec<String>,
-    /// What is wanted, in words.
+    /// The objective, in words.
     pub objective: String,
-    /// Proposals that are tried, at most.
-    pub most: usize,
+    /// Maximum number of proposals to evaluate.
+    pub max_proposals: usize,
 }
 
-/// What a model is told of a role.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Description of a role in a [`Briefing`].
+#[derive(Debug, Clone, PartialEq)]
 pub struct RoleBriefing {
-    /// Its name.
+    /// Name of the role.
     pub name: String,
-    /// What it is for.
+    /// Purpose of the role.
     pub description: Option<String>,
-    /// Who could fill it, and for what price.
-    pub candidates: Vec<(String, Option<f64>)>,
+    /// Candidates with the cost of a typical call, if known.
+    pub candidates: Vec<(String, Option<NanoDollars>)>,
 }
 
 impl Briefing {
-    /// Names alone; descriptions, prices and a preview can be added.
+    /// Creates a briefing with names only; add descriptions, prices and a preview as needed.
     pub fn new(space: &Space) -> Briefing {
         let role = |role: &crate::Role| RoleBriefing {
             name: role.name.clone(),
@@ -50,93 +50,146 @@ impl Briefing {
             roles: space.roles().iter().map(role).collect(),
             preview: Vec::new(),
             objective: "the best score, then the lowest latency and cost".to_owned(),
-            most: 8,
+            max_proposals: 8,
         }
     }
 }
 
-/// Who proposes.
+/// Proposes combinations.
 #[async_trait::async_trait]
 pub trait Propose: Send + Sync {
-    /// Combinations that are worth trying, the most promising first; or why there are none.
-    async fn propose(&self, briefing: &Briefing) -> Result<Vec<Proposal>, String>;
+    /// Returns combinations worth evaluating, the most promising first.
+    async fn propose(&self, briefing: &Briefing) -> Result<Vec<Proposal>, ProposeError>;
 }
 
-/// Tries what was proposed on all datapoints.
+/// The proposing model gave no proposals.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ProposeError {
+    message: String,
+}
+
+impl ProposeError {
+    /// Creates an error from the text of its cause.
+    pub fn new(message: impl Into<String>) -> ProposeError {
+        ProposeError { message: message.into() }
+    }
+}
+
+/// Why a proposal is not evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("proposal {number}: {problem}")]
+pub struct ProposalIssue {
+    /// Number of the proposal, from 1.
+    pub number: usize,
+    /// The problem.
+    pub problem: ProposalProblem,
+}
+
+/// Problem of a proposal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProposalProblem {
+    /// A role that the space does not have.
+    #[error("unknown role `{0}`")]
+    UnknownRole(String),
+    /// A role without a candidate.
+    #[error("no candidate for role `{0}`")]
+    MissingRole(String),
+    /// A candidate that the role does not have.
+    #[error("`{candidate}` is not a candidate for role `{role}`")]
+    UnknownCandidate {
+        /// Name of the role.
+        role: String,
+        /// Name of the candidate.
+        candidate: String,
+    },
+    /// A combination that the space does not have.
+    #[error("combination is not part of the search space")]
+    NotInSpace,
+    /// The same combination as an earlier proposal.
+    #[error("duplicate of an earlier proposal")]
+    Duplicate,
+}
+
+/// Evaluates proposed combinations on all datapoints.
 #[derive(Debug, Clone)]
 pub struct LmProposal {
     plan: Plan,
     proposed: Vec<usize>,
-    notes: Vec<String>,
+    issues: Vec<ProposalIssue>,
 }
 
 impl LmProposal {
-    /// Asks for proposals.
+    /// Requests proposals from a model.
     ///
     /// # Errors
     ///
-    /// None were made, or none can be tried.
-    pub async fn ask(
+    /// The model gave no proposals, or none that can be evaluated.
+    pub async fn request(
         space: &Space,
         propose: &dyn Propose,
         briefing: &Briefing,
         seed: u64,
     ) -> Result<LmProposal, OptionsError> {
         let mut proposals = propose.propose(briefing).await.map_err(OptionsError::NotProposed)?;
-        proposals.truncate(briefing.most.max(1));
+        proposals.truncate(briefing.max_proposals.max(1));
         LmProposal::new(space, &proposals, seed)
     }
 
-    /// Takes proposals that were made before.
+    /// Creates a selector for existing proposals.
     ///
     /// # Errors
     ///
-    /// None of them can be tried.
+    /// None of them can be evaluated.
     pub fn new(
         space: &Space,
         proposals: &[Proposal],
         seed: u64,
     ) -> Result<LmProposal, OptionsError> {
-        let (mut proposed, mut notes) = (Vec::new(), Vec::new());
+        let (mut proposed, mut issues) = (Vec::new(), Vec::new());
         for (number, proposal) in (1..).zip(proposals) {
-            match find(space, proposal) {
+            match find_combo(space, proposal) {
                 Ok(combo) if proposed.contains(&combo) => {
-                    notes.push(format!("proposal {number} is one of those before"));
+                    issues.push(ProposalIssue { number, problem: ProposalProblem::Duplicate });
                 }
                 Ok(combo) => proposed.push(combo),
-                Err(why) => notes.push(format!("proposal {number} {why}")),
+                Err(problem) => issues.push(ProposalIssue { number, problem }),
             }
         }
         if proposed.is_empty() {
-            return Err(OptionsError::NoProposals { notes });
+            return Err(OptionsError::NoProposals { issues });
         }
-        Ok(LmProposal { plan: Plan::new(space, seed), proposed, notes })
+        Ok(LmProposal { plan: Plan::new(space, seed), proposed, issues })
     }
 
-    /// What was wrong with proposals that are not tried.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
+    /// Returns why some proposals are not evaluated.
+    pub fn issues(&self) -> &[ProposalIssue] {
+        &self.issues
     }
 }
 
-/// The number of the combination that a proposal names.
-fn find(space: &Space, proposal: &Proposal) -> Result<usize, String> {
+/// Returns the number of the proposed combination.
+fn find_combo(space: &Space, proposal: &Proposal) -> Result<usize, ProposalProblem> {
     let roles = space.roles();
     if let Some(role) = proposal.keys().find(|name| !roles.iter().any(|role| role.name == **name)) {
-        return Err(format!("is for a role `{role}`, which there is not"));
+        return Err(ProposalProblem::UnknownRole(role.clone()));
     }
     let mut members = Vec::with_capacity(roles.len());
     for role in roles {
-        let Some(wanted) = proposal.get(&role.name) else {
-            return Err(format!("has nobody for the role `{}`", role.name));
+        let Some(candidate) = proposal.get(&role.name) else {
+            return Err(ProposalProblem::MissingRole(role.name.clone()));
         };
-        match role.candidates.iter().position(|candidate| candidate == wanted) {
+        match role.candidates.iter().position(|name| name == candidate) {
             Some(member) => members.push(member as u32),
-            None => return Err(format!("has `{wanted}`, who is no `{}`", role.name)),
+            None => {
+                let (role, candidate) = (role.name.clone(), candidate.clone());
+                return Err(ProposalProblem::UnknownCandidate { role, candidate });
+            }
         }
     }
     let combo = (0..space.combos()).find(|combo| space.members(*combo) == members);
-    combo.ok_or_else(|| "is not among the combinations to choose from".to_owned())
+    combo.ok_or(ProposalProblem::NotInSpace)
 }
 
 impl Selector for LmProposal {
@@ -144,13 +197,13 @@ impl Selector for LmProposal {
         "lm_proposal"
     }
 
-    fn next(&mut self, evidence: &Evidence) -> Step {
-        let round = self.plan.whole(evidence, self.proposed.iter().copied());
+    fn next(&mut self, evidence: &Evidence) -> SelectorStep {
+        let round = self.plan.full_round(evidence, self.proposed.iter().copied());
         if !round.cells.is_empty() {
-            return Step::Evaluate(round);
+            return SelectorStep::Evaluate(round);
         }
-        let notes: String = self.notes.iter().map(|note| format!("; {note}")).collect();
-        let reason = format!("{} proposals were tried{notes}", self.proposed.len());
+        let reason =
+            format!("{} proposals were evaluated{}", self.proposed.len(), listed(&self.issues));
         Plan::choose(evidence, self.proposed.iter().copied(), reason)
     }
 }
@@ -165,18 +218,18 @@ mod tests {
         members.iter().map(|(role, name)| ((*role).to_owned(), (*name).to_owned())).collect()
     }
 
-    struct Fixed(Result<Vec<Proposal>, String>);
+    struct Fixed(Result<Vec<Proposal>, ProposeError>);
 
     #[async_trait::async_trait]
     impl Propose for Fixed {
-        async fn propose(&self, briefing: &Briefing) -> Result<Vec<Proposal>, String> {
+        async fn propose(&self, briefing: &Briefing) -> Result<Vec<Proposal>, ProposeError> {
             assert_eq!(briefing.roles[1].candidates.len(), 3);
             self.0.clone()
         }
     }
 
     #[tokio::test]
-    async fn proposals_are_tried_and_the_best_of_them_wins() {
+    async fn best_of_the_evaluated_proposals_wins() {
         let space = grid(&[2, 3], 4);
         let proposals = vec![
             proposal(&[("r0", "m0"), ("r1", "m1")]),
@@ -187,34 +240,35 @@ mod tests {
             proposal(&[("r0", "m0"), ("r1", "m1")]),
             proposal(&[("r0", "m1"), ("r1", "m2")]),
         ];
-        // One more than is tried at most, which would be the best.
-        let briefing = Briefing { most: 6, ..Briefing::new(&space) };
+        // The seventh, which would be the best, exceeds the maximum.
+        let briefing = Briefing { max_proposals: 6, ..Briefing::new(&space) };
         let fixed = Fixed(Ok(proposals));
-        let mut selector = LmProposal::ask(&space, &fixed, &briefing, 1).await.unwrap();
+        let mut selector = LmProposal::request(&space, &fixed, &briefing, 1).await.unwrap();
+        let issues: Vec<String> = selector.issues().iter().map(ToString::to_string).collect();
         assert_eq!(
-            selector.notes(),
+            issues,
             [
-                "proposal 2 has `m9`, who is no `r1`",
-                "proposal 3 has nobody for the role `r1`",
-                "proposal 4 is for a role `r2`, which there is not",
-                "proposal 6 is one of those before",
+                "proposal 2: `m9` is not a candidate for role `r1`",
+                "proposal 3: no candidate for role `r1`",
+                "proposal 4: unknown role `r2`",
+                "proposal 6: duplicate of an earlier proposal",
             ]
         );
-        // What was proposed first is not the best.
+        // The first proposal is not the best.
         let (rounds, end, evidence) =
             run(&space, &mut selector, |cell: Cell| Some(cell.combo as f64 / 10.0));
         assert_eq!((rounds.len(), evidence.cells(), chosen(&end)), (1, 8, 3));
     }
 
     #[tokio::test]
-    async fn without_proposals_there_is_no_search() {
+    async fn missing_or_unusable_proposals_are_errors() {
         let space = grid(&[2, 3], 4);
         let briefing = Briefing::new(&space);
-        let ask = async |answer| LmProposal::ask(&space, &Fixed(answer), &briefing, 1).await;
-        let error = ask(Err("no key".to_owned())).await.unwrap_err();
-        assert_eq!(error.to_string(), "no proposals were made: no key");
-        let error = ask(Ok(vec![proposal(&[("r0", "m0")])])).await.unwrap_err();
-        let message = "lm_proposal has nothing to try; proposal 1 has nobody for the role `r1`";
+        let request = async |reply| LmProposal::request(&space, &Fixed(reply), &briefing, 1).await;
+        let error = request(Err(ProposeError::new("no key"))).await.unwrap_err();
+        assert_eq!(error.to_string(), "no proposals: no key");
+        let error = request(Ok(vec![proposal(&[("r0", "m0")])])).await.unwrap_err();
+        let message = "no usable proposals; proposal 1: no candidate for role `r1`";
         assert_eq!(error.to_string(), message);
     }
 }

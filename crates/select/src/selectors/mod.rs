@@ -1,7 +1,7 @@
-//! Selectors, each of which can be had by name.
+//! Selectors, each available by name.
 //!
-//! They share what they are told (errors are missing data and are never tried again), the order of
-//! the datapoints, which the seed fixes, and who is best of those that are left.
+//! All treat errors as missing data that is never retried, visit the datapoints in an order fixed by
+//! the seed, and choose the best of the remaining combinations by the same rule.
 
 mod arm_elimination;
 mod bayesian;
@@ -12,9 +12,9 @@ mod hill_climbing;
 mod hints;
 mod lm_proposal;
 mod matrix_ucb;
-mod named;
 mod plan;
 mod random_search;
+mod registry;
 mod threshold_se;
 
 pub use arm_elimination::{ArmElimination, ArmEliminationConfig};
@@ -24,8 +24,12 @@ pub use epsilon_lucb::{EpsilonLucb, EpsilonLucbConfig};
 pub use error::OptionsError;
 pub use hill_climbing::{HillClimbing, HillClimbingConfig};
 pub use hints::{Hint, Hints};
-pub use lm_proposal::{Briefing, LmProposal, Proposal, Propose, RoleBriefing};
+pub use lm_proposal::{
+    Briefing, LmProposal, Proposal, ProposalIssue, ProposalProblem, Propose, ProposeError,
+    RoleBriefing,
+};
 pub use matrix_ucb::{MatrixUcb, MatrixUcbConfig};
-pub use named::{NAMES, SelectorOptions, named};
+pub(crate) use plan::NO_SCORES;
 pub use random_search::{RandomSearch, RandomSearchConfig};
+pub use registry::{SELECTOR_NAMES, SelectorOptions, build_selector};
 pub use threshold_se::{ThresholdSe, ThresholdSeConfig};

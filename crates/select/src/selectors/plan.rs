@@ -1,36 +1,39 @@
-//! What all selectors start from: who there is, and the order of the datapoints.
+//! Combinations and datapoint order shared by all selectors.
 
 use crate::evidence::Evidence;
-use crate::selector::{Choice, Round, Step};
+use crate::selector::{EvaluationRound, SelectorChoice, SelectorStep};
 use crate::space::{Cell, Space};
 use crate::winner;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
-/// The combinations and the order in which datapoints are visited.
+/// Number of combinations, and the order in which datapoints are visited.
 ///
-/// The order is shuffled, since data sets are often sorted by kind or difficulty, and the same for
-/// all combinations, so that they are compared on the same datapoints.
+/// The order is shuffled, because datasets are often sorted by kind or difficulty. It is the same for
+/// all combinations, so they are compared on the same datapoints.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) combos: usize,
     pub(crate) order: Vec<usize>,
 }
 
-/// What is drawn with one seed.
+/// Purpose of random numbers drawn with one seed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Draw {
     Order,
     Combos,
 }
 
-/// Numbers for one purpose: two purposes with one seed are independent.
+/// Returns the generator for one purpose; those of two purposes are independent.
 pub(crate) fn random(seed: u64, draw: Draw) -> ChaCha8Rng {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(draw as u64);
     random
 }
+
+/// Reason for a search without a winner.
+pub(crate) const NO_SCORES: &str = "no evaluated cell has a score";
 
 impl Plan {
     pub(crate) fn new(space: &Space, seed: u64) -> Plan {
@@ -39,40 +42,43 @@ impl Plan {
         Plan { combos: space.combos(), order }
     }
 
-    /// The cells of `combos` at these places of the order that nobody has paid for.
+    /// Returns the unvisited cells of `combos` at these positions of the order.
     pub(crate) fn round(
         &self,
         evidence: &Evidence,
         combos: impl IntoIterator<Item = usize>,
-        places: std::ops::Range<usize>,
-    ) -> Round {
-        let places = self.order.get(places).unwrap_or_default();
+        positions: std::ops::Range<usize>,
+    ) -> EvaluationRound {
+        let datapoints = self.order.get(positions).unwrap_or_default();
         let mut cells = Vec::new();
         for combo in combos {
-            let row = places.iter().map(|datapoint| Cell { combo, datapoint: *datapoint });
+            let row = datapoints.iter().map(|datapoint| Cell { combo, datapoint: *datapoint });
             cells.extend(row.filter(|cell| !evidence.is_visited(*cell)));
         }
-        Round { cells, batch: places.len() }
+        EvaluationRound { cells, batch: datapoints.len() }
     }
 
-    /// All that is left of these combinations.
-    pub(crate) fn whole(
+    /// Returns all unvisited cells of these combinations.
+    pub(crate) fn full_round(
         &self,
         evidence: &Evidence,
         combos: impl IntoIterator<Item = usize>,
-    ) -> Round {
+    ) -> EvaluationRound {
         self.round(evidence, combos, 0..self.order.len())
     }
 
-    /// What is decided when `combos` are left.
+    /// Returns the final step if `combos` remain.
     pub(crate) fn choose(
         evidence: &Evidence,
         combos: impl IntoIterator<Item = usize>,
         reason: impl Into<String>,
-    ) -> Step {
+    ) -> SelectorStep {
         match winner::best(evidence, combos) {
-            Some(combo) => Step::Choose(Choice { combo, confidence: None, reason: reason.into() }),
-            None => Step::GiveUp("no cell that was paid for gave a score".to_owned()),
+            Some(combo) => {
+                let reason = reason.into();
+                SelectorStep::Choose(SelectorChoice { combo, confidence: None, reason })
+            }
+            None => SelectorStep::NoWinner(NO_SCORES.to_owned()),
         }
     }
 }
@@ -83,7 +89,7 @@ mod tests {
     use crate::testing::space;
 
     #[test]
-    fn the_seed_alone_fixes_the_order() {
+    fn seed_fixes_the_datapoint_order() {
         let space = space(2, 50);
         let order = |seed| Plan::new(&space, seed).order;
         assert_eq!(order(1), order(1));

@@ -1,16 +1,16 @@
-//! Some combinations, on all datapoints.
+//! A random sample of combinations on all datapoints.
 
 use super::error::{OptionsError, fraction, part};
 use super::plan::{Draw, Plan, random};
 use crate::evidence::Evidence;
-use crate::selector::{Selector, Step};
+use crate::selector::{Selector, SelectorStep};
 use crate::space::Space;
 use rand::seq::SliceRandom;
 
-/// How many to try.
+/// Options of [`RandomSearch`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomSearchConfig {
-    /// Share of the combinations, rounded up.
+    /// Share of the combinations to evaluate, rounded up.
     pub fraction: f64,
 }
 
@@ -20,7 +20,7 @@ impl Default for RandomSearchConfig {
     }
 }
 
-/// Tries a random share of the combinations on all datapoints.
+/// Evaluates a random share of the combinations on all datapoints.
 #[derive(Debug, Clone)]
 pub struct RandomSearch {
     plan: Plan,
@@ -28,7 +28,7 @@ pub struct RandomSearch {
 }
 
 impl RandomSearch {
-    /// Draws the combinations.
+    /// Creates the selector and draws its combinations.
     ///
     /// # Errors
     ///
@@ -52,14 +52,17 @@ impl Selector for RandomSearch {
         "random_search"
     }
 
-    fn next(&mut self, evidence: &Evidence) -> Step {
-        let round = self.plan.whole(evidence, self.sample.iter().copied());
+    fn next(&mut self, evidence: &Evidence) -> SelectorStep {
+        let round = self.plan.full_round(evidence, self.sample.iter().copied());
         if round.cells.is_empty() {
-            let reason =
-                format!("{} of {} combinations were tried", self.sample.len(), self.plan.combos);
+            let reason = format!(
+                "{} of {} combinations were evaluated",
+                self.sample.len(),
+                self.plan.combos
+            );
             return Plan::choose(evidence, self.sample.iter().copied(), reason);
         }
-        Step::Evaluate(round)
+        SelectorStep::Evaluate(round)
     }
 }
 
@@ -69,7 +72,7 @@ mod tests {
     use crate::testing::{chosen, run, space};
 
     #[test]
-    fn a_share_of_the_combinations_is_tried_on_everything() {
+    fn sample_is_evaluated_on_all_datapoints() {
         for (combos, fraction, expected) in
             [(9, 0.25, 3), (10, 0.3, 3), (8, 0.25, 2), (5, 1.0, 5), (5, 0.001, 1), (100, 0.07, 7)]
         {
@@ -85,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_draw_differently() {
+    fn different_seeds_draw_different_samples() {
         let space = space(100, 1);
         let draw =
             |seed| RandomSearch::new(&space, &RandomSearchConfig::default(), seed).unwrap().sample;
@@ -94,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_above_nothing_and_at_most_everything() {
+    fn fraction_out_of_range_is_rejected() {
         for fraction in [0.0, -0.5, 1.5, f64::NAN] {
             let config = RandomSearchConfig { fraction };
             let error = RandomSearch::new(&space(4, 4), &config, 1).unwrap_err();

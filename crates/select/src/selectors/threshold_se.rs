@@ -1,20 +1,20 @@
-//! Is it good enough? Each combination is classified against a threshold.
+//! Classification of each combination against a threshold.
 
 use super::arm_elimination::first_round;
 use super::error::{OptionsError, at_least};
 use super::plan::Plan;
 use crate::evidence::Evidence;
-use crate::selector::{Choice, Elimination, Selector, Step};
+use crate::selector::{Elimination, Selector, SelectorChoice, SelectorStep};
 use crate::space::Space;
 
-/// What is good enough.
+/// Options of [`ThresholdSe`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThresholdSeConfig {
-    /// The mean that is good enough.
+    /// Mean that is good enough.
     pub threshold: f64,
-    /// Datapoints of the first round; a tenth of all when not given.
+    /// Datapoints of the first round; defaults to a tenth of all.
     pub first: Option<usize>,
-    /// Standard errors that bounds lie from the mean.
+    /// Half width of the interval in standard errors.
     pub width: f64,
 }
 
@@ -24,21 +24,22 @@ impl Default for ThresholdSeConfig {
     }
 }
 
-/// Evaluates a combination until its interval excludes the threshold. The best of those that are not
-/// below it is chosen, and if all are, the best of them.
+/// Evaluates each combination until its interval excludes the threshold.
+///
+/// Chooses the best combination that is not below the threshold, or the best of all if every one is.
 #[derive(Debug, Clone)]
 pub struct ThresholdSe {
     plan: Plan,
     config: ThresholdSeConfig,
-    /// Not classified yet.
+    /// Combinations that are not classified yet.
     active: Vec<usize>,
-    done: usize,
-    /// Those that are below.
+    requested: usize,
+    /// Combinations below the threshold.
     eliminations: Vec<Elimination>,
 }
 
 impl ThresholdSe {
-    /// Starts with everybody.
+    /// Creates the selector with all combinations unclassified.
     ///
     /// # Errors
     ///
@@ -57,38 +58,38 @@ impl ThresholdSe {
         }
         let active = (0..space.combos()).collect();
         let plan = Plan::new(space, seed);
-        Ok(ThresholdSe { plan, config, active, done: 0, eliminations: Vec::new() })
+        Ok(ThresholdSe { plan, config, active, requested: 0, eliminations: Vec::new() })
     }
 
     fn classify(&mut self, evidence: &Evidence) {
         let (config, eliminations) = (&self.config, &mut self.eliminations);
         self.active.retain(|combo| {
-            let figures = evidence.figures(*combo);
-            if figures.n == 0 {
+            let stats = evidence.stats(*combo);
+            if stats.n == 0 {
                 return true;
             }
-            let half = config.width * figures.standard_error();
-            let below = figures.mean + half < config.threshold;
+            let half = config.width * stats.standard_error();
+            let below = stats.mean + half < config.threshold;
             if below {
                 let after_cells = evidence.cells();
                 eliminations.push(Elimination { combo: *combo, after_cells, by: None });
             }
-            !below && figures.mean - half <= config.threshold
+            !below && stats.mean - half <= config.threshold
         });
     }
 
-    fn decide(&mut self, evidence: &Evidence) -> Step {
-        let below = |combo: &usize| self.eliminations.iter().any(|gone| gone.combo == *combo);
-        let standing: Vec<usize> = (0..self.plan.combos).filter(|combo| !below(combo)).collect();
+    fn decide(&mut self, evidence: &Evidence) -> SelectorStep {
+        let is_below = |combo: &usize| self.eliminations.iter().any(|gone| gone.combo == *combo);
+        let good: Vec<usize> = (0..self.plan.combos).filter(|combo| !is_below(combo)).collect();
         let threshold = self.config.threshold;
-        let step = Plan::choose(evidence, standing, format!("it is not below {threshold}"));
-        if matches!(step, Step::Choose(_)) {
+        let step = Plan::choose(evidence, good, format!("it is not below {threshold}"));
+        if matches!(step, SelectorStep::Choose(_)) {
             return step;
         }
-        let reason = format!("none is above {threshold}, and this is the best of them");
+        let reason = format!("all are below {threshold}; it is the best of them");
         let step = Plan::choose(evidence, 0..self.plan.combos, reason);
-        if let Step::Choose(Choice { combo, .. }) = &step {
-            // Whoever is chosen was not given up.
+        if let SelectorStep::Choose(SelectorChoice { combo, .. }) = &step {
+            // The chosen combination does not count as eliminated.
             self.eliminations.retain(|gone| gone.combo != *combo);
         }
         step
@@ -100,20 +101,20 @@ impl Selector for ThresholdSe {
         "threshold_se"
     }
 
-    fn next(&mut self, evidence: &Evidence) -> Step {
-        if self.done > 0 {
+    fn next(&mut self, evidence: &Evidence) -> SelectorStep {
+        if self.requested > 0 {
             self.classify(evidence);
         }
-        while self.done < self.plan.order.len() && !self.active.is_empty() {
-            let more = match self.done {
+        while self.requested < self.plan.order.len() && !self.active.is_empty() {
+            let more = match self.requested {
                 0 => first_round(self.config.first, self.plan.order.len()),
                 _ => 1,
             };
-            let end = self.done + more;
-            let round = self.plan.round(evidence, self.active.iter().copied(), self.done..end);
-            self.done = end;
+            let end = self.requested + more;
+            let round = self.plan.round(evidence, self.active.iter().copied(), self.requested..end);
+            self.requested = end;
             if !round.cells.is_empty() {
-                return Step::Evaluate(round);
+                return SelectorStep::Evaluate(round);
             }
         }
         self.decide(evidence)
@@ -130,7 +131,7 @@ mod tests {
     use crate::testing::{chosen, run, space};
 
     #[test]
-    fn who_is_classified_gets_nothing_more() {
+    fn classified_combination_is_not_evaluated_further() {
         let space = space(3, 10);
         let config = ThresholdSeConfig { first: Some(2), ..Default::default() };
         let mut selector = ThresholdSe::new(&space, config, 2).unwrap();
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_is_chosen_also_when_none_is_good_enough() {
+    fn best_is_chosen_if_all_are_below_the_threshold() {
         let space = space(3, 10);
         let mut selector = ThresholdSe::new(&space, ThresholdSeConfig::default(), 2).unwrap();
         let score = |cell: crate::Cell| Some([0.1, 0.3, 0.2][cell.combo]);
@@ -164,16 +165,16 @@ mod tests {
     }
 
     #[test]
-    fn errors_alone_end_with_the_datapoints() {
+    fn errors_alone_have_no_winner() {
         let space = space(2, 10);
         let mut selector = ThresholdSe::new(&space, ThresholdSeConfig::default(), 2).unwrap();
         let (_, end, evidence) = run(&space, &mut selector, |_| None);
-        assert!(matches!(end, Step::GiveUp(_)));
+        assert!(matches!(end, SelectorStep::NoWinner(_)));
         assert_eq!(evidence.cells(), 20);
     }
 
     #[test]
-    fn a_threshold_separates_something() {
+    fn threshold_out_of_range_is_rejected() {
         for threshold in [0.0, 1.0, 75.0, -1.0, f64::NAN] {
             let config = ThresholdSeConfig { threshold, ..Default::default() };
             let error = ThresholdSe::new(&space(2, 2), config, 1).unwrap_err();

@@ -67,7 +67,7 @@ fn boundaries_agree_with_exact_rationals() {
 }
 
 #[test]
-fn a_bound_reached_exactly_stops() {
+fn bound_reached_exactly_stops() {
     let all = Boundaries::new(Threshold::ALL, 20, 0.05);
     six_digits(full_run_evidence(19, 0, 20, 20).pass, 20.0);
     assert_eq!(all.decide(18, 0, 0), Decision::Open);
@@ -86,7 +86,7 @@ fn errors_count_against_the_claim() {
 }
 
 #[test]
-fn nothing_judged_decides_nothing() {
+fn no_judged_trials_leave_the_decision_open() {
     let none = Boundaries::new(threshold("0"), 5, 0.05);
     assert_eq!(none.decide(0, 0, 3), Decision::Open);
     assert_eq!(none.decide(0, 1, 0), Decision::Passed);
@@ -96,7 +96,7 @@ fn nothing_judged_decides_nothing() {
 /// Boundaries come from a recursion over a hundred thousand steps; single points are checked
 /// against the direct sum.
 #[test]
-fn a_hundred_thousand_cases_are_no_problem() {
+fn hundred_thousand_cases_have_exact_boundaries() {
     let (planned, needed) = (100_000, 90_000);
     let boundaries = Boundaries::new(threshold("0.9"), planned, 0.025);
     let bound = (1.0 - TOLERANCE) / 0.025;
@@ -112,9 +112,9 @@ fn a_hundred_thousand_cases_are_no_problem() {
     }
 }
 
-/// A plan, how many must pass, and how far it got: planned, hundredths, passed, failed, errored.
-fn progress(most: u64) -> impl Strategy<Value = (u64, u64, u64, u64, u64)> {
-    (0..=most, 0_u64..=100)
+/// A plan with its threshold and counts: planned, hundredths, passed, failed, errored.
+fn progress(max: u64) -> impl Strategy<Value = (u64, u64, u64, u64, u64)> {
+    (0..=max, 0_u64..=100)
         .prop_flat_map(|(planned, hundredths)| {
             (Just(planned), Just(hundredths), 0..=planned, 0_u64..3)
         })
@@ -134,7 +134,7 @@ fn share(hundredths: u64) -> Threshold {
 
 proptest! {
     #[test]
-    fn no_risk_is_decided((planned, hundredths, passed, failed, errored) in progress(40)) {
+    fn zero_risk_equals_decided((planned, hundredths, passed, failed, errored) in progress(40)) {
         let threshold = share(hundredths);
         for alpha in [0.0, 1e-280, -1.0, 1.0, f64::NAN] {
             let boundaries = Boundaries::new(threshold, planned, alpha);
@@ -167,7 +167,7 @@ proptest! {
 
     /// h(S) summed over all S is (N+1) / ((n+1)·C(n, s)).
     #[test]
-    fn chances_sum_to_what_they_must(
+    fn sequence_probabilities_have_the_expected_sum(
         passed in 0_u64..40, failed in 0_u64..40, more_passes in 1_u64..40, more_failures in 0_u64..40,
     ) {
         // Open on both sides: both divisors are positive.
@@ -184,19 +184,24 @@ proptest! {
     }
 }
 
-/// What a stopping rule does at a true rate, by exact recursion over (passed, failed).
+/// Behaviour of a stopping rule at a true rate, by exact recursion over (passed, failed).
 #[derive(Default)]
-struct Fate {
+struct RuleBehaviour {
     /// Mean share of trials saved.
     saved: f64,
-    /// Chance to stop with, or end in, "passed" or "failed".
+    /// Probabilities to stop with, or end in, "passed" and "failed".
     passed: f64,
     failed: f64,
-    /// Chance of a verdict other than the full run's.
+    /// Probability of a verdict different from that of the full run.
     differs: f64,
 }
 
-fn fate(planned: u64, needed: u64, rate: f64, decide: impl Fn(u64, u64) -> Decision) -> Fate {
+fn behaviour(
+    planned: u64,
+    needed: u64,
+    rate: f64,
+    decide: impl Fn(u64, u64) -> Decision,
+) -> RuleBehaviour {
     let size = planned as usize;
     // later[m][j]: P(Bin(m, rate) >= j).
     let mut later = vec![vec![1.0]; size + 1];
@@ -212,7 +217,7 @@ fn fate(planned: u64, needed: u64, rate: f64, decide: impl Fn(u64, u64) -> Decis
         let missing = needed.saturating_sub(passed) as usize;
         later[(planned - seen) as usize].get(missing).copied().unwrap_or(0.0)
     };
-    let mut fate = Fate::default();
+    let mut fate = RuleBehaviour::default();
     let mut row = vec![1.0];
     for seen in 0..=planned {
         let mut next = vec![0.0; seen as usize + 2];
@@ -242,17 +247,17 @@ fn fate(planned: u64, needed: u64, rate: f64, decide: impl Fn(u64, u64) -> Decis
     fate
 }
 
-fn confident_fate(planned: u64, share: &str, rate: f64, alpha: f64) -> Fate {
+fn confident_behaviour(planned: u64, share: &str, rate: f64, alpha: f64) -> RuleBehaviour {
     let boundaries = Boundaries::new(threshold(share), planned, alpha);
-    fate(planned, threshold(share).needed(planned), rate, |s, f| boundaries.decide(s, f, 0))
+    behaviour(planned, threshold(share).needed(planned), rate, |s, f| boundaries.decide(s, f, 0))
 }
 
-fn decided_fate(planned: u64, share: &str, rate: f64) -> Fate {
+fn decided_behaviour(planned: u64, share: &str, rate: f64) -> RuleBehaviour {
     let threshold = threshold(share);
-    fate(planned, threshold.needed(planned), rate, |s, f| threshold.decide(s, f, planned))
+    behaviour(planned, threshold.needed(planned), rate, |s, f| threshold.decide(s, f, planned))
 }
 
-/// A rule about the true rate, not the full run: what it says for each (passed, failed).
+/// Decisions of a rule about the true rate, instead of the full run, for each (passed, failed).
 fn rate_table(planned: u64, shows: impl Fn(u64, u64) -> TrueRate) -> Vec<Vec<Decision>> {
     let decide = |s, f| match shows(s, f) {
         TrueRate::Above => Decision::Passed,
@@ -262,8 +267,8 @@ fn rate_table(planned: u64, shows: impl Fn(u64, u64) -> TrueRate) -> Vec<Vec<Dec
     (0..=planned).map(|s| (0..=planned - s).map(|f| decide(s, f)).collect()).collect()
 }
 
-fn rate_fate(planned: u64, rate: f64, table: &[Vec<Decision>]) -> Fate {
-    fate(planned, 0, rate, |s, f| table[s as usize][f as usize])
+fn rate_behaviour(planned: u64, rate: f64, table: &[Vec<Decision>]) -> RuleBehaviour {
+    behaviour(planned, 0, rate, |s, f| table[s as usize][f as usize])
 }
 
 const RATES: [f64; 7] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99];
@@ -299,28 +304,28 @@ fn savings_over_the_grid() {
     let confident = [(35.0, 0.008), (43.0, 0.013), (56.0, 0.013), (65.0, 0.019), (72.0, 0.020)];
     for (planned, (saved, error)) in sizes.into_iter().zip(confident) {
         let actual = over_grid(|share, rate| {
-            let fate = confident_fate(planned, share, rate, 0.05);
+            let fate = confident_behaviour(planned, share, rate, 0.05);
             (fate.saved, fate.differs)
         });
         rounds_to(actual, saved, error);
     }
     for (planned, saved) in sizes.into_iter().zip([31.0, 31.0, 34.0, 34.0, 34.0]) {
         let actual = over_grid(|share, rate| {
-            let fate = decided_fate(planned, share, rate);
+            let fate = decided_behaviour(planned, share, rate);
             (fate.saved, fate.differs)
         });
         rounds_to(actual, saved, 0.0);
     }
     // A hundred cases share alpha.
     let (saved, _) = over_grid(|share, rate| {
-        let fate = confident_fate(50, share, rate, 0.0005);
+        let fate = confident_behaviour(50, share, rate, 0.0005);
         (fate.saved, fate.differs)
     });
     assert!((saved - 43.0).abs() <= 0.5, "{saved}");
 }
 
-/// What rules about the true rate save: one-sided mixtures, which this crate shows as evidence, and
-/// the two-sided mixture they were chosen over.
+/// Savings of rules about the true rate: the one-sided mixtures used as evidence here, and the two-sided
+/// mixture as the alternative.
 #[test]
 fn savings_of_rules_about_the_true_rate() {
     let one_sided = |s: u64, f: u64, p0: f64| RateEvidence::new(s, f, p0).true_rate(0.05);
@@ -343,7 +348,7 @@ fn savings_of_rules_about_the_true_rate() {
         over_grid(|share, rate| {
             let p0 = threshold(share).as_f64();
             let index = SHARES.iter().position(|&other| other == share).unwrap();
-            let fate = rate_fate(planned, rate, &tables[index]);
+            let fate = rate_behaviour(planned, rate, &tables[index]);
             let above_is_wrong = if rate <= p0 { fate.passed } else { 0.0 };
             let below_is_wrong = if rate >= p0 { fate.failed } else { 0.0 };
             // Each side has its own alpha.
@@ -387,7 +392,7 @@ fn savings_by_true_rate() {
     for (share, row) in table {
         for (rate, expected) in rates.into_iter().zip(row) {
             for (planned, percent) in [20, 50, 200].into_iter().zip(expected) {
-                let saved = 100.0 * confident_fate(planned, share, rate, 0.05).saved;
+                let saved = 100.0 * confident_behaviour(planned, share, rate, 0.05).saved;
                 assert!(
                     (saved - f64::from(percent)).abs() <= 0.501,
                     "{share} {rate} {planned}: {saved}"
@@ -407,32 +412,33 @@ fn percent(share: f64, expected: f64, half_unit: f64) {
 fn fifty_trials_at_a_true_rate_of_eight_tenths() {
     let table = [("0.7", 3.08, 3.32, 0.38, 37.4, 12.9), ("0.9", 4.80, 5.07, 0.39, 46.7, 40.8)];
     for (share, full_wrong, wrong, differs, saves, decided_saves) in table {
-        let is_wrong = |fate: &Fate| if share == "0.7" { fate.failed } else { fate.passed };
-        let decided = decided_fate(50, share, 0.8);
+        let is_wrong =
+            |fate: &RuleBehaviour| if share == "0.7" { fate.failed } else { fate.passed };
+        let decided = decided_behaviour(50, share, 0.8);
         percent(is_wrong(&decided), full_wrong, 0.00501);
         percent(decided.saved, decided_saves, 0.0501);
         assert_eq!(decided.differs, 0.0);
-        let confident = confident_fate(50, share, 0.8, 0.05);
+        let confident = confident_behaviour(50, share, 0.8, 0.05);
         percent(is_wrong(&confident), wrong, 0.00501);
         percent(confident.differs, differs, 0.00501);
         percent(confident.saved, saves, 0.0501);
     }
     // True rate = threshold.
-    percent(confident_fate(50, "0.7", 0.7, 0.05).differs, 1.25, 0.00501);
-    percent(confident_fate(50, "0.9", 0.9, 0.05).differs, 1.08, 0.00501);
+    percent(confident_behaviour(50, "0.7", 0.7, 0.05).differs, 1.25, 0.00501);
+    percent(confident_behaviour(50, "0.9", 0.9, 0.05).differs, 1.08, 0.00501);
 }
 
 /// Evidence about the true rate saves less, and no valid rule could save as much: the share saved
-/// on the right side is at most the power of the most powerful test of level 0.05 (Neyman & Pearson
+/// on the right side is at max the power of the max powerful test of level 0.05 (Neyman & Pearson
 /// 1933), averaged over the trials before the last. Reference values: SciPy 1.17.
 #[test]
-fn the_true_rate_takes_more_trials() {
-    for (p0, saves, most) in [(0.7, 10.2, 27.8), (0.9, 18.7, 41.0)] {
+fn rules_about_the_true_rate_save_less() {
+    for (p0, saves, max) in [(0.7, 10.2, 27.8), (0.9, 18.7, 41.0)] {
         let table = rate_table(50, |s, f| RateEvidence::new(s, f, p0).true_rate(0.05));
-        let fate = rate_fate(50, 0.8, &table);
+        let fate = rate_behaviour(50, 0.8, &table);
         percent(fate.saved, saves, 0.0501);
         let bound = (1..50).map(|n| greatest_power(n, p0, 0.8)).sum::<f64>() / 50.0;
-        percent(bound, most, 0.0501);
+        percent(bound, max, 0.0501);
     }
     percent(greatest_power(50, 0.7, 0.8), 47.9, 0.0501);
 }

@@ -61,7 +61,7 @@ const FIELDS: [Field; 24] = [
     optional("describe", Shape::TextMap, "What roles do, for the model that proposes."),
     optional(
         "method",
-        Shape::Choice(bakeoff_select::NAMES),
+        Shape::Choice(bakeoff_select::SELECTOR_NAMES),
         "How it is searched; `auto` when absent.",
     ),
     optional(

@@ -4,7 +4,7 @@ use crate::printer::count;
 use crate::progress::Voice;
 use bakeoff_core::Event;
 use bakeoff_report::ranking_table;
-use bakeoff_select::{Progress, Space, ranking};
+use bakeoff_select::{SearchProgress, Space, rank_combinations};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -80,21 +80,21 @@ impl Live {
     }
 
     /// Takes note of a round; gives a line when one is due.
-    pub(super) fn round(&mut self, space: &Space, progress: Progress<'_>) -> Option<String> {
+    pub(super) fn round(&mut self, space: &Space, progress: SearchProgress<'_>) -> Option<String> {
         let interval = if self.lines { LINE_INTERVAL } else { TABLE_INTERVAL };
         let due = self.last.is_none_or(|last| last.elapsed() >= interval);
         if !due || (!self.lines && self.bar.is_hidden()) {
             return None;
         }
         self.last = Some(Instant::now());
-        let ranking = ranking(space, progress.evidence, progress.eliminations);
+        let ranking = rank_combinations(space, progress.evidence, progress.eliminations);
         let gone = progress.eliminations.len();
         let mut line = format!(
             "round {}: {} of {}, ${:.6}",
             progress.rounds,
             progress.evidence.cells(),
             count(space.cells() as u64, "cell"),
-            progress.evidence.spent(),
+            progress.evidence.spent().as_dollars(),
         );
         if gone > 0 {
             line.push_str(&format!(", {gone} given up"));

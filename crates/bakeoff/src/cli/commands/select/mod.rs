@@ -197,7 +197,7 @@ async fn execute(
             printer.talk(line);
         }
     };
-    let mut on_round = |progress: bakeoff_select::Progress<'_>| {
+    let mut on_round = |progress: bakeoff_select::SearchProgress<'_>| {
         if let Some(line) = lock().round(&space, progress) {
             printer.talk(line);
         }

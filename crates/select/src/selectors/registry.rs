@@ -1,4 +1,4 @@
-//! Selectors by name, as users ask for them.
+//! Creation of selectors by name.
 
 use super::error::{OptionsError, at_least, confidence};
 use super::{
@@ -7,14 +7,14 @@ use super::{
     MatrixUcbConfig, Proposal, RandomSearch, RandomSearchConfig, ThresholdSe, ThresholdSeConfig,
 };
 use crate::auto::{Auto, AutoOptions};
-use crate::frugal::Frugal;
+use crate::cheapest_within::CheapestWithin;
 use crate::objective::Objective;
 use crate::selector::Selector;
 use crate::space::Space;
 use crate::strict::{Strict, StrictOptions};
 
-/// What selectors are called; the first is what most want.
-pub const NAMES: &[&str] = &[
+/// Names of the selectors; the first is the default.
+pub const SELECTOR_NAMES: &[&str] = &[
     "auto",
     "strict",
     "brute_force",
@@ -28,49 +28,48 @@ pub const NAMES: &[&str] = &[
     "lm_proposal",
 ];
 
-/// What can be set of a selector. What is not set is as the selector has it; what it does not have
-/// cannot be set.
+/// Options of all selectors. An unset option takes the default of its selector; setting an option that
+/// the selector does not have is an error.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SelectorOptions {
-    /// What everything random comes from.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// What is to be made large; the same as the search's.
+    /// Quantity to maximise; the same as that of the search.
     pub objective: Objective,
-    /// Points of the best that may be given up for money: whoever is found is the cheapest within so
-    /// many. Every selector has this.
+    /// Choose the cheapest combination within this many points of the best. All selectors support it.
     pub within: Option<f64>,
-    /// How sure to be.
+    /// Confidence required to stop.
     pub confidence: Option<f64>,
-    /// Share of the combinations, or of the cells, to try.
+    /// Share of the combinations, or of the cells, to evaluate.
     pub fraction: Option<f64>,
-    /// The mean that is good enough.
+    /// Mean that is good enough.
     pub threshold: Option<f64>,
-    /// What another may be better by at most.
+    /// Difference that does not matter.
     pub epsilon: Option<f64>,
-    /// Standard errors that bounds lie from the mean.
+    /// Half width of the bounds in standard errors.
     pub width: Option<f64>,
-    /// Datapoints that everybody gets first.
+    /// Datapoints of the first round, for each combination.
     pub first: Option<usize>,
-    /// What each round is larger by.
+    /// Growth factor of the rounds.
     pub growth: Option<f64>,
-    /// What uncertainty is worth.
+    /// Exploration constant `a` of the bound mean + √(a/n).
     pub curiosity: Option<f64>,
-    /// What is tried between two decisions: combinations, or datapoints of one.
+    /// Combinations, or datapoints of one combination, evaluated between two decisions.
     pub batch: Option<usize>,
     /// Rounds of neighbours for each start.
     pub iterations: Option<usize>,
-    /// How often to start.
+    /// Number of starts.
     pub restarts: Option<usize>,
-    /// Rounds without improvement after which a start is over.
+    /// Rounds without improvement that end a start.
     pub patience: Option<usize>,
-    /// What is known of the candidates.
+    /// Prior knowledge about the candidates.
     pub hints: Option<Hints>,
-    /// What a model proposed; see [`LmProposal::ask`] for having it asked.
+    /// Proposals of a model; [`LmProposal::request`] obtains them.
     pub proposals: Option<Vec<Proposal>>,
 }
 
 impl SelectorOptions {
-    /// Options that are set, by name.
+    /// Names of the options that are set.
     fn set(&self) -> impl Iterator<Item = &'static str> {
         let set = [
             ("confidence", self.confidence.is_some()),
@@ -93,7 +92,7 @@ impl SelectorOptions {
 }
 
 impl SelectorOptions {
-    /// The same without what that selector has not.
+    /// Removes the options that a selector does not have.
     pub fn only_of(mut self, selector: &str) -> SelectorOptions {
         let known = options_of(selector).unwrap_or_default();
         let has = |option: &str| known.contains(&option);
@@ -115,7 +114,7 @@ impl SelectorOptions {
     }
 }
 
-/// Options that a selector has.
+/// Names of the options of a selector; `None` for an unknown selector.
 fn options_of(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
         "auto" => &["confidence", "epsilon"],
@@ -133,12 +132,12 @@ fn options_of(name: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// The selector of that name.
+/// Creates a selector by name.
 ///
 /// # Errors
 ///
-/// There is none, or the options make no sense for it.
-pub fn named(
+/// The name is unknown, or an option is invalid for the selector.
+pub fn build_selector(
     name: &str,
     space: &Space,
     options: &SelectorOptions,
@@ -148,26 +147,26 @@ pub fn named(
     if let Some(option) = options.set().find(|option| !known.contains(option)) {
         return Err(OptionsError::Unused { selector: name.to_owned(), option });
     }
-    let Some(within) = options.within else { return alone(name, space, options) };
+    let Some(within) = options.within else { return build_unconstrained(name, space, options) };
     at_least("within", within, 0.0)?;
-    // Whoever says how sure it is has half of the error, and the comparison by price the other.
-    let alpha = (1.0 - options.confidence.unwrap_or(CONFIDENCE)) / 2.0;
+    // The selector gets one half of the error probability, the comparison by cost the other.
+    let alpha = (1.0 - options.confidence.unwrap_or(DEFAULT_CONFIDENCE)) / 2.0;
     let mut options = options.clone();
     if known.contains(&"confidence") {
         options.confidence = Some(1.0 - alpha);
     }
-    let best = alone(name, space, &options)?;
-    Ok(Box::new(Frugal::new(best, space, (within, alpha), options.seed)))
+    let best = build_unconstrained(name, space, &options)?;
+    Ok(Box::new(CheapestWithin::new(best, space, (within, alpha), options.seed)))
 }
 
-/// The selector of that name, whatever its winner costs.
-fn alone(
+/// Creates a selector that ignores `within`.
+fn build_unconstrained(
     name: &str,
     space: &Space,
     options: &SelectorOptions,
 ) -> Result<Box<dyn Selector>, OptionsError> {
     let seed = options.seed;
-    let confidence = confidence(options.confidence.unwrap_or(CONFIDENCE))?;
+    let confidence = confidence(options.confidence.unwrap_or(DEFAULT_CONFIDENCE))?;
     Ok(match name {
         "auto" => {
             let mut config = AutoOptions { confidence, seed, ..AutoOptions::default() };
@@ -240,28 +239,28 @@ fn alone(
     })
 }
 
-/// How sure selectors are that can say so, unless told otherwise.
-const CONFIDENCE: f64 = 0.95;
+/// Default confidence of the selectors that have one.
+const DEFAULT_CONFIDENCE: f64 = 0.95;
 
-fn set<T>(place: &mut T, option: Option<T>) {
+fn set<T>(field: &mut T, option: Option<T>) {
     if let Some(value) = option {
-        *place = value;
+        *field = value;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Scrambled, grid};
-    use crate::{Cell, Options, Selection, select_best};
+    use crate::testing::{OutOfOrder, dollars, grid};
+    use crate::{Cell, SearchOptions, SearchOutcome, select_best};
 
     fn proposals(space: &Space) -> Vec<Proposal> {
         let proposal = |combo: usize| {
             let roles = space.roles().iter().enumerate();
-            let fill = |(role, of): (usize, &crate::Role)| {
+            let candidate = |(role, of): (usize, &crate::Role)| {
                 (of.name.clone(), space.candidate(combo, role).to_owned())
             };
-            roles.map(fill).collect()
+            roles.map(candidate).collect()
         };
         [1, 7, 11].map(proposal).to_vec()
     }
@@ -271,7 +270,7 @@ mod tests {
         SelectorOptions { seed, proposals, ..SelectorOptions::default() }
     }
 
-    /// Scores that look like chance, are better for later combinations, and err now and then.
+    /// Pseudo-random scores, better for later combinations, with occasional errors.
     fn score(cell: Cell) -> Option<f64> {
         let mixed = (cell.combo as u64 * 1_000_003 + cell.datapoint as u64)
             .wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -279,39 +278,38 @@ mod tests {
         (luck != 0).then_some(f64::from(chance < 20 + 4 * cell.combo as u64))
     }
 
-    async fn run(name: &str, seed: u64, parallel: bool, max_concurrent: usize) -> Selection {
+    async fn run(name: &str, seed: u64, parallel: bool, max_concurrent: usize) -> SearchOutcome {
         let space = grid(&[4, 4], 40);
-        let mut selector = named(name, &space, &options(name, &space, seed)).unwrap();
-        let run = Options { parallel, max_concurrent, ..Options::default() };
-        let mut world = Scrambled::new(score);
-        // Prices whose sum depends on their order in the last digit.
-        world.cost = |cell| 0.1 * (cell.combo * 3 + cell.datapoint * 7 % 11) as f64;
-        select_best(&space, selector.as_mut(), &world, run).await.unwrap()
+        let mut selector = build_selector(name, &space, &options(name, &space, seed)).unwrap();
+        let run = SearchOptions { parallel, max_concurrent, ..SearchOptions::default() };
+        let mut cells = OutOfOrder::new(score);
+        cells.cost = |cell| dollars(0.1 * (cell.combo * 3 + cell.datapoint * 7 % 11) as f64);
+        select_best(&space, selector.as_mut(), &cells, run).await.unwrap()
     }
 
     #[tokio::test]
-    async fn many_at_once_choose_as_one_after_the_other() {
-        for name in NAMES {
+    async fn concurrency_does_not_change_the_outcome() {
+        for name in SELECTOR_NAMES {
             for seed in 0..5 {
-                let alone = run(name, seed, false, 1).await;
-                assert_eq!(alone.selector, *name);
+                let sequential = run(name, seed, false, 1).await;
+                assert_eq!(sequential.selector, *name);
                 for max_concurrent in [3, 20, 1000] {
-                    let many = run(name, seed, true, max_concurrent).await;
-                    assert_eq!(many, alone, "{name}, seed {seed}");
+                    let parallel = run(name, seed, true, max_concurrent).await;
+                    assert_eq!(parallel, sequential, "{name}, seed {seed}");
                 }
             }
         }
     }
 
     #[test]
-    fn whatever_errs_ends() {
+    fn search_with_errors_ends() {
         let space = grid(&[3, 3, 2], 12);
-        for name in NAMES {
+        for name in SELECTOR_NAMES {
             for missing in [1, 2, 5] {
-                let mut selector = named(name, &space, &options(name, &space, 1)).unwrap();
-                // Combinations that always err, datapoints on which all err, and both.
+                let mut selector = build_selector(name, &space, &options(name, &space, 1)).unwrap();
+                // Combinations that always error, datapoints on which all error, and both.
                 let observe = |cell: Cell| {
-                    crate::testing::seen(
+                    crate::testing::observed(
                         (!cell.combo.is_multiple_of(missing)
                             && !cell.datapoint.is_multiple_of(missing))
                         .then_some(0.5),
@@ -322,7 +320,7 @@ mod tests {
                     selector.as_mut(),
                     observe,
                     crate::Objective::default(),
-                    crate::Budget::default(),
+                    crate::SearchBudget::default(),
                 );
                 match end {
                     Ok(selection) => assert!(!selection.winner.is_multiple_of(missing), "{name}"),
@@ -335,50 +333,48 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_nothing_is_chosen() {
+    fn empty_space_has_no_winner() {
         let roles = grid(&[2], 3).roles().to_vec();
-        let space = Space::of(roles, vec![], 3).unwrap();
-        for name in NAMES.iter().filter(|name| **name != "lm_proposal") {
-            let mut selector = named(name, &space, &SelectorOptions::default()).unwrap();
+        let space = Space::from_combos(roles, vec![], 3).unwrap();
+        for name in SELECTOR_NAMES.iter().filter(|name| **name != "lm_proposal") {
+            let mut selector = build_selector(name, &space, &SelectorOptions::default()).unwrap();
             let end = selector.next(&crate::Evidence::new(&space, crate::Objective::default()));
-            assert!(matches!(end, crate::Step::GiveUp(_)), "{name}");
+            assert!(matches!(end, crate::SelectorStep::NoWinner(_)), "{name}");
         }
     }
 
     #[test]
-    fn names_and_options_are_checked() {
+    fn invalid_names_and_options_are_rejected() {
         let space = grid(&[2, 2], 4);
-        let message = |name, options: SelectorOptions| match named(name, &space, &options) {
+        let message = |name, options: SelectorOptions| match build_selector(name, &space, &options)
+        {
             Ok(_) => "fine".to_owned(),
             Err(error) => error.to_string(),
         };
         let none = SelectorOptions::default;
         assert_eq!(
             message("best", none()),
-            "there is no selector `best`; there are auto, strict, brute_force, random_search, hill_climbing, \
-             arm_elimination, threshold_se, epsilon_lucb, bayesian, matrix_ucb, lm_proposal"
+            "unknown selector `best`; available: auto, strict, brute_force, random_search, \
+             hill_climbing, arm_elimination, threshold_se, epsilon_lucb, bayesian, matrix_ucb, lm_proposal"
         );
         let fraction = SelectorOptions { fraction: Some(2.0), ..none() };
         assert_eq!(
             message("bayesian", fraction.clone()),
-            "fraction is 2, and must be above 0 and at most 1"
+            "fraction is 2, must be above 0 and at most 1"
         );
         assert_eq!(
             message("arm_elimination", fraction),
-            "the selector `arm_elimination` has no option `fraction`"
+            "selector `arm_elimination` has no option `fraction`"
         );
         let threshold = SelectorOptions { threshold: Some(75.0), ..none() };
-        assert_eq!(
-            message("threshold_se", threshold),
-            "threshold is 75, and must lie between 0 and 1"
-        );
-        assert_eq!(message("lm_proposal", none()), "lm_proposal has nothing to try");
+        assert_eq!(message("threshold_se", threshold), "threshold is 75, must be between 0 and 1");
+        assert_eq!(message("lm_proposal", none()), "no usable proposals");
         let width = SelectorOptions { width: Some(-1.0), ..none() };
-        assert_eq!(message("epsilon_lucb", width), "width is -1, and must be at least 0");
-        let sure = SelectorOptions { confidence: Some(1.0), ..none() };
-        assert_eq!(message("auto", sure), "confidence is 1, and must be at least 0.5 and below 1");
+        assert_eq!(message("epsilon_lucb", width), "width is -1, must be at least 0");
+        let certain = SelectorOptions { confidence: Some(1.0), ..none() };
+        assert_eq!(message("auto", certain), "confidence is 1, must be at least 0.5 and below 1");
         let within = SelectorOptions { within: Some(-0.1), ..none() };
-        assert_eq!(message("bayesian", within), "within is -0.1, and must be at least 0");
+        assert_eq!(message("bayesian", within), "within is -0.1, must be at least 0");
         let all = SelectorOptions {
             confidence: Some(0.9),
             fraction: Some(0.5),
@@ -394,10 +390,10 @@ mod tests {
             patience: Some(2),
             ..none()
         };
-        for name in NAMES.iter().filter(|name| **name != "lm_proposal") {
+        for name in SELECTOR_NAMES.iter().filter(|name| **name != "lm_proposal") {
             assert_ne!(message(name, all.clone()), "fine", "{name}");
             assert_eq!(message(name, all.clone().only_of(name)), "fine", "{name}");
         }
-        assert!(NAMES.iter().all(|name| options_of(name).is_some()));
+        assert!(SELECTOR_NAMES.iter().all(|name| options_of(name).is_some()));
     }
 }

@@ -1,8 +1,8 @@
-//! What the model is conditioned on: scores by datapoint, in blocks that the same combinations saw.
+//! Data of the model: scores by datapoint, in blocks that the same combinations saw.
 
-use super::table::Table;
+use super::table::ScoreTable;
 
-/// Datapoints that were seen by the same combinations.
+/// Consecutive datapoints that were evaluated for the same combinations.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
     pub(super) from: usize,
@@ -16,40 +16,42 @@ impl Block {
     }
 }
 
-/// Scores with gaps filled, and the blocks.
+/// Scores with gaps filled, divided into blocks.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ModelData {
+    /// Number of datapoints of the space.
     pub(super) total: usize,
+    /// Scaled scores of each combination.
     pub(super) rows: Vec<Vec<f64>>,
-    /// What a difference of 1 between rows is in scores.
+    /// Difference in scores that corresponds to 1 in `rows`.
     pub(super) unit: f64,
-    bounded: bool,
-    /// Share of each row that tells something.
+    is_bounded: bool,
+    /// Share of each row that was observed.
     pub(super) present: Vec<f64>,
     pub(super) blocks: Vec<Block>,
-    /// How many blocks each combination has seen.
+    /// Number of blocks of each combination.
     pub(super) reach: Vec<usize>,
 }
 
-impl Seen {
-    /// `within` says how much of each row is looked at.
-    pub(super) fn new(table: &Table, within: impl Fn(usize) -> usize) -> Seen {
+impl ModelData {
+    /// Creates the data from a table; `max_depth` limits each row.
+    pub(super) fn new(table: &ScoreTable, max_depth: impl Fn(usize) -> usize) -> ModelData {
         let present = |arm: usize| {
-            if table.errs(arm) { 1.0 } else { (1.0 - table.missing(arm)).max(1e-3) }
+            if table.is_error_prone(arm) { 1.0 } else { (1.0 - table.errored_share(arm)).max(1e-3) }
         };
         let mut rows = filled(table);
-        rows.iter_mut().enumerate().for_each(|(arm, row)| row.truncate(within(arm)));
-        Seen::of(table.total(), rows, (0..table.arms()).map(present).collect())
+        rows.iter_mut().enumerate().for_each(|(arm, row)| row.truncate(max_depth(arm)));
+        ModelData::of(table.total(), rows, (0..table.arms()).map(present).collect())
     }
 
-    /// Of rows without gaps, each a prefix of all datapoints.
-    pub(super) fn of(total: usize, mut rows: Vec<Vec<f64>>, present: Vec<f64>) -> Seen {
-        // The model thinks of scores from 0 to 1; others are brought there.
+    /// Creates the data from rows without gaps, each a prefix of the datapoint order.
+    pub(super) fn of(total: usize, mut rows: Vec<Vec<f64>>, present: Vec<f64>) -> ModelData {
+        // The model expects scores from 0 to 1; other ranges are scaled.
         let all = || rows.iter().flatten().copied();
         let (low, high) = (all().fold(0.0, f64::min), all().fold(1.0, f64::max));
         let unit = high - low;
-        let bounded = unit <= 1.0;
-        if !bounded {
+        let is_bounded = unit <= 1.0;
+        if !is_bounded {
             rows.iter_mut().flatten().for_each(|value| *value = (*value - low) / unit);
         }
         let mut depths: Vec<usize> = rows.iter().map(Vec::len).filter(|&depth| depth > 0).collect();
@@ -63,12 +65,12 @@ impl Seen {
             arms: (0..rows.len()).filter(|&arm| reach[arm] > number).collect(),
         };
         let blocks = (0..depths.len()).map(block).collect();
-        Seen { total, rows, unit, bounded, present, blocks, reach }
+        ModelData { total, rows, unit, is_bounded, present, blocks, reach }
     }
 
-    /// Whether scores lie between 0 and 1 by themselves.
+    /// Whether the original scores are between 0 and 1.
     pub(super) fn is_bounded(&self) -> bool {
-        self.bounded
+        self.is_bounded
     }
 
     pub(super) fn depth(&self, arm: usize) -> usize {
@@ -76,10 +78,11 @@ impl Seen {
     }
 }
 
-/// An errored cell gets what the row and the others on its datapoint let one expect. That it tells
-/// nothing is accounted for by the share that is present. Who errs often has its errors counted as
-/// zeros: it can only win if it wins with them.
-fn filled(table: &Table) -> Vec<Vec<f64>> {
+/// Fills errored cells with the value expected from their row and datapoint; the share of observed cells
+/// accounts for their lack of information.
+///
+/// For an error-prone combination errors are zeros: it can win only if it wins with them.
+fn filled(table: &ScoreTable) -> Vec<Vec<f64>> {
     let rows = || (0..table.arms()).map(|arm| table.row(arm));
     let known: Vec<Option<f64>> = rows().map(|row| mean_of(row.iter().copied())).collect();
     let overall = mean_of(known.iter().flatten().copied()).unwrap_or(0.0);
@@ -92,7 +95,7 @@ fn filled(table: &Table) -> Vec<Vec<f64>> {
     let (low, high) = (all().fold(f64::MAX, f64::min), all().fold(f64::MIN, f64::max));
     let mut columns: Vec<Option<f64>> = vec![None; table.total()];
     let mut fill = |arm: usize| -> Vec<f64> {
-        let errs = table.errs(arm);
+        let is_error_prone = table.is_error_prone(arm);
         let cells = table.row(arm).iter().enumerate();
         cells
             .map(|(at, value)| {
@@ -100,14 +103,14 @@ fn filled(table: &Table) -> Vec<Vec<f64>> {
                     return *value;
                 }
                 let guess = mean(arm) + *columns[at].get_or_insert_with(|| column(at));
-                if errs { guess.min(0.0) } else { guess.max(low).min(high) }
+                if is_error_prone { guess.min(0.0) } else { guess.max(low).min(high) }
             })
             .collect()
     };
     (0..table.arms()).map(&mut fill).collect()
 }
 
-/// The mean of what is there.
+/// Returns the mean of the values that are not NaN.
 fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
     let there = values.filter(|value| !value.is_nan());
     let (sum, count) = there.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
@@ -119,10 +122,10 @@ mod tests {
     use super::*;
     use crate::testing::{filled as evidence, space};
 
-    /// What `rows` give when the datapoints are not shuffled.
-    fn table(rows: &[Vec<Option<f64>>]) -> Table {
+    /// A table with these rows and unshuffled datapoints.
+    fn table(rows: &[Vec<Option<f64>>]) -> ScoreTable {
         let space = space(rows.len(), rows[0].len());
-        let mut table = Table::in_order(&space);
+        let mut table = ScoreTable::in_order(&space);
         let evidence = evidence(&space, rows);
         (0..rows.len()).for_each(|arm| {
             table.advance(arm, rows[0].len(), &evidence);
@@ -132,44 +135,44 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_where_the_same_saw_the_same() {
-        let seen = Seen::of(9, vec![vec![0.0; 2], vec![0.0; 5], vec![0.0; 2]], vec![1.0; 3]);
-        let blocks: Vec<_> = seen.blocks.iter().map(|of| (of.from, of.to, &of.arms[..])).collect();
+    fn blocks_hold_datapoints_of_the_same_combinations() {
+        let data = ModelData::of(9, vec![vec![0.0; 2], vec![0.0; 5], vec![0.0; 2]], vec![1.0; 3]);
+        let blocks: Vec<_> = data.blocks.iter().map(|of| (of.from, of.to, &of.arms[..])).collect();
         assert_eq!(blocks, [(0, 2, &[0, 1, 2][..]), (2, 5, &[1][..])]);
-        assert_eq!(seen.reach, [1, 2, 1]);
+        assert_eq!(data.reach, [1, 2, 1]);
     }
 
     #[test]
-    fn a_gap_gets_what_row_and_column_let_one_expect() {
+    fn gap_is_filled_from_its_row_and_column() {
         let row = |scores: [f64; 4]| scores.map(Some).to_vec();
         let mut gap = row([0.6, 0.6, 0.6, 0.6]);
         gap[0] = None;
         let row2 = vec![Some(0.9), Some(0.5)];
-        let seen = Seen::new(&table(&[gap, row([1.0, 0.5, 0.5, 0.0])]), |_| 9);
-        // The row's mean is 0.6, and the other is 0.4 above its own mean there; but nothing is above 1.
-        assert!((seen.rows[0][0] - 1.0).abs() < 1e-9 && seen.bounded, "{:?}", seen.rows[0]);
-        let seen = Seen::new(&table(&[vec![None, Some(0.5)], row2]), |_| 9);
-        assert!((seen.rows[0][0] - 0.7).abs() < 1e-9, "{:?}", seen.rows[0]);
-        assert!((seen.present[0] - 0.5).abs() < 1e-9);
+        let data = ModelData::new(&table(&[gap, row([1.0, 0.5, 0.5, 0.0])]), |_| 9);
+        // The row has mean 0.6, and the other row is 0.5 above its mean there; the maximum is 1.
+        assert!((data.rows[0][0] - 1.0).abs() < 1e-9 && data.is_bounded, "{:?}", data.rows[0]);
+        let data = ModelData::new(&table(&[vec![None, Some(0.5)], row2]), |_| 9);
+        assert!((data.rows[0][0] - 0.7).abs() < 1e-9, "{:?}", data.rows[0]);
+        assert!((data.present[0] - 0.5).abs() < 1e-9);
     }
 
     #[test]
-    fn the_errors_of_one_who_errs_are_zeros() {
-        let mut erring = vec![Some(1.0); 10];
-        (erring[2], erring[5]) = (None, None);
-        let seen = Seen::new(&table(&[erring, vec![Some(0.5); 10]]), |_| 99);
-        assert_eq!((seen.rows[0][2], seen.rows[0][5], seen.rows[0][0]), (0.0, 0.0, 1.0));
-        assert!((seen.present[0] - 1.0).abs() < 1e-9);
+    fn errors_of_an_error_prone_combination_are_zeros() {
+        let mut error_prone = vec![Some(1.0); 10];
+        (error_prone[2], error_prone[5]) = (None, None);
+        let data = ModelData::new(&table(&[error_prone, vec![Some(0.5); 10]]), |_| 99);
+        assert_eq!((data.rows[0][2], data.rows[0][5], data.rows[0][0]), (0.0, 0.0, 1.0));
+        assert!((data.present[0] - 1.0).abs() < 1e-9);
     }
 
     #[test]
-    fn scores_of_other_ranges_are_brought_to_one() {
-        let seen = Seen::of(2, vec![vec![-10.0, 30.0], vec![10.0]], vec![1.0; 2]);
+    fn scores_of_other_ranges_are_scaled() {
+        let data = ModelData::of(2, vec![vec![-10.0, 30.0], vec![10.0]], vec![1.0; 2]);
         assert_eq!(
-            (seen.rows, seen.unit, seen.bounded),
+            (data.rows, data.unit, data.is_bounded),
             (vec![vec![0.0, 1.0], vec![0.5]], 40.0, false)
         );
-        let seen = Seen::of(2, vec![vec![0.2, 0.4]], vec![1.0]);
-        assert_eq!((seen.rows, seen.unit, seen.bounded), (vec![vec![0.2, 0.4]], 1.0, true));
+        let data = ModelData::of(2, vec![vec![0.2, 0.4]], vec![1.0]);
+        assert_eq!((data.rows, data.unit, data.is_bounded), (vec![vec![0.2, 0.4]], 1.0, true));
     }
 }
