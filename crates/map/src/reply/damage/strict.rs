@@ -62,7 +62,7 @@ fn is_decoy(text: &str, at: usize, id: &str) -> bool {
     text[at..].starts_with(&decoy) && !before.is_empty() && !starts_list
 }
 
-/// Removes backslashes before characters that need no escape in JSON.
+/// Removes backslashes that are no valid escapes in JSON. Models put them before any character.
 fn with_valid_escapes(text: &str) -> String {
     let mut valid = String::new();
     let mut rest = text;
