@@ -118,7 +118,7 @@ fn a_run_of_a_project_can_be_judged_again() {
     let place = changed(place, "evals/checks.toml", "path = \"NOTES.md\"", "path = \"gone.md\"");
     let ran = place.run(&["score", "--out", "first"]);
     assert_eq!(ran.code, 1, "{}", ran.shown());
-    assert!(ran.stdout.contains("there is no gone.md"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("gone.md does not exist"), "{}", ran.stdout);
 }
 
 #[test]
