@@ -141,7 +141,7 @@ async fn what_has_been_paid_for_is_written_even_when_no_money_is_left() {
         output: NanoDollars(1_000_000_000),
         ..Prices::default()
     };
-    let config = ModelConfig { prices: Some(prices), ..ModelConfig::named("sim", "map") };
+    let config = ModelConfig::named("sim", "map").prices(prices);
     let priced = Model::resolve(&config, &|_| None).unwrap();
     let mut place = Place::new(200, "map");
     place.config.models = vec![("sim/map".to_owned(), priced)];

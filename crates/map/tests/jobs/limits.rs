@@ -91,9 +91,9 @@ async fn the_three_strategies_of_old_bring_all_rows_through() {
 async fn probed(profile: &str) -> (u32, Binding) {
     let place = Place::new(100, "map").profile(profile);
     let client = place.client();
-    let config = ProbeConfig { max_time: Duration::from_secs(600), ..ProbeConfig::default() };
+    let config = ProbeConfig::default().max_time(Duration::from_secs(600));
     let report = probe(&client, &model("echo").1, &config, &mut |_| {}).await.unwrap();
-    let limits = report.advice.unwrap().limits();
+    let limits = report.recommendation.unwrap().limits();
     let mut place = place.limits(limits);
     place.config.pack = Some(PackSize::Auto);
     let job: Job = place.job().unwrap();

@@ -162,14 +162,11 @@ async fn facts_about_whole_requests_go_beside_the_output() {
 async fn a_job_that_has_cost_enough_starts_nothing_more_and_goes_on_with_more_money() {
     let mut job = Place::new(2000, "map")
         .profile("latency = { kind = \"fixed\", ms = 100 }\nconcurrency = 4");
-    let config = bakeoff_llm::ModelConfig {
-        prices: Some(Prices {
-            input: NanoDollars(1_000_000_000),
-            output: NanoDollars(1_000_000_000),
-            ..Prices::default()
-        }),
-        ..bakeoff_llm::ModelConfig::named("sim", "map")
-    };
+    let config = bakeoff_llm::ModelConfig::named("sim", "map").prices(Prices {
+        input: NanoDollars(1_000_000_000),
+        output: NanoDollars(1_000_000_000),
+        ..Prices::default()
+    });
     let priced = bakeoff_llm::Model::resolve(&config, &|_| None).unwrap();
     let priced = priced.with_limits(bakeoff_pace::Limits::fixed(4));
     job.config.models = vec![("sim/map".to_owned(), priced)];

@@ -84,7 +84,9 @@ impl Place {
         let simulator = self.simulator.clone();
         let file = self.file("cache");
         let cache = self.is_cached.then(|| Cache::open(&file, "map").unwrap());
-        Arc::new(Client::new(ClientConfig { simulator, cache, ..ClientConfig::default() }))
+        let mut config = ClientConfig::default().simulator(simulator);
+        config.cache = cache;
+        Arc::new(Client::new(config))
     }
 
     pub(crate) fn job(&self) -> Result<Job, Error> {

@@ -274,10 +274,8 @@ async fn marks_in_the_conversation_are_not_judged() {
 #[tokio::test]
 async fn a_judge_that_cannot_be_asked_is_refused_before_anything_is_spent() {
     let world = World::new(PERSONAS);
-    let unpriced = bakeoff_llm::ModelConfig {
-        base_url: Some("http://127.0.0.1:9/v1".to_owned()),
-        ..bakeoff_llm::ModelConfig::named("openai", "local")
-    };
+    let unpriced =
+        bakeoff_llm::ModelConfig::named("openai", "local").base_url("http://127.0.0.1:9/v1");
     let model = bakeoff_llm::Model::resolve(&unpriced, &|_| None).unwrap();
     let base = world.config("judge");
     let limits = ExecutionLimits { max_cost: Some(NanoDollars(1)), ..ExecutionLimits::default() };

@@ -30,7 +30,7 @@ async fn tokens_rank_and_of_equals_the_first_wins() {
 
 fn priced(world: &World, name: &str, output: &str) -> AgentLoopConfig {
     let prices = Prices { output: output.parse().unwrap(), ..Prices::default() };
-    let config = ModelConfig { prices: Some(prices), ..ModelConfig::named("sim", name) };
+    let config = ModelConfig::named("sim", name).prices(prices);
     AgentLoopConfig::new(&world.client, Model::resolve(&config, &|_| None).unwrap())
 }
 
