@@ -40,8 +40,7 @@ impl<'a> RedactingListener<'a> {
         };
         let redacted = {
             let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-            let pieces = pending.entry(channel).or_insert_with(|| self.redactor.pieces());
-            pieces.push(text)
+            pending.entry(channel).or_insert_with(|| self.redactor.pieces()).push(text)
         };
         self.emit(channel, redacted);
     }
@@ -57,8 +56,8 @@ impl<'a> RedactingListener<'a> {
             let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *pending)
         };
-        for (channel, pieces) in pending {
-            self.emit(channel, pieces.finish());
+        for (channel, redactor) in pending {
+            self.emit(channel, redactor.finish());
         }
     }
 

@@ -249,7 +249,7 @@ pub(crate) async fn read_body(mut body: Body, bytes: &mut u64) -> Result<Bytes, 
     let first = first.map_err(transport_failure)?;
     *bytes += first.len() as u64;
     let Some(second) = body.next().await else {
-        // The usual case: the body came in one piece and needs no copy.
+        // A body of one chunk, the usual case, needs no copy.
         return if first.len() > MAX_RESPONSE_BYTES {
             Err(oversized_response())
         } else {

@@ -26,7 +26,7 @@ const MAX_RETRIES: u32 = 4;
 /// ```
 /// use bakeoff_llm::{Service, ServiceConfig};
 ///
-/// let config = ServiceConfig::new("http://localhost:8080/answer").method("PUT");
+/// let config = ServiceConfig::new("http://localhost:8080/summarise").method("PUT");
 /// let service = Service::resolve(&config, &|_| None)?;
 /// assert_eq!(service.method(), "PUT");
 /// # Ok::<(), bakeoff_llm::ModelError>(())

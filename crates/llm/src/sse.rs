@@ -314,9 +314,9 @@ mod tests {
 
     #[test]
     fn oversized_event_is_rejected() {
-        let feed = |pieces: &[&[u8]]| {
+        let feed = |chunks: &[&[u8]]| {
             let (mut parser, mut events) = (SseParser::with_limit(10), Vec::new());
-            pieces.iter().try_for_each(|piece| parser.feed(piece, &mut events))
+            chunks.iter().try_for_each(|chunk| parser.feed(chunk, &mut events))
         };
         let too_long = Err(SseError::TooLong { limit: 10 });
         assert_eq!(feed(&[b"data: 2345\n\ndata: 2345\n\n"]), Ok(()));

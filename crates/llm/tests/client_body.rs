@@ -184,8 +184,8 @@ async fn truncated_stream_is_transient() {
     let whole = chat_events(&["hel", "lo"]);
     let early =
         || (ErrorKind::Transient, "stream ended before the response was complete".to_owned());
-    for kept in 0..2 {
-        assert_eq!(failure(events(&whole[..kept])).await, early(), "{kept} events");
+    for count in 0..2 {
+        assert_eq!(failure(events(&whole[..count])).await, early(), "{count} events");
     }
     // Cut in the middle of an event.
     let cut = whole[..2].concat();

@@ -166,7 +166,7 @@ fn error_names_the_missing_field() {
 
 #[test]
 fn error_object_with_success_status_is_an_error() {
-    let Err(DecodeError::Provider(failure)) = WIRE.decode(&fixture("gemini/error_in_answer.json"))
+    let Err(DecodeError::Provider(failure)) = WIRE.decode(&fixture("gemini/error_object.json"))
     else {
         panic!("not a provider error")
     };

@@ -68,8 +68,8 @@ pub(super) async fn at_a_cap() -> Result<CapReport, Error> {
     let on_http = HttpObserver::new(move |attempt| {
         counted.fetch_add(u64::from(attempt.status == Some(429)), Ordering::Relaxed);
     });
-    let config = ClientConfig::default().simulator(simulator).on_http(on_http);
-    let client = Arc::new(Client::new(config));
+    let client =
+        Arc::new(Client::new(ClientConfig::default().simulator(simulator).on_http(on_http)));
     let started = Instant::now();
     let mut races = JoinSet::new();
     for _ in 0..RACES {

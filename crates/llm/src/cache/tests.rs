@@ -101,7 +101,7 @@ fn file_with_newer_schema_is_rejected() {
 fn file_that_is_no_database_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache.sqlite");
-    std::fs::write(&path, "this is not a database, whatever its name says").unwrap();
+    std::fs::write(&path, "this is not a database").unwrap();
     let error = Cache::open(&path, "run").unwrap_err();
     assert!(error.to_string().contains("cache.sqlite"), "{error}");
 }

@@ -16,7 +16,7 @@ pub(crate) struct ErrorReport {
 }
 
 impl ErrorReport {
-    /// Parses a body; one that is not JSON gives an empty report.
+    /// Parses a body; a body that is not JSON yields an empty report.
     pub(crate) fn parse(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(value) => Self::from_value(&value),
@@ -91,7 +91,7 @@ impl ErrorReport {
     /// Returns the first code that is not a number; numbers only repeat the status.
     pub(crate) fn code(&self) -> Option<String> {
         let is_number = |code: &&String| code.bytes().all(|byte| byte.is_ascii_digit());
-        let word = self.codes.iter().find(|code| !is_number(code));
-        word.or(self.codes.first()).cloned()
+        let name = self.codes.iter().find(|code| !is_number(code));
+        name.or(self.codes.first()).cloned()
     }
 }

@@ -44,8 +44,8 @@ const fn only(wire: Wire, status: StatusPattern, text: TextPattern, kind: ErrorK
     ErrorRule { wire: Some(wire), status, text, kind }
 }
 
-/// All rules. The first match decides, so specific rules come before general ones: exhausted quotas look like
-/// rate limits, and both look like invalid requests.
+/// All rules. The first match decides, so specific rules come before general ones: exhausted quotas resemble
+/// rate limits, and both resemble invalid requests.
 pub(super) const TABLE: &[ErrorRule] = &[
     // Exhausted quota: waiting does not help.
     any(

@@ -49,7 +49,7 @@ pub(super) fn classify(
     };
     let concurrency: Vec<f64> = rejected.iter().map(|r| concurrency_at(&accepted, r)).collect();
     let peak = peak_concurrency(&accepted);
-    // Before the first responses have arrived, a burst and a cap look the same.
+    // Before the first responses have arrived, a burst and a cap are indistinguishable.
     let first_responses = first.sent + 0.9 * latency;
     let late: Vec<f64> = (rejected.iter().zip(&concurrency))
         .filter(|(r, _)| r.sent > first_responses)

@@ -86,6 +86,7 @@ pub enum ProbeStop {
     Quota,
 }
 
+/// Stage of a probe. `spacing` is the time between two requests in seconds.
 #[derive(Debug, Clone, Copy)]
 enum ProbeStage {
     Ramp { connections: u32 },
@@ -380,7 +381,7 @@ impl ProbeState {
         if self.stop.is_some() {
             self.conclude(true);
         }
-        self.evidence.append(&mut self.samples.clone());
+        self.evidence.extend_from_slice(&self.samples);
         let accepted: Vec<RequestSample> =
             self.evidence.iter().copied().filter(RequestSample::is_accepted).collect();
         let peak = peak_concurrency(&accepted).max(1.0) as u32;
@@ -397,7 +398,7 @@ impl ProbeState {
 
     fn after_measure(&mut self, now: f64) -> ProbeStage {
         self.conclude(true);
-        self.evidence.append(&mut self.samples.clone());
+        self.evidence.extend_from_slice(&self.samples);
         self.confirm(now)
     }
 

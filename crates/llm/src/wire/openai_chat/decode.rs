@@ -107,16 +107,16 @@ pub(super) fn reasoning_details(details: Value) -> Content {
 
 pub(in crate::wire) fn decode(body: &[u8]) -> Result<Response, DecodeError> {
     let completion: Completion<'_> = parse(body)?;
-    let provider =
+    let provider_error =
         |error: &Value| DecodeError::Provider(Failure::from_error_object(Wire::OpenAiChat, error));
     if let Some(error) = completion.error.filter(|error| !error.is_null()) {
-        return Err(provider(&error));
+        return Err(provider_error(&error));
     }
     let missing = |what: &str| DecodeError::malformed(format!("{what} is missing"), body);
     let choices = completion.choices.ok_or_else(|| missing("`choices`"))?;
     let choice = choices.into_iter().next().ok_or_else(|| missing("`choices[0]`"))?;
     if let Some(error) = choice.error.filter(|error| !error.is_null()) {
-        return Err(provider(&error));
+        return Err(provider_error(&error));
     }
     let message = choice.message.ok_or_else(|| missing("`choices[0].message`"))?;
     let content = content(message);

@@ -67,7 +67,7 @@ pub(in crate::wire) struct StreamAssembler {
     details: Vec<Value>,
     calls: Vec<PartialCall>,
     finish_reason: Option<String>,
-    done: bool,
+    is_done: bool,
     usage: Option<ChatUsage>,
     extra: Map<String, Value>,
 }
@@ -89,18 +89,18 @@ impl StreamAssembler {
         deltas: &mut Vec<Delta>,
     ) -> Result<(), StreamError> {
         if event.data.trim() == "[DONE]" {
-            self.done = true;
+            self.is_done = true;
             return Ok(());
         }
         let chunk: Chunk<'_> = parse(event.data.as_bytes())?;
-        let provider = |error: &Value| {
+        let provider_error = |error: &Value| {
             Err(StreamError::Provider(Failure::from_error_object(Wire::OpenAiChat, error)))
         };
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return provider(&error);
+            return provider_error(&error);
         }
         if event.event.as_deref() == Some("error") {
-            return provider(&Value::Object(chunk.extra));
+            return provider_error(&Value::Object(chunk.extra));
         }
         let non_empty =
             |id: Option<Cow<'_, str>>| id.filter(|id| !id.is_empty()).map(Cow::into_owned);
@@ -119,7 +119,7 @@ impl StreamAssembler {
                 continue;
             }
             if let Some(error) = choice.error.filter(|error| !error.is_null()) {
-                return provider(&error);
+                return provider_error(&error);
             }
             if let Some(delta) = choice.delta {
                 self.push_delta(delta, deltas);
@@ -179,13 +179,13 @@ impl StreamAssembler {
     }
 
     pub(in crate::wire) fn is_complete(&self) -> bool {
-        self.done
+        self.is_done
     }
 
     pub(in crate::wire) fn finish(self) -> Result<Response, StreamError> {
         let reason = match self.finish_reason {
             Some(reason) => reason,
-            None if self.done => "missing".to_owned(),
+            None if self.is_done => "missing".to_owned(),
             None => return Err(StreamError::Truncated),
         };
         let has_calls = !self.calls.is_empty();
