@@ -8,7 +8,7 @@ use crate::suite::{CacheScope, TargetKind};
 use crate::traffic::Traffic;
 use crate::trial::Trials;
 use bakeoff_core::{Event, Redactor};
-use bakeoff_llm::{Cache, Client, ClientConfig, Memory, Network, PROVIDERS};
+use bakeoff_llm::{Cache, Client, ClientConfig, LimitHistory, Network, Provider};
 use bakeoff_pace::{RetryPolicy, RunTag};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,11 +75,7 @@ impl Run {
             judge.add_secrets(&mut redactor);
         }
         // Programs see the whole environment and may print it.
-        for provider in PROVIDERS {
-            if let Ok(key) = std::env::var(provider.key_variable) {
-                redactor.add(&key);
-            }
-        }
+        Provider::add_secrets(&|name| std::env::var(name).ok(), &mut redactor);
         let scope = match self.suite.settings.cache {
             CacheScope::Run => Some(folder.id.as_str()),
             CacheScope::Shared => Some("shared"),
@@ -92,31 +88,30 @@ impl Run {
             Some(Err(error)) => (None, Some(format!("answers are not cached: {error}"))),
             None => (None, None),
         };
-        let client = Client::new(ClientConfig {
-            transport: self.config.transport.clone(),
-            simulator: bakeoff_sim::Config {
-                seed: self.config.seed,
-                models: self.suite.simulated.clone(),
-                ..bakeoff_sim::Config::default()
-            },
-            cache,
-            retry: RetryPolicy { timeout: self.suite.settings.timeout, ..RetryPolicy::default() },
-            redactor: redactor.clone(),
-            on_http: Some(traffic.observer(self.config.on_http.clone())),
-            pools: self.config.pools.clone(),
-            memory: self
-                .config
-                .memory
-                .as_ref()
-                .map_or_else(Memory::default, |path| Memory::read(path, SystemTime::now())),
-        });
-        (client, redactor, problem)
+        let simulator = bakeoff_sim::Config {
+            seed: self.config.seed,
+            models: self.suite.simulated.clone(),
+            ..bakeoff_sim::Config::default()
+        };
+        let retry = RetryPolicy { timeout: self.suite.settings.timeout, ..RetryPolicy::default() };
+        let mut config = ClientConfig::default()
+            .simulator(simulator)
+            .retry(retry)
+            .redactor(redactor.clone())
+            .on_http(traffic.observer(self.config.on_http.clone()));
+        config.transport.clone_from(&self.config.transport);
+        config.cache = cache;
+        config.pools.clone_from(&self.config.pools);
+        if let Some(path) = &self.config.memory {
+            config.limit_history = LimitHistory::read(path, SystemTime::now());
+        }
+        (Client::new(config), redactor, problem)
     }
 
     /// Keeps what was learned for the next run; a warning when that cannot be.
     pub(crate) fn remember(&self, client: &Client) -> Option<Event> {
         let path = self.config.memory.as_ref()?;
-        let error = Memory::save(path, &client.learned(), SystemTime::now()).err()?;
+        let error = LimitHistory::save(path, &client.learned(), SystemTime::now()).err()?;
         let code = "MEMORY_UNAVAILABLE".to_owned();
         Some(Event::Warning { code, message: error.to_string() })
     }

@@ -1,8 +1,8 @@
-//! Answers that have been paid for already.
+//! The response cache.
 //!
-//! One SQLite file for all runs, safe for several processes. What is stored belongs to a scope: a
-//! run's own id, or one that runs share. Reads are short and happen where the call is; writes go to
-//! a thread of their own, many to a transaction.
+//! One SQLite file for all runs, safe for concurrent processes. Every entry belongs to a scope: the id of one
+//! run, or a scope shared by runs. Reads are short and happen on the task of the call. Writes go to a dedicated
+//! thread, which batches them into transactions.
 
 use bakeoff_core::Response;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -13,59 +13,68 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-/// Written by this version; a file of a newer one is left alone.
-const SCHEMA: i64 = 1;
+/// Version of the schema. Files with a newer one are rejected.
+const SCHEMA_VERSION: i64 = 1;
 
-/// Entries that nobody will resume any more.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long entries are kept.
+const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Answers waiting for the writer. When it is full, the calls that want to store something wait.
-const QUEUE: usize = 1024;
+/// Capacity of the queue to the writer. When it is full, storing a response blocks.
+const QUEUE_CAPACITY: usize = 1024;
 
-/// Most answers in one transaction.
-const BATCH: usize = 256;
+/// Maximum number of entries per transaction.
+const MAX_BATCH: usize = 256;
 
-/// How long to wait for another process that is writing.
-const BUSY: Duration = Duration::from_secs(10);
+/// Time to wait for another process that is writing.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why the cache cannot be used.
+/// Reason why the cache cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CacheError {
-    /// The folder cannot be made.
-    #[error("cannot create the folder of {}: {source}", path.display())]
-    Folder {
-        /// The cache's file.
+    /// The directory cannot be created.
+    #[error("cannot create the directory of {}: {source}", path.display())]
+    CreateDirectory {
+        /// File of the cache.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: std::io::Error,
     },
-    /// SQLite refuses.
+    /// The writer thread cannot be started.
+    #[error("cannot start the writer thread of {}: {source}", path.display())]
+    StartWriter {
+        /// File of the cache.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// SQLite reports an error.
     #[error("cannot use {}: {source}", path.display())]
     Sqlite {
-        /// The cache's file.
+        /// File of the cache.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: rusqlite::Error,
     },
-    /// A newer Bakeoff wrote it.
+    /// The schema is newer than this version.
     #[error("{} was written by a newer version of Bakeoff", path.display())]
-    Newer {
-        /// The cache's file.
+    NewerSchema {
+        /// File of the cache.
         path: PathBuf,
     },
 }
 
-/// The name of an answer: everything that it depends on, hashed.
+/// Key of a cached response: a hash of everything that it depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// The name of the answer to `request` (the whole of it, or a hash of that, sent to `endpoint`)
-    /// for the `ordinal`-th time within that trial.
+    /// Returns the key of the response to the `ordinal`-th occurrence of a request within a trial. `request` is
+    /// the whole request to `endpoint`, or a hash of it.
     pub fn new(scope: &str, endpoint: &str, request: &[u8], trial: u32, ordinal: u32) -> CacheKey {
         let mut hasher = blake3::Hasher::new();
         for part in [scope.as_bytes(), endpoint.as_bytes(), request] {
-            // With its length, so that no two lists of parts look the same.
+            // Preceded by its length, so that different lists of parts cannot hash the same bytes.
             hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
         }
         hasher.update(&trial.to_le_bytes()).update(&ordinal.to_le_bytes());
@@ -73,118 +82,125 @@ impl CacheKey {
     }
 }
 
-/// An answer that was stored.
+/// A cached response.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
-    /// The answer.
+pub struct CacheEntry {
+    /// Response of the model.
     pub response: Response,
-    /// How long it took when it was made; unknown of what older versions stored.
+    /// Latency of the original request; `None` in entries of versions that did not record it.
     pub latency: Option<Duration>,
 }
 
-/// An answer as it is written.
+/// An entry as stored in the file.
 #[derive(Debug, Clone)]
-struct Row {
+struct CacheRow {
     response: Arc<str>,
-    /// In microseconds.
-    latency: Option<i64>,
+    latency_us: Option<i64>,
 }
 
-impl Row {
-    /// What cannot be read counts as missing.
-    fn read(&self) -> Option<Stored> {
-        let microseconds = self.latency.and_then(|latency| u64::try_from(latency).ok());
-        Some(Stored {
+impl CacheRow {
+    /// Decodes the row; an undecodable one counts as missing.
+    fn decode(&self) -> Option<CacheEntry> {
+        let microseconds = self.latency_us.and_then(|latency| u64::try_from(latency).ok());
+        Some(CacheEntry {
             response: serde_json::from_str(&self.response).ok()?,
             latency: microseconds.map(Duration::from_micros),
         })
     }
 }
 
-/// Answers that are not in the file yet, so that who asks a moment later finds them all the same.
-/// There are never more of them than the queue and a batch hold.
-type Unwritten = Arc<Mutex<HashMap<CacheKey, Row>>>;
+/// Entries that are queued but not written yet; reads must find them too. Their number is bounded by the queue
+/// and one batch.
+type PendingWrites = Arc<Mutex<HashMap<CacheKey, CacheRow>>>;
 
 /// The response cache.
 #[derive(Debug)]
 pub struct Cache {
     scope: String,
     reader: Mutex<Connection>,
-    unwritten: Unwritten,
-    queue: Option<SyncSender<(CacheKey, Row)>>,
+    pending: PendingWrites,
+    queue: Option<SyncSender<(CacheKey, CacheRow)>>,
     writer: Option<JoinHandle<()>>,
 }
 
-/// What a cache holds.
+/// Size of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Answers.
+    /// Number of responses.
     pub entries: u64,
-    /// Scopes they belong to.
+    /// Number of scopes.
     pub scopes: u64,
-    /// Size of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
 }
 
 impl Cache {
-    /// Opens the cache for the answers of one scope.
+    /// Opens the cache for one scope.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be opened or created, or has a newer schema.
     pub fn open(path: &Path, scope: &str) -> Result<Cache, CacheError> {
         let reader = connect(path)?;
         let connection = connect(path)?;
-        let (queue, waiting) = mpsc::sync_channel(QUEUE);
-        let unwritten = Unwritten::default();
+        let (queue, receiver) = mpsc::sync_channel(QUEUE_CAPACITY);
+        let pending = PendingWrites::default();
         let writer = std::thread::Builder::new()
             .name("cache-writer".to_owned())
             .spawn({
-                let (scope, unwritten) = (scope.to_owned(), Arc::clone(&unwritten));
-                move || write_all(connection, &waiting, &unwritten, &scope)
+                let (scope, pending) = (scope.to_owned(), Arc::clone(&pending));
+                move || run_writer(connection, &receiver, &pending, &scope)
             })
-            .map_err(|source| CacheError::Folder { path: path.to_owned(), source })?;
+            .map_err(|source| CacheError::StartWriter { path: path.to_owned(), source })?;
         Ok(Cache {
             scope: scope.to_owned(),
             reader: Mutex::new(reader),
-            unwritten,
+            pending,
             queue: Some(queue),
             writer: Some(writer),
         })
     }
 
-    /// Whose answers these are.
+    /// Returns the scope of the entries.
     pub fn scope(&self) -> &str {
         &self.scope
     }
 
-    /// The answer of that name. What cannot be read counts as missing: the call is made again.
-    pub fn get(&self, key: &CacheKey) -> Option<Stored> {
-        let unwritten = lock(&self.unwritten).get(key).cloned();
-        unwritten.or_else(|| self.written(key))?.read()
+    /// Returns the entry of a key. An unreadable one counts as missing, so that the call is made again.
+    pub fn get(&self, key: &CacheKey) -> Option<CacheEntry> {
+        let pending = lock(&self.pending).get(key).cloned();
+        pending.or_else(|| self.read_row(key))?.decode()
     }
 
-    fn written(&self, key: &CacheKey) -> Option<Row> {
+    fn read_row(&self, key: &CacheKey) -> Option<CacheRow> {
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let mut statement = reader
             .prepare_cached("SELECT response, latency_us FROM responses WHERE key = ?1")
             .ok()?;
         let row = |row: &rusqlite::Row<'_>| {
-            Ok(Row { response: row.get::<_, String>(0)?.into(), latency: row.get(1)? })
+            Ok(CacheRow { response: row.get::<_, String>(0)?.into(), latency_us: row.get(1)? })
         };
         statement.query_row([key.0], row).optional().ok().flatten()
     }
 
-    /// Stores an answer and how long it took: in the file soon, for this process at once.
+    /// Stores a response and its latency. This process sees the entry at once; the file is written later.
     pub fn put(&self, key: CacheKey, response: &Response, latency: Duration) {
         if let (Some(queue), Ok(json)) = (&self.queue, serde_json::to_string(response)) {
-            let row =
-                Row { response: json.into(), latency: i64::try_from(latency.as_micros()).ok() };
-            lock(&self.unwritten).insert(key, row.clone());
-            // Fails only when the writer has died; then nothing is stored, and nothing is lost.
+            let latency_us = i64::try_from(latency.as_micros()).ok();
+            let row = CacheRow { response: json.into(), latency_us };
+            lock(&self.pending).insert(key, row.clone());
+            // Fails only if the writer has exited; the response is not cached then.
             if queue.send((key, row)).is_err() {
-                lock(&self.unwritten).remove(&key);
+                lock(&self.pending).remove(&key);
             }
         }
     }
 
-    /// What the cache at `path` holds.
+    /// Returns the size of the cache at `path`.
+    ///
+    /// # Errors
+    ///
+    /// When the file exists and cannot be read.
     pub fn stats(path: &Path) -> Result<CacheStats, CacheError> {
         let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
         if bytes == 0 {
@@ -198,7 +214,11 @@ impl Cache {
         Ok(CacheStats { entries: entries.unsigned_abs(), scopes: scopes.unsigned_abs(), bytes })
     }
 
-    /// Forgets everything and says how many answers that were.
+    /// Removes all entries and returns their number.
+    ///
+    /// # Errors
+    ///
+    /// When the file exists and cannot be changed.
     pub fn clear(path: &Path) -> Result<u64, CacheError> {
         if !path.exists() {
             return Ok(0);
@@ -211,7 +231,7 @@ impl Cache {
     }
 }
 
-/// Waits until everything is stored.
+/// Waits until all entries are written.
 impl Drop for Cache {
     fn drop(&mut self) {
         self.queue = None;
@@ -224,15 +244,15 @@ impl Drop for Cache {
 fn connect(path: &Path) -> Result<Connection, CacheError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)
-            .map_err(|source| CacheError::Folder { path: path.to_owned(), source })?;
+            .map_err(|source| CacheError::CreateDirectory { path: path.to_owned(), source })?;
     }
     let error = |source| CacheError::Sqlite { path: path.to_owned(), source };
     let connection = Connection::open(path).map_err(error)?;
-    connection.busy_timeout(BUSY).map_err(error)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(error)?;
     let version: i64 =
         connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(error)?;
-    if version > SCHEMA {
-        return Err(CacheError::Newer { path: path.to_owned() });
+    if version > SCHEMA_VERSION {
+        return Err(CacheError::NewerSchema { path: path.to_owned() });
     }
     connection
         .execute_batch(&format!(
@@ -249,58 +269,59 @@ fn connect(path: &Path) -> Result<Connection, CacheError> {
              );
              CREATE UNIQUE INDEX IF NOT EXISTS responses_by_key ON responses (key);
              CREATE INDEX IF NOT EXISTS responses_by_age ON responses (created);
-             PRAGMA user_version = {SCHEMA};"
+             PRAGMA user_version = {SCHEMA_VERSION};"
         ))
         .map_err(error)?;
-    add_latency(&connection).map_err(error)?;
+    add_latency_column(&connection).map_err(error)?;
     Ok(connection)
 }
 
-/// Gives files of older versions the column that they lack. Those versions can still use the file:
-/// they name the columns that they know, and this one may be empty.
-fn add_latency(connection: &Connection) -> rusqlite::Result<()> {
-    let has_it = |connection: &Connection| {
+/// Adds the latency column to files of older versions. Those versions can still use the file, because they name
+/// their columns and this one is nullable.
+fn add_latency_column(connection: &Connection) -> rusqlite::Result<()> {
+    let has_column = |connection: &Connection| {
         let sql = "SELECT count(*) FROM pragma_table_info('responses') WHERE name = 'latency_us'";
         connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|count| count > 0)
     };
-    if has_it(connection)? {
+    if has_column(connection)? {
         return Ok(());
     }
     match connection.execute_batch("ALTER TABLE responses ADD COLUMN latency_us INTEGER") {
-        // Another process was faster.
-        Err(_) if has_it(connection)? => Ok(()),
+        // Another process added it in the meantime.
+        Err(_) if has_column(connection)? => Ok(()),
         added => added,
     }
 }
 
-fn lock(unwritten: &Unwritten) -> std::sync::MutexGuard<'_, HashMap<CacheKey, Row>> {
-    unwritten.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(pending: &PendingWrites) -> std::sync::MutexGuard<'_, HashMap<CacheKey, CacheRow>> {
+    pending.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stores what arrives until nobody can send any more.
-fn write_all(
+/// Removes expired entries, then writes queued entries until the queue closes.
+fn run_writer(
     mut connection: Connection,
-    waiting: &Receiver<(CacheKey, Row)>,
-    unwritten: &Unwritten,
+    receiver: &Receiver<(CacheKey, CacheRow)>,
+    pending: &PendingWrites,
     scope: &str,
 ) {
-    let oldest = seconds_since_epoch() - KEPT.as_secs() as i64;
-    // An old entry too many is no harm.
-    let _ = connection.execute("DELETE FROM responses WHERE created < ?1", [oldest]);
-    while let Ok(first) = waiting.recv() {
-        let batch: Vec<_> = std::iter::once(first).chain(waiting.try_iter()).take(BATCH).collect();
-        // A full disk costs the cache, not the run.
+    let expiry = seconds_since_epoch() - RETENTION.as_secs() as i64;
+    // An expired entry that stays does no harm.
+    let _ = connection.execute("DELETE FROM responses WHERE created < ?1", [expiry]);
+    while let Ok(first) = receiver.recv() {
+        let batch: Vec<_> =
+            std::iter::once(first).chain(receiver.try_iter()).take(MAX_BATCH).collect();
+        // A write error, such as a full disk, must not fail the run.
         let _ = write_batch(&mut connection, &batch, scope);
-        let mut unwritten = lock(unwritten);
+        let mut pending = lock(pending);
         for (key, _) in &batch {
-            unwritten.remove(key);
+            pending.remove(key);
         }
     }
 }
 
 fn write_batch(
     connection: &mut Connection,
-    batch: &[(CacheKey, Row)],
+    batch: &[(CacheKey, CacheRow)],
     scope: &str,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
@@ -311,7 +332,7 @@ fn write_batch(
         )?;
         let now = seconds_since_epoch();
         for (key, row) in batch {
-            insert.execute(params![key.0, scope, now, &*row.response, row.latency])?;
+            insert.execute(params![key.0, scope, now, &*row.response, row.latency_us])?;
         }
     }
     transaction.commit()

@@ -1,32 +1,32 @@
-//! One call: a permit, an attempt, perhaps another, and what it all came to.
+//! The client: cache lookup, coalescing of equal calls, and the shared parts that calls need.
 
-use crate::attempt::Prepared;
 use crate::cache::{Cache, CacheKey};
-use crate::flight::{Flights, Turn};
-use crate::masked::Masked;
-use crate::memory::Memory;
+use crate::call::{Call, CallContext, CallError, Retry};
+use crate::flight::{FlightPermit, Flights};
+use crate::limit_history::LimitHistory;
 use crate::model::Model;
 use crate::network::Network;
 use crate::record::HttpObserver;
+use crate::redact::RedactingListener;
+use crate::request::PreparedRequest;
+use crate::retry::ModelCall;
+use crate::service::{Service, ServiceCall, ServiceResponse};
 use crate::transport::Transport;
 use crate::{Delta, Failure};
-use bakeoff_core::{Content, ErrorKind, NanoDollars, Redactor, Request, Response};
-use bakeoff_pace::{
-    LearnedLimit, LimitsError, Pool, PoolKey, Pools, RetryPolicy, RetryProgress, RunTag,
-};
+use bakeoff_core::{Content, NanoDollars, Redactor, Request, Response};
+use bakeoff_pace::{LearnedLimit, LimitsError, Pool, PoolKey, Pools, RetryPolicy};
+use bytes::Bytes;
 use http::HeaderMap;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-/// Makes calls through pace, with retries, cache and prices. Share it behind an `Arc`.
+/// Client that makes calls through pace, with retries, cache and prices. Share it behind an `Arc`.
 #[derive(Debug)]
 pub struct Client {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) simulator: bakeoff_sim::Engine,
-    /// The simulator's time zero.
+    /// Time zero of the simulator.
     pub(crate) started: Instant,
     pub(crate) pools: Arc<Pools>,
     cache: Option<Cache>,
@@ -36,116 +36,104 @@ pub struct Client {
     pub(crate) on_http: Option<HttpObserver>,
 }
 
-/// What a [`Client`] is made of; everything has a default.
+/// Configuration of a [`Client`]. Every field has a default.
+///
+/// ```
+/// use bakeoff_llm::{Client, ClientConfig};
+/// use bakeoff_pace::RetryPolicy;
+///
+/// let retry = RetryPolicy { max_retries: Some(0), ..RetryPolicy::default() };
+/// let client = Client::new(ClientConfig::default().retry(retry));
+/// # drop(client);
+/// ```
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct ClientConfig {
-    /// How requests travel; the real network when absent.
+    /// Transport for requests; the real network when absent.
     pub transport: Option<Arc<dyn Transport>>,
-    /// The simulated provider behind `sim/…`.
+    /// Simulated provider behind `sim/…`.
     pub simulator: bakeoff_sim::Config,
-    /// Where answers are kept; nowhere when absent.
+    /// Response cache; responses are not cached when absent.
     pub cache: Option<Cache>,
-    /// When calls are made again, where a model's limits do not say otherwise.
+    /// Retry policy; the limits of a model override it.
     pub retry: RetryPolicy,
-    /// What must not show in error messages.
+    /// Secrets to redact in responses and error messages.
     pub redactor: Redactor,
-    /// Told of every attempt.
+    /// Observer of every request.
     pub on_http: Option<HttpObserver>,
-    /// Pools that other clients use too; own ones when absent.
+    /// Pools shared with other clients; the client creates its own when absent.
     pub pools: Option<Arc<Pools>>,
-    /// What earlier runs have found out about pools, for own ones.
-    pub memory: Memory,
+    /// Limits learned by earlier runs; the starting point of the client's own pools.
+    pub limit_history: LimitHistory,
 }
 
-/// On whose behalf calls are made, and who listens.
-#[derive(Default)]
-pub struct CallContext<'a> {
-    /// Which run; runs on one pool take turns.
-    pub run: RunTag,
-    /// What the answer is a sample of; answers are never shared between samples.
-    pub sample: &'a str,
-    /// Which trial.
-    pub trial: u32,
-    /// Counts identical requests within the trial, so that each stays a sample of its own.
-    pub ordinals: Ordinals,
-    /// Ends the call, wherever it is.
-    pub cancel: CancellationToken,
-    /// Lets an attempt that is under way finish, and makes no other.
-    pub stop: CancellationToken,
-    /// Told before every retry.
-    pub on_retry: Option<&'a (dyn Fn(&Retry<'_>) + Send + Sync)>,
-    /// Told of every piece of a streamed answer. After a retry the answer begins anew.
-    pub on_delta: Option<&'a (dyn Fn(&Delta) + Send + Sync)>,
-}
-
-impl std::fmt::Debug for CallContext<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CallContext").field("trial", &self.trial).finish_non_exhaustive()
+impl ClientConfig {
+    /// Sets the transport for requests.
+    #[must_use]
+    pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
+        self.transport = Some(transport);
+        self
     }
-}
 
-/// How often each request has been made within a trial. Clones count together.
-#[derive(Debug, Clone, Default)]
-pub struct Ordinals(Arc<Mutex<HashMap<blake3::Hash, u32>>>);
-
-impl Ordinals {
-    fn next(&self, request: blake3::Hash) -> u32 {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(request).or_default();
-        let ordinal = *count;
-        *count += 1;
-        ordinal
+    /// Sets the configuration of the simulated provider.
+    #[must_use]
+    pub fn simulator(mut self, simulator: bakeoff_sim::Config) -> Self {
+        self.simulator = simulator;
+        self
     }
-}
 
-/// A call is about to be made again.
-#[derive(Debug)]
-pub struct Retry<'a> {
-    /// Which model.
-    pub model: &'a str,
-    /// After which pause; none when it waits in the queue of its pool.
-    pub pause: Duration,
-    /// Why.
-    pub failure: &'a Failure,
-}
+    /// Sets the response cache.
+    #[must_use]
+    pub fn cache(mut self, cache: Cache) -> Self {
+        self.cache = Some(cache);
+        self
+    }
 
-/// A call that was answered.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Call {
-    /// The answer.
-    pub response: Response,
-    /// What it cost; `None` when nobody knows the price. Nothing when it came from the cache.
-    pub cost: Option<NanoDollars>,
-    /// How long the successful attempt took; of an answer from the cache, how long it took when it
-    /// was made, and nothing where that is not known.
-    pub latency: Duration,
-    /// It came from the cache, and so says nothing about the speed of today.
-    pub cached: bool,
-    /// Attempts that failed before.
-    pub retries: u32,
-    /// Headers of the answer.
-    pub headers: HeaderMap,
-}
+    /// Sets the retry policy.
+    #[must_use]
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
 
-/// A call that was not answered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{failure}")]
-pub struct CallError {
-    /// Why the last attempt failed; without secrets.
-    pub failure: Failure,
-    /// Attempts that failed before.
-    pub retries: u32,
+    /// Sets the secrets to redact.
+    #[must_use]
+    pub fn redactor(mut self, redactor: Redactor) -> Self {
+        self.redactor = redactor;
+        self
+    }
+
+    /// Sets the observer of requests.
+    #[must_use]
+    pub fn on_http(mut self, observer: HttpObserver) -> Self {
+        self.on_http = Some(observer);
+        self
+    }
+
+    /// Sets pools that are shared with other clients.
+    #[must_use]
+    pub fn pools(mut self, pools: Arc<Pools>) -> Self {
+        self.pools = Some(pools);
+        self
+    }
+
+    /// Sets the limits learned by earlier runs.
+    #[must_use]
+    pub fn limit_history(mut self, limit_history: LimitHistory) -> Self {
+        self.limit_history = limit_history;
+        self
+    }
 }
 
 impl Client {
-    /// A client.
+    /// Creates a client.
     pub fn new(config: ClientConfig) -> Client {
         Client {
             transport: config.transport.unwrap_or_else(|| Arc::new(Network::default())),
             simulator: bakeoff_sim::Engine::new(config.simulator),
             started: Instant::now(),
             pools: config.pools.unwrap_or_else(|| {
-                Arc::new(Pools::with_learned(move |key| config.memory.recall(key)))
+                Arc::new(Pools::with_learned(move |key| config.limit_history.recall(key)))
             }),
             cache: config.cache,
             flights: Flights::default(),
@@ -155,55 +143,59 @@ impl Client {
         }
     }
 
-    /// Calls a model. The request's `model` is filled in.
+    /// Calls a model. The `model` field of the request is overwritten.
+    ///
+    /// # Errors
+    ///
+    /// When the last permitted request fails, or the call is cancelled or stopped.
     pub async fn call(
         &self,
         model: &Model,
         request: Request,
         context: &CallContext<'_>,
     ) -> Result<Call, CallError> {
-        let prepared = Prepared::new(model, request);
-        // Only the cache and the simulator care which repetition this is.
-        let wanted = self.cache.is_some() || model.is_simulated();
-        let identity = wanted.then(|| prepared.identity(model));
+        let prepared = PreparedRequest::new(model, request);
+        // Only the cache and the simulator depend on the ordinal.
+        let needs_ordinal = self.cache.is_some() || model.is_simulated();
+        let identity = needs_ordinal.then(|| prepared.identity(model));
         let ordinal = identity.map_or(0, |identity| context.ordinals.next(identity));
         let key = self.cache.as_ref().zip(identity).map(|(cache, identity)| {
             let (endpoint, request) = (&model.pool.endpoint, identity.as_bytes());
             let scope = format!("{}\0{}", cache.scope(), context.sample);
             CacheKey::new(&scope, endpoint, request, context.trial, ordinal)
         });
-        // Held to the end, so that an equal call waits for this answer instead of paying for it again.
-        let _turn = match key {
-            Some(key) => Some(self.turn(key, context).await?),
+        // Held until the response is cached, so that an equal call waits for it instead of paying again.
+        let _permit = match key {
+            Some(key) => Some(self.flight_permit(key, context).await?),
             None => None,
         };
         if let (Some(cache), Some(key)) = (&self.cache, &key)
-            && let Some(stored) = cache.get(key)
+            && let Some(entry) = cache.get(key)
         {
             return Ok(Call {
-                response: stored.response,
+                response: entry.response,
                 cost: Some(NanoDollars(0)),
-                latency: stored.latency.unwrap_or_default(),
+                latency: entry.latency.unwrap_or_default(),
                 cached: true,
                 retries: 0,
                 headers: HeaderMap::new(),
             });
         }
-        let mut waited = RetryProgress::default();
-        let masked = context
+        let model_call = ModelCall { client: self, model, request: &prepared, ordinal, context };
+        let listener = context
             .on_delta
             .filter(|_| !self.redactor.is_empty())
-            .map(|listener| Masked::new(&self.redactor, listener));
-        let call = match &masked {
-            None => self.call_to_its_end(model, &prepared, ordinal, context, &mut waited).await?,
-            Some(masked) => {
+            .map(|listener| RedactingListener::new(&self.redactor, listener));
+        let call = match &listener {
+            None => model_call.run().await?,
+            Some(listener) => {
                 let on_retry = |retry: &Retry<'_>| {
-                    masked.forget();
+                    listener.reset();
                     if let Some(on_retry) = context.on_retry {
                         on_retry(retry);
                     }
                 };
-                let on_delta = |delta: &Delta| masked.tell(delta);
+                let on_delta = |delta: &Delta| listener.forward(delta);
                 let context = CallContext {
                     run: context.run,
                     sample: context.sample,
@@ -214,9 +206,8 @@ impl Client {
                     on_retry: Some(&on_retry),
                     on_delta: Some(&on_delta),
                 };
-                let call = self.call_to_its_end(model, &prepared, ordinal, &context, &mut waited);
-                let call = call.await?;
-                masked.finish();
+                let call = ModelCall { context: &context, ..model_call }.run().await?;
+                listener.flush();
                 call
             }
         };
@@ -226,58 +217,68 @@ impl Client {
         Ok(call)
     }
 
-    /// Waits until no equal call is under way.
-    async fn turn(&self, key: CacheKey, context: &CallContext<'_>) -> Result<Turn<'_>, CallError> {
-        let place = self.flights.queue(key);
-        tokio::select! {
-            biased;
-            () = context.cancel.cancelled() => Err(cancelled(0)),
-            turn = place.turn() => Ok(turn),
-            () = context.stop.cancelled() => Err(cancelled(0)),
-        }
-    }
-
-    async fn call_to_its_end(
+    /// Sends a request to a service and returns its response.
+    ///
+    /// A request that the service rejected without processing it (429, 503) is retried a few times. Any other
+    /// failure is final, because the service may have processed the request.
+    ///
+    /// # Errors
+    ///
+    /// When there is no response, or its status is not a success.
+    pub async fn call_service(
         &self,
-        model: &Model,
-        prepared: &Prepared,
-        ordinal: u32,
+        service: &Service,
+        body: Bytes,
+        timeout: Duration,
         context: &CallContext<'_>,
-        waited: &mut RetryProgress,
-    ) -> Result<Call, CallError> {
-        let work = self.call_until_settled(model, prepared, ordinal, context, waited);
+    ) -> Result<ServiceResponse, CallError> {
+        ServiceCall { client: self, service, body, context }.run(timeout).await
+    }
+
+    /// Waits until no equal call is in flight.
+    async fn flight_permit(
+        &self,
+        key: CacheKey,
+        context: &CallContext<'_>,
+    ) -> Result<FlightPermit<'_>, CallError> {
+        let entry = self.flights.enqueue(key);
         tokio::select! {
-            // Cancelling comes first, so that nobody takes a permit that another one gave up.
             biased;
-            () = context.cancel.cancelled() => Err(cancelled(waited.retries)),
-            result = work => result,
+            () = context.cancel.cancelled() => Err(CallError::cancelled(0)),
+            permit = entry.acquire() => Ok(permit),
+            () = context.stop.cancelled() => Err(CallError::cancelled(0)),
         }
     }
 
-    /// The pool that calls of a model go through.
+    /// Returns the pool of a model.
+    ///
+    /// # Errors
+    ///
+    /// When the limits of the model are invalid.
     pub fn pool(&self, model: &Model) -> Result<Pool, LimitsError> {
         self.pools.get(&model.pool, model.limits)
     }
 
-    /// All pools that there are.
+    /// Returns all pools created so far.
     pub fn pools(&self) -> Vec<Pool> {
         self.pools.all().into_iter().map(|(_, pool)| pool).collect()
     }
 
-    /// What is worth remembering of the pools.
+    /// Returns the limits learned for the pools, for [`LimitHistory::save`].
     pub fn learned(&self) -> Vec<(PoolKey, LearnedLimit)> {
         let all = self.pools.all().into_iter();
         all.filter_map(|(key, pool)| Some((key, pool.learned()?))).collect()
     }
 
-    /// The answer without secrets: a server may repeat what it was sent, and answers are stored.
-    pub(crate) fn without_secrets(&self, response: Response) -> Response {
+    /// Redacts secrets in a response: a server may echo what it was sent, and responses are stored.
+    pub(crate) fn redact_response(&self, response: Response) -> Response {
         if self.redactor.is_empty() {
             return response;
         }
         match serde_json::to_string(&response) {
             Ok(json) if self.redactor.finds_in(&json) => {
-                // What cannot be read any more held a secret in an odd place; none of it is kept.
+                // Redaction can break the JSON when a secret spans more than one value. Only the text is
+                // kept then.
                 serde_json::from_str(&self.redactor.scrub(json)).unwrap_or_else(|_| Response {
                     content: vec![Content::text(self.redactor.scrub(response.text()))],
                     id: None,
@@ -289,8 +290,17 @@ impl Client {
             _ => response,
         }
     }
-}
 
-pub(crate) fn cancelled(retries: u32) -> CallError {
-    CallError { failure: Failure::local(ErrorKind::Cancelled, "cancelled"), retries }
+    /// Redacts secrets in a failure.
+    pub(crate) fn redact_failure(&self, mut failure: Failure) -> Failure {
+        failure.message = self.redactor.scrub(failure.message);
+        failure.code = failure.code.map(|code| self.redactor.scrub(code));
+        failure
+    }
+
+    /// Redacts secrets in a body. This happens before error messages are truncated, because a truncated
+    /// secret would no longer be recognised.
+    pub(crate) fn redact_body(&self, body: &[u8]) -> String {
+        self.redactor.scrub(String::from_utf8_lossy(body).into_owned())
+    }
 }

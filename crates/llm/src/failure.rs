@@ -1,39 +1,45 @@
-//! Why did a provider not answer?
+//! Classification of provider errors.
 //!
-//! One table turns what providers say into the kinds that the rest of Bakeoff knows. Whether and
-//! when to try again is decided elsewhere; here is only what the provider said about it.
+//! One table maps the errors of all providers to [`ErrorKind`]. Retries are decided elsewhere; this module only
+//! extracts the wait that the provider asks for.
 
 mod report;
+mod retry_delay;
 mod table;
-mod wait;
 
 use crate::Wire;
 use bakeoff_core::ErrorKind;
 use http::{HeaderMap, StatusCode};
-use report::Report;
+use report::ErrorReport;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
-/// A call that the provider refused or could not serve.
+/// Maximum length of an error message, in characters.
+const MAX_MESSAGE_CHARS: usize = 500;
+
+/// Maximum length of a body quoted in an error message, in characters.
+const MAX_BODY_CHARS: usize = 200;
+
+/// Failure of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// What kind of trouble.
+    /// Kind of the error.
     pub kind: ErrorKind,
-    /// What happened, in the provider's words where it has any.
+    /// Message, from the provider if it sent one.
     pub message: String,
-    /// The HTTP status; absent when the error came inside an answer.
+    /// HTTP status; absent when the error object came with a successful status or inside a stream.
     pub status: Option<u16>,
-    /// The provider's own name of the error.
+    /// Error code of the provider.
     pub code: Option<String>,
-    /// How long the provider asks to wait; only where waiting can help.
+    /// Wait that the provider asks for; only for kinds where waiting helps.
     pub retry_after: Option<Duration>,
-    /// The answer's headers: limits can be learned from refusals too. Empty when there was none.
+    /// Headers of the response, because error responses carry rate limits too. Empty without a response.
     pub headers: Box<HeaderMap>,
 }
 
 impl Failure {
-    /// A failure that is not the provider's own.
+    /// Creates a failure that the provider did not report.
     pub(crate) fn local(kind: ErrorKind, message: impl Into<String>) -> Self {
         Failure {
             kind,
@@ -45,17 +51,17 @@ impl Failure {
         }
     }
 
-    /// The failure that an error object inside an answer or a stream describes.
-    pub(crate) fn inside(wire: Wire, error: &Value) -> Self {
-        let report = Report::from_value(error);
-        // Gateways pass the upstream status on as a number in `code`.
+    /// Creates the failure for an error object inside a response or a stream.
+    pub(crate) fn from_error_object(wire: Wire, error: &Value) -> Self {
+        let report = ErrorReport::from_value(error);
+        // Gateways put the upstream status into `code` as a number.
         let status = report
             .codes
             .iter()
             .find_map(|code| code.parse::<u16>().ok().filter(|status| (400..600).contains(status)));
         let message = report.message.clone().unwrap_or_else(|| {
             let json = error.to_string();
-            format!("the provider reported an error: {}", cut(&json, MAX_BODY_CHARS))
+            format!("provider error: {}", truncate(&json, MAX_BODY_CHARS))
         });
         Self::new(wire, status, message, report, None, SystemTime::UNIX_EPOCH)
     }
@@ -64,19 +70,19 @@ impl Failure {
         wire: Wire,
         status: Option<u16>,
         message: String,
-        report: Report,
+        report: ErrorReport,
         headers: Option<&HeaderMap>,
         now: SystemTime,
     ) -> Self {
         let text = message.to_lowercase();
-        let kind = table::kind(wire, status, &report.codes, &text);
+        let kind = table::classify(wire, status, &report.codes, &text);
         let retry_after = matches!(kind, ErrorKind::RateLimit | ErrorKind::Transient)
-            .then(|| wait::hint(headers, &report, &message, now))
+            .then(|| retry_delay::find(headers, &report, &message, now))
             .flatten();
-        let code = report.name();
+        let code = report.code();
         Failure {
             kind,
-            message: cut(&message, MAX_MESSAGE_CHARS).to_owned(),
+            message: truncate(&message, MAX_MESSAGE_CHARS).to_owned(),
             status,
             code,
             retry_after,
@@ -85,10 +91,7 @@ impl Failure {
     }
 }
 
-const MAX_MESSAGE_CHARS: usize = 500;
-const MAX_BODY_CHARS: usize = 200;
-
-/// What a reply with an error status means. `now` is when its headers came: some name dates.
+/// Classifies a response with an error status. `now` is the time of its headers, some of which contain dates.
 pub fn classify(
     wire: Wire,
     status: u16,
@@ -96,13 +99,13 @@ pub fn classify(
     body: &[u8],
     now: SystemTime,
 ) -> Failure {
-    let report = Report::read(body);
+    let report = ErrorReport::parse(body);
     let message = match (&report.message, report.is_json) {
         (Some(message), _) => message.clone(),
         (None, false) if !body.trim_ascii().is_empty() => {
-            // Four bytes is the longest character, so this is always enough.
+            // A character has at most four bytes.
             let start = &body.trim_ascii()[..body.trim_ascii().len().min(4 * MAX_BODY_CHARS)];
-            cut(&String::from_utf8_lossy(start), MAX_BODY_CHARS).to_owned()
+            truncate(&String::from_utf8_lossy(start), MAX_BODY_CHARS).to_owned()
         }
         _ => StatusCode::from_u16(status)
             .ok()
@@ -112,8 +115,8 @@ pub fn classify(
     Failure::new(wire, Some(status), message, report, Some(headers), now)
 }
 
-/// The first `chars` characters.
-pub(crate) fn cut(text: &str, chars: usize) -> &str {
+/// Returns the first `chars` characters.
+pub(crate) fn truncate(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).map_or(text, |(end, _)| &text[..end])
 }
 

@@ -1,4 +1,4 @@
-//! Equal calls take turns, so that the second finds the answer of the first.
+//! Coalescing of equal calls: they run one at a time, so that the second finds the cached response of the first.
 
 use crate::cache::CacheKey;
 use std::collections::HashMap;
@@ -6,43 +6,43 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The calls under way whose answers will be kept.
+/// Cacheable calls in flight, by cache key.
 #[derive(Debug, Default)]
 pub(crate) struct Flights(Mutex<HashMap<CacheKey, Flight>>);
 
-/// Calls of one name.
+/// Calls with the same cache key.
 #[derive(Debug)]
 struct Flight {
-    /// One of them at a time, in the order in which they came.
-    turns: Arc<Semaphore>,
-    /// How many there are, with the one whose turn it is.
+    /// Admits one call at a time, in order of arrival.
+    semaphore: Arc<Semaphore>,
+    /// Number of calls, waiting or in flight.
     calls: usize,
 }
 
-/// A place in the queue; who drops it, whatever it was waiting for, leaves no trace.
+/// Position of a call in the queue for its cache key; dropping it leaves the queue.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct QueueEntry<'a> {
     flights: &'a Flights,
     key: CacheKey,
-    turns: Arc<Semaphore>,
+    semaphore: Arc<Semaphore>,
 }
 
-/// The right to make the call of that name.
+/// Right to make the call for a cache key.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
-    // Given back first: fields are dropped in this order.
+pub(crate) struct FlightPermit<'a> {
+    // Fields are dropped in order: the permit must be returned before the queue entry is removed.
     _permit: Option<OwnedSemaphorePermit>,
-    _place: Place<'a>,
+    _entry: QueueEntry<'a>,
 }
 
 impl Flights {
-    /// Queues up for the call of that name.
-    pub(crate) fn queue(&self, key: CacheKey) -> Place<'_> {
+    /// Joins the queue for a cache key.
+    pub(crate) fn enqueue(&self, key: CacheKey) -> QueueEntry<'_> {
         let mut flights = self.lock();
-        let new = || Flight { turns: Arc::new(Semaphore::new(1)), calls: 0 };
+        let new = || Flight { semaphore: Arc::new(Semaphore::new(1)), calls: 0 };
         let flight = flights.entry(key).or_insert_with(new);
         flight.calls += 1;
-        Place { flights: self, key, turns: Arc::clone(&flight.turns) }
+        QueueEntry { flights: self, key, semaphore: Arc::clone(&flight.semaphore) }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<CacheKey, Flight>> {
@@ -55,16 +55,16 @@ impl Flights {
     }
 }
 
-impl<'a> Place<'a> {
-    /// Waits for its turn.
-    pub(crate) async fn turn(self) -> Turn<'a> {
-        // Nobody closes the semaphore; without it everybody would go at once.
-        let permit = Arc::clone(&self.turns).acquire_owned().await.ok();
-        Turn { _permit: permit, _place: self }
+impl<'a> QueueEntry<'a> {
+    /// Waits until earlier calls with the same key have finished.
+    pub(crate) async fn acquire(self) -> FlightPermit<'a> {
+        // The semaphore is never closed. If it were, equal calls would merely run concurrently.
+        let permit = Arc::clone(&self.semaphore).acquire_owned().await.ok();
+        FlightPermit { _permit: permit, _entry: self }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
         if let Entry::Occupied(mut flight) = self.flights.lock().entry(self.key) {
             flight.get_mut().calls -= 1;
@@ -85,14 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn equal_calls_take_turns_and_leave_nothing_behind() {
+    fn equal_calls_run_one_at_a_time_and_leave_no_entry() {
         let flights = Flights::default();
-        let first = flights.queue(key(1)).turn().now_or_never().unwrap();
-        assert!(flights.queue(key(2)).turn().now_or_never().is_some(), "another name");
-        let mut second = Box::pin(flights.queue(key(1)).turn());
+        let first = flights.enqueue(key(1)).acquire().now_or_never().unwrap();
+        assert!(flights.enqueue(key(2)).acquire().now_or_never().is_some(), "different key");
+        let mut second = Box::pin(flights.enqueue(key(1)).acquire());
         assert!(second.as_mut().now_or_never().is_none());
-        let third = Box::pin(flights.queue(key(1)).turn());
-        // Who gives up holds nobody up, before its turn or at it.
+        let third = Box::pin(flights.enqueue(key(1)).acquire());
+        // A dropped waiter must not block the others.
         drop(third);
         drop(first);
         let second = second.now_or_never().unwrap();

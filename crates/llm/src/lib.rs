@@ -1,9 +1,9 @@
-//! How do I make one call to one model?
+//! Model calls: providers, wire formats, error classification, prices, cache and the client.
 //!
-//! [`Model::resolve`] turns what a user wrote into something callable; [`Client::call`] sends one
-//! [`bakeoff_core::Request`] to it through pace, with retries, cache and prices. Below the client:
-//! the wire formats of the providers ([`Wire`]), the one table that says what their errors mean
-//! ([`classify`]), and the seam to the network ([`Transport`]).
+//! [`Model::resolve`] turns a [`ModelConfig`] into a callable [`Model`]. [`Client::call`] sends one
+//! [`bakeoff_core::Request`] to it through pace, with retries, cache and prices. Below the client lie the
+//! wire formats of the providers ([`Wire`]), the table that classifies their errors ([`classify`]) and the
+//! interface to the network ([`Transport`]). Cases and trials are out of scope.
 //!
 //! ```
 //! use bakeoff_core::{Message, Request};
@@ -20,13 +20,12 @@
 //! # }).unwrap();
 //! ```
 
-mod attempt;
 mod cache;
+mod call;
 mod client;
 mod failure;
 mod flight;
-mod masked;
-mod memory;
+mod limit_history;
 mod model;
 mod network;
 mod price;
@@ -34,21 +33,26 @@ pub mod probe;
 mod provider;
 mod quota;
 mod record;
+mod redact;
+mod request;
+mod retry;
 mod service;
-mod settle;
 pub mod sse;
 mod transport;
 mod wire;
 
-pub use cache::{Cache, CacheError, CacheKey, CacheStats, Stored};
-pub use client::{Call, CallContext, CallError, Client, ClientConfig, Ordinals, Retry};
+pub use cache::{Cache, CacheEntry, CacheError, CacheKey, CacheStats};
+pub use call::{Call, CallContext, CallError, Ordinals, Retry};
+pub use client::{Client, ClientConfig};
 pub use failure::{Failure, classify};
-pub use memory::{Memory, MemoryError};
-pub use model::{Environment, Model, ModelConfig, ModelError};
+pub use limit_history::{LimitHistory, LimitHistoryError};
+pub use model::{Environment, Model, ModelConfig, ModelError, UrlError};
 pub use network::Network;
 pub use price::PriceSource;
 pub use provider::{PROVIDERS, Provider};
-pub use record::{HttpObserver, HttpRecord, Retrying};
-pub use service::{Service, ServiceAnswer, ServiceConfig};
-pub use transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};
+pub use record::{HttpObserver, HttpRecord, RetryInfo};
+pub use service::{Service, ServiceConfig, ServiceResponse};
+pub use transport::{
+    Body, HttpRequest, HttpResponse, Transport, TransportError, TransportErrorKind,
+};
 pub use wire::{DecodeError, Delta, KeyError, StreamDecoder, StreamError, Wire};

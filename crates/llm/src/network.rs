@@ -1,11 +1,11 @@
 //! The real network, over several `reqwest` clients.
 //!
-//! hyper keeps one HTTP/2 connection per origin and silently queues beyond the server's limit of
-//! streams, 100 at the big providers. So requests are spread over as many clients as needed, and a
+//! hyper keeps one HTTP/2 connection per origin and silently queues requests beyond the server's stream limit,
+//! which is 100 at the big providers. Requests are therefore spread over as many clients as needed, and a
 //! request counts as in flight until its body is dropped.
 
 use crate::model::is_loopback;
-use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError};
+use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError, TransportErrorKind};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use std::error::Error as _;
@@ -14,27 +14,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use url::Url;
 
-/// Streams that every big provider allows on one connection.
+/// Concurrent streams that every big provider allows on one connection.
 const STREAMS_PER_CLIENT: usize = 100;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sends requests over the network.
+/// Transport that sends requests over the network.
 #[derive(Debug, Default)]
 pub struct Network {
-    /// For plain HTTP on this machine: no proxy, no certificates to load.
+    /// Clients for plain HTTP on this machine, without proxy and certificates.
     local: Shards,
     remote: Shards,
 }
 
 impl Transport for Network {
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
-        let local = request.url.scheme() == "http" && is_loopback(&request.url);
-        let shard =
-            if local { self.local.pick(|| build(true)) } else { self.remote.pick(|| build(false)) };
+        let is_local = request.url.scheme() == "http" && is_loopback(&request.url);
+        let permit = match is_local {
+            true => self.local.acquire(|| build_client(true)),
+            false => self.remote.acquire(|| build_client(false)),
+        };
         async move {
-            let shard = shard?;
-            let response = shard
+            let permit = permit?;
+            let response = permit
                 .client
                 .request(request.method, request.url.clone())
                 .headers(request.headers)
@@ -45,10 +47,10 @@ impl Transport for Network {
             let (status, headers) = (response.status(), response.headers().clone());
             let url = request.url;
             let body = response.bytes_stream().map_err(move |error| describe(error, &url));
-            // The guard lives as long as the body.
+            // The closure owns the permit, so that it lives as long as the body.
             let body = body
                 .inspect(move |_| {
-                    let _ = &shard;
+                    let _ = &permit;
                 })
                 .boxed();
             Ok(HttpResponse { status, headers, body })
@@ -57,7 +59,7 @@ impl Transport for Network {
     }
 }
 
-/// Clients, the first of which are filled first.
+/// HTTP clients; earlier ones are filled first.
 #[derive(Debug, Default)]
 struct Shards {
     shards: Mutex<Vec<Arc<Shard>>>,
@@ -69,28 +71,28 @@ struct Shard {
     in_flight: AtomicUsize,
 }
 
-/// One request's place on a client; given up on drop.
+/// Right to send one request on a shard; returned on drop.
 #[derive(Debug)]
-struct Place {
+struct ShardPermit {
     client: reqwest::Client,
     shard: Arc<Shard>,
 }
 
-impl Drop for Place {
+impl Drop for ShardPermit {
     fn drop(&mut self) {
         self.shard.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Shards {
-    fn pick(
+    fn acquire(
         &self,
         build: impl FnOnce() -> Result<reqwest::Client, TransportError>,
-    ) -> Result<Place, TransportError> {
+    ) -> Result<ShardPermit, TransportError> {
         let mut shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
-        let free =
+        let has_capacity =
             |shard: &&Arc<Shard>| shard.in_flight.load(Ordering::Relaxed) < STREAMS_PER_CLIENT;
-        let shard = match shards.iter().find(free) {
+        let shard = match shards.iter().find(has_capacity) {
             Some(shard) => Arc::clone(shard),
             None => {
                 let shard = Arc::new(Shard { client: build()?, in_flight: AtomicUsize::new(0) });
@@ -99,41 +101,45 @@ impl Shards {
             }
         };
         shard.in_flight.fetch_add(1, Ordering::Relaxed);
-        Ok(Place { client: shard.client.clone(), shard })
+        Ok(ShardPermit { client: shard.client.clone(), shard })
     }
 }
 
-fn build(local: bool) -> Result<reqwest::Client, TransportError> {
-    // Fails when somebody has chosen a provider already, and then that one is fine.
+fn build_client(is_local: bool) -> Result<reqwest::Client, TransportError> {
+    // Fails when the process has a default crypto provider already; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("bakeoff/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true);
-    if local {
+    if is_local {
         builder = builder.no_proxy().tls_certs_only([]);
     }
-    builder.build().map_err(|error| TransportError(format!("cannot set up HTTP: {error}")))
+    builder.build().map_err(|error| {
+        let message = format!("cannot create HTTP client: {error}");
+        TransportError::new(TransportErrorKind::Setup, message).with_source(error)
+    })
 }
 
-/// Says which host and the innermost reason; a whole URL could hold a secret in its query.
+/// Describes an error by host and innermost cause. The URL is left out, because its query may contain a secret.
 fn describe(error: reqwest::Error, url: &Url) -> TransportError {
     let host = url.host_str().unwrap_or("the server");
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let what = if error.is_connect() {
-        "cannot connect to"
+    let (kind, problem) = if error.is_connect() {
+        (TransportErrorKind::Connect, "cannot connect to")
     } else if error.is_timeout() {
-        "no answer in time from"
+        (TransportErrorKind::Timeout, "timed out waiting for")
     } else {
-        "lost the connection to"
+        (TransportErrorKind::ConnectionLost, "lost connection to")
     };
-    let mut reason: &dyn std::error::Error = &error;
-    while let Some(source) = reason.source() {
-        reason = source;
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(source) = cause.source() {
+        cause = source;
     }
-    let reason = if error.source().is_some() { format!(": {reason}") } else { String::new() };
-    TransportError(format!("{what} {host}{port}{reason}"))
+    let cause = if error.source().is_some() { format!(": {cause}") } else { String::new() };
+    TransportError::new(kind, format!("{problem} {host}{port}{cause}"))
+        .with_source(error.without_url())
 }
 
 #[cfg(test)]
@@ -141,15 +147,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_takes_a_hundred_and_places_come_back() {
+    fn full_client_adds_another_and_dropped_permits_free_capacity() {
         let shards = Shards::default();
-        let pick = || shards.pick(|| build(true)).unwrap();
-        let mut places: Vec<Place> = (0..STREAMS_PER_CLIENT).map(|_| pick()).collect();
+        let acquire = || shards.acquire(|| build_client(true)).unwrap();
+        let mut permits: Vec<ShardPermit> = (0..STREAMS_PER_CLIENT).map(|_| acquire()).collect();
         assert_eq!(shards.shards.lock().unwrap().len(), 1);
-        places.push(pick());
+        permits.push(acquire());
         assert_eq!(shards.shards.lock().unwrap().len(), 2);
-        places.remove(0);
-        let next = pick();
+        permits.remove(0);
+        let next = acquire();
         assert!(Arc::ptr_eq(&next.shard, &shards.shards.lock().unwrap()[0]));
     }
 }

@@ -1,26 +1,26 @@
-//! What a call costs.
+//! Prices of models and costs of calls.
 
 use bakeoff_core::{NanoDollars, Prices, Usage};
 use genai_prices::{PriceRequest, UsageKey};
 
-/// Where the price of a model comes from.
+/// Source of the prices of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PriceSource {
-    /// The user said so.
-    Given(Prices),
-    /// The catalogue built into this program; it knows tiers and long contexts.
+    /// Prices set by the user.
+    Configured(Prices),
+    /// The built-in catalogue, which covers tiers and long contexts.
     Catalogue {
-        /// The provider's id there.
+        /// Id of the provider in the catalogue.
         provider: &'static str,
-        /// The model's name.
+        /// Name of the model.
         model: String,
     },
-    /// Nobody knows.
+    /// No price known.
     Unknown,
 }
 
 impl PriceSource {
-    /// The catalogue's price if it has one, else [`PriceSource::Unknown`].
+    /// Returns the catalogue as source if it has a price for the model, else [`PriceSource::Unknown`].
     pub fn look_up(provider: &'static str, model: &str) -> PriceSource {
         let source = PriceSource::Catalogue { provider, model: model.to_owned() };
         match source.cost(&Usage { input: 1, output: 1, ..Usage::default() }) {
@@ -29,10 +29,10 @@ impl PriceSource {
         }
     }
 
-    /// What this usage costs; `None` when nobody knows.
+    /// Returns the cost of a usage, or `None` if no price is known.
     pub fn cost(&self, usage: &Usage) -> Option<NanoDollars> {
         match self {
-            PriceSource::Given(prices) => Some(prices.cost(usage)),
+            PriceSource::Configured(prices) => Some(prices.cost(usage)),
             PriceSource::Catalogue { provider, model } => catalogue_cost(provider, model, usage),
             PriceSource::Unknown => None,
         }
@@ -50,7 +50,7 @@ fn catalogue_cost(provider: &str, model: &str, usage: &Usage) -> Option<NanoDoll
     let request = PriceRequest::new(model, &counts).with_provider_id(provider);
     let price = genai_prices::calculate(&request).ok()?;
     let nanos = (price.total_price * 1e9).round();
-    // The cast saturates; no call costs nine thousand million dollars.
+    // The cast saturates at 9.2 billion dollars.
     (nanos >= 0.0).then_some(NanoDollars(nanos as i64))
 }
 
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_catalogue_charges_each_kind_of_token_once() {
+    fn catalogue_charges_each_kind_of_token_once() {
         let source = PriceSource::look_up("openai", "gpt-4o-mini");
         let usage = Usage { input: 1_000, output: 1_000, cache_read: 1_000, ..Usage::default() };
         // $0.15, $0.60 and $0.075 per million.
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_catalogue_knows_the_providers_by_the_ids_we_use() {
+    fn catalogue_has_prices_under_our_provider_ids() {
         for (provider, model) in [
             ("anthropic", "claude-haiku-4-5"),
             ("google", "gemini-2.5-flash"),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_has_no_cost() {
+    fn unknown_model_has_no_cost() {
         let source = PriceSource::look_up("openai", "no-such-model");
         assert_eq!(source, PriceSource::Unknown);
         assert_eq!(source.cost(&Usage::default()), None);

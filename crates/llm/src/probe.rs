@@ -1,52 +1,60 @@
-//! How much of a model can be used?
+//! Measurement of the rate and concurrency limits of a model.
 //!
-//! A probe makes calls until the provider rejects some, and finds out whether the rejections depend
-//! on how many are in flight or on how many are sent per time. What it does next is decided by a
-//! state machine (`search`), what the rejections mean by a pure function (`verdict`); here they get
-//! a clock and a client.
+//! A probe sends requests until the provider rejects some, and determines whether the rejections depend on the
+//! number of requests in flight or on the number per time. A state machine (`state`) decides what to send next, and
+//! a pure function (`limit_kind`) classifies the rejections. This module adds the clock and the client.
 
-mod advice;
 mod headers;
 mod level;
-mod round;
+mod limit_kind;
+mod pacer;
+mod recommendation;
 mod sample;
-mod search;
+mod state;
 #[cfg(test)]
 mod tests;
-mod verdict;
 
-pub use advice::{Advice, rule_of_thumb};
-pub use headers::Told;
-pub use level::{Level, Purpose};
-pub use search::{Limit, Stop};
+pub use headers::HeaderLimit;
+pub use level::{LevelPurpose, ProbeLevel};
+pub use recommendation::{Recommendation, connections_for_rate};
+pub use state::{LimitFinding, ProbeStop};
 
 use crate::{Call, CallContext, CallError, Client, Model, quota};
 use bakeoff_core::{ErrorKind, Message, NanoDollars, Request, Usage};
 use bakeoff_pace::{Limits, Strategy};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use headers::{Headers, until_full};
-use sample::Outcome;
-use search::{Bounds, Next, Search};
+use headers::{HeaderLimits, seconds_until_restored};
+use sample::SampleOutcome;
+use state::{NextAction, ProbeBounds, ProbeState};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How far a probe may go, and what it sends.
+/// Bounds and requests of a probe.
+///
+/// ```
+/// use bakeoff_llm::probe::ProbeConfig;
+/// use std::time::Duration;
+///
+/// let config = ProbeConfig::default().max_requests(200).max_time(Duration::from_secs(60));
+/// # drop(config);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ProbeConfig {
-    /// Most requests.
+    /// Maximum number of requests.
     pub max_requests: u32,
-    /// Most requests in flight.
+    /// Maximum number of requests in flight.
     pub max_connections: u32,
-    /// Most time, apart from the last answers.
+    /// Maximum duration; requests in flight at its end may still finish.
     pub max_time: Duration,
-    /// Most that it may cost, as far as prices are known.
+    /// Maximum cost. It has no effect when the price of the model is unknown.
     pub max_cost: Option<NanoDollars>,
-    /// What is sent; each request ends with a number of its own.
+    /// Prompt; each request appends its own number.
     pub prompt: String,
-    /// Most tokens of an answer.
+    /// Maximum output tokens per request.
     pub max_tokens: u64,
-    /// Most time for one request.
+    /// Timeout of one request.
     pub attempt_timeout: Duration,
 }
 
@@ -65,7 +73,56 @@ impl Default for ProbeConfig {
 }
 
 impl ProbeConfig {
-    /// What one request uses at most, with the prompt at four characters per token.
+    /// Sets the maximum number of requests.
+    #[must_use]
+    pub fn max_requests(mut self, max_requests: u32) -> Self {
+        self.max_requests = max_requests;
+        self
+    }
+
+    /// Sets the maximum number of requests in flight.
+    #[must_use]
+    pub fn max_connections(mut self, max_connections: u32) -> Self {
+        self.max_connections = max_connections;
+        self
+    }
+
+    /// Sets the maximum duration.
+    #[must_use]
+    pub fn max_time(mut self, max_time: Duration) -> Self {
+        self.max_time = max_time;
+        self
+    }
+
+    /// Sets the maximum cost.
+    #[must_use]
+    pub fn max_cost(mut self, max_cost: NanoDollars) -> Self {
+        self.max_cost = Some(max_cost);
+        self
+    }
+
+    /// Sets the prompt.
+    #[must_use]
+    pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.prompt = prompt.into();
+        self
+    }
+
+    /// Sets the maximum output tokens per request.
+    #[must_use]
+    pub fn max_tokens(mut self, max_tokens: u64) -> Self {
+        self.max_tokens = max_tokens;
+        self
+    }
+
+    /// Sets the timeout of one request.
+    #[must_use]
+    pub fn attempt_timeout(mut self, attempt_timeout: Duration) -> Self {
+        self.attempt_timeout = attempt_timeout;
+        self
+    }
+
+    /// Returns the maximum usage of one request, with the prompt at four characters per token.
     pub fn usage(&self) -> Usage {
         let input = (self.prompt.chars().count() as u64 + 5).div_ceil(4);
         Usage { input, output: self.max_tokens, ..Usage::default() }
@@ -81,84 +138,85 @@ impl ProbeConfig {
     }
 }
 
-/// What a probe found out.
+/// Result of a probe.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ProbeReport {
-    /// What was tried, in order.
-    pub levels: Vec<Level>,
-    /// What limits the model.
-    pub limit: Limit,
-    /// What to set.
-    pub advice: Option<Advice>,
-    /// The advice was tried, and nothing was rejected.
+    /// Levels in order.
+    pub levels: Vec<ProbeLevel>,
+    /// Limit that was found.
+    pub limit: LimitFinding,
+    /// Recommended settings, if a limit or a lower bound is known.
+    pub recommendation: Option<Recommendation>,
+    /// Whether the recommended settings were tried without a rejection.
     pub is_confirmed: bool,
-    /// Why it ended early.
-    pub stop: Option<Stop>,
-    /// Limits that headers told of.
-    pub told: Vec<Told>,
-    /// The longest wait that a rejection asked for.
+    /// Reason of an early end.
+    pub stop: Option<ProbeStop>,
+    /// Limits from response headers.
+    pub header_limits: Vec<HeaderLimit>,
+    /// Longest wait that a rejection asked for.
     pub longest_wait: Option<Duration>,
-    /// Why a request failed that was not rejected for a limit; the last one.
+    /// Message of the last failure that was not a rejection.
     pub last_failure: Option<String>,
-    /// Requests sent.
+    /// Number of requests sent.
     pub requests: u32,
-    /// Seconds that an answer usually takes.
+    /// Median latency without overload, in seconds.
     pub seconds_per_request: f64,
-    /// Tokens of an answered request, on average.
+    /// Mean tokens of an accepted request.
     pub tokens_per_request: f64,
-    /// What it cost; `None` when nobody knows the price.
+    /// TokenCost; `None` when the price is unknown.
     pub cost: Option<NanoDollars>,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// Finds out how much of a model can be used. `on_level` is told of each level when it is over.
+/// Measures the limits of a model. `on_level` receives each finished level.
 ///
 /// # Errors
 ///
-/// The first call that was refused for another reason than a limit, such as a wrong key.
+/// The first failure that is neither a rejection nor transient, such as an invalid key.
 pub async fn probe(
     client: &Client,
     model: &Model,
     config: &ProbeConfig,
-    on_level: &mut (dyn FnMut(&Level) + Send),
+    on_level: &mut (dyn FnMut(&ProbeLevel) + Send),
 ) -> Result<ProbeReport, CallError> {
-    // One attempt per call, at once: the probe does its own pacing, and wants to see rejections.
+    // No pacing and no retries: the probe decides when to send, and must see every rejection.
     let unpaced = Limits::new(Strategy::None).max_retries(0);
     let model = model.clone().with_limits(unpaced.attempt_timeout(config.attempt_timeout));
     let started = Instant::now();
-    let mut search = Search::new(Bounds {
+    let mut state = ProbeState::new(ProbeBounds {
         max_requests: config.max_requests,
         max_connections: config.max_connections.max(1),
         max_seconds: config.max_time.as_secs_f64(),
     });
-    let mut books = Books::new(&model, config);
-    let mut flying = FuturesUnordered::new();
-    let (mut number, mut told_levels) = (0_u64, 0);
+    let mut totals = ProbeTotals::new(&model, config);
+    let mut in_flight = FuturesUnordered::new();
+    let (mut number, mut emitted_levels) = (0_u64, 0);
     loop {
-        let next = search.next(started.elapsed().as_secs_f64());
-        search.levels.iter().skip(told_levels).for_each(&mut *on_level);
-        told_levels = search.levels.len();
+        let next = state.next(started.elapsed().as_secs_f64());
+        state.levels.iter().skip(emitted_levels).for_each(&mut *on_level);
+        emitted_levels = state.levels.len();
         let until = match next {
-            Next::Done => break,
-            Next::Send if books.is_spent(search.in_flight()) => {
-                search.end(Stop::Cost);
+            NextAction::Done => break,
+            NextAction::Send if totals.exceeds_budget(state.in_flight_count()) => {
+                state.end(ProbeStop::TokenCost);
                 continue;
             }
-            Next::Send => {
+            NextAction::Send => {
                 let (request, model) = (config.request(number), &model);
-                search.sent(started.elapsed().as_secs_f64(), number);
-                flying.push(async move {
+                state.record_sent(started.elapsed().as_secs_f64(), number);
+                in_flight.push(async move {
                     (number, client.call(model, request, &CallContext::default()).await)
                 });
                 number += 1;
                 continue;
             }
-            // Rounded up, so that the time has really come afterwards.
-            Next::Until(time) => {
+            // Rounded up, so that the state machine does not ask for the same wait again.
+            NextAction::WaitUntil(time) => {
                 Duration::try_from_secs_f64(time).ok().map(|time| time + Duration::from_micros(1))
             }
-            Next::Listen => None,
+            NextAction::WaitForOutcome => None,
         };
         let pause = async {
             match until.and_then(|until| started.checked_add(until)) {
@@ -167,56 +225,59 @@ pub async fn probe(
             }
         };
         tokio::select! {
-            Some((number, result)) = flying.next() => {
+            Some((number, result)) = in_flight.next() => {
                 let now = started.elapsed().as_secs_f64();
-                books.settle(&mut search, now, number, result)?;
+                totals.record(&mut state, now, number, result)?;
             }
             () = pause => {}
         }
     }
-    Ok(books.report(search, started.elapsed().as_secs_f64()))
+    Ok(totals.into_report(state, started.elapsed().as_secs_f64()))
 }
 
-/// What a probe has seen and spent so far.
-struct Books {
-    headers: Headers,
+/// TokenCost, tokens and header limits accumulated by a probe.
+struct ProbeTotals {
+    headers: HeaderLimits,
     longest_wait: Option<Duration>,
     last_failure: Option<String>,
     max_cost: Option<NanoDollars>,
-    /// What one request costs at most, where prices are known.
-    price: Option<NanoDollars>,
+    /// Maximum cost of one request; `None` when the price is unknown.
+    request_cost: Option<NanoDollars>,
     cost: Option<NanoDollars>,
-    answers: u64,
+    accepted: u64,
     tokens: u64,
 }
 
-impl Books {
-    fn new(model: &Model, config: &ProbeConfig) -> Books {
-        let price = model.cost(&config.usage());
-        Books {
-            headers: Headers::default(),
+impl ProbeTotals {
+    fn new(model: &Model, config: &ProbeConfig) -> ProbeTotals {
+        let request_cost = model.cost(&config.usage());
+        ProbeTotals {
+            headers: HeaderLimits::default(),
             longest_wait: None,
             last_failure: None,
             max_cost: config.max_cost,
-            price,
-            cost: price.map(|_| NanoDollars(0)),
-            answers: 0,
+            request_cost,
+            cost: request_cost.map(|_| NanoDollars(0)),
+            accepted: 0,
             tokens: 0,
         }
     }
 
-    /// Whether one more request could cost more than is allowed.
-    fn is_spent(&self, in_flight: usize) -> bool {
-        let (Some(most), Some(cost), Some(price)) = (self.max_cost, self.cost, self.price) else {
+    /// Whether one more request could exceed the maximum cost.
+    fn exceeds_budget(&self, in_flight: usize) -> bool {
+        let (Some(max_cost), Some(cost), Some(request_cost)) =
+            (self.max_cost, self.cost, self.request_cost)
+        else {
             return false;
         };
-        let flying = i64::try_from(in_flight).unwrap_or(i64::MAX).saturating_add(1);
-        cost.0.saturating_add(price.0.saturating_mul(flying)) > most.0
+        let unpaid = i64::try_from(in_flight).unwrap_or(i64::MAX).saturating_add(1);
+        cost.0.saturating_add(request_cost.0.saturating_mul(unpaid)) > max_cost.0
     }
 
-    fn settle(
+    /// Records the result of a request here and in the state machine.
+    fn record(
         &mut self,
-        search: &mut Search,
+        state: &mut ProbeState,
         now: f64,
         number: u64,
         result: Result<Call, CallError>,
@@ -224,36 +285,36 @@ impl Books {
         match result {
             Ok(call) => {
                 let tokens = call.response.usage.total();
-                self.answers += 1;
+                self.accepted += 1;
                 self.tokens += tokens;
                 let both = self.cost.zip(call.cost);
                 self.cost = both.map(|(sum, cost)| NanoDollars(sum.0.saturating_add(cost.0)));
-                let quota = quota::read(&call.headers, None);
-                self.headers.note(&quota);
-                let reset = until_full(&quota);
-                search.ended(now, number, Outcome::Answered { tokens }, None, reset);
+                let quota = quota::parse(&call.headers, None);
+                self.headers.record(&quota);
+                let reset = seconds_until_restored(&quota);
+                state.record_outcome(now, number, SampleOutcome::Accepted { tokens }, None, reset);
             }
             Err(error) => {
                 let failure = &error.failure;
                 match failure.kind {
                     ErrorKind::RateLimit => {
-                        let quota = quota::read(&failure.headers, failure.retry_after);
-                        self.headers.note(&quota);
+                        let quota = quota::parse(&failure.headers, failure.retry_after);
+                        self.headers.record(&quota);
                         self.longest_wait = self.longest_wait.max(quota.retry_after);
                         let wait = quota.retry_after.map(|wait| wait.as_secs_f64());
-                        let reset = until_full(&quota);
+                        let reset = seconds_until_restored(&quota);
                         if quota.readings.iter().any(|reading| reading.remaining < 1.0) {
-                            search.told_of_a_rate();
+                            state.note_rate_limit();
                         }
-                        search.ended(now, number, Outcome::Rejected, wait, reset);
+                        state.record_outcome(now, number, SampleOutcome::Rejected, wait, reset);
                     }
                     ErrorKind::Transient | ErrorKind::Timeout | ErrorKind::MalformedResponse => {
                         self.last_failure = Some(error.to_string());
-                        search.ended(now, number, Outcome::Failed, None, None);
+                        state.record_outcome(now, number, SampleOutcome::Failed, None, None);
                     }
                     ErrorKind::Quota => {
-                        search.ended(now, number, Outcome::Rejected, None, None);
-                        search.end(Stop::Quota);
+                        state.record_outcome(now, number, SampleOutcome::Rejected, None, None);
+                        state.end(ProbeStop::Quota);
                     }
                     _ => return Err(error),
                 }
@@ -262,25 +323,25 @@ impl Books {
         Ok(())
     }
 
-    fn report(self, search: Search, seconds: f64) -> ProbeReport {
-        let seconds_per_request = search.latency();
+    fn into_report(self, state: ProbeState, seconds: f64) -> ProbeReport {
+        let seconds_per_request = state.latency();
         ProbeReport {
-            advice: Advice::new(search.limit, seconds_per_request, &self.headers),
-            limit: search.limit,
-            is_confirmed: search.is_confirmed,
-            stop: search.stop,
-            told: self.headers.0,
+            recommendation: Recommendation::new(state.limit, seconds_per_request, &self.headers),
+            limit: state.limit,
+            is_confirmed: state.is_confirmed,
+            stop: state.stop,
+            header_limits: self.headers.0,
             longest_wait: self.longest_wait,
             last_failure: self.last_failure,
-            requests: search.requests(),
+            requests: state.requests(),
             seconds_per_request,
-            tokens_per_request: match self.answers {
+            tokens_per_request: match self.accepted {
                 0 => 0.0,
-                answers => self.tokens as f64 / answers as f64,
+                accepted => self.tokens as f64 / accepted as f64,
             },
             cost: self.cost,
             seconds,
-            levels: search.levels,
+            levels: state.levels,
         }
     }
 }

@@ -1,21 +1,23 @@
-//! The providers Bakeoff knows by name.
+//! The built-in providers.
 
 use crate::Wire;
+use bakeoff_core::Redactor;
+use http::HeaderName;
 
-/// A provider: how it is spoken to, where it lives and where its key is kept.
+/// A provider: its wire format, address and API key.
 #[derive(Debug)]
 pub struct Provider {
-    /// What users write.
+    /// Name used in `provider/model`.
     pub name: &'static str,
-    /// The format it speaks; `None` is the simulated provider in this process.
+    /// Wire format; `None` for the simulated provider in this process.
     pub wire: Option<Wire>,
-    /// Its address; `None` when every user has another.
+    /// Base URL; `None` when it differs per user.
     pub base_url: Option<&'static str>,
-    /// The environment variable that holds the key.
+    /// Environment variable with the API key.
     pub key_variable: &'static str,
-    /// The header that carries the key, where it is not the format's own.
+    /// Header for the API key, where it differs from that of the wire format.
     pub key_header: Option<&'static str>,
-    /// Its id in the price catalogue.
+    /// Id in the price catalogue.
     pub catalogue_id: &'static str,
 }
 
@@ -34,7 +36,7 @@ const fn openai_like(
     }
 }
 
-/// Every provider, sorted by name.
+/// All providers, sorted by name.
 pub const PROVIDERS: &[Provider] = &[
     Provider {
         name: "anthropic",
@@ -85,8 +87,24 @@ pub const PROVIDERS: &[Provider] = &[
 ];
 
 impl Provider {
-    /// The provider of that name.
+    /// Returns the provider with this name.
     pub fn find(name: &str) -> Option<&'static Provider> {
         PROVIDERS.iter().find(|provider| provider.name == name)
+    }
+
+    /// Adds the API keys of all providers that the environment holds to a redactor. Programs see the whole
+    /// environment and may print it.
+    pub fn add_secrets(environment: crate::Environment<'_>, redactor: &mut Redactor) {
+        for provider in PROVIDERS {
+            if let Some(key) = environment(provider.key_variable) {
+                redactor.add(&key);
+            }
+        }
+    }
+
+    /// Returns the header that carries the API key; `None` for the simulated provider in this process.
+    pub(crate) fn key_header(&self) -> Option<HeaderName> {
+        let own = self.key_header.map(HeaderName::from_static);
+        own.or_else(|| self.wire.map(Wire::key_header))
     }
 }

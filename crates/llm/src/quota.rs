@@ -1,12 +1,12 @@
-//! What an answer tells the pool.
+//! Rate-limit information of a response, in the terms of pace.
 
 use bakeoff_core::Usage;
-use bakeoff_pace::{Quota, TokenCost, read_quota};
+use bakeoff_pace::{TokenCost, Quota, read_quota};
 use http::HeaderMap;
 use std::time::{Duration, SystemTime};
 
-/// Limits from the headers, with the wait that was asked for, which may have stood in the body.
-pub(crate) fn read(headers: &HeaderMap, retry_after: Option<Duration>) -> Quota {
+/// Parses rate-limit headers. `retry_after` is the wait that the body asks for; a header overrides it.
+pub(crate) fn parse(headers: &HeaderMap, retry_after: Option<Duration>) -> Quota {
     if headers.is_empty() {
         let retry_after = retry_after.filter(|wait| !wait.is_zero());
         return Quota { retry_after, ..Quota::default() };
@@ -16,7 +16,7 @@ pub(crate) fn read(headers: &HeaderMap, retry_after: Option<Duration>) -> Quota 
     quota
 }
 
-/// What it cost; `None` when the provider did not say.
-pub(crate) fn used(usage: &Usage) -> Option<TokenCost> {
+/// Returns the tokens used, or `None` if the provider reported no usage.
+pub(crate) fn cost(usage: &Usage) -> Option<TokenCost> {
     (usage.total() > 0).then(|| TokenCost { input: usage.prompt(), output: usage.output })
 }

@@ -1,5 +1,6 @@
-//! One record per attempt, for whoever keeps a log: what went out, what came back, how long it
-//! took. Nothing of the bodies, no headers, and no query, which may hold a key.
+//! One record per HTTP request, for logs: destination, status, sizes and latency.
+//!
+//! Records hold no bodies, no headers and no query, which may contain a key.
 
 use bakeoff_core::ErrorKind;
 use std::fmt;
@@ -7,53 +8,53 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
-/// One attempt of a call.
+/// One request of a call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct HttpRecord<'a> {
-    /// When it was sent.
+    /// Time of sending.
     pub time: SystemTime,
-    /// Which model, or which target where it is no model.
+    /// Name of the model, or of the target for a service.
     pub model: &'a str,
-    /// The method; `SIM` for the simulated provider in this process.
+    /// HTTP method; `SIM` for the simulated provider in this process.
     pub method: &'static str,
-    /// Where to, without the query.
+    /// URL without the query.
     pub url: &'a str,
-    /// The status; absent when there was no answer.
+    /// HTTP status; absent when there was no response.
     pub status: Option<u16>,
-    /// What went wrong, where something did.
+    /// Kind of the error, if the request failed.
     pub error: Option<ErrorKind>,
-    /// From sending to the last byte.
+    /// Time from sending to the last byte.
     pub latency: Duration,
-    /// Bytes of the body that was sent.
+    /// Size of the request body.
     pub request_bytes: u64,
-    /// Bytes of the body that came back.
+    /// Size of the response body.
     pub response_bytes: u64,
-    /// Requests in flight in its pool when it was sent, this one among them.
+    /// Requests in flight in the pool at the time of sending, including this one.
     pub in_flight: u32,
-    /// Which attempt of its call, from 1.
+    /// Number of this request within its call, from 1.
     pub attempt: u32,
-    /// Why it will be made again and after which pause, where it will.
-    pub retry: Option<Retrying<'a>>,
+    /// Details of the retry, if there will be one.
+    pub retry: Option<RetryInfo<'a>>,
 }
 
-/// An attempt will be made again.
+/// Retry of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retrying<'a> {
-    /// The provider's name of the error, where it has one.
+pub struct RetryInfo<'a> {
+    /// Error code of the provider, if it sent one.
     pub code: Option<&'a str>,
-    /// After which pause; none when it waits in the queue of its pool.
+    /// Backoff before the retry; zero when the call waits in the queue of its pool instead.
     pub pause: Duration,
 }
 
-/// Told of every attempt when it is over.
+/// Callback that receives a record for every finished request.
 #[derive(Clone)]
 pub struct HttpObserver(Arc<Observe>);
 
 type Observe = dyn Fn(&HttpRecord<'_>) + Send + Sync;
 
 impl HttpObserver {
-    /// Calls the function; it should not take long, for calls wait for it.
+    /// Creates an observer. The function must return quickly, because calls wait for it.
     pub fn new(observe: impl Fn(&HttpRecord<'_>) + Send + Sync + 'static) -> HttpObserver {
         HttpObserver(Arc::new(observe))
     }
@@ -65,71 +66,71 @@ impl fmt::Debug for HttpObserver {
     }
 }
 
-/// What an attempt finds out on its way. It outlives one that is given up.
+/// Facts collected while a request is in flight. They remain available when the request is cancelled.
 #[derive(Debug, Default)]
-pub(crate) struct Traffic {
+pub(crate) struct RequestTraffic {
     /// Without the query.
     pub(crate) url: String,
     pub(crate) status: Option<u16>,
     pub(crate) response_bytes: u64,
 }
 
-/// Who is asked, and by which method.
+/// Name and method of a request, the same for all retries.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestInfo<'a> {
     pub(crate) name: &'a str,
     pub(crate) method: &'static str,
 }
 
-/// An attempt under way. One that is dropped before it is over is recorded as cancelled.
-pub(crate) struct Attempting<'a> {
+/// Guard of a request in flight. If it is dropped unfinished, the request is recorded as cancelled.
+pub(crate) struct RequestGuard<'a> {
     observer: Option<&'a HttpObserver>,
-    what: Asked<'a>,
+    info: RequestInfo<'a>,
     time: SystemTime,
     pub(crate) sent: Instant,
     request_bytes: usize,
     in_flight: u32,
     attempt: u32,
-    pub(crate) traffic: Traffic,
+    pub(crate) traffic: RequestTraffic,
 }
 
-impl<'a> Attempting<'a> {
+impl<'a> RequestGuard<'a> {
     pub(crate) fn new(
         observer: Option<&'a HttpObserver>,
-        what: Asked<'a>,
+        info: RequestInfo<'a>,
         request_bytes: usize,
         in_flight: u32,
         attempt: u32,
-    ) -> Attempting<'a> {
-        Attempting {
+    ) -> RequestGuard<'a> {
+        RequestGuard {
             observer,
-            what,
+            info,
             time: SystemTime::now(),
             sent: Instant::now(),
             request_bytes,
             in_flight,
             attempt,
-            traffic: Traffic::default(),
+            traffic: RequestTraffic::default(),
         }
     }
 
-    /// The attempt is over.
-    pub(crate) fn over(
+    /// Records the outcome of the request.
+    pub(crate) fn finish(
         mut self,
         latency: Duration,
         error: Option<ErrorKind>,
-        retry: Option<Retrying<'_>>,
+        retry: Option<RetryInfo<'_>>,
     ) {
-        self.tell(latency, error, retry);
+        self.record(latency, error, retry);
         self.observer = None;
     }
 
-    fn tell(&self, latency: Duration, error: Option<ErrorKind>, retry: Option<Retrying<'_>>) {
+    fn record(&self, latency: Duration, error: Option<ErrorKind>, retry: Option<RetryInfo<'_>>) {
         let Some(HttpObserver(observe)) = self.observer else { return };
         observe(&HttpRecord {
             time: self.time,
-            model: self.what.name,
-            method: self.what.method,
+            model: self.info.name,
+            method: self.info.method,
             url: &self.traffic.url,
             status: self.traffic.status,
             error,
@@ -143,8 +144,8 @@ impl<'a> Attempting<'a> {
     }
 }
 
-impl Drop for Attempting<'_> {
+impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
-        self.tell(self.sent.elapsed(), Some(ErrorKind::Cancelled), None);
+        self.record(self.sent.elapsed(), Some(ErrorKind::Cancelled), None);
     }
 }

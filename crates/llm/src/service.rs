@@ -1,14 +1,14 @@
-//! HTTP services that are no models: one request, perhaps another, and the body of the answer.
+//! HTTP services that are not models: send a request, possibly retry it, return the body of the response.
 //!
-//! What stands in the bodies is for others.
+//! The content of the bodies is up to the caller.
 
-use crate::attempt::{lost, malformed, read_error, read_whole};
-use crate::client::{CallContext, CallError, Client, Retry, cancelled};
+use crate::call::{CallContext, CallError, Retry};
 use crate::failure::classify;
-use crate::model::{Environment, ModelError, add_headers, parse_address};
-use crate::record::{Asked, Attempting, Retrying, Traffic};
+use crate::model::{Environment, ModelError, add_headers, parse_url};
+use crate::record::{RequestGuard, RequestInfo, RequestTraffic, RetryInfo};
+use crate::request::{malformed_response, read_body, read_error_body, transport_failure};
 use crate::transport::HttpRequest;
-use crate::{Failure, Wire};
+use crate::{Client, Failure, Wire};
 use bakeoff_core::{ErrorKind, Redactor};
 use bakeoff_pace::{RetryPolicy, RetryProgress};
 use bytes::Bytes;
@@ -18,20 +18,58 @@ use secrecy::{ExposeSecret, SecretString};
 use std::time::{Duration, SystemTime};
 use url::{Position, Url};
 
-/// Most retries of a request that the service did not take.
-const MOST_RETRIES: u32 = 4;
+/// Maximum number of retries of a rejected request.
+const MAX_RETRIES: u32 = 4;
 
-/// A service as the user wrote it.
+/// Configuration of a [`Service`].
+///
+/// ```
+/// use bakeoff_llm::{Service, ServiceConfig};
+///
+/// let config = ServiceConfig::new("http://localhost:8080/summarise").method("PUT");
+/// let service = Service::resolve(&config, &|_| None)?;
+/// assert_eq!(service.method(), "PUT");
+/// # Ok::<(), bakeoff_llm::ModelError>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServiceConfig {
-    /// Its name, for logs.
+    /// Name for logs.
     pub name: String,
-    /// The address.
+    /// URL of the service.
     pub url: String,
-    /// The method; `POST` when absent.
+    /// HTTP method; `POST` when absent.
     pub method: Option<String>,
-    /// Sent with every request; `$NAME` takes the value of an environment variable.
+    /// Headers sent with every request; `$NAME` is replaced by the environment variable.
     pub headers: Vec<(String, String)>,
+}
+
+impl ServiceConfig {
+    /// Creates a configuration for a URL, with defaults for everything else.
+    pub fn new(url: impl Into<String>) -> Self {
+        ServiceConfig { url: url.into(), ..ServiceConfig::default() }
+    }
+
+    /// Sets the name for logs.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets the HTTP method.
+    #[must_use]
+    pub fn method(mut self, method: impl Into<String>) -> Self {
+        self.method = Some(method.into());
+        self
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
 }
 
 /// A service that can be called.
@@ -44,29 +82,29 @@ pub struct Service {
     secrets: Vec<SecretString>,
 }
 
-/// What a service answered.
+/// Response of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServiceAnswer {
-    /// The body, without secrets.
+pub struct ServiceResponse {
+    /// Body, with secrets redacted.
     pub body: String,
-    /// How long the successful attempt took.
+    /// Latency of the successful request.
     pub latency: Duration,
-    /// Attempts that failed before.
+    /// Number of failed requests before the successful one.
     pub retries: u32,
 }
 
 impl Service {
-    /// Resolves address and headers. Makes no call.
+    /// Resolves the URL and the headers. Sends nothing.
     ///
     /// # Errors
     ///
-    /// The address or a header cannot be used, or an environment variable is missing.
+    /// When the URL or a header is invalid, or an environment variable is not set.
     pub fn resolve(
         config: &ServiceConfig,
         environment: Environment<'_>,
     ) -> Result<Service, ModelError> {
         let mut secrets = Vec::new();
-        let url = parse_address("url", &config.url)?;
+        let url = parse_url("url", &config.url)?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         add_headers(&mut headers, &config.headers, environment, &mut secrets)?;
@@ -74,19 +112,19 @@ impl Service {
         Ok(Service {
             name: config.name.clone(),
             url,
-            // Words for methods are checked where they are read.
+            // The suite reader validates method names.
             method: Method::from_bytes(method.as_bytes()).unwrap_or(Method::POST),
             headers,
             secrets,
         })
     }
 
-    /// The address without its query, which may hold a key.
+    /// Returns the URL without its query, which may contain a key.
     pub fn address(&self) -> &str {
         &self.url[..Position::AfterPath]
     }
 
-    /// The method of its requests.
+    /// Returns the HTTP method.
     pub fn method(&self) -> &str {
         self.method.as_str()
     }
@@ -96,13 +134,13 @@ impl Service {
         self.method != Method::GET
     }
 
-    /// Whether bodies are JSON, as far as headers tell.
+    /// Whether request bodies are JSON according to the headers.
     pub fn sends_json(&self) -> bool {
         let kind = self.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         self.has_body() && kind.is_some_and(|kind| kind.contains("json"))
     }
 
-    /// Makes sure that nothing of its keys is ever written or shown.
+    /// Adds the secrets of the service to a redactor.
     pub fn add_secrets(&self, redactor: &mut Redactor) {
         for secret in &self.secrets {
             redactor.add(secret.expose_secret());
@@ -110,64 +148,58 @@ impl Service {
     }
 }
 
-impl Client {
-    /// Sends a request to a service and waits for its answer. Requests that the service did not take
-    /// (429, 503) are made again a few times, when it says so; nothing else is, because it may have
-    /// been done already.
-    ///
-    /// # Errors
-    ///
-    /// There is no answer, or one that is no success.
-    pub async fn ask_service(
-        &self,
-        service: &Service,
-        body: Bytes,
-        timeout: Duration,
-        context: &CallContext<'_>,
-    ) -> Result<ServiceAnswer, CallError> {
-        let retry = RetryPolicy { timeout, max_retries: Some(MOST_RETRIES), ..self.retry };
+/// One call of a service.
+pub(crate) struct ServiceCall<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) service: &'a Service,
+    pub(crate) body: Bytes,
+    pub(crate) context: &'a CallContext<'a>,
+}
+
+impl ServiceCall<'_> {
+    /// Sends requests until one succeeds, no retry is allowed, or the call is cancelled.
+    pub(crate) async fn run(self, timeout: Duration) -> Result<ServiceResponse, CallError> {
+        let retry = RetryPolicy { timeout, max_retries: Some(MAX_RETRIES), ..self.client.retry };
         let mut waited = RetryProgress::default();
-        let work = self.ask_until_settled(service, &body, &retry, context, &mut waited);
         tokio::select! {
             biased;
-            () = context.cancel.cancelled() => Err(cancelled(0)),
-            answer = work => answer,
+            () = self.context.cancel.cancelled() => Err(CallError::cancelled(0)),
+            result = self.run_with_retries(&retry, &mut waited) => result,
         }
     }
 
-    async fn ask_until_settled(
+    async fn run_with_retries(
         &self,
-        service: &Service,
-        body: &Bytes,
         retry: &RetryPolicy,
-        context: &CallContext<'_>,
         waited: &mut RetryProgress,
-    ) -> Result<ServiceAnswer, CallError> {
-        let asked = Asked { name: &service.name, method: name(&service.method) };
+    ) -> Result<ServiceResponse, CallError> {
+        let ServiceCall { client, service, context, .. } = *self;
+        let info = RequestInfo { name: &service.name, method: method_name(&service.method) };
         loop {
-            let (observer, number) = (self.on_http.as_ref(), waited.retries + 1);
-            let mut attempt = Attempting::new(observer, asked, body.len(), 0, number);
+            let (observer, number) = (client.on_http.as_ref(), waited.retries + 1);
+            let mut guard = RequestGuard::new(observer, info, self.body.len(), 0, number);
             let left = retry.timeout.saturating_sub(waited.spent);
-            let once = self.ask_once(service, body.clone(), &mut attempt.traffic);
-            let answered = tokio::time::timeout(left, once).await.unwrap_or_else(|_| {
+            let response = self.send(&mut guard.traffic);
+            let result = tokio::time::timeout(left, response).await.unwrap_or_else(|_| {
                 let seconds = retry.timeout.as_secs_f64();
-                Err(Failure::local(ErrorKind::Timeout, format!("no answer within {seconds} s")))
+                let message = format!("no response within {seconds} s");
+                Err(Failure::local(ErrorKind::Timeout, message))
             });
-            let latency = attempt.sent.elapsed();
-            let failure = match answered {
+            let latency = guard.sent.elapsed();
+            let failure = match result {
                 Ok(body) => {
-                    attempt.over(latency, None, None);
-                    return Ok(ServiceAnswer { body, latency, retries: waited.retries });
+                    guard.finish(latency, None, None);
+                    return Ok(ServiceResponse { body, latency, retries: waited.retries });
                 }
-                Err(failure) => self.without_secrets_in(failure),
+                Err(failure) => client.redact_failure(failure),
             };
             waited.spent += latency;
-            let was_not_taken = matches!(failure.status, Some(429 | 503));
+            let was_rejected = matches!(failure.status, Some(429 | 503));
             let pause = retry
                 .pause(failure.kind, *waited, failure.retry_after, rand::random())
-                .filter(|_| was_not_taken && !context.stop.is_cancelled());
-            let retrying = pause.map(|pause| Retrying { code: failure.code.as_deref(), pause });
-            attempt.over(latency, Some(failure.kind), retrying);
+                .filter(|_| was_rejected && !context.stop.is_cancelled());
+            let info = pause.map(|pause| RetryInfo { code: failure.code.as_deref(), pause });
+            guard.finish(latency, Some(failure.kind), info);
             let Some(pause) = pause else {
                 return Err(CallError { failure, retries: waited.retries });
             };
@@ -186,39 +218,36 @@ impl Client {
         }
     }
 
-    async fn ask_once(
-        &self,
-        service: &Service,
-        body: Bytes,
-        traffic: &mut Traffic,
-    ) -> Result<String, Failure> {
+    /// Sends one request and returns the body of its response.
+    async fn send(&self, traffic: &mut RequestTraffic) -> Result<String, Failure> {
+        let (client, service) = (self.client, self.service);
         traffic.url.push_str(service.address());
         let request = HttpRequest {
             method: service.method.clone(),
             url: service.url.clone(),
             headers: service.headers.clone(),
-            body: if service.has_body() { body } else { Bytes::new() },
+            body: if service.has_body() { self.body.clone() } else { Bytes::new() },
         };
-        let response = self.transport.send(request).await.map_err(lost)?;
+        let response = client.transport.send(request).await.map_err(transport_failure)?;
         traffic.status = Some(response.status.as_u16());
         let bytes = &mut traffic.response_bytes;
         if !response.status.is_success() {
-            let body = self.scrub(&read_error(response.body, bytes).await);
-            return Err(refused(response.status, &response.headers, &body));
+            let body = client.redact_body(&read_error_body(response.body, bytes).await);
+            return Err(classify_status(response.status, &response.headers, &body));
         }
-        let body = read_whole(response.body, bytes).await?;
-        let text = std::str::from_utf8(&body)
-            .map_err(|_| malformed("the answer is not UTF-8".to_owned()))?;
-        Ok(self.redactor.scrub(text.to_owned()))
+        let body = read_body(response.body, bytes).await?;
+        let text =
+            std::str::from_utf8(&body).map_err(|_| malformed_response("response is not UTF-8"))?;
+        Ok(client.redactor.scrub(text.to_owned()))
     }
 }
 
-/// What a status means that is no success.
-fn refused(status: StatusCode, headers: &HeaderMap, body: &str) -> Failure {
+/// Classifies a response without a success status.
+fn classify_status(status: StatusCode, headers: &HeaderMap, body: &str) -> Failure {
     let number = status.as_u16();
     let failure = classify(Wire::OpenAiChat, number, headers, body.as_bytes(), SystemTime::now());
     let kind = match number {
-        // The words tell whether waiting helps.
+        // The body decides between a rate limit and an exhausted quota.
         429 => failure.kind,
         401 | 403 => ErrorKind::Auth,
         408 | 500.. => ErrorKind::Transient,
@@ -227,7 +256,7 @@ fn refused(status: StatusCode, headers: &HeaderMap, body: &str) -> Failure {
     Failure { kind, ..failure }
 }
 
-fn name(method: &Method) -> &'static str {
+fn method_name(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
         "PUT" => "PUT",

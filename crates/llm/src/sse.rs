@@ -1,38 +1,37 @@
-//! Server-sent events, parsed as their bytes arrive.
+//! Incremental parser for server-sent events.
 //!
-//! Follows the [event stream rules](https://html.spec.whatwg.org/multipage/server-sent-events.html)
-//! of WHATWG. It leaves to others what the events mean and when to connect again, so ids are
-//! those of the event itself and not inherited from earlier ones.
+//! Follows the [WHATWG specification](https://html.spec.whatwg.org/multipage/server-sent-events.html).
+//! Reconnecting is out of scope, so an event has only its own id and does not inherit that of earlier events.
 
 /// One event of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its kind; absent when the stream does not say or says nothing.
+    /// Event type; absent when the field is missing or empty.
     pub event: Option<String>,
-    /// Its data lines, joined by line feeds.
+    /// Data lines, joined by line feeds.
     pub data: String,
-    /// Its id.
+    /// Id.
     pub id: Option<String>,
-    /// Milliseconds to wait before connecting again.
+    /// Milliseconds to wait before reconnecting.
     pub retry: Option<u64>,
 }
 
-/// Why a stream cannot be read on.
+/// Error in an event stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SseError {
-    /// An event is longer than the parser accepts.
-    #[error("a server-sent event is longer than {limit} bytes")]
+    /// An event exceeds the size limit of the parser.
+    #[error("server-sent event exceeds {limit} bytes")]
     TooLong {
-        /// The most bytes that one event may have.
+        /// Maximum size of one event in bytes.
         limit: usize,
     },
     /// A field is not UTF-8.
-    #[error("a server-sent event is not UTF-8")]
+    #[error("server-sent event is not UTF-8")]
     NotUtf8,
 }
 
-/// A push parser: give it bytes as they come, cut wherever the network cut them.
+/// Push parser that accepts bytes in chunks of any size.
 ///
 /// ```
 /// use bakeoff_llm::sse::SseParser;
@@ -49,18 +48,18 @@ pub enum SseError {
 #[derive(Debug)]
 pub struct SseParser {
     limit: usize,
-    /// Start of a line whose end has not come yet.
+    /// Start of a line that is not complete yet.
     line: Vec<u8>,
-    /// Data lines of the event so far, each with its line feed.
+    /// Data lines of the current event, each with its line feed.
     data: Vec<u8>,
     event: Option<String>,
     id: Option<String>,
     retry: Option<u64>,
-    /// A line feed that comes next belongs to the carriage return before it.
+    /// Whether a line feed at the start of the next chunk belongs to the previous carriage return.
     skip_line_feed: bool,
-    /// No line has ended yet, so the line may start with a byte order mark.
-    first_line: bool,
-    failed: Option<SseError>,
+    /// Whether no line has ended yet; the first line may start with a byte order mark.
+    is_first_line: bool,
+    error: Option<SseError>,
 }
 
 impl Default for SseParser {
@@ -70,15 +69,15 @@ impl Default for SseParser {
 }
 
 impl SseParser {
-    /// Most bytes of one event unless said otherwise: far above any answer, far below any memory.
+    /// Default size limit of one event in bytes, far above the size of any response.
     pub const DEFAULT_LIMIT: usize = 16 << 20;
 
-    /// A parser at the start of a stream.
+    /// Creates a parser with the default limit.
     pub fn new() -> Self {
         Self::with_limit(Self::DEFAULT_LIMIT)
     }
 
-    /// A parser that accepts at most `limit` bytes per event.
+    /// Creates a parser that accepts at most `limit` bytes per event.
     pub fn with_limit(limit: usize) -> Self {
         SseParser {
             limit,
@@ -88,20 +87,20 @@ impl SseParser {
             id: None,
             retry: None,
             skip_line_feed: false,
-            first_line: true,
-            failed: None,
+            is_first_line: true,
+            error: None,
         }
     }
 
-    /// Reads on, and adds the events that are complete now to `events`.
+    /// Parses the next bytes and appends the completed events to `events`.
     ///
-    /// An event that the stream never ends is never given, as the rules demand.
+    /// An event that is not terminated when the stream ends is discarded, as the specification requires.
     ///
     /// # Errors
     ///
-    /// After the first error every call fails the same way; events before it were added.
+    /// Every call after the first error returns the same error. Events before it are appended.
     pub fn feed(&mut self, mut bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
-        if let Some(error) = self.failed {
+        if let Some(error) = self.error {
             return Err(error);
         }
         while let Some(&first) = bytes.first() {
@@ -110,11 +109,11 @@ impl SseParser {
                 continue;
             }
             let Some(end) = line_end(bytes) else {
-                self.check_room(bytes.len())?;
+                self.check_size(bytes.len())?;
                 self.line.extend_from_slice(bytes);
                 return Ok(());
             };
-            self.check_room(end)?;
+            self.check_size(end)?;
             let event = if self.line.is_empty() {
                 self.end_line(&bytes[..end])
             } else {
@@ -133,21 +132,22 @@ impl SseParser {
     }
 
     fn fail<T>(&mut self, error: SseError) -> Result<T, SseError> {
-        self.failed = Some(error);
+        self.error = Some(error);
         Err(error)
     }
 
-    fn check_room(&mut self, more: usize) -> Result<(), SseError> {
-        let kept = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let held = self.line.len() + self.data.len() + kept(&self.event) + kept(&self.id);
-        if more > self.limit.saturating_sub(held) {
+    /// Fails if `added` more bytes would exceed the limit.
+    fn check_size(&mut self, added: usize) -> Result<(), SseError> {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let buffered = self.line.len() + self.data.len() + length(&self.event) + length(&self.id);
+        if added > self.limit.saturating_sub(buffered) {
             return self.fail(SseError::TooLong { limit: self.limit });
         }
         Ok(())
     }
 
     fn end_line(&mut self, mut line: &[u8]) -> Result<Option<SseEvent>, SseError> {
-        if std::mem::take(&mut self.first_line) {
+        if std::mem::take(&mut self.is_first_line) {
             line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         }
         if line.is_empty() {
@@ -165,8 +165,8 @@ impl SseParser {
             }
             b"event" => self.event = Some(self.utf8(value)?),
             b"id" if !value.contains(&0) => self.id = Some(self.utf8(value)?),
-            b"retry" => self.retry = digits(value).or(self.retry),
-            // A comment, or a field of a kind that the rules do not know.
+            b"retry" => self.retry = parse_digits(value).or(self.retry),
+            // Comments and unknown fields are ignored.
             _ => {}
         }
         Ok(None)
@@ -182,7 +182,7 @@ impl SseParser {
     fn end_event(&mut self) -> Result<Option<SseEvent>, SseError> {
         let event = self.event.take().filter(|event| !event.is_empty());
         let (id, retry) = (self.id.take(), self.retry.take());
-        // Without a data line there is no event; one empty data line is an event without text.
+        // A block without a data line is no event; one with an empty data line is an event without text.
         if self.data.pop().is_none() {
             return Ok(None);
         }
@@ -193,23 +193,23 @@ impl SseParser {
     }
 }
 
-/// Where the first line ends.
+/// Returns the position of the first line end.
 fn line_end(bytes: &[u8]) -> Option<usize> {
-    // Whole blocks without a branch per byte, which the compiler turns into vector instructions.
+    // Checking whole blocks without a branch per byte lets the compiler use vector instructions.
     const BLOCK: usize = 32;
-    let ends = |byte: u8| (byte == b'\n') | (byte == b'\r');
+    let is_end = |byte: u8| (byte == b'\n') | (byte == b'\r');
     let mut start = 0;
     for block in bytes.chunks_exact(BLOCK) {
-        if block.iter().fold(false, |hit, &byte| hit | ends(byte)) {
+        if block.iter().fold(false, |hit, &byte| hit | is_end(byte)) {
             break;
         }
         start += BLOCK;
     }
-    bytes[start..].iter().position(|&byte| ends(byte)).map(|at| start + at)
+    bytes[start..].iter().position(|&byte| is_end(byte)).map(|at| start + at)
 }
 
-fn digits(value: &[u8]) -> Option<u64> {
-    // `u64::from_str` would also take a plus sign, which the rules do not.
+fn parse_digits(value: &[u8]) -> Option<u64> {
+    // `u64::from_str` would also accept a plus sign.
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn events_end_at_empty_lines_however_lines_end() {
+    fn empty_line_ends_event_for_all_line_endings() {
         let cases: &[(&[u8], &[&str])] = &[
             (b"", &[]),
             (b"\n\n\n", &[]),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_other_than_data() {
+    fn event_id_and_retry_fields_are_parsed() {
         let event = |text: &str| parse(text.as_bytes()).unwrap().remove(0);
         assert_eq!(
             event("event: a\nid: 7\nretry: 100\ndata: x\n\n"),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_gives_the_same_events() {
+    fn chunk_boundaries_do_not_change_events() {
         let stream = "\u{feff}data: a\r\ndata: ü\r\n\r\n: x\revent: e\rdata: b\r\r\ndata: c\n\n";
         let whole = parse(stream.as_bytes()).unwrap();
         assert_eq!(whole.len(), 3);
@@ -303,20 +303,20 @@ mod tests {
     }
 
     #[test]
-    fn invalid_utf8_fails_and_stays_failed() {
+    fn invalid_utf8_error_persists() {
         for bytes in [&b"data: a\n\ndata: \xff\n\n"[..], b"data: a\n\nevent: \xff\n"] {
             let (mut parser, mut events) = (SseParser::new(), Vec::new());
             assert_eq!(parser.feed(bytes, &mut events), Err(SseError::NotUtf8));
-            assert_eq!(events, data(&["a"]), "what came before the error is kept");
+            assert_eq!(events, data(&["a"]), "events before the error are kept");
             assert_eq!(parser.feed(b"data: b\n\n", &mut events), Err(SseError::NotUtf8));
         }
     }
 
     #[test]
-    fn an_event_has_a_longest_length() {
-        let feed = |pieces: &[&[u8]]| {
+    fn oversized_event_is_rejected() {
+        let feed = |chunks: &[&[u8]]| {
             let (mut parser, mut events) = (SseParser::with_limit(10), Vec::new());
-            pieces.iter().try_for_each(|piece| parser.feed(piece, &mut events))
+            chunks.iter().try_for_each(|chunk| parser.feed(chunk, &mut events))
         };
         let too_long = Err(SseError::TooLong { limit: 10 });
         assert_eq!(feed(&[b"data: 2345\n\ndata: 2345\n\n"]), Ok(()));

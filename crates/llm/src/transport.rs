@@ -1,26 +1,28 @@
-//! The seam between calls and the network.
+//! The interface between calls and the network.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use http::{HeaderMap, Method, StatusCode};
+use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 use url::Url;
 
-/// One request, usually a POST with a JSON body.
+/// An HTTP request, usually a POST with a JSON body.
 #[derive(Clone)]
 pub struct HttpRequest {
-    /// The method.
+    /// Method.
     pub method: Method,
-    /// Where to.
+    /// URL, with the query.
     pub url: Url,
-    /// With the key; sensitive values do not show in `Debug`.
+    /// Headers, with the API key; `Debug` hides sensitive values.
     pub headers: HeaderMap,
-    /// The body.
+    /// Body.
     pub body: Bytes,
 }
 
-/// Without the query, which may hold a key.
+/// Leaves out the query, which may contain a key.
 impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut url = self.url.clone();
@@ -34,17 +36,17 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// The beginning of an answer; its body is still to come.
+/// Status and headers of an HTTP response, and its body as a stream.
 pub struct HttpResponse {
-    /// The status.
+    /// Status.
     pub status: StatusCode,
-    /// What `pace` learns limits from.
+    /// Headers; pace reads rate limits from them.
     pub headers: HeaderMap,
-    /// Dropping it gives the connection up.
+    /// Body. Dropping it before its end closes the connection.
     pub body: Body,
 }
 
-/// The pieces of an answer as they arrive.
+/// Chunks of a response body as they arrive.
 pub type Body = BoxStream<'static, Result<Bytes, TransportError>>;
 
 impl fmt::Debug for HttpResponse {
@@ -53,13 +55,50 @@ impl fmt::Debug for HttpResponse {
     }
 }
 
-/// The network failed; nothing is known of the answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct TransportError(pub String);
+/// Error of the network: the request got no complete response.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct TransportError {
+    kind: TransportErrorKind,
+    message: String,
+    /// Shared, so that the error can be cloned.
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
 
-/// Carries requests. Tests bring their own, so that they need no network.
+/// Kind of a [`TransportError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TransportErrorKind {
+    /// The HTTP client could not be created.
+    Setup,
+    /// No connection could be established.
+    Connect,
+    /// The server did not respond in time.
+    Timeout,
+    /// The connection failed before the response was complete.
+    ConnectionLost,
+}
+
+impl TransportError {
+    /// Creates an error. The message must not contain secrets, such as a URL with its query.
+    pub fn new(kind: TransportErrorKind, message: impl Into<String>) -> TransportError {
+        TransportError { kind, message: message.into(), source: None }
+    }
+
+    /// Adds the underlying error.
+    #[must_use]
+    pub fn with_source(self, source: impl Error + Send + Sync + 'static) -> TransportError {
+        TransportError { source: Some(Arc::new(source)), ..self }
+    }
+
+    /// Returns the kind of the error.
+    pub fn kind(&self) -> TransportErrorKind {
+        self.kind
+    }
+}
+
+/// Sender of HTTP requests. Tests implement it to run without a network.
 pub trait Transport: Send + Sync + fmt::Debug {
-    /// Sends a request and waits for the head of the answer.
+    /// Sends a request and waits for the status and headers of the response.
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>>;
 }

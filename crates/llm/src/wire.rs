@@ -1,7 +1,7 @@
-//! How do providers write requests and answers?
+//! Wire formats: encoding of requests and decoding of responses.
 //!
-//! Four formats, each turned into and out of the words of `bakeoff-core`. No HTTP here: bytes in,
-//! bytes out, so that the client, the cache and the tests all read the same way.
+//! Four formats are mapped to and from the types of `bakeoff-core`. HTTP is out of scope: the functions take and
+//! return bytes.
 
 mod anthropic;
 mod body;
@@ -18,25 +18,26 @@ use bakeoff_core::{Request, Response};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header};
 
-/// A format that providers speak.
+/// Wire format of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wire {
-    /// OpenAI's Chat Completions, which most other providers speak too.
+    /// OpenAI Chat Completions, which most other providers support too.
     ///
-    /// The limit of tokens is sent as `max_completion_tokens` to models named like OpenAI's
-    /// reasoning models (`o1…`, `o3…`, `o4…`, `gpt-5…`), which refuse `max_tokens`, and as
-    /// `max_tokens` to all others, because many compatible servers know only that one.
+    /// The token limit is sent as `max_completion_tokens` to models named like OpenAI's reasoning models (`o1…`,
+    /// `o3…`, `o4…`, `gpt-5…`), which reject `max_tokens`, and as `max_tokens` to all others, because many
+    /// compatible servers support only that field.
     OpenAiChat,
-    /// OpenAI's Responses. It has no stop texts and no seed, so they are not sent.
+    /// OpenAI Responses. Stop sequences and the seed are not sent, because the format has no fields for them.
     OpenAiResponses,
-    /// Anthropic's Messages. It has no seed and no schema-less JSON, so they are not sent.
+    /// Anthropic Messages. The seed and the JSON output format without a schema are not sent, because the format
+    /// has no fields for them.
     Anthropic,
-    /// Google's Gemini.
+    /// Google Gemini.
     Gemini,
 }
 
 impl Wire {
-    /// The path of a request, to be added to the provider's base URL.
+    /// Returns the path of a request relative to the base URL.
     pub fn path(self, request: &Request) -> String {
         match self {
             Wire::OpenAiChat => "/chat/completions".to_owned(),
@@ -46,25 +47,33 @@ impl Wire {
         }
     }
 
-    /// The headers that carry the key, marked as secret.
+    /// Returns the header that carries the API key.
+    pub(crate) fn key_header(self) -> HeaderName {
+        match self {
+            Wire::OpenAiChat | Wire::OpenAiResponses => header::AUTHORIZATION,
+            Wire::Anthropic => HeaderName::from_static("x-api-key"),
+            Wire::Gemini => HeaderName::from_static("x-goog-api-key"),
+        }
+    }
+
+    /// Returns the headers that carry the API key, marked as sensitive.
     ///
     /// # Errors
     ///
-    /// When the key has bytes that no header may have, such as a line feed.
+    /// When the key contains bytes that a header must not have, such as a line feed.
     pub fn auth_headers(self, key: &str) -> Result<Vec<(HeaderName, HeaderValue)>, KeyError> {
-        let (name, value) = match self {
+        let value = match self {
             Wire::OpenAiChat | Wire::OpenAiResponses => {
-                (header::AUTHORIZATION, HeaderValue::try_from(format!("Bearer {key}")))
+                HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| KeyError)
             }
-            Wire::Anthropic => (HeaderName::from_static("x-api-key"), HeaderValue::from_str(key)),
-            Wire::Gemini => (HeaderName::from_static("x-goog-api-key"), HeaderValue::from_str(key)),
+            Wire::Anthropic | Wire::Gemini => HeaderValue::from_str(key).map_err(|_| KeyError),
         };
-        let mut value = value.map_err(|_| KeyError)?;
+        let mut value = value?;
         value.set_sensitive(true);
-        Ok(vec![(name, value)])
+        Ok(vec![(self.key_header(), value)])
     }
 
-    /// The headers that every request has; none is secret.
+    /// Returns the headers of every request; none is secret.
     pub fn headers(self) -> Vec<(HeaderName, HeaderValue)> {
         let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         match self {
@@ -73,10 +82,10 @@ impl Wire {
         }
     }
 
-    /// The JSON body of a request.
+    /// Encodes a request as a JSON body.
     ///
-    /// [`Request::extra`] is merged in last: its objects are merged with Bakeoff's own at any
-    /// depth, and everything else of it replaces.
+    /// [`Request::extra`] is merged in last: objects are merged at any depth, and other values replace those of
+    /// Bakeoff.
     pub fn encode(self, request: &Request) -> Bytes {
         let json = match self {
             Wire::OpenAiChat => openai_chat::encode(request),
@@ -87,11 +96,11 @@ impl Wire {
         Bytes::from(json)
     }
 
-    /// Reads a whole answer.
+    /// Decodes a complete response body.
     ///
     /// # Errors
     ///
-    /// When it is not an answer of this format, or an error that came with a good status.
+    /// When the body does not have this format, or contains an error object.
     pub fn decode(self, body: &[u8]) -> Result<Response, DecodeError> {
         match self {
             Wire::OpenAiChat => openai_chat::decode(body),
@@ -101,7 +110,7 @@ impl Wire {
         }
     }
 
-    /// A decoder at the start of a streamed answer.
+    /// Creates a decoder for a streamed response.
     pub fn stream(self) -> StreamDecoder {
         StreamDecoder::new(self)
     }
@@ -114,7 +123,7 @@ mod tests {
     const ALL: [Wire; 4] = [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Anthropic, Wire::Gemini];
 
     #[test]
-    fn keys_travel_in_the_header_of_the_provider_and_are_secret() {
+    fn key_is_sent_in_the_header_of_the_provider_and_marked_sensitive() {
         let expected = [
             ("authorization", "Bearer k3y"),
             ("authorization", "Bearer k3y"),
@@ -131,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_fits_no_header_is_refused_without_being_shown() {
+    fn invalid_key_is_rejected_and_not_shown() {
         for wire in ALL {
             let error = wire.auth_headers("sk-secret\n").unwrap_err();
             assert!(!format!("{error} {error:?}").contains("secret"));
@@ -139,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_headers() {
+    fn every_format_sends_json_and_anthropic_its_version() {
         for wire in ALL {
             let names: Vec<_> =
                 wire.headers().iter().map(|(name, value)| format!("{name}: {value:?}")).collect();
@@ -150,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn paths() {
+    fn path_depends_on_format_model_and_streaming() {
         let request =
             |model: &str, stream| Request { model: model.to_owned(), stream, ..Request::default() };
         let cases = [

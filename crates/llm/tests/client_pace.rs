@@ -1,6 +1,6 @@
-//! What the client asks of its pool, and what it tells it, in virtual time.
+//! Interaction of the client with its pools, in virtual time.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
 mod support;
 
@@ -12,43 +12,44 @@ use bakeoff_pace::{AdaptiveBounds, Limits, Pools, RunTag, Strategy};
 use futures_util::future::join_all;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::{Fake, KEY, Reply, ask, client, model, model_with, resolve};
+use support::{FakeServer, KEY, Reply, client, model, model_with_connections, prompt, resolve};
 use tokio::time::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn model_of(limits: Limits) -> Model {
+fn model_with_limits(limits: Limits) -> Model {
     model().with_limits(limits)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_used_up_quota_answers_everybody_at_once_and_stops_the_pool() {
-    let fake = Fake::new(|number| match number {
-        5 => Reply::error(429, "insufficient_quota", "You have nothing left.").after(SECOND),
+async fn exhausted_quota_fails_all_waiting_calls_and_stops_the_pool() {
+    let server = FakeServer::new(|number| match number {
+        5 => Reply::error(429, "insufficient_quota", "Quota exceeded.").after(SECOND),
         _ => Reply::text("fine").after(2 * SECOND),
     });
-    let (client, model, context) = (client(&fake), model_with(10), CallContext::default());
+    let (client, model, context) =
+        (client(&server), model_with_connections(10), CallContext::default());
     let start = Instant::now();
-    let calls = join_all((0..4000).map(|_| client.call(&model, ask("hello"), &context))).await;
+    let calls = join_all((0..4000).map(|_| client.call(&model, prompt("hello"), &context))).await;
     assert!(start.elapsed() < 3 * SECOND, "{:?}", start.elapsed());
-    // Those that were in flight are answered, and nothing went out after the one that said so.
-    assert_eq!((fake.count(), calls.iter().flatten().count()), (10, 9));
+    // Requests in flight still succeed, and no request is sent after the quota error.
+    assert_eq!((server.count(), calls.iter().flatten().count()), (10, 9));
     for error in calls.iter().filter_map(|call| call.as_ref().err()) {
         assert_eq!(error.failure.kind, ErrorKind::Quota);
         let message = error.to_string();
-        assert!(message.contains("the quota of the-model is used up"), "{message}");
-        assert!(message.contains("(You have nothing left)"), "{message}");
+        assert!(message.contains("quota exhausted for the-model"), "{message}");
+        assert!(message.contains("(Quota exceeded)"), "{message}");
         assert!(message.contains("run again"), "{message}");
     }
-    assert!(client.call(&model, ask("later"), &context).await.is_err());
-    assert_eq!(fake.count(), 10);
-    // Another model has another quota.
+    assert!(client.call(&model, prompt("later"), &context).await.is_err());
+    assert_eq!(server.count(), 10);
+    // Another model has its own quota.
     let other = resolve(ModelConfig::named("openai", "another"));
-    assert!(client.call(&other, ask("hello"), &context).await.is_ok());
+    assert!(client.call(&other, prompt("hello"), &context).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_form_of_a_used_up_quota_stops_the_pool() {
+async fn every_quota_error_stops_the_pool() {
     let per_day = r#"{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow", "details": [{"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}]}]}}"#;
     let replies = [
         Reply::error(429, "insufficient_quota", "x"),
@@ -57,33 +58,34 @@ async fn every_form_of_a_used_up_quota_stops_the_pool() {
         Reply::status(429, per_day),
     ];
     for reply in replies {
-        let fake = Fake::always(reply);
-        let (client, model, context) = (client(&fake), model(), CallContext::default());
+        let server = FakeServer::always(reply);
+        let (client, model, context) = (client(&server), model(), CallContext::default());
         for _ in 0..3 {
-            let error = client.call(&model, ask("hello"), &context).await.unwrap_err();
+            let error = client.call(&model, prompt("hello"), &context).await.unwrap_err();
             assert_eq!(error.failure.kind, ErrorKind::Quota, "{error}");
         }
-        assert_eq!(fake.count(), 1);
+        assert_eq!(server.count(), 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejected_call_of_reactive_comes_back_when_the_minute_is_over() {
-    let fake = Fake::new(|number| match number {
+async fn reactive_strategy_retries_after_the_minute() {
+    let server = FakeServer::new(|number| match number {
         0 => Reply::throttled("7").after(5 * SECOND),
         _ => Reply::text("fine"),
     });
-    let model = model_of(Limits::new(Strategy::Reactive));
-    let call = client(&fake).call(&model, ask("hello"), &CallContext::default()).await.unwrap();
+    let model = model_with_limits(Limits::new(Strategy::Reactive));
+    let call =
+        client(&server).call(&model, prompt("hello"), &CallContext::default()).await.unwrap();
     assert_eq!(call.retries, 1);
-    let sent = fake.sent();
+    let sent = server.sent();
     let gap = sent[1].at - sent[0].at;
     assert!((60 * SECOND..61 * SECOND).contains(&gap), "{gap:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejected_call_of_auto_waits_in_the_queue_and_that_is_not_its_time() {
-    let fake = Fake::new(|number| match number {
+async fn auto_strategy_retries_from_the_queue_without_using_the_timeout() {
+    let server = FakeServer::new(|number| match number {
         0 => Reply::throttled("2"),
         _ => Reply::text("fine"),
     });
@@ -91,77 +93,77 @@ async fn a_rejected_call_of_auto_waits_in_the_queue_and_that_is_not_its_time() {
     let (pauses, context) = (Mutex::new(Vec::new()), CallContext::default());
     let note = |retry: &Retry<'_>| pauses.lock().unwrap().push(retry.pause);
     let context = CallContext { on_retry: Some(&note), ..context };
-    let call = client(&fake).call(&model_of(limits), ask("hello"), &context).await.unwrap();
+    let call =
+        client(&server).call(&model_with_limits(limits), prompt("hello"), &context).await.unwrap();
     assert_eq!(call.retries, 1);
     assert_eq!(*pauses.lock().unwrap(), [Duration::ZERO]);
-    let sent = fake.sent();
+    let sent = server.sent();
     let gap = sent[1].at - sent[0].at;
-    assert!(gap >= 2 * SECOND, "the announced wait was not kept: {gap:?}");
+    assert!(gap >= 2 * SECOND, "retried before retry-after: {gap:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_block_loses_no_call_of_auto() {
-    let fake = Fake::new(|number| match number {
+async fn auto_strategy_survives_a_long_block() {
+    let server = FakeServer::new(|number| match number {
         0..5 => Reply::throttled("3600"),
         _ => Reply::text("fine"),
     });
-    let (client, model) = (client(&fake), model_of(Limits::auto()));
+    let (client, model) = (client(&server), model_with_limits(Limits::auto()));
     let (context, start) = (CallContext::default(), Instant::now());
-    let calls = join_all((0..20).map(|_| client.call(&model, ask("hello"), &context))).await;
+    let calls = join_all((0..20).map(|_| client.call(&model, prompt("hello"), &context))).await;
     assert!(calls.iter().all(Result::is_ok), "{calls:?}");
     assert!(start.elapsed() >= 3600 * SECOND, "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn clients_can_share_pools() {
-    let fake = Fake::always(Reply::text("fine").after(SECOND));
+    let server = FakeServer::always(Reply::text("fine").after(SECOND));
     let pools = Arc::new(Pools::default());
-    let make = || {
-        let transport: Option<Arc<dyn Transport>> = Some(fake.clone());
-        Client::new(ClientConfig {
-            transport,
-            pools: Some(Arc::clone(&pools)),
-            ..ClientConfig::default()
-        })
+    let new_client = || {
+        let transport: Arc<dyn Transport> = server.clone();
+        Client::new(ClientConfig::default().transport(transport).pools(Arc::clone(&pools)))
     };
-    let (clients, model, context) = ([make(), make()], model_with(1), CallContext::default());
-    join_all(clients.iter().map(|client| client.call(&model, ask("hello"), &context))).await;
-    assert_eq!(fake.most_in_flight(), 1);
+    let (clients, model, context) =
+        ([new_client(), new_client()], model_with_connections(1), CallContext::default());
+    join_all(clients.iter().map(|client| client.call(&model, prompt("hello"), &context))).await;
+    assert_eq!(server.max_in_flight(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_only_the_body_asks_for_reaches_the_pool() {
+async fn wait_from_the_body_reaches_the_pool() {
     let body = r#"{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow", "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "40s"}]}}"#;
-    let fake = Fake::new(move |number| match number {
+    let server = FakeServer::new(move |number| match number {
         0 => Reply::status(429, body),
         _ => Reply::text("fine"),
     });
-    let model = model_of(Limits::auto());
-    let call = client(&fake).call(&model, ask("hello"), &CallContext::default()).await.unwrap();
-    let sent = fake.sent();
+    let model = model_with_limits(Limits::auto());
+    let call =
+        client(&server).call(&model, prompt("hello"), &CallContext::default()).await.unwrap();
+    let sent = server.sent();
     let gap = sent[1].at - sent[0].at;
     assert!(gap >= 40 * SECOND, "{gap:?}");
     assert_eq!(call.retries, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn endings_move_an_adaptive_window_as_they_should() {
+async fn request_outcomes_change_the_adaptive_window() {
     let bounds = AdaptiveBounds { min: 1, start: 4, max: 100 };
     let limit_after = async |replies: [Reply; 4]| {
-        let fake = Fake::new(move |number| match replies.get(number) {
+        let server = FakeServer::new(move |number| match replies.get(number) {
             Some(reply) => reply.clone().after(SECOND),
-            // The rest is for calls that come back.
+            // Further requests are retries.
             None => Reply::text("fine").after(SECOND),
         });
-        let (client, model) = (client(&fake), model_of(Limits::adaptive(bounds).max_retries(1)));
+        let (client, model) =
+            (client(&server), model_with_limits(Limits::adaptive(bounds).max_retries(1)));
         let context = CallContext::default();
-        join_all((0..4).map(|_| client.call(&model, ask("hello"), &context))).await;
+        join_all((0..4).map(|_| client.call(&model, prompt("hello"), &context))).await;
         let pool = client.pool(&model).unwrap();
         (pool.limit(), pool.snapshot().rejected, pool.snapshot().failed)
     };
     let fine = || Reply::text("fine");
     let broken = || Reply::error(500, "x", "y");
-    // Four clean answers are a round; what fails or is refused is no clean answer.
+    // Four clean responses are a round; a failed or invalid request is not a clean response.
     assert_eq!(limit_after([fine(), fine(), fine(), fine()]).await, (8, 0, 0));
     assert_eq!(limit_after([fine(), fine(), fine(), broken()]).await, (4, 0, 1));
     assert_eq!(limit_after([fine(), fine(), fine(), Reply::error(400, "x", "y")]).await, (4, 0, 0));
@@ -169,72 +171,72 @@ async fn endings_move_an_adaptive_window_as_they_should() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_are_estimated_by_the_text_and_by_earlier_answers() {
-    // 400 characters are 100 tokens, and an answer is expected to have 200; then it turns out that
-    // prompts have 10 and answers 5.
-    let fake = Fake::always(Reply::text("fine").after(SECOND));
-    let model = model_of(Limits::new(Strategy::Proactive).tpm(320));
+async fn tokens_are_estimated_from_text_and_earlier_responses() {
+    // 400 characters count as 100 tokens, and 200 output tokens are expected. The responses then report 10 input
+    // and 5 output tokens.
+    let server = FakeServer::always(Reply::text("fine").after(SECOND));
+    let model = model_with_limits(Limits::new(Strategy::Proactive).tpm(320));
     let (context, text) = (CallContext::default(), "abcd".repeat(100));
-    let bounded = Request { max_tokens: Some(6), ..ask(&text) };
+    let bounded = Request { max_tokens: Some(6), ..prompt(&text) };
     let start = Instant::now();
-    let other = client(&fake);
+    let other = client(&server);
     join_all([0; 3].map(|_| other.call(&model, bounded.clone(), &context))).await;
     assert_eq!(start.elapsed().as_secs(), 1, "3 × 106 fit at once");
 
-    let fake = Fake::always(Reply::text("fine").after(SECOND));
-    let client = client(&fake);
+    let server = FakeServer::always(Reply::text("fine").after(SECOND));
+    let client = client(&server);
     let call = |max_tokens| {
-        let request = Request { max_tokens, ..ask(&text) };
+        let request = Request { max_tokens, ..prompt(&text) };
         client.call(&model, request, &context)
     };
-    let seconds = |fake: &Fake| {
-        let sent = fake.sent();
+    let seconds = |server: &FakeServer| {
+        let sent = server.sent();
         sent.iter().map(|one| (one.at - sent[0].at).as_secs()).collect::<Vec<_>>()
     };
-    // 300 + 300 is too much, 15 + 105 + 105 is not, and 15 + 105 + 105 + 105 is.
+    // 300 + 300 exceeds the limit, 15 + 105 + 105 does not, and 15 + 105 + 105 + 105 does.
     join_all([call(None), call(None)]).await;
-    assert_eq!(seconds(&fake), [0, 1]);
+    assert_eq!(seconds(&server), [0, 1]);
     join_all([call(Some(9000)), call(None), call(Some(1)), call(None)]).await;
-    assert_eq!(seconds(&fake), [0, 1, 2, 2, 3, 3]);
+    assert_eq!(seconds(&server), [0, 1, 2, 2, 3, 3]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_on_one_pool_take_turns() {
-    let fake = Fake::always(Reply::text("fine").after(SECOND));
-    let (client, model) = (client(&fake), model_with(1));
+async fn pool_serves_runs_in_turn() {
+    let server = FakeServer::always(Reply::text("fine").after(SECOND));
+    let (client, model) = (client(&server), model_with_connections(1));
     let runs = [(1, "a"), (1, "b"), (1, "c"), (2, "x"), (2, "y")];
     join_all(runs.map(|(run, text)| {
         let (client, model) = (&client, &model);
         async move {
             let context = CallContext { run: RunTag(run), ..CallContext::default() };
-            client.call(model, ask(text), &context).await.unwrap();
+            client.call(model, prompt(text), &context).await.unwrap();
         }
     }))
     .await;
-    let order: Vec<String> = fake.sent().iter().map(support::Sent::prompt).collect();
+    let order: Vec<String> = server.sent().iter().map(support::SentRequest::user_text).collect();
     assert_eq!(order, ["a", "b", "x", "c", "y"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_models_limits_win_over_the_clients_policy() {
-    let fake = Fake::always(Reply::error(500, "x", "y"));
-    let model = model_of(Limits::fixed(1).max_retries(2));
-    let error = client(&fake).call(&model, ask("hello"), &CallContext::default()).await;
-    assert_eq!((error.unwrap_err().retries, fake.count()), (2, 3));
-    let fake = Fake::always(Reply::silence());
-    let model = model_of(Limits::fixed(1).timeout(5 * SECOND));
+async fn model_limits_override_the_client_policy() {
+    let server = FakeServer::always(Reply::error(500, "x", "y"));
+    let model = model_with_limits(Limits::fixed(1).max_retries(2));
+    let error = client(&server).call(&model, prompt("hello"), &CallContext::default()).await;
+    assert_eq!((error.unwrap_err().retries, server.count()), (2, 3));
+    let server = FakeServer::always(Reply::no_response());
+    let model = model_with_limits(Limits::fixed(1).timeout(5 * SECOND));
     let start = Instant::now();
-    let error = client(&fake).call(&model, ask("hello"), &CallContext::default()).await;
+    let error = client(&server).call(&model, prompt("hello"), &CallContext::default()).await;
     assert_eq!(error.unwrap_err().failure.kind, ErrorKind::Timeout);
     assert_eq!(start.elapsed().as_secs(), 5);
 }
 
-/// Everything that an observer was told, as text.
-fn observed(fake: &Arc<Fake>) -> (Client, Arc<Mutex<Vec<String>>>) {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&seen);
+/// Creates a client whose HTTP records are collected as text.
+fn observed_client(server: &Arc<FakeServer>) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&records);
     let on_http = HttpObserver::new(move |record| {
-        told.lock().unwrap().push(format!(
+        log.lock().unwrap().push(format!(
             "{} {} {} {:?} {:?} {} s, {} in flight, #{}, {:?}",
             record.model,
             record.method,
@@ -249,54 +251,49 @@ fn observed(fake: &Arc<Fake>) -> (Client, Arc<Mutex<Vec<String>>>) {
         assert!(record.request_bytes > 20);
         assert_eq!(record.response_bytes > 0, record.status.is_some(), "{record:?}");
     });
-    let config = ClientConfig {
-        transport: Some(fake.clone()),
-        on_http: Some(on_http),
-        ..ClientConfig::default()
-    };
-    (Client::new(config), seen)
+    let config = ClientConfig::default().transport(server.clone()).on_http(on_http);
+    (Client::new(config), records)
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_attempt_is_recorded_without_secrets() {
-    let fake = Fake::new(|number| match number {
+async fn every_request_is_recorded_without_secrets() {
+    let server = FakeServer::new(|number| match number {
         0 => Reply::error(429, "rate_limit_exceeded", "slow").after(SECOND),
-        1 => Reply::lost("cannot connect"),
+        1 => Reply::connection_error("cannot connect"),
         _ => Reply::text("fine").after(3 * SECOND),
     });
-    let (client, seen) = observed(&fake);
-    let model = resolve(ModelConfig {
-        query: vec![("key".to_owned(), KEY.to_owned())],
-        ..ModelConfig::named("openai", "the-model")
-    });
+    let (client, records) = observed_client(&server);
+    let model = resolve(ModelConfig::named("openai", "the-model").query("key", KEY));
     let model = model.with_limits(Limits::auto());
-    client.call(&model, ask("hello"), &CallContext::default()).await.unwrap();
-    let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), 3, "{seen:?}");
+    client.call(&model, prompt("hello"), &CallContext::default()).await.unwrap();
+    let records = records.lock().unwrap();
+    assert_eq!(records.len(), 3, "{records:?}");
     let url = "the-model POST https://api.openai.com/v1/chat/completions";
     assert_eq!(
-        seen[0],
+        records[0],
         format!(
             "{url} Some(429) Some(RateLimit) 1 s, 1 in flight, #1, \
              Some((\"rate_limit_exceeded\", 0ns))"
         )
     );
-    assert!(seen[1].starts_with(&format!("{url} None Some(Transient) 0 s, 1 in flight, #2, Some")));
-    assert_eq!(seen[2], format!("{url} Some(200) None 3 s, 1 in flight, #3, None"));
-    assert!(!seen.concat().contains(KEY));
+    assert!(
+        records[1].starts_with(&format!("{url} None Some(Transient) 0 s, 1 in flight, #2, Some"))
+    );
+    assert_eq!(records[2], format!("{url} Some(200) None 3 s, 1 in flight, #3, None"));
+    assert!(!records.concat().contains(KEY));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_is_cancelled_is_recorded_too() {
-    let fake = Fake::always(Reply::silence());
-    let (client, seen) = observed(&fake);
+async fn cancelled_request_is_recorded() {
+    let server = FakeServer::always(Reply::no_response());
+    let (client, records) = observed_client(&server);
     let (model, context) = (model(), CallContext::default());
-    let (result, ()) = tokio::join!(client.call(&model, ask("hello"), &context), async {
+    let (result, ()) = tokio::join!(client.call(&model, prompt("hello"), &context), async {
         tokio::time::sleep(2 * SECOND).await;
         context.cancel.cancel();
     });
     assert!(result.is_err());
-    let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), 1);
-    assert!(seen[0].contains("None Some(Cancelled) 2 s, 1 in flight, #1, None"), "{seen:?}");
+    let records = records.lock().unwrap();
+    assert_eq!(records.len(), 1);
+    assert!(records[0].contains("None Some(Cancelled) 2 s, 1 in flight, #1, None"), "{records:?}");
 }

@@ -1,9 +1,9 @@
-//! The event parser against another one, `sse-stream`, which was written from the same rules.
+//! The event parser compared with `sse-stream`, an independent implementation of the same specification.
 //!
-//! That crate gives raw blocks where the rules of WHATWG define events, so three things differ and
-//! are levelled here: it gives blocks without data, which are no events; it keeps an empty event
-//! name, which the rules take for none; and it fails on text that is not UTF-8 as soon as the line
-//! ends and also in `retry`, which the rules ignore. After its failure there is nothing to compare.
+//! That crate returns raw blocks where the WHATWG specification defines events, so three differences are removed
+//! here: it returns blocks without data, which are no events; it keeps an empty event name, which the specification
+//! treats as absent; and it fails on invalid UTF-8 at the end of the line and also in `retry`, where the
+//! specification ignores it. After such a failure there is nothing to compare.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,20 +14,20 @@ use proptest::prelude::*;
 use sse_stream::SseByteStream;
 use std::convert::Infallible;
 
-/// The events, and whether the stream was read to its end.
-type Read = (Vec<SseEvent>, Result<(), SseError>);
+/// Events and result of the parser.
+type ParseResult = (Vec<SseEvent>, Result<(), SseError>);
 
-fn ours(pieces: &[&[u8]]) -> Read {
+fn parse(chunks: &[&[u8]]) -> ParseResult {
     let (mut parser, mut events) = (SseParser::new(), Vec::new());
-    let result = pieces.iter().try_for_each(|piece| parser.feed(piece, &mut events));
+    let result = chunks.iter().try_for_each(|chunk| parser.feed(chunk, &mut events));
     (events, result)
 }
 
-/// The other parser's events and whether it reached the end.
-fn theirs(bytes: &[u8]) -> (Vec<SseEvent>, bool) {
+/// Returns the events of the other parser, and whether it reached the end.
+fn parse_with_sse_stream(bytes: &[u8]) -> (Vec<SseEvent>, bool) {
     let whole = stream::iter([Ok::<_, Infallible>(Bytes::copy_from_slice(bytes))]);
     let blocks = SseByteStream::new(whole).collect::<Vec<_>>().now_or_never().unwrap();
-    let complete = blocks.iter().all(Result::is_ok);
+    let is_complete = blocks.iter().all(Result::is_ok);
     let events = blocks.into_iter().filter_map(|block| {
         let block = block.ok()?;
         Some(SseEvent {
@@ -37,20 +37,22 @@ fn theirs(bytes: &[u8]) -> (Vec<SseEvent>, bool) {
             retry: block.retry,
         })
     });
-    (events.collect(), complete)
+    (events.collect(), is_complete)
 }
 
-fn cut<'a>(bytes: &'a [u8], places: &[prop::sample::Index]) -> Vec<&'a [u8]> {
-    let mut ends: Vec<_> = places.iter().map(|place| place.index(bytes.len() + 1)).collect();
+/// Splits bytes at these positions.
+fn split<'a>(bytes: &'a [u8], positions: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+    let mut ends: Vec<_> =
+        positions.iter().map(|position| position.index(bytes.len() + 1)).collect();
     ends.sort_unstable();
     ends.push(bytes.len());
     let mut start = 0;
-    let pieces = ends.into_iter().map(|end| {
-        let piece = &bytes[start..end];
+    let chunks = ends.into_iter().map(|end| {
+        let chunk = &bytes[start..end];
         start = end;
-        piece
+        chunk
     });
-    pieces.collect()
+    chunks.collect()
 }
 
 fn line() -> impl Strategy<Value = String> {
@@ -89,54 +91,54 @@ fn event_stream() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn valid_streams_read_the_same_as_by_the_other_parser(
+    fn valid_streams_give_the_same_events_as_the_other_parser(
         bytes in event_stream(),
-        places in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        positions in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
-        let (events, result) = ours(&cut(&bytes, &places));
+        let (events, result) = parse(&split(&bytes, &positions));
         prop_assert_eq!(result, Ok(()));
-        prop_assert_eq!((events, true), theirs(&bytes));
+        prop_assert_eq!((events, true), parse_with_sse_stream(&bytes));
     }
 
     #[test]
-    fn damaged_streams_read_the_same_as_far_as_both_go(
+    fn damaged_streams_give_the_same_events_up_to_the_failure(
         mut bytes in event_stream(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
         prop_assume!(!bytes.is_empty());
-        for (place, byte) in damage {
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
+        for (position, byte) in damage {
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
         }
-        let (events, result) = ours(&[&bytes]);
-        let (others, complete) = theirs(&bytes);
-        if complete {
+        let (events, result) = parse(&[&bytes]);
+        let (other_events, is_complete) = parse_with_sse_stream(&bytes);
+        if is_complete {
             prop_assert_eq!(result, Ok(()));
-            prop_assert_eq!(events, others);
+            prop_assert_eq!(events, other_events);
         } else {
-            let both = events.len().min(others.len());
-            prop_assert_eq!(&events[..both], &others[..both]);
-            prop_assert!(events.len() >= others.len());
+            let both = events.len().min(other_events.len());
+            prop_assert_eq!(&events[..both], &other_events[..both]);
+            prop_assert!(events.len() >= other_events.len());
         }
     }
 
     #[test]
-    fn how_a_stream_is_cut_does_not_matter(
+    fn chunk_boundaries_do_not_change_the_events(
         bytes in prop_oneof![prop::collection::vec(any::<u8>(), 0..200), event_stream()],
-        places in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        positions in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
-        let whole = ours(&[&bytes]);
-        prop_assert_eq!(&ours(&cut(&bytes, &places)), &whole);
+        let whole = parse(&[&bytes]);
+        prop_assert_eq!(&parse(&split(&bytes, &positions)), &whole);
         let single: Vec<_> = bytes.chunks(1).collect();
-        prop_assert_eq!(&ours(&single), &whole);
+        prop_assert_eq!(&parse(&single), &whole);
     }
 }
 
-/// Rescanning what has not ended would take minutes here.
+/// A parser that rescans incomplete lines would take minutes.
 #[test]
-fn a_long_line_in_single_bytes_is_read_in_linear_time() {
+fn long_line_in_single_bytes_takes_linear_time() {
     let bytes = [b"data: ".as_slice(), &vec![b'x'; 4 << 20], b"\n\n"].concat();
-    let (events, result) = ours(&bytes.chunks(1).collect::<Vec<_>>());
+    let (events, result) = parse(&bytes.chunks(1).collect::<Vec<_>>());
     assert_eq!(result, Ok(()));
     assert_eq!(events[0].data.len(), 4 << 20);
 }

@@ -1,4 +1,4 @@
-//! Anthropic's Messages, against bodies as they come over the network.
+//! Anthropic Messages, against recorded bodies.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -17,10 +17,10 @@ const USAGE: Usage =
     Usage { input: 12, output: 29, cache_read: 1500, cache_write: 300, reasoning: 0 };
 
 #[test]
-fn encodes_everything() {
-    let said = vec![
+fn request_with_all_fields_is_encoded() {
+    let assistant = vec![
         thought("Two cities.", Some("c2ln")),
-        thought("a thought without proof", None),
+        thought("thinking without a signature", None),
         opaque(json!({"type": "redacted_thinking", "data": "EmwKAhgB"})),
         opaque(json!({"reasoning_details": "of another format"})),
         Content::text(""),
@@ -28,14 +28,14 @@ fn encodes_everything() {
         call("call_1", "weather", json!({"city": "Köln"})),
         call("call_2", "weather", json!("{\"city\": ")),
     ];
-    let mut request = full_request("claude-sonnet-4-5", said, "call_1");
+    let mut request = full_request("claude-sonnet-4-5", assistant, "call_1");
     request.thinking = Some(Thinking::Budget(2048));
     let expected: Value = serde_json::from_slice(&fixture("anthropic/request.json")).unwrap();
     assert_eq!(encoded(WIRE, &request), expected);
 }
 
 #[test]
-fn sends_only_what_was_asked_and_a_limit() {
+fn unset_fields_are_not_sent_except_a_token_limit() {
     let request =
         Request { model: "m".into(), messages: vec![Message::user("hi")], ..Request::default() };
     let content = json!([{"type": "text", "text": "hi"}]);
@@ -46,7 +46,7 @@ fn sends_only_what_was_asked_and_a_limit() {
 }
 
 #[test]
-fn the_limit_exceeds_the_budget_for_thinking() {
+fn token_limit_exceeds_the_thinking_budget() {
     let limits = |max_tokens, budget| {
         let thinking = Some(Thinking::Budget(budget));
         let body = encoded(WIRE, &Request { max_tokens, thinking, ..Request::default() });
@@ -62,7 +62,7 @@ fn the_limit_exceeds_the_budget_for_thinking() {
 }
 
 #[test]
-fn an_effort_lets_the_model_decide_how_much_to_think() {
+fn effort_selects_adaptive_thinking() {
     let request = Request {
         thinking: Some(Thinking::Effort("medium".into())),
         output: Some(OutputFormat::Json),
@@ -74,7 +74,7 @@ fn an_effort_lets_the_model_decide_how_much_to_think() {
 }
 
 #[test]
-fn choices_and_several_system_messages() {
+fn tool_choice_and_several_system_messages_are_encoded() {
     for (choice, expected) in
         [(ToolChoice::Auto, "auto"), (ToolChoice::Required, "any"), (ToolChoice::None, "none")]
     {
@@ -92,7 +92,7 @@ fn choices_and_several_system_messages() {
 }
 
 #[test]
-fn decodes_text() {
+fn text_response_is_decoded() {
     let expected = Response {
         id: Some("msg_01Aq9w938a90dw8q".into()),
         model: Some("claude-sonnet-4-5-20250929".into()),
@@ -105,7 +105,7 @@ fn decodes_text() {
 }
 
 #[test]
-fn decodes_tool_calls() {
+fn tool_calls_are_decoded() {
     let response = WIRE.decode(&fixture("anthropic/tools.json")).unwrap();
     assert_eq!(
         response.content,
@@ -115,7 +115,7 @@ fn decodes_tool_calls() {
 }
 
 #[test]
-fn thinking_is_kept_and_travels_back() {
+fn thinking_is_kept_and_sent_back() {
     let response = WIRE.decode(&fixture("anthropic/thinking.json")).unwrap();
     let redacted = json!({"type": "redacted_thinking", "data": "EmwKAhgBEgy3va3pzix"});
     assert_eq!(
@@ -137,7 +137,7 @@ fn thinking_is_kept_and_travels_back() {
 }
 
 #[test]
-fn why_it_stopped() {
+fn finish_reason_is_decoded() {
     let refusal = WIRE.decode(&fixture("anthropic/refusal.json")).unwrap();
     assert_eq!((refusal.content, refusal.finish), (vec![], FinishReason::ContentFilter));
     let finish = |reason: Value| {
@@ -151,7 +151,7 @@ fn why_it_stopped() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn error_names_the_missing_field() {
     let cases: [(&[u8], &str); 4] = [
         (b"\"no\"", "expected an object"),
         (b"{}", "`content` is missing"),
@@ -165,19 +165,18 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn an_error_sent_as_an_answer_is_an_error() {
-    let Err(DecodeError::Provider(failure)) =
-        WIRE.decode(&fixture("anthropic/error_in_answer.json"))
+fn error_object_with_success_status_is_an_error() {
+    let Err(DecodeError::Provider(failure)) = WIRE.decode(&fixture("anthropic/error_object.json"))
     else {
-        panic!("not a provider's error")
+        panic!("not a provider error")
     };
     assert_eq!((failure.kind, failure.message.as_str()), (ErrorKind::Transient, "Overloaded"));
 }
 
 #[test]
-fn streams_text() {
-    let (deltas, response) = stream(WIRE, "anthropic/text.sse", "event: message_stop");
-    assert_eq!(deltas, ["Grüße", " aus 東京 🗼"].map(|piece| Delta::Text(piece.into())));
+fn text_stream_is_decoded() {
+    let (deltas, response) = decode_stream(WIRE, "anthropic/text.sse", "event: message_stop");
+    assert_eq!(deltas, ["Grüße", " aus 東京 🗼"].map(|text| Delta::Text(text.into())));
     let expected = Response {
         id: Some("msg_01Aq9w938a90dw8q".into()),
         model: Some("claude-sonnet-4-5-20250929".into()),
@@ -190,8 +189,8 @@ fn streams_text() {
 }
 
 #[test]
-fn streams_thinking_and_tool_calls() {
-    let (deltas, response) = stream(WIRE, "anthropic/tools.sse", "event: message_stop");
+fn stream_with_thinking_and_tool_calls_is_decoded() {
+    let (deltas, response) = decode_stream(WIRE, "anthropic/tools.sse", "event: message_stop");
     let start = |index, id: &str, name: &str| Delta::ToolCallStart {
         index,
         id: id.into(),
@@ -227,19 +226,20 @@ fn streams_thinking_and_tool_calls() {
 }
 
 #[test]
-fn an_error_in_the_stream_is_an_error() {
-    let Err(StreamError::Provider(failure)) = stream_in(WIRE, &[&fixture("anthropic/error.sse")])
+fn error_event_in_the_stream_is_an_error() {
+    let Err(StreamError::Provider(failure)) =
+        decode_chunks(WIRE, &[&fixture("anthropic/error.sse")])
     else {
-        panic!("not a provider's error")
+        panic!("not a provider error")
     };
     assert_eq!(failure.kind, ErrorKind::Transient);
     assert_eq!(failure.code.as_deref(), Some("overloaded_error"));
 }
 
 #[test]
-fn errors_are_classified() {
+fn error_bodies_are_classified() {
     use ErrorKind::*;
-    classified(
+    check_classification(
         WIRE,
         "anthropic",
         &[
@@ -255,8 +255,8 @@ fn errors_are_classified() {
 }
 
 #[test]
-fn damage_never_panics() {
+fn damaged_bodies_never_panic() {
     for name in ["text", "tools", "thinking"] {
-        survives_damage(WIRE, &format!("anthropic/{name}.json"));
+        check_damaged_bodies(WIRE, &format!("anthropic/{name}.json"));
     }
 }

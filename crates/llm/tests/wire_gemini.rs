@@ -1,4 +1,4 @@
-//! Google's Gemini, against bodies as they come over the network.
+//! Google Gemini, against recorded bodies.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -17,8 +17,8 @@ const USAGE: Usage =
     Usage { input: 30, output: 58, cache_read: 1000, cache_write: 0, reasoning: 50 };
 
 #[test]
-fn encodes_everything() {
-    let said = vec![
+fn request_with_all_fields_is_encoded() {
+    let assistant = vec![
         thought("Two cities.", None),
         Content::text("I will look."),
         thought("", Some("c2ln")),
@@ -27,14 +27,14 @@ fn encodes_everything() {
         opaque(json!({"type": "redacted_thinking", "data": "of another format"})),
         opaque(json!({"executableCode": {"language": "PYTHON", "code": "1"}})),
     ];
-    let mut request = full_request("gemini-3-flash", said, "bakeoff-call-x-0");
+    let mut request = full_request("gemini-3-flash", assistant, "bakeoff-call-x-0");
     request.extra = object(json!({"safetySettings": [], "generationConfig": {"topK": 40}}));
     let expected: Value = serde_json::from_slice(&fixture("gemini/request.json")).unwrap();
     assert_eq!(encoded(WIRE, &request), expected);
 }
 
 #[test]
-fn sends_only_what_was_asked() {
+fn unset_fields_are_not_sent() {
     let request =
         Request { model: "m".into(), messages: vec![Message::user("hi")], ..Request::default() };
     let expected = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
@@ -42,7 +42,7 @@ fn sends_only_what_was_asked() {
 }
 
 #[test]
-fn thinking_is_asked_for_in_the_words_of_the_model() {
+fn thinking_config_depends_on_the_model() {
     let config = |model: &str, thinking: Thinking| {
         let request =
             Request { model: model.into(), thinking: Some(thinking), ..Request::default() };
@@ -63,7 +63,7 @@ fn thinking_is_asked_for_in_the_words_of_the_model() {
 }
 
 #[test]
-fn choices_and_formats() {
+fn tool_choice_and_output_format_are_encoded() {
     for (choice, mode) in
         [(ToolChoice::Auto, "AUTO"), (ToolChoice::Required, "ANY"), (ToolChoice::None, "NONE")]
     {
@@ -79,7 +79,7 @@ fn choices_and_formats() {
 }
 
 #[test]
-fn decodes_text() {
+fn text_response_is_decoded() {
     let expected = Response {
         id: Some("mZ0aaL".into()),
         model: Some("gemini-3-flash".into()),
@@ -92,7 +92,7 @@ fn decodes_text() {
 }
 
 #[test]
-fn calls_get_ids_of_their_own_and_proofs_travel_back() {
+fn tool_calls_get_generated_ids_and_signatures_are_sent_back() {
     let response = WIRE.decode(&fixture("gemini/tools.json")).unwrap();
     assert_eq!(
         response.content,
@@ -116,7 +116,7 @@ fn calls_get_ids_of_their_own_and_proofs_travel_back() {
 }
 
 #[test]
-fn decodes_thinking_images_and_unknown_parts() {
+fn thinking_images_and_unknown_parts_are_decoded() {
     let response = WIRE.decode(&fixture("gemini/thinking.json")).unwrap();
     let source = ImageSource::Base64 { media_type: "image/png".into(), data: "iVBOR".into() };
     assert_eq!(
@@ -133,22 +133,22 @@ fn decodes_thinking_images_and_unknown_parts() {
 }
 
 #[test]
-fn blocked_answers_and_blocked_prompts() {
+fn blocked_response_is_filtered_and_blocked_prompt_is_an_error() {
     let safety = WIRE.decode(&fixture("gemini/safety.json")).unwrap();
     assert_eq!((safety.content, safety.finish), (vec![], FinishReason::ContentFilter));
     assert_eq!(safety.usage, Usage { input: 9, ..Usage::default() });
     let Err(DecodeError::Provider(failure)) = WIRE.decode(&fixture("gemini/blocked.json")) else {
-        panic!("not a provider's error")
+        panic!("not a provider error")
     };
     assert_eq!(failure.kind, ErrorKind::ContentFilter);
-    assert_eq!(failure.message, "the prompt was blocked: PROHIBITED_CONTENT");
+    assert_eq!(failure.message, "prompt blocked: PROHIBITED_CONTENT");
     let event =
         [b"data: ".as_slice(), br#"{"promptFeedback":{"blockReason":"OTHER"}}"#, b"\n\n"].concat();
-    assert!(matches!(stream_in(WIRE, &[&event]), Err(StreamError::Provider(_))));
+    assert!(matches!(decode_chunks(WIRE, &[&event]), Err(StreamError::Provider(_))));
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn error_names_the_missing_field() {
     let cases: [(&[u8], &str); 4] = [
         (b"5", "expected an object"),
         (b"{}", "`candidates` is missing"),
@@ -165,19 +165,19 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn an_error_sent_as_an_answer_is_an_error() {
-    let Err(DecodeError::Provider(failure)) = WIRE.decode(&fixture("gemini/error_in_answer.json"))
+fn error_object_with_success_status_is_an_error() {
+    let Err(DecodeError::Provider(failure)) = WIRE.decode(&fixture("gemini/error_object.json"))
     else {
-        panic!("not a provider's error")
+        panic!("not a provider error")
     };
     assert_eq!((failure.kind, failure.status), (ErrorKind::Transient, Some(503)));
     assert_eq!(failure.code.as_deref(), Some("UNAVAILABLE"));
 }
 
 #[test]
-fn streams_text() {
-    let (deltas, response) = stream(WIRE, "gemini/text.sse", r#""finishReason":"STOP""#);
-    assert_eq!(deltas, ["Grüße", " aus", " 東京 🗼"].map(|piece| Delta::Text(piece.into())));
+fn text_stream_is_decoded() {
+    let (deltas, response) = decode_stream(WIRE, "gemini/text.sse", r#""finishReason":"STOP""#);
+    assert_eq!(deltas, ["Grüße", " aus", " 東京 🗼"].map(|text| Delta::Text(text.into())));
     let expected = Response {
         id: Some("mZ0aaL".into()),
         model: Some("gemini-3-flash".into()),
@@ -190,8 +190,8 @@ fn streams_text() {
 }
 
 #[test]
-fn streams_thinking_and_tool_calls() {
-    let (deltas, response) = stream(WIRE, "gemini/tools.sse", r#""finishReason":"STOP""#);
+fn stream_with_thinking_and_tool_calls_is_decoded() {
+    let (deltas, response) = decode_stream(WIRE, "gemini/tools.sse", r#""finishReason":"STOP""#);
     let (first, second) = ("bakeoff-call-mZ0aaL-0", "bakeoff-call-mZ0aaL-1");
     let start = |index, id: &str, name: &str| Delta::ToolCallStart {
         index,
@@ -229,18 +229,18 @@ fn streams_thinking_and_tool_calls() {
 }
 
 #[test]
-fn an_error_in_the_stream_is_an_error() {
-    let Err(StreamError::Provider(failure)) = stream_in(WIRE, &[&fixture("gemini/error.sse")])
+fn error_event_in_the_stream_is_an_error() {
+    let Err(StreamError::Provider(failure)) = decode_chunks(WIRE, &[&fixture("gemini/error.sse")])
     else {
-        panic!("not a provider's error")
+        panic!("not a provider error")
     };
     assert_eq!((failure.kind, failure.status), (ErrorKind::Transient, Some(503)));
 }
 
 #[test]
-fn errors_are_classified() {
+fn error_bodies_are_classified() {
     use ErrorKind::*;
-    classified(
+    check_classification(
         WIRE,
         "gemini",
         &[
@@ -255,8 +255,8 @@ fn errors_are_classified() {
 }
 
 #[test]
-fn damage_never_panics() {
+fn damaged_bodies_never_panic() {
     for name in ["text", "tools", "thinking", "safety"] {
-        survives_damage(WIRE, &format!("gemini/{name}.json"));
+        check_damaged_bodies(WIRE, &format!("gemini/{name}.json"));
     }
 }

@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions, against bodies as they come over the network.
+//! OpenAI Chat Completions, against recorded bodies.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -16,21 +16,21 @@ use wire_support::*;
 const WIRE: Wire = Wire::OpenAiChat;
 
 #[test]
-fn encodes_everything() {
-    let said = vec![
+fn request_with_all_fields_is_encoded() {
+    let assistant = vec![
         thought("Two cities.", None),
         Content::text("I will look."),
         call("call_1", "weather", json!({"city": "Köln"})),
         call("call_2", "weather", json!("{\"city\": ")),
     ];
-    let request = full_request("gpt-4o-mini", said, "call_1");
+    let request = full_request("gpt-4o-mini", assistant, "call_1");
     let expected: serde_json::Value =
         serde_json::from_slice(&fixture("openai_chat/request.json")).unwrap();
     assert_eq!(encoded(WIRE, &request), expected);
 }
 
 #[test]
-fn sends_only_what_was_asked() {
+fn unset_fields_are_not_sent() {
     let request =
         Request { model: "m".into(), messages: vec![Message::user("hi")], ..Request::default() };
     let expected = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]});
@@ -38,7 +38,7 @@ fn sends_only_what_was_asked() {
 }
 
 #[test]
-fn the_limit_is_named_after_the_model() {
+fn token_limit_field_depends_on_the_model() {
     let cases = [
         ("gpt-4o", "max_tokens"),
         ("llama3", "max_tokens"),
@@ -56,7 +56,7 @@ fn the_limit_is_named_after_the_model() {
 }
 
 #[test]
-fn choices_formats_and_efforts() {
+fn tool_choice_output_format_and_effort_are_encoded() {
     let field = |request: Request, name: &str| encoded(WIRE, &request)[name].clone();
     for (choice, expected) in
         [(ToolChoice::Auto, "auto"), (ToolChoice::Required, "required"), (ToolChoice::None, "none")]
@@ -71,7 +71,7 @@ fn choices_formats_and_efforts() {
 }
 
 #[test]
-fn decodes_text() {
+fn text_response_is_decoded() {
     let expected = Response {
         id: Some("chatcmpl-CVbFN8KqDdYlVZIVAMzVxx".into()),
         model: Some("gpt-4o-mini-2024-07-18".into()),
@@ -89,7 +89,7 @@ fn decodes_text() {
 }
 
 #[test]
-fn decodes_tool_calls_and_keeps_what_is_not_json() {
+fn tool_calls_are_decoded_and_invalid_json_is_kept() {
     let response = WIRE.decode(&fixture("openai_chat/tools.json")).unwrap();
     assert_eq!(
         response.content,
@@ -103,7 +103,7 @@ fn decodes_tool_calls_and_keeps_what_is_not_json() {
 }
 
 #[test]
-fn thinking_is_read_and_its_details_travel_back() {
+fn thinking_is_decoded_and_its_details_are_sent_back() {
     let response = WIRE.decode(&fixture("openai_chat/thinking.json")).unwrap();
     let details = json!([{
         "type": "reasoning.text", "text": "Compare the tenths: 9 > 1.", "format": "unknown", "index": 0,
@@ -125,7 +125,7 @@ fn thinking_is_read_and_its_details_travel_back() {
 }
 
 #[test]
-fn servers_that_only_resemble_openai_are_understood() {
+fn deviations_of_compatible_servers_are_accepted() {
     let content = |json: serde_json::Value| {
         let body = json!({"choices": [{"message": json, "finish_reason": "stop"}]});
         let response = WIRE.decode(body.to_string().as_bytes()).unwrap();
@@ -161,7 +161,7 @@ fn servers_that_only_resemble_openai_are_understood() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn error_names_the_missing_field() {
     let cases: [(&[u8], &str); 6] = [
         (b"", "EOF"),
         (b"<html>", "expected value"),
@@ -184,11 +184,11 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn an_error_sent_as_an_answer_is_an_error() {
+fn error_object_with_success_status_is_an_error() {
     let Err(DecodeError::Provider(failure)) =
-        WIRE.decode(&fixture("openai_chat/error_in_answer.json"))
+        WIRE.decode(&fixture("openai_chat/error_object.json"))
     else {
-        panic!("not a provider's error")
+        panic!("not a provider error")
     };
     assert_eq!(failure.kind, ErrorKind::RateLimit);
     assert_eq!(failure.status, Some(429));
@@ -196,15 +196,16 @@ fn an_error_sent_as_an_answer_is_an_error() {
     let choice =
         br#"{"choices": [{"error": {"code": 502, "message": "reset"}, "finish_reason": "error"}]}"#;
     let Err(DecodeError::Provider(failure)) = WIRE.decode(choice) else {
-        panic!("not a provider's error")
+        panic!("not a provider error")
     };
     assert_eq!((failure.kind, failure.message.as_str()), (ErrorKind::Transient, "reset"));
 }
 
 #[test]
-fn streams_text() {
-    let (deltas, response) = stream(WIRE, "openai_chat/text.sse", r#""finish_reason":"stop""#);
-    assert_eq!(deltas, ["Grüße", " aus", " 東京 🗼"].map(|piece| Delta::Text(piece.into())));
+fn text_stream_is_decoded() {
+    let (deltas, response) =
+        decode_stream(WIRE, "openai_chat/text.sse", r#""finish_reason":"stop""#);
+    assert_eq!(deltas, ["Grüße", " aus", " 東京 🗼"].map(|text| Delta::Text(text.into())));
     let expected = Response {
         id: Some("chatcmpl-CVbHs".into()),
         model: Some("gpt-4o-mini-2024-07-18".into()),
@@ -223,9 +224,9 @@ fn streams_text() {
 }
 
 #[test]
-fn streams_tool_calls() {
+fn tool_call_stream_is_decoded() {
     let (deltas, response) =
-        stream(WIRE, "openai_chat/tools.sse", r#""finish_reason":"tool_calls""#);
+        decode_stream(WIRE, "openai_chat/tools.sse", r#""finish_reason":"tool_calls""#);
     let start = |index, id: &str, name: &str| Delta::ToolCallStart {
         index,
         id: id.into(),
@@ -250,9 +251,9 @@ fn streams_tool_calls() {
 }
 
 #[test]
-fn streams_thinking() {
+fn thinking_stream_is_decoded() {
     let (deltas, response) =
-        stream(WIRE, "openai_chat/thinking.sse", r#""finish_reason":"length""#);
+        decode_stream(WIRE, "openai_chat/thinking.sse", r#""finish_reason":"length""#);
     assert_eq!(
         deltas[..2],
         [Delta::Thinking("Compare".into()), Delta::Thinking(" tenths.".into())]
@@ -270,7 +271,7 @@ fn streams_thinking() {
 }
 
 #[test]
-fn calls_without_numbers_are_told_apart_by_their_ids() {
+fn tool_calls_without_index_are_separated_by_id() {
     let chunk = |call: &str| {
         format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\n")
     };
@@ -281,27 +282,28 @@ fn calls_without_numbers_are_told_apart_by_their_ids() {
         "data: [DONE]\n\n".to_owned(),
     ]
     .concat();
-    let (_, response) = stream_in(WIRE, &[text.as_bytes()]).unwrap();
+    let (_, response) = decode_chunks(WIRE, &[text.as_bytes()]).unwrap();
     assert_eq!(response.content, [call("a", "f", json!({})), call("b", "g", json!({"x": 1}))]);
 }
 
 #[test]
-fn an_error_in_the_stream_is_an_error() {
-    let Err(StreamError::Provider(failure)) = stream_in(WIRE, &[&fixture("openai_chat/error.sse")])
+fn error_event_in_the_stream_is_an_error() {
+    let Err(StreamError::Provider(failure)) =
+        decode_chunks(WIRE, &[&fixture("openai_chat/error.sse")])
     else {
-        panic!("not a provider's error")
+        panic!("not a provider error")
     };
     assert_eq!((failure.kind, failure.status), (ErrorKind::Transient, Some(502)));
     let named =
         b"event: error\ndata: {\"message\": \"slow down\", \"code\": \"rate_limit_exceeded\"}\n\n";
-    let Err(StreamError::Provider(failure)) = stream_in(WIRE, &[named]) else {
-        panic!("not a provider's error")
+    let Err(StreamError::Provider(failure)) = decode_chunks(WIRE, &[named]) else {
+        panic!("not a provider error")
     };
     assert_eq!(failure.kind, ErrorKind::RateLimit);
 }
 
 #[test]
-fn a_failed_stream_stays_failed() {
+fn stream_error_persists() {
     let mut decoder = WIRE.stream();
     let error = decoder.feed(b"data: {\n\n").unwrap_err();
     assert!(matches!(error, StreamError::Malformed { .. }));
@@ -310,9 +312,9 @@ fn a_failed_stream_stays_failed() {
 }
 
 #[test]
-fn errors_are_classified() {
+fn error_bodies_are_classified() {
     use ErrorKind::*;
-    classified(
+    check_classification(
         WIRE,
         "openai_chat",
         &[
@@ -328,8 +330,8 @@ fn errors_are_classified() {
 }
 
 #[test]
-fn damage_never_panics() {
+fn damaged_bodies_never_panic() {
     for name in ["text", "tools", "thinking"] {
-        survives_damage(WIRE, &format!("openai_chat/{name}.json"));
+        check_damaged_bodies(WIRE, &format!("openai_chat/{name}.json"));
     }
 }

@@ -1,4 +1,4 @@
-//! OpenAI's Responses, against bodies as they come over the network.
+//! OpenAI Responses, against recorded bodies.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -29,7 +29,7 @@ fn reasoning() -> Value {
     })
 }
 
-/// The fields that are neither Bakeoff's nor long echoes of the request nor null.
+/// Extra fields: those that Bakeoff does not decode, without echoes of the request and nulls.
 fn extra() -> Map<String, Value> {
     object(json!({
         "object": "response",
@@ -47,8 +47,8 @@ fn extra() -> Map<String, Value> {
 }
 
 #[test]
-fn encodes_everything() {
-    let said = vec![
+fn request_with_all_fields_is_encoded() {
+    let assistant = vec![
         thought("Two cities.", None),
         opaque(json!({"id": "rs_0", "type": "reasoning", "summary": []})),
         opaque(
@@ -59,14 +59,14 @@ fn encodes_everything() {
         call("call_1", "weather", json!({"city": "Köln"})),
         call("call_2", "weather", json!("{\"city\": ")),
     ];
-    let request = full_request("gpt-5-mini", said, "call_1");
+    let request = full_request("gpt-5-mini", assistant, "call_1");
     let expected: Value =
         serde_json::from_slice(&fixture("openai_responses/request.json")).unwrap();
     assert_eq!(encoded(WIRE, &request), expected);
 }
 
 #[test]
-fn sends_only_what_was_asked() {
+fn unset_fields_are_not_sent() {
     let request = Request {
         model: "gpt-4o".into(),
         messages: vec![Message::user("hi")],
@@ -77,8 +77,8 @@ fn sends_only_what_was_asked() {
 }
 
 #[test]
-fn only_models_that_reason_are_asked_for_their_reasoning() {
-    for (model, thinking, asked) in [
+fn encrypted_reasoning_is_requested_only_from_reasoning_models() {
+    for (model, thinking, is_requested) in [
         ("gpt-4o", None, false),
         ("gpt-5-chat-latest", None, false),
         ("gpt-5", None, true),
@@ -86,12 +86,12 @@ fn only_models_that_reason_are_asked_for_their_reasoning() {
         ("my-model", Some(Thinking::Effort("high".into())), true),
     ] {
         let request = Request { model: model.into(), thinking, ..Request::default() };
-        assert_eq!(encoded(WIRE, &request).get("include").is_some(), asked, "{model}");
+        assert_eq!(encoded(WIRE, &request).get("include").is_some(), is_requested, "{model}");
     }
 }
 
 #[test]
-fn choices_and_formats() {
+fn tool_choice_and_output_format_are_encoded() {
     for (choice, expected) in
         [(ToolChoice::Auto, "auto"), (ToolChoice::Required, "required"), (ToolChoice::None, "none")]
     {
@@ -103,7 +103,7 @@ fn choices_and_formats() {
 }
 
 #[test]
-fn decodes_text() {
+fn text_response_is_decoded() {
     let expected = Response {
         id: Some("resp_68ff".into()),
         model: Some("gpt-5-mini-2025-08-07".into()),
@@ -116,7 +116,7 @@ fn decodes_text() {
 }
 
 #[test]
-fn decodes_tool_calls_and_keeps_what_is_not_json() {
+fn tool_calls_are_decoded_and_invalid_json_is_kept() {
     let response = WIRE.decode(&fixture("openai_responses/tools.json")).unwrap();
     assert_eq!(
         response.content,
@@ -129,7 +129,7 @@ fn decodes_tool_calls_and_keeps_what_is_not_json() {
 }
 
 #[test]
-fn reasoning_and_unknown_items_are_kept_and_travel_back() {
+fn reasoning_and_unknown_items_are_kept_and_sent_back() {
     let response = WIRE.decode(&fixture("openai_responses/thinking.json")).unwrap();
     let search = json!({
         "id": "ws_1",
@@ -147,15 +147,15 @@ fn reasoning_and_unknown_items_are_kept_and_travel_back() {
         ]
     );
     let request = Request { messages: vec![response.into_message()], ..Request::default() };
-    let said = json!({
+    let message = json!({
         "role": "assistant",
         "content": [{"type": "output_text", "text": "Paris, où sinon? 🗼"}],
     });
-    assert_eq!(encoded(WIRE, &request)["input"], json!([reasoning(), search, said]));
+    assert_eq!(encoded(WIRE, &request)["input"], json!([reasoning(), search, message]));
 }
 
 #[test]
-fn why_it_stopped() {
+fn finish_reason_is_decoded() {
     let response = WIRE.decode(&fixture("openai_responses/incomplete.json")).unwrap();
     assert_eq!(response.finish, FinishReason::Length);
     let finish = |body: Value| WIRE.decode(body.to_string().as_bytes()).unwrap().finish;
@@ -168,7 +168,7 @@ fn why_it_stopped() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn error_names_the_missing_field() {
     let cases: [(&[u8], &str); 4] = [
         (b"null", "expected an object"),
         (b"{}", "`output` is missing"),
@@ -182,11 +182,11 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn an_error_sent_as_an_answer_is_an_error() {
+fn error_object_with_success_status_is_an_error() {
     let Err(DecodeError::Provider(failure)) =
-        WIRE.decode(&fixture("openai_responses/error_in_answer.json"))
+        WIRE.decode(&fixture("openai_responses/error_object.json"))
     else {
-        panic!("not a provider's error")
+        panic!("not a provider error")
     };
     assert_eq!(failure.kind, ErrorKind::RateLimit);
     assert_eq!(failure.code.as_deref(), Some("rate_limit_exceeded"));
@@ -194,17 +194,18 @@ fn an_error_sent_as_an_answer_is_an_error() {
 }
 
 #[test]
-fn streams_text() {
-    let (deltas, response) = stream(WIRE, "openai_responses/text.sse", "event: response.completed");
-    assert_eq!(deltas, ["Paris, o", "ù sinon? 🗼"].map(|piece| Delta::Text(piece.into())));
+fn text_stream_is_decoded() {
+    let (deltas, response) =
+        decode_stream(WIRE, "openai_responses/text.sse", "event: response.completed");
+    assert_eq!(deltas, ["Paris, o", "ù sinon? 🗼"].map(|text| Delta::Text(text.into())));
     let whole = WIRE.decode(&fixture("openai_responses/text.json")).unwrap();
     assert_eq!(response, whole);
 }
 
 #[test]
-fn streams_thinking_and_tool_calls() {
+fn stream_with_thinking_and_tool_calls_is_decoded() {
     let (deltas, response) =
-        stream(WIRE, "openai_responses/tools.sse", "event: response.completed");
+        decode_stream(WIRE, "openai_responses/tools.sse", "event: response.completed");
     let json = |json: &str| Delta::ToolCallArguments { index: 0, json: json.into() };
     assert_eq!(
         deltas,
@@ -227,27 +228,27 @@ fn streams_thinking_and_tool_calls() {
 }
 
 #[test]
-fn an_end_that_leaves_the_output_out_does_not_lose_it() {
+fn final_event_without_output_keeps_earlier_items() {
     let (_, response) =
-        stream(WIRE, "openai_responses/sparse_end.sse", "event: response.completed");
+        decode_stream(WIRE, "openai_responses/sparse_end.sse", "event: response.completed");
     assert_eq!(response.text(), "Paris, où sinon? 🗼");
 }
 
 #[test]
-fn an_error_in_the_stream_is_an_error() {
+fn error_event_in_the_stream_is_an_error() {
     for (name, kind) in [("failed", ErrorKind::Transient), ("error", ErrorKind::RateLimit)] {
         let bytes = fixture(&format!("openai_responses/{name}.sse"));
-        let Err(StreamError::Provider(failure)) = stream_in(WIRE, &[&bytes]) else {
-            panic!("{name}: not a provider's error")
+        let Err(StreamError::Provider(failure)) = decode_chunks(WIRE, &[&bytes]) else {
+            panic!("{name}: not a provider error")
         };
         assert_eq!(failure.kind, kind, "{name}");
     }
 }
 
 #[test]
-fn errors_are_classified() {
+fn error_bodies_are_classified() {
     use ErrorKind::*;
-    classified(
+    check_classification(
         WIRE,
         "openai_responses",
         &[
@@ -263,8 +264,8 @@ fn errors_are_classified() {
 }
 
 #[test]
-fn damage_never_panics() {
+fn damaged_bodies_never_panic() {
     for name in ["text", "tools", "thinking", "incomplete"] {
-        survives_damage(WIRE, &format!("openai_responses/{name}.json"));
+        check_damaged_bodies(WIRE, &format!("openai_responses/{name}.json"));
     }
 }

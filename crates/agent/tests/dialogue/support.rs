@@ -58,8 +58,7 @@ impl Provider {
     /// Returns a config for this provider.
     pub(crate) fn config(self: &Arc<Self>) -> AgentLoopConfig {
         let transport: Arc<dyn Transport> = Arc::clone(self) as _;
-        let client =
-            Client::new(ClientConfig { transport: Some(transport), ..ClientConfig::default() });
+        let client = Client::new(ClientConfig::default().transport(transport));
         let prices = Prices {
             input: "0.15".parse().unwrap(),
             output: "0.6".parse().unwrap(),
@@ -71,11 +70,8 @@ impl Provider {
 
 /// Returns a model of the scripted provider.
 pub(crate) fn model(name: &str, prices: Option<Prices>) -> Model {
-    let config = ModelConfig {
-        base_url: Some("http://127.0.0.1:9/v1".to_owned()),
-        prices,
-        ..ModelConfig::named("openai", name)
-    };
+    let mut config = ModelConfig::named("openai", name).base_url("http://127.0.0.1:9/v1");
+    config.prices = prices;
     Model::resolve(&config, &|_| None).unwrap()
 }
 

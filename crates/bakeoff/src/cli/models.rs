@@ -41,7 +41,7 @@ pub(crate) fn resolve(
     known: &SuiteModels,
     base_url: Option<&str>,
 ) -> Result<Model, Refused> {
-    let config = match (known.models.get(name), name.split_once('/')) {
+    let mut config = match (known.models.get(name), name.split_once('/')) {
         (Some(config), _) => config.clone(),
         (None, Some((provider, model))) if !model.is_empty() => ModelConfig::named(provider, model),
         (None, _) => {
@@ -52,15 +52,15 @@ pub(crate) fn resolve(
             ));
         }
     };
-    let base_url = base_url.map(str::to_owned).or(config.base_url);
-    Model::resolve(&ModelConfig { base_url, ..config }, &settings::variable).map_err(|error| {
+    config.base_url = base_url.map(str::to_owned).or(config.base_url);
+    Model::resolve(&config, &settings::variable).map_err(|error| {
         let hint = match &error {
             ModelError::MissingKey(name) => Some(format!("`export {name}=…`")),
             ModelError::UnknownProvider(_) => {
                 let known: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
                 Some(format!("known here: {}", known.join(", ")))
             }
-            ModelError::NoAddress(_) => {
+            ModelError::MissingBaseUrl(_) => {
                 Some("give its `base_url` under [models] of a suite, and `--suite FILE`".to_owned())
             }
             _ => None,

@@ -317,7 +317,7 @@ fn bad_addresses_and_prices() {
         "[models.a]\nprovider = \"openai\"\nmodel = \"x\"\nbase_url = \"localhost:8080\"\nprices = {{ input = 1.0000000001, output = 1 }}\n{}",
         target("model = \"a\"")
     )), @r#"
-    error: base_url `localhost:8080` cannot be used: it must begin with http:// or https://
+    error: invalid base_url `localhost:8080`: must start with http:// or https://
      --> bakeoff.toml:4:12
       |
     4 | base_url = "localhost:8080"

@@ -167,7 +167,7 @@ fn workspaces_of_cases_that_are_not_there() {
 #[test]
 fn wrong_values_of_services() {
     insta::assert_snapshot!(shown(&target("url = \"localhost:80\"\nmethod = \"post\"\nbody = 7\nanswer = \"choices\"\nusage = { input_tokens = \"$[\", tokens = \"$\" }\nconnections = 0")), @r#"
-    error: url `localhost:80` cannot be used: it must begin with http:// or https://
+    error: invalid url `localhost:80`: must start with http:// or https://
      --> bakeoff.toml:4:7
       |
     4 | url = "localhost:80"

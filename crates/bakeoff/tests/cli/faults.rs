@@ -69,10 +69,10 @@ fn openai_faults_are_errors_with_their_reasons() {
     sim/fault-401: error, auth: 401: Incorrect API key provided.
     sim/fault-429: error, rate_limit: 429: Rate limit reached for requests.
     sim/fault-503: error, transient: 503: The service is temporarily unavailable.
-    sim/fault-huge: error, malformed_response: the answer is longer than 8 MiB
+    sim/fault-huge: error, malformed_response: response exceeds 8 MiB
     sim/fault-malformed: error, malformed_response: the answer is not what the format promises: EOF while parsing a string at line 1 column 303; it starts with "{\"
     sim/fault-nonutf8: error, malformed_response: the answer is not what the format promises: invalid unicode code point at line 1 column 108; it starts with "{\"ch
-    sim/fault-truncated: error, transient: lost the connection to 127.0.0.1:PORT: unexpected EOF during chunk size line
+    sim/fault-truncated: error, transient: lost connection to 127.0.0.1:PORT: unexpected EOF during chunk size line
     "#);
 }
 
@@ -84,10 +84,10 @@ fn anthropic_faults_in_streams_are_errors_with_their_reasons() {
     sim/fault-401: error, auth: 401: Incorrect API key provided.
     sim/fault-429: error, rate_limit: 429: Rate limit reached for requests.
     sim/fault-503: error, transient: 503: The service is temporarily unavailable.
-    sim/fault-huge: error, malformed_response: the answer is longer than 8 MiB
+    sim/fault-huge: error, malformed_response: response exceeds 8 MiB
     sim/fault-malformed: error, malformed_response: the stream is not what the format promises: EOF while parsing a string at line 1 column 30; the event starts wit
-    sim/fault-nonutf8: error, malformed_response: a server-sent event is not UTF-8
-    sim/fault-truncated: error, transient: the stream ended before the answer did
+    sim/fault-nonutf8: error, malformed_response: server-sent event is not UTF-8
+    sim/fault-truncated: error, transient: stream ended before the response was complete
     "#);
 }
 

@@ -217,9 +217,9 @@ fn a_used_up_quota_ends_the_run_at_once_and_says_what_to_do() {
     assert!(requests <= QUOTA + CONNECTIONS, "{stats}");
     let log = lines(&place.run_folder().join("http.jsonl"));
     assert_eq!(log.len() as u64, requests);
-    let message = "the quota of sim/echo is used up (You exceeded your current quota, please check \
-                   your plan); no more calls are made to it in this run: check plan, billing and \
-                   limits at the provider, or wait until the quota is renewed, and run again";
+    let message = "quota exhausted for sim/echo (You exceeded your current quota, please check your \
+                   plan); no further calls to it in this run; check plan, billing and limits at the \
+                   provider, or wait for the quota to renew and run again";
     assert!(
         ran.stderr.contains(&format!("warning: {message} [PACE_QUOTA_USED_UP]")),
         "{}",

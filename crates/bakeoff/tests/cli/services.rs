@@ -234,7 +234,7 @@ fn a_service_that_does_not_answer_in_time_is_an_error() {
     });
     let place = place(&server.url, "timeout_seconds = 0.5");
     assert_eq!(place.run(&["run", "--case", "a"]).code, 3);
-    assert_eq!(error(&place.trials()[0]), "timeout: no answer within 0.5 s");
+    assert_eq!(error(&place.trials()[0]), "timeout: no response within 0.5 s");
     drop(release);
 }
 

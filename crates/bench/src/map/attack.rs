@@ -46,13 +46,13 @@ pub(super) async fn measure(
     let failed = |message: String| Error::Map(message);
     let task = Task::parse(TASK).map_err(|problems| failed(format!("{problems:?}")))?;
     let limits = Limits::new(Strategy::None);
-    let config = ModelConfig { limits, ..ModelConfig::named("sim", "map-unruly") };
+    let config = ModelConfig::named("sim", "map-unruly").limits(limits);
     let model = Model::resolve(&config, &|_| None).map_err(|error| failed(error.to_string()))?;
     let output = folder.folder().join("attacked.jsonl");
     let mut report = AttackReport::default();
     for (seed, format) in (0..u64::from(seeds)).zip(ReplyFormat::ALL.into_iter().cycle()) {
         let simulator = bakeoff_sim::Config { seed, ..bakeoff_sim::Config::default() };
-        let client = Client::new(ClientConfig { simulator, ..ClientConfig::default() });
+        let client = Client::new(ClientConfig::default().simulator(simulator));
         let config = JobConfig {
             input: input.clone(),
             output: output.clone(),

@@ -63,13 +63,13 @@ pub(super) async fn at_a_cap() -> Result<CapReport, Error> {
         concurrency: Some(CAP),
         ..Profile::default()
     };
-    let client = Arc::new(Client::new(ClientConfig {
-        simulator: bakeoff_sim::Config { profile: Some(profile), ..bakeoff_sim::Config::default() },
-        on_http: Some(HttpObserver::new(move |attempt| {
-            counted.fetch_add(u64::from(attempt.status == Some(429)), Ordering::Relaxed);
-        })),
-        ..ClientConfig::default()
-    }));
+    let simulator =
+        bakeoff_sim::Config { profile: Some(profile), ..bakeoff_sim::Config::default() };
+    let on_http = HttpObserver::new(move |attempt| {
+        counted.fetch_add(u64::from(attempt.status == Some(429)), Ordering::Relaxed);
+    });
+    let client =
+        Arc::new(Client::new(ClientConfig::default().simulator(simulator).on_http(on_http)));
     let started = Instant::now();
     let mut races = JoinSet::new();
     for _ in 0..RACES {

@@ -66,7 +66,7 @@ pub async fn race(
 /// A client of a simulated provider with these models.
 fn client(seed: u64, models: BTreeMap<String, Persona>) -> Arc<Client> {
     let simulator = bakeoff_sim::Config { seed, models, ..bakeoff_sim::Config::default() };
-    Arc::new(Client::new(ClientConfig { simulator, ..ClientConfig::default() }))
+    Arc::new(Client::new(ClientConfig::default().simulator(simulator)))
 }
 
 /// A config of a simulated model. What is unpaced waits for nobody: where the question is who wins,
@@ -74,7 +74,7 @@ fn client(seed: u64, models: BTreeMap<String, Persona>) -> Arc<Client> {
 fn config(client: &Arc<Client>, name: &str, strategy: Strategy) -> Result<AgentLoopConfig, Error> {
     let mut limits = Limits::default();
     limits.strategy = strategy;
-    let config = ModelConfig { limits, ..ModelConfig::named("sim", name) };
+    let config = ModelConfig::named("sim", name).limits(limits);
     let model =
         Model::resolve(&config, &|_| None).map_err(|error| Error::Race(error.to_string()))?;
     Ok(AgentLoopConfig::new(client, model))

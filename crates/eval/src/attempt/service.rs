@@ -50,7 +50,7 @@ impl Trials {
             ..CallContext::default()
         };
         let answered =
-            self.client.ask_service(&target.service, body.into(), asked.timeout, &context).await;
+            self.client.call_service(&target.service, body.into(), asked.timeout, &context).await;
         match answered {
             Ok(answer) => Attempt {
                 timing: Timing {

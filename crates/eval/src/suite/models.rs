@@ -52,17 +52,14 @@ pub(super) fn named(
                     suggest(provider.value, PROVIDERS.iter().map(|provider| provider.name));
                 return None;
             }
-            let config = ModelConfig {
-                provider: provider.value.to_owned(),
-                model: node.text("model")?.value.to_owned(),
-                base_url: node.text("base_url").map(|url| url.value.to_owned()),
-                api_key_env: node.text("api_key_env").map(|name| name.value.to_owned()),
-                headers: node.text_map("headers"),
-                query: node.text_map("query"),
-                limits: limits::read(&node, problems),
-                prices: prices(&node, problems),
-                stream: node.boolean("stream").unwrap_or(false),
-            };
+            let mut config = ModelConfig::named(provider.value, node.text("model")?.value)
+                .limits(limits::read(&node, problems))
+                .stream(node.boolean("stream").unwrap_or(false));
+            config.base_url = node.text("base_url").map(|url| url.value.to_owned());
+            config.api_key_env = node.text("api_key_env").map(|name| name.value.to_owned());
+            config.headers = node.text_map("headers");
+            config.query = node.text_map("query");
+            config.prices = prices(&node, problems);
             let span = |key| node.get(key).map_or(name.span.clone(), |value| value.span());
             let spans = Spans {
                 name: name.span.clone(),

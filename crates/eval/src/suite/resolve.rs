@@ -77,14 +77,16 @@ pub(super) fn explain(error: ModelError, spans: &Spans, problems: &mut Problems<
         ModelError::MissingKey(name) => Some(format!(
             "`export {name}=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key"
         )),
-        ModelError::NoAddress(_) => Some("define it under [models] with a `base_url`".to_owned()),
-        ModelError::BadAddress { key, .. } => {
+        ModelError::MissingBaseUrl(_) => {
+            Some("define it under [models] with a `base_url`".to_owned())
+        }
+        ModelError::InvalidUrl { key, .. } => {
             Some(format!("such as `{key} = \"http://127.0.0.1:8080/v1\"`"))
         }
-        ModelError::BadHeader(_) | ModelError::Limits(_) => None,
+        ModelError::InvalidHeader(_) | ModelError::Limits(_) => None,
     };
     let span = match &error {
-        ModelError::BadAddress { .. } => &spans.base_url,
+        ModelError::InvalidUrl { .. } => &spans.base_url,
         ModelError::MissingKey(_) => &spans.api_key_env,
         ModelError::MissingVariable(_) => &spans.additions,
         _ => &spans.name,

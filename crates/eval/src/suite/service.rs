@@ -73,12 +73,10 @@ pub(super) fn read(
     problems: &mut Problems<'_>,
 ) -> Option<ServiceTarget> {
     let url = node.text("url")?;
-    let config = ServiceConfig {
-        name: node.text("name").map_or(String::new(), |name| name.value.to_owned()),
-        url: url.value.to_owned(),
-        method: node.text("method").map(|method| method.value.to_owned()),
-        headers: node.text_map("headers"),
-    };
+    let mut config =
+        ServiceConfig::new(url.value).name(node.text("name").map_or("", |name| name.value));
+    config.method = node.text("method").map(|method| method.value.to_owned());
+    config.headers = node.text_map("headers");
     let body = body(node, templates, problems);
     let usage = node.table("usage");
     let within = |name| usage.as_ref().and_then(|usage: &Node<'_, '_>| usage.text(name));

@@ -17,7 +17,7 @@ fn key(scope: &str, trial: u32, ordinal: u32) -> CacheKey {
 }
 
 #[test]
-fn what_was_stored_is_found_by_the_next_owner() {
+fn reopened_cache_returns_stored_entries() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/cache.sqlite");
     let cache = Cache::open(&path, "run").unwrap();
@@ -27,7 +27,7 @@ fn what_was_stored_is_found_by_the_next_owner() {
     }
     drop(cache);
     let cache = Cache::open(&path, "run").unwrap();
-    let found = Stored { response: response("7"), latency: Some(Duration::from_micros(7)) };
+    let found = CacheEntry { response: response("7"), latency: Some(Duration::from_micros(7)) };
     assert_eq!(cache.get(&key("run", 7, 0)), Some(found));
     assert_eq!(cache.get(&key("run", 1000, 0)), None);
     assert_eq!(Cache::stats(&path).unwrap().entries, 1000);
@@ -36,23 +36,23 @@ fn what_was_stored_is_found_by_the_next_owner() {
 }
 
 #[test]
-fn what_was_stored_is_found_at_once_and_leaves_the_memory_when_it_is_written() {
+fn entry_is_found_before_it_is_written_and_leaves_memory_afterwards() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache.sqlite");
     let cache = Cache::open(&path, "run").unwrap();
-    // Nothing is written while another process writes.
+    // An open transaction of another connection blocks the writer.
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     cache.put(key("run", 1, 0), &response("x"), Duration::ZERO);
     assert_eq!(cache.get(&key("run", 1, 0)).unwrap().response, response("x"));
     other.execute_batch("COMMIT").unwrap();
-    let unwritten = Arc::clone(&cache.unwritten);
+    let pending = Arc::clone(&cache.pending);
     drop(cache);
-    assert!(lock(&unwritten).is_empty());
+    assert!(lock(&pending).is_empty());
 }
 
 #[test]
-fn files_of_older_versions_stay_readable() {
+fn file_without_latency_column_stays_usable() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache.sqlite");
     let old = Connection::open(&path).unwrap();
@@ -71,15 +71,15 @@ fn files_of_older_versions_stay_readable() {
     };
     insert(1);
     let cache = Cache::open(&path, "run").unwrap();
-    let found = Stored { response: response("old"), latency: None };
+    let found = CacheEntry { response: response("old"), latency: None };
     assert_eq!(cache.get(&key("run", 1, 0)), Some(found.clone()));
-    // The older version goes on writing to it.
+    // The older version can still write to it.
     insert(2);
     assert_eq!(cache.get(&key("run", 2, 0)), Some(found));
 }
 
 #[test]
-fn repeats_and_scopes_are_different_answers() {
+fn trial_ordinal_and_scope_change_the_key() {
     let keys = [key("a", 1, 0), key("a", 1, 1), key("a", 2, 0), key("b", 1, 0)];
     for (index, one) in keys.iter().enumerate() {
         assert!(keys[..index].iter().all(|other| other != one), "{index}");
@@ -89,25 +89,25 @@ fn repeats_and_scopes_are_different_answers() {
 }
 
 #[test]
-fn a_file_of_a_newer_version_is_left_alone() {
+fn file_with_newer_schema_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache.sqlite");
     let newer = Connection::open(&path).unwrap();
     newer.execute_batch("PRAGMA user_version = 99").unwrap();
-    assert!(matches!(Cache::open(&path, "run"), Err(CacheError::Newer { .. })));
+    assert!(matches!(Cache::open(&path, "run"), Err(CacheError::NewerSchema { .. })));
 }
 
 #[test]
-fn what_is_no_cache_is_an_error_that_names_the_file() {
+fn file_that_is_no_database_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache.sqlite");
-    std::fs::write(&path, "this is not a database, whatever its name says").unwrap();
+    std::fs::write(&path, "this is not a database").unwrap();
     let error = Cache::open(&path, "run").unwrap_err();
     assert!(error.to_string().contains("cache.sqlite"), "{error}");
 }
 
 #[test]
-fn a_cache_that_is_not_there_is_empty() {
+fn missing_cache_is_empty_and_not_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache.sqlite");
     assert_eq!(Cache::stats(&path).unwrap().entries, 0);

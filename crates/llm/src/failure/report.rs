@@ -1,72 +1,73 @@
-//! Finding the error in a body, wherever the provider put it.
+//! Extraction of error fields from a body, in the layouts of all providers.
 
 use serde_json::Value;
 
-/// What a body says about an error.
+/// Error fields of a body.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
-    /// The sentence for people.
+pub(crate) struct ErrorReport {
+    /// Human-readable message.
     pub(crate) message: Option<String>,
-    /// All names the body gives the error, the most telling first: codes, types, reasons, quotas.
+    /// All codes of the error, most specific first: codes, types, reasons, quota ids.
     pub(crate) codes: Vec<String>,
-    /// Google's `RetryInfo.retryDelay`, or a gateway's `retry_after`.
+    /// Google's `RetryInfo.retryDelay`.
     pub(crate) retry_delay: Option<String>,
-    /// The body was JSON.
+    /// Whether the body is JSON.
     pub(crate) is_json: bool,
 }
 
-impl Report {
-    pub(crate) fn read(body: &[u8]) -> Self {
+impl ErrorReport {
+    /// Parses a body; a body that is not JSON yields an empty report.
+    pub(crate) fn parse(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(value) => Self::from_value(&value),
             Err(_) => Self::default(),
         }
     }
 
-    /// From a whole body or only its error object.
+    /// Reads a whole body, or only its error object.
     pub(crate) fn from_value(value: &Value) -> Self {
-        let mut report = Report { is_json: true, ..Self::default() };
-        // Gemini wraps the body of a refused stream into an array.
+        let mut report = ErrorReport { is_json: true, ..Self::default() };
+        // Gemini wraps the error of a streaming request into an array.
         let body = value.get(0).unwrap_or(value);
         match body.get("error") {
-            Some(Value::Object(_)) => report.object(&body["error"]),
+            Some(Value::Object(_)) => report.add_object(&body["error"]),
             Some(Value::String(text)) => {
                 report.message = body["message"].as_str().or(Some(text)).map(str::to_owned);
-                report.code(&body["error"]);
+                report.add_code(&body["error"]);
             }
             _ => {}
         }
-        report.object(body);
+        report.add_object(body);
         report
     }
 
-    fn object(&mut self, error: &Value) {
+    fn add_object(&mut self, error: &Value) {
         let message = ["message", "Message", "detail"].iter().find_map(|key| error[*key].as_str());
         if self.message.is_none() {
             self.message = message.filter(|text| !text.trim().is_empty()).map(str::to_owned);
         }
         for key in ["code", "type", "status", "reason", "__type"] {
-            self.code(&error[key]);
+            self.add_code(&error[key]);
         }
         for inner in ["innererror", "inner_error", "metadata"] {
             for key in ["code", "error_type", "reason"] {
-                self.code(&error[inner][key]);
+                self.add_code(&error[inner][key]);
             }
         }
-        // A gateway's own sentence says only that its upstream failed; the upstream's says why.
+        // The message of a gateway only states that its upstream failed; the upstream's names the reason.
         if let Some(raw) = error["metadata"]["raw"].as_str() {
-            let upstream = Self::read(raw.as_bytes());
-            let said = upstream.message.unwrap_or_else(|| raw.to_owned());
+            let upstream = Self::parse(raw.as_bytes());
+            let reason = upstream.message.unwrap_or_else(|| raw.to_owned());
             self.message = Some(match self.message.take() {
-                Some(own) => format!("{own}: {said}"),
-                None => said,
+                Some(message) => format!("{message}: {reason}"),
+                None => reason,
             });
             self.codes.extend(upstream.codes);
         }
         for detail in error["details"].as_array().map_or(&[][..], Vec::as_slice) {
-            self.code(&detail["reason"]);
+            self.add_code(&detail["reason"]);
             for violation in detail["violations"].as_array().map_or(&[][..], Vec::as_slice) {
-                self.code(&violation["quotaId"]);
+                self.add_code(&violation["quotaId"]);
             }
             if let Some(delay) = detail["retryDelay"].as_str() {
                 self.retry_delay = Some(delay.to_owned());
@@ -74,7 +75,7 @@ impl Report {
         }
     }
 
-    fn code(&mut self, value: &Value) {
+    fn add_code(&mut self, value: &Value) {
         let code = match value {
             Value::String(text) if !text.is_empty() => text.clone(),
             Value::Number(number) => number.to_string(),
@@ -87,10 +88,10 @@ impl Report {
         }
     }
 
-    /// The first code that is a word; a number there only repeats the status.
-    pub(crate) fn name(&self) -> Option<String> {
+    /// Returns the first code that is not a number; numbers only repeat the status.
+    pub(crate) fn code(&self) -> Option<String> {
         let is_number = |code: &&String| code.bytes().all(|byte| byte.is_ascii_digit());
-        let word = self.codes.iter().find(|code| !is_number(code));
-        word.or(self.codes.first()).cloned()
+        let name = self.codes.iter().find(|code| !is_number(code));
+        name.or(self.codes.first()).cloned()
     }
 }

@@ -1,52 +1,56 @@
-//! The one table of what providers mean.
+//! The classification table for provider errors.
 
 use crate::Wire;
 use bakeoff_core::ErrorKind::{self, *};
 
-/// One meaning. All conditions must hold.
-pub(super) struct Row {
+/// One rule. It applies when all conditions match.
+pub(super) struct ErrorRule {
     wire: Option<Wire>,
-    status: Status,
-    sign: Sign,
+    status: StatusPattern,
+    text: TextPattern,
     pub(super) kind: ErrorKind,
 }
 
-enum Status {
+/// Condition on the HTTP status.
+enum StatusPattern {
     Any,
-    /// The error came inside an answer.
+    /// No status: the error object came inside a response or a stream.
     Absent,
     OneOf(&'static [u16]),
     /// Both ends included.
     Between(u16, u16),
-    /// The request is at fault: 400 to 499 without 429, or no status.
-    Refused,
+    /// An error of the request: 400 to 499 without 429, or no status.
+    RequestError,
 }
 
-enum Sign {
+/// Condition on the codes and the message.
+enum TextPattern {
     Any,
-    /// A code, type, status or reason of the body is one of these, in any case.
+    /// A code, type, status or reason of the body equals one of these, ignoring case.
     Code(&'static [&'static str]),
-    /// A code contains one of these.
+    /// A code contains this.
     CodePart(&'static str),
-    /// The message contains one of these; they are lower case.
-    Text(&'static [&'static str]),
+    /// The message contains one of these, which are lower case.
+    Message(&'static [&'static str]),
 }
 
-const fn row(status: Status, sign: Sign, kind: ErrorKind) -> Row {
-    Row { wire: None, status, sign, kind }
+/// A rule for all wire formats.
+const fn any(status: StatusPattern, text: TextPattern, kind: ErrorKind) -> ErrorRule {
+    ErrorRule { wire: None, status, text, kind }
 }
 
-const fn only(wire: Wire, status: Status, sign: Sign, kind: ErrorKind) -> Row {
-    Row { wire: Some(wire), status, sign, kind }
+/// A rule for one wire format.
+const fn only(wire: Wire, status: StatusPattern, text: TextPattern, kind: ErrorKind) -> ErrorRule {
+    ErrorRule { wire: Some(wire), status, text, kind }
 }
 
-/// The first row that holds decides, so the special stands before the general: terminal limits
-/// look like rate limits, and both look like refused requests.
-pub(super) const TABLE: &[Row] = &[
-    // Nothing left: waiting does not help.
-    row(
-        Status::Any,
-        Sign::Code(&[
+/// All rules. The first match decides, so specific rules come before general ones: exhausted quotas resemble
+/// rate limits, and both resemble invalid requests.
+pub(super) const TABLE: &[ErrorRule] = &[
+    // Exhausted quota: waiting does not help.
+    any(
+        StatusPattern::Any,
+        TextPattern::Code(&[
             "insufficient_quota",
             "billing_hard_limit_reached",
             "billing_not_active",
@@ -56,11 +60,11 @@ pub(super) const TABLE: &[Row] = &[
         ]),
         Quota,
     ),
-    row(Status::OneOf(&[402]), Sign::Any, Quota),
-    row(Status::Any, Sign::CodePart("PerDay"), Quota),
-    row(
-        Status::Any,
-        Sign::Text(&[
+    any(StatusPattern::OneOf(&[402]), TextPattern::Any, Quota),
+    any(StatusPattern::Any, TextPattern::CodePart("PerDay"), Quota),
+    any(
+        StatusPattern::Any,
+        TextPattern::Message(&[
             "credit balance is too low",
             "insufficient balance",
             "spend limit",
@@ -69,34 +73,42 @@ pub(super) const TABLE: &[Row] = &[
         ]),
         Quota,
     ),
-    // Google uses OpenAI's sentence about the quota for limits per minute too, also through its
-    // OpenAI-compatible door, so its code must be read first.
-    row(Status::OneOf(&[429, 503]), Sign::Code(&["RESOURCE_EXHAUSTED"]), RateLimit),
-    row(Status::Absent, Sign::Code(&["RESOURCE_EXHAUSTED"]), RateLimit),
+    // Google uses OpenAI's quota message for limits per minute too, also in its OpenAI-compatible API, so its
+    // code must be checked before the message.
+    any(StatusPattern::OneOf(&[429, 503]), TextPattern::Code(&["RESOURCE_EXHAUSTED"]), RateLimit),
+    any(StatusPattern::Absent, TextPattern::Code(&["RESOURCE_EXHAUSTED"]), RateLimit),
     only(
         Wire::OpenAiChat,
-        Status::OneOf(&[429]),
-        Sign::Text(&["exceeded your current quota"]),
+        StatusPattern::OneOf(&[429]),
+        TextPattern::Message(&["exceeded your current quota"]),
         Quota,
     ),
     only(
         Wire::OpenAiResponses,
-        Status::OneOf(&[429]),
-        Sign::Text(&["exceeded your current quota"]),
+        StatusPattern::OneOf(&[429]),
+        TextPattern::Message(&["exceeded your current quota"]),
         Quota,
     ),
-    // Too long.
-    row(
-        Status::Any,
-        Sign::Code(&["context_length_exceeded", "request_too_large", "string_above_max_length"]),
+    // Context overflow.
+    any(
+        StatusPattern::Any,
+        TextPattern::Code(&[
+            "context_length_exceeded",
+            "request_too_large",
+            "string_above_max_length",
+        ]),
         ContextOverflow,
     ),
-    row(Status::OneOf(&[413]), Sign::Any, ContextOverflow),
-    // One request above the whole limit per minute: no wait makes it fit.
-    row(Status::OneOf(&[429]), Sign::Text(&["request too large for"]), ContextOverflow),
-    row(
-        Status::Refused,
-        Sign::Text(&[
+    any(StatusPattern::OneOf(&[413]), TextPattern::Any, ContextOverflow),
+    // One request exceeds the limit per minute: waiting does not help.
+    any(
+        StatusPattern::OneOf(&[429]),
+        TextPattern::Message(&["request too large for"]),
+        ContextOverflow,
+    ),
+    any(
+        StatusPattern::RequestError,
+        TextPattern::Message(&[
             "prompt is too long",
             "input is too long",
             "maximum context length",
@@ -108,10 +120,10 @@ pub(super) const TABLE: &[Row] = &[
         ]),
         ContextOverflow,
     ),
-    // Refused for what it says.
-    row(
-        Status::Any,
-        Sign::Code(&[
+    // Content filter.
+    any(
+        StatusPattern::Any,
+        TextPattern::Code(&[
             "content_filter",
             "content_policy_violation",
             "ResponsibleAIPolicyViolation",
@@ -120,9 +132,9 @@ pub(super) const TABLE: &[Row] = &[
         ]),
         ContentFilter,
     ),
-    row(
-        Status::Refused,
-        Sign::Text(&[
+    any(
+        StatusPattern::RequestError,
+        TextPattern::Message(&[
             "content management policy",
             "content filtering policy",
             "rejected as a result of our safety system",
@@ -130,16 +142,16 @@ pub(super) const TABLE: &[Row] = &[
         ]),
         ContentFilter,
     ),
-    // Overload of everyone says nothing about this account's limit, whatever its status.
-    row(
-        Status::Any,
-        Sign::Code(&["overloaded_error", "engine_overloaded_error", "engine_overloaded"]),
+    // A general overload is unrelated to the limits of this account, whatever its status.
+    any(
+        StatusPattern::Any,
+        TextPattern::Code(&["overloaded_error", "engine_overloaded_error", "engine_overloaded"]),
         Transient,
     ),
-    // Slower, please.
-    row(
-        Status::Any,
-        Sign::Code(&[
+    // Rate limit.
+    any(
+        StatusPattern::Any,
+        TextPattern::Code(&[
             "rate_limit_exceeded",
             "rate_limit_error",
             "slow_down",
@@ -154,11 +166,11 @@ pub(super) const TABLE: &[Row] = &[
         ]),
         RateLimit,
     ),
-    row(Status::OneOf(&[429, 498]), Sign::Any, RateLimit),
-    // The key. Google answers a wrong one with 400.
-    row(
-        Status::Any,
-        Sign::Code(&[
+    any(StatusPattern::OneOf(&[429, 498]), TextPattern::Any, RateLimit),
+    // Authentication. Google rejects a wrong key with 400.
+    any(
+        StatusPattern::Any,
+        TextPattern::Code(&[
             "invalid_api_key",
             "API_KEY_INVALID",
             "API_KEY_SERVICE_BLOCKED",
@@ -169,15 +181,15 @@ pub(super) const TABLE: &[Row] = &[
         ]),
         Auth,
     ),
-    row(Status::OneOf(&[401, 403]), Sign::Any, Auth),
-    // Later may help. 409 is a lock that was not had in time.
-    row(Status::OneOf(&[408, 409, 425]), Sign::Any, Transient),
-    row(Status::Between(500, 599), Sign::Any, Transient),
-    // As it is, never. A redirect means a wrong base URL.
-    row(Status::Between(300, 499), Sign::Any, InvalidRequest),
-    row(
-        Status::Absent,
-        Sign::Code(&[
+    any(StatusPattern::OneOf(&[401, 403]), TextPattern::Any, Auth),
+    // Transient errors. 409 is a lock timeout.
+    any(StatusPattern::OneOf(&[408, 409, 425]), TextPattern::Any, Transient),
+    any(StatusPattern::Between(500, 599), TextPattern::Any, Transient),
+    // Invalid requests. A redirect means a wrong base URL.
+    any(StatusPattern::Between(300, 499), TextPattern::Any, InvalidRequest),
+    any(
+        StatusPattern::Absent,
+        TextPattern::Code(&[
             "invalid_request_error",
             "not_found_error",
             "invalid_prompt",
@@ -187,53 +199,60 @@ pub(super) const TABLE: &[Row] = &[
         ]),
         InvalidRequest,
     ),
-    // An error in the middle of an answer that names no cause is the server's.
-    row(Status::Any, Sign::Any, Transient),
+    // An error object inside a response that names no cause is a server error.
+    any(StatusPattern::Any, TextPattern::Any, Transient),
 ];
 
-/// The kind of an error. `text` is its message in lower case.
-pub(super) fn kind(wire: Wire, status: Option<u16>, codes: &[String], text: &str) -> ErrorKind {
-    let found = TABLE.iter().find(|row| row.holds(wire, status, codes, text));
-    found.map_or(Transient, |row| row.kind)
+/// Returns the kind of an error. `message` is its message in lower case.
+pub(super) fn classify(
+    wire: Wire,
+    status: Option<u16>,
+    codes: &[String],
+    message: &str,
+) -> ErrorKind {
+    let rule = TABLE.iter().find(|rule| rule.matches(wire, status, codes, message));
+    rule.map_or(Transient, |rule| rule.kind)
 }
 
-impl Row {
-    pub(super) fn holds(
+impl ErrorRule {
+    pub(super) fn matches(
         &self,
         wire: Wire,
         status: Option<u16>,
         codes: &[String],
-        text: &str,
+        message: &str,
     ) -> bool {
         self.wire.is_none_or(|only| only == wire)
-            && self.status.holds(status)
-            && self.sign.holds(codes, text)
+            && self.status.matches(status)
+            && self.text.matches(codes, message)
     }
 }
 
-impl Status {
-    fn holds(&self, status: Option<u16>) -> bool {
+impl StatusPattern {
+    fn matches(&self, status: Option<u16>) -> bool {
         match (self, status) {
-            (Status::Any, _) => true,
-            (Status::Absent, status) => status.is_none(),
-            (Status::Refused, None) => true,
-            (Status::Refused, Some(status)) => (400..500).contains(&status) && status != 429,
-            (Status::OneOf(list), Some(status)) => list.contains(&status),
-            (Status::Between(low, high), Some(status)) => (*low..=*high).contains(&status),
-            (Status::OneOf(_) | Status::Between(..), None) => false,
+            (StatusPattern::Any, _) => true,
+            (StatusPattern::Absent, status) => status.is_none(),
+            (StatusPattern::RequestError, None) => true,
+            (StatusPattern::RequestError, Some(status)) => {
+                (400..500).contains(&status) && status != 429
+            }
+            (StatusPattern::OneOf(list), Some(status)) => list.contains(&status),
+            (StatusPattern::Between(low, high), Some(status)) => (*low..=*high).contains(&status),
+            (StatusPattern::OneOf(_) | StatusPattern::Between(..), None) => false,
         }
     }
 }
 
-impl Sign {
-    fn holds(&self, codes: &[String], text: &str) -> bool {
+impl TextPattern {
+    fn matches(&self, codes: &[String], message: &str) -> bool {
         match self {
-            Sign::Any => true,
-            Sign::Code(names) => {
+            TextPattern::Any => true,
+            TextPattern::Code(names) => {
                 codes.iter().any(|code| names.iter().any(|name| name.eq_ignore_ascii_case(code)))
             }
-            Sign::CodePart(part) => codes.iter().any(|code| code.contains(part)),
-            Sign::Text(parts) => parts.iter().any(|part| text.contains(part)),
+            TextPattern::CodePart(part) => codes.iter().any(|code| code.contains(part)),
+            TextPattern::Message(parts) => parts.iter().any(|part| message.contains(part)),
         }
     }
 }

@@ -7,7 +7,7 @@ use bakeoff_core::ErrorKind::{
 use http::{HeaderName, HeaderValue};
 use serde_json::json;
 
-/// One example per row of the table, in its order: it must be decided by that row.
+/// One example per rule of the table, in its order; that rule must be the first match.
 const EXAMPLES: &[(Wire, Option<u16>, &str, ErrorKind)] = &[
     (
         OpenAiChat,
@@ -118,23 +118,24 @@ const EXAMPLES: &[(Wire, Option<u16>, &str, ErrorKind)] = &[
 ];
 
 #[test]
-fn every_row_decides_its_example() {
-    assert_eq!(EXAMPLES.len(), TABLE.len(), "one example per row");
-    for (place, (wire, status, body, kind)) in EXAMPLES.iter().enumerate() {
-        let report = Report::read(body.as_bytes());
-        let text = report.message.clone().unwrap_or_default().to_lowercase();
-        let decided = TABLE.iter().position(|row| row.holds(*wire, *status, &report.codes, &text));
-        assert_eq!(decided, Some(place), "{body}");
-        assert_eq!(TABLE[place].kind, *kind, "{body}");
+fn every_rule_is_the_first_match_of_its_example() {
+    assert_eq!(EXAMPLES.len(), TABLE.len(), "one example per rule");
+    for (index, (wire, status, body, kind)) in EXAMPLES.iter().enumerate() {
+        let report = ErrorReport::parse(body.as_bytes());
+        let message = report.message.clone().unwrap_or_default().to_lowercase();
+        let first =
+            TABLE.iter().position(|rule| rule.matches(*wire, *status, &report.codes, &message));
+        assert_eq!(first, Some(index), "{body}");
+        assert_eq!(TABLE[index].kind, *kind, "{body}");
         let failure = match status {
-            Some(status) => at(*wire, *status, &[], body),
-            None => Failure::inside(*wire, &serde_json::from_str(body).unwrap()),
+            Some(status) => classified(*wire, *status, &[], body),
+            None => Failure::from_error_object(*wire, &serde_json::from_str(body).unwrap()),
         };
         assert_eq!(failure.kind, *kind, "{body}");
     }
 }
 
-fn at(wire: Wire, status: u16, headers: &[(&'static str, &str)], body: &str) -> Failure {
+fn classified(wire: Wire, status: u16, headers: &[(&'static str, &str)], body: &str) -> Failure {
     let headers = headers
         .iter()
         .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
@@ -148,7 +149,7 @@ fn now() -> SystemTime {
 }
 
 #[test]
-fn statuses_alone() {
+fn empty_body_is_classified_by_status() {
     let cases = [
         (301, InvalidRequest),
         (400, InvalidRequest),
@@ -165,31 +166,31 @@ fn statuses_alone() {
     ];
     for (status, kind) in cases {
         for wire in [OpenAiChat, OpenAiResponses, Anthropic, Gemini] {
-            assert_eq!(at(wire, status, &[], "").kind, kind, "{status}");
+            assert_eq!(classified(wire, status, &[], "").kind, kind, "{status}");
         }
     }
 }
 
 #[test]
-fn googles_sentence_about_the_quota_is_a_rate_limit_also_through_openais_format() {
+fn google_quota_message_per_minute_is_a_rate_limit_in_both_formats() {
     let per_minute = r#"[{"error": {"code": 429, "message": "You exceeded your current quota.", "status": "RESOURCE_EXHAUSTED",
         "details": [{"violations": [{"quotaId": "GenerateRequestsPerMinutePerProjectPerModel"}]}]}}]"#;
     for wire in [Gemini, OpenAiChat] {
-        let failure = at(wire, 429, &[], per_minute);
+        let failure = classified(wire, 429, &[], per_minute);
         assert_eq!(failure.kind, RateLimit);
         assert_eq!(failure.message, "You exceeded your current quota.");
     }
 }
 
 #[test]
-fn a_server_error_that_mentions_tokens_is_still_one() {
+fn server_error_that_mentions_tokens_is_transient() {
     let body = r#"{"error": {"message": "prompt is too long or the server is too small"}}"#;
-    assert_eq!(at(OpenAiChat, 500, &[], body).kind, Transient);
+    assert_eq!(classified(OpenAiChat, 500, &[], body).kind, Transient);
 }
 
 #[test]
-fn messages_and_codes() {
-    let message = |status, body: &str| at(OpenAiChat, status, &[], body).message;
+fn message_and_code_come_from_the_body_or_the_status() {
+    let message = |status, body: &str| classified(OpenAiChat, status, &[], body).message;
     assert_eq!(message(404, r#"{"error": {"message": "no model `x`"}}"#), "no model `x`");
     assert_eq!(message(400, r#"{"error": "bad", "message": "worse"}"#), "worse");
     assert_eq!(message(400, r#"{"error": "bad"}"#), "bad");
@@ -205,27 +206,27 @@ fn messages_and_codes() {
     assert_eq!(bytes.message, "a\u{fffd}b");
 
     let body = r#"{"error": {"message": "m", "type": "t", "code": "c"}}"#;
-    assert_eq!(at(OpenAiChat, 400, &[], body).code.as_deref(), Some("c"));
+    assert_eq!(classified(OpenAiChat, 400, &[], body).code.as_deref(), Some("c"));
     let body = r#"{"error": {"message": "m", "code": 404, "status": "NOT_FOUND"}}"#;
-    assert_eq!(at(Gemini, 404, &[], body).code.as_deref(), Some("NOT_FOUND"));
-    assert_eq!(at(OpenAiChat, 404, &[], "").code, None);
-    assert_eq!(at(OpenAiChat, 404, &[], "").status, Some(404));
+    assert_eq!(classified(Gemini, 404, &[], body).code.as_deref(), Some("NOT_FOUND"));
+    assert_eq!(classified(OpenAiChat, 404, &[], "").code, None);
+    assert_eq!(classified(OpenAiChat, 404, &[], "").status, Some(404));
 }
 
 #[test]
-fn a_gateways_error_tells_what_its_upstream_said() {
+fn gateway_error_includes_upstream_message_and_code() {
     let error = json!({"code": 400, "message": "Provider returned error", "metadata": {
         "provider_name": "OpenAI",
         "raw": r#"{"error": {"message": "too many tokens", "code": "context_length_exceeded"}}"#,
     }});
-    let failure = Failure::inside(OpenAiChat, &error);
+    let failure = Failure::from_error_object(OpenAiChat, &error);
     assert_eq!(failure.kind, ContextOverflow);
     assert_eq!(failure.message, "Provider returned error: too many tokens");
     assert_eq!(failure.status, Some(400));
 }
 
 #[test]
-fn the_wait_comes_from_the_most_exact_source() {
+fn retry_delay_comes_from_the_most_precise_source() {
     let secs = Duration::from_secs_f64;
     let body = |message: &str| json!({"error": {"message": message}}).to_string();
     let delay = json!({"error": {"code": 429, "message": "Please retry in 8.94s.", "details": [
@@ -264,14 +265,18 @@ fn the_wait_comes_from_the_most_exact_source() {
         (&[("retry-after", "soon")], "", None),
     ];
     for (headers, body, wait) in cases {
-        assert_eq!(at(OpenAiChat, 429, headers, body).retry_after, *wait, "{headers:?} {body}");
+        assert_eq!(
+            classified(OpenAiChat, 429, headers, body).retry_after,
+            *wait,
+            "{headers:?} {body}"
+        );
     }
 }
 
 #[test]
-fn there_is_no_wait_where_waiting_does_not_help() {
+fn retry_delay_is_absent_where_waiting_does_not_help() {
     let header = [("retry-after", "5")];
-    assert_eq!(at(OpenAiChat, 401, &header, "").retry_after, None);
-    assert_eq!(at(OpenAiChat, 402, &header, "").retry_after, None);
-    assert_eq!(at(OpenAiChat, 503, &header, "").retry_after, Some(Duration::from_secs(5)));
+    assert_eq!(classified(OpenAiChat, 401, &header, "").retry_after, None);
+    assert_eq!(classified(OpenAiChat, 402, &header, "").retry_after, None);
+    assert_eq!(classified(OpenAiChat, 503, &header, "").retry_after, Some(Duration::from_secs(5)));
 }

@@ -1,72 +1,74 @@
-//! One level of the probe, as it is told afterwards.
+//! Figures of one level of a probe.
 
-use super::sample::{Sample, quantile};
+use super::sample::{RequestSample, quantile};
 
-/// What a level was for.
+/// Purpose of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// Twice as many in flight as at the level before.
+pub enum LevelPurpose {
+    /// Doubles the requests in flight of the previous level.
     Ramp,
-    /// Just above the limit, to find out what kind it is and where.
+    /// Stays just above the limit to determine its kind and value.
     Measure,
-    /// What is going to be recommended.
+    /// Tries the settings that will be recommended.
     Confirm,
 }
 
-impl Purpose {
-    /// One word for it.
+impl LevelPurpose {
+    /// Returns the name.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Purpose::Ramp => "ramp",
-            Purpose::Measure => "measure",
-            Purpose::Confirm => "confirm",
+            LevelPurpose::Ramp => "ramp",
+            LevelPurpose::Measure => "measure",
+            LevelPurpose::Confirm => "confirm",
         }
     }
 }
 
-/// One level and what came of it.
+/// One level of a probe: a constant load and its results.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
-    /// What it was for.
-    pub purpose: Purpose,
-    /// Most requests in flight.
+pub struct ProbeLevel {
+    /// Purpose.
+    pub purpose: LevelPurpose,
+    /// Maximum number of requests in flight.
     pub connections: u32,
-    /// Requests per second, where they were spaced.
+    /// Requests per second, if they were spaced evenly.
     pub per_second: Option<f64>,
     /// Requests sent.
     pub sent: u32,
-    /// Requests answered.
+    /// Requests accepted.
     pub accepted: u32,
-    /// Requests rejected for a limit.
+    /// Requests rejected because of a limit.
     pub rejected: u32,
-    /// Requests that failed otherwise.
+    /// Requests that failed for another reason.
     pub failed: u32,
-    /// From the first request to the last answer.
+    /// Seconds from the first request to the last response.
     pub seconds: f64,
-    /// Median seconds until an answer.
+    /// Median latency in seconds.
     pub p50_seconds: Option<f64>,
-    /// 95 % of answers took at most so many seconds.
+    /// 95th percentile of the latency in seconds.
     pub p95_seconds: Option<f64>,
-    /// Tokens of prompts and answers per second.
+    /// Input and output tokens per second.
     pub tokens_per_second: f64,
 }
 
-impl Level {
+impl ProbeLevel {
     pub(super) fn new(
-        purpose: Purpose,
+        purpose: LevelPurpose,
         connections: u32,
         spacing: Option<f64>,
-        samples: &[Sample],
-    ) -> Level {
-        let count =
-            |wanted: fn(&Sample) -> bool| samples.iter().filter(|s| wanted(s)).count() as u32;
+        samples: &[RequestSample],
+    ) -> ProbeLevel {
+        let count = |predicate: fn(&RequestSample) -> bool| {
+            samples.iter().filter(|s| predicate(s)).count() as u32
+        };
         let start = samples.iter().map(|s| s.sent).fold(f64::INFINITY, f64::min);
         let end = samples.iter().map(|s| s.ended).fold(start, f64::max);
         let seconds = if samples.is_empty() { 0.0 } else { end - start };
-        let latencies = || samples.iter().filter(|s| s.is_answered()).map(Sample::latency);
-        let tokens: u64 = samples.iter().map(Sample::tokens).sum();
-        let (accepted, rejected) = (count(Sample::is_answered), count(Sample::is_rejected));
-        Level {
+        let latencies = || samples.iter().filter(|s| s.is_accepted()).map(RequestSample::latency);
+        let tokens: u64 = samples.iter().map(RequestSample::tokens).sum();
+        let (accepted, rejected) =
+            (count(RequestSample::is_accepted), count(RequestSample::is_rejected));
+        ProbeLevel {
             purpose,
             connections,
             per_second: spacing.map(|spacing| 1.0 / spacing),

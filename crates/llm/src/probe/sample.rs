@@ -1,52 +1,52 @@
-//! What the probe sees of one request.
+//! Observations of single requests.
 
-/// One request that has ended. Times are seconds since the probe's start.
+/// A finished request. Times are seconds since the start of the probe.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Sample {
+pub(super) struct RequestSample {
     pub(super) sent: f64,
     pub(super) ended: f64,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: SampleOutcome,
 }
 
-/// How it ended.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Outcome {
-    Answered { tokens: u64 },
+pub(super) enum SampleOutcome {
+    Accepted { tokens: u64 },
     Rejected,
     Failed,
 }
 
-impl Sample {
+impl RequestSample {
     pub(super) fn latency(&self) -> f64 {
         self.ended - self.sent
     }
 
-    pub(super) fn is_answered(&self) -> bool {
-        matches!(self.outcome, Outcome::Answered { .. })
+    pub(super) fn is_accepted(&self) -> bool {
+        matches!(self.outcome, SampleOutcome::Accepted { .. })
     }
 
     pub(super) fn is_rejected(&self) -> bool {
-        self.outcome == Outcome::Rejected
+        self.outcome == SampleOutcome::Rejected
     }
 
     pub(super) fn tokens(&self) -> u64 {
         match self.outcome {
-            Outcome::Answered { tokens } => tokens,
+            SampleOutcome::Accepted { tokens } => tokens,
             _ => 0,
         }
     }
 }
 
-/// The value below which this share lies; `None` of nothing.
-pub(super) fn quantile(values: impl Iterator<Item = f64>, share: f64) -> Option<f64> {
+/// Returns a quantile by nearest rank, or `None` without values. Interpolation would add nothing for samples this
+/// small.
+pub(super) fn quantile(values: impl Iterator<Item = f64>, level: f64) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
-    // The nearest rank: small samples have no business between two values.
-    values.get((share * last as f64).round() as usize).copied()
+    values.get((level * last as f64).round() as usize).copied()
 }
 
-/// Seconds that answers usually take.
-pub(super) fn usual_latency(samples: &[Sample]) -> Option<f64> {
-    quantile(samples.iter().filter(|s| s.is_answered()).map(Sample::latency), 0.5)
+/// Returns the median latency of accepted requests.
+pub(super) fn median_latency(samples: &[RequestSample]) -> Option<f64> {
+    quantile(samples.iter().filter(|s| s.is_accepted()).map(RequestSample::latency), 0.5)
 }

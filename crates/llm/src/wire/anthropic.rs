@@ -1,4 +1,4 @@
-//! Anthropic's Messages.
+//! Anthropic Messages.
 
 mod decode;
 mod encode;
@@ -6,18 +6,18 @@ mod stream;
 
 pub(super) use decode::decode;
 pub(super) use encode::encode;
-pub(super) use stream::Stream;
+pub(super) use stream::StreamAssembler;
 
 use super::body::Count;
 use bakeoff_core::{FinishReason, Usage};
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 
-/// The version of the API that this module speaks; every request must name one.
+/// API version; the header is mandatory.
 pub(super) const VERSION: (HeaderName, HeaderValue) =
     (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
 
-/// Every field is optional because the pieces of a stream bring some each.
+/// Token usage. All fields are optional, because each event of a stream has only some of them.
 #[derive(Debug, Default, Deserialize)]
 struct MessageUsage {
     input_tokens: Option<Count>,
@@ -33,7 +33,7 @@ struct OutputDetails {
 }
 
 impl MessageUsage {
-    /// Counts in a stream are totals so far, so later ones replace earlier ones.
+    /// Copies the counts that are present. Counts in a stream are cumulative, so later ones replace earlier ones.
     fn update(&self, usage: &mut Usage) {
         let set = |field: &mut u64, count: Option<Count>| {
             if let Some(Count(tokens)) = count {

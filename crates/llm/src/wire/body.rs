@@ -1,4 +1,4 @@
-//! What the formats share: merging of extra fields, open objects, counts, arguments.
+//! Parts shared by the formats: merging of extra fields, open objects, token counts, tool arguments.
 
 use super::DecodeError;
 use bakeoff_core::{Content, ImageSource, Thinking};
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// The JSON of a body, with the user's own fields merged in.
+/// Serializes a body, with the user's extra fields merged in.
 pub(super) fn to_json(body: &impl Serialize, extra: &Map<String, Value>) -> Vec<u8> {
-    // Serializing fails only for maps whose keys are not strings and for writers that fail; bodies
-    // have only string keys and the writer is a vector.
+    // Serializing fails only for maps with non-string keys and for failing writers. Bodies have string keys, and
+    // the writer is a vector.
     if extra.is_empty() {
         return serde_json::to_vec(body).unwrap_or_default();
     }
@@ -33,12 +33,12 @@ fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
     }
 }
 
-/// Parses a body or an event, and names what is wrong with it.
+/// Parses a body or an event.
 pub(super) fn parse<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, DecodeError> {
     serde_json::from_slice(body).map_err(|error| DecodeError::malformed(error.to_string(), body))
 }
 
-/// An image as one URL; bytes become a `data:` URL.
+/// Returns an image as a URL; bytes become a `data:` URL.
 pub(super) fn image_url(source: &ImageSource) -> Cow<'_, str> {
     match source {
         ImageSource::Url { url } => Cow::Borrowed(url),
@@ -48,7 +48,7 @@ pub(super) fn image_url(source: &ImageSource) -> Cow<'_, str> {
     }
 }
 
-/// The only text of a message that has nothing else, which most formats write as a plain string.
+/// Returns the text of content that consists of one text only; most formats encode it as a plain string.
 pub(super) fn only_text(content: &[Content]) -> Option<&str> {
     match content {
         [Content::Text { text }] => Some(text),
@@ -56,16 +56,16 @@ pub(super) fn only_text(content: &[Content]) -> Option<&str> {
     }
 }
 
-/// Tool arguments as the model wrote them; what is not JSON stays a string.
+/// Parses tool arguments; text that is not JSON becomes a string.
 pub(super) fn arguments_from_text(text: &str) -> Value {
     if text.trim().is_empty() {
-        // A tool without parameters.
+        // A call without arguments.
         return Value::Object(Map::new());
     }
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// Tool arguments as the text that OpenAI's formats carry.
+/// Returns tool arguments as JSON text, the form of OpenAI's formats.
 pub(super) fn arguments_to_text(arguments: &Value) -> Cow<'_, str> {
     match arguments {
         Value::String(text) => Cow::Borrowed(text),
@@ -73,15 +73,15 @@ pub(super) fn arguments_to_text(arguments: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Said before the result of a tool that failed, in formats that have no field for it.
-pub(super) const TOOL_FAILED: &str = "Error: ";
+/// Prefix of a failed tool result, in formats without a field for it.
+pub(super) const TOOL_ERROR_PREFIX: &str = "Error: ";
 
-/// Models that OpenAI's formats treat as reasoning models, told by their names.
+/// Whether the name is that of an OpenAI reasoning model.
 pub(super) fn is_openai_reasoning(model: &str) -> bool {
-    ["o1", "o3", "o4", "gpt-5"].iter().any(|start| model.starts_with(start))
+    ["o1", "o3", "o4", "gpt-5"].iter().any(|prefix| model.starts_with(prefix))
 }
 
-/// How much to think in OpenAI's words, which has no budgets of tokens.
+/// Maps thinking to OpenAI's effort levels, because its formats have no token budgets.
 pub(super) fn openai_effort(thinking: &Thinking) -> &str {
     match thinking {
         Thinking::Effort(effort) => effort,
@@ -96,7 +96,7 @@ pub(super) fn openai_effort(thinking: &Thinking) -> &str {
 #[derive(serde::Deserialize)]
 pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-/// A count of tokens. Servers send whole floats, nulls and minus one; none is worth an answer.
+/// A token count. Some servers send floats, null or -1; that must not make the response undecodable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Count(pub(super) u64);
 
@@ -115,7 +115,7 @@ impl<'de> Deserialize<'de> for Count {
                 Ok(Count(u64::try_from(count).unwrap_or(0)))
             }
             fn visit_f64<E: de::Error>(self, count: f64) -> Result<Count, E> {
-                // The cast saturates, so negative numbers are zero.
+                // The cast saturates, so negative numbers become zero.
                 Ok(Count(count as u64))
             }
             fn visit_unit<E: de::Error>(self) -> Result<Count, E> {
@@ -126,10 +126,9 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// An object whose unknown fields are kept.
+/// Defines an object that collects unknown fields in `extra`.
 ///
-/// `serde(flatten)` would buffer the whole object first, which doubles the time and cannot hold
-/// borrowed parts.
+/// `serde(flatten)` would buffer the whole object first, which doubles the time and cannot borrow from the input.
 macro_rules! open_struct {
     (
         $(#[$meta:meta])*
@@ -165,7 +164,7 @@ macro_rules! open_struct {
                                 })*
                                 _ => {
                                     let value: serde_json::Value = map.next_value()?;
-                                    // A null says nothing that its absence does not.
+                                    // A null is equivalent to an absent field.
                                     if !value.is_null() {
                                         object.extra.insert(key.0.into_owned(), value);
                                     }
@@ -188,7 +187,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn extra_fields_win_and_objects_merge() {
+    fn extra_fields_replace_values_and_merge_objects() {
         let body = json!({"a": 1, "b": {"c": 2, "d": [1, 2]}});
         let Value::Object(extra) = json!({"a": null, "b": {"d": [3], "e": 4}, "f": 5}) else {
             unreachable!()
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_survive_what_servers_send() {
+    fn counts_accept_floats_nulls_and_negative_numbers() {
         let cases = [("7", 7), ("7.0", 7), ("-1", 0), ("-1.5", 0), ("null", 0), ("1e99", u64::MAX)];
         for (json, count) in cases {
             assert_eq!(serde_json::from_str::<Count>(json).unwrap(), Count(count), "{json}");
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_not_json_stay_text() {
+    fn arguments_that_are_not_json_become_a_string() {
         assert_eq!(arguments_from_text(r#"{"a":1}"#), json!({"a": 1}));
         assert_eq!(arguments_from_text(r#"{"a":"#), json!(r#"{"a":"#));
         assert_eq!(arguments_from_text(" "), json!({}));
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn budgets_become_efforts() {
+    fn budgets_map_to_efforts() {
         let cases = [(0, "none"), (1, "low"), (2_048, "low"), (2_049, "medium"), (9_000, "high")];
         for (budget, effort) in cases {
             assert_eq!(openai_effort(&Thinking::Budget(budget)), effort);

@@ -1,64 +1,62 @@
-//! Why an answer cannot be read.
+//! Errors of encoding and decoding.
 
-use crate::failure::{Failure, cut};
+use crate::failure::{Failure, truncate};
 use crate::sse::SseError;
 
-/// The key has bytes that no header may have. It is not shown, for it may be most of a real key.
+/// API key with bytes that a header must not have. The key is not shown, because it may be nearly valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the API key has characters that no HTTP header may have")]
+#[error("API key contains characters that are not allowed in an HTTP header")]
 pub struct KeyError;
 
-/// Why a whole answer cannot be read.
+/// Error of decoding a complete response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// It is not what the format promises.
-    #[error("the answer is not what the format promises: {problem}; it starts with {start:?}")]
+    /// The body does not have the expected format.
+    #[error("invalid response body: {problem}; it starts with {start:?}")]
     Malformed {
-        /// What is missing or wrong.
+        /// Missing field or syntax error.
         problem: String,
-        /// The start of the body, at most 200 characters.
+        /// Start of the body, at most 200 characters.
         start: String,
     },
-    /// It is an error, sent as if it were an answer.
+    /// The body contains an error object, although the status is a success.
     #[error(transparent)]
     Provider(Failure),
 }
 
 impl DecodeError {
     pub(crate) fn malformed(problem: impl Into<String>, body: &[u8]) -> Self {
-        const START_CHARS: usize = 200;
-        // Four bytes is the longest character, so this is always enough.
-        let start = String::from_utf8_lossy(&body[..body.len().min(4 * START_CHARS)]);
+        const MAX_START_CHARS: usize = 200;
+        // A character has at most four bytes.
+        let start = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_START_CHARS)]);
         DecodeError::Malformed {
             problem: problem.into(),
-            start: cut(&start, START_CHARS).to_owned(),
+            start: truncate(&start, MAX_START_CHARS).to_owned(),
         }
     }
 }
 
-/// Why a streamed answer cannot be read.
+/// Error of decoding a streamed response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// The stream is not server-sent events.
+    /// The stream does not consist of valid server-sent events.
     #[error(transparent)]
     Sse(#[from] SseError),
-    /// An event is not what the format promises.
-    #[error(
-        "the stream is not what the format promises: {problem}; the event starts with {start:?}"
-    )]
+    /// The data of an event does not have the expected format.
+    #[error("invalid stream event: {problem}; it starts with {start:?}")]
     Malformed {
-        /// What is missing or wrong.
+        /// Missing field or syntax error.
         problem: String,
-        /// The start of the event's data, at most 200 characters.
+        /// Start of the data, at most 200 characters.
         start: String,
     },
-    /// The provider broke off with an error.
+    /// The provider sent an error event.
     #[error(transparent)]
     Provider(Failure),
-    /// The stream ended before the answer did.
-    #[error("the stream ended before the answer did")]
+    /// The stream ended before the response was complete.
+    #[error("stream ended before the response was complete")]
     Truncated,
 }
 

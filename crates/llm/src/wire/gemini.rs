@@ -1,7 +1,7 @@
-//! Google's Gemini.
+//! Google Gemini.
 //!
-//! Proofs of thinking stand here on parts of any kind. They are kept as a thought without text
-//! before the part, and put back on the part when it is sent again.
+//! In this format parts of any kind can have a thought signature. A signature is decoded as thinking without text
+//! before its part, and moved back to the part when that is sent again.
 
 mod decode;
 mod encode;
@@ -10,14 +10,14 @@ mod stream;
 
 pub(super) use decode::decode;
 pub(super) use encode::{encode, path};
-pub(super) use stream::Stream;
+pub(super) use stream::StreamAssembler;
 
 use super::body::Count;
 use bakeoff_core::{FinishReason, Usage};
 use serde::Deserialize;
 
-/// How the ids start that Bakeoff makes up for calls, so that they are not sent to the provider.
-const MADE_UP_ID: &str = "bakeoff-call-";
+/// Prefix of the ids that Bakeoff generates for tool calls; such ids are not sent to the provider.
+const GENERATED_ID_PREFIX: &str = "bakeoff-call-";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -46,7 +46,7 @@ impl UsageMetadata {
 
 fn finish(reason: &str, has_tool_calls: bool) -> FinishReason {
     match reason {
-        // There is no reason of its own for calls.
+        // The format has no finish reason for tool calls.
         "STOP" if has_tool_calls => FinishReason::ToolCalls,
         "STOP" => FinishReason::Stop,
         "MAX_TOKENS" => FinishReason::Length,

@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions, and the many servers that speak nearly the same.
+//! OpenAI Chat Completions, and compatible servers.
 
 mod decode;
 mod encode;
@@ -6,7 +6,7 @@ mod stream;
 
 pub(super) use decode::decode;
 pub(super) use encode::encode;
-pub(super) use stream::Stream;
+pub(super) use stream::StreamAssembler;
 
 use super::body::Count;
 use bakeoff_core::{FinishReason, Usage};
@@ -20,7 +20,7 @@ struct ChatUsage {
     total_tokens: Count,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
-    /// DeepSeek's word for cached tokens.
+    /// DeepSeek's field for cached tokens.
     prompt_cache_hit_tokens: Count,
 }
 
@@ -48,9 +48,9 @@ impl ChatUsage {
         let reasoning =
             self.completion_tokens_details.as_ref().map_or(0, |details| details.reasoning_tokens.0);
         let mut output = self.completion_tokens.0;
-        // xAI counts thinking beside the completion, which shows in its total.
-        let beside = self.prompt_tokens.0.saturating_add(output).saturating_add(reasoning);
-        if reasoning > 0 && self.total_tokens.0 == beside {
+        // xAI does not include thinking in the completion tokens; its total shows that.
+        let separate_total = self.prompt_tokens.0.saturating_add(output).saturating_add(reasoning);
+        if reasoning > 0 && self.total_tokens.0 == separate_total {
             output = output.saturating_add(reasoning);
         }
         Usage {
@@ -65,7 +65,7 @@ impl ChatUsage {
 
 fn finish(reason: &str, has_tool_calls: bool) -> FinishReason {
     match reason {
-        // Some servers say `stop` although they wait for tools.
+        // Some servers send `stop` with tool calls.
         "stop" if has_tool_calls => FinishReason::ToolCalls,
         "stop" => FinishReason::Stop,
         "length" => FinishReason::Length,
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_usage_do_not_overlap() {
+    fn usage_counts_each_token_once() {
         assert_eq!(
             usage(
                 r#"{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120,
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons() {
+    fn finish_reason_is_mapped() {
         assert_eq!(finish("stop", false), FinishReason::Stop);
         assert_eq!(finish("stop", true), FinishReason::ToolCalls);
         assert_eq!(finish("length", true), FinishReason::Length);

@@ -1,4 +1,4 @@
-//! OpenAI's Responses.
+//! OpenAI Responses.
 
 mod decode;
 mod encode;
@@ -6,4 +6,4 @@ mod stream;
 
 pub(super) use decode::decode;
 pub(super) use encode::encode;
-pub(super) use stream::Stream;
+pub(super) use stream::StreamAssembler;

@@ -1,117 +1,117 @@
-//! Answers that come in pieces.
+//! Streamed responses.
 
 use super::{StreamError, Wire, anthropic, gemini, openai_chat, openai_responses};
 use crate::sse::{SseEvent, SseParser};
 use bakeoff_core::Response;
 
-/// A piece of an answer.
+/// Increment of a streamed response.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Delta {
-    /// More of the text.
+    /// Text.
     Text(String),
-    /// More of what the model thinks.
+    /// Thinking.
     Thinking(String),
-    /// The model starts to call a tool.
+    /// Start of a tool call.
     ToolCallStart {
-        /// Which of the answer's calls, from 0.
+        /// Index among the tool calls of the response, from 0.
         index: usize,
-        /// Id of the call.
+        /// Id of the tool call.
         id: String,
-        /// Which tool.
+        /// Name of the tool.
         name: String,
     },
-    /// More of the arguments of a call, as JSON text.
+    /// Arguments of a tool call, as JSON text.
     ToolCallArguments {
-        /// Which of the answer's calls, from 0.
+        /// Index among the tool calls of the response, from 0.
         index: usize,
-        /// The piece of JSON.
+        /// Fragment of the JSON.
         json: String,
     },
 }
 
-/// Reads a streamed answer as its bytes arrive.
+/// Decoder of a streamed response that accepts bytes as they arrive.
 #[derive(Debug)]
 pub struct StreamDecoder {
     sse: SseParser,
     events: Vec<SseEvent>,
-    state: State,
-    failed: Option<StreamError>,
+    assembler: FormatAssembler,
+    error: Option<StreamError>,
 }
 
+/// Assembler of one wire format.
 #[derive(Debug)]
-enum State {
-    OpenAiChat(Box<openai_chat::Stream>),
-    OpenAiResponses(Box<openai_responses::Stream>),
-    Anthropic(Box<anthropic::Stream>),
-    Gemini(Box<gemini::Stream>),
+enum FormatAssembler {
+    OpenAiChat(Box<openai_chat::StreamAssembler>),
+    OpenAiResponses(Box<openai_responses::StreamAssembler>),
+    Anthropic(Box<anthropic::StreamAssembler>),
+    Gemini(Box<gemini::StreamAssembler>),
 }
 
 impl StreamDecoder {
     pub(super) fn new(wire: Wire) -> Self {
-        let state = match wire {
-            Wire::OpenAiChat => State::OpenAiChat(Box::default()),
-            Wire::OpenAiResponses => State::OpenAiResponses(Box::default()),
-            Wire::Anthropic => State::Anthropic(Box::default()),
-            Wire::Gemini => State::Gemini(Box::default()),
+        let assembler = match wire {
+            Wire::OpenAiChat => FormatAssembler::OpenAiChat(Box::default()),
+            Wire::OpenAiResponses => FormatAssembler::OpenAiResponses(Box::default()),
+            Wire::Anthropic => FormatAssembler::Anthropic(Box::default()),
+            Wire::Gemini => FormatAssembler::Gemini(Box::default()),
         };
-        StreamDecoder { sse: SseParser::new(), events: Vec::new(), state, failed: None }
+        StreamDecoder { sse: SseParser::new(), events: Vec::new(), assembler, error: None }
     }
 
-    /// Reads on, and gives the pieces that are new.
+    /// Decodes the next bytes and returns the new deltas.
     ///
     /// # Errors
     ///
-    /// After the first error every call fails the same way, [`finish`](Self::finish) too; pieces that
-    /// came in the same bytes before it are not given.
+    /// Every call after the first error returns the same error, and so does [`finish`](Self::finish). Deltas that
+    /// precede the error in the same bytes are lost.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, StreamError> {
-        if let Some(error) = &self.failed {
+        if let Some(error) = &self.error {
             return Err(error.clone());
         }
         let mut deltas = Vec::new();
-        self.read(bytes, &mut deltas).inspect_err(|error| self.failed = Some(error.clone()))?;
+        self.read(bytes, &mut deltas).inspect_err(|error| self.error = Some(error.clone()))?;
         Ok(deltas)
     }
 
     fn read(&mut self, bytes: &[u8], deltas: &mut Vec<Delta>) -> Result<(), StreamError> {
         let parsed = self.sse.feed(bytes, &mut self.events);
         for event in self.events.drain(..) {
-            match &mut self.state {
-                State::OpenAiChat(stream) => stream.event(&event, deltas)?,
-                State::OpenAiResponses(stream) => stream.event(&event, deltas)?,
-                State::Anthropic(stream) => stream.event(&event, deltas)?,
-                State::Gemini(stream) => stream.event(&event, deltas)?,
+            match &mut self.assembler {
+                FormatAssembler::OpenAiChat(assembler) => assembler.push(&event, deltas)?,
+                FormatAssembler::OpenAiResponses(assembler) => assembler.push(&event, deltas)?,
+                FormatAssembler::Anthropic(assembler) => assembler.push(&event, deltas)?,
+                FormatAssembler::Gemini(assembler) => assembler.push(&event, deltas)?,
             }
         }
         Ok(parsed?)
     }
 
-    /// Whether the format's last event has come: nothing that follows belongs to the answer.
-    /// Gemini has no such event; its streams end with the connection.
+    /// Whether the terminal event of the format was decoded. Gemini has none; its streams end with the connection.
     pub fn is_complete(&self) -> bool {
-        match &self.state {
-            State::OpenAiChat(stream) => stream.is_complete(),
-            State::OpenAiResponses(stream) => stream.is_complete(),
-            State::Anthropic(stream) => stream.is_complete(),
-            State::Gemini(_) => false,
+        match &self.assembler {
+            FormatAssembler::OpenAiChat(assembler) => assembler.is_complete(),
+            FormatAssembler::OpenAiResponses(assembler) => assembler.is_complete(),
+            FormatAssembler::Anthropic(assembler) => assembler.is_complete(),
+            FormatAssembler::Gemini(_) => false,
         }
     }
 
-    /// The whole answer, once the stream has ended.
+    /// Returns the complete response at the end of the stream.
     ///
     /// # Errors
     ///
-    /// [`StreamError::Truncated`] when the stream ended before the answer did.
+    /// [`StreamError::Truncated`] when the stream ended before the response was complete.
     pub fn finish(self) -> Result<Response, StreamError> {
-        if let Some(error) = self.failed {
+        if let Some(error) = self.error {
             return Err(error);
         }
-        match self.state {
-            State::OpenAiChat(stream) => stream.finish(),
-            State::OpenAiResponses(stream) => stream.finish(),
-            State::Anthropic(stream) => stream.finish(),
-            State::Gemini(stream) => stream.finish(),
+        match self.assembler {
+            FormatAssembler::OpenAiChat(assembler) => assembler.finish(),
+            FormatAssembler::OpenAiResponses(assembler) => assembler.finish(),
+            FormatAssembler::Anthropic(assembler) => assembler.finish(),
+            FormatAssembler::Gemini(assembler) => assembler.finish(),
         }
     }
 }

@@ -1,12 +1,11 @@
-//! What the tests of the client share: a transport that says what it is told to, and remembers
-//! what it was asked.
+//! Helpers for the client tests: a transport with scripted replies that records its requests.
 
-#![allow(dead_code, reason = "no file of tests uses all of it")]
+#![allow(dead_code, reason = "each test file uses only a part")]
 
 use bakeoff_core::{ErrorKind, Message, Request};
 use bakeoff_llm::{
     CallError, Client, ClientConfig, HttpRequest, HttpResponse, Model, ModelConfig, Transport,
-    TransportError,
+    TransportError, TransportErrorKind,
 };
 use bakeoff_pace::{Limits, RetryPolicy};
 use bytes::Bytes;
@@ -20,77 +19,76 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The key that every environment of the tests holds.
+/// API key in the environment of the tests.
 pub(crate) const KEY: &str = "sk-the-key-of-the-tests-0123456789";
 
-/// What a fake server does with a request.
+/// Scripted reply of the fake server.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
-    /// `None` never answers.
+    /// Status and headers; `None` never responds.
     head: Option<Result<(u16, HeaderMap), TransportError>>,
-    pieces: Vec<Result<Bytes, TransportError>>,
-    /// From the head to the first piece of the body.
+    chunks: Vec<Result<Bytes, TransportError>>,
+    /// Time from the headers to the first chunk of the body.
     delay: Duration,
-    /// The body never ends.
-    endless: bool,
+    /// Whether the body never ends.
+    is_endless: bool,
 }
 
 impl Reply {
     pub(crate) fn status(status: u16, body: impl Into<Bytes>) -> Reply {
         Reply {
             head: Some(Ok((status, HeaderMap::new()))),
-            pieces: vec![Ok(body.into())],
+            chunks: vec![Ok(body.into())],
             delay: Duration::ZERO,
-            endless: false,
+            is_endless: false,
         }
         .header("content-type", "application/json")
     }
 
-    /// A good answer with this text.
+    /// A successful response with this text.
     pub(crate) fn text(text: &str) -> Reply {
         Reply::status(200, chat_body(text).to_string())
     }
 
-    /// An error as OpenAI words it.
+    /// An error in OpenAI's format.
     pub(crate) fn error(status: u16, code: &str, message: &str) -> Reply {
         let body = json!({ "error": { "code": code, "message": message } });
         Reply::status(status, body.to_string())
     }
 
     pub(crate) fn throttled(retry_after: &str) -> Reply {
-        Reply::error(429, "rate_limit_exceeded", "slower, please")
-            .header("retry-after", retry_after)
+        Reply::error(429, "rate_limit_exceeded", "slow down").header("retry-after", retry_after)
     }
 
-    /// A body of these pieces.
-    pub(crate) fn pieces(pieces: Vec<Result<Bytes, TransportError>>) -> Reply {
-        Reply { pieces, ..Reply::status(200, "") }
+    /// A body with these chunks.
+    pub(crate) fn chunks(chunks: Vec<Result<Bytes, TransportError>>) -> Reply {
+        Reply { chunks, ..Reply::status(200, "") }
     }
 
     pub(crate) fn events(body: impl Into<Bytes>) -> Reply {
         Reply::status(200, body).header("content-type", "text/event-stream")
     }
 
-    /// The connection fails before there is an answer.
-    pub(crate) fn lost(message: &str) -> Reply {
-        Reply { head: Some(Err(TransportError(message.to_owned()))), ..Reply::status(0, "") }
+    /// A connection that fails before the response.
+    pub(crate) fn connection_error(message: &str) -> Reply {
+        Reply { head: Some(Err(connection_lost(message))), ..Reply::status(0, "") }
     }
 
-    /// Nothing ever comes back.
-    pub(crate) fn silence() -> Reply {
+    /// No response at all.
+    pub(crate) fn no_response() -> Reply {
         Reply { head: None, ..Reply::status(0, "") }
     }
 
     pub(crate) fn with_status(mut self, status: u16) -> Reply {
-        if let Some(Ok((own, _))) = &mut self.head {
-            *own = status;
+        if let Some(Ok((current, _))) = &mut self.head {
+            *current = status;
         }
         self
     }
 
-    /// The body begins and never ends.
+    /// Keeps the body open after its last chunk.
     pub(crate) fn endless(self) -> Reply {
-        Reply { endless: true, ..self }
+        Reply { is_endless: true, ..self }
     }
 
     pub(crate) fn after(self, delay: Duration) -> Reply {
@@ -106,7 +104,12 @@ impl Reply {
     }
 }
 
-/// A Chat Completions answer; it used 10 tokens of prompt and 5 of answer.
+/// An error for a lost connection.
+pub(crate) fn connection_lost(message: &str) -> TransportError {
+    TransportError::new(TransportErrorKind::ConnectionLost, message)
+}
+
+/// A Chat Completions response with 10 input and 5 output tokens.
 pub(crate) fn chat_body(text: &str) -> Value {
     json!({
         "id": "chatcmpl-1",
@@ -120,27 +123,27 @@ pub(crate) fn chat_body(text: &str) -> Value {
     })
 }
 
-/// The same answer as events, each with its blank line.
-pub(crate) fn chat_events(pieces: &[&str]) -> Vec<String> {
+/// The same response as events, each with its blank line.
+pub(crate) fn chat_events(texts: &[&str]) -> Vec<String> {
     let chunk = |delta: Value, finish: Value| {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
         format!("data: {}\n\n", json!({ "id": "chatcmpl-1", "choices": [choice] }))
     };
     let mut events: Vec<String> =
-        pieces.iter().map(|piece| chunk(json!({ "content": piece }), Value::Null)).collect();
+        texts.iter().map(|text| chunk(json!({ "content": text }), Value::Null)).collect();
     events.push(chunk(json!({}), json!("stop")));
     events.push("data: [DONE]\n\n".to_owned());
     events
 }
 
-/// A request as it was sent.
+/// A recorded request.
 #[derive(Debug, Clone)]
-pub(crate) struct Sent {
+pub(crate) struct SentRequest {
     pub(crate) at: Instant,
     pub(crate) request: HttpRequest,
 }
 
-impl Sent {
+impl SentRequest {
     pub(crate) fn body(&self) -> Value {
         serde_json::from_slice(&self.request.body).unwrap()
     }
@@ -149,71 +152,71 @@ impl Sent {
         self.request.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// What the user says in it.
-    pub(crate) fn prompt(&self) -> String {
+    /// Returns the text of the user message.
+    pub(crate) fn user_text(&self) -> String {
         self.body()["messages"][0]["content"].as_str().unwrap().to_owned()
     }
 }
 
-type Answerer = dyn Fn(usize) -> Reply + Send + Sync;
+type ReplyFunction = dyn Fn(usize) -> Reply + Send + Sync;
 
-/// A server that exists only in this process.
-pub(crate) struct Fake {
-    reply: Box<Answerer>,
-    seen: Arc<Mutex<Seen>>,
+/// A server in this process with scripted replies.
+pub(crate) struct FakeServer {
+    reply: Box<ReplyFunction>,
+    log: Arc<Mutex<ServerLog>>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    sent: Vec<Sent>,
+struct ServerLog {
+    sent: Vec<SentRequest>,
     in_flight: usize,
-    most_in_flight: usize,
+    max_in_flight: usize,
 }
 
-impl fmt::Debug for Fake {
+impl fmt::Debug for FakeServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fake").finish_non_exhaustive()
+        f.debug_struct("FakeServer").finish_non_exhaustive()
     }
 }
 
-impl Fake {
-    /// Answers the request of each number, from 0.
-    pub(crate) fn new(reply: impl Fn(usize) -> Reply + Send + Sync + 'static) -> Arc<Fake> {
-        Arc::new(Fake { reply: Box::new(reply), seen: Arc::default() })
+impl FakeServer {
+    /// Creates a server that replies by the number of the request, from 0.
+    pub(crate) fn new(reply: impl Fn(usize) -> Reply + Send + Sync + 'static) -> Arc<FakeServer> {
+        Arc::new(FakeServer { reply: Box::new(reply), log: Arc::default() })
     }
 
-    /// Answers every request the same way.
-    pub(crate) fn always(reply: Reply) -> Arc<Fake> {
-        Fake::new(move |_| reply.clone())
+    /// Creates a server that replies to every request in the same way.
+    pub(crate) fn always(reply: Reply) -> Arc<FakeServer> {
+        FakeServer::new(move |_| reply.clone())
     }
 
-    pub(crate) fn sent(&self) -> Vec<Sent> {
-        self.seen.lock().unwrap().sent.clone()
+    pub(crate) fn sent(&self) -> Vec<SentRequest> {
+        self.log.lock().unwrap().sent.clone()
     }
 
-    /// How many requests came.
+    /// Returns the number of requests received.
     pub(crate) fn count(&self) -> usize {
-        self.seen.lock().unwrap().sent.len()
+        self.log.lock().unwrap().sent.len()
     }
 
-    /// Requests whose answer somebody still waits for or reads.
+    /// Returns the number of requests whose response is not complete.
     pub(crate) fn in_flight(&self) -> usize {
-        self.seen.lock().unwrap().in_flight
+        self.log.lock().unwrap().in_flight
     }
 
-    pub(crate) fn most_in_flight(&self) -> usize {
-        self.seen.lock().unwrap().most_in_flight
+    pub(crate) fn max_in_flight(&self) -> usize {
+        self.log.lock().unwrap().max_in_flight
     }
 }
 
-impl Transport for Fake {
+impl Transport for FakeServer {
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
         let (number, guard) = {
-            let mut seen = self.seen.lock().unwrap();
-            seen.sent.push(Sent { at: Instant::now(), request });
-            seen.in_flight += 1;
-            seen.most_in_flight = seen.most_in_flight.max(seen.in_flight);
-            (seen.sent.len() - 1, InFlight(Arc::clone(&self.seen)))
+            let mut log = self.log.lock().unwrap();
+            log.sent.push(SentRequest { at: Instant::now(), request });
+            log.in_flight += 1;
+            log.max_in_flight = log.max_in_flight.max(log.in_flight);
+            (log.sent.len() - 1, InFlightGuard(Arc::clone(&self.log)))
         };
         let reply = (self.reply)(number);
         async move {
@@ -222,17 +225,17 @@ impl Transport for Fake {
                 return std::future::pending().await;
             };
             let (status, headers) = head?;
-            let pieces: VecDeque<_> = reply.pieces.into();
-            let (delay, endless) = (reply.delay, reply.endless);
+            let chunks: VecDeque<_> = reply.chunks.into();
+            let (delay, is_endless) = (reply.delay, reply.is_endless);
             let body = stream::unfold(
-                (pieces, delay, guard),
-                move |(mut pieces, delay, guard)| async move {
+                (chunks, delay, guard),
+                move |(mut chunks, delay, guard)| async move {
                     if !delay.is_zero() {
                         tokio::time::sleep(delay).await;
                     }
-                    match pieces.pop_front() {
-                        Some(piece) => Some((piece, (pieces, Duration::ZERO, guard))),
-                        None if endless => std::future::pending().await,
+                    match chunks.pop_front() {
+                        Some(chunk) => Some((chunk, (chunks, Duration::ZERO, guard))),
+                        None if is_endless => std::future::pending().await,
                         None => None,
                     }
                 },
@@ -244,16 +247,16 @@ impl Transport for Fake {
     }
 }
 
-/// Counts a request until its answer is dropped.
-struct InFlight(Arc<Mutex<Seen>>);
+/// Guard that counts a request until its response is dropped.
+struct InFlightGuard(Arc<Mutex<ServerLog>>);
 
-impl Drop for InFlight {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.lock().unwrap().in_flight -= 1;
     }
 }
 
-/// Every variable holds the key.
+/// An environment in which every variable contains the key.
 pub(crate) fn environment(_: &str) -> Option<String> {
     Some(KEY.to_owned())
 }
@@ -262,29 +265,29 @@ pub(crate) fn resolve(config: ModelConfig) -> Model {
     Model::resolve(&config, &environment).unwrap()
 }
 
-/// A model behind the Chat Completions format, with a window that never changes.
+/// A model with the Chat Completions format and a fixed concurrency limit.
 pub(crate) fn model() -> Model {
     resolve(ModelConfig::named("openai", "the-model")).with_limits(Limits::fixed(10))
 }
 
-pub(crate) fn model_with(connections: u32) -> Model {
+pub(crate) fn model_with_connections(connections: u32) -> Model {
     model().with_limits(Limits::fixed(connections))
 }
 
-pub(crate) fn client(fake: &Arc<Fake>) -> Client {
-    client_with(fake, RetryPolicy::default())
+pub(crate) fn client(server: &Arc<FakeServer>) -> Client {
+    client_with(server, RetryPolicy::default())
 }
 
-pub(crate) fn client_with(fake: &Arc<Fake>, retry: RetryPolicy) -> Client {
-    let transport: Arc<dyn Transport> = fake.clone();
-    Client::new(ClientConfig { transport: Some(transport), retry, ..ClientConfig::default() })
+pub(crate) fn client_with(server: &Arc<FakeServer>, retry: RetryPolicy) -> Client {
+    let transport: Arc<dyn Transport> = server.clone();
+    Client::new(ClientConfig::default().transport(transport).retry(retry))
 }
 
-pub(crate) fn ask(text: &str) -> Request {
+pub(crate) fn prompt(text: &str) -> Request {
     Request { messages: vec![Message::user(text)], ..Request::default() }
 }
 
-/// What an error says, in the order in which tables of tests give it.
-pub(crate) fn outline(error: &CallError) -> (ErrorKind, Option<u16>, u32) {
+/// Returns kind, status and number of retries of an error.
+pub(crate) fn summary(error: &CallError) -> (ErrorKind, Option<u16>, u32) {
     (error.failure.kind, error.failure.status, error.retries)
 }

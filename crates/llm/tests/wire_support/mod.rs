@@ -1,5 +1,5 @@
-//! What the tests of the four formats share: one conversation with everything in it, and the
-//! properties that every stream must have.
+//! Helpers for the tests of the four formats: a conversation with all kinds of content, and properties of every
+//! stream.
 
 use bakeoff_core::{
     Content, ErrorKind, ImageSource, Message, OutputFormat, Request, Response, Thinking, Tool,
@@ -40,8 +40,8 @@ pub(crate) fn opaque(value: Value) -> Content {
     Content::Opaque { value }
 }
 
-/// A conversation with all kinds of parts. What the model said is `said` and two calls.
-pub(crate) fn full_request(model: &str, said: Vec<Content>, first_call: &str) -> Request {
+/// A conversation with all kinds of content. `assistant` is the assistant message with its two tool calls.
+pub(crate) fn full_request(model: &str, assistant: Vec<Content>, first_call: &str) -> Request {
     let schema = json!({
         "type": "object",
         "properties": {"city": {"type": "string"}},
@@ -69,7 +69,7 @@ pub(crate) fn full_request(model: &str, said: Vec<Content>, first_call: &str) ->
                     }),
                 ],
             },
-            Message::Assistant { content: said },
+            Message::Assistant { content: assistant },
             result(first_call, "12 °C", false),
             result("call_2", "arguments are not JSON", true),
             Message::user("And now?"),
@@ -92,34 +92,34 @@ pub(crate) fn full_request(model: &str, said: Vec<Content>, first_call: &str) ->
     }
 }
 
-pub(crate) fn stream_in(
+pub(crate) fn decode_chunks(
     wire: Wire,
-    pieces: &[&[u8]],
+    chunks: &[&[u8]],
 ) -> Result<(Vec<Delta>, Response), StreamError> {
     let mut decoder = wire.stream();
     let mut deltas = Vec::new();
-    for piece in pieces {
-        deltas.extend(decoder.feed(piece)?);
+    for chunk in chunks {
+        deltas.extend(decoder.feed(chunk)?);
     }
     Ok((deltas, decoder.finish()?))
 }
 
-/// The whole stream, after checking that no way to cut it matters, that an end before `terminal`
-/// is never taken for an answer, and that no damage makes it panic.
-pub(crate) fn stream(wire: Wire, name: &str, terminal: &str) -> (Vec<Delta>, Response) {
+/// Decodes a stream. Also checks that chunk boundaries do not matter, that a stream cut before `terminal` is
+/// incomplete, and that damage never causes a panic.
+pub(crate) fn decode_stream(wire: Wire, name: &str, terminal: &str) -> (Vec<Delta>, Response) {
     let bytes = fixture(name);
-    let whole = stream_in(wire, &[&bytes]).unwrap();
-    assert_eq!(stream_in(wire, &bytes.chunks(1).collect::<Vec<_>>()).unwrap(), whole);
-    for place in 0..bytes.len() {
-        let (left, right) = bytes.split_at(place);
-        assert_eq!(stream_in(wire, &[left, right]).unwrap(), whole, "cut at {place}");
+    let whole = decode_chunks(wire, &[&bytes]).unwrap();
+    assert_eq!(decode_chunks(wire, &bytes.chunks(1).collect::<Vec<_>>()).unwrap(), whole);
+    for position in 0..bytes.len() {
+        let (left, right) = bytes.split_at(position);
+        assert_eq!(decode_chunks(wire, &[left, right]).unwrap(), whole, "split at {position}");
     }
     let text = String::from_utf8(bytes.clone()).unwrap();
     let end = text.find(terminal).expect("the terminal event is in the stream");
     for length in 0..bytes.len() {
-        match stream_in(wire, &[&bytes[..length]]) {
+        match decode_chunks(wire, &[&bytes[..length]]) {
             Ok((_, early)) => {
-                assert!(length > end, "an answer after {length} of {end} bytes");
+                assert!(length > end, "complete after {length} of {end} bytes");
                 assert_eq!((&early.content, &early.finish), (&whole.1.content, &whole.1.finish));
             }
             Err(error) => assert_eq!(error, StreamError::Truncated, "after {length} bytes"),
@@ -127,28 +127,28 @@ pub(crate) fn stream(wire: Wire, name: &str, terminal: &str) -> (Vec<Delta>, Res
     }
     for seed in 0..2000_u64 {
         let mut damaged = bytes.clone();
-        // A multiplicative hash spreads places and values.
+        // A multiplicative hash spreads positions and values.
         let hash = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let place = (hash >> 16) as usize % damaged.len();
-        damaged[place] = hash as u8;
-        let _ = stream_in(wire, &[&damaged]);
+        let position = (hash >> 16) as usize % damaged.len();
+        damaged[position] = hash as u8;
+        let _ = decode_chunks(wire, &[&damaged]);
     }
     whole
 }
 
-/// Damaged and cut bodies never panic, and errors stay short.
-pub(crate) fn survives_damage(wire: Wire, name: &str) {
+/// Checks that damaged and truncated bodies never cause a panic, and that errors stay short.
+pub(crate) fn check_damaged_bodies(wire: Wire, name: &str) {
     let bytes = fixture(name);
     for length in 0..bytes.len() {
         if wire.decode(&bytes[..length]).is_ok() {
-            // Only the line feed at the end may be missing.
+            // Only the final line feed may be missing.
             assert_eq!(length, bytes.len() - 1);
         }
     }
-    for place in 0..bytes.len() {
+    for position in 0..bytes.len() {
         for byte in *b"0n{[\"x" {
             let mut damaged = bytes.clone();
-            damaged[place] = byte;
+            damaged[position] = byte;
             if let Err(error) = wire.decode(&damaged) {
                 assert!(error.to_string().len() < 2000, "{error}");
             }
@@ -156,7 +156,7 @@ pub(crate) fn survives_damage(wire: Wire, name: &str) {
     }
 }
 
-pub(crate) fn classified(wire: Wire, folder: &str, cases: &[(&str, u16, ErrorKind)]) {
+pub(crate) fn check_classification(wire: Wire, folder: &str, cases: &[(&str, u16, ErrorKind)]) {
     for (name, status, kind) in cases {
         let body = fixture(&format!("{folder}/errors/{name}.json"));
         let failure = classify(wire, *status, &HeaderMap::new(), &body, SystemTime::UNIX_EPOCH);

@@ -141,7 +141,7 @@ async fn journaled_answers_are_written_without_any_budget_left() {
         output: NanoDollars(1_000_000_000),
         ..Prices::default()
     };
-    let config = ModelConfig { prices: Some(prices), ..ModelConfig::named("sim", "map") };
+    let config = ModelConfig::named("sim", "map").prices(prices);
     let priced = Model::resolve(&config, &|_| None).unwrap();
     let mut fixture = JobFixture::new(200, "map");
     fixture.config.models = vec![("sim/map".to_owned(), priced)];

@@ -81,7 +81,9 @@ impl JobFixture {
         let simulator = self.simulator.clone();
         let file = self.file("cache");
         let cache = self.is_cached.then(|| Cache::open(&file, "map").unwrap());
-        Arc::new(Client::new(ClientConfig { simulator, cache, ..ClientConfig::default() }))
+        let mut config = ClientConfig::default().simulator(simulator);
+        config.cache = cache;
+        Arc::new(Client::new(config))
     }
 
     /// Plans the job.

@@ -41,12 +41,8 @@ impl Transport for Provider {
 
 fn judge(provider: &Arc<Provider>) -> LlmJudgeEvaluation {
     let transport: Arc<dyn Transport> = Arc::clone(provider) as Arc<dyn Transport>;
-    let client =
-        Client::new(ClientConfig { transport: Some(transport), ..ClientConfig::default() });
-    let model = ModelConfig {
-        base_url: Some("http://127.0.0.1:9/v1".to_owned()),
-        ..ModelConfig::named("openai", "local")
-    };
+    let client = Client::new(ClientConfig::default().transport(transport));
+    let model = ModelConfig::named("openai", "local").base_url("http://127.0.0.1:9/v1");
     let model = Model::resolve(&model, &|_| None).unwrap();
     let mut config = AgentLoopConfig::new(&Arc::new(client), model);
     config.request.stream = false;

@@ -16,7 +16,7 @@ async fn races_share_pools_and_no_branch_is_lost_at_a_cap() {
         ..Profile::default()
     };
     let simulator = bakeoff_sim::Config { profile: Some(profile), ..Default::default() };
-    let client = Arc::new(Client::new(ClientConfig { simulator, ..ClientConfig::default() }));
+    let client = Arc::new(Client::new(ClientConfig::default().simulator(simulator)));
     let started = tokio::time::Instant::now();
     let mut races = JoinSet::new();
     for _ in 0..200 {

@@ -21,16 +21,15 @@ pub(crate) fn run(arguments: &ProbeArguments, printer: &Printer) -> ExitCode {
         Ok(model) => model,
         Err(refused) => return refused.show(printer),
     };
-    let usual = ProbeConfig::default();
-    let config = ProbeConfig {
-        max_requests: arguments.max_requests,
-        max_connections: arguments.max_connections,
-        max_time: arguments.max_seconds,
-        max_cost: arguments.max_cost,
-        prompt: arguments.prompt.clone().unwrap_or(usual.prompt),
-        max_tokens: arguments.max_tokens,
-        ..usual
-    };
+    let mut config = ProbeConfig::default()
+        .max_requests(arguments.max_requests)
+        .max_connections(arguments.max_connections)
+        .max_time(arguments.max_seconds)
+        .max_tokens(arguments.max_tokens);
+    config.max_cost = arguments.max_cost;
+    if let Some(prompt) = &arguments.prompt {
+        config.prompt.clone_from(prompt);
+    }
     if let Err(code) = may_spend(&model, &config, arguments, printer) {
         return code;
     }
@@ -38,8 +37,8 @@ pub(crate) fn run(arguments: &ProbeArguments, printer: &Printer) -> ExitCode {
     model.add_secrets(&mut redactor);
     let simulator =
         bakeoff_sim::Config { models: known.simulated, ..bakeoff_sim::Config::default() };
-    let client = Client::new(ClientConfig { redactor, simulator, ..ClientConfig::default() });
-    let mut on_level = |level: &bakeoff_llm::probe::Level| {
+    let client = Client::new(ClientConfig::default().redactor(redactor).simulator(simulator));
+    let mut on_level = |level: &bakeoff_llm::probe::ProbeLevel| {
         if !arguments.json {
             printer.talk(shown::progress(level));
         }
@@ -53,7 +52,7 @@ pub(crate) fn run(arguments: &ProbeArguments, printer: &Printer) -> ExitCode {
     match super::block_on(printer, work) {
         Ok(Some(Ok(report))) => {
             show(&model, &report, arguments.json, printer);
-            match report.advice {
+            match report.recommendation {
                 Some(_) => ExitCode::Passed,
                 None => ExitCode::Inconclusive,
             }

@@ -1,4 +1,4 @@
-//! Whole answers.
+//! Decoding of complete responses.
 
 use super::super::body::{open_struct, parse};
 use super::super::{DecodeError, Wire};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 open_struct! {
-    Answer<'a> {
+    MessageBody<'a> {
         id: String = "id",
         model: String = "model",
         content: Vec<&'a RawValue> = "content",
@@ -35,27 +35,27 @@ struct Block<'a> {
 }
 
 pub(in crate::wire) fn decode(body: &[u8]) -> Result<Response, DecodeError> {
-    let answer: Answer<'_> = parse(body)?;
-    if let Some(error) = answer.error.filter(|error| !error.is_null()) {
-        return Err(DecodeError::Provider(Failure::inside(Wire::Anthropic, &error)));
+    let parsed: MessageBody<'_> = parse(body)?;
+    if let Some(error) = parsed.error.filter(|error| !error.is_null()) {
+        return Err(DecodeError::Provider(Failure::from_error_object(Wire::Anthropic, &error)));
     }
     let blocks =
-        answer.content.ok_or_else(|| DecodeError::malformed("`content` is missing", body))?;
+        parsed.content.ok_or_else(|| DecodeError::malformed("`content` is missing", body))?;
     let mut usage = Usage::default();
-    answer.usage.unwrap_or_default().update(&mut usage);
+    parsed.usage.unwrap_or_default().update(&mut usage);
     Ok(Response {
-        id: answer.id,
-        model: answer.model,
+        id: parsed.id,
+        model: parsed.model,
         content: blocks.into_iter().map(content).collect::<Result<_, _>>()?,
-        finish: answer
+        finish: parsed
             .stop_reason
             .map_or_else(|| FinishReason::Other("missing".to_owned()), |reason| finish(&reason)),
         usage,
-        extra: answer.extra,
+        extra: parsed.extra,
     })
 }
 
-/// One block, of the answer or as the start of one in a stream.
+/// Decodes a content block, of a complete response or from the start event of a block in a stream.
 pub(super) fn content(raw: &RawValue) -> Result<Content, DecodeError> {
     let json = raw.get().as_bytes();
     let block: Block<'_> = parse(json)?;

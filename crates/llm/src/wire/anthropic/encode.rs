@@ -1,4 +1,4 @@
-//! Requests.
+//! Encoding of requests.
 
 use super::super::body::{only_text, to_json};
 use bakeoff_core::{Content, ImageSource, Message, OutputFormat, Request, Thinking, ToolChoice};
@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Sent when the request has no limit: the API demands one, and every model allows this much.
+/// Token limit for requests without one. The API requires a limit, and every model supports this one.
 const DEFAULT_MAX_TOKENS: u64 = 4096;
 
 #[derive(Serialize)]
@@ -15,7 +15,7 @@ struct Body<'a> {
     max_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<Blocks<'a>>,
-    messages: Vec<Turn<'a>>,
+    messages: Vec<WireMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ToolDefinition<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ struct Body<'a> {
 }
 
 #[derive(Serialize)]
-struct Turn<'a> {
+struct WireMessage<'a> {
     role: &'static str,
     content: Vec<Block<'a>>,
 }
@@ -121,7 +121,7 @@ pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
         model: &request.model,
         max_tokens: max_tokens(request),
         system: system(request),
-        messages: turns(request),
+        messages: wire_messages(request),
         tools: request
             .tools
             .iter()
@@ -143,8 +143,8 @@ pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
     to_json(&body, &request.extra)
 }
 
-/// The limit includes thinking here and must exceed the thinking's own. Where it does not, it is
-/// taken as the limit of what is said.
+/// Returns the token limit. In this format it includes thinking and must exceed the thinking budget; a smaller limit
+/// is taken as the limit of the output without thinking.
 fn max_tokens(request: &Request) -> u64 {
     let limit = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
     match request.thinking {
@@ -157,7 +157,7 @@ fn thinking(thinking: &Thinking) -> Value {
     match thinking {
         Thinking::Budget(0) => json!({"type": "disabled"}),
         Thinking::Budget(tokens) => json!({"type": "enabled", "budget_tokens": tokens}),
-        // An effort bounds thinking only where the model decides how much to think.
+        // An effort applies only to adaptive thinking.
         Thinking::Effort(_) => json!({"type": "adaptive"}),
     }
 }
@@ -171,7 +171,7 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-/// System messages stand apart from the turns, wherever they were.
+/// Collects the system messages, which this format separates from the conversation.
 fn system(request: &Request) -> Option<Blocks<'_>> {
     let mut systems = request.messages.iter().filter_map(|message| match message {
         Message::System { content } => Some(content.as_slice()),
@@ -186,10 +186,10 @@ fn system(request: &Request) -> Option<Blocks<'_>> {
     Some(Blocks::List(all.filter_map(block).collect()))
 }
 
-/// Neighbours of one role become one turn: all results of one answer's tool calls must stand in
-/// the turn after it.
-fn turns(request: &Request) -> Vec<Turn<'_>> {
-    let mut turns: Vec<Turn<'_>> = Vec::with_capacity(request.messages.len());
+/// Encodes the conversation. Consecutive messages with the same role are merged, because all results of the tool
+/// calls of one response must be in the next message.
+fn wire_messages(request: &Request) -> Vec<WireMessage<'_>> {
+    let mut messages: Vec<WireMessage<'_>> = Vec::with_capacity(request.messages.len());
     for message in &request.messages {
         let (role, content) = match message {
             Message::System { .. } => continue,
@@ -209,17 +209,17 @@ fn turns(request: &Request) -> Vec<Turn<'_>> {
                 ("user", vec![Block::Known(result)])
             }
         };
-        match turns.last_mut() {
-            Some(turn) if turn.role == role => turn.content.extend(content),
-            _ => turns.push(Turn { role, content }),
+        match messages.last_mut() {
+            Some(last) if last.role == role => last.content.extend(content),
+            _ => messages.push(WireMessage { role, content }),
         }
     }
-    turns
+    messages
 }
 
 fn block(part: &Content) -> Option<Block<'_>> {
     Some(Block::Known(match part {
-        // The API refuses empty texts.
+        // The API rejects empty text blocks.
         Content::Text { text } if text.is_empty() => return None,
         Content::Text { text } => KnownBlock::Text { text },
         Content::Image { source: ImageSource::Url { url } } => {
@@ -228,7 +228,7 @@ fn block(part: &Content) -> Option<Block<'_>> {
         Content::Image { source: ImageSource::Base64 { media_type, data } } => {
             KnownBlock::Image { source: Source::Base64 { media_type, data } }
         }
-        // A thought without its proof is refused, and the answer does not depend on it.
+        // The API rejects thinking without a signature, and accepts messages without their thinking.
         Content::Thinking { signature: None, .. } => return None,
         Content::Thinking { text, signature: Some(signature) } => {
             KnownBlock::Thinking { thinking: text, signature }
@@ -239,7 +239,7 @@ fn block(part: &Content) -> Option<Block<'_>> {
             input: match &call.arguments {
                 arguments @ Value::Object(_) => Cow::Borrowed(arguments),
                 Value::Null => Cow::Owned(Value::Object(Map::new())),
-                // Only objects are taken; what the model wrote instead stays to be seen.
+                // The API accepts only objects; other arguments are wrapped so that the model sees them.
                 other => Cow::Owned(json!({"invalid": other})),
             },
         },

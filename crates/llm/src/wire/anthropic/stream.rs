@@ -1,4 +1,4 @@
-//! Answers in pieces.
+//! Decoding of streamed responses.
 
 use super::super::body::{arguments_from_text, open_struct, parse};
 use super::super::{Delta, StreamError, Wire};
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 struct Event<'a> {
     #[serde(borrow)]
     r#type: Option<Cow<'a, str>>,
-    message: Option<Start<'a>>,
+    message: Option<MessageStart<'a>>,
     index: Option<u64>,
     #[serde(borrow)]
     content_block: Option<&'a RawValue>,
@@ -27,7 +27,7 @@ struct Event<'a> {
 }
 
 open_struct! {
-    Start<'a> {
+    MessageStart<'a> {
         id: String = "id",
         model: String = "model",
         usage: MessageUsage = "usage",
@@ -51,31 +51,32 @@ open_struct! {
     ignored: []
 }
 
-/// The answer so far.
+/// Response assembled so far.
 #[derive(Debug, Default)]
-pub(in crate::wire) struct Stream {
+pub(in crate::wire) struct StreamAssembler {
     id: Option<String>,
     model: Option<String>,
-    blocks: Vec<Block>,
+    blocks: Vec<PartialBlock>,
     calls: usize,
     stop_reason: Option<String>,
-    stopped: bool,
+    is_complete: bool,
     usage: Usage,
     extra: Map<String, Value>,
 }
 
+/// Content block assembled so far.
 #[derive(Debug)]
-struct Block {
+struct PartialBlock {
     index: u64,
     content: Content,
-    /// Which of the tool calls it is.
+    /// Index among the tool calls.
     call: Option<usize>,
-    /// The input of a call as text, which comes in pieces.
+    /// JSON text of the input of a tool call.
     json: String,
 }
 
-impl Stream {
-    pub(in crate::wire) fn event(
+impl StreamAssembler {
+    pub(in crate::wire) fn push(
         &mut self,
         event: &SseEvent,
         deltas: &mut Vec<Delta>,
@@ -84,7 +85,7 @@ impl Stream {
         let kind = parsed.r#type.as_deref().or(event.event.as_deref()).unwrap_or_default();
         if kind == "error" || parsed.error.as_ref().is_some_and(|error| !error.is_null()) {
             let error = parsed.error.unwrap_or_default();
-            return Err(StreamError::Provider(Failure::inside(Wire::Anthropic, &error)));
+            return Err(StreamError::Provider(Failure::from_error_object(Wire::Anthropic, &error)));
         }
         if let Some(usage) = &parsed.usage {
             usage.update(&mut self.usage);
@@ -98,12 +99,12 @@ impl Stream {
             }
             ("content_block_start", _) => {
                 if let Some(raw) = parsed.content_block {
-                    self.start(parsed.index.unwrap_or_default(), content(raw)?, deltas);
+                    self.start_block(parsed.index.unwrap_or_default(), content(raw)?, deltas);
                 }
             }
             ("content_block_delta", Some(raw)) => {
                 let delta: BlockDelta<'_> = parse(raw.get().as_bytes())?;
-                self.delta(parsed.index.unwrap_or_default(), delta, deltas);
+                self.push_delta(parsed.index.unwrap_or_default(), delta, deltas);
             }
             ("message_delta", Some(raw)) => {
                 let delta: MessageDelta<'_> = parse(raw.get().as_bytes())?;
@@ -112,13 +113,13 @@ impl Stream {
                 }
                 self.extra.extend(delta.extra);
             }
-            ("message_stop", _) => self.stopped = true,
+            ("message_stop", _) => self.is_complete = true,
             _ => {}
         }
         Ok(())
     }
 
-    fn start(&mut self, index: u64, content: Content, deltas: &mut Vec<Delta>) {
+    fn start_block(&mut self, index: u64, content: Content, deltas: &mut Vec<Delta>) {
         let call = match &content {
             Content::ToolCall(call) => {
                 deltas.push(Delta::ToolCallStart {
@@ -135,36 +136,37 @@ impl Stream {
             }
             _ => None,
         };
-        self.blocks.push(Block { index, content, call, json: String::new() });
+        self.blocks.push(PartialBlock { index, content, call, json: String::new() });
     }
 
-    fn delta(&mut self, index: u64, delta: BlockDelta<'_>, deltas: &mut Vec<Delta>) {
-        // Nearly always the last one.
+    fn push_delta(&mut self, index: u64, delta: BlockDelta<'_>, deltas: &mut Vec<Delta>) {
+        // The block is nearly always the last one.
         let Some(block) = self.blocks.iter_mut().rfind(|block| block.index == index) else {
             return;
         };
         match &mut block.content {
             Content::Text { text } => {
-                if let Some(piece) = delta.text {
-                    text.push_str(&piece);
-                    deltas.push(Delta::Text(piece));
+                if let Some(fragment) = delta.text {
+                    text.push_str(&fragment);
+                    deltas.push(Delta::Text(fragment));
                 }
             }
             Content::Thinking { text, signature } => {
-                if let Some(piece) = delta.thinking {
-                    text.push_str(&piece);
-                    deltas.push(Delta::Thinking(piece));
+                if let Some(fragment) = delta.thinking {
+                    text.push_str(&fragment);
+                    deltas.push(Delta::Thinking(fragment));
                 }
-                if let Some(piece) = delta.signature {
-                    signature.get_or_insert_default().push_str(&piece);
+                if let Some(fragment) = delta.signature {
+                    signature.get_or_insert_default().push_str(&fragment);
                 }
             }
-            // Server tools are opaque, and their input comes in pieces too.
+            // The input of server tools, which are opaque, is streamed too.
             Content::ToolCall(_) | Content::Opaque { .. } | Content::Image { .. } => {
-                if let Some(piece) = delta.partial_json {
-                    block.json.push_str(&piece);
-                    if let Some(index) = block.call.filter(|_| !piece.is_empty()) {
-                        deltas.push(Delta::ToolCallArguments { index, json: piece.into_owned() });
+                if let Some(fragment) = delta.partial_json {
+                    block.json.push_str(&fragment);
+                    if let Some(index) = block.call.filter(|_| !fragment.is_empty()) {
+                        deltas
+                            .push(Delta::ToolCallArguments { index, json: fragment.into_owned() });
                     }
                 }
             }
@@ -172,17 +174,17 @@ impl Stream {
     }
 
     pub(in crate::wire) fn is_complete(&self) -> bool {
-        self.stopped
+        self.is_complete
     }
 
     pub(in crate::wire) fn finish(self) -> Result<Response, StreamError> {
-        if !self.stopped {
+        if !self.is_complete {
             return Err(StreamError::Truncated);
         }
         Ok(Response {
             id: self.id,
             model: self.model,
-            content: self.blocks.into_iter().map(Block::finish).collect(),
+            content: self.blocks.into_iter().map(PartialBlock::finish).collect(),
             finish: match self.stop_reason {
                 Some(reason) => finish(&reason),
                 None => FinishReason::Other("missing".to_owned()),
@@ -193,7 +195,7 @@ impl Stream {
     }
 }
 
-impl Block {
+impl PartialBlock {
     fn finish(mut self) -> Content {
         if !self.json.is_empty() {
             let input = arguments_from_text(&self.json);

@@ -1,7 +1,7 @@
-//! Requests.
+//! Encoding of requests.
 
 use super::super::body::to_json;
-use super::MADE_UP_ID;
+use super::GENERATED_ID_PREFIX;
 use bakeoff_core::{Content, ImageSource, Message, OutputFormat, Request, Thinking, ToolChoice};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use std::fmt::Write;
 struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Instruction<'a>>,
-    contents: Vec<Turn<'a>>,
+    contents: Vec<WireMessage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<[Declarations<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ struct Instruction<'a> {
 }
 
 #[derive(Serialize)]
-struct Turn<'a> {
+struct WireMessage<'a> {
     role: &'static str,
     parts: Vec<Part<'a>>,
 }
@@ -44,7 +44,7 @@ struct Declarations<'a> {
 struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
-    /// Full JSON Schema; the older `parameters` takes only a part of it.
+    /// Full JSON Schema; the older field `parameters` supports only a subset.
     parameters_json_schema: &'a Value,
 }
 
@@ -118,10 +118,10 @@ struct Call<'a> {
     args: Cow<'a, Value>,
 }
 
-/// The model stands in the path here, and so does the wish for a stream.
+/// Returns the path, which contains the model and selects streaming.
 pub(in crate::wire) fn path(request: &Request) -> String {
     let mut path = String::from("/");
-    // Tuned models have a collection of their own, and some write the default one out.
+    // A name with a slash already contains its collection, as those of tuned models do.
     if !request.model.contains('/') {
         path.push_str("models/");
     }
@@ -155,7 +155,7 @@ pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
         seed: request.seed,
         response_mime_type,
         response_json_schema,
-        thinking_config: request.thinking.as_ref().map(|how| thinking(&request.model, how)),
+        thinking_config: request.thinking.as_ref().map(|value| thinking(&request.model, value)),
     };
     let declarations = || Declarations {
         function_declarations: request
@@ -168,7 +168,7 @@ pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
             })
             .collect(),
     };
-    let (system, contents) = turns(request);
+    let (system, contents) = split_messages(request);
     let body = Body {
         system_instruction: (!system.is_empty()).then_some(Instruction { parts: system }),
         contents,
@@ -179,16 +179,16 @@ pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
     to_json(&body, &request.extra)
 }
 
-/// Models up to 2.5 take budgets, later ones levels.
+/// Encodes thinking. Models up to 2.5 support budgets, later ones levels.
 fn thinking(model: &str, thinking: &Thinking) -> Value {
-    let takes_budgets = model.rsplit('/').next().is_some_and(|name| name.starts_with("gemini-2"));
+    let has_budgets = model.rsplit('/').next().is_some_and(|name| name.starts_with("gemini-2"));
     let budget = match thinking {
         Thinking::Budget(0) => return json!({"thinkingBudget": 0}),
         Thinking::Budget(tokens) => *tokens,
-        Thinking::Effort(level) if !takes_budgets => {
+        Thinking::Effort(level) if !has_budgets => {
             return json!({"thinkingLevel": level, "includeThoughts": true});
         }
-        // Google's own table for its OpenAI-compatible door.
+        // Google's mapping in its OpenAI-compatible API.
         Thinking::Effort(level) => match level.as_str() {
             "none" => return json!({"thinkingBudget": 0}),
             "minimal" | "low" => 1_024,
@@ -209,88 +209,90 @@ fn tool_config(choice: &ToolChoice) -> Value {
     json!({"functionCallingConfig": config})
 }
 
-/// The instructions, and the turns. Neighbours of one role become one turn: all results of one
-/// answer's calls must stand in the turn after it.
-fn turns(request: &Request) -> (Vec<Part<'_>>, Vec<Turn<'_>>) {
+/// Returns the system instruction and the conversation. Consecutive messages with the same role are merged, because
+/// all results of the tool calls of one response must be in the next message.
+fn split_messages(request: &Request) -> (Vec<Part<'_>>, Vec<WireMessage<'_>>) {
     let mut system = Vec::new();
-    let mut turns: Vec<Turn<'_>> = Vec::with_capacity(request.messages.len());
+    let mut messages: Vec<WireMessage<'_>> = Vec::with_capacity(request.messages.len());
     for message in &request.messages {
         let role = match message {
             Message::System { content } => {
-                parts(content, &mut system);
+                push_parts(content, &mut system);
                 continue;
             }
             Message::Assistant { .. } => "model",
             Message::User { .. } | Message::ToolResult { .. } => "user",
         };
-        if turns.last().is_none_or(|turn| turn.role != role) {
-            turns.push(Turn { role, parts: Vec::new() });
+        if messages.last().is_none_or(|last| last.role != role) {
+            messages.push(WireMessage { role, parts: Vec::new() });
         }
-        let Some(turn) = turns.last_mut() else { continue };
+        let Some(wire_message) = messages.last_mut() else { continue };
         if let Message::ToolResult { tool_call_id, name, content, is_error } = message {
             let key = if *is_error { "error" } else { "output" };
             let mut response = json!({"name": name, "response": {key: message.text()}});
-            if let Some(id) = own_id(tool_call_id) {
+            if let Some(id) = provider_id(tool_call_id) {
                 response["id"] = json!(id);
             }
-            turn.parts.push(known(KnownPart {
+            wire_message.parts.push(known(KnownPart {
                 function_response: Some(response),
                 ..KnownPart::default()
             }));
             let images = content.iter().filter(|part| matches!(part, Content::Image { .. }));
-            parts(images, &mut turn.parts);
+            push_parts(images, &mut wire_message.parts);
         } else {
-            parts(message.content(), &mut turn.parts);
+            push_parts(message.content(), &mut wire_message.parts);
         }
     }
-    (system, turns)
+    (system, messages)
 }
 
 fn known(part: KnownPart<'_>) -> Part<'_> {
     Part::Known(part)
 }
 
-/// The id, if the provider gave it.
-fn own_id(id: &str) -> Option<&str> {
-    Some(id).filter(|id| !id.is_empty() && !id.starts_with(MADE_UP_ID))
+/// Returns the id if the provider sent it, and `None` for a generated one.
+fn provider_id(id: &str) -> Option<&str> {
+    Some(id).filter(|id| !id.is_empty() && !id.starts_with(GENERATED_ID_PREFIX))
 }
 
-fn parts<'a>(content: impl IntoIterator<Item = &'a Content>, parts: &mut Vec<Part<'a>>) {
-    let mut proof: Option<&'a str> = None;
+/// Encodes content and appends it to `parts`.
+fn push_parts<'a>(content: impl IntoIterator<Item = &'a Content>, parts: &mut Vec<Part<'a>>) {
+    // Signature that belongs to the next part.
+    let mut pending: Option<&'a str> = None;
     for part in content {
-        let mut sent = KnownPart::default();
+        let mut encoded = KnownPart::default();
         match part {
-            Content::Text { text } => sent.text = Some(text),
+            Content::Text { text } => encoded.text = Some(text),
             Content::Image { source: ImageSource::Url { url } } => {
-                sent.file_data = Some(File { mime_type: image_type(url), file_uri: url });
+                encoded.file_data = Some(File { mime_type: media_type(url), file_uri: url });
             }
             Content::Image { source: ImageSource::Base64 { media_type, data } } => {
-                sent.inline_data = Some(Blob { mime_type: media_type, data });
+                encoded.inline_data = Some(Blob { mime_type: media_type, data });
             }
             Content::Thinking { text, signature } if text.is_empty() => {
-                proof = signature.as_deref().or(proof);
+                pending = signature.as_deref().or(pending);
                 continue;
             }
             Content::Thinking { text, signature } => {
-                sent.text = Some(text);
-                sent.thought = true;
-                sent.thought_signature = signature.as_deref();
-                parts.push(known(sent));
+                encoded.text = Some(text);
+                encoded.thought = true;
+                encoded.thought_signature = signature.as_deref();
+                parts.push(known(encoded));
                 continue;
             }
             Content::ToolCall(call) => {
-                sent.function_call = Some(Call {
-                    id: own_id(&call.id),
+                encoded.function_call = Some(Call {
+                    id: provider_id(&call.id),
                     name: &call.name,
                     args: match &call.arguments {
                         arguments @ Value::Object(_) => Cow::Borrowed(arguments),
                         Value::Null => Cow::Owned(Value::Object(Map::new())),
-                        // Only objects are taken; what the model wrote stays to be seen.
+                        // The API accepts only objects; other arguments are wrapped so that the model sees them.
                         other => Cow::Owned(json!({"invalid": other})),
                     },
                 });
             }
-            // Parts have no type here; what has one was made by another format.
+            // Parts of this format have no type; an object with one is a part of another format.
             Content::Opaque { value } => {
                 if value.get("type").is_none() {
                     parts.push(Part::Opaque(value));
@@ -298,18 +300,18 @@ fn parts<'a>(content: impl IntoIterator<Item = &'a Content>, parts: &mut Vec<Par
                 continue;
             }
         }
-        sent.thought_signature = proof.take();
-        parts.push(known(sent));
+        encoded.thought_signature = pending.take();
+        parts.push(known(encoded));
     }
-    if let Some(proof) = proof {
+    if let Some(signature) = pending {
         let part =
-            KnownPart { text: Some(""), thought_signature: Some(proof), ..Default::default() };
+            KnownPart { text: Some(""), thought_signature: Some(signature), ..Default::default() };
         parts.push(known(part));
     }
 }
 
-/// The type of an image, told by its name: the API cannot always tell by itself.
-fn image_type(url: &str) -> Option<&'static str> {
+/// Returns the media type by file extension, because the API does not always detect it.
+fn media_type(url: &str) -> Option<&'static str> {
     let path = url.split(['?', '#']).next()?;
     let (_, extension) = path.rsplit_once('.')?;
     match extension.to_ascii_lowercase().as_str() {

@@ -1,8 +1,8 @@
-//! Collecting the parts of an answer, which come all at once or in pieces.
+//! Collection of the parts of a response, complete or streamed.
 
 use super::super::body::parse;
 use super::super::{DecodeError, Delta};
-use super::MADE_UP_ID;
+use super::GENERATED_ID_PREFIX;
 use bakeoff_core::{Content, ImageSource, ToolCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -32,16 +32,16 @@ struct Blob {
     data: Option<String>,
 }
 
-/// The parts so far.
+/// Content collected so far.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct PartCollector {
     pub(super) content: Vec<Content>,
     pub(super) calls: usize,
 }
 
-impl Parts {
-    /// Adds a part. Text that continues the text before it is joined to it, so that an answer is
-    /// the same however it was cut.
+impl PartCollector {
+    /// Adds a part. Text is appended to preceding text, so that the content does not depend on how a stream was
+    /// split.
     pub(super) fn push(
         &mut self,
         raw: &RawValue,
@@ -50,14 +50,15 @@ impl Parts {
     ) -> Result<(), DecodeError> {
         let json = raw.get().as_bytes();
         let part: Part = parse(json)?;
-        let proof = part.thought_signature.filter(|proof| !proof.is_empty());
+        let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let (Some(text), Some(true)) = (&part.text, part.thought) {
-            self.think(text, proof);
+            self.push_thinking(text, signature);
             deltas.push(Delta::Thinking(text.clone()));
             return Ok(());
         }
         let content = if let Some(text) = part.text {
-            if let (None, Some(Content::Text { text: before })) = (&proof, self.content.last_mut())
+            if let (None, Some(Content::Text { text: before })) =
+                (&signature, self.content.last_mut())
             {
                 before.push_str(&text);
                 deltas.push(Delta::Text(text));
@@ -68,7 +69,7 @@ impl Parts {
             }
             (!text.is_empty()).then_some(Content::Text { text })
         } else if let Some(call) = part.function_call {
-            Some(Content::ToolCall(self.call(call, response_id, deltas)))
+            Some(Content::ToolCall(self.add_call(call, response_id, deltas)))
         } else if let Some(blob) = part.inline_data {
             let source = ImageSource::Base64 {
                 media_type: blob.mime_type.unwrap_or_default(),
@@ -76,39 +77,44 @@ impl Parts {
             };
             Some(Content::Image { source })
         } else {
-            // It keeps its own proof.
+            // The opaque value contains its signature.
             self.content.push(Content::Opaque { value: parse(json)? });
             return Ok(());
         };
-        if proof.is_some() {
-            self.content.push(Content::Thinking { text: String::new(), signature: proof });
+        if signature.is_some() {
+            self.content.push(Content::Thinking { text: String::new(), signature });
         }
         self.content.extend(content);
         Ok(())
     }
 
-    fn think(&mut self, thought: &str, proof: Option<String>) {
+    fn push_thinking(&mut self, thinking: &str, new_signature: Option<String>) {
         match self.content.last_mut() {
             Some(Content::Thinking { text, signature: signature @ None }) => {
-                text.push_str(thought);
-                *signature = proof;
+                text.push_str(thinking);
+                *signature = new_signature;
             }
-            _ => {
-                self.content.push(Content::Thinking { text: thought.to_owned(), signature: proof })
-            }
+            _ => self
+                .content
+                .push(Content::Thinking { text: thinking.to_owned(), signature: new_signature }),
         }
     }
 
-    fn call(&mut self, call: Call, response_id: Option<&str>, deltas: &mut Vec<Delta>) -> ToolCall {
+    fn add_call(
+        &mut self,
+        call: Call,
+        response_id: Option<&str>,
+        deltas: &mut Vec<Delta>,
+    ) -> ToolCall {
         let index = self.calls;
         self.calls += 1;
-        // The answer's id keeps the made-up ones apart over a whole conversation.
-        let made_up = || match response_id {
-            Some(answer) => format!("{MADE_UP_ID}{answer}-{index}"),
-            None => format!("{MADE_UP_ID}{index}"),
+        // The response id keeps generated ids distinct within a conversation.
+        let generated = || match response_id {
+            Some(response) => format!("{GENERATED_ID_PREFIX}{response}-{index}"),
+            None => format!("{GENERATED_ID_PREFIX}{index}"),
         };
         let call = ToolCall {
-            id: call.id.filter(|id| !id.is_empty()).unwrap_or_else(made_up),
+            id: call.id.filter(|id| !id.is_empty()).unwrap_or_else(generated),
             name: call.name.unwrap_or_default(),
             arguments: call.args.unwrap_or_else(|| Value::Object(Map::new())),
         };

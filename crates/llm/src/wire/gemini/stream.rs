@@ -1,41 +1,41 @@
-//! Answers in pieces, each written like a whole answer.
+//! Decoding of streamed responses, whose events have the form of complete responses.
 
 use super::super::body::parse;
 use super::super::{Delta, StreamError};
-use super::decode::Answer;
-use super::parts::Parts;
+use super::decode::GenerateContentResponse;
+use super::parts::PartCollector;
 use super::{UsageMetadata, finish};
 use crate::sse::SseEvent;
 use bakeoff_core::Response;
 use serde_json::{Map, Value};
 
-/// The answer so far.
+/// Response assembled so far.
 #[derive(Debug, Default)]
-pub(in crate::wire) struct Stream {
+pub(in crate::wire) struct StreamAssembler {
     id: Option<String>,
     model: Option<String>,
-    parts: Parts,
+    parts: PartCollector,
     finish_reason: Option<String>,
     usage: Option<UsageMetadata>,
     extra: Map<String, Value>,
 }
 
-impl Stream {
-    pub(in crate::wire) fn event(
+impl StreamAssembler {
+    pub(in crate::wire) fn push(
         &mut self,
         event: &SseEvent,
         deltas: &mut Vec<Delta>,
     ) -> Result<(), StreamError> {
-        let piece: Answer<'_> = parse(event.data.as_bytes())?;
-        if let Some(failure) = piece.failure() {
+        let chunk: GenerateContentResponse<'_> = parse(event.data.as_bytes())?;
+        if let Some(failure) = chunk.failure() {
             return Err(StreamError::Provider(failure));
         }
-        self.id = self.id.take().or(piece.id);
-        self.model = self.model.take().or(piece.model);
-        // Counts are totals so far.
-        self.usage = piece.usage.or(self.usage.take());
-        self.extra.extend(piece.extra);
-        for candidate in piece.candidates.into_iter().flatten() {
+        self.id = self.id.take().or(chunk.id);
+        self.model = self.model.take().or(chunk.model);
+        // Counts are cumulative.
+        self.usage = chunk.usage.or(self.usage.take());
+        self.extra.extend(chunk.extra);
+        for candidate in chunk.candidates.into_iter().flatten() {
             if candidate.index.unwrap_or(0) != 0 {
                 continue;
             }

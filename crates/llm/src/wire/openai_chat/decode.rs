@@ -1,4 +1,4 @@
-//! Whole answers.
+//! Decoding of complete responses.
 
 use super::super::body::{arguments_from_text, open_struct, parse};
 use super::super::{DecodeError, Wire};
@@ -26,7 +26,7 @@ pub(super) struct Choice<'a> {
     message: Option<ChatMessage<'a>>,
     #[serde(borrow)]
     finish_reason: Option<Cow<'a, str>>,
-    /// Where a gateway puts the failure of its upstream.
+    /// Upstream error reported by a gateway.
     error: Option<Value>,
 }
 
@@ -34,16 +34,16 @@ pub(super) struct Choice<'a> {
 struct ChatMessage<'a> {
     content: Option<MessageContent>,
     refusal: Option<String>,
-    /// DeepSeek, Qwen, older vLLM.
+    /// Used by DeepSeek, Qwen and older vLLM.
     reasoning_content: Option<String>,
-    /// OpenRouter, Groq, newer vLLM.
+    /// Used by OpenRouter, Groq and newer vLLM.
     reasoning: Option<String>,
     reasoning_details: Option<Value>,
     #[serde(borrow)]
     tool_calls: Option<Vec<Call<'a>>>,
 }
 
-/// Text, or Mistral's list of text and thinking.
+/// Plain text, or Mistral's list of text and thinking parts.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum MessageContent {
@@ -72,7 +72,7 @@ struct CallFunction<'a> {
     arguments: Option<Arguments<'a>>,
 }
 
-/// JSON in a string as OpenAI sends it, or, from some servers, the JSON itself.
+/// JSON as a string, as OpenAI sends it, or a JSON value, as some servers do.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Arguments<'a> {
@@ -81,41 +81,42 @@ enum Arguments<'a> {
 }
 
 impl MessageContent {
-    /// The thinking and the text of it.
+    /// Returns thinking and text.
     pub(super) fn split(self) -> (String, String) {
         let parts = match self {
             MessageContent::Text(text) => return (String::new(), text),
             MessageContent::Parts(parts) => parts,
         };
-        let (mut thinking, mut said) = (String::new(), String::new());
+        let (mut thinking, mut text) = (String::new(), String::new());
         for part in parts {
             let is_thinking = part.r#type.as_deref() == Some("thinking");
-            let to = if is_thinking { &mut thinking } else { &mut said };
-            to.push_str(part.text.as_deref().unwrap_or_default());
+            let target = if is_thinking { &mut thinking } else { &mut text };
+            target.push_str(part.text.as_deref().unwrap_or_default());
             for thought in part.thinking.into_iter().flatten() {
                 thinking.push_str(thought.text.as_deref().unwrap_or_default());
             }
         }
-        (thinking, said)
+        (thinking, text)
     }
 }
 
-/// The details of reasoning, kept as the message field that they came in.
+/// Wraps reasoning details as the message field that is sent back in later requests.
 pub(super) fn reasoning_details(details: Value) -> Content {
     Content::Opaque { value: json!({"reasoning_details": details}) }
 }
 
 pub(in crate::wire) fn decode(body: &[u8]) -> Result<Response, DecodeError> {
     let completion: Completion<'_> = parse(body)?;
-    let provider = |error: &Value| DecodeError::Provider(Failure::inside(Wire::OpenAiChat, error));
+    let provider_error =
+        |error: &Value| DecodeError::Provider(Failure::from_error_object(Wire::OpenAiChat, error));
     if let Some(error) = completion.error.filter(|error| !error.is_null()) {
-        return Err(provider(&error));
+        return Err(provider_error(&error));
     }
     let missing = |what: &str| DecodeError::malformed(format!("{what} is missing"), body);
     let choices = completion.choices.ok_or_else(|| missing("`choices`"))?;
     let choice = choices.into_iter().next().ok_or_else(|| missing("`choices[0]`"))?;
     if let Some(error) = choice.error.filter(|error| !error.is_null()) {
-        return Err(provider(&error));
+        return Err(provider_error(&error));
     }
     let message = choice.message.ok_or_else(|| missing("`choices[0].message`"))?;
     let content = content(message);
@@ -139,7 +140,7 @@ fn content(message: ChatMessage<'_>) -> Vec<Content> {
     if let Some(reasoning) = message.reasoning_content.or(message.reasoning) {
         thinking.insert_str(0, &reasoning);
     }
-    // A refusal is what the model said; the format only files it elsewhere.
+    // A refusal is the text of the response in a separate field.
     if text.is_empty() {
         text = message.refusal.unwrap_or_default();
     }
@@ -158,7 +159,7 @@ fn content(message: ChatMessage<'_>) -> Vec<Content> {
             None => (None, None),
         };
         content.push(Content::ToolCall(ToolCall {
-            id: call.id.filter(|id| !id.is_empty()).unwrap_or_else(|| made_up_id(index)),
+            id: call.id.filter(|id| !id.is_empty()).unwrap_or_else(|| generated_id(index)),
             name: name.unwrap_or_default(),
             arguments: match arguments {
                 Some(Arguments::Text(text)) => arguments_from_text(&text),
@@ -170,7 +171,7 @@ fn content(message: ChatMessage<'_>) -> Vec<Content> {
     content
 }
 
-/// An id for a call of a server that gives none.
-pub(super) fn made_up_id(index: usize) -> String {
+/// Returns an id for a tool call of a server that sends none.
+pub(super) fn generated_id(index: usize) -> String {
     format!("call_{index}")
 }

@@ -1,7 +1,7 @@
-//! Requests.
+//! Encoding of requests.
 
 use super::super::body::{
-    TOOL_FAILED, arguments_to_text, image_url, is_openai_reasoning, only_text, openai_effort,
+    TOOL_ERROR_PREFIX, arguments_to_text, image_url, is_openai_reasoning, only_text, openai_effort,
     to_json,
 };
 use bakeoff_core::{Content, Message, OutputFormat, Request, ToolChoice};
@@ -53,7 +53,7 @@ struct ChatMessage<'a> {
     tool_calls: Vec<Call<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
-    /// Fields of an earlier answer that are sent back as they came.
+    /// Fields of an earlier response that are sent back unchanged.
     #[serde(flatten)]
     returned: BTreeMap<&'a str, &'a Value>,
 }
@@ -140,7 +140,7 @@ pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
         reasoning_effort: request.thinking.as_ref().map(openai_effort),
         response_format: request.output.as_ref().map(response_format),
         stream: request.stream,
-        // Without it a streamed answer has no usage.
+        // Without it a streamed response has no usage.
         stream_options: request.stream.then_some(StreamOptions { include_usage: true }),
     };
     to_json(&body, &request.extra)
@@ -160,7 +160,7 @@ fn message(message: &Message) -> ChatMessage<'_> {
         Message::Assistant { content } => assistant(content),
         Message::ToolResult { tool_call_id, content, is_error, .. } => ChatMessage {
             tool_call_id: Some(tool_call_id),
-            ..plain("tool", text(content, if *is_error { TOOL_FAILED } else { "" }))
+            ..plain("tool", text(content, if *is_error { TOOL_ERROR_PREFIX } else { "" }))
         },
     }
 }
@@ -188,7 +188,7 @@ fn text<'a>(content: &'a [Content], prefix: &'static str) -> Text<'a> {
     Text::Parts(prefix.into_iter().chain(parts).collect())
 }
 
-/// What the model said. Its thoughts are not sent back: the format has no place for them.
+/// Encodes an assistant message. Thinking is left out, because the format has no field for it.
 fn assistant(content: &[Content]) -> ChatMessage<'_> {
     let (mut tool_calls, mut returned) = (Vec::new(), BTreeMap::new());
     for part in content {
@@ -201,14 +201,14 @@ fn assistant(content: &[Content]) -> ChatMessage<'_> {
                     arguments: arguments_to_text(&call.arguments),
                 },
             }),
-            // Fields of the message; what has a type is a part that another format made.
+            // Message fields; an object with a type is a part of another format.
             Content::Opaque { value: Value::Object(fields) } if !fields.contains_key("type") => {
-                let own = ["role", "content", "tool_calls"];
+                let reserved = ["role", "content", "tool_calls"];
                 returned.extend(
                     fields
                         .iter()
                         .map(|(key, value)| (key.as_str(), value))
-                        .filter(|(key, _)| !own.contains(key)),
+                        .filter(|(key, _)| !reserved.contains(key)),
                 );
             }
             _ => {}

@@ -1,8 +1,8 @@
-//! Answers in pieces.
+//! Decoding of streamed responses.
 
 use super::super::body::{arguments_from_text, open_struct, parse};
 use super::super::{Delta, StreamError, Wire};
-use super::decode::{MessageContent, made_up_id, reasoning_details};
+use super::decode::{MessageContent, generated_id, reasoning_details};
 use super::{ChatUsage, finish};
 use crate::failure::Failure;
 use crate::sse::SseEvent;
@@ -57,55 +57,58 @@ struct FunctionDelta<'a> {
     arguments: Option<Cow<'a, str>>,
 }
 
-/// The answer so far.
+/// Response assembled so far.
 #[derive(Debug, Default)]
-pub(in crate::wire) struct Stream {
+pub(in crate::wire) struct StreamAssembler {
     id: Option<String>,
     model: Option<String>,
     text: String,
     thinking: String,
     details: Vec<Value>,
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
     finish_reason: Option<String>,
-    done: bool,
+    is_done: bool,
     usage: Option<ChatUsage>,
     extra: Map<String, Value>,
 }
 
+/// Tool call assembled so far.
 #[derive(Debug)]
-struct Call {
-    /// What the server calls it; some leave it out.
+struct PartialCall {
+    /// Index sent by the server; some servers leave it out.
     index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
 }
 
-impl Stream {
-    pub(in crate::wire) fn event(
+impl StreamAssembler {
+    pub(in crate::wire) fn push(
         &mut self,
         event: &SseEvent,
         deltas: &mut Vec<Delta>,
     ) -> Result<(), StreamError> {
         if event.data.trim() == "[DONE]" {
-            self.done = true;
+            self.is_done = true;
             return Ok(());
         }
         let chunk: Chunk<'_> = parse(event.data.as_bytes())?;
-        let provider =
-            |error: &Value| Err(StreamError::Provider(Failure::inside(Wire::OpenAiChat, error)));
+        let provider_error = |error: &Value| {
+            Err(StreamError::Provider(Failure::from_error_object(Wire::OpenAiChat, error)))
+        };
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return provider(&error);
+            return provider_error(&error);
         }
         if event.event.as_deref() == Some("error") {
-            return provider(&Value::Object(chunk.extra));
+            return provider_error(&Value::Object(chunk.extra));
         }
-        let known = |id: Option<Cow<'_, str>>| id.filter(|id| !id.is_empty()).map(Cow::into_owned);
+        let non_empty =
+            |id: Option<Cow<'_, str>>| id.filter(|id| !id.is_empty()).map(Cow::into_owned);
         if self.id.is_none() {
-            self.id = known(chunk.id);
+            self.id = non_empty(chunk.id);
         }
         if self.model.is_none() {
-            self.model = known(chunk.model);
+            self.model = non_empty(chunk.model);
         }
         if chunk.usage.is_some() {
             self.usage = chunk.usage;
@@ -116,10 +119,10 @@ impl Stream {
                 continue;
             }
             if let Some(error) = choice.error.filter(|error| !error.is_null()) {
-                return provider(&error);
+                return provider_error(&error);
             }
             if let Some(delta) = choice.delta {
-                self.delta(delta, deltas);
+                self.push_delta(delta, deltas);
             }
             if let Some(reason) = choice.finish_reason {
                 self.finish_reason = Some(reason.into_owned());
@@ -128,45 +131,45 @@ impl Stream {
         Ok(())
     }
 
-    fn delta(&mut self, delta: ChoiceDelta<'_>, deltas: &mut Vec<Delta>) {
-        let (thought, said) = delta.content.map(MessageContent::split).unwrap_or_default();
+    fn push_delta(&mut self, delta: ChoiceDelta<'_>, deltas: &mut Vec<Delta>) {
+        let (thinking, text) = delta.content.map(MessageContent::split).unwrap_or_default();
         let reasoning = delta.reasoning_content.or(delta.reasoning).unwrap_or_default();
-        for piece in [reasoning, thought] {
-            if !piece.is_empty() {
-                self.thinking.push_str(&piece);
-                deltas.push(Delta::Thinking(piece));
+        for fragment in [reasoning, thinking] {
+            if !fragment.is_empty() {
+                self.thinking.push_str(&fragment);
+                deltas.push(Delta::Thinking(fragment));
             }
         }
-        for piece in [said, delta.refusal.unwrap_or_default()] {
-            if !piece.is_empty() {
-                self.text.push_str(&piece);
-                deltas.push(Delta::Text(piece));
+        for fragment in [text, delta.refusal.unwrap_or_default()] {
+            if !fragment.is_empty() {
+                self.text.push_str(&fragment);
+                deltas.push(Delta::Text(fragment));
             }
         }
         self.details.extend(delta.reasoning_details.into_iter().flatten());
         for call in delta.tool_calls.into_iter().flatten() {
-            self.call(call, deltas);
+            self.push_call(call, deltas);
         }
     }
 
-    fn call(&mut self, piece: CallDelta<'_>, deltas: &mut Vec<Delta>) {
-        let (name, arguments) = match piece.function {
+    fn push_call(&mut self, delta: CallDelta<'_>, deltas: &mut Vec<Delta>) {
+        let (name, arguments) = match delta.function {
             Some(function) => (function.name, function.arguments),
             None => (None, None),
         };
-        let id = piece.id.filter(|id| !id.is_empty());
-        let known = match piece.index {
+        let id = delta.id.filter(|id| !id.is_empty());
+        let existing = match delta.index {
             Some(index) => self.calls.iter().rposition(|call| call.index == Some(index)),
-            // Without a number, an id starts a call and everything else continues the last one.
+            // Without an index, an id starts a new call, and anything else continues the last one.
             None if id.is_some() => None,
             None => self.calls.len().checked_sub(1),
         };
-        let at = known.unwrap_or_else(|| {
+        let at = existing.unwrap_or_else(|| {
             let at = self.calls.len();
-            let id = id.unwrap_or_else(|| made_up_id(at));
+            let id = id.unwrap_or_else(|| generated_id(at));
             let name = name.unwrap_or_default();
             deltas.push(Delta::ToolCallStart { index: at, id: id.clone(), name: name.clone() });
-            self.calls.push(Call { index: piece.index, id, name, arguments: String::new() });
+            self.calls.push(PartialCall { index: delta.index, id, name, arguments: String::new() });
             at
         });
         if let Some(json) = arguments.filter(|json| !json.is_empty()) {
@@ -176,13 +179,13 @@ impl Stream {
     }
 
     pub(in crate::wire) fn is_complete(&self) -> bool {
-        self.done
+        self.is_done
     }
 
     pub(in crate::wire) fn finish(self) -> Result<Response, StreamError> {
         let reason = match self.finish_reason {
             Some(reason) => reason,
-            None if self.done => "missing".to_owned(),
+            None if self.is_done => "missing".to_owned(),
             None => return Err(StreamError::Truncated),
         };
         let has_calls = !self.calls.is_empty();

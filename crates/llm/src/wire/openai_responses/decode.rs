@@ -1,4 +1,4 @@
-//! Whole answers.
+//! Decoding of complete responses.
 
 use super::super::body::{Count, arguments_from_text, open_struct, parse};
 use super::super::{DecodeError, Wire};
@@ -10,16 +10,16 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 open_struct! {
-    Answer<'a> {
+    ResponseBody<'a> {
         id: String = "id",
         model: String = "model",
         status: Cow<'a, str> = "status",
         incomplete_details: Incomplete = "incomplete_details",
         error: Value = "error",
         output: Vec<&'a RawValue> = "output",
-        usage: AnswerUsage = "usage",
+        usage: ResponseUsage = "usage",
     }
-    // Echoes of the request, which may be long.
+    // Echoes of the request, which may be large.
     ignored: ["instructions", "tools", "tool_choice", "text", "prompt", "input"]
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Incomplete {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct AnswerUsage {
+pub(super) struct ResponseUsage {
     input_tokens: Count,
     input_tokens_details: Option<InputDetails>,
     output_tokens: Count,
@@ -50,7 +50,7 @@ struct OutputDetails {
     reasoning_tokens: Count,
 }
 
-impl AnswerUsage {
+impl ResponseUsage {
     fn usage(&self) -> Usage {
         let details = self.input_tokens_details.as_ref();
         let cache_read =
@@ -90,51 +90,54 @@ pub(in crate::wire) fn decode(body: &[u8]) -> Result<Response, DecodeError> {
     decode_with(body, &[])
 }
 
-/// Reads an answer. `items` stand in for the output of servers that leave it out at the end of
-/// a stream, having sent it before.
+/// Decodes a response. `items` replace an empty output: some servers send the items earlier in the stream and leave
+/// them out at its end.
 pub(super) fn decode_with(body: &[u8], items: &[Box<RawValue>]) -> Result<Response, DecodeError> {
-    let answer: Answer<'_> = parse(body)?;
-    if let Some(error) = answer.error.filter(|error| !error.is_null()) {
-        return Err(DecodeError::Provider(Failure::inside(Wire::OpenAiResponses, &error)));
+    let parsed: ResponseBody<'_> = parse(body)?;
+    if let Some(error) = parsed.error.filter(|error| !error.is_null()) {
+        return Err(DecodeError::Provider(Failure::from_error_object(
+            Wire::OpenAiResponses,
+            &error,
+        )));
     }
     let missing = |what: &str| DecodeError::malformed(format!("{what} is missing"), body);
-    let output = answer.output.ok_or_else(|| missing("`output`"))?;
+    let output = parsed.output.ok_or_else(|| missing("`output`"))?;
     let mut content = Vec::with_capacity(output.len());
     if output.is_empty() {
         for raw in items {
-            item(raw, &mut content)?;
+            push_item(raw, &mut content)?;
         }
     }
     for raw in output {
-        item(raw, &mut content)?;
+        push_item(raw, &mut content)?;
     }
     let has_tool_calls = content.iter().any(|part| matches!(part, Content::ToolCall(_)));
-    let reason = answer.incomplete_details.and_then(|details| details.reason);
-    let finish = match (answer.status.as_deref(), reason.as_deref()) {
+    let reason = parsed.incomplete_details.and_then(|details| details.reason);
+    let finish = match (parsed.status.as_deref(), reason.as_deref()) {
         (Some("incomplete"), Some("max_output_tokens")) => FinishReason::Length,
         (Some("incomplete"), Some("content_filter")) => FinishReason::ContentFilter,
         (Some("incomplete"), Some(other)) => FinishReason::Other(other.to_owned()),
-        // Servers that only imitate the format leave the status out.
+        // Some compatible servers leave the status out.
         (Some("completed") | None, _) if has_tool_calls => FinishReason::ToolCalls,
         (Some("completed") | None, _) => FinishReason::Stop,
         (Some(other), _) => FinishReason::Other(other.to_owned()),
     };
     Ok(Response {
-        id: answer.id,
-        model: answer.model,
+        id: parsed.id,
+        model: parsed.model,
         content,
         finish,
-        usage: answer.usage.unwrap_or_default().usage(),
-        extra: answer.extra,
+        usage: parsed.usage.unwrap_or_default().usage(),
+        extra: parsed.extra,
     })
 }
 
-fn item(raw: &RawValue, content: &mut Vec<Content>) -> Result<(), DecodeError> {
+fn push_item(raw: &RawValue, content: &mut Vec<Content>) -> Result<(), DecodeError> {
     let item: Item<'_> = parse(raw.get().as_bytes())?;
     let opaque = || parse(raw.get().as_bytes()).map(|value| Content::Opaque { value });
     match item.r#type.as_ref() {
         "message" => {
-            // A refusal is what the model said; the format only files it elsewhere.
+            // A refusal is the text of the response in a separate field.
             let texts = item.content.into_iter().flatten();
             content.extend(
                 texts

@@ -1,7 +1,7 @@
-//! Requests.
+//! Encoding of requests.
 
 use super::super::body::{
-    TOOL_FAILED, arguments_to_text, image_url, is_openai_reasoning, only_text, openai_effort,
+    TOOL_ERROR_PREFIX, arguments_to_text, image_url, is_openai_reasoning, only_text, openai_effort,
     to_json,
 };
 use bakeoff_core::{Content, Message, OutputFormat, Request, ToolChoice};
@@ -27,7 +27,7 @@ struct Body<'a> {
     reasoning: Option<Reasoning<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Value>,
-    /// Nobody comes back for the answers of an experiment.
+    /// Always false: responses are never fetched again.
     store: bool,
     #[serde(skip_serializing_if = "<[&str]>::is_empty")]
     include: &'static [&'static str],
@@ -46,7 +46,7 @@ struct FunctionTool<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
-    /// The default here is strict, which refuses most schemas; Chat Completions' is not.
+    /// Always false. Strict is the default of this format, unlike Chat Completions, and rejects most schemas.
     strict: bool,
 }
 
@@ -74,17 +74,18 @@ enum Part<'a> {
     Opaque(&'a Value),
 }
 
-/// Without the store, reasoning can only be sent back in this form.
-const ENCRYPTED: &str = "reasoning.encrypted_content";
+/// Field to include in the response: without the store, reasoning can be sent back only in this form.
+const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
 pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
     let mut input = Vec::with_capacity(request.messages.len());
     for message in &request.messages {
-        items(message, &mut input);
+        push_items(message, &mut input);
     }
-    // Models that do not reason refuse to be asked for it.
-    let chat = request.model.starts_with("gpt-5-chat");
-    let reasons = request.thinking.is_some() || (is_openai_reasoning(&request.model) && !chat);
+    // Models without reasoning reject the request for encrypted reasoning.
+    let is_chat = request.model.starts_with("gpt-5-chat");
+    let has_reasoning =
+        request.thinking.is_some() || (is_openai_reasoning(&request.model) && !is_chat);
     let body = Body {
         model: &request.model,
         input,
@@ -109,13 +110,13 @@ pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
             .map(|thinking| Reasoning { effort: openai_effort(thinking) }),
         text: request.output.as_ref().map(text_format),
         store: false,
-        include: if reasons { &[ENCRYPTED] } else { &[] },
+        include: if has_reasoning { &[ENCRYPTED_REASONING] } else { &[] },
         stream: request.stream,
     };
     to_json(&body, &request.extra)
 }
 
-fn items<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
+fn push_items<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
     match message {
         Message::System { content } => {
             input.push(Item::Message { role: "system", content: parts(content, "") });
@@ -135,21 +136,21 @@ fn items<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
                     name: &call.name,
                     arguments: arguments_to_text(&call.arguments),
                 }),
-                Content::Opaque { value } if can_return(value) => Some(Item::Opaque(value)),
-                // The item that the thought came in stands beside it and says the same.
+                Content::Opaque { value } if can_send_back(value) => Some(Item::Opaque(value)),
+                // Thinking is sent back as the opaque item that it was decoded from.
                 Content::Opaque { .. } | Content::Thinking { .. } | Content::Image { .. } => None,
             }));
         }
         Message::ToolResult { tool_call_id, content, is_error, .. } => input.push(Item::Output {
             r#type: "function_call_output",
             call_id: tool_call_id,
-            output: parts(content, if *is_error { TOOL_FAILED } else { "" }),
+            output: parts(content, if *is_error { TOOL_ERROR_PREFIX } else { "" }),
         }),
     }
 }
 
-/// Reasoning without its encrypted content refers to the store, where nothing is.
-fn can_return(item: &Value) -> bool {
+/// Whether an item can be sent back. Reasoning without encrypted content refers to the store, which is not used.
+fn can_send_back(item: &Value) -> bool {
     match item["type"].as_str() {
         Some("reasoning") => item["encrypted_content"].is_string(),
         kind => kind.is_some(),

@@ -1,6 +1,6 @@
-//! Answers in pieces.
+//! Decoding of streamed responses.
 //!
-//! The last event holds the whole answer, so the pieces before it are only passed on.
+//! The last event contains the complete response, so earlier events only produce deltas.
 
 use super::super::body::parse;
 use super::super::{Delta, StreamError, Wire};
@@ -26,56 +26,56 @@ struct Event<'a> {
 }
 
 #[derive(Deserialize)]
-struct Call<'a> {
+struct CallItem<'a> {
     #[serde(borrow)]
     r#type: Option<Cow<'a, str>>,
     call_id: Option<String>,
     name: Option<String>,
 }
 
-/// The answer so far.
+/// Response assembled so far.
 #[derive(Debug, Default)]
-pub(in crate::wire) struct Stream {
-    /// Finished items, for servers whose last event leaves them out.
+pub(in crate::wire) struct StreamAssembler {
+    /// Completed items, for servers that leave them out of the last event.
     items: Vec<Box<RawValue>>,
-    /// Places of the calls in the output.
+    /// Output indexes of the tool calls.
     calls: Vec<u64>,
-    answer: Option<Response>,
+    response: Option<Response>,
 }
 
-impl Stream {
-    pub(in crate::wire) fn event(
+impl StreamAssembler {
+    pub(in crate::wire) fn push(
         &mut self,
         event: &SseEvent,
         deltas: &mut Vec<Delta>,
     ) -> Result<(), StreamError> {
-        // Some servers end with the marker of Chat Completions.
+        // Some servers end with the terminal event of Chat Completions.
         if event.data.trim() == "[DONE]" {
             return Ok(());
         }
         let data = event.data.as_bytes();
         let parsed: Event<'_> = parse(data)?;
-        let piece = || match &parsed.delta {
+        let fragment = || match &parsed.delta {
             Some(Value::String(text)) => text.clone(),
             _ => String::new(),
         };
         let kind = parsed.r#type.as_deref().or(event.event.as_deref()).unwrap_or_default();
         match kind {
             "response.output_text.delta" | "response.refusal.delta" => {
-                deltas.push(Delta::Text(piece()));
+                deltas.push(Delta::Text(fragment()));
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                deltas.push(Delta::Thinking(piece()));
+                deltas.push(Delta::Thinking(fragment()));
             }
             "response.function_call_arguments.delta" => {
-                let place = parsed.output_index.unwrap_or_default();
-                if let Some(index) = self.calls.iter().position(|&call| call == place) {
-                    deltas.push(Delta::ToolCallArguments { index, json: piece() });
+                let output_index = parsed.output_index.unwrap_or_default();
+                if let Some(index) = self.calls.iter().position(|&call| call == output_index) {
+                    deltas.push(Delta::ToolCallArguments { index, json: fragment() });
                 }
             }
             "response.output_item.added" => {
                 let Some(raw) = parsed.item else { return Ok(()) };
-                let call: Call<'_> = parse(raw.get().as_bytes())?;
+                let call: CallItem<'_> = parse(raw.get().as_bytes())?;
                 if call.r#type.as_deref() == Some("function_call") {
                     deltas.push(Delta::ToolCallStart {
                         index: self.calls.len(),
@@ -88,27 +88,30 @@ impl Stream {
             "response.output_item.done" => self.items.extend(parsed.item.map(ToOwned::to_owned)),
             "response.completed" | "response.incomplete" => {
                 let body = parsed.response.map_or(data, |response| response.get().as_bytes());
-                self.answer = Some(decode_with(body, &self.items)?);
+                self.response = Some(decode_with(body, &self.items)?);
             }
             "response.failed" => {
-                return Err(failure(parsed.response.map_or(data, |body| body.get().as_bytes()))?);
+                return Err(provider_error(
+                    parsed.response.map_or(data, |body| body.get().as_bytes()),
+                )?);
             }
-            "error" => return Err(failure(data)?),
+            "error" => return Err(provider_error(data)?),
             _ => {}
         }
         Ok(())
     }
 
     pub(in crate::wire) fn is_complete(&self) -> bool {
-        self.answer.is_some()
+        self.response.is_some()
     }
 
     pub(in crate::wire) fn finish(self) -> Result<Response, StreamError> {
-        self.answer.ok_or(StreamError::Truncated)
+        self.response.ok_or(StreamError::Truncated)
     }
 }
 
-fn failure(body: &[u8]) -> Result<StreamError, StreamError> {
+/// Decodes an error event.
+fn provider_error(body: &[u8]) -> Result<StreamError, StreamError> {
     let error: Value = parse(body)?;
-    Ok(StreamError::Provider(Failure::inside(Wire::OpenAiResponses, &error)))
+    Ok(StreamError::Provider(Failure::from_error_object(Wire::OpenAiResponses, &error)))
 }

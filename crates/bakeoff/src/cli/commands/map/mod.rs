@@ -8,7 +8,7 @@ use crate::printer::{Printer, chain, count};
 use crate::{limits, problems, settings};
 use bakeoff_core::{ExitCode, Redactor};
 use bakeoff_eval::{Place, Problem, SuiteModels};
-use bakeoff_llm::{Cache, Client, ClientConfig, Memory, Model};
+use bakeoff_llm::{Cache, Client, ClientConfig, LimitHistory, Model};
 use bakeoff_map::{
     Error, HeldRows, Job, JobConfig, JobOutcome, JobPlan, StopReason, Task, TaskProblem,
     batch_path, is_same_file, journal_path,
@@ -53,11 +53,11 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
     }
     let known = models::known(arguments.suite.as_deref(), printer)?;
     let models = resolve(arguments, &known).map_err(|refused| refused.show(printer))?;
-    let memory = arguments
+    let limit_history = arguments
         .kept
         .memory()
-        .map_or_else(Memory::default, |path| Memory::read(&path, SystemTime::now()));
-    let learned = models.first().and_then(|(_, model)| memory.about(model));
+        .map_or_else(LimitHistory::default, |path| LimitHistory::read(&path, SystemTime::now()));
+    let learned = models.first().and_then(|(_, model)| limit_history.recall_model(model));
     let mut redactor = Redactor::default();
     models.iter().for_each(|(_, model)| model.add_secrets(&mut redactor));
     let simulator = bakeoff_sim::Config {
@@ -65,9 +65,9 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
         models: known.simulated,
         ..bakeoff_sim::Config::default()
     };
-    let cache = cache(arguments, printer);
-    let config = ClientConfig { simulator, cache, redactor, memory, ..ClientConfig::default() };
-    let client = Arc::new(Client::new(config));
+    let mut config = ClientConfig::default().simulator(simulator).redactor(redactor);
+    config.cache = cache(arguments, printer);
+    let client = Arc::new(Client::new(config.limit_history(limit_history)));
     let has_facts = !task.batch.is_empty();
     let config = JobConfig {
         input: arguments.rows.clone(),
@@ -165,7 +165,7 @@ async fn work(ready: Ready, arguments: &MapArguments, printer: &Printer) -> Exit
     listening.abort();
     if let Some(path) = arguments.kept.memory() {
         // Without it, the next job is as good as this one.
-        let _ = Memory::save(&path, &client.learned(), SystemTime::now());
+        let _ = LimitHistory::save(&path, &client.learned(), SystemTime::now());
     }
     match finished {
         Ok(finished) => conclude(&finished, has_facts, arguments, printer),

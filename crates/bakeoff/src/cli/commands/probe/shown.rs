@@ -1,15 +1,17 @@
 //! What a probe found, for people and for programs.
 
-use bakeoff_llm::probe::{Level, Limit, ProbeReport, Stop, Told, rule_of_thumb};
+use bakeoff_llm::probe::{
+    HeaderLimit, LimitFinding, ProbeLevel, ProbeReport, ProbeStop, connections_for_rate,
+};
 use bakeoff_pace::Dimension;
 use serde_json::{Value, json};
 
 /// One level, while the probe goes on.
-pub(super) fn progress(level: &Level) -> String {
+pub(super) fn progress(level: &ProbeLevel) -> String {
     format!("{}: {} of {} accepted", name(level), level.accepted, level.sent)
 }
 
-fn name(level: &Level) -> String {
+fn name(level: &ProbeLevel) -> String {
     match level.per_second {
         Some(rate) => format!("{} {rate:.1}/s", level.purpose.as_str()),
         None => format!("{} {}", level.purpose.as_str(), level.connections),
@@ -24,7 +26,7 @@ pub(super) fn lines(model: &str, report: &ProbeReport) -> Vec<String> {
     )];
     lines.extend(report.levels.iter().map(row));
     lines.push(String::new());
-    lines.extend(report.told.iter().map(told));
+    lines.extend(report.header_limits.iter().map(told));
     if let Some(wait) = report.longest_wait {
         lines.push(format!("longest wait asked for: {:.1} s", wait.as_secs_f64()));
     }
@@ -37,7 +39,7 @@ pub(super) fn lines(model: &str, report: &ProbeReport) -> Vec<String> {
     if let Some(failure) = &report.last_failure {
         lines.push(format!("last failure: {failure}"));
     }
-    if let Some(advice) = report.advice {
+    if let Some(advice) = report.recommendation {
         let tried = if report.is_confirmed { "tried: nothing rejected" } else { "not tried" };
         lines.push(format!("recommended, 5 % below ({tried}):"));
         lines.push(advice.to_string());
@@ -45,7 +47,7 @@ pub(super) fn lines(model: &str, report: &ProbeReport) -> Vec<String> {
     lines
 }
 
-fn row(level: &Level) -> String {
+fn row(level: &ProbeLevel) -> String {
     let time = |seconds: Option<f64>| {
         seconds.map_or("-".to_owned(), |seconds| match seconds < 1.0 {
             true => format!("{:.0} ms", seconds * 1e3),
@@ -74,13 +76,13 @@ fn dimension(dimension: Dimension) -> &'static str {
     }
 }
 
-fn told(told: &Told) -> String {
+fn told(told: &HeaderLimit) -> String {
     let window = match (told.window_seconds, told.per_minute()) {
         (Some(window), Some(minute)) => format!(" in {window:.1} s, {minute:.0} per minute"),
         _ => String::new(),
     };
     let what = dimension(told.dimension);
-    format!("headers: {:.0} {what}{window}; least left {:.0}", told.limit, told.least_remaining)
+    format!("headers: {:.0} {what}{window}; least left {:.0}", told.limit, told.min_remaining)
 }
 
 /// Requests and tokens per minute, and what keeps them busy.
@@ -89,86 +91,86 @@ fn busy(report: &ProbeReport, per_minute: f64) -> String {
     format!(
         "about {:.0} tokens per minute; {rpm} rpm × {seconds:.2} s / 60 = {} in flight",
         per_minute * report.tokens_per_request,
-        rule_of_thumb(rpm, seconds),
+        connections_for_rate(rpm, seconds),
     )
 }
 
 fn finding(report: &ProbeReport) -> String {
     let at_once = |connections: f64| connections * 60.0 / report.seconds_per_request.max(1e-3);
     match report.limit {
-        Limit::NotReached { connections } => format!(
+        LimitFinding::NotReached { connections } => format!(
             "nothing was rejected with up to {connections} in flight; {}",
             busy(report, at_once(connections.into()))
         ),
-        Limit::Cap { connections } => format!(
+        LimitFinding::Cap { connections } => format!(
             "{connections:.0} may be in flight at once (rejections depend on how many are in \
              flight, not on how many per time); {}",
             busy(report, at_once(connections))
         ),
-        Limit::Rate { per_second } => format!(
+        LimitFinding::Rate { per_second } => format!(
             "{:.0} requests per minute, {per_second:.1} per second (rejections depend on how many \
              per time, not on how many are in flight); {}",
             per_second * 60.0,
             busy(report, per_second * 60.0)
         ),
-        Limit::Knee { connections } => format!(
+        LimitFinding::Knee { connections } => format!(
             "with more than {connections:.0} in flight answers only take longer; {}",
             busy(report, at_once(connections))
         ),
-        Limit::Unknown => "what limits it was not found out".to_owned(),
+        LimitFinding::Unknown => "what limits it was not found out".to_owned(),
     }
 }
 
-fn reason(stop: Stop) -> &'static str {
+fn reason(stop: ProbeStop) -> &'static str {
     match stop {
-        Stop::Requests => "no more requests are allowed; `--max-requests` allows more",
-        Stop::Time => "its time is up; `--max-seconds` gives it more",
-        Stop::Cost => "no more may be spent; `--max-cost` allows more",
-        Stop::AllRejected => "every request was rejected; try again later",
-        Stop::Failures => "most requests failed, and not for a limit; try again later",
-        Stop::Quota => "a quota is used up; check plan and billing at the provider",
+        ProbeStop::Requests => "no more requests are allowed; `--max-requests` allows more",
+        ProbeStop::Time => "its time is up; `--max-seconds` gives it more",
+        ProbeStop::Cost => "no more may be spent; `--max-cost` allows more",
+        ProbeStop::AllRejected => "every request was rejected; try again later",
+        ProbeStop::Failures => "most requests failed, and not for a limit; try again later",
+        ProbeStop::Quota => "a quota is used up; check plan and billing at the provider",
     }
 }
 
 /// Everything, for programs.
 pub(super) fn json(model: &str, report: &ProbeReport) -> Value {
-    let limits = report.advice.map(|advice| advice.limits());
+    let limits = report.recommendation.map(|advice| advice.limits());
     let limit = match report.limit {
-        Limit::NotReached { connections } => {
+        LimitFinding::NotReached { connections } => {
             json!({"kind": "not_reached", "connections": connections})
         }
-        Limit::Cap { connections } => json!({"kind": "cap", "connections": connections}),
-        Limit::Rate { per_second } => {
+        LimitFinding::Cap { connections } => json!({"kind": "cap", "connections": connections}),
+        LimitFinding::Rate { per_second } => {
             json!({"kind": "rate", "per_second": per_second, "rpm": per_second * 60.0})
         }
-        Limit::Knee { connections } => json!({"kind": "knee", "connections": connections}),
-        Limit::Unknown => json!({"kind": "unknown"}),
+        LimitFinding::Knee { connections } => json!({"kind": "knee", "connections": connections}),
+        LimitFinding::Unknown => json!({"kind": "unknown"}),
     };
     let stop = report.stop.map(|stop| match stop {
-        Stop::Requests => "requests",
-        Stop::Time => "time",
-        Stop::Cost => "cost",
-        Stop::AllRejected => "all_rejected",
-        Stop::Failures => "failures",
-        Stop::Quota => "quota",
+        ProbeStop::Requests => "requests",
+        ProbeStop::Time => "time",
+        ProbeStop::Cost => "cost",
+        ProbeStop::AllRejected => "all_rejected",
+        ProbeStop::Failures => "failures",
+        ProbeStop::Quota => "quota",
     });
     json!({
         "model": model,
         "limit": limit,
         "recommended": limits.map(|limits| json!({
             "strategy": limits.strategy.as_str(),
-            "connections": report.advice.and_then(|advice| advice.connections()),
+            "connections": report.recommendation.and_then(|advice| advice.connections()),
             "rpm": limits.rpm,
             "tpm": limits.tpm,
             "burst": limits.burst,
         })),
-        "line": report.advice.map(|advice| advice.to_string()),
+        "line": report.recommendation.map(|advice| advice.to_string()),
         "confirmed": report.is_confirmed,
         "stopped": stop,
-        "headers": report.told.iter().map(|told| json!({
+        "headers": report.header_limits.iter().map(|told| json!({
             "counts": dimension(told.dimension),
             "limit": told.limit,
-            "least_remaining": told.least_remaining,
+            "least_remaining": told.min_remaining,
             "window_seconds": told.window_seconds,
             "per_minute": told.per_minute(),
         })).collect::<Vec<_>>(),

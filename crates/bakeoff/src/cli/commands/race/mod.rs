@@ -11,7 +11,7 @@ use crate::printer::{Printer, chain};
 use crate::settings;
 use bakeoff_agent::{AgentContext, AgentMessage, event_channel};
 use bakeoff_core::{ExitCode, Redactor};
-use bakeoff_llm::{Client, ClientConfig, Memory, PROVIDERS};
+use bakeoff_llm::{Client, ClientConfig, LimitHistory, Provider};
 use bakeoff_race::{
     ParallelLoopResult, Race, RaceError, RecordedSession, SessionError, SessionFile,
     UnfinishedRace, VerdictKind,
@@ -119,20 +119,16 @@ fn prepare(mut arguments: RaceArguments, printer: &Printer) -> Result<Prepared, 
     let mut redactor = Redactor::default();
     participants.all().for_each(|model| model.add_secrets(&mut redactor));
     // Tools and servers may repeat what they see.
-    for key in PROVIDERS.iter().filter_map(|provider| settings::variable(provider.key_variable)) {
-        redactor.add(&key);
-    }
-    let client = Arc::new(Client::new(ClientConfig {
-        simulator: bakeoff_sim::Config {
-            seed: setup.seed,
-            models: known.simulated,
-            ..bakeoff_sim::Config::default()
-        },
-        redactor: redactor.clone(),
-        memory: settings::memory_file()
-            .map_or_else(Memory::default, |path| Memory::read(&path, SystemTime::now())),
-        ..ClientConfig::default()
-    }));
+    Provider::add_secrets(&settings::variable, &mut redactor);
+    let simulator = bakeoff_sim::Config {
+        seed: setup.seed,
+        models: known.simulated,
+        ..bakeoff_sim::Config::default()
+    };
+    let limit_history = settings::memory_file()
+        .map_or_else(LimitHistory::default, |path| LimitHistory::read(&path, SystemTime::now()));
+    let config = ClientConfig::default().simulator(simulator).redactor(redactor.clone());
+    let client = Arc::new(Client::new(config.limit_history(limit_history)));
     let ready = setup.ready(&client, participants)?;
     let context = context(recorded, arguments.system.take())?;
     let race = match (interrupted, prompt) {
@@ -318,7 +314,7 @@ async fn told_to_stop() {
 /// Keeps what was learned about limits; without it the next race is as good as this one.
 fn remember(ready: &Ready) {
     if let Some(path) = settings::memory_file() {
-        let _ = Memory::save(&path, &ready.client.learned(), SystemTime::now());
+        let _ = LimitHistory::save(&path, &ready.client.learned(), SystemTime::now());
     }
 }
 
