@@ -1,7 +1,7 @@
 //! Checks of a target's behaviour: tool calls, finish reason, refusals.
 
+use crate::completeness::{require_all_arguments, require_all_tools, require_whole_output};
 use crate::excerpt::excerpt;
-use crate::incomplete::{require_all_arguments, require_all_tools, require_whole_output};
 use crate::info::{KindInfo, ParameterType, optional, required};
 use crate::parameters::{Parameters, missing};
 use crate::text::regex;

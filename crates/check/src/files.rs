@@ -1,6 +1,6 @@
 //! Checks of the files that a program left in its workspace.
 
-use crate::incomplete::require_all_files;
+use crate::completeness::require_all_files;
 use crate::info::{IGNORE_CASE, KindInfo, ParameterInfo, ParameterType, required};
 use crate::parameters::Parameters;
 use crate::text::contains;

@@ -2,12 +2,12 @@
 
 use crate::behaviour::{self, BehaviourCheck};
 use crate::code::{self, ProgramCheck, PythonCheck};
-use crate::extract::OutputPart;
 use crate::files::{self, FileCheck};
 use crate::info::KindInfo;
 use crate::limit::{self, LimitCheck};
 use crate::pairwise::{self, Pairwise};
 use crate::parameters::Parameters;
+use crate::part::OutputPart;
 use crate::process::{self, ProcessCheck};
 use crate::rubric::{self, Rubric};
 use crate::structure::{self, StructureCheck};

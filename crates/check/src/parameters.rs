@@ -112,7 +112,7 @@ impl CountBounds {
         }
     }
 
-    pub(crate) fn contain(self, number: u64) -> bool {
+    pub(crate) fn contains(self, number: u64) -> bool {
         self.min.is_none_or(|min| min <= number) && self.max.is_none_or(|max| number <= max)
     }
 }

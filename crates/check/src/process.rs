@@ -1,9 +1,9 @@
 //! Checks of a program's exit code, its commands and its transcript.
 
-use crate::excerpt::excerpt;
-use crate::incomplete::{
+use crate::completeness::{
     require_all_arguments, require_all_tools, require_whole_output, require_whole_transcript,
 };
+use crate::excerpt::excerpt;
 use crate::info::{COUNT, KindInfo, ParameterType, optional, required};
 use crate::parameters::Parameters;
 use crate::{CheckFinding, Error, Inconclusive};

@@ -1,9 +1,9 @@
 //! Checks of the output's structure.
 
 use crate::excerpt::excerpt;
-use crate::extract::first_json;
 use crate::info::{KindInfo, ParameterInfo, ParameterType, optional, required};
 use crate::parameters::Parameters;
+use crate::part::first_json;
 use crate::schema::Schema;
 use crate::text::regex;
 use crate::{CheckFinding, Error, Inconclusive, xml};

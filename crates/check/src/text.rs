@@ -339,5 +339,5 @@ pub(crate) fn contains(
 
 fn test_count(count: usize, bounds: CountBounds, unit: &str) -> CheckFinding {
     let count = count as u64;
-    CheckFinding::new(bounds.contain(count), format!("{count} {unit}, expected {bounds}"))
+    CheckFinding::new(bounds.contains(count), format!("{count} {unit}, expected {bounds}"))
 }

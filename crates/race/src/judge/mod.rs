@@ -2,10 +2,10 @@
 //!
 //! The judge sees the prior conversation, the query and the answers without names, and votes for the best
 //! answer. The prompt, the parsing of replies and the re-ask follow the protocol in [`bakeoff_check::judge`].
-//! `conversation` selects what the judge sees, `compact` fits it into the context window, `session` makes the
+//! `conversation` selects what the judge sees, `compaction` fits it into the context window, `session` makes the
 //! calls, and `poll` counts the votes.
 
-mod compact;
+mod compaction;
 mod context;
 mod conversation;
 mod evidence;

@@ -4,7 +4,7 @@
 //! race with a panel therefore asks the same questions in the same loops every time, regardless of which
 //! judge replies first.
 
-use super::compact::{self, CompactedView};
+use super::compaction::{self, CompactedView};
 use super::context::JudgeContext;
 use super::session::{JudgeAnswer, JudgeCall, NoVote, add_costs, ask_all};
 use super::{LlmJudgeEvaluation, Orders};
@@ -76,7 +76,7 @@ impl<'j> Poll<'j> {
         };
         let responses: Vec<String> = branches.iter().map(answer).collect();
         let window = judge.window();
-        let view = compact::compact(&context.conversation.prior, &responses, window);
+        let view = compaction::compact(&context.conversation.prior, &responses, window);
         let mut config = AgentLoopConfig { context_config: None, ..judge.judge_config.clone() };
         config.limits.max_turns = 1;
         Poll {
@@ -165,7 +165,7 @@ impl<'j> Poll<'j> {
             return;
         };
         let instructions = self.judge.instructions(self.question());
-        let tokens = compact::tokens(&instructions) + compact::tokens(&question.prompt);
+        let tokens = compaction::tokens(&instructions) + compaction::tokens(&question.prompt);
         let text = if !self.view.fits() {
             format!(
                 "the judge's material has about {} tokens after compaction; the budget is {}",
