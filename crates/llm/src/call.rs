@@ -67,7 +67,7 @@ pub struct Retry<'a> {
 pub struct Call {
     /// Response of the model.
     pub response: Response,
-    /// TokenCost of the call: `None` when the price is unknown, zero for a cached response.
+    /// Cost of the call: `None` when the price is unknown, zero for a cached response.
     pub cost: Option<NanoDollars>,
     /// Latency of the successful request. For a cached response this is the latency of the original
     /// request, or zero if it was not recorded.

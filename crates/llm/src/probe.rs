@@ -164,7 +164,7 @@ pub struct ProbeReport {
     pub seconds_per_request: f64,
     /// Mean tokens of an accepted request.
     pub tokens_per_request: f64,
-    /// TokenCost; `None` when the price is unknown.
+    /// Cost; `None` when the price is unknown.
     pub cost: Option<NanoDollars>,
     /// Duration in seconds.
     pub seconds: f64,
@@ -200,7 +200,7 @@ pub async fn probe(
         let until = match next {
             NextAction::Done => break,
             NextAction::Send if totals.exceeds_budget(state.in_flight_count()) => {
-                state.end(ProbeStop::TokenCost);
+                state.end(ProbeStop::Cost);
                 continue;
             }
             NextAction::Send => {
@@ -235,7 +235,7 @@ pub async fn probe(
     Ok(totals.into_report(state, started.elapsed().as_secs_f64()))
 }
 
-/// TokenCost, tokens and header limits accumulated by a probe.
+/// Cost, tokens and header limits accumulated by a probe.
 struct ProbeTotals {
     headers: HeaderLimits,
     longest_wait: Option<Duration>,

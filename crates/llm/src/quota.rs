@@ -1,7 +1,7 @@
 //! Rate-limit information of a response, in the terms of pace.
 
 use bakeoff_core::Usage;
-use bakeoff_pace::{TokenCost, Quota, read_quota};
+use bakeoff_pace::{Quota, TokenCost, read_quota};
 use http::HeaderMap;
 use std::time::{Duration, SystemTime};
 

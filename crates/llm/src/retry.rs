@@ -6,7 +6,9 @@ use crate::record::{RequestGuard, RequestInfo, RequestTraffic, RetryInfo};
 use crate::request::{self, PreparedRequest, ProviderResponse};
 use crate::{Client, Failure, quota};
 use bakeoff_core::ErrorKind;
-use bakeoff_pace::{PermitRequest, RetryMode, SendOutcome, Permit, Pool, RetryPolicy, PoolStopped, RetryProgress};
+use bakeoff_pace::{
+    Permit, PermitRequest, Pool, PoolStopped, RetryMode, RetryPolicy, RetryProgress, SendOutcome,
+};
 use std::time::Duration;
 
 /// One model call: its request, the model and the context.

@@ -163,14 +163,11 @@ async fn batch_values_are_written_next_to_the_output() {
 async fn job_stops_at_the_cost_limit_and_resumes_with_a_higher_one() {
     let mut job = JobFixture::new(2000, "map")
         .profile("latency = { kind = \"fixed\", ms = 100 }\nconcurrency = 4");
-    let config = bakeoff_llm::ModelConfig {
-        prices: Some(Prices {
-            input: NanoDollars(1_000_000_000),
-            output: NanoDollars(1_000_000_000),
-            ..Prices::default()
-        }),
-        ..bakeoff_llm::ModelConfig::named("sim", "map")
-    };
+    let config = bakeoff_llm::ModelConfig::named("sim", "map").prices(Prices {
+        input: NanoDollars(1_000_000_000),
+        output: NanoDollars(1_000_000_000),
+        ..Prices::default()
+    });
     let priced = bakeoff_llm::Model::resolve(&config, &|_| None).unwrap();
     let priced = priced.with_limits(bakeoff_pace::Limits::fixed(4));
     job.config.models = vec![("sim/map".to_owned(), priced)];

@@ -91,9 +91,9 @@ async fn jobs_complete_with_every_simple_strategy() {
 async fn pack_size_after_probe(profile: &str) -> (u32, BindingLimit) {
     let fixture = JobFixture::new(100, "map").profile(profile);
     let client = fixture.client();
-    let config = ProbeConfig { max_time: Duration::from_secs(600), ..ProbeConfig::default() };
+    let config = ProbeConfig::default().max_time(Duration::from_secs(600));
     let report = probe(&client, &model("echo").1, &config, &mut |_| {}).await.unwrap();
-    let limits = report.advice.unwrap().limits();
+    let limits = report.recommendation.unwrap().limits();
     let mut fixture = fixture.limits(limits);
     fixture.config.pack = Some(PackSize::Auto);
     let job: Job = fixture.plan_job().unwrap();

@@ -2,7 +2,7 @@
 
 use super::context::JudgeContext;
 use bakeoff_agent::{
-    AgentContext, AgentLoopConfig, AgentMessage, LoopLimit, LoopEnd, LoopError, LoopId, LoopStatus,
+    AgentContext, AgentLoopConfig, AgentMessage, LoopEnd, LoopError, LoopId, LoopLimit, LoopStatus,
     agent_loop_with_id,
 };
 use bakeoff_check::judge::{BestResponse, Exchange, ExchangeStep, JudgeCompletion};
@@ -112,9 +112,15 @@ impl<'j> JudgeSession<'j> {
         let Some((loop_id, prompt)) = self.next.take() else { return };
         let prompts = vec![AgentMessage::user(prompt)];
         let (tx, cancel) = (context.tx.clone(), context.cancel.clone());
-        let end =
-            agent_loop_with_id(loop_id.clone(), prompts, &mut self.context, self.config, tx, cancel)
-                .await;
+        let end = agent_loop_with_id(
+            loop_id.clone(),
+            prompts,
+            &mut self.context,
+            self.config,
+            tx,
+            cancel,
+        )
+        .await;
         if let Ok(end) = &end {
             self.answer.usage += end.usage;
             self.answer.cost = add_costs(self.answer.cost, end.cost);

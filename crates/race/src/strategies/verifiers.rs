@@ -2,7 +2,9 @@
 
 use super::verifier::{Verification, Verify};
 use crate::outcome::ParallelLoopOutcome;
-use bakeoff_agent::{AgentMessage, ExitReason, ProgramOutput, Identity, Program, Template, Workspace, run};
+use bakeoff_agent::{
+    AgentMessage, ExitReason, Identity, Program, ProgramOutput, Template, Workspace, run,
+};
 use bakeoff_check::{Check, CheckKind};
 use bakeoff_core::{Attempt, Content, Message, Timing, ToolUse};
 use std::collections::BTreeMap;
@@ -147,10 +149,11 @@ impl Verify for ProgramVerifier {
         outcome: &ParallelLoopOutcome,
         cancel: &CancellationToken,
     ) -> Verification {
-        let ProgramOutput { stdout, stderr, exit_reason, .. } = match self.run_program(outcome, cancel).await {
-            Ok(finished) => finished,
-            Err(reason) => return Verification::Inconclusive(reason),
-        };
+        let ProgramOutput { stdout, stderr, exit_reason, .. } =
+            match self.run_program(outcome, cancel).await {
+                Ok(finished) => finished,
+                Err(reason) => return Verification::Inconclusive(reason),
+            };
         let output = if stdout.trim().is_empty() { stderr } else { stdout };
         let last_line = output.lines().rev().find(|line| !line.trim().is_empty());
         let with_output = |reason: String| match last_line {
@@ -166,7 +169,9 @@ impl Verify for ProgramVerifier {
             ExitReason::Exited(code @ (126 | 127)) => {
                 inconclusive(format!("the verifier could not start a program: exit code {code}"))
             }
-            ExitReason::Exited(code) => Verification::Failed(with_output(format!("exit code {code}"))),
+            ExitReason::Exited(code) => {
+                Verification::Failed(with_output(format!("exit code {code}")))
+            }
             ExitReason::Signalled(signal) => {
                 inconclusive(format!("the verifier was killed by signal {signal}"))
             }

@@ -275,10 +275,8 @@ async fn quality_marks_in_the_conversation_are_ignored() {
 #[tokio::test]
 async fn judge_that_cannot_be_called_is_rejected_before_any_call() {
     let client = TestClient::new(MODELS);
-    let unpriced = bakeoff_llm::ModelConfig {
-        base_url: Some("http://127.0.0.1:9/v1".to_owned()),
-        ..bakeoff_llm::ModelConfig::named("openai", "local")
-    };
+    let unpriced =
+        bakeoff_llm::ModelConfig::named("openai", "local").base_url("http://127.0.0.1:9/v1");
     let model = bakeoff_llm::Model::resolve(&unpriced, &|_| None).unwrap();
     let base = client.config("judge");
     let limits = ExecutionLimits { max_cost: Some(NanoDollars(1)), ..ExecutionLimits::default() };

@@ -28,7 +28,7 @@ impl TestClient {
             models: toml::from_str(models).unwrap(),
             ..bakeoff_sim::Config::default()
         };
-        let config = ClientConfig { simulator, ..ClientConfig::default() };
+        let config = ClientConfig::default().simulator(simulator);
         TestClient { client: Arc::new(Client::new(config)) }
     }
 
@@ -41,7 +41,7 @@ impl TestClient {
     pub(crate) fn priced(&self, name: &str, dollars: &str) -> AgentLoopConfig {
         let price = dollars.parse().unwrap();
         let prices = Prices { input: price, output: price, ..Prices::default() };
-        let config = ModelConfig { prices: Some(prices), ..ModelConfig::named("sim", name) };
+        let config = ModelConfig::named("sim", name).prices(prices);
         AgentLoopConfig::new(&self.client, Model::resolve(&config, &|_| None).unwrap())
     }
 

@@ -30,7 +30,7 @@ async fn branches_are_ranked_by_tokens_then_config_order() {
 
 fn priced(client: &TestClient, name: &str, output: &str) -> AgentLoopConfig {
     let prices = Prices { output: output.parse().unwrap(), ..Prices::default() };
-    let config = ModelConfig { prices: Some(prices), ..ModelConfig::named("sim", name) };
+    let config = ModelConfig::named("sim", name).prices(prices);
     AgentLoopConfig::new(&client.client, Model::resolve(&config, &|_| None).unwrap())
 }
 

@@ -36,12 +36,8 @@ impl TestClient {
             models: toml::from_str(models).unwrap(),
             ..bakeoff_sim::Config::default()
         };
-        let client = Client::new(ClientConfig {
-            simulator,
-            transport: Some(Arc::new(PanickingTransport)),
-            on_http: Some(on_http),
-            ..ClientConfig::default()
-        });
+        let config = ClientConfig::default().simulator(simulator).on_http(on_http);
+        let client = Client::new(config.transport(Arc::new(PanickingTransport)));
         TestClient { client: Arc::new(client), calls }
     }
 
@@ -60,10 +56,7 @@ impl TestClient {
 
     /// A config whose branch panics when it makes its call.
     pub(crate) fn panicking(&self) -> AgentLoopConfig {
-        let model = ModelConfig {
-            base_url: Some("http://127.0.0.1:9/v1".to_owned()),
-            ..ModelConfig::named("openai", "broken")
-        };
+        let model = ModelConfig::named("openai", "broken").base_url("http://127.0.0.1:9/v1");
         AgentLoopConfig::new(&self.client, Model::resolve(&model, &|_| None).unwrap())
     }
 }
