@@ -57,7 +57,7 @@ fn check(provider: &str, settings: &str) -> String {
     let port = server.base_url.rsplit(':').next().unwrap().trim_end_matches("/v1").to_owned();
     // What an answer starts with is enough, and what follows depends on the clock.
     let start =
-        |outcome: String| outcome.replace(&port, "PORT").chars().take(160).collect::<String>();
+        |outcome: String| outcome.replace(&port, "PORT").chars().take(150).collect::<String>();
     outcomes(&place).into_iter().map(start).collect::<Vec<_>>().join("\n")
 }
 
@@ -70,8 +70,8 @@ fn openai_faults_are_errors_with_their_reasons() {
     sim/fault-429: error, rate_limit: 429: Rate limit reached for requests.
     sim/fault-503: error, transient: 503: The service is temporarily unavailable.
     sim/fault-huge: error, malformed_response: response exceeds 8 MiB
-    sim/fault-malformed: error, malformed_response: the answer is not what the format promises: EOF while parsing a string at line 1 column 303; it starts with "{\"
-    sim/fault-nonutf8: error, malformed_response: the answer is not what the format promises: invalid unicode code point at line 1 column 108; it starts with "{\"ch
+    sim/fault-malformed: error, malformed_response: invalid response body: EOF while parsing a string at line 1 column 303; it starts with "{\"choices\":[
+    sim/fault-nonutf8: error, malformed_response: invalid response body: invalid unicode code point at line 1 column 108; it starts with "{\"choices\":[{\
     sim/fault-truncated: error, transient: lost connection to 127.0.0.1:PORT: unexpected EOF during chunk size line
     "#);
 }
@@ -85,7 +85,7 @@ fn anthropic_faults_in_streams_are_errors_with_their_reasons() {
     sim/fault-429: error, rate_limit: 429: Rate limit reached for requests.
     sim/fault-503: error, transient: 503: The service is temporarily unavailable.
     sim/fault-huge: error, malformed_response: response exceeds 8 MiB
-    sim/fault-malformed: error, malformed_response: the stream is not what the format promises: EOF while parsing a string at line 1 column 30; the event starts wit
+    sim/fault-malformed: error, malformed_response: invalid stream event: EOF while parsing a string at line 1 column 30; it starts with "{\"delta\":{\"te
     sim/fault-nonutf8: error, malformed_response: server-sent event is not UTF-8
     sim/fault-truncated: error, transient: stream ended before the response was complete
     "#);
