@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn stopped_search_does_not_choose_a_single_lucky_datapoint() {
         let space = space(2, 20);
-        let seen = [vec![Some(1.0); 18], vec![Some(0.0); 2]].concat();
-        let evidence = filled(&space, &[vec![Some(1.0)], seen]);
+        let steady = [vec![Some(1.0); 18], vec![Some(0.0); 2]].concat();
+        let evidence = filled(&space, &[vec![Some(1.0)], steady]);
         assert_eq!(best(&evidence, 0..2), Some(0));
         assert_eq!(best_so_far(&evidence, 0..2), Some(1));
     }

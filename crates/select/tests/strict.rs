@@ -24,8 +24,8 @@ struct Matrix {
     observed: Vec<Vec<Option<f64>>>,
 }
 
-/// A matrix with close qualities, where errors are likely. Passes of the best combination and failures of
-/// the others are missing, which is the least favourable case for the best.
+/// A matrix with close qualities, where errors are likely. Only passes of the best combination and failures
+/// of the others go missing, which is the least favourable case for the best.
 fn random_matrix(random: &mut ChaCha8Rng, missing: f64, graded: bool) -> Matrix {
     let difficulty: Vec<f64> = (0..DATAPOINTS).map(|_| random.random()).collect();
     let scores: Vec<Vec<f64>> = (0..ARMS)

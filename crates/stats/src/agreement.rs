@@ -193,9 +193,9 @@ mod tests {
     }
 
     proptest! {
-        /// Two raters in a table and as units are the same; swapping them changes nothing.
+        /// A table and the same labels as units give the same alpha; swapping the raters changes nothing.
         #[test]
-        fn tables_are_units(cells in [0_u64..12, 0_u64..12, 0_u64..12, 0_u64..12]) {
+        fn tables_agree_with_units(cells in [0_u64..12, 0_u64..12, 0_u64..12, 0_u64..12]) {
             let one = table(cells);
             let swapped = table([cells[0], cells[2], cells[1], cells[3]]);
             let labels = [["p", "p"], ["p", "f"], ["f", "p"], ["f", "f"]];

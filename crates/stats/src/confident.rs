@@ -36,7 +36,7 @@ pub fn full_run_evidence(passed: u64, failed: u64, needed: u64, planned: u64) ->
 }
 
 /// Returns the mean of h(S) over S = `needed`..`planned`, divided by h(`needed` - 1), where h(S) is the
-/// chance of the sequence if S of `planned` are hits. Terms are computed from their neighbours, so
+/// probability of the sequence if S of `planned` are hits. Terms are computed from their neighbours, so
 /// nothing overflows before the result does.
 fn evidence(hits: u64, misses: u64, needed: u64, planned: u64) -> f64 {
     if hits >= needed {

@@ -121,13 +121,13 @@ mod tests {
         let (right_passes, right_failures) =
             (binomial_probabilities(50, 0.9), binomial_probabilities(50, 0.8));
         let (mut corrected, mut plain) = (0.0, 0.0);
-        for (passed, chance) in (0..).zip(judged) {
+        for (passed, probability) in (0..).zip(judged) {
             if wilson(passed, 200).contains(0.8) {
-                plain += chance;
+                plain += probability;
             }
             for (a, of_passes) in (0..).zip(&right_passes) {
                 for (b, of_failures) in (0..).zip(&right_failures) {
-                    let weight = chance * of_passes * of_failures;
+                    let weight = probability * of_passes * of_failures;
                     if weight < 1e-12 {
                         continue;
                     }

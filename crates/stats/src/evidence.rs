@@ -88,17 +88,17 @@ impl LnEvidence {
         let ln_beta = beta::ln_beta(s + 1.0, f + 1.0);
         let tails = beta::tails(s + 1.0, f + 1.0, rate);
         let (ln_rate, ln_rest) = (rate.ln(), (-rate).ln_1p());
-        let seen = power(s, ln_rate) + power(f, ln_rest);
+        let likelihood = power(s, ln_rate) + power(f, ln_rest);
         LnEvidence {
             above: if rate >= 1.0 {
                 f64::NEG_INFINITY
             } else {
-                ln_beta + tails.above - ln_rest - seen
+                ln_beta + tails.above - ln_rest - likelihood
             },
             below: if rate <= 0.0 {
                 f64::NEG_INFINITY
             } else {
-                ln_beta + tails.below - ln_rate - seen
+                ln_beta + tails.below - ln_rate - likelihood
             },
         }
     }

@@ -263,8 +263,8 @@ mod tests {
             assert_eq!(test.p_value(), SignFlip::new(&values, 3).unwrap().p_value());
             assert!((test.p_value() - mcnemar(14, 5)).abs() < 0.01, "{}", test.p_value());
         }
-        let sure = SignFlip::new(&[1.0; 200], 3).unwrap();
-        assert_eq!(sure.p_value(), 1.0 / 10_000.0);
+        let clear = SignFlip::new(&[1.0; 200], 3).unwrap();
+        assert_eq!(clear.p_value(), 1.0 / 10_000.0);
     }
 
     /// Identical targets, case rates Beta(4, 1), 20 cases of 3 trials: 4,000 pairs differed in 2.4 %.
@@ -272,16 +272,16 @@ mod tests {
     #[test]
     fn identical_targets_rarely_differ() {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
-        let mut rate = |chance: f64| {
-            f64::from((0..3).map(|_| u32::from(rng.random::<f64>() < chance)).sum::<u32>()) / 3.0
+        let mut rate = |pass_rate: f64| {
+            f64::from((0..3).map(|_| u32::from(rng.random::<f64>() < pass_rate)).sum::<u32>()) / 3.0
         };
         let mut draw = ChaCha8Rng::seed_from_u64(8);
         let differing = (0..300)
             .filter(|&pair| {
                 let differences: Vec<f64> = (0..20)
                     .map(|_| {
-                        let chance = draw.random::<f64>().powf(0.25);
-                        rate(chance) - rate(chance)
+                        let pass_rate = draw.random::<f64>().powf(0.25);
+                        rate(pass_rate) - rate(pass_rate)
                     })
                     .collect();
                 SignFlip::new(&differences, pair).unwrap().p_value() <= 0.05

@@ -163,7 +163,7 @@ fn a_budget_is_exceeded_by_no_more_than_the_cells_in_flight() {
         let place = Workplace::with_suite(&suite(40, 5, "method = \"arm_elimination\"", 1));
         let ran = place.run(&["select", "--max-cost", "0.004", "--parallel", parallel]);
         assert_eq!(ran.code, 3, "{}", ran.shown());
-        assert!(ran.stdout.contains("the money of the budget is spent"), "{}", ran.shown());
+        assert!(ran.stdout.contains("the cost budget is exhausted"), "{}", ran.shown());
         let trials = place.trials();
         let dearest = trials.iter().filter_map(|trial| trial["attempt"]["cost"].as_f64());
         let dearest = dearest.fold(0.0, f64::max) / 1e9;
@@ -213,7 +213,7 @@ fn money_can_count() {
     let place = Workplace::with_suite(&suite(10, 3, "max_task_usd = 1e-9", 0));
     let ran = place.run(&["select"]);
     assert_eq!(ran.code, 1, "{}", ran.shown());
-    assert!(ran.stderr.contains("no combination costs as little as asked for"), "{}", ran.shown());
+    assert!(ran.stderr.contains("no combination is within the cost limit"), "{}", ran.shown());
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn a_model_proposes_and_is_not_believed() {
     let mute = format!("{}[sim.sage]\ndefault = \"no idea\"\n", suite(20, 3, proposer, 0));
     let ran = Workplace::with_suite(&mute).run(&["select"]);
     assert_eq!(ran.code, 3, "{}", ran.shown());
-    assert!(ran.stderr.contains("no proposals were made"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no proposals: "), "{}", ran.stderr);
 }
 
 #[test]
@@ -375,15 +375,15 @@ fn what_cannot_be_searched_is_explained() {
       hint: add `proposer = "openai/gpt-4o-mini"` under [select]
     "#);
     insta::assert_snapshot!(refused(&good, &["--method", "magic"]), @r#"
-    error: there is no selector `magic`; there are auto, strict, brute_force, random_search, hill_climbing, arm_elimination, threshold_se, epsilon_lucb, bayesian, matrix_ucb, lm_proposal
+    error: unknown selector `magic`; available: auto, strict, brute_force, random_search, hill_climbing, arm_elimination, threshold_se, epsilon_lucb, bayesian, matrix_ucb, lm_proposal
       hint: name one of them with `method` under [select] or --method
     "#);
     insta::assert_snapshot!(refused(&good, &["--confidence", "2"]), @r#"
-    error: confidence is 2, and must be at least 0.5 and below 1
+    error: confidence is 2, must be at least 0.5 and below 1
       hint: change it under [select] or on the command line
     "#);
     insta::assert_snapshot!(refused(&good, &["--method", "bayesian", "--confidence", "0.9"]), @r#"
-    error: the selector `bayesian` has no option `confidence`
+    error: selector `bayesian` has no option `confidence`
       hint: take the option out of [select], or name another `method`
     "#);
     insta::assert_snapshot!(refused(&good, &["--apply", "no/such/folder.toml"]), @r#"

@@ -88,8 +88,9 @@ fn filled(table: &ScoreTable) -> Vec<Vec<f64>> {
     let overall = mean_of(known.iter().flatten().copied()).unwrap_or(0.0);
     let mean = |arm: usize| known[arm].unwrap_or(overall);
     let column = |at: usize| {
-        let there = (0..table.arms()).filter_map(|arm| Some(table.row(arm).get(at)? - mean(arm)));
-        mean_of(there).unwrap_or(0.0)
+        let residuals =
+            (0..table.arms()).filter_map(|arm| Some(table.row(arm).get(at)? - mean(arm)));
+        mean_of(residuals).unwrap_or(0.0)
     };
     let all = || rows().flatten().copied().filter(|value| !value.is_nan());
     let (low, high) = (all().fold(f64::MAX, f64::min), all().fold(f64::MIN, f64::max));
@@ -102,8 +103,8 @@ fn filled(table: &ScoreTable) -> Vec<Vec<f64>> {
                 if !value.is_nan() {
                     return *value;
                 }
-                let guess = mean(arm) + *columns[at].get_or_insert_with(|| column(at));
-                if is_error_prone { guess.min(0.0) } else { guess.max(low).min(high) }
+                let expected = mean(arm) + *columns[at].get_or_insert_with(|| column(at));
+                if is_error_prone { expected.min(0.0) } else { expected.max(low).min(high) }
             })
             .collect()
     };
@@ -112,8 +113,8 @@ fn filled(table: &ScoreTable) -> Vec<Vec<f64>> {
 
 /// Returns the mean of the values that are not NaN.
 fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let there = values.filter(|value| !value.is_nan());
-    let (sum, count) = there.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    let known = values.filter(|value| !value.is_nan());
+    let (sum, count) = known.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     (count > 0.0).then(|| sum / count)
 }
 

@@ -50,8 +50,8 @@ impl Rivals<'_> {
                 let rival = &self.rivals[arm];
                 normals[row] = draw(&mut random);
                 let shared: f64 = (0..=row).map(|at| lower[(row, at)] * normals[at]).sum();
-                let value = if random.random::<f64>() < rival.far {
-                    rival.far_gap + shared + rival.far_extra.sqrt() * draw(&mut random)
+                let value = if random.random::<f64>() < rival.tail_probability {
+                    rival.tail_gap + shared + rival.tail_extra.sqrt() * draw(&mut random)
                 } else {
                     rival.gap + shared
                 };
@@ -112,7 +112,7 @@ mod tests {
         // Two standard deviations below ε: pnorm(-2) = 0.0228.
         assert!((estimate([one, none, none, none]) - 0.0228).abs() < 0.015);
         // From the tail with probability 0.2, centred at ε: half of that.
-        let far = Rival { far: 0.2, far_gap: 0.01, ..none };
+        let far = Rival { tail_probability: 0.2, tail_gap: 0.01, ..none };
         assert!((estimate([far, none, none, none]) - 0.1).abs() < 0.03);
     }
 

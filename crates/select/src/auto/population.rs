@@ -2,7 +2,7 @@
 
 use super::design::Design;
 use super::posterior::Posterior;
-use super::scales::{EFFECT, Scales};
+use super::scales::{PRIOR_EFFECT, Scales};
 
 /// Distance from the centre up to which the curve bends; beyond, its slope is constant. 0.8 is a score
 /// of 0.96.
@@ -15,7 +15,7 @@ impl Scales {
     pub(super) fn fit_effects(&mut self, design: &Design, posterior: &Posterior<'_>) {
         let weight = self.tuning.prior_candidates;
         for family in 1..design.families {
-            let (mut squares, mut count) = (weight * EFFECT, weight);
+            let (mut squares, mut count) = (weight * PRIOR_EFFECT, weight);
             for column in (0..design.columns()).filter(|&column| design.family[column] == family) {
                 squares += posterior.effects[column].powi(2) + posterior.effect_variance[column];
                 count += 1.0;
@@ -52,7 +52,7 @@ impl Scales {
         let weight = self.tuning.prior_combos;
         let (mut squares, mut count) = (weight * self.prior_own, weight);
         for arm in 0..posterior.own.len() {
-            let near = 1.0 - self.far[arm];
+            let near = 1.0 - self.tail_probability[arm];
             let square = posterior.own[arm].powi(2) + posterior.own_variance[arm];
             squares += near * square / self.slope[arm].max(MIN_SLOPE).powi(2);
             count += near;
@@ -66,10 +66,10 @@ impl Scales {
             };
             let near = (1.0 - self.tuning.tail.0) * density(self.typical_of(arm));
             let far = self.tuning.tail.0 * density(self.wide_of(arm));
-            self.far[arm] = far / (near + far).max(1e-300);
+            self.tail_probability[arm] = far / (near + far).max(1e-300);
         }
         for arm in 0..posterior.own.len() {
-            let far = self.far[arm];
+            let far = self.tail_probability[arm];
             self.own[arm] = 1.0 / ((1.0 - far) / self.typical_of(arm) + far / self.wide_of(arm));
         }
     }
@@ -122,7 +122,11 @@ mod tests {
         scales.slope = vec![1.0; 4];
         scales.fit_own(&posterior);
         // The prior weight of the tail is 0.01; an effect of 0.4 makes it seven times as likely, 0 less.
-        assert!(scales.far[0] < 0.01 && scales.far[3] > 0.05, "{:?}", scales.far);
+        assert!(
+            scales.tail_probability[0] < 0.01 && scales.tail_probability[3] > 0.05,
+            "{:?}",
+            scales.tail_probability
+        );
         assert!(scales.own[3] > scales.own[0], "{:?}", scales.own);
     }
 }

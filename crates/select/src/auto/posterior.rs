@@ -42,7 +42,7 @@ struct UnseenDatapoints {
 }
 
 impl<'a> Posterior<'a> {
-    /// Conditions the model on the data; `None` without data, or if the system cannot be solution.
+    /// Conditions the model on the data; `None` without data, or if the system cannot be solved.
     pub(super) fn new(
         data: &'a ModelData,
         design: &'a Design,
@@ -86,13 +86,13 @@ impl<'a> Posterior<'a> {
         let total = data.total as f64;
         for arm in 0..arms {
             let reach = data.reach[arm];
-            let left = (total - data.depth(arm) as f64) / total;
+            let unseen_share = (total - data.depth(arm) as f64) / total;
             let known = data.rows[arm].iter().sum::<f64>() / total;
             let latent: f64 =
                 design.loads[arm].iter().map(|&at| unseen_datapoints.expected[reach][at]).sum();
-            means[arm] = known + left * theta[arm] + latent;
+            means[arm] = known + unseen_share * theta[arm] + latent;
             let mut root = roots.column_mut(arm);
-            weights[arm].iter().for_each(|(at, weight)| root[*at] += left * weight);
+            weights[arm].iter().for_each(|(at, weight)| root[*at] += unseen_share * weight);
             if reach < data.blocks.len() {
                 model.respond(&unseen_datapoints.responses[reach], arm, |at, value| {
                     root[at] -= value
@@ -140,9 +140,9 @@ impl<'a> Posterior<'a> {
         sum += sum_over_loads(design, &self.unseen[reach], one, other);
         if one == other {
             let total = data.total as f64;
-            let left = total - data.depth(one) as f64;
-            sum += left * self.model.noise[one] / (total * total);
-            sum += self.unshared[one] * (left / total).powi(2);
+            let unseen = total - data.depth(one) as f64;
+            sum += unseen * self.model.noise[one] / (total * total);
+            sum += self.unshared[one] * (unseen / total).powi(2);
         }
         sum
     }
@@ -165,8 +165,8 @@ impl<'a> Posterior<'a> {
                 sum += sum_over_loads(design, datapoint, arm, other) / total;
             }
             if other == arm {
-                let left = total - data.depth(arm) as f64;
-                sum += self.model.noise[arm] / total + self.unshared[arm] * left / total;
+                let unseen = total - data.depth(arm) as f64;
+                sum += self.model.noise[arm] / total + self.unshared[arm] * unseen / total;
             }
             sum
         };

@@ -11,26 +11,26 @@ pub(super) struct Rival {
     pub(super) gap: f64,
     pub(super) variance: f64,
     /// Probability that the own effect is from the tail.
-    pub(super) far: f64,
+    pub(super) tail_probability: f64,
     /// Difference in that case.
-    pub(super) far_gap: f64,
+    pub(super) tail_gap: f64,
     /// Variance added in that case.
-    pub(super) far_extra: f64,
+    pub(super) tail_extra: f64,
 }
 
 impl Rival {
     /// Returns the probability that it is better by more than `margin`, with both variances reduced.
     fn better(&self, margin: f64, reduction: (f64, f64)) -> f64 {
         let near = above(self.gap - margin, self.variance - reduction.0);
-        let far = above(self.far_gap - margin, self.variance + self.far_extra - reduction.1);
-        (1.0 - self.far) * near + self.far * far
+        let far = above(self.tail_gap - margin, self.variance + self.tail_extra - reduction.1);
+        (1.0 - self.tail_probability) * near + self.tail_probability * far
     }
 
     /// Returns the probability that it is worse by more than `margin`.
     fn worse(&self, margin: f64) -> f64 {
         let near = above(-self.gap - margin, self.variance);
-        let far = above(-self.far_gap - margin, self.variance + self.far_extra);
-        (1.0 - self.far) * near + self.far * far
+        let far = above(-self.tail_gap - margin, self.variance + self.tail_extra);
+        (1.0 - self.tail_probability) * near + self.tail_probability * far
     }
 }
 
@@ -85,9 +85,9 @@ impl<'a> Rivals<'a> {
         Rival {
             gap: gap + unseen * (near.0 - posterior.own[arm]),
             variance: self.inflation * variance.max(0.0),
-            far: scales.far[arm],
-            far_gap: gap + unseen * (far.0 - posterior.own[arm]),
-            far_extra: self.inflation * (far.1 - near.1).max(0.0) * unseen * unseen,
+            tail_probability: scales.tail_probability[arm],
+            tail_gap: gap + unseen * (far.0 - posterior.own[arm]),
+            tail_extra: self.inflation * (far.1 - near.1).max(0.0) * unseen * unseen,
         }
     }
 
@@ -112,14 +112,14 @@ impl<'a> Rivals<'a> {
             let rival = &self.rivals[other];
             let shared = covariance - ours;
             let reduction = self.inflation * shared * shared / variance;
-            let far_reduction = if other == arm {
-                let extra = rival.far_extra / self.inflation;
+            let tail_reduction = if other == arm {
+                let extra = rival.tail_extra / self.inflation;
                 self.inflation * (shared + extra).powi(2) / (variance + extra)
             } else {
                 reduction
             };
-            let far_variance = rival.variance + rival.far_extra;
-            let reduction = (reduction.min(rival.variance), far_reduction.min(far_variance));
+            let tail_variance = rival.variance + rival.tail_extra;
+            let reduction = (reduction.min(rival.variance), tail_reduction.min(tail_variance));
             let after = rival.better(self.epsilon, reduction);
             (rival.better(self.epsilon, (0.0, 0.0)) - after).max(0.0)
         };
@@ -155,7 +155,7 @@ mod tests {
     fn probabilities_are_those_of_a_normal_difference() {
         let (data, design, mut scales) = small();
         // No tail, and the same variance for all own effects.
-        scales.far = vec![0.0; 4];
+        scales.tail_probability = vec![0.0; 4];
         scales.typical = 0.01;
         scales.slope = vec![1.0; 4];
         scales.own = vec![0.01; 4];

@@ -23,7 +23,7 @@ pub(super) struct Scales {
     /// Variance of the own effect of each combination.
     pub(super) own: Vec<f64>,
     /// Probability that the own effect of each combination is from the tail.
-    pub(super) far: Vec<f64>,
+    pub(super) tail_probability: Vec<f64>,
     /// Noise variance of a cell.
     pub(super) noise: f64,
     /// Factor of the noise variance of each combination.
@@ -35,26 +35,26 @@ pub(super) struct Scales {
 }
 
 /// Prior variances: those of pass/fail scores, divided among the parts.
-const SHARED: f64 = 0.05;
-const NOISE: f64 = 0.1;
-pub(super) const EFFECT: f64 = 0.01;
+const PRIOR_SHARED: f64 = 0.05;
+const PRIOR_NOISE: f64 = 0.1;
+pub(super) const PRIOR_EFFECT: f64 = 0.01;
 
 impl Scales {
     pub(super) fn new(design: &Design, arms: usize, tuning: AutoTuning) -> Scales {
-        let mut effects = vec![EFFECT; design.families];
+        let mut effects = vec![PRIOR_EFFECT; design.families];
         effects[0] = 1.0;
         // With one role, own effects are those of its candidates.
         let prior_own =
             if design.families > 1 { tuning.own_deviation } else { tuning.single_role_deviation }
                 .powi(2);
         Scales {
-            shared: vec![SHARED; design.families],
+            shared: vec![PRIOR_SHARED; design.families],
             effects,
             prior_own,
             typical: prior_own,
             own: vec![prior_own; arms],
-            far: vec![tuning.tail.0; arms],
-            noise: NOISE,
+            tail_probability: vec![tuning.tail.0; arms],
+            noise: PRIOR_NOISE,
             noise_factor: vec![1.0; arms],
             base: vec![0.0; arms],
             slope: vec![1.0; arms],
@@ -138,10 +138,10 @@ impl Scales {
         cells = f64::max(cells - used.max(0.0), 1.0);
         let weight = self.tuning.prior_datapoints;
         for family in 0..design.families {
-            let sum = squares[family] + weight * SHARED;
+            let sum = squares[family] + weight * PRIOR_SHARED;
             self.shared[family] = (sum / (known[family].max(0.0) + weight)).clamp(1e-4, 1e3);
         }
-        self.noise = ((noise + weight * NOISE) / (cells + weight)).clamp(1e-4, 1e3);
+        self.noise = ((noise + weight * PRIOR_NOISE) / (cells + weight)).clamp(1e-4, 1e3);
     }
 
     /// Fits the noise factors: scores near 0 or 1 vary less, as pass/fail scores do. A minimum variance

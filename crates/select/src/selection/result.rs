@@ -71,7 +71,7 @@ pub struct SelectionProgress {
     pub eliminated: usize,
     /// Amount spent.
     pub spent: NanoDollars,
-    /// Best combination so far and its mean; absent while all cells errored.
+    /// Best combination so far and its mean of the objective; absent while all cells errored.
     pub leader: Option<(Combination, f64)>,
 }
 

@@ -274,8 +274,8 @@ mod tests {
     fn score(cell: Cell) -> Option<f64> {
         let mixed = (cell.combo as u64 * 1_000_003 + cell.datapoint as u64)
             .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let (chance, luck) = ((mixed >> 40) % 100, (mixed >> 20) % 40);
-        (luck != 0).then_some(f64::from(chance < 20 + 4 * cell.combo as u64))
+        let (percent, draw) = ((mixed >> 40) % 100, (mixed >> 20) % 40);
+        (draw != 0).then_some(f64::from(percent < 20 + 4 * cell.combo as u64))
     }
 
     async fn run(name: &str, seed: u64, parallel: bool, max_concurrent: usize) -> SearchOutcome {

@@ -18,8 +18,8 @@ fn evidence_agrees_with_exact_rationals() {
         (50, 10, 10, 45, 2.51723, 0.0707071),
         (10, 6, 6, 7, 82.25, 0.0204082),
     ];
-    for (planned, seen, passed, needed, pass, fail) in table {
-        let evidence = full_run_evidence(passed, seen - passed, needed, planned);
+    for (planned, observed, passed, needed, pass, fail) in table {
+        let evidence = full_run_evidence(passed, observed - passed, needed, planned);
         six_digits(evidence.pass, pass);
         six_digits(evidence.fail, fail);
     }
@@ -118,13 +118,13 @@ fn progress(max: u64) -> impl Strategy<Value = (u64, u64, u64, u64, u64)> {
         .prop_flat_map(|(planned, hundredths)| {
             (Just(planned), Just(hundredths), 0..=planned, 0_u64..3)
         })
-        .prop_flat_map(|(planned, hundredths, seen, errored)| {
-            let errored = errored.min(seen);
-            let passed = 0..=seen - errored;
-            (Just(planned), Just(hundredths), passed, Just(seen), Just(errored))
+        .prop_flat_map(|(planned, hundredths, observed, errored)| {
+            let errored = errored.min(observed);
+            let passed = 0..=observed - errored;
+            (Just(planned), Just(hundredths), passed, Just(observed), Just(errored))
         })
-        .prop_map(|(planned, hundredths, passed, seen, errored)| {
-            (planned, hundredths, passed, seen - errored - passed, errored)
+        .prop_map(|(planned, hundredths, passed, observed, errored)| {
+            (planned, hundredths, passed, observed - errored - passed, errored)
         })
 }
 
@@ -152,12 +152,12 @@ proptest! {
     ) {
         prop_assume!(passed + failed > 0);
         let threshold = share(hundredths);
-        let seen = full_run_evidence(passed, failed, threshold.needed(planned), planned);
+        let observed = full_run_evidence(passed, failed, threshold.needed(planned), planned);
         let near = |evidence: f64| (evidence * alpha - 1.0).abs() < 1e-7;
-        prop_assume!(!near(seen.pass) && !near(seen.fail));
-        let expected = if seen.pass >= 1.0 / alpha {
+        prop_assume!(!near(observed.pass) && !near(observed.fail));
+        let expected = if observed.pass >= 1.0 / alpha {
             Decision::Passed
-        } else if seen.fail >= 1.0 / alpha {
+        } else if observed.fail >= 1.0 / alpha {
             Decision::Failed
         } else {
             Decision::Open
@@ -175,9 +175,9 @@ proptest! {
         let planned = needed + spare;
         let left = planned - passed - failed;
         let h = |total: u64| (ln_binomial(left, total - passed) - ln_binomial(planned, total)).exp();
-        let seen = full_run_evidence(passed, failed, needed, planned);
-        let sum = seen.pass * (planned - needed + 1) as f64 * h(needed - 1)
-            + seen.fail * needed as f64 * h(needed);
+        let observed = full_run_evidence(passed, failed, needed, planned);
+        let sum = observed.pass * (planned - needed + 1) as f64 * h(needed - 1)
+            + observed.fail * needed as f64 * h(needed);
         let n = passed + failed;
         let expected = (planned + 1) as f64 / (n + 1) as f64 / ln_binomial(n, passed).exp();
         prop_assert!((sum / expected - 1.0).abs() < 1e-9, "{sum} {expected}");
@@ -213,38 +213,38 @@ fn behaviour(
         }
         later[m] = row;
     }
-    let full_passes = |passed: u64, seen: u64| {
+    let full_passes = |passed: u64, observed: u64| {
         let missing = needed.saturating_sub(passed) as usize;
-        later[(planned - seen) as usize].get(missing).copied().unwrap_or(0.0)
+        later[(planned - observed) as usize].get(missing).copied().unwrap_or(0.0)
     };
-    let mut fate = RuleBehaviour::default();
+    let mut behaviour = RuleBehaviour::default();
     let mut row = vec![1.0];
-    for seen in 0..=planned {
-        let mut next = vec![0.0; seen as usize + 2];
-        for (passed, &chance) in row.iter().enumerate() {
+    for observed in 0..=planned {
+        let mut next = vec![0.0; observed as usize + 2];
+        for (passed, &probability) in row.iter().enumerate() {
             let passed = passed as u64;
-            let decision = decide(passed, seen - passed);
-            if decision == Decision::Open && seen < planned {
-                next[passed as usize] += chance * (1.0 - rate);
-                next[passed as usize + 1] += chance * rate;
+            let decision = decide(passed, observed - passed);
+            if decision == Decision::Open && observed < planned {
+                next[passed as usize] += probability * (1.0 - rate);
+                next[passed as usize + 1] += probability * rate;
                 continue;
             }
-            fate.saved += chance * (planned - seen) as f64 / planned as f64;
+            behaviour.saved += probability * (planned - observed) as f64 / planned as f64;
             match decision {
                 Decision::Passed => {
-                    fate.passed += chance;
-                    fate.differs += chance * (1.0 - full_passes(passed, seen));
+                    behaviour.passed += probability;
+                    behaviour.differs += probability * (1.0 - full_passes(passed, observed));
                 }
                 Decision::Failed => {
-                    fate.failed += chance;
-                    fate.differs += chance * full_passes(passed, seen);
+                    behaviour.failed += probability;
+                    behaviour.differs += probability * full_passes(passed, observed);
                 }
                 Decision::Open => {}
             }
         }
         row = next;
     }
-    fate
+    behaviour
 }
 
 fn confident_behaviour(planned: u64, share: &str, rate: f64, alpha: f64) -> RuleBehaviour {
@@ -304,22 +304,22 @@ fn savings_over_the_grid() {
     let confident = [(35.0, 0.008), (43.0, 0.013), (56.0, 0.013), (65.0, 0.019), (72.0, 0.020)];
     for (planned, (saved, error)) in sizes.into_iter().zip(confident) {
         let actual = over_grid(|share, rate| {
-            let fate = confident_behaviour(planned, share, rate, 0.05);
-            (fate.saved, fate.differs)
+            let behaviour = confident_behaviour(planned, share, rate, 0.05);
+            (behaviour.saved, behaviour.differs)
         });
         rounds_to(actual, saved, error);
     }
     for (planned, saved) in sizes.into_iter().zip([31.0, 31.0, 34.0, 34.0, 34.0]) {
         let actual = over_grid(|share, rate| {
-            let fate = decided_behaviour(planned, share, rate);
-            (fate.saved, fate.differs)
+            let behaviour = decided_behaviour(planned, share, rate);
+            (behaviour.saved, behaviour.differs)
         });
         rounds_to(actual, saved, 0.0);
     }
     // A hundred cases share alpha.
     let (saved, _) = over_grid(|share, rate| {
-        let fate = confident_behaviour(50, share, rate, 0.0005);
-        (fate.saved, fate.differs)
+        let behaviour = confident_behaviour(50, share, rate, 0.0005);
+        (behaviour.saved, behaviour.differs)
     });
     assert!((saved - 43.0).abs() <= 0.5, "{saved}");
 }
@@ -348,11 +348,11 @@ fn savings_of_rules_about_the_true_rate() {
         over_grid(|share, rate| {
             let p0 = threshold(share).as_f64();
             let index = SHARES.iter().position(|&other| other == share).unwrap();
-            let fate = rate_behaviour(planned, rate, &tables[index]);
-            let above_is_wrong = if rate <= p0 { fate.passed } else { 0.0 };
-            let below_is_wrong = if rate >= p0 { fate.failed } else { 0.0 };
+            let behaviour = rate_behaviour(planned, rate, &tables[index]);
+            let above_is_wrong = if rate <= p0 { behaviour.passed } else { 0.0 };
+            let below_is_wrong = if rate >= p0 { behaviour.failed } else { 0.0 };
             // Each side has its own alpha.
-            (fate.saved, above_is_wrong.max(below_is_wrong))
+            (behaviour.saved, above_is_wrong.max(below_is_wrong))
         })
     };
     let sizes = [10, 20, 50, 100, 200];
@@ -412,8 +412,9 @@ fn percent(share: f64, expected: f64, half_unit: f64) {
 fn fifty_trials_at_a_true_rate_of_eight_tenths() {
     let table = [("0.7", 3.08, 3.32, 0.38, 37.4, 12.9), ("0.9", 4.80, 5.07, 0.39, 46.7, 40.8)];
     for (share, full_wrong, wrong, differs, saves, decided_saves) in table {
-        let is_wrong =
-            |fate: &RuleBehaviour| if share == "0.7" { fate.failed } else { fate.passed };
+        let is_wrong = |behaviour: &RuleBehaviour| {
+            if share == "0.7" { behaviour.failed } else { behaviour.passed }
+        };
         let decided = decided_behaviour(50, share, 0.8);
         percent(is_wrong(&decided), full_wrong, 0.00501);
         percent(decided.saved, decided_saves, 0.0501);
@@ -435,8 +436,8 @@ fn fifty_trials_at_a_true_rate_of_eight_tenths() {
 fn rules_about_the_true_rate_save_less() {
     for (p0, saves, max) in [(0.7, 10.2, 27.8), (0.9, 18.7, 41.0)] {
         let table = rate_table(50, |s, f| RateEvidence::new(s, f, p0).true_rate(0.05));
-        let fate = rate_behaviour(50, 0.8, &table);
-        percent(fate.saved, saves, 0.0501);
+        let behaviour = rate_behaviour(50, 0.8, &table);
+        percent(behaviour.saved, saves, 0.0501);
         let bound = (1..50).map(|n| greatest_power(n, p0, 0.8)).sum::<f64>() / 50.0;
         percent(bound, max, 0.0501);
     }
