@@ -65,7 +65,7 @@ for line in sys.stdin:
 
 fn tool(name: &str) -> Value {
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
-    json!({"name": name, "description": "Says it again.", "inputSchema": schema})
+    json!({"name": name, "description": "Repeats its argument.", "inputSchema": schema})
 }
 
 fn server(plan: Value) -> McpServer {
@@ -120,7 +120,7 @@ async fn tools_are_prefixed_with_the_server_name_and_called() {
     let servers = folder.start(&servers).await.unwrap();
     assert_eq!(names(&servers), ["fake__echo", "fake__other_tool", "fake__where", "second__b"]);
     let definition = servers.tools()[0].definition();
-    assert_eq!(definition.description, "Says it again.");
+    assert_eq!(definition.description, "Repeats its argument.");
     assert_eq!(definition.parameters["properties"]["text"]["type"], "string");
     let text = json!({"text": "hé\n"});
     let answer = call_text(&servers.tools()[0], text.clone()).await.unwrap();
@@ -296,7 +296,7 @@ async fn first_of_several_tools_with_one_name_is_offered() {
     let servers =
         folder.start(&[server(json!({"tools": [tool("t"), second, tool("u")]}))]).await.unwrap();
     assert_eq!(names(&servers), ["fake__t", "fake__u"]);
-    assert_eq!(servers.tools()[0].definition().description, "Says it again.");
+    assert_eq!(servers.tools()[0].definition().description, "Repeats its argument.");
 }
 
 #[tokio::test]

@@ -58,9 +58,9 @@ async fn output_beyond_the_limit_is_counted_and_dropped() {
 #[tokio::test]
 async fn program_that_times_out_is_terminated_and_its_output_kept() {
     let program =
-        Program { timeout: Duration::from_secs(2), ..shell("echo begun; exec sleep 600", "") };
+        Program { timeout: Duration::from_secs(2), ..shell("echo started; exec sleep 600", "") };
     let done = run_to_end(&program).await;
-    assert_eq!((done.stdout.as_str(), done.exit_reason), ("begun\n", ExitReason::TimedOut));
+    assert_eq!((done.stdout.as_str(), done.exit_reason), ("started\n", ExitReason::TimedOut));
 }
 
 /// Runs a program until its first output and cancels it then.

@@ -248,10 +248,10 @@ async fn command_that_times_out_returns_its_output() {
     let folder = TestFolder::new();
     let bench = Workbench { command_timeout: Duration::from_secs(5), ..folder.bench() };
     let tool = built_in_tool("run_command", &bench).unwrap();
-    let command = json!({"command": "echo begun; exec sleep 600"});
+    let command = json!({"command": "echo started; exec sleep 600"});
     let result = call(&*tool, command).await.unwrap_err();
     assert_eq!(
-        result, "the command took longer than 5 s and was ended\n--- stdout\nbegun",
+        result, "the command took longer than 5 s and was ended\n--- stdout\nstarted",
         "{result}"
     );
 }

@@ -71,9 +71,9 @@ fn new_and_changed_files_include_their_text() {
     changed.set_modified(time).unwrap();
     fs::write(workspace.start().join("binary"), b"\xff\xfe").unwrap();
     fs::write(workspace.start().join("large"), "x".repeat(64 * 1024 + 1)).unwrap();
-    fs::write(workspace.start().join("most"), "y".repeat(64 * 1024)).unwrap();
+    fs::write(workspace.start().join("limit"), "y".repeat(64 * 1024)).unwrap();
     let mut listed = workspace.files();
-    assert_eq!(listed.files.remove("most").unwrap().text.unwrap().len(), 64 * 1024);
+    assert_eq!(listed.files.remove("limit").unwrap().text.unwrap().len(), 64 * 1024);
     let expected = [
         "binary: -",
         "equal.txt: abd",

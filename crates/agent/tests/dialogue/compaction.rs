@@ -44,7 +44,7 @@ async fn run_turn_with(
 fn chat(turns: usize, length: usize) -> Vec<Message> {
     (0..turns)
         .flat_map(|turn| {
-            let text = |who: &str| format!("{who} {turn} {}", "я".repeat(length));
+            let text = |name: &str| format!("{name} {turn} {}", "я".repeat(length));
             [Message::user(text("question")), Message::assistant(text("answer"))]
         })
         .collect()

@@ -59,14 +59,14 @@ async fn updates_arrive_before_the_response_is_complete() {
     let mut context = AgentContext::default();
     let prompts = vec![AgentMessage::user("x")];
     let work = agent_loop(prompts, &mut context, &config, tx, cancel.clone());
-    let listen = async {
+    let receive = async {
         while let Some(event) = rx.recv().await {
             if matches!(event, AgentEvent::MessageUpdate { .. }) {
                 cancel.cancel();
             }
         }
     };
-    let (end, ()) = tokio::join!(work, listen);
+    let (end, ()) = tokio::join!(work, receive);
     assert_eq!(end.unwrap().status, LoopStatus::Cancelled);
 }
 
