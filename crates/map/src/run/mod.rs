@@ -2,7 +2,7 @@
 //!
 //! [`runner`] owns the state of a running job, [`request`] sends single requests, and [`escalation`]
 //! decides what is requested next for a pack. The runner starts another pack when [`pack_feed`] finds
-//! room for it.
+//! capacity for it.
 
 mod batch;
 mod budget;
