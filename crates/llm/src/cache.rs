@@ -1,8 +1,8 @@
 //! The response cache.
 //!
 //! One SQLite file for all runs, safe for concurrent processes. Every entry belongs to a scope: the id of one
-//! run, or a scope shared by runs. Reads are short and happen on the task of the call. Writes go to a dedicated
-//! thread, which batches them into transactions.
+//! run, or a scope shared by runs. Reads are short and happen on the task of the call. Writes go to a
+//! dedicated thread, which batches them into transactions.
 
 use bakeoff_core::Response;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -69,8 +69,8 @@ pub enum CacheError {
 pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// Returns the key of the response to the `ordinal`-th occurrence of a request within a trial. `request` is
-    /// the whole request to `endpoint`, or a hash of it.
+    /// Returns the key of the response to the `ordinal`-th occurrence of a request within a trial. `request`
+    /// is the whole request to `endpoint`, or a hash of it.
     pub fn new(scope: &str, endpoint: &str, request: &[u8], trial: u32, ordinal: u32) -> CacheKey {
         let mut hasher = blake3::Hasher::new();
         for part in [scope.as_bytes(), endpoint.as_bytes(), request] {
@@ -109,8 +109,8 @@ impl CacheRow {
     }
 }
 
-/// Entries that are queued but not written yet; reads must find them too. Their number is bounded by the queue
-/// and one batch.
+/// Entries that are queued but not written yet; reads must find them too. Their number is bounded by the
+/// queue and one batch.
 type PendingWrites = Arc<Mutex<HashMap<CacheKey, CacheRow>>>;
 
 /// The response cache.
@@ -276,8 +276,8 @@ fn connect(path: &Path) -> Result<Connection, CacheError> {
     Ok(connection)
 }
 
-/// Adds the latency column to files of older versions. Those versions can still use the file, because they name
-/// their columns and this one is nullable.
+/// Adds the latency column to files of older versions. Those versions can still use the file, because they
+/// name their columns and this one is nullable.
 fn add_latency_column(connection: &Connection) -> rusqlite::Result<()> {
     let has_column = |connection: &Connection| {
         let sql = "SELECT count(*) FROM pragma_table_info('responses') WHERE name = 'latency_us'";

@@ -1,7 +1,7 @@
 //! Classification of provider errors.
 //!
-//! One table maps the errors of all providers to [`ErrorKind`]. Retries are decided elsewhere; this module only
-//! extracts the wait that the provider asks for.
+//! One table maps the errors of all providers to [`ErrorKind`]. Retries are decided elsewhere; this module
+//! only extracts the wait that the provider asks for.
 
 mod report;
 mod retry_delay;

@@ -1,4 +1,5 @@
-//! Coalescing of equal calls: they run one at a time, so that the second finds the cached response of the first.
+//! Coalescing of equal calls: they run one at a time, so that the second finds the cached response of the
+//! first.
 
 use crate::cache::CacheKey;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Limits learned by earlier runs, the starting point of the pools of the next run.
 //!
-//! They are stored in one small JSON file. A pool is identified by a hash of its key, so that the file does not
-//! reveal provider, model or account.
+//! They are stored in one small JSON file. A pool is identified by a hash of its key, so that the file does
+//! not reveal provider, model or account.
 
 use crate::Model;
 use bakeoff_journal::write_atomic;
@@ -84,8 +84,8 @@ impl LimitHistory {
 
     /// Merges learned limits into the file.
     ///
-    /// The file is read again first, because other runs write it too. If two runs write at the same moment, the
-    /// entries of one may be lost; its next run then learns them again.
+    /// The file is read again first, because other runs write it too. If two runs write at the same moment,
+    /// the entries of one may be lost; its next run then learns them again.
     ///
     /// # Errors
     ///

@@ -104,7 +104,8 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// When the provider is unknown, a URL, header or limit is invalid, or an environment variable is not set.
+    /// When the provider is unknown, a URL, header or limit is invalid, or an environment variable is not
+    /// set.
     pub fn resolve(
         config: &ModelConfig,
         environment: Environment<'_>,
@@ -205,8 +206,8 @@ impl Model {
     }
 }
 
-/// Returns the source of a model's prices. Without configured prices, simulated models are free, and the price
-/// of a server on this machine is unknown. All others are looked up in the catalogue.
+/// Returns the source of a model's prices. Without configured prices, simulated models are free, and the
+/// price of a server on this machine is unknown. All others are looked up in the catalogue.
 fn price_source(
     config: &ModelConfig,
     provider: &Provider,

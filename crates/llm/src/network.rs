@@ -1,8 +1,8 @@
 //! The real network, over several `reqwest` clients.
 //!
-//! hyper keeps one HTTP/2 connection per origin and silently queues requests beyond the server's stream limit,
-//! which is 100 at the big providers. Requests are therefore spread over as many clients as needed, and a
-//! request counts as in flight until its body is dropped.
+//! hyper keeps one HTTP/2 connection per origin and silently queues requests beyond the server's stream
+//! limit, which is 100 at the big providers. Requests are therefore spread over as many clients as needed,
+//! and a request counts as in flight until its body is dropped.
 
 use crate::model::is_loopback;
 use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError, TransportErrorKind};
@@ -122,7 +122,8 @@ fn build_client(is_local: bool) -> Result<reqwest::Client, TransportError> {
     })
 }
 
-/// Describes an error by host and innermost cause. The URL is left out, because its query may contain a secret.
+/// Describes an error by host and innermost cause. The URL is left out, because its query may contain a
+/// secret.
 fn describe(error: reqwest::Error, url: &Url) -> TransportError {
     let host = url.host_str().unwrap_or("the server");
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();

@@ -1,8 +1,9 @@
 //! Measurement of the rate and concurrency limits of a model.
 //!
-//! A probe sends requests until the provider rejects some, and determines whether the rejections depend on the
-//! number of requests in flight or on the number per time. A state machine (`state`) decides what to send next, and
-//! a pure function (`limit_kind`) classifies the rejections. This module adds the clock and the client.
+//! A probe sends requests until the provider rejects some, and determines whether the rejections depend on
+//! the number of requests in flight or on the number per time. A state machine (`state`) decides what to send
+//! next, and a pure function (`limit_kind`) classifies the rejections. This module adds the clock and the
+//! client.
 
 mod headers;
 mod level;

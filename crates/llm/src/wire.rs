@@ -1,7 +1,7 @@
 //! Wire formats: encoding of requests and decoding of responses.
 //!
-//! Four formats are mapped to and from the types of `bakeoff-core`. HTTP is out of scope: the functions take and
-//! return bytes.
+//! Four formats are mapped to and from the types of `bakeoff-core`. HTTP is out of scope: the functions take
+//! and return bytes.
 
 mod anthropic;
 mod body;
@@ -23,14 +23,14 @@ use http::{HeaderName, HeaderValue, header};
 pub enum Wire {
     /// OpenAI Chat Completions, which most other providers support too.
     ///
-    /// The token limit is sent as `max_completion_tokens` to models named like OpenAI's reasoning models (`o1…`,
-    /// `o3…`, `o4…`, `gpt-5…`), which reject `max_tokens`, and as `max_tokens` to all others, because many
-    /// compatible servers support only that field.
+    /// The token limit is sent as `max_completion_tokens` to models named like OpenAI's reasoning models
+    /// (`o1…`, `o3…`, `o4…`, `gpt-5…`), which reject `max_tokens`, and as `max_tokens` to all others, because
+    /// many compatible servers support only that field.
     OpenAiChat,
     /// OpenAI Responses. Stop sequences and the seed are not sent, because the format has no fields for them.
     OpenAiResponses,
-    /// Anthropic Messages. The seed and the JSON output format without a schema are not sent, because the format
-    /// has no fields for them.
+    /// Anthropic Messages. The seed and the JSON output format without a schema are not sent, because the
+    /// format has no fields for them.
     Anthropic,
     /// Google Gemini.
     Gemini,
@@ -84,8 +84,8 @@ impl Wire {
 
     /// Encodes a request as a JSON body.
     ///
-    /// [`Request::extra`] is merged in last: objects are merged at any depth, and other values replace those of
-    /// Bakeoff.
+    /// [`Request::extra`] is merged in last: objects are merged at any depth, and other values replace those
+    /// of Bakeoff.
     pub fn encode(self, request: &Request) -> Bytes {
         let json = match self {
             Wire::OpenAiChat => openai_chat::encode(request),

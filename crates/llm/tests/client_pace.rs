@@ -172,8 +172,8 @@ async fn request_outcomes_change_the_adaptive_window() {
 
 #[tokio::test(start_paused = true)]
 async fn tokens_are_estimated_from_text_and_earlier_responses() {
-    // 400 characters count as 100 tokens, and 200 output tokens are expected. The responses then report 10 input
-    // and 5 output tokens.
+    // 400 characters count as 100 tokens, and 200 output tokens are expected. The responses then report 10
+    // input and 5 output tokens.
     let server = FakeServer::always(Reply::text("fine").after(SECOND));
     let model = model_with_limits(Limits::new(Strategy::Proactive).tpm(320));
     let (context, text) = (CallContext::default(), "abcd".repeat(100));

@@ -1,5 +1,5 @@
-//! End-to-end tests over HTTP on this machine: the client, the network and the server of the simulated provider, in
-//! the formats of OpenAI and Anthropic.
+//! End-to-end tests over HTTP on this machine: the client, the network and the server of the simulated
+//! provider, in the formats of OpenAI and Anthropic.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 

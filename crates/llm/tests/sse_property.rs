@@ -1,9 +1,9 @@
 //! The event parser compared with `sse-stream`, an independent implementation of the same specification.
 //!
-//! That crate returns raw blocks where the WHATWG specification defines events, so three differences are removed
-//! here: it returns blocks without data, which are no events; it keeps an empty event name, which the specification
-//! treats as absent; and it fails on invalid UTF-8 at the end of the line and also in `retry`, where the
-//! specification ignores it. After such a failure there is nothing to compare.
+//! That crate returns raw blocks where the WHATWG specification defines events, so three differences are
+//! removed here: it returns blocks without data, which are no events; it keeps an empty event name, which the
+//! specification treats as absent; and it fails on invalid UTF-8 at the end of the line and also in `retry`,
+//! where the specification ignores it. After such a failure there is nothing to compare.
 
 #![allow(clippy::unwrap_used)]
 

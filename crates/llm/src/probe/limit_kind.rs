@@ -1,8 +1,8 @@
 //! Classification of rejections: do they depend on the requests in flight, or on the requests per time?
 //!
-//! A concurrency cap rejects if and only if its number of requests is in flight, so every rejection coincides with
-//! the highest concurrency that was ever accepted. A rate limit also rejects at lower concurrency once the initial
-//! burst is used up. Under overload it accepts requests at its own rate, whatever the load.
+//! A concurrency cap rejects if and only if its number of requests is in flight, so every rejection coincides
+//! with the highest concurrency that was ever accepted. A rate limit also rejects at lower concurrency once
+//! the initial burst is used up. Under overload it accepts requests at its own rate, whatever the load.
 
 use super::sample::{RequestSample, median_latency, quantile};
 
@@ -30,9 +30,9 @@ pub(super) enum LimitKind {
 
 /// Classifies samples in the order of their sending.
 ///
-/// `horizon` is the time when the oldest request still in flight was sent; concurrency after it is not known yet,
-/// so later samples are ignored. `is_rate` is set when the limit is known to be a rate, and `is_final` when no
-/// more samples will follow.
+/// `horizon` is the time when the oldest request still in flight was sent; concurrency after it is not known
+/// yet, so later samples are ignored. `is_rate` is set when the limit is known to be a rate, and `is_final`
+/// when no more samples will follow.
 pub(super) fn classify(
     samples: &[RequestSample],
     horizon: f64,
@@ -81,8 +81,8 @@ fn concurrency_at(accepted: &[RequestSample], rejected: &RequestSample) -> f64 {
 
 /// Returns the highest number of accepted requests that were in flight together for a significant time.
 ///
-/// Shorter peaks are ignored: when many responses arrive at once, the client still counts requests as in flight
-/// that are finished for the provider.
+/// Shorter peaks are ignored: when many responses arrive at once, the client still counts requests as in
+/// flight that are finished for the provider.
 pub(super) fn peak_concurrency(accepted: &[RequestSample]) -> f64 {
     let significant_seconds = 0.1 * median_latency(accepted).unwrap_or(0.0);
     let mut edges: Vec<(f64, i32)> =
@@ -117,8 +117,8 @@ struct BatchStart {
 
 /// Measures a rate from the start of one batch to the start of another.
 ///
-/// A batch starts with the first accepted request after a rejection. At that time a token bucket has just enough
-/// for one request, or a window has just opened.
+/// A batch starts with the first accepted request after a rejection. At that time a token bucket has just
+/// enough for one request, or a window has just opened.
 fn measure_rate(known: &[RequestSample], is_final: bool) -> LimitKind {
     let (starts, max_rejection_span) = batch_starts(known);
     let Some(end) = starts.last() else { return LimitKind::UnmeasuredRate };
@@ -168,8 +168,8 @@ fn batch_starts(known: &[RequestSample]) -> (Vec<BatchStart>, f64) {
     (starts, max_span)
 }
 
-/// Whether unused quota accumulates. If so, a bucket with this rate explains all samples: it has quota for every
-/// accepted request and none for any rejected one.
+/// Whether unused quota accumulates. If so, a bucket with this rate explains all samples: it has quota for
+/// every accepted request and none for any rejected one.
 fn accumulates_quota(known: &[RequestSample], per_second: f64) -> bool {
     let (mut min_level, mut max_level) = (f64::NEG_INFINITY, f64::INFINITY);
     let mut used = 0.0;
@@ -187,8 +187,8 @@ fn accumulates_quota(known: &[RequestSample], per_second: f64) -> bool {
 
 /// Measures the rate of a bucket with capacity one from the intervals between requests.
 ///
-/// Such a bucket loses quota when a request is late, so the mean rate is too low. It accepts a request after at
-/// least one interval since the last accepted one, and rejects earlier ones. Returns `None` if the samples
+/// Such a bucket loses quota when a request is late, so the mean rate is too low. It accepts a request after
+/// at least one interval since the last accepted one, and rejects earlier ones. Returns `None` if the samples
 /// contradict that or are too imprecise.
 fn rate_from_intervals(known: &[RequestSample]) -> Option<f64> {
     let (mut too_early, mut late_enough) = (Vec::new(), Vec::new());

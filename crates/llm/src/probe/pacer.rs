@@ -1,6 +1,7 @@
 //! Pacing of a measurement: probe above the limit without flooding the provider.
 //!
-//! After a rejection requests are sent one at a time. Every batch that is accepted doubles the size of the next one.
+//! After a rejection requests are sent one at a time. Every batch that is accepted doubles the size of the
+//! next one.
 
 use super::state::NextAction;
 
@@ -119,8 +120,8 @@ impl MeasurePacer {
         self.rejected += 1;
         let rejecting_since = *self.rejecting_since.get_or_insert(now);
         (self.batch_size, self.sent, self.accepted) = (1, 0, 0);
-        // Jitter keeps the polls out of phase with the provider; in phase, they would hide the exact moment when it
-        // accepts the next request.
+        // Jitter keeps the polls out of phase with the provider; in phase, they would hide the exact moment
+        // when it accepts the next request.
         let jitter = 0.75 + 0.5 * (f64::from(self.accepted_batches) * GOLDEN_SECTION).fract();
         self.next_poll = now + jitter * self.min_pause.max((now - rejecting_since) / 12.0);
     }

@@ -61,7 +61,8 @@ impl Recommendation {
     }
 }
 
-/// Returns the requests in flight that a rate needs: requests per minute × seconds per request / 60, rounded up.
+/// Returns the requests in flight that a rate needs: requests per minute × seconds per request / 60, rounded
+/// up.
 pub fn connections_for_rate(rpm: u64, seconds_per_request: f64) -> u32 {
     ((rpm as f64 * seconds_per_request / 60.0 - 1e-9).ceil() as u32).max(1)
 }

@@ -37,8 +37,8 @@ impl RequestSample {
     }
 }
 
-/// Returns a quantile by nearest rank, or `None` without values. Interpolation would add nothing for samples this
-/// small.
+/// Returns a quantile by nearest rank, or `None` without values. Interpolation would add nothing for samples
+/// this small.
 pub(super) fn quantile(values: impl Iterator<Item = f64>, level: f64) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

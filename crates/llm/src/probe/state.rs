@@ -1,7 +1,7 @@
 //! The state machine of a probe, without clock, tasks or network.
 //!
-//! It doubles the requests in flight level by level until a request is rejected. Then it stays just above the limit
-//! until the rejections show its kind, and finally tries the settings that it will recommend.
+//! It doubles the requests in flight level by level until a request is rejected. Then it stays just above the
+//! limit until the rejections show its kind, and finally tries the settings that it will recommend.
 
 use super::level::{LevelPurpose, ProbeLevel};
 use super::limit_kind::{LimitKind, classify, peak_concurrency};
@@ -17,8 +17,8 @@ const MAX_PAUSE: f64 = 20.0;
 const MAX_RAMP_PAUSE: f64 = 3.0;
 /// Maximum number of attempts to confirm a recommendation; each rejected one lowers it.
 const MAX_CONFIRMATIONS: u32 = 4;
-/// Maximum number of requests that a ramp level sends beyond its connections, so that it lasts longer than one
-/// burst.
+/// Maximum number of requests that a ramp level sends beyond its connections, so that it lasts longer than
+/// one burst.
 const MAX_EXTRA_REQUESTS: u32 = 8;
 
 /// ProbeBounds of a probe. Times are seconds since its start.
@@ -173,7 +173,8 @@ impl ProbeState {
             if let ProbeStage::Confirm { requests, .. } = self.stage
                 && self.sent_in_level >= requests.max(1)
             {
-                // Checked before the bounds: the confirmation was planned within them, so its end is not early.
+                // Checked before the bounds: the confirmation was planned within them, so its end is not
+                // early.
                 self.is_closing = true;
             } else if self.sent >= self.bounds.max_requests {
                 self.end(ProbeStop::Requests);
@@ -201,8 +202,8 @@ impl ProbeState {
         }
     }
 
-    /// Records the outcome of a request. `wait` is the pause that the provider asks for, and `reset` the time until
-    /// all its limits are restored.
+    /// Records the outcome of a request. `wait` is the pause that the provider asks for, and `reset` the time
+    /// until all its limits are restored.
     pub(super) fn record_outcome(
         &mut self,
         now: f64,
@@ -420,8 +421,8 @@ impl ProbeState {
             return ProbeStage::Over;
         }
         match &mut self.limit {
-            // Rejections below the cap refute it: the limit is a rate. The samples so far are discarded, because a
-            // rate can be measured only under overload.
+            // Rejections below the cap refute it: the limit is a rate. The samples so far are discarded,
+            // because a rate can be measured only under overload.
             LimitFinding::Cap { connections } if self.confirmations > 0 || *connections < 2.0 => {
                 self.is_rate = true;
                 self.evidence.clear();
@@ -467,8 +468,8 @@ impl ProbeState {
         }
     }
 
-    /// Sends nothing for `seconds`, or until the limits are restored according to the headers if that is later, but
-    /// for at most `max_seconds`.
+    /// Sends nothing for `seconds`, or until the limits are restored according to the headers if that is
+    /// later, but for at most `max_seconds`.
     fn pause(&mut self, now: f64, seconds: f64, max_seconds: f64) {
         let until_restored = (self.restored_at - now).max(0.0);
         let seconds = seconds.max(until_restored).min(max_seconds);

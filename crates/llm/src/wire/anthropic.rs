@@ -33,7 +33,8 @@ struct OutputDetails {
 }
 
 impl MessageUsage {
-    /// Copies the counts that are present. Counts in a stream are cumulative, so later ones replace earlier ones.
+    /// Copies the counts that are present. Counts in a stream are cumulative, so later ones replace earlier
+    /// ones.
     fn update(&self, usage: &mut Usage) {
         let set = |field: &mut u64, count: Option<Count>| {
             if let Some(Count(tokens)) = count {

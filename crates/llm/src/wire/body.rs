@@ -10,8 +10,8 @@ use std::fmt;
 
 /// Serializes a body, with the user's extra fields merged in.
 pub(super) fn to_json(body: &impl Serialize, extra: &Map<String, Value>) -> Vec<u8> {
-    // Serializing fails only for maps with non-string keys and for failing writers. Bodies have string keys, and
-    // the writer is a vector.
+    // Serializing fails only for maps with non-string keys and for failing writers. Bodies have string keys,
+    // and the writer is a vector.
     if extra.is_empty() {
         return serde_json::to_vec(body).unwrap_or_default();
     }
@@ -128,7 +128,8 @@ impl<'de> Deserialize<'de> for Count {
 
 /// Defines an object that collects unknown fields in `extra`.
 ///
-/// `serde(flatten)` would buffer the whole object first, which doubles the time and cannot borrow from the input.
+/// `serde(flatten)` would buffer the whole object first, which doubles the time and cannot borrow from the
+/// input.
 macro_rules! open_struct {
     (
         $(#[$meta:meta])*

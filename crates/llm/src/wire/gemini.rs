@@ -1,7 +1,7 @@
 //! Google Gemini.
 //!
-//! In this format parts of any kind can have a thought signature. A signature is decoded as thinking without text
-//! before its part, and moved back to the part when that is sent again.
+//! In this format parts of any kind can have a thought signature. A signature is decoded as thinking without
+//! text before its part, and moved back to the part when that is sent again.
 
 mod decode;
 mod encode;

@@ -64,8 +64,8 @@ impl StreamDecoder {
     ///
     /// # Errors
     ///
-    /// Every call after the first error returns the same error, and so does [`finish`](Self::finish). Deltas that
-    /// precede the error in the same bytes are lost.
+    /// Every call after the first error returns the same error, and so does [`finish`](Self::finish). Deltas
+    /// that precede the error in the same bytes are lost.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, StreamError> {
         if let Some(error) = &self.error {
             return Err(error.clone());
@@ -88,7 +88,8 @@ impl StreamDecoder {
         Ok(parsed?)
     }
 
-    /// Whether the terminal event of the format was decoded. Gemini has none; its streams end with the connection.
+    /// Whether the terminal event of the format was decoded. Gemini has none; its streams end with the
+    /// connection.
     pub fn is_complete(&self) -> bool {
         match &self.assembler {
             FormatAssembler::OpenAiChat(assembler) => assembler.is_complete(),

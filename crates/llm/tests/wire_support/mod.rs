@@ -1,5 +1,5 @@
-//! Helpers for the tests of the four formats: a conversation with all kinds of content, and properties of every
-//! stream.
+//! Helpers for the tests of the four formats: a conversation with all kinds of content, and properties of
+//! every stream.
 
 use bakeoff_core::{
     Content, ErrorKind, ImageSource, Message, OutputFormat, Request, Response, Thinking, Tool,

@@ -143,8 +143,8 @@ pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
     to_json(&body, &request.extra)
 }
 
-/// Returns the token limit. In this format it includes thinking and must exceed the thinking budget; a smaller limit
-/// is taken as the limit of the output without thinking.
+/// Returns the token limit. In this format it includes thinking and must exceed the thinking budget; a
+/// smaller limit is taken as the limit of the output without thinking.
 fn max_tokens(request: &Request) -> u64 {
     let limit = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
     match request.thinking {
@@ -186,8 +186,8 @@ fn system(request: &Request) -> Option<Blocks<'_>> {
     Some(Blocks::List(all.filter_map(block).collect()))
 }
 
-/// Encodes the conversation. Consecutive messages with the same role are merged, because all results of the tool
-/// calls of one response must be in the next message.
+/// Encodes the conversation. Consecutive messages with the same role are merged, because all results of the
+/// tool calls of one response must be in the next message.
 fn wire_messages(request: &Request) -> Vec<WireMessage<'_>> {
     let mut messages: Vec<WireMessage<'_>> = Vec::with_capacity(request.messages.len());
     for message in &request.messages {

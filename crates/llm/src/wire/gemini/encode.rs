@@ -209,8 +209,8 @@ fn tool_config(choice: &ToolChoice) -> Value {
     json!({"functionCallingConfig": config})
 }
 
-/// Returns the system instruction and the conversation. Consecutive messages with the same role are merged, because
-/// all results of the tool calls of one response must be in the next message.
+/// Returns the system instruction and the conversation. Consecutive messages with the same role are merged,
+/// because all results of the tool calls of one response must be in the next message.
 fn split_messages(request: &Request) -> (Vec<Part<'_>>, Vec<WireMessage<'_>>) {
     let mut system = Vec::new();
     let mut messages: Vec<WireMessage<'_>> = Vec::with_capacity(request.messages.len());
@@ -287,7 +287,8 @@ fn push_parts<'a>(content: impl IntoIterator<Item = &'a Content>, parts: &mut Ve
                     args: match &call.arguments {
                         arguments @ Value::Object(_) => Cow::Borrowed(arguments),
                         Value::Null => Cow::Owned(Value::Object(Map::new())),
-                        // The API accepts only objects; other arguments are wrapped so that the model sees them.
+                        // The API accepts only objects; other arguments are wrapped so that the model sees
+                        // them.
                         other => Cow::Owned(json!({"invalid": other})),
                     },
                 });

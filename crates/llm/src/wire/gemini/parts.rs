@@ -40,8 +40,8 @@ pub(super) struct PartCollector {
 }
 
 impl PartCollector {
-    /// Adds a part. Text is appended to preceding text, so that the content does not depend on how a stream was
-    /// split.
+    /// Adds a part. Text is appended to preceding text, so that the content does not depend on how a stream
+    /// was split.
     pub(super) fn push(
         &mut self,
         raw: &RawValue,

@@ -90,8 +90,8 @@ pub(in crate::wire) fn decode(body: &[u8]) -> Result<Response, DecodeError> {
     decode_with(body, &[])
 }
 
-/// Decodes a response. `items` replace an empty output: some servers send the items earlier in the stream and leave
-/// them out at its end.
+/// Decodes a response. `items` replace an empty output: some servers send the items earlier in the stream and
+/// leave them out at its end.
 pub(super) fn decode_with(body: &[u8], items: &[Box<RawValue>]) -> Result<Response, DecodeError> {
     let parsed: ResponseBody<'_> = parse(body)?;
     if let Some(error) = parsed.error.filter(|error| !error.is_null()) {

@@ -149,7 +149,8 @@ fn push_items<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
     }
 }
 
-/// Whether an item can be sent back. Reasoning without encrypted content refers to the store, which is not used.
+/// Whether an item can be sent back. Reasoning without encrypted content refers to the store, which is not
+/// used.
 fn can_send_back(item: &Value) -> bool {
     match item["type"].as_str() {
         Some("reasoning") => item["encrypted_content"].is_string(),
