@@ -1,13 +1,14 @@
 //! From trial results to a summary. Reads [`TrialResult`]s and nothing else, in any order.
 
 use crate::lane::Turn;
-use crate::stopping::{self, CaseRule, EarlyStop, Mark, TargetRule};
+use crate::stopping::{self, CaseRule, Mark, TargetRule};
 use crate::tally::Sheet;
 use bakeoff_core::{
     CaseIds, ErrorKind, NanoDollars, RunId, RunStats, SCHEMA_VERSION, Status, Summary, TargetName,
     TrialKey, TrialResult, Usage, Verdict,
 };
 use bakeoff_stats::Threshold;
+use bakeoff_suite::EarlyStop;
 use std::sync::Arc;
 
 /// What a run is measured by.
@@ -54,7 +55,7 @@ impl Measure {
     }
 
     /// Where a trial stands: its target, and its place among all trials of the target.
-    pub(crate) fn place(&self, key: &TrialKey) -> Option<(usize, usize)> {
+    pub fn place(&self, key: &TrialKey) -> Option<(usize, usize)> {
         let target = self.targets.iter().position(|(name, _)| *name == key.target)?;
         let case = self.cases.position(key.case.as_str())?;
         let trial = key.trial.checked_sub(1).filter(|trial| *trial < self.trials)?;

@@ -1,10 +1,10 @@
 //! Which cases are wanted.
 
 use crate::Error;
-use crate::case::Case;
-use crate::problem::suggest;
-use crate::suite::Suite;
 use bakeoff_core::CaseIds;
+use bakeoff_suite::Case;
+use bakeoff_suite::Suite;
+use bakeoff_suite::suggest;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 
 use crate::attempt::trial_id;
 use crate::judge::{Judge, Judged, cannot_say};
-use crate::suite::PYTHON;
 use bakeoff_agent::{Ended, Identity, Program, WorkerError, WorkerProgram, Workers};
 use bakeoff_check::{Finding, ProgramCheck, PythonCheck, PythonSource, read_code_verdict};
 use bakeoff_core::{ErrorKind, TrialError, TrialKey};
+use bakeoff_suite::PYTHON_PROGRAM;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -24,14 +24,14 @@ const WORKER: &str = include_str!("worker.py");
 /// Workers for `python` checks. None is started before the first question, on behalf of whose run
 /// they all are.
 #[derive(Debug)]
-pub(crate) struct Python {
+pub struct Python {
     folder: PathBuf,
     workers: OnceLock<Workers>,
 }
 
 impl Python {
     /// Workers that run in this folder.
-    pub(crate) fn new(folder: &Path) -> Python {
+    pub fn new(folder: &Path) -> Python {
         Python { folder: place(folder), workers: OnceLock::new() }
     }
 
@@ -39,7 +39,7 @@ impl Python {
         self.workers.get_or_init(|| {
             let variables = identity.into_iter().flat_map(Identity::variables);
             let program = WorkerProgram {
-                command: [PYTHON, "-u", "-c", WORKER].map(Into::into).to_vec(),
+                command: [PYTHON_PROGRAM, "-u", "-c", WORKER].map(Into::into).to_vec(),
                 folder: self.folder.clone(),
                 environment: variables
                     .map(|(name, value)| (name.to_owned(), value.into()))
@@ -128,7 +128,7 @@ impl Judge<'_> {
             }
         };
         let question = question.to_string();
-        let workers = self.suite.python.workers(self.identity(None).as_ref());
+        let workers = self.python.workers(self.identity(None).as_ref());
         let asked = workers.ask(&question, check.timeout, &self.cancel);
         let answer = asked.await.map_err(|error| match error {
             WorkerError::Cancelled => {

@@ -3,14 +3,14 @@
 //! The dispatcher alone owns the state of a run. Trials are tasks that own nothing but themselves
 //! and hand their result back.
 
-use crate::Problem;
-use crate::case::{Case, CaseReader};
 use crate::choice::Chosen;
 use crate::lane::{Ended, Lane, LaneRules, Turn};
-use crate::suite::{AgentSettings, Suite, TargetKind};
 use crate::trial::{Made, Trials, failed};
 use bakeoff_core::{ErrorKind, Status, TargetName, TrialKey, TrialResult};
 use bakeoff_pace::Pool;
+use bakeoff_suite::Problem;
+use bakeoff_suite::{AgentSettings, Suite, TargetKind};
+use bakeoff_suite::{Case, CaseReader};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -99,7 +99,7 @@ impl Dispatcher {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let parallel = suite.settings.parallel.map(|most| most as usize);
         let mut pools: Vec<SharedPool> = Vec::new();
-        let lane = |target: &crate::Target| {
+        let lane = |target: &bakeoff_suite::Target| {
             let lane = Lane::new(rules.clone(), chosen.ids.len());
             let mut own = Vec::new();
             // Limits that make no pool fail each call, and so need no room.

@@ -1,8 +1,8 @@
 //! What a run would take, without making a call.
 
-use crate::suite::{ModelTarget, Step, Suite, Target, TargetKind};
-use crate::template::{Template, with_texts};
 use bakeoff_core::{NanoDollars, TargetName, Usage};
+use bakeoff_suite::{ModelTarget, Step, Suite, Target, TargetKind};
+use bakeoff_suite::{Template, with_texts};
 use minijinja::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 
 use crate::Error;
 use crate::runfile::{Layout, RunFile};
-use crate::suite::{Artifacts, Suite};
 use crate::summaryfile::SummaryFile;
 use bakeoff_core::{RunId, Status, Summary, TargetName, TrialKey, TrialResult};
 use bakeoff_journal::{write_atomic, write_atomic_with};
+use bakeoff_suite::{Artifacts, Suite};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::fs;
@@ -18,22 +18,30 @@ pub struct RunFolder {
     pub id: RunId,
     /// Where it is.
     pub path: PathBuf,
-    /// With one target, cases lie directly in the folder.
-    pub(crate) flat: bool,
+    pub(crate) layout: Layout,
 }
 
-/// One line per attempt of a call.
-pub(crate) const HTTP_FILE: &str = "http.jsonl";
+/// Plan of a run.
+pub const RUN_FILE: &str = "run.json";
 
-/// One line per change of a pool's limit.
-pub(crate) const LIMITS_FILE: &str = "limits.jsonl";
+/// Journal of a run.
+pub const JOURNAL_FILE: &str = "journal.jsonl";
 
-/// What a search came to.
+/// Summary of a finished run.
+pub const SUMMARY_FILE: &str = "summary.json";
+
+/// Log with one line per HTTP request.
+pub const HTTP_FILE: &str = "http.jsonl";
+
+/// Log with one line per change of a pool's limit.
+pub const LIMITS_FILE: &str = "limits.jsonl";
+
+/// Result of a search.
 pub(crate) const SELECTION_FILE: &str = "selection.json";
 
 /// Names that a case or target cannot take.
 const RESERVED: [&str; 7] =
-    ["run.json", "journal.jsonl", LIMITS_FILE, HTTP_FILE, "summary.json", SELECTION_FILE, "work"];
+    [RUN_FILE, JOURNAL_FILE, LIMITS_FILE, HTTP_FILE, SUMMARY_FILE, SELECTION_FILE, "work"];
 
 impl RunFolder {
     /// Makes a new folder in `parent`; one that exists is never used again.
@@ -41,7 +49,7 @@ impl RunFolder {
         parent: &Path,
         suite: &str,
         now: Timestamp,
-        flat: bool,
+        layout: Layout,
     ) -> Result<RunFolder, Error> {
         let create = |path: &Path| {
             let path = path.to_owned();
@@ -58,7 +66,7 @@ impl RunFolder {
             let id = format!("{time}-{}-{}", safe_name(suite), four_letters());
             let path = parent.join(&id);
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(RunFolder { id: id.into(), path, flat }),
+                Ok(()) => return Ok(RunFolder { id: id.into(), path, layout }),
                 Err(taken) if taken.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(source) => return Err(Error::Create { path, source }),
             }
@@ -67,21 +75,12 @@ impl RunFolder {
 
     /// The folder of an earlier run.
     pub(crate) fn open(path: &Path, run: &RunFile) -> RunFolder {
-        RunFolder {
-            id: run.run_id.clone(),
-            path: path.to_owned(),
-            flat: run.layout == Layout::Flat,
-        }
-    }
-
-    /// Whether cases lie directly in the folder.
-    pub(crate) fn is_flat(&self) -> bool {
-        self.flat
+        RunFolder { id: run.run_id.clone(), path: path.to_owned(), layout: run.layout }
     }
 
     /// The journal's path.
     pub fn journal(&self) -> PathBuf {
-        self.path.join("journal.jsonl")
+        self.path.join(JOURNAL_FILE)
     }
 
     /// The path of the log of HTTP requests.
@@ -96,12 +95,12 @@ impl RunFolder {
 
     /// Writes `run.json`.
     pub(crate) fn write_run(&self, run: &RunFile) -> Result<(), Error> {
-        write_json(&self.path.join("run.json"), run)
+        write_json(&self.path.join(RUN_FILE), run)
     }
 
     /// Removes `summary.json` and `selection.json`, which are no longer true once a run goes on.
     pub(crate) fn remove_summary(&self) -> Result<(), Error> {
-        for name in ["summary.json", SELECTION_FILE] {
+        for name in [SUMMARY_FILE, SELECTION_FILE] {
             let path = self.path.join(name);
             match fs::remove_file(&path) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
@@ -115,7 +114,7 @@ impl RunFolder {
 
     /// Writes `summary.json`.
     pub(crate) fn write_summary(&self, summary: &Summary, suite: &Suite) -> Result<(), Error> {
-        write_json(&self.path.join("summary.json"), &SummaryFile::new(summary, suite, &self.path))
+        write_json(&self.path.join(SUMMARY_FILE), &SummaryFile::new(summary, suite, &self.path))
     }
 
     /// The folder of one trial.
@@ -125,10 +124,9 @@ impl RunFolder {
 
     /// The folder of a trial's case.
     fn case(&self, key: &TrialKey) -> PathBuf {
-        let parent = if self.flat {
-            self.path.clone()
-        } else {
-            self.path.join(safe_name(key.target.as_str()))
+        let parent = match self.layout {
+            Layout::Flat => self.path.clone(),
+            Layout::ByTarget => self.path.join(safe_name(key.target.as_str())),
         };
         parent.join(safe_name(key.case.as_str()))
     }

@@ -1,9 +1,8 @@
 //! From an attempt to a result.
 
 use crate::attempt::sample;
-use crate::case::Case;
+use crate::code::Python;
 use crate::judged::Spent;
-use crate::suite::{CheckSpec, Suite, Target};
 use crate::trial::Trials;
 use bakeoff_check::{CannotSay, Check, Finding, Kind, judge, whole_output};
 use bakeoff_core::{
@@ -11,6 +10,8 @@ use bakeoff_core::{
 };
 use bakeoff_llm::{CallContext, Client, Ordinals, Retry};
 use bakeoff_pace::RunTag;
+use bakeoff_suite::Case;
+use bakeoff_suite::{CheckSpec, Suite, Target};
 use tokio_util::sync::CancellationToken;
 
 /// Told before a judge's call is made again.
@@ -27,6 +28,8 @@ pub struct Judge<'a> {
     pub run: RunTag,
     /// Its id, which programs that judge carry; absent when there is no run.
     pub run_id: Option<&'a RunId>,
+    /// Workers for `python` checks.
+    pub python: &'a Python,
     /// What must not show in messages.
     pub redactor: &'a Redactor,
     /// Ends what is under way.
@@ -67,6 +70,7 @@ impl Trials {
             client: &self.client,
             run: self.run,
             run_id: Some(&self.folder.id),
+            python: &self.python,
             redactor: &self.redactor,
             cancel: self.abort.clone(),
             stop: self.stop.clone(),

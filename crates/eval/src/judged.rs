@@ -2,10 +2,10 @@
 
 use crate::attempt::describe;
 use crate::judge::{Judge, Judged, cannot_say};
-use crate::suite::CacheScope;
 use bakeoff_check::{Finding, INSTRUCTIONS, Order, Pairwise, Rubric, ask_again};
 use bakeoff_core::{ErrorKind, Message, NanoDollars, Request, TrialError, Usage};
 use bakeoff_llm::Model;
+use bakeoff_suite::CacheScope;
 
 /// What judges have consumed.
 #[derive(Debug, Default)]

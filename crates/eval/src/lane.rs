@@ -218,8 +218,8 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stopping::EarlyStop;
     use Status::{Error, Failed, Passed};
+    use bakeoff_suite::EarlyStop;
 
     fn rules(trials: u32, threshold: &str, early: EarlyStop) -> LaneRules {
         let threshold = threshold.parse().unwrap();

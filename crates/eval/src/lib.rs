@@ -1,16 +1,16 @@
-//! How good is it?
+//! Trial execution.
 //!
-//! [`Suite::load`] reads and checks a suite; [`Run`] makes all its trials, journals each before it
-//! is counted, and ends with a [`bakeoff_core::Summary`]. Terminals are for others: what happens
-//! comes out as [`bakeoff_core::Event`]s.
+//! [`Run`] executes all trials of a [`bakeoff_suite::Suite`], journals each result before it counts,
+//! and ends with a [`bakeoff_core::Summary`]. [`Search`] executes only the trials that a selector asks
+//! for, and [`rescore`] checks stored outputs again. Progress is reported as [`bakeoff_core::Event`]s;
+//! terminals and reports are not part of this crate.
 
 mod aggregate;
 mod attempt;
-mod case;
-mod casefile;
+mod case_files;
 mod choice;
+mod cleanup;
 mod code;
-mod compare;
 mod dispatch;
 mod estimate;
 mod folder;
@@ -18,50 +18,34 @@ mod judge;
 mod judged;
 mod lane;
 mod limited;
-mod list;
-mod past;
-mod problem;
 mod record;
+mod rescore;
 mod resume;
 mod run;
 mod runfile;
-mod score;
 mod search;
 mod shared;
 mod stopping;
-mod stored;
-mod suite;
 mod summaryfile;
 mod tally;
-mod template;
 mod traffic;
 mod trial;
 mod underway;
 mod warnings;
 
 pub use aggregate::{Aggregate, Measure};
-pub use case::{Case, CaseSource, Survey};
-pub use compare::{CompareConfig, Compared, compare, pairs};
+pub use code::Python;
 pub use estimate::{Estimate, TargetEstimate, estimate};
-pub use folder::RunFolder;
+pub use folder::{HTTP_FILE, JOURNAL_FILE, LIMITS_FILE, RUN_FILE, RunFolder, SUMMARY_FILE};
 pub use judge::{Judge, OnRetry};
-pub use list::{RunState, StoredRun, list};
-pub use past::PastRun;
-pub use problem::{Place, Problem};
+pub use rescore::{RescoreInput, rescore};
+pub use resume::ResumeState;
 pub use run::{Finished, Run, RunConfig, Stopper};
 pub use runfile::{CasesRecord, ChosenRecord, Layout, RunFile, SelectRecord, SuiteRecord};
 pub use search::{Search, SearchOverrides, Searched, SelectionFile};
-pub use stopping::EarlyStop;
-pub use stored::{Entries, Traced, find_run, http_log, limit_log};
-pub use suite::{
-    AgentSettings, Artifacts, Budget, CacheScope, ChainTarget, CheckSpec, ModelTarget,
-    ProgramTarget, Project, Protocol, SUITE_FILE_NAME, SelectBudget, SelectObjective, SelectPlan,
-    ServiceTarget, Settings, Step, Suite, SuiteModels, Target, TargetKind, Wanted, schema,
-    suite_models,
-};
-pub use template::Template;
 pub use traffic::LiveHttp;
 
+use bakeoff_suite::Problem;
 use std::path::PathBuf;
 
 /// Why a run cannot begin or go on.

@@ -1,10 +1,10 @@
 //! Limits of targets: what the command line has to say about them, and which cannot all hold.
 
 use crate::Error;
-use crate::suite::{ModelTarget, Step, Target, TargetKind};
 use bakeoff_core::TargetName;
 use bakeoff_llm::Model;
 use bakeoff_pace::LimitOverrides;
+use bakeoff_suite::{ModelTarget, Step, Target, TargetKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 

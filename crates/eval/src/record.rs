@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::aggregate::Aggregate;
-use crate::casefile::CaseFiles;
+use crate::case_files::CaseFiles;
 use crate::trial::Made;
 use bakeoff_core::{Event, NanoDollars};
 use bakeoff_journal::Journal;

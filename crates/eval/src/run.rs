@@ -2,24 +2,25 @@
 
 use crate::Error;
 use crate::aggregate::{Aggregate, Measure};
-use crate::casefile::CaseFiles;
+use crate::case_files::CaseFiles;
 use crate::choice::{Chosen, Filter, choose};
+use crate::cleanup;
 use crate::dispatch::Dispatcher;
 use crate::folder::RunFolder;
 use crate::lane::LaneRules;
 use crate::limited::{limited, limited_judges};
-use crate::problem::suggest;
-use crate::resume;
-use crate::runfile::RunFile;
-use crate::suite::{Budget, MOST_TRIALS, Suite};
+use crate::resume::ResumeState;
+use crate::runfile::{Layout, RunFile};
 use crate::traffic::LiveHttp;
 use crate::underway::Underway;
 use crate::warnings::{given_up, needs_prices, roles_filled};
-use bakeoff_core::{Event, ExitCode, RunPlan, Summary, TargetName, TrialKey, Verdict};
+use bakeoff_core::{Event, ExitCode, RunId, RunPlan, Summary, TargetName, TrialKey, Verdict};
 use bakeoff_journal::Journal;
 use bakeoff_llm::Transport;
 use bakeoff_pace::{LimitOverrides, Pools};
 use bakeoff_stats::Threshold;
+use bakeoff_suite::suggest;
+use bakeoff_suite::{Budget, MAX_TRIALS, Suite};
 use jiff::Timestamp;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,10 +31,6 @@ use tokio_util::sync::CancellationToken;
 pub struct RunConfig {
     /// The folder of all runs.
     pub out: PathBuf,
-    /// The folder of a run to go on with, instead of a new one.
-    pub resume: Option<PathBuf>,
-    /// A run that goes on may get more trials, cases or targets.
-    pub extend: bool,
     /// Instead of the suite's budget, where something is given.
     pub budget: Budget,
     /// Instead of the suite's trials.
@@ -114,6 +111,7 @@ pub struct Run {
     pub(crate) config: RunConfig,
     pub(crate) measure: Measure,
     pub(crate) chosen: Arc<Chosen>,
+    resume: Option<ResumeState>,
 }
 
 /// A run's folder, and what is known of it already.
@@ -134,10 +132,10 @@ impl Run {
     pub fn new(mut suite: Suite, config: RunConfig) -> Result<Run, Error> {
         let usage = |code, message, hint| Error::Usage { code, message, hint };
         if let Some(trials) = config.trials {
-            if !(1..=MOST_TRIALS).contains(&trials) {
+            if !(1..=MAX_TRIALS).contains(&trials) {
                 return Err(usage(
                     Some("EVAL_INVALID_TRIALS_CONFIG"),
-                    format!("--trials must be from 1 to {MOST_TRIALS}, not {trials}"),
+                    format!("--trials must be from 1 to {MAX_TRIALS}, not {trials}"),
                     None,
                 ));
             }
@@ -189,7 +187,23 @@ impl Run {
             alpha: suite.settings.alpha,
             seed: config.seed,
         };
-        Ok(Run { suite: Arc::new(suite), config, measure, chosen: Arc::new(chosen) })
+        Ok(Run { suite: Arc::new(suite), config, measure, chosen: Arc::new(chosen), resume: None })
+    }
+
+    /// Continues an earlier run instead of starting a new one.
+    #[must_use]
+    pub fn resume_from(self, state: ResumeState) -> Run {
+        Run { resume: Some(state), ..self }
+    }
+
+    /// Returns the suite, with the settings of the command line applied.
+    pub fn suite(&self) -> &Suite {
+        &self.suite
+    }
+
+    /// Returns the `run.json` of a run with this plan.
+    pub fn file(&self, run_id: RunId, started_at: String) -> RunFile {
+        RunFile::new(&self.suite, &self.config, &self.measure, run_id, started_at)
     }
 
     /// What will be done.
@@ -213,7 +227,7 @@ impl Run {
     ///
     /// When results cannot be written; what had been written stays.
     pub async fn execute(
-        self,
+        mut self,
         stopper: &Stopper,
         listen: &mut (dyn FnMut(&Event) + Send),
     ) -> Result<Finished, Error> {
@@ -254,46 +268,35 @@ impl Run {
     }
 
     /// Makes the run's folder, or takes up an earlier one.
-    pub(crate) fn open(&self) -> Result<Opened, Error> {
-        let mut aggregate = Aggregate::new(self.measure.clone());
-        let mut files = CaseFiles::new(self.suite.settings.artifacts);
-        let Some(path) = &self.config.resume else {
+    pub(crate) fn open(&mut self) -> Result<Opened, Error> {
+        let Some(state) = self.resume.take() else {
             let now = Timestamp::now();
-            let flat = self.suite.targets.len() == 1;
-            let folder = RunFolder::create(&self.config.out, &self.suite.name, now, flat)?;
+            let layout = Layout::of(self.suite.targets.len());
+            let folder = RunFolder::create(&self.config.out, &self.suite.name, now, layout)?;
             let started_at = now.to_string();
-            folder.write_run(&self.file(&folder, started_at.clone()))?;
+            folder.write_run(&self.file(folder.id.clone(), started_at.clone()))?;
             let journal = Journal::create(&folder.journal())?;
             return Ok(Opened {
                 folder,
                 journal,
-                aggregate,
-                files,
+                aggregate: Aggregate::new(self.measure.clone()),
+                files: CaseFiles::new(self.suite.settings.artifacts),
                 started_at,
                 done: None,
                 left: 0,
             });
         };
-        let then = RunFile::read(path)?;
-        let folder = RunFolder::open(path, &then);
-        let flat = self.suite.targets.len() == 1;
-        let now = self.file(&RunFolder { flat, ..folder.clone() }, then.started_at.clone());
-        resume::agree(&then, &now, &self.suite, self.config.extend)?;
-        // From here on the run is ours alone.
-        let journal = Journal::reopen(&folder.journal()).map_err(Error::Log)?;
-        let left_behind = resume::recall(&folder, &mut aggregate, &mut files)?;
-        let left = resume::end_left_behind(&folder.id, &left_behind);
-        resume::sweep(&folder.work());
-        resume::sweep_unfinished(&folder.path);
+        let left_behind = state.left_behind();
+        let ResumeState { folder, file, journal, aggregate, case_files: files, .. } = state;
+        let left = cleanup::end_programs(&folder.id, &left_behind);
+        cleanup::remove_workspaces(&folder.work());
+        cleanup::remove_temporary_files(&folder.path);
         folder.remove_summary()?;
-        folder.write_run(&RunFile { layout: then.layout, ..now })?;
+        let now = self.file(folder.id.clone(), file.started_at.clone());
+        folder.write_run(&RunFile { layout: file.layout, ..now })?;
         let done = aggregate.judged().count() as u64;
-        let started_at = then.started_at;
+        let started_at = file.started_at;
         Ok(Opened { folder, journal, aggregate, files, started_at, done: Some(done), left })
-    }
-
-    fn file(&self, folder: &RunFolder, started_at: String) -> RunFile {
-        RunFile::new(&self.suite, &self.config, &self.measure, folder, started_at)
     }
 
     /// When trials are started.

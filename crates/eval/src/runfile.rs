@@ -2,13 +2,13 @@
 
 use crate::Error;
 use crate::aggregate::Measure;
-use crate::folder::RunFolder;
+use crate::folder::RUN_FILE;
 use crate::run::RunConfig;
-use crate::stopping::EarlyStop;
-use crate::suite::{Step, Suite, Target, TargetKind, describe_limits};
 use bakeoff_agent::McpServer;
 use bakeoff_core::{CaseIds, RunId, SCHEMA_VERSION, TargetName};
 use bakeoff_stats::Threshold;
+use bakeoff_suite::EarlyStop;
+use bakeoff_suite::{Step, Suite, Target, TargetKind, describe_limits};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -59,6 +59,13 @@ pub enum Layout {
     Flat,
     /// In a folder for each target.
     ByTarget,
+}
+
+impl Layout {
+    /// Returns the layout for a number of targets.
+    pub(crate) fn of(targets: usize) -> Layout {
+        if targets == 1 { Layout::Flat } else { Layout::ByTarget }
+    }
 }
 
 /// A suite as it was resolved.
@@ -125,7 +132,7 @@ impl RunFile {
         suite: &Suite,
         config: &RunConfig,
         measure: &Measure,
-        folder: &RunFolder,
+        run_id: RunId,
         started_at: String,
     ) -> RunFile {
         let absolute = |path: &Path| {
@@ -134,12 +141,12 @@ impl RunFile {
         };
         RunFile {
             schema_version: SCHEMA_VERSION,
-            run_id: folder.id.clone(),
+            run_id,
             bakeoff_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at,
             arguments: config.arguments.clone(),
             seed: config.seed,
-            layout: if folder.is_flat() { Layout::Flat } else { Layout::ByTarget },
+            layout: Layout::of(suite.targets.len()),
             scored_from: None,
             select: suite.select.as_ref().map(|plan| SelectRecord {
                 target: plan.target.clone(),
@@ -176,7 +183,7 @@ impl RunFile {
 
     /// Reads the `run.json` of a run.
     pub fn read(run: &Path) -> Result<RunFile, Error> {
-        let path = run.join("run.json");
+        let path = run.join(RUN_FILE);
         let bytes =
             std::fs::read(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
         let version = serde_json::from_slice::<serde_json::Value>(&bytes)
@@ -205,7 +212,7 @@ impl RunFile {
     }
 
     /// What the run was measured by.
-    pub(crate) fn measure(&self) -> Measure {
+    pub fn measure(&self) -> Measure {
         let suite = &self.suite;
         let target = |target: &serde_json::Value| {
             let name = target["name"].as_str().unwrap_or_default();
@@ -296,76 +303,4 @@ fn describe_step(step: &Step) -> serde_json::Value {
         "prompt": step.prompt.source(),
         "limits": describe_limits(&step.model.model.limits()),
     })
-}
-
-/// What the number of trials in the suite file is called.
-const TRIALS: &str = "`trials` of the suite";
-
-/// What makes two plans differ.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Differences {
-    /// What `--extend` allows.
-    pub(crate) more: Vec<String>,
-    /// What makes results incomparable.
-    pub(crate) other: Vec<String>,
-}
-
-/// How a suite of today differs from that of an earlier run.
-pub(crate) fn differences(then: &RunFile, now: &RunFile, suite: &Suite) -> Differences {
-    let mut found = Differences::default();
-    let (old, new) = (&then.suite, &now.suite);
-    let other = |found: &mut Differences, what: &str, old: String, new: String| {
-        if old != new {
-            found.other.push(format!("{what} was {old} and is {new}"));
-        }
-    };
-    if new.trials > old.trials {
-        found.more.push(format!("{} trials instead of {}", new.trials, old.trials));
-    } else {
-        other(&mut found, "the number of trials", old.trials.to_string(), new.trials.to_string());
-    }
-    let share = |share: Option<f64>| share.map_or("absent".to_owned(), |share| share.to_string());
-    other(&mut found, "the threshold", old.threshold.to_string(), new.threshold.to_string());
-    other(
-        &mut found,
-        "the suite threshold",
-        share(old.suite_threshold),
-        share(new.suite_threshold),
-    );
-    let stop = |suite: &SuiteRecord| format!("{:?} at {}", suite.early_stop, suite.alpha);
-    other(&mut found, "early stopping", stop(old).to_lowercase(), stop(new).to_lowercase());
-    other(&mut found, "the seed", then.seed.to_string(), now.seed.to_string());
-    if (&old.chosen.cases, &old.chosen.tags) != (&new.chosen.cases, &new.chosen.tags) {
-        found.other.push("other cases are chosen by --case and --tag".to_owned());
-    }
-    if old.cases.digest != new.cases.digest {
-        let is_longer = new.cases.total > old.cases.total
-            && suite.cases.digest_of(old.cases.total).as_ref() == Some(&old.cases.digest);
-        if is_longer {
-            found.more.push(format!("{} more cases", new.cases.total - old.cases.total));
-        } else {
-            found.other.push("cases have changed, or new ones do not stand at the end".to_owned());
-        }
-    }
-    for (name, digest) in &old.parts {
-        match new.parts.get(name) {
-            None => found.other.push(format!("{name} is gone")),
-            Some(today) if today != digest => {
-                let is_larger = |then: u32, today: u32| today > then;
-                let numbers = digest.parse().ok().zip(today.parse().ok());
-                let is_more = name == TRIALS && numbers.is_some_and(|(a, b)| is_larger(a, b));
-                let list = if is_more { &mut found.more } else { &mut found.other };
-                list.push(format!("{name} has changed"));
-            }
-            Some(_) => {}
-        }
-    }
-    for name in new.parts.keys().filter(|name| !old.parts.contains_key(*name)) {
-        // What new trials bring changes no result that is there.
-        let is_more = name == TRIALS || name.starts_with("target") || name.starts_with("model");
-        let is_more = is_more || name.starts_with("simulated model") || name.starts_with("role");
-        let list = if is_more { &mut found.more } else { &mut found.other };
-        list.push(format!("{name} is new"));
-    }
-    found
 }

@@ -1,15 +1,17 @@
 //! What all trials of a run share: the client with its cache and memory, and who must not be heard.
 
 use crate::attempt;
+use crate::code::Python;
 use crate::folder::RunFolder;
 use crate::limited::asked_models;
 use crate::run::{Run, Stopper};
-use crate::suite::{CacheScope, TargetKind};
 use crate::traffic::Traffic;
 use crate::trial::Trials;
 use bakeoff_core::{Event, Redactor};
 use bakeoff_llm::{Cache, Client, ClientConfig, Memory, Network, PROVIDERS};
 use bakeoff_pace::{RetryPolicy, RunTag};
+use bakeoff_suite::{CacheScope, TargetKind};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -46,6 +48,7 @@ impl Run {
             abort: stopper.abort.clone(),
             keep: self.config.keep,
             workers: attempt::workers(&self.suite, folder),
+            python: Python::new(self.suite.path.parent().unwrap_or(Path::new(""))),
             events,
         };
         (Arc::new(trials), told, cache_problem)

@@ -4,22 +4,10 @@
 //! neither on how many run at once nor on a run having been interrupted.
 
 use bakeoff_stats::{Boundaries, Decision, Risk, Threshold};
+use bakeoff_suite::EarlyStop;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
-use serde::{Deserialize, Serialize};
-
-/// When a case is stopped before its last trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EarlyStop {
-    /// Never.
-    Off,
-    /// When no missing trial can change its verdict.
-    Decided,
-    /// When the full run would give the same verdict, with a small risk.
-    Confident,
-}
 
 /// What is known of one trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! `summary.json`: the summary, and for a single target its fields at the top level too, where
 //! FastSkill has them.
 
-use crate::suite::{Suite, TargetKind};
 use bakeoff_core::{CaseList, Summary, TargetSummary, Verdict};
+use bakeoff_suite::{Suite, TargetKind};
 use serde::Serialize;
 use std::path::Path;
 

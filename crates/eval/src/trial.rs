@@ -2,15 +2,16 @@
 
 use crate::Error;
 use crate::attempt::Question;
-use crate::case::Case;
+use crate::code::Python;
 use crate::folder::RunFolder;
-use crate::suite::{Artifacts, Suite, Target, TargetKind};
 use bakeoff_agent::{Workers, Workspace, is_exhaustion};
 use bakeoff_core::{
     Attempt, ErrorKind, Event, Redactor, Status, TargetName, TrialError, TrialKey, TrialResult,
 };
 use bakeoff_llm::{Client, Ordinals, Transport};
 use bakeoff_pace::RunTag;
+use bakeoff_suite::Case;
+use bakeoff_suite::{Artifacts, Suite, Target, TargetKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub(crate) struct Trials {
     pub(crate) keep: bool,
     /// Programs that stay, by target.
     pub(crate) workers: BTreeMap<TargetName, Workers>,
+    /// Workers for `python` checks.
+    pub(crate) python: Python,
     /// What happens within trials. Bounded: when it is full, nobody needs one more retry, and a
     /// program that was started is worth waiting for.
     pub(crate) events: mpsc::Sender<Event>,

@@ -2,10 +2,10 @@
 
 use crate::Error;
 use crate::attempt;
+use crate::cleanup;
 use crate::folder::RunFolder;
 use crate::lane::Turn;
 use crate::record::{Listener, Record};
-use crate::resume;
 use crate::run::{Finished, Opened, Run, Stopper, exit_code};
 use crate::traffic::Traffic;
 use crate::trial::Trials;
@@ -36,7 +36,7 @@ pub(crate) struct Underway<'a> {
 impl Run {
     /// Opens the run's folder and journals that it begins; gives what an earlier process has judged.
     pub(crate) fn begin<'a>(
-        &self,
+        &mut self,
         stopper: &Stopper,
         listen: Listener<'a>,
     ) -> Result<(Underway<'a>, Vec<Judged>), Error> {
@@ -104,10 +104,10 @@ impl Underway<'_> {
         drop(trials);
         if attempt::has_workers(&run.suite) {
             // They are dead, and what they have left behind goes with them.
-            resume::end_left_behind(&folder.id, &[]);
+            cleanup::end_programs(&folder.id, &[]);
         }
         let finished = record.finish();
-        resume::sweep(&folder.work());
+        cleanup::remove_workspaces(&folder.work());
         problem?;
         let (aggregate, files) = finished?;
         let stats = RunStats {

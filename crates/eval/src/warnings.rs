@@ -6,8 +6,8 @@ use crate::estimate::estimate;
 use crate::lane::Ended;
 use crate::limited::{asked_models, different_limits};
 use crate::run::Run;
-use crate::suite::{Budget, Suite, Target};
 use bakeoff_core::{Event, NanoDollars, Usage};
+use bakeoff_suite::{Budget, Suite, Target};
 use std::time::Duration;
 
 impl Run {
@@ -87,7 +87,7 @@ pub(crate) fn needs_prices(suite: &Suite) -> Result<(), Error> {
 pub(crate) fn roles_filled(suite: &Suite) -> Result<(), Error> {
     let role = |target: &Target| {
         let mut roles = target.roles.iter().map(|(role, _)| role);
-        roles.find(|role| suite.unfilled.contains(role)).cloned()
+        roles.find(|role| suite.unassigned_roles.contains(role)).cloned()
     };
     match suite.targets.iter().find_map(|target| Some((target, role(target)?))) {
         None => Ok(()),

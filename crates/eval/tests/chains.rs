@@ -5,9 +5,10 @@
 mod support;
 
 use bakeoff_core::{ErrorKind, NanoDollars, Status, Usage};
-use bakeoff_eval::{Budget, RunConfig, estimate};
+use bakeoff_eval::{RunConfig, estimate};
 use bakeoff_pace::{LimitOverrides, Strategy};
-use support::{COMBINATIONS, Place, RUN, Ran};
+use bakeoff_suite::Budget;
+use support::{COMBINATIONS, RUN, TestRun, TestSuite};
 
 /// A planner that always plans the same, and a solver that repeats what it is asked.
 const SUITE: &str = r#"
@@ -55,8 +56,8 @@ required = false
 
 #[tokio::test(start_paused = true)]
 async fn later_steps_see_the_answers_of_earlier_ones_and_everything_adds_up() {
-    let place = Place::new(SUITE);
-    let ran = place.run(RUN).await;
+    let test = TestSuite::new(SUITE);
+    let ran = test.run(RUN).await;
     let attempt = ran.only();
     let requests = ran.lines("one/trial-1/trace.jsonl");
     let said: Vec<(&str, bool)> = requests
@@ -83,8 +84,8 @@ async fn later_steps_see_the_answers_of_earlier_ones_and_everything_adds_up() {
 async fn a_step_that_fails_is_named_and_what_came_before_it_is_paid_for() {
     let suite = SUITE
         .replace("model = \"solving\"\n", "model = \"fault-503\"\nlimits = { max_retries = 1 }\n");
-    let place = Place::new(&suite);
-    let ran = place.run(RUN).await;
+    let test = TestSuite::new(&suite);
+    let ran = test.run(RUN).await;
     let attempt = ran.only();
     let error = attempt.error.as_ref().unwrap();
     assert_eq!(error.kind, ErrorKind::Transient);
@@ -96,8 +97,8 @@ async fn a_step_that_fails_is_named_and_what_came_before_it_is_paid_for() {
     assert_eq!(ran.lines("one/trial-1/trace.jsonl").len(), 4);
 
     let broken = SUITE.replace("{{ planner }}, then", "{{ planner.nothing.more }}, then");
-    place.rewrite(&broken);
-    let ran = place.run(RUN).await;
+    test.rewrite(&broken);
+    let ran = test.run(RUN).await;
     let error = ran.only().error.as_ref().unwrap();
     assert_eq!(error.kind, ErrorKind::Template);
     assert!(error.message.starts_with("step `solver`: prompt: "), "{}", error.message);
@@ -108,8 +109,8 @@ async fn steps_that_ask_the_same_get_answers_of_their_own() {
     let suite = SUITE
         .replace("role = \"solver\"\nsystem = \"You were told to {{ planner }}.\"\nprompt = \"{{ planner }}, then {{ question }}\"",
             "role = \"planner\"\nname = \"again\"\nprompt = \"Plan: {{ question }}\"");
-    let place = Place::new(&suite);
-    let ran = place.run(RUN).await;
+    let test = TestSuite::new(&suite);
+    let ran = test.run(RUN).await;
     assert_eq!((ran.only().cached, ran.lines("http.jsonl").len()), (false, 2));
 }
 
@@ -129,15 +130,15 @@ solver = ["small", "large", "sim/third"]
     )
 }
 
-fn of<'a>(ran: &'a Ran, target: &str) -> Vec<&'a bakeoff_core::Attempt> {
+fn of<'a>(ran: &'a TestRun, target: &str) -> Vec<&'a bakeoff_core::Attempt> {
     let named = ran.results.iter().filter(|result| result.key.target == *target);
     named.map(|result| &result.attempt).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn combinations_share_the_answers_of_steps_that_are_the_same() {
-    let place = Place::new(&searched());
-    let ran = place.run(COMBINATIONS).await;
+    let test = TestSuite::new(&searched());
+    let ran = test.run(COMBINATIONS).await;
     assert_eq!(ran.results.len(), 6 * 3);
     assert!(ran.results.iter().all(|result| result.attempt.error.is_none()));
     // Two planners, asked once for each case, and a solver for each combination.
@@ -163,26 +164,9 @@ async fn combinations_share_the_answers_of_steps_that_are_the_same() {
     assert_eq!(saved("large"), 3 * 2 * 50_000);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_run_goes_on_only_with_the_same_roles() {
-    let place = Place::new(SUITE);
-    let folder = place.run(RUN).await.finished.folder.path;
-    let resume = async || {
-        let config = RunConfig { resume: Some(folder.clone()), ..place.config() };
-        place.try_run(RUN, config).await
-    };
-    assert!(resume().await.is_ok());
-    place.rewrite(&SUITE.replacen("solver = \"large\"", "solver = \"small\"", 1));
-    let error = resume().await.err().unwrap().to_string();
-    assert!(error.ends_with("role `solver` has changed"), "{error}");
-    // One that nobody uses does not matter.
-    place.rewrite(&SUITE.replacen("[roles]", "[roles]\ncritic = \"small\"", 1));
-    assert!(resume().await.is_ok());
-}
-
 #[test]
 fn every_step_is_estimated() {
-    let suite = Place::new(SUITE).load(RUN).unwrap();
+    let suite = TestSuite::new(SUITE).load(RUN).unwrap();
     let plan = estimate(&suite);
     let target = &plan.targets[0];
     assert_eq!(target.what, "sim/planning, then sim/solving");
@@ -196,31 +180,31 @@ fn every_step_is_estimated() {
 async fn budgets_need_the_prices_of_all_steps_and_limits_hold_for_all_of_them() {
     let local =
         "provider = \"openai\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"unheard-of\"";
-    let place = Place::new(&SUITE.replace(
+    let test = TestSuite::new(&SUITE.replace(
         "provider = \"sim\"\nmodel = \"solving\"\nprices = { input = 0, output = 10 }",
         local,
     ));
     let budget = Budget { cost: Some(NanoDollars(1)), ..Budget::default() };
-    let config = RunConfig { budget, ..place.config() };
-    let error = place.try_run(RUN, config).await.err().unwrap().to_string();
+    let config = RunConfig { budget, ..test.config() };
+    let error = test.try_run(RUN, config).await.err().unwrap().to_string();
     assert!(error.starts_with("the price of `openai/unheard-of` is not known"), "{error}");
 
     // It needs to know a rate, and one of the two steps has none.
     let limits =
         LimitOverrides { strategy: Some(Strategy::Proactive), ..LimitOverrides::default() };
-    let place = Place::new(&SUITE.replace(
+    let test = TestSuite::new(&SUITE.replace(
         "[models.small]\n",
         "[models.small]\nlimits = { strategy = \"proactive\", rpm = 10 }\n",
     ));
-    let config = RunConfig { limits, ..place.config() };
-    let error = place.try_run(RUN, config).await.err().unwrap().to_string();
+    let config = RunConfig { limits, ..test.config() };
+    let error = test.try_run(RUN, config).await.err().unwrap().to_string();
     assert!(error.starts_with("limits of the target `pipeline`: "), "{error}");
 }
 
 #[tokio::test]
 async fn models_with_tools_share_the_answers_to_equal_conversations() {
     let model = "provider = \"sim\"\nmodel = \"working\"\nprices = { input = 0, output = 1 }";
-    let place = Place::new(&format!(
+    let test = TestSuite::new(&format!(
         r#"
 [models.one]
 {model}
@@ -244,7 +228,7 @@ kind = "equals"
 value = "done"
 "#
     ));
-    let ran = place.run(COMBINATIONS).await;
+    let ran = test.run(COMBINATIONS).await;
     let attempts: Vec<_> = ran.results.iter().map(|result| &result.attempt).collect();
     assert!(ran.results.iter().all(|result| result.status == Status::Passed), "{attempts:?}");
     // Two turns of ten tokens each, whoever came first.

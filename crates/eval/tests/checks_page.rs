@@ -4,9 +4,10 @@
 
 use bakeoff_check::KINDS;
 use bakeoff_core::{Attempt, Redactor, Status, TrialKey};
-use bakeoff_eval::{Judge, Suite};
+use bakeoff_eval::{Judge, Python};
 use bakeoff_llm::{Client, ClientConfig};
 use bakeoff_pace::RunTag;
+use bakeoff_suite::Suite;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -67,19 +68,18 @@ fn attempt(shown: &str) -> Attempt {
 fn load(folder: &Path, suite: &str) -> Suite {
     std::fs::write(folder.join("bakeoff.toml"), suite).unwrap();
     let environment = |name: &str| std::env::var(name).ok();
-    Suite::load(folder, &environment).unwrap_or_else(|problems| {
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        panic!("{suite}\n{}", problems.join("\n"))
-    })
+    Suite::load(folder, &environment).unwrap_or_else(|error| panic!("{suite}\n{error}"))
 }
 
 async fn status(suite: &Suite, attempt: Attempt) -> (Status, Value) {
     let client = Client::new(ClientConfig::default());
+    let python = Python::new(suite.path.parent().unwrap());
     let judge = Judge {
         suite,
         client: &client,
         run: RunTag::default(),
         run_id: None,
+        python: &python,
         redactor: &Redactor::default(),
         cancel: CancellationToken::new(),
         stop: CancellationToken::new(),

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 use bakeoff_core::Event;
-use bakeoff_eval::{Finished, Run, RunConfig, Stopper, Suite};
+use bakeoff_eval::{Finished, Run, RunConfig, Stopper};
 use bakeoff_llm::{HttpRequest, HttpResponse, Transport, TransportError};
+use bakeoff_suite::Suite;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex};

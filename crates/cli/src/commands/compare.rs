@@ -4,7 +4,7 @@ use crate::arguments::CompareArguments;
 use crate::commands::failed;
 use crate::printer::Printer;
 use bakeoff_core::{ExitCode, Finding, Summary};
-use bakeoff_eval::{CompareConfig, Error, PastRun, compare, find_run, pairs};
+use bakeoff_history::{CompareConfig, Error, PastRun, compare, find_run, pairs};
 use bakeoff_report::comparison_lines;
 use std::path::Path;
 

@@ -4,14 +4,14 @@ use crate::arguments::ListArguments;
 use crate::commands::failed;
 use crate::printer::Printer;
 use bakeoff_core::ExitCode;
-use bakeoff_eval::{RunState, StoredRun};
+use bakeoff_history::{RunState, StoredRun};
 use serde_json::json;
 
 /// Targets of a run that are shown; a search that came to nothing has very many.
 const SHOWN: usize = 10;
 
 pub(crate) fn run(arguments: &ListArguments, printer: &Printer) -> ExitCode {
-    let runs = match bakeoff_eval::list(&arguments.out) {
+    let runs = match bakeoff_history::list(&arguments.out) {
         Ok(runs) => runs,
         Err(error) => return failed(&error, printer),
     };

@@ -8,12 +8,11 @@ use crate::printer::{Printer, count};
 use crate::progress::{Progress, Voice};
 use crate::{limits, problems, settings};
 use bakeoff_core::{Event, ExitCode, Verdict};
-use bakeoff_eval::{
-    Budget, Error, Finished, LiveHttp, PastRun, Run, RunConfig, RunFile, Stopper, Suite, Wanted,
-    find_run,
-};
+use bakeoff_eval::{Error, Finished, LiveHttp, Run, RunConfig, RunFile, Stopper};
+use bakeoff_history::{PastRun, find_run, resume_state};
 use bakeoff_pace::LimitOverrides;
 use bakeoff_report::{Failures, http_line};
+use bakeoff_suite::{Budget, LoadOptions, Suite};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -34,16 +33,16 @@ pub(crate) fn run(mut arguments: RunArguments) -> ExitCode {
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
     // The targets of a FastSkill project are agents.
     arguments.targets.extend(arguments.agents.iter().cloned());
-    let wanted = Wanted {
+    let wanted = LoadOptions {
         targets: &arguments.targets,
         model: arguments.model.as_deref(),
         must_run: true,
-        ..Wanted::default()
+        ..LoadOptions::default()
     };
-    let suite = match Suite::load_wanted(&path, wanted, &settings::variable) {
+    let suite = match Suite::load_with(&path, wanted, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {
-            problems::show(&found, &printer);
+            problems::show(found.problems(), &printer);
             return ExitCode::Usage;
         }
     };
@@ -73,8 +72,12 @@ pub(crate) fn run(mut arguments: RunArguments) -> ExitCode {
     };
     let resume = earlier.map(|(path, _)| path);
     let is_resumed = resume.is_some();
-    let config = RunConfig { resume, ..config(arguments, limits, &show) };
-    let run = match Run::new(suite, config) {
+    let extend = arguments.extend;
+    let run = Run::new(suite, config(arguments, limits, &show)).and_then(|run| match resume {
+        Some(path) => resume_state(&run, &path, extend).map(|state| run.resume_from(state)),
+        None => Ok(run),
+    });
+    let run = match run {
         Ok(run) => run,
         Err(error) => return failed(&error, &printer),
     };
@@ -172,8 +175,6 @@ fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunCo
     let is_live = arguments.log_level == LogLevel::Http && !arguments.quiet;
     RunConfig {
         out: arguments.out,
-        resume: None,
-        extend: arguments.extend,
         budget: Budget {
             cost: arguments.max_cost,
             tokens: arguments.max_tokens,

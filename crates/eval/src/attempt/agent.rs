@@ -2,7 +2,6 @@
 
 use super::workspace::left_in;
 use super::{sample, shallow, trial_id, without_secrets};
-use crate::suite::{AgentSettings, CacheScope, ModelTarget, Target};
 use crate::trial::{Asked, Attempted, Trials, failed, milliseconds};
 use bakeoff_agent::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, Behalf, ContextConfig, EventReceiver,
@@ -13,6 +12,7 @@ use bakeoff_core::{
     Attempt, Content, ErrorKind, Event, Message, NanoDollars, ProcessGroup, Redactor, Timing,
     ToolUse, TrialError, TrialKey, Usage,
 };
+use bakeoff_suite::{AgentSettings, CacheScope, ModelTarget, Target};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Models are asked one after the other.
 
 use super::Question;
-use crate::case::Case;
-use crate::suite::{ChainTarget, Step, Target};
-use crate::template::with_texts;
 use crate::trial::{Trace, Trials, failed};
 use bakeoff_core::{Attempt, ErrorKind, NanoDollars, TrialError, TrialKey};
 use bakeoff_llm::Ordinals;
+use bakeoff_suite::Case;
+use bakeoff_suite::with_texts;
+use bakeoff_suite::{ChainTarget, Step, Target};
 use serde_json::json;
 
 impl Trials {

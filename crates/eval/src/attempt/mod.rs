@@ -11,8 +11,8 @@ mod workspace;
 pub(crate) use model::{Question, describe};
 pub(crate) use worker::{has_workers, workers};
 
-use crate::suite::Target;
 use bakeoff_core::{Redactor, ToolUse, TrialKey};
+use bakeoff_suite::Target;
 use serde_json::Value;
 
 /// What the answers of a trial are samples of: combinations of a target share theirs.

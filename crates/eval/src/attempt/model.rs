@@ -1,12 +1,12 @@
 //! A model is asked.
 
 use super::{sample, shallow};
-use crate::suite::{Artifacts, CacheScope, ModelTarget, Target};
 use crate::trial::{Trace, Trials, failed, milliseconds};
 use bakeoff_core::{
     Attempt, ErrorKind, Event, Message, Request, Timing, ToolCall, ToolUse, TrialKey,
 };
 use bakeoff_llm::{CallContext, Ordinals, Retry};
+use bakeoff_suite::{Artifacts, CacheScope, ModelTarget, Target};
 use minijinja::Value as Fields;
 
 /// What a model is asked.

@@ -2,12 +2,12 @@
 
 use super::workspace::left_in;
 use super::{trial_id, without_secrets};
-use crate::suite::{PROMPT, ProgramTarget};
 use crate::trial::{Asked, Attempted, Trials, failed, milliseconds};
 use bakeoff_agent::{
     CodingAgent, Ended, Finished, Identity, Left, Program, ProgramError, Said, trouble,
 };
 use bakeoff_core::{Attempt, ErrorKind, Event, Timing, TrialError, TrialKey};
+use bakeoff_suite::{PROMPT_PLACEHOLDER, ProgramTarget};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
@@ -48,7 +48,9 @@ impl Trials {
     fn program(&self, target: &ProgramTarget, asked: &Asked<'_>, folder: &Path) -> Program {
         let has_place = target.command.iter().any(|word| has_prompt(word));
         let word = |word: &OsString| match word.to_str() {
-            Some(text) if has_prompt(word) => text.replace(PROMPT, &asked.prompt).into(),
+            Some(text) if has_prompt(word) => {
+                text.replace(PROMPT_PLACEHOLDER, &asked.prompt).into()
+            }
             _ => word.clone(),
         };
         Program {
@@ -137,7 +139,7 @@ pub(super) fn told(target: &ProgramTarget) -> impl Iterator<Item = (String, OsSt
 }
 
 fn has_prompt(word: &OsStr) -> bool {
-    word.to_str().is_some_and(|word| word.contains(PROMPT))
+    word.to_str().is_some_and(|word| word.contains(PROMPT_PLACEHOLDER))
 }
 
 fn exhausted(error: &ProgramError) -> Attempt {

@@ -1,10 +1,10 @@
 //! An HTTP service is asked.
 
 use super::describe;
-use crate::suite::ServiceTarget;
 use crate::trial::{Asked, Trace, Trials, failed, milliseconds};
 use bakeoff_core::{Attempt, ErrorKind, NanoDollars, Timing, Usage};
 use bakeoff_llm::{CallContext, Retry};
+use bakeoff_suite::ServiceTarget;
 use serde_json::Value;
 use serde_json_path::JsonPath;
 

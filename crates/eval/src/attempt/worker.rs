@@ -3,12 +3,12 @@
 use super::program::told;
 use super::{trial_id, without_secrets};
 use crate::folder::RunFolder;
-use crate::suite::{Protocol, Suite, TargetKind};
 use crate::trial::{Asked, Trials, failed, milliseconds};
 use bakeoff_agent::{Identity, WorkerError, WorkerProgram, Workers};
 use bakeoff_core::{
     Attempt, ErrorKind, NanoDollars, TargetName, Timing, ToolUse, TrialError, Usage,
 };
+use bakeoff_suite::{Protocol, Suite, TargetKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

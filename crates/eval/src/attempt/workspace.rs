@@ -1,9 +1,9 @@
 //! The folder that a trial works in, and what surrounds it.
 
-use crate::suite::Origin;
 use crate::trial::{Asked, Trials};
 use bakeoff_agent::{Left, Template, Workspace, is_exhaustion};
 use bakeoff_core::{Attempt, ErrorKind, TrialError};
+use bakeoff_suite::WorkspaceOrigin;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ impl Trials {
     ) -> Result<Workspace, TrialError> {
         let error = |kind, message| TrialError { kind, message };
         let suite = self.suite.path.parent().unwrap_or(Path::new(""));
-        let origin = Origin::of(own, asked.case, suite)
+        let origin = WorkspaceOrigin::of(own, asked.case, suite)
             .map_err(|message| error(ErrorKind::Template, message))?;
         let key = asked.key;
         let name = blake3::hash(format!("{}\0{}\0{}", key.target, key.case, key.trial).as_bytes());

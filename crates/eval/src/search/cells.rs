@@ -1,14 +1,14 @@
 //! Cells are trials: a combination is a target, a datapoint a case.
 
 use crate::Error;
-use crate::case::CaseReader;
 use crate::choice::Chosen;
 use crate::dispatch::broke;
-use crate::problem::Problem;
 use crate::run::Run;
 use crate::trial::{Made, Trials};
 use bakeoff_core::{ErrorKind, Event, NanoDollars, Status, TrialKey, TrialResult};
 use bakeoff_select::{Cell, Evaluate, Observation};
+use bakeoff_suite::CaseReader;
+use bakeoff_suite::Problem;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -16,7 +16,6 @@ pub use setup::{Search, SearchOverrides};
 use crate::Error;
 use crate::folder::RunFolder;
 use crate::run::Stopper;
-use crate::suite::{AgentSettings, Suite};
 use crate::trial::Trials;
 use crate::underway::Underway;
 use bakeoff_core::{ErrorKind, Event, ExitCode, NanoDollars};
@@ -24,6 +23,7 @@ use bakeoff_select::{
     Budget, OnRound, Options, OptionsError, Propose, SelectError, Selection, Selector, named,
     select_best,
 };
+use bakeoff_suite::{AgentSettings, Suite};
 use cells::{Cells, Known, Told};
 use propose::{Proposer, briefing};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,9 +1,9 @@
 //! What candidates and first rounds cost, as far as it is known before anything is called.
 
-use crate::suite::{ModelTarget, Suite, Target, TargetKind};
-use crate::template::Template;
 use bakeoff_core::{NanoDollars, Usage};
 use bakeoff_select::Cell;
+use bakeoff_suite::Template;
+use bakeoff_suite::{ModelTarget, Suite, Target, TargetKind};
 use std::collections::HashSet;
 
 /// Cases that are looked at to tell how long prompts are.

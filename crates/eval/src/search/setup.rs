@@ -2,14 +2,15 @@
 
 use super::prices::{first_round, per_call};
 use crate::Error;
+use crate::resume::ResumeState;
 use crate::run::{Run, RunConfig};
-use crate::suite::{Artifacts, SelectPlan, Suite};
 use crate::warnings::needs_prices;
 use bakeoff_core::NanoDollars;
 use bakeoff_select::{
     Budget, Evidence, Hint, Hints, Objective, OptionsError, Role, Selector, SelectorOptions, Space,
     Step, named,
 };
+use bakeoff_suite::{Artifacts, SelectPlan, Suite};
 use std::time::Duration;
 
 /// The method whose proposals come from a model.
@@ -81,6 +82,17 @@ impl Search {
         let search = Search { run, space, method, options, budget };
         search.check()?;
         Ok(search)
+    }
+
+    /// Returns the run that makes the trials.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Continues an earlier search instead of starting a new one.
+    #[must_use]
+    pub fn resume_from(self, state: ResumeState) -> Search {
+        Search { run: self.run.resume_from(state), ..self }
     }
 
     /// What there is to choose from.

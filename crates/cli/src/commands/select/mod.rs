@@ -11,10 +11,11 @@ use crate::{limits, problems, settings};
 use bakeoff_core::{Event, ExitCode};
 use bakeoff_eval::{
     Error, LiveHttp, RunConfig, RunFile, Search, SearchOverrides, Searched, SelectionFile, Stopper,
-    Suite, Wanted, find_run,
 };
+use bakeoff_history::{find_run, resume_state};
 use bakeoff_report::{http_line, ranking_table, selection_notes, selection_svg};
 use bakeoff_select::Space;
+use bakeoff_suite::{LoadOptions, Suite};
 use live::Live;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -30,11 +31,11 @@ pub(crate) fn run(mut arguments: SelectArguments) -> ExitCode {
         Err(error) => return failed(&error, &printer),
     };
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
-    let wanted = Wanted { must_run: true, combinations: true, ..Wanted::default() };
-    let suite = match Suite::load_wanted(&path, wanted, &settings::variable) {
+    let wanted = LoadOptions { must_run: true, combinations: true, ..LoadOptions::default() };
+    let suite = match Suite::load_with(&path, wanted, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {
-            problems::show(&found, &printer);
+            problems::show(found.problems(), &printer);
             return ExitCode::Usage;
         }
     };
@@ -137,9 +138,6 @@ fn search(
     let is_live = arguments.log_level == LogLevel::Http && !arguments.quiet;
     let config = RunConfig {
         out: arguments.out.clone(),
-        // More cases make a search larger, and spoil nothing that it has paid for.
-        extend: resume.is_some(),
-        resume,
         parallel: arguments.parallel,
         cases: arguments.only.cases.clone(),
         tags: arguments.only.tags.clone(),
@@ -158,7 +156,11 @@ fn search(
         max_cells: arguments.max_cells,
         deadline: arguments.deadline,
     };
-    Search::new(suite, config, &overrides).map_err(Refused::Other)
+    let search = Search::new(suite, config, &overrides).map_err(Refused::Other)?;
+    let Some(path) = resume else { return Ok(search) };
+    // More cases make a search larger, and spoil nothing that it has paid for.
+    let state = resume_state(search.run(), &path, true).map_err(Refused::Other)?;
+    Ok(search.resume_from(state))
 }
 
 async fn execute(
