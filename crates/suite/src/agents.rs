@@ -15,9 +15,6 @@ const MAX_TURNS: u32 = 50;
 /// Seconds that a tool may take when the suite names no number.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The keys that make a model work with tools.
-pub(super) const AGENT_KEYS: [&str; 3] = ["tools", "mcp", "max_turns"];
-
 /// How a model works with tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentSettings {

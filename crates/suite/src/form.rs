@@ -32,7 +32,7 @@ impl Wrong {
 
 /// Everything wrong with the form of a check.
 pub(crate) fn wrong_with(table: &Map<String, Value>) -> Vec<Wrong> {
-    let common = CHECK_COMMON.fields.iter();
+    let common = CHECK_COMMON.fields();
     let Some(word) = table.get("kind").and_then(Value::as_str) else {
         return wrong_fields(table, &common.collect::<Vec<_>>(), "[[check]]");
     };
@@ -42,7 +42,8 @@ pub(crate) fn wrong_with(table: &Map<String, Value>) -> Vec<Wrong> {
         return vec![Wrong { hint, ..wrong }];
     };
     let own = own_fields(info);
-    let fields: Vec<&Field> = common.chain(&own).collect();
+    let mut fields: Vec<&Field> = common.collect();
+    fields.extend(&own);
     wrong_fields(table, &fields, &format!("the check `{word}`"))
 }
 

@@ -1,5 +1,6 @@
 //! The parts of a suite that results depend on, so that a run goes on only with what it began with.
 
+use super::spec::{Effect, MODEL, SIM, SUITE};
 use super::tree::Node;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -8,21 +9,15 @@ use std::path::Path;
 /// Of larger files only the size counts.
 const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 
-/// Keys of a model that change how it is called but not what it answers.
-const NOT_ANSWERS: [&str; 5] = ["limits", "prices", "headers", "api_key_env", "query"];
-
-/// Settings that verdicts depend on.
-const VERDICTS: [&str; 4] = ["trials", "threshold", "early_stop", "alpha"];
-
 /// Digests of targets, checks, models and settings, with the files beside the suite that they name.
 pub(super) fn digests(root: &Node<'_, '_>, folder: &Path) -> BTreeMap<String, String> {
     let digest = |fields: Map<String, Value>| digest(&Value::Object(fields), folder);
     let mut parts = BTreeMap::new();
     if let Some(suite) = root.table("suite") {
         let settings = suite.to_json();
-        for key in VERDICTS {
-            if let Some(value) = settings.get(key) {
-                parts.insert(format!("`{key}` of the suite"), value.to_string());
+        for field in SUITE.fields().filter(|field| field.effect == Effect::Verdict) {
+            if let Some(value) = settings.get(field.name) {
+                parts.insert(format!("`{}` of the suite", field.name), value.to_string());
             }
         }
     }
@@ -39,11 +34,14 @@ pub(super) fn digests(root: &Node<'_, '_>, folder: &Path) -> BTreeMap<String, St
         };
         parts.insert(name, digest(check.to_json()));
     }
-    for (section, what) in [("models", "model"), ("sim", "simulated model")] {
-        let Some(tables) = root.table(section) else { continue };
+    let models = [("models", &MODEL, "model"), ("sim", &SIM, "simulated model")];
+    for (key, section, what) in models {
+        let Some(tables) = root.table(key) else { continue };
+        let is_for_calls =
+            |key: &str| section.field(key).is_some_and(|field| field.effect == Effect::Call);
         for (name, mut fields) in tables.to_json() {
             if let Some(fields) = fields.as_object_mut() {
-                fields.retain(|key, _| !NOT_ANSWERS.contains(&key.as_str()));
+                fields.retain(|key, _| !is_for_calls(key));
                 parts.insert(format!("{what} `{name}`"), digest(fields.clone()));
             }
         }

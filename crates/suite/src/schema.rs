@@ -13,7 +13,7 @@ pub fn schema() -> Value {
 }
 
 fn section(section: &Section) -> Value {
-    let mut value = object(section.fields.iter());
+    let mut value = object(section.fields());
     value["description"] = json!(section.about);
     value
 }
@@ -78,7 +78,7 @@ fn checks() -> Vec<Value> {
     KINDS
         .iter()
         .map(|kind| {
-            let mut check = object(CHECK_COMMON.fields.iter());
+            let mut check = object(CHECK_COMMON.fields());
             check["description"] = json!(kind.about);
             check["properties"]["kind"] = json!({"const": kind.name});
             for field in own_fields(kind) {

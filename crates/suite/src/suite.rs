@@ -210,7 +210,7 @@ pub fn suite_models(path: &Path) -> Result<SuiteModels, SuiteError> {
     let Some(tree) = parse(&text, &mut problems) else {
         return Err(problems.into());
     };
-    tree::validate(tree.get_ref(), 0..0, &spec::MODELS_FILE, "the suite", &mut problems);
+    tree::validate_present(tree.get_ref(), &spec::SUITE_FILE, "the suite", &mut problems);
     let root = Node::new(tree.get_ref(), 0..0);
     let models = models::named(&root, &mut problems);
     if !problems.is_empty() {

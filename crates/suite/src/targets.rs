@@ -1,12 +1,13 @@
 //! `[[target]]`.
 
-use super::agents::{self, AGENT_KEYS, AgentSettings};
+use super::agents::{self, AgentSettings};
 use super::chain::{self, ChainTarget};
 use super::models::NamedModel;
 use super::programs::{self, ProgramTarget, Protocol};
 use super::resolve::{label, resolve};
 use super::roles::roles_of;
 use super::service::{self, ServiceTarget};
+use super::spec::{Field, STEP, TARGET, TargetSort};
 use super::suite::Refining;
 use super::tree::Node;
 use super::variables::{Placed, compile};
@@ -175,8 +176,8 @@ fn kind(
     let sort = sort(node, problems)?;
     only_its_own(node, sort, problems);
     match sort {
-        Sort::Model | Sort::Loop => {
-            let agent = (sort == Sort::Loop).then(|| agents::read(node, refining, problems));
+        TargetSort::Model | TargetSort::Loop => {
+            let agent = (sort == TargetSort::Loop).then(|| agents::read(node, refining, problems));
             let model = node.text("model")?;
             let system = node.text("system").map(|text| compile(text, templates, problems));
             let request = request(node, problems);
@@ -194,62 +195,53 @@ fn kind(
                 agent,
             })))
         }
-        Sort::Chain => {
+        TargetSort::Chain => {
             let chain = chain::read(node, models, refining, templates, problems)?;
             Some(TargetKind::Chain(chain))
         }
-        Sort::Program => programs::read(node, models, refining, problems).map(TargetKind::Program),
-        Sort::Agent => programs::read_agent(node, refining, problems).map(TargetKind::Program),
-        Sort::Service => {
+        TargetSort::Program => {
+            programs::read(node, models, refining, problems).map(TargetKind::Program)
+        }
+        TargetSort::Agent => {
+            programs::read_agent(node, refining, problems).map(TargetKind::Program)
+        }
+        TargetSort::Service => {
             let service = service::read(node, refining, templates, problems)?;
             Some(TargetKind::Service(Box::new(service)))
         }
     }
 }
 
-/// What a target is, told by its keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sort {
-    Model,
-    /// A model with tools.
-    Loop,
-    Chain,
-    Program,
-    Agent,
-    Service,
-}
-
-impl Sort {
+impl TargetSort {
     fn words(self) -> (&'static str, &'static str) {
         match self {
-            Sort::Model => ("a model", "models"),
-            Sort::Loop => ("a model with tools", "models with tools"),
-            Sort::Chain => ("a chain", "chains"),
-            Sort::Program => ("a program", "programs"),
-            Sort::Agent => ("an agent", "agents"),
-            Sort::Service => ("a service", "services"),
+            TargetSort::Model => ("a model", "models"),
+            TargetSort::Loop => ("a model with tools", "models with tools"),
+            TargetSort::Chain => ("a chain", "chains"),
+            TargetSort::Program => ("a program", "programs"),
+            TargetSort::Agent => ("an agent", "agents"),
+            TargetSort::Service => ("a service", "services"),
         }
     }
 }
 
-fn sort(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Sort> {
-    const KEYS: [(&str, Sort); 5] = [
-        ("chain", Sort::Chain),
-        ("command", Sort::Program),
-        ("agent", Sort::Agent),
-        ("url", Sort::Service),
-        ("model", Sort::Model),
-    ];
-    let mut given = KEYS.iter().filter(|(key, _)| node.get(key).is_some());
+fn sort(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<TargetSort> {
+    let mut given: Vec<(&str, TargetSort)> = TARGET
+        .fields()
+        .filter(|field| node.get(field.name).is_some())
+        .filter_map(|field| Some((field.name, field.defines?)))
+        .collect();
+    let has_tools = given.iter().any(|(_, sort)| *sort == TargetSort::Loop);
+    given.retain(|(_, sort)| *sort != TargetSort::Loop);
+    given.sort_by_key(|(_, sort)| *sort);
+    let mut given = given.into_iter();
     match (given.next(), given.next()) {
-        (Some((_, Sort::Model)), None) if AGENT_KEYS.iter().any(|key| node.get(key).is_some()) => {
-            Some(Sort::Loop)
-        }
-        (Some((_, sort)), None) => Some(*sort),
+        (Some((_, TargetSort::Model)), None) if has_tools => Some(TargetSort::Loop),
+        (Some((_, sort)), None) => Some(sort),
         // An agent may be told which model to use.
-        (Some((_, Sort::Agent)), Some((_, Sort::Model))) => Some(Sort::Agent),
+        (Some((_, TargetSort::Agent)), Some((_, TargetSort::Model))) => Some(TargetSort::Agent),
         // That a chain has no model of its own is said with other keys that it has not.
-        (Some((_, Sort::Chain)), Some((_, Sort::Model))) => Some(Sort::Chain),
+        (Some((_, TargetSort::Chain)), Some((_, TargetSort::Model))) => Some(TargetSort::Chain),
         (Some((one, _)), Some((other, _))) => {
             let span = node.get(other).map_or(node.span.clone(), |value| value.span());
             problems
@@ -272,50 +264,27 @@ fn sort(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Sort> {
 }
 
 /// Finds keys that are for other kinds of targets.
-fn only_its_own(node: &Node<'_, '_>, sort: Sort, problems: &mut Problems<'_>) {
-    const MODELS: &[&str] = &[
-        "system",
-        "temperature",
-        "top_p",
-        "max_tokens",
-        "stop",
-        "thinking",
-        "thinking_tokens",
-        "json",
-        "json_schema",
-        "extra",
-    ];
-    const SERVICES: &[&str] = &["method", "headers", "body", "answer", "usage", "connections"];
-    const LOOPS: &[&str] = &["fetch_hosts", "max_context_tokens", "tool_timeout_seconds"];
-    const KEYS: [(&[&str], &[Sort]); 9] = [
-        (MODELS, &[Sort::Model, Sort::Loop]),
-        (&AGENT_KEYS, &[Sort::Model, Sort::Loop]),
-        (LOOPS, &[Sort::Loop]),
-        (SERVICES, &[Sort::Service]),
-        (&["workspace"], &[Sort::Program, Sort::Agent, Sort::Loop]),
-        (&["protocol"], &[Sort::Program]),
-        (&["roles"], &[Sort::Program]),
-        (&["args"], &[Sort::Agent]),
-        (&["timeout_seconds"], &[Sort::Program, Sort::Agent, Sort::Service, Sort::Loop]),
-    ];
-    let of_steps = MODELS.iter().chain(&["prompt", "model"]).filter(|_| sort == Sort::Chain);
-    for (key, value) in of_steps.filter_map(|key| Some((key, node.get(key)?))) {
-        problems
-            .at(value.span(), format!("a chain has no `{key}` of its own"))
-            .with_hint(format!("its steps have: write `{key}` under [[target.chain]]"));
-    }
-    let of_others = |(keys, sorts): &&(&[&str], &[Sort])| {
-        !(sorts.contains(&sort) || sort == Sort::Chain && *keys == MODELS)
-    };
-    for (keys, sorts) in KEYS.iter().filter(of_others) {
-        // Where all models are meant, those with tools need no mention.
-        let is_told = |sort: &&Sort| **sort != Sort::Loop || !sorts.contains(&Sort::Model);
-        let whom: Vec<&str> = sorts.iter().filter(is_told).map(|sort| sort.words().1).collect();
-        let whom = match whom.as_slice() {
-            [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-            only => only.concat(),
-        };
-        for (key, value) in keys.iter().filter_map(|key| Some((key, node.get(key)?))) {
+fn only_its_own(node: &Node<'_, '_>, sort: TargetSort, problems: &mut Problems<'_>) {
+    let given = || TARGET.fields().filter_map(|field| Some((field, node.get(field.name)?)));
+    // A step has a name, too, and so has the chain.
+    let is_of_steps = |field: &Field| field.name != "name" && STEP.field(field.name).is_some();
+    for (field, value) in given() {
+        let key = field.name;
+        if sort == TargetSort::Chain && is_of_steps(field) {
+            problems
+                .at(value.span(), format!("a chain has no `{key}` of its own"))
+                .with_hint(format!("its steps have: write `{key}` under [[target.chain]]"));
+        } else if !field.sorts.is_empty() && !field.sorts.contains(&sort) {
+            // Where all models are meant, those with tools need no mention.
+            let has_models = field.sorts.contains(&TargetSort::Model);
+            let is_told = |sort: &&TargetSort| **sort != TargetSort::Loop || !has_models;
+            let told = field.sorts.iter().filter(is_told).map(|sort| sort.words().1);
+            let whom = match told.collect::<Vec<_>>().as_slice() {
+                [first @ .., last] if !first.is_empty() => {
+                    format!("{} and {last}", first.join(", "))
+                }
+                only => only.concat(),
+            };
             let message = format!("`{key}` is for {whom}; this target is {}", sort.words().0);
             problems.at(value.span(), message);
         }

@@ -18,29 +18,29 @@ pub(crate) fn validate(
     name: &str,
     problems: &mut Problems<'_>,
 ) {
-    validate_fields(table, span, &section.fields.iter().collect::<Vec<_>>(), name, problems);
-}
-
-fn validate_fields(
-    table: &DeTable<'_>,
-    span: Range<usize>,
-    fields: &[&Field],
-    name: &str,
-    problems: &mut Problems<'_>,
-) {
-    for (key, value) in table {
-        match fields.iter().find(|field| field.name == key.get_ref()) {
-            Some(field) => validate_value(value, field, problems),
-            None => {
-                unknown_key(key, fields.iter().map(|field| field.name).collect(), name, problems)
-            }
-        }
-    }
-    for field in fields.iter().filter(|field| field.required) {
+    validate_present(table, section, name, problems);
+    for field in section.fields().filter(|field| field.required) {
         if !table.contains_key(field.name) {
             problems
                 .at(span.clone(), format!("{name} has no `{}`", field.name))
                 .with_hint(format!("add `{}`: {}", field.name, lower_first(field.about)));
+        }
+    }
+}
+
+/// Checks the keys of a table that are there; required keys may be missing.
+pub(crate) fn validate_present(
+    table: &DeTable<'_>,
+    section: &Section,
+    name: &str,
+    problems: &mut Problems<'_>,
+) {
+    for (key, value) in table {
+        match section.field(key.get_ref()) {
+            Some(field) => validate_value(value, field, problems),
+            None => {
+                unknown_key(key, section.fields().map(|field| field.name).collect(), name, problems)
+            }
         }
     }
 }

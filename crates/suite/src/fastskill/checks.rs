@@ -22,34 +22,34 @@ const NAME: Field = required("name", Shape::Text, "What it looks at.");
 const REQUIRED: Field =
     optional("required", Shape::Boolean, "Whether the trial depends on it; true when absent.");
 
-const TRIGGER: Section = Section {
-    about: "Whether the skill was used.",
-    fields: &[
+const TRIGGER: Section = Section::new(
+    "Whether the skill was used.",
+    &[
         NAME,
         REQUIRED,
         required("pattern", Shape::Text, "What is seen when it is."),
         optional("expected", Shape::Boolean, "Whether it is to be seen at all; true when absent."),
     ],
-};
+);
 
-const COMMAND: Section = Section {
-    about: "A command was run.",
-    fields: &[NAME, REQUIRED, required("pattern", Shape::Text, "What a command must contain.")],
-};
+const COMMAND: Section = Section::new(
+    "A command was run.",
+    &[NAME, REQUIRED, required("pattern", Shape::Text, "What a command must contain.")],
+);
 
-const FILE: Section = Section {
-    about: "A file was left.",
-    fields: &[NAME, REQUIRED, required("path", Shape::Text, "Its path in the workspace.")],
-};
+const FILE: Section = Section::new(
+    "A file was left.",
+    &[NAME, REQUIRED, required("path", Shape::Text, "Its path in the workspace.")],
+);
 
-const COUNT: Section = Section {
-    about: "Few commands were run.",
-    fields: &[
+const COUNT: Section = Section::new(
+    "Few commands were run.",
+    &[
         NAME,
         REQUIRED,
         required("limit", Shape::Integer { least: 0, most: 1_000_000_000 }, "The most."),
     ],
-};
+);
 
 /// The checks of a project.
 #[derive(Debug, Default)]

@@ -38,9 +38,9 @@ const INVALID_CSV: &str = "EVAL_INVALID_CSV";
 /// How long an agent may take.
 const TIMEOUT: u64 = 900;
 
-const EVAL: Section = Section {
-    about: "How the skill is evaluated.",
-    fields: &[
+const EVAL: Section = Section::new(
+    "How the skill is evaluated.",
+    &[
         required("prompts", Shape::Text, "A CSV file with the prompts."),
         optional("checks", Shape::Text, "A TOML file with the checks."),
         optional(
@@ -75,7 +75,7 @@ const EVAL: Section = Section {
             "Whether an agent that is not installed is an error; true when absent.",
         ),
     ],
-};
+);
 
 /// Whether a file is a FastSkill project: by its name, or by what is in it.
 pub(super) fn is_project(path: &Path, table: &DeTable<'_>) -> bool {

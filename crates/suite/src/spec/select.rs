@@ -1,43 +1,6 @@
-//! Steps of chains, and the search over who fills roles, described as data.
+//! Fields of `[select]`.
 
-use super::{Field, REQUEST, Section, Shape, optional, required};
-
-/// A step of a chain.
-pub(super) const STEP: Section = {
-    let [temperature, top_p, max_tokens, stop, thinking, thinking_tokens, json, json_schema, extra] =
-        REQUEST;
-    Section {
-        about: "A step of a chain: a model that is asked, and whose answer later steps see.",
-        fields: &[
-            optional("role", Shape::Text, "The role of who is asked; see [roles] and [select]."),
-            optional(
-                "name",
-                Shape::Text,
-                "What later steps call its answer, as {{ name }}; its role when absent.",
-            ),
-            optional(
-                "model",
-                Shape::Text,
-                "Who is asked when it has no role: a name under [models] or [sim], or provider/model.",
-            ),
-            required(
-                "prompt",
-                Shape::Template,
-                "What it is asked: a template over the case's fields and the answers of earlier steps.",
-            ),
-            optional("system", Shape::Template, "Instructions; a template, too."),
-            temperature,
-            top_p,
-            max_tokens,
-            stop,
-            thinking,
-            thinking_tokens,
-            json,
-            json_schema,
-            extra,
-        ],
-    }
-};
+use super::{Field, Section, Shape, optional, required};
 
 const SHARE: Shape = Shape::Number { least: 0.0, most: 1.0 };
 const WEIGHT: Shape = Shape::Number { least: 0.0, most: 1e6 };
@@ -45,7 +8,7 @@ const COUNT: Shape = Shape::Integer { least: 1, most: 1_000_000_000 };
 
 /// `[select]`.
 pub(super) const SELECT: Section =
-    Section { about: "Which combination of models `bakeoff select` looks for.", fields: &FIELDS };
+    Section::new("Which combination of models `bakeoff select` looks for.", &FIELDS);
 
 const FIELDS: [Field; 24] = [
     optional(
