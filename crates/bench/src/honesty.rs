@@ -5,7 +5,7 @@ use crate::Error;
 use crate::scratch::Scratch;
 use bakeoff_core::{Finding, Summary, Verdict};
 use bakeoff_eval::{Run, RunConfig, Stopper};
-use bakeoff_history::{CompareConfig, Compared, compare};
+use bakeoff_history::{CompareConfig, ComparedTarget, compare};
 use bakeoff_suite::Suite;
 use std::path::{Path, PathBuf};
 use tokio::task::JoinSet;
@@ -145,8 +145,8 @@ async fn compared(scratch: &Scratch, pairs: u64) -> Result<u64, Error> {
             *place = Some(summary);
             return;
         };
-        let found = Compared::find(&first, None).and_then(|baseline| {
-            let candidate = Compared::find(&summary, None)?;
+        let found = ComparedTarget::find(&first, None).and_then(|baseline| {
+            let candidate = ComparedTarget::find(&summary, None)?;
             compare(
                 baseline,
                 &[candidate],

@@ -1,4 +1,4 @@
-//! `aggregated.json`: all trials of one case, in the form that FastSkill gave them, and more.
+//! `aggregated.json`: all trials of one case, in FastSkill's format with additional fields.
 
 use crate::Error;
 use crate::folder::RunFolder;
@@ -10,10 +10,10 @@ use bakeoff_suite::Artifacts;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Trials, kept until the end of the run.
+/// Collects trials until the end of the run.
 #[derive(Debug)]
 pub(crate) struct CaseFiles {
-    wanted: Artifacts,
+    artifacts: Artifacts,
     trials: HashMap<TargetName, HashMap<String, Vec<TrialRecord>>>,
 }
 
@@ -29,7 +29,7 @@ struct TrialRecord {
     error_message: Option<String>,
     score: Option<f64>,
     cost_nanodollars: Option<NanoDollars>,
-    /// What depends on the clock.
+    /// Values that depend on the clock.
     stats: Timing,
 }
 
@@ -42,7 +42,7 @@ struct CheckRecord {
     weight: f64,
 }
 
-/// The whole file.
+/// Contents of the file.
 #[derive(Debug, Serialize)]
 struct CaseFile<'a> {
     id: &'a str,
@@ -55,29 +55,29 @@ struct CaseFile<'a> {
 }
 
 impl CaseFiles {
-    pub(crate) fn new(wanted: Artifacts) -> CaseFiles {
-        CaseFiles { wanted, trials: HashMap::new() }
+    pub(crate) fn new(artifacts: Artifacts) -> CaseFiles {
+        CaseFiles { artifacts, trials: HashMap::new() }
     }
 
     pub(crate) fn add(&mut self, result: &TrialResult) {
-        if self.wanted == Artifacts::None {
+        if self.artifacts == Artifacts::None {
             return;
         }
         let cases = self.trials.entry(result.key.target.clone()).or_default();
         let trials = cases.entry(result.key.case.to_string()).or_default();
-        // The last result of a trial is the one that counts.
+        // The last result of a trial counts.
         trials.retain(|trial| trial.trial_id != result.key.trial);
         trials.push(record(result));
     }
 
-    /// Writes a file for each case that has folders of trials.
+    /// Writes a file for each case with artifacts.
     pub(crate) fn write(mut self, folder: &RunFolder, summary: &Summary) -> Result<(), Error> {
         for target in &summary.targets {
             let Some(mut cases) = self.trials.remove(&target.target) else { continue };
             for case in target.cases.iter() {
                 let Some(mut trials) = cases.remove(case.id.as_str()) else { continue };
                 let all_passed = trials.iter().all(|trial| trial.status == Status::Passed);
-                if self.wanted == Artifacts::Failures && all_passed {
+                if self.artifacts == Artifacts::Failures && all_passed {
                     continue;
                 }
                 trials.sort_unstable_by_key(|trial| trial.trial_id);

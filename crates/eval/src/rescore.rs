@@ -1,33 +1,37 @@
-//! Judging stored outputs anew, by today's checks.
+//! Checking stored outputs again.
 
 use crate::Error;
-use crate::aggregate::{Aggregate, Measure};
+use crate::aggregate::{Aggregate, RunCriteria};
 use crate::case_files::CaseFiles;
+use crate::context::TrialContext;
 use crate::folder::RunFolder;
-use crate::record::Record;
-use crate::run::{Finished, Run, Stopper, exit_code};
-use crate::runfile::{Layout, RunFile};
-use crate::traffic::Traffic;
-use crate::trial::{Made, Trials};
+use crate::judge::judge_attempt;
+use crate::recorder::Recorder;
+use crate::run::{FinishedRun, Run, exit_code};
+use crate::run_file::{Layout, RunFile};
+use crate::stopper::Stopper;
+use crate::traffic_log::TrafficLog;
+use crate::trial::TrialOutcome;
 use bakeoff_core::{
-    CaseIds, ErrorKind, Event, RunId, RunPlan, RunStats, SCHEMA_VERSION, TargetName, TrialResult,
+    CaseIds, ErrorKind, Event, RunId, RunPlan, RunStats, SCHEMA_VERSION, TargetName, TrialError,
+    TrialResult,
 };
 use bakeoff_journal::Journal;
-use bakeoff_suite::CaseReader;
-use bakeoff_suite::{Artifacts, Suite};
+use bakeoff_suite::{Artifacts, CaseReader, Suite};
 use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::task::{JoinError, JoinSet};
 
-/// Results that are judged at once: checks may ask models or run programs.
-const AT_ONCE: usize = 64;
+/// Results that are checked concurrently: checks may call models or run programs.
+const MAX_CONCURRENT: usize = 64;
 
-/// Results that are written together.
-const BATCH: usize = 256;
+/// Results that are recorded in one write.
+const BATCH_SIZE: usize = 256;
 
-/// Stored results of an earlier run, to be checked again.
+/// Stored results of an earlier run.
+#[derive(Debug)]
 pub struct RescoreInput<I> {
     /// Id of the earlier run.
     pub run_id: RunId,
@@ -41,8 +45,8 @@ pub struct RescoreInput<I> {
     pub results: I,
 }
 
-/// Checks the outputs of an earlier run by the checks of this suite. Targets are not called; models are
-/// called only by judged checks. The earlier run is not changed: the results are a run of their own.
+/// Applies the checks of a suite to the outputs of an earlier run. Targets are not called; models are
+/// called only by judged checks. The earlier run does not change: the results form a new run.
 ///
 /// # Errors
 ///
@@ -53,55 +57,54 @@ pub async fn rescore<I>(
     input: RescoreInput<I>,
     stopper: &Stopper,
     listen: &mut (dyn FnMut(&Event) + Send),
-) -> Result<Finished, Error>
+) -> Result<FinishedRun, Error>
 where
     I: Iterator<Item = Result<TrialResult, Error>>,
 {
     let started = Instant::now();
     let now = Timestamp::now();
-    let known = target_numbers(&run.suite, &input.targets)?;
+    let targets = target_indices(&run.suite, &input.targets)?;
     check_cases(&run.suite, &input.cases)?;
     let cases = input.cases.len() as u64;
-    let measure = Measure { cases: input.cases, trials: input.trials, ..run.measure.clone() };
-    let layout = Layout::of(measure.targets.len());
+    let criteria = RunCriteria { cases: input.cases, trials: input.trials, ..run.criteria.clone() };
+    let layout = Layout::of(criteria.targets.len());
     let folder = RunFolder::create(&run.config.out, &run.suite.name, now, layout)?;
     let id = folder.id.clone();
-    let file = RunFile::new(&run.suite, &run.config, &measure, id.clone(), now.to_string());
+    let file = RunFile::new(&run.suite, &run.config, &criteria, id.clone(), now.to_string());
     folder.write_run(&RunFile { scored_from: Some(input.run_id), ..file })?;
     let journal = Journal::create(&folder.journal())?;
-    let files = CaseFiles::new(Artifacts::None);
-    let mut record = Record::new(journal, Aggregate::new(measure), files, listen);
+    let case_files = CaseFiles::new(Artifacts::None);
+    let mut recorder = Recorder::new(journal, Aggregate::new(criteria), case_files, listen);
     let plan = RunPlan { cases, ..run.plan() };
-    record.event(&Event::RunStarted { schema_version: SCHEMA_VERSION, run_id: id, plan })?;
-    let traffic = Traffic::open(&folder)?;
-    let trials = run.trials(&folder, &traffic, stopper).0;
+    recorder.record(&Event::RunStarted { schema_version: SCHEMA_VERSION, run_id: id, plan })?;
+    let traffic = TrafficLog::open(&folder)?;
+    let context = TrialContext::new(&run, &folder, &traffic, stopper).0;
     let reader = run.suite.cases.reader(&run.suite.survey).map_err(Error::Cases)?;
-    let mut judging: JoinSet<Made> = JoinSet::new();
+    let mut checking: JoinSet<TrialOutcome> = JoinSet::new();
     let mut done = Vec::new();
     for result in input.results {
         if stopper.is_stopped() {
             break;
         }
         let result = result?;
-        while judging.len() >= AT_ONCE {
-            done.extend(judging.join_next().await.map(judged));
+        while checking.len() >= MAX_CONCURRENT {
+            done.extend(checking.join_next().await.map(joined));
         }
-        if let Some(target) = known.get(&result.key.target).copied() {
-            let made = judge_anew(&trials, &reader, &run.suite.survey.ids, target, result)?;
-            judging.spawn(made);
+        if let Some(target) = targets.get(&result.key.target).copied() {
+            checking.spawn(check_again(&context, &reader, target, result)?);
         }
-        if done.len() >= BATCH {
-            record.trials(std::mem::take(&mut done))?;
+        if done.len() >= BATCH_SIZE {
+            recorder.record_trials(std::mem::take(&mut done))?;
         }
     }
-    while let Some(made) = judging.join_next().await {
-        done.push(judged(made));
+    while let Some(outcome) = checking.join_next().await {
+        done.push(joined(outcome));
     }
-    record.trials(done)?;
-    drop(trials);
+    recorder.record_trials(done)?;
+    drop(context);
     let (connection_limit_history, warnings) = traffic.finish();
-    warnings.iter().for_each(|event| record.tell(event));
-    let (aggregate, _) = record.finish()?;
+    warnings.iter().for_each(|event| recorder.emit(event));
+    let (aggregate, _) = recorder.finish()?;
     let stats = RunStats {
         started_at: now.to_string(),
         elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -111,66 +114,62 @@ where
     let summary = aggregate.summary(&folder.id, &run.suite.name, stats);
     folder.write_summary(&summary, &run.suite)?;
     let exit_code = exit_code(&summary, stopper);
-    Ok(Finished { folder, summary, exit_code })
+    Ok(FinishedRun { folder, summary, exit_code })
 }
 
-/// Fails when a case is not in the suite any more: checks may depend on its fields.
+/// Fails when a case is not in the suite any more.
 fn check_cases(suite: &Suite, cases: &CaseIds) -> Result<(), Error> {
     let ids = &suite.survey.ids;
-    cases.iter().find(|id| ids.position(id).is_none()).map_or(Ok(()), |id| Err(no_case(id)))
+    cases.iter().find(|id| ids.position(id).is_none()).map_or(Ok(()), |id| Err(missing_case(id)))
 }
 
-fn no_case(id: &str) -> Error {
-    Error::Usage {
-        code: None,
-        message: format!("the suite has no case `{id}` any more"),
-        hint: Some("checks may depend on a case's fields, so it must be there".to_owned()),
-    }
+fn missing_case(id: &str) -> Error {
+    let hint = "checks may depend on the fields of a case, so it must be in the suite";
+    Error::usage(format!("the suite has no case `{id}` any more"), Some(hint.to_owned()))
 }
 
-/// Returns the number in the suite of each target.
-fn target_numbers(
+/// Returns the index in the suite of each target.
+fn target_indices(
     suite: &Suite,
     names: &[TargetName],
 ) -> Result<HashMap<TargetName, usize>, Error> {
-    let number = |name: &TargetName| {
-        suite.targets.iter().position(|target| target.name == *name).ok_or_else(|| Error::Usage {
-            code: None,
-            message: format!("the suite has no target `{name}` any more"),
-            hint: Some("checks may be limited to targets, so it must be there".to_owned()),
+    let index = |name: &TargetName| {
+        suite.targets.iter().position(|target| target.name == *name).ok_or_else(|| {
+            let hint = "checks may be limited to targets, so it must be in the suite";
+            let message = format!("the suite has no target `{name}` any more");
+            Error::usage(message, Some(hint.to_owned()))
         })
     };
-    names.iter().map(|name| Ok((name.clone(), number(name)?))).collect()
+    names.iter().map(|name| Ok((name.clone(), index(name)?))).collect()
 }
 
-/// A result that was judged. A judge that breaks is a mistake of ours, and no result may be lost to it.
-fn judged(made: Result<Made, JoinError>) -> Made {
-    match made {
-        Ok(made) => made,
-        Err(broken) => std::panic::resume_unwind(broken.into_panic()),
+/// Returns the outcome of a task. A panic is a bug and must not lose a result silently.
+fn joined(outcome: Result<TrialOutcome, JoinError>) -> TrialOutcome {
+    match outcome {
+        Ok(outcome) => outcome,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     }
 }
 
-/// One result, judged by today's checks.
-fn judge_anew(
-    trials: &Arc<Trials>,
+/// Checks a stored result again.
+fn check_again(
+    context: &Arc<TrialContext>,
     reader: &CaseReader,
-    ids: &CaseIds,
     target: usize,
     mut result: TrialResult,
-) -> Result<impl Future<Output = Made> + Send + use<>, Error> {
+) -> Result<impl Future<Output = TrialOutcome> + Send + use<>, Error> {
     let id = result.key.case.as_str();
-    let number = ids.position(id).ok_or_else(|| no_case(id))?;
-    let case = reader.case(number).map_err(Error::Cases)?;
-    // What a check could not say it may say now.
-    let by_check = |error: &bakeoff_core::TrialError| error.kind == ErrorKind::Check;
-    if result.attempt.error.as_ref().is_some_and(by_check) {
+    let index = context.suite.survey.ids.position(id).ok_or_else(|| missing_case(id))?;
+    let case = reader.case(index).map_err(Error::Cases)?;
+    // A check that gave no result then may give one now.
+    let is_check_error = |error: &TrialError| error.kind == ErrorKind::Check;
+    if result.attempt.error.as_ref().is_some_and(is_check_error) {
         result.attempt.error = None;
     }
-    let trials = Arc::clone(trials);
+    let context = Arc::clone(context);
     Ok(async move {
-        let target = &trials.suite.targets[target];
-        let result = trials.judge(target, &case, result.key, result.attempt).await;
-        Made { result, written: Ok(()) }
+        let target = &context.suite.targets[target];
+        let result = judge_attempt(&context, target, &case, result.key, result.attempt).await;
+        TrialOutcome { result, written: Ok(()) }
     })
 }

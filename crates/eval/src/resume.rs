@@ -4,7 +4,7 @@ use crate::aggregate::Aggregate;
 use crate::case_files::CaseFiles;
 use crate::folder::RunFolder;
 use crate::run::Run;
-use crate::runfile::RunFile;
+use crate::run_file::RunFile;
 use bakeoff_core::{Event, ProcessGroup, TrialKey};
 use bakeoff_journal::Journal;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ impl ResumeState {
             folder: RunFolder::open(path, &file),
             file,
             journal,
-            aggregate: Aggregate::new(run.measure.clone()),
+            aggregate: Aggregate::new(run.criteria.clone()),
             case_files: CaseFiles::new(run.suite.settings.artifacts),
             running: HashMap::new(),
         }

@@ -27,17 +27,17 @@ prompt = "{{ planner }} {{ question }}"
 "#;
 
 #[tokio::test]
-async fn a_first_candidate_stands_in_for_a_look_but_not_for_a_run() {
+async fn run_fails_if_a_role_has_only_candidates() {
     let test = TestSuite::new(&format!(
         "{STEPS}[select.roles]\nplanner = [\"sim/echo\", \"sim/judge\"]\nsolver = [\"sim/echo\"]\n{END}"
     ));
     let error = test.try_run(LoadOptions::default(), test.config()).await.err().unwrap();
-    assert_eq!(error.to_string(), "nobody fills the role `planner` of the target `pipeline`");
+    assert_eq!(error.to_string(), "no model assigned to role `planner` of the target `pipeline`");
     assert!(!test.path("runs").exists());
 }
 
 #[tokio::test]
-async fn programs_are_told_who_fills_their_roles() {
+async fn programs_get_the_models_of_their_roles_in_variables() {
     let line = "echo $BAKEOFF_MODEL_PLANNER $BAKEOFF_MODEL_CODE_SOLVER";
     let suite = format!(
         r#"
@@ -70,17 +70,18 @@ value = "openai"
     );
     for target in ["program", "stays"] {
         let test = TestSuite::new(&suite.replace("TARGET", target));
-        // The trial's id ends with its number; the case's does not.
+        // The trial's id ends with its number, unlike the case's id.
         let script = format!(
-            "while read -r asked; do id=$(echo \"$asked\" | sed -E 's/.*\"id\": *\"([^\"]*\\/1)\".*/\\1/'); \
+            "while read -r request; do id=$(echo \"$request\" | sed -E 's/.*\"id\": *\"([^\"]*\\/1)\".*/\\1/'); \
              printf '{{\"id\": \"%s\", \"output\": \"%s\"}}\\n' \"$id\" \"$({line})\"; done"
         );
         std::fs::write(test.path("answer.sh"), script).unwrap();
-        let ran = test.run(COMBINATIONS).await;
+        let run = test.run(COMBINATIONS).await;
         let mut outputs: Vec<&str> =
-            ran.results.iter().map(|result| result.attempt.output.trim()).collect();
+            run.results.iter().map(|result| result.attempt.output.trim()).collect();
         outputs.sort_unstable();
-        let told = ["openai/gpt-4o-mini openai/gpt-4o", "openai/gpt-4o-mini openai/gpt-4o-mini"];
-        assert_eq!(outputs, told, "{target}: {:?}", ran.results);
+        let expected =
+            ["openai/gpt-4o-mini openai/gpt-4o", "openai/gpt-4o-mini openai/gpt-4o-mini"];
+        assert_eq!(outputs, expected, "{target}: {:?}", run.results);
     }
 }

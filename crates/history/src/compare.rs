@@ -1,9 +1,9 @@
-//! Two targets over the same cases, paired by case.
+//! Comparison of targets over the same cases, paired by case.
 
-use crate::Error;
+use crate::{ComparedTarget, Error};
 use bakeoff_core::{
     CaseChange, CaseCounts, ComparedBy, Comparison, Equivalence, Finding, Interval, Needed, Score,
-    Side, Status, Summary, TargetSummary, Unpaired,
+    Side, Status, TargetSummary, Unpaired,
 };
 use bakeoff_stats::{
     Paired, SignFlip, binary_cases_needed, bonett_price, cases_needed, detectable_difference,
@@ -11,19 +11,19 @@ use bakeoff_stats::{
 };
 use std::collections::HashMap;
 
-/// Cases that are named.
-const SHOWN: usize = 10;
+/// Cases that a comparison lists.
+const MAX_LISTED_CASES: usize = 10;
 
-/// What a comparison is asked.
+/// Settings of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct CompareConfig {
-    /// The level of tests.
+    /// Significance level.
     pub alpha: f64,
-    /// Say how many cases a difference of this size needs.
+    /// Difference for which the number of required cases is reported.
     pub detect: f64,
-    /// Say whether the two are equal within this margin.
+    /// Margin of an equivalence test, if one is wanted.
     pub within: Option<f64>,
-    /// For the tests that draw.
+    /// Seed of randomized tests.
     pub seed: u64,
 }
 
@@ -33,51 +33,19 @@ impl Default for CompareConfig {
     }
 }
 
-/// One target of one run.
-#[derive(Debug, Clone, Copy)]
-pub struct Compared<'a> {
-    /// The run.
-    pub summary: &'a Summary,
-    /// Its target.
-    pub target: &'a TargetSummary,
-}
-
-impl<'a> Compared<'a> {
-    /// A target of a run; its only one when none is named.
-    pub fn find(summary: &'a Summary, target: Option<&str>) -> Result<Compared<'a>, Error> {
-        let names: Vec<&str> =
-            summary.targets.iter().map(|target| target.target.as_str()).collect();
-        let usage =
-            |message: String, hint: Option<String>| Err(Error::Usage { code: None, message, hint });
-        let found = match target {
-            Some(name) => summary.targets.iter().find(|target| target.target == name),
-            None if names.len() == 1 => summary.targets.first(),
-            None => {
-                return usage(
-                    format!("{} has {} targets", summary.run_id, names.len()),
-                    Some(format!("write RUN:TARGET with one of {}", names.join(", "))),
-                );
-            }
-        };
-        match (found, target) {
-            (Some(target), _) => Ok(Compared { summary, target }),
-            (None, name) => usage(
-                format!("{} has no target `{}`", summary.run_id, name.unwrap_or_default()),
-                bakeoff_suite::suggest(name.unwrap_or_default(), names),
-            ),
-        }
-    }
-}
-
 /// Compares each candidate with the baseline. P-values are adjusted for their number (Holm 1979).
+///
+/// # Errors
+///
+/// When a candidate shares no case with the baseline.
 pub fn compare(
-    baseline: Compared<'_>,
-    candidates: &[Compared<'_>],
+    baseline: ComparedTarget<'_>,
+    candidates: &[ComparedTarget<'_>],
     config: CompareConfig,
 ) -> Result<Vec<Comparison>, Error> {
     let mut found: Vec<Comparison> = candidates
         .iter()
-        .map(|candidate| pair(baseline, *candidate, config))
+        .map(|candidate| compare_pair(baseline, *candidate, config))
         .collect::<Result<_, Error>>()?;
     let p_values: Vec<f64> = found.iter().map(|comparison| comparison.p_value).collect();
     for (comparison, adjusted) in found.iter_mut().zip(holm(&p_values)) {
@@ -92,28 +60,28 @@ pub fn compare(
     Ok(found)
 }
 
-/// What both targets have of a case.
-struct Case<'a> {
+/// Values of a case for both targets.
+struct PairedCase<'a> {
     id: &'a str,
-    /// Rates or verdicts.
+    /// Pass rates or verdicts.
     values: (f64, f64),
     costs: (f64, f64),
 }
 
-fn pair(
-    baseline: Compared<'_>,
-    candidate: Compared<'_>,
+fn compare_pair(
+    baseline: ComparedTarget<'_>,
+    candidate: ComparedTarget<'_>,
     config: CompareConfig,
 ) -> Result<Comparison, Error> {
     let is_early = baseline.target.stopped_early + candidate.target.stopped_early > 0;
     let by = if is_early { ComparedBy::Verdicts } else { ComparedBy::Rates };
-    let (cases, only_baseline, only_candidate) = shared(baseline.target, candidate.target, by);
+    let (cases, only_baseline, only_candidate) = pair_cases(baseline.target, candidate.target, by);
     let differences: Vec<f64> = cases.iter().map(|case| case.values.1 - case.values.0).collect();
     let Some(flips) = SignFlip::new(&differences, config.seed) else {
         return Err(Error::Usage {
             code: None,
             message: format!(
-                "{}:{} and {}:{} have no case with a judged trial in both",
+                "{}:{} and {}:{} have no case with a passed or failed trial in both",
                 baseline.summary.run_id,
                 baseline.target.target,
                 candidate.summary.run_id,
@@ -123,12 +91,13 @@ fn pair(
         });
     };
     let count = cases.len() as u64;
-    let mean = |side: fn(&Case<'_>) -> f64| cases.iter().map(side).sum::<f64>() / count as f64;
+    let mean =
+        |side: fn(&PairedCase<'_>) -> f64| cases.iter().map(side).sum::<f64>() / count as f64;
     let gained = differences.iter().filter(|difference| **difference > 0.0).count() as u64;
     let lost = differences.iter().filter(|difference| **difference < 0.0).count() as u64;
     let is_binary = differences.iter().all(|difference| [-1.0, 0.0, 1.0].contains(difference));
     let paired = Paired::new(&differences);
-    // Differences that are all equal say nothing about cases that are not there.
+    // Differences that are all equal say nothing about other cases.
     let deviation = paired.map(|paired| paired.deviation()).filter(|deviation| *deviation > 0.0);
     let (p_value, test, interval) = if is_binary {
         let interval = bonett_price(gained, lost, count);
@@ -144,7 +113,7 @@ fn pair(
         deviation.and_then(|deviation| cases_needed(config.detect, deviation))
     };
     let costs: Vec<(f64, f64)> = cases.iter().map(|case| case.costs).collect();
-    let side = |compared: Compared<'_>, mean: f64| Side {
+    let side = |compared: ComparedTarget<'_>, mean: f64| Side {
         run_id: compared.summary.run_id.clone(),
         target: compared.target.target.clone(),
         mean,
@@ -158,7 +127,7 @@ fn pair(
         by,
         difference: flips.mean(),
         interval: interval.map(|found| Interval {
-            // Rates cannot differ by more.
+            // Rates differ by at most 1.
             low: found.low.max(-1.0),
             high: found.high.min(1.0),
         }),
@@ -193,12 +162,12 @@ fn pair(
     })
 }
 
-/// The cases that both have, and those that only one has.
-fn shared<'a>(
+/// Returns the cases of both targets, and those of only one.
+fn pair_cases<'a>(
     baseline: &'a TargetSummary,
     candidate: &'a TargetSummary,
     by: ComparedBy,
-) -> (Vec<Case<'a>>, Unpaired, Unpaired) {
+) -> (Vec<PairedCase<'a>>, Unpaired, Unpaired) {
     let mut others: HashMap<&str, &CaseCounts> = candidate.cases.counts().collect();
     let (mut cases, mut only_baseline) = (Vec::new(), Unpaired::default());
     for (id, counts) in baseline.cases.counts() {
@@ -207,23 +176,23 @@ fn shared<'a>(
         match (judged, other) {
             ((Some(one), Some(two)), Some(other)) => {
                 let costs = (counts.cost.as_dollars(), other.cost.as_dollars());
-                cases.push(Case { id, values: (one, two), costs });
+                cases.push(PairedCase { id, values: (one, two), costs });
                 others.remove(id);
             }
-            ((Some(_), None), _) => name(&mut only_baseline, id),
+            ((Some(_), None), _) => add_unpaired(&mut only_baseline, id),
             _ => {}
         }
     }
     let mut only_candidate = Unpaired::default();
     let judged = candidate.cases.counts().filter(|(_, case)| value(case, by).is_some());
     let left = judged.filter(|(id, _)| others.contains_key(id));
-    left.for_each(|(id, _)| name(&mut only_candidate, id));
+    left.for_each(|(id, _)| add_unpaired(&mut only_candidate, id));
     (cases, only_baseline, only_candidate)
 }
 
-fn name(unpaired: &mut Unpaired, id: &str) {
+fn add_unpaired(unpaired: &mut Unpaired, id: &str) {
     unpaired.count += 1;
-    if unpaired.first.len() < SHOWN {
+    if unpaired.first.len() < MAX_LISTED_CASES {
         unpaired.first.push(id.into());
     }
 }
@@ -242,12 +211,12 @@ fn value(case: &CaseCounts, by: ComparedBy) -> Option<f64> {
     }
 }
 
-/// The cases that differ most, losses first.
-fn changes(cases: &[Case<'_>]) -> Vec<CaseChange> {
-    let mut changed: Vec<&Case<'_>> =
+/// Returns the cases that differ most, losses first.
+fn changes(cases: &[PairedCase<'_>]) -> Vec<CaseChange> {
+    let mut changed: Vec<&PairedCase<'_>> =
         cases.iter().filter(|case| case.values.0 != case.values.1).collect();
     changed.sort_by(|one, other| {
-        let difference = |case: &Case<'_>| case.values.1 - case.values.0;
+        let difference = |case: &PairedCase<'_>| case.values.1 - case.values.0;
         difference(one)
             .abs()
             .total_cmp(&difference(other).abs())
@@ -256,49 +225,11 @@ fn changes(cases: &[Case<'_>]) -> Vec<CaseChange> {
     });
     changed
         .into_iter()
-        .take(SHOWN)
+        .take(MAX_LISTED_CASES)
         .map(|case| CaseChange {
             case: case.id.into(),
             baseline: case.values.0,
             candidate: case.values.1,
         })
         .collect()
-}
-
-/// Which targets of which runs are meant: each run with the name of a target, or the pairs of equal
-/// names.
-pub fn pairs<'a>(
-    summaries: &'a [(Summary, Option<String>)],
-) -> Result<(Compared<'a>, Vec<Compared<'a>>), Error> {
-    let usage = |message: &str, hint: &str| {
-        Err(Error::Usage { code: None, message: message.to_owned(), hint: Some(hint.to_owned()) })
-    };
-    match summaries {
-        [] => usage("nothing to compare", "name two runs, or one with several targets"),
-        [(only, _)] => match only.targets.as_slice() {
-            [] | [_] => usage(
-                "a single target cannot be compared with itself",
-                "name another run to compare it with",
-            ),
-            [baseline, others @ ..] => {
-                let compared = |target| Compared { summary: only, target };
-                Ok((compared(baseline), others.iter().map(compared).collect()))
-            }
-        },
-        [(first, named), others @ ..] => {
-            // A target of the other runs tells which one is meant here, and the other way round.
-            let known: Option<&str> = std::iter::once(named)
-                .chain(others.iter().map(|(_, named)| named))
-                .find_map(|named| named.as_deref());
-            let meant = |summary: &'a Summary, named: &'a Option<String>| {
-                let has = |name: &&str| {
-                    summary.targets.iter().any(|target: &TargetSummary| target.target == *name)
-                };
-                Compared::find(summary, named.as_deref().or(known.filter(has)))
-            };
-            let baseline = meant(first, named)?;
-            let others = others.iter().map(|(summary, named)| meant(summary, named));
-            Ok((baseline, others.collect::<Result<_, Error>>()?))
-        }
-    }
 }

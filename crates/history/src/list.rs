@@ -1,6 +1,6 @@
-//! The runs in a folder.
+//! Listing the runs in a folder.
 
-use crate::stored::is_run;
+use crate::find::is_run;
 use bakeoff_core::{RunId, Summary, TargetName, Verdict};
 use bakeoff_eval::{JOURNAL_FILE, RUN_FILE, SUMMARY_FILE, SelectionFile};
 use std::path::{Path, PathBuf};
@@ -8,55 +8,59 @@ use std::path::{Path, PathBuf};
 /// A run on disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRun {
-    /// Its id.
+    /// Id of the run.
     pub id: RunId,
-    /// Where it is.
+    /// Path of its folder.
     pub path: PathBuf,
-    /// How far it came.
+    /// State of the run.
     pub state: RunState,
 }
 
-/// How far a run came.
+/// State of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunState {
-    /// To its end.
+    /// The run has a summary.
     Finished {
-        /// The suite's name.
+        /// Name of the suite.
         suite: String,
-        /// Its verdict.
+        /// Verdict of the run.
         verdict: Verdict,
         /// Per target: name, passed cases, cases.
         targets: Vec<(TargetName, u64, u64)>,
     },
-    /// A search, to its end.
-    Searched {
-        /// The suite's name.
+    /// The search has a result.
+    FinishedSearch {
+        /// Name of the suite.
         suite: String,
-        /// Who won.
+        /// Name of the winning combination.
         best: String,
-        /// How sure that is, where somebody says so.
+        /// Confidence in the winner, if the method gives one.
         confidence: Option<f64>,
-        /// What ended it early.
+        /// Limit that stopped the search early.
         stopped: Option<bakeoff_select::Limit>,
     },
-    /// It has no summary: it is running, or was killed.
+    /// The run has no summary: it is running or was killed.
     Unfinished {
-        /// Trials in its journal.
+        /// Finished trials in the journal.
         trials: u64,
     },
 }
 
-/// The runs in a folder, newest first. Folders that are no runs are passed over.
+/// Returns the runs in a folder, newest first. Other folders are ignored.
+///
+/// # Errors
+///
+/// When the folder cannot be read.
 pub fn list(parent: &Path) -> Result<Vec<StoredRun>, crate::Error> {
     let run = |path: PathBuf| {
         let id = path.file_name()?.to_str()?.to_owned();
         Some(StoredRun { id: id.into(), state: state(&path), path })
     };
-    Ok(paths(parent)?.into_iter().filter_map(run).collect())
+    Ok(run_folders(parent)?.into_iter().filter_map(run).collect())
 }
 
-/// The folders of the runs, newest first.
-pub(crate) fn paths(parent: &Path) -> Result<Vec<PathBuf>, crate::Error> {
+/// Returns the folders of all runs, newest first.
+pub(crate) fn run_folders(parent: &Path) -> Result<Vec<PathBuf>, crate::Error> {
     let entries = match std::fs::read_dir(parent) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -70,7 +74,7 @@ pub(crate) fn paths(parent: &Path) -> Result<Vec<PathBuf>, crate::Error> {
     Ok(runs)
 }
 
-/// When a run began; ids tell it only to the second.
+/// Reads the start time of a run; its id has it only to the second.
 fn started_at(path: &Path) -> Option<jiff::Timestamp> {
     let bytes = std::fs::read(path.join(RUN_FILE)).ok()?;
     let run: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
@@ -79,7 +83,7 @@ fn started_at(path: &Path) -> Option<jiff::Timestamp> {
 
 fn state(path: &Path) -> RunState {
     if let Ok(Some(file)) = SelectionFile::read(path) {
-        return RunState::Searched {
+        return RunState::FinishedSearch {
             best: file.winner().to_owned(),
             suite: file.suite,
             confidence: file.selection.confidence,
@@ -99,11 +103,11 @@ fn state(path: &Path) -> RunState {
                 .map(|target| (target.target, target.passed, target.total_cases))
                 .collect(),
         },
-        None => RunState::Unfinished { trials: journalled_trials(path) },
+        None => RunState::Unfinished { trials: journaled_trials(path) },
     }
 }
 
-fn journalled_trials(path: &Path) -> u64 {
+fn journaled_trials(path: &Path) -> u64 {
     let Ok(lines) = bakeoff_journal::read::<bakeoff_core::Event>(&path.join(JOURNAL_FILE)) else {
         return 0;
     };

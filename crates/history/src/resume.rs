@@ -1,7 +1,7 @@
 //! Reading the state of an interrupted run, so that it can be resumed or extended.
 
 use crate::Error;
-use crate::differences::{Differences, differences};
+use crate::plan_differences::{PlanDifferences, plan_differences};
 use bakeoff_core::Event;
 use bakeoff_eval::{JOURNAL_FILE, Layout, ResumeState, Run, RunFile};
 use bakeoff_journal::Journal;
@@ -28,33 +28,33 @@ pub fn resume_state(run: &Run, path: &Path, extend: bool) -> Result<ResumeState,
     Ok(state)
 }
 
-/// Refuses to mix results of different plans.
+/// Fails when results of the two plans must not be mixed.
 fn check_plans(
     earlier: &RunFile,
     current: &RunFile,
     suite: &Suite,
     may_extend: bool,
 ) -> Result<(), Error> {
-    let Differences { more, other } = differences(earlier, current, suite);
+    let PlanDifferences { additions, changes } = plan_differences(earlier, current, suite);
     let usage = |message: String, hint: &str| {
         Err(Error::Usage { code: None, message, hint: Some(hint.to_owned()) })
     };
     let run = earlier.run_id.as_str();
-    if !other.is_empty() {
+    if !changes.is_empty() {
         return usage(
-            format!("{run} cannot go on, its plan was another: {}", other.join("; ")),
-            "start a new run, or `bakeoff score` to judge its outputs by other checks",
+            format!("cannot resume {run}, the plan has changed: {}", changes.join("; ")),
+            "start a new run, or check its outputs again with `bakeoff score`",
         );
     }
-    if !more.is_empty() && !may_extend {
+    if !additions.is_empty() && !may_extend {
         return usage(
-            format!("{run} had less to do: {}", more.join("; ")),
-            "`--extend` makes the run larger",
+            format!("the plan is larger than that of {run}: {}", additions.join("; ")),
+            "extend the run with `--extend`",
         );
     }
     if earlier.layout == Layout::Flat && current.layout != Layout::Flat {
         return usage(
-            format!("{run} has a single target and its folder no room for another"),
+            format!("{run} has a single target, and its folder layout allows no other"),
             "start a new run with all targets",
         );
     }

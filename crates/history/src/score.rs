@@ -2,7 +2,7 @@
 
 use crate::{Error, PastRun};
 use bakeoff_core::{Event, TargetName};
-use bakeoff_eval::{Finished, RescoreInput, Run, Stopper, rescore};
+use bakeoff_eval::{FinishedRun, RescoreInput, Run, Stopper, rescore};
 use std::sync::Arc;
 
 /// Checks the outputs of an earlier run by the checks of another suite, as [`rescore`] does.
@@ -15,7 +15,7 @@ pub async fn score(
     past: &PastRun,
     stopper: &Stopper,
     listen: &mut (dyn FnMut(&Event) + Send),
-) -> Result<Finished, Error> {
+) -> Result<FinishedRun, Error> {
     let suite = &past.file.suite;
     let name = |target: &serde_json::Value| target["name"].as_str().unwrap_or_default().into();
     let input = RescoreInput {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
-use bakeoff_eval::{Error, Finished, Run, RunConfig, Stopper};
+use bakeoff_eval::{Error, FinishedRun, Run, RunConfig, Stopper};
 use bakeoff_history::resume_state;
 use bakeoff_suite::Suite;
 use std::path::Path;
@@ -52,7 +52,7 @@ required = false
 "#;
 
 /// Writes the suite and runs it, or resumes the run in `resume`.
-async fn run(folder: &Path, suite: &str, resume: Option<&Path>) -> Result<Finished, Error> {
+async fn run(folder: &Path, suite: &str, resume: Option<&Path>) -> Result<FinishedRun, Error> {
     let path = folder.join("bakeoff.toml");
     std::fs::write(&path, suite).unwrap();
     let suite = Suite::load(&path, &|_| None).unwrap();

@@ -6,7 +6,7 @@ use crate::commands::select::size;
 use crate::printer::{Printer, count};
 use crate::{problems, settings};
 use bakeoff_core::ExitCode;
-use bakeoff_eval::{Error, RunConfig, Search, SearchOverrides, estimate};
+use bakeoff_eval::{Error, RunConfig, SearchOverrides, SearchRun, estimate};
 use bakeoff_suite::{LoadOptions, Suite};
 
 pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
     let cost = match (priced, models().count()) {
         (0, 1..) => "unknown".to_owned(),
         (priced, models)
-            if priced < models || plan.targets.iter().any(|target| target.is_least) =>
+            if priced < models || plan.targets.iter().any(|target| target.is_lower_bound) =>
         {
             format!("at least {}", plan.total_cost())
         }
@@ -87,7 +87,7 @@ fn search(arguments: &CheckArguments) -> Result<Option<String>, Error> {
         return Ok(None);
     };
     let (all, target) = (estimate(&suite), suite.select.as_ref().map(|plan| plan.target.clone()));
-    let search = Search::new(suite, RunConfig::default(), &SearchOverrides::default())?;
+    let search = SearchRun::new(suite, RunConfig::default(), &SearchOverrides::default())?;
     Ok(Some(format!(
         "select: {} of {}; all of them would cost about {}",
         size(search.space()),

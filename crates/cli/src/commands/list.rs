@@ -37,7 +37,7 @@ fn as_line(run: &StoredRun) -> String {
             }
             format!("{}  {}  {}", run.id, word(verdict), shown.join(", "))
         }
-        RunState::Searched { best, confidence, stopped, .. } => {
+        RunState::FinishedSearch { best, confidence, stopped, .. } => {
             let sure = confidence.map_or(String::new(), |share| {
                 format!(" ({:.1} % sure)", (1000.0 * share).floor() / 10.0)
             });
@@ -69,7 +69,7 @@ fn as_json(run: &StoredRun) -> serde_json::Value {
                 .map(|(name, passed, cases)| json!({"target": name, "passed": passed, "total_cases": cases}))
                 .collect::<Vec<_>>(),
         }),
-        RunState::Searched { suite, best, confidence, stopped } => json!({
+        RunState::FinishedSearch { suite, best, confidence, stopped } => json!({
             "run_id": run.id,
             "run_dir": run.path.display().to_string(),
             "suite": suite,

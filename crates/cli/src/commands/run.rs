@@ -8,7 +8,7 @@ use crate::printer::{Printer, count};
 use crate::progress::{Progress, Voice};
 use crate::{limits, problems, settings};
 use bakeoff_core::{Event, ExitCode, Verdict};
-use bakeoff_eval::{Error, Finished, LiveHttp, Run, RunConfig, RunFile, Stopper};
+use bakeoff_eval::{Error, FinishedRun, HttpCallback, Run, RunConfig, RunFile, Stopper};
 use bakeoff_history::{PastRun, find_run, resume_state};
 use bakeoff_pace::LimitOverrides;
 use bakeoff_report::{Failures, http_line};
@@ -167,7 +167,7 @@ struct Show {
 
 fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunConfig {
     let voice = Arc::clone(&show.voice);
-    let on_http = LiveHttp::new(move |entry| {
+    let on_http = HttpCallback::new(move |entry| {
         if let Some(voice) = voice.get() {
             voice.say(&http_line(entry));
         }
@@ -200,7 +200,11 @@ fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunCo
     }
 }
 
-async fn execute(run: Run, show: &Show, printer: &Printer) -> Result<(Finished, Failures), Error> {
+async fn execute(
+    run: Run,
+    show: &Show,
+    printer: &Printer,
+) -> Result<(FinishedRun, Failures), Error> {
     let plan = run.plan();
     if !show.json {
         printer.talk(format!(
@@ -269,7 +273,7 @@ pub(crate) async fn stop_on_signal(stopper: Stopper, voice: Option<Voice>) {
     }
 }
 
-fn conclude(finished: &Finished, failures: &Failures, printer: &Printer) {
+fn conclude(finished: &FinishedRun, failures: &Failures, printer: &Printer) {
     let summary = &finished.summary;
     show_summary(summary, failures, printer);
     printer.data("");
@@ -283,7 +287,7 @@ fn conclude(finished: &Finished, failures: &Failures, printer: &Printer) {
 }
 
 /// What a run comes to, in a line.
-pub(crate) fn verdict_line(finished: &Finished) -> String {
+pub(crate) fn verdict_line(finished: &FinishedRun) -> String {
     let verdict = match finished.summary.verdict {
         Verdict::Passed => "passed",
         Verdict::Failed => "failed",
@@ -295,7 +299,7 @@ pub(crate) fn verdict_line(finished: &Finished) -> String {
 }
 
 /// The failures of a whole run, those of earlier processes included.
-fn all_failures(finished: &Finished) -> Result<Failures, Error> {
+fn all_failures(finished: &FinishedRun) -> Result<Failures, Error> {
     let mut failures = Failures::new(FAILURES_SHOWN);
     for result in PastRun::open(&finished.folder.path)?.results()? {
         failures.add(&result?);
@@ -304,7 +308,7 @@ fn all_failures(finished: &Finished) -> Result<Failures, Error> {
 }
 
 /// Marks what went wrong where a pull request shows it.
-fn annotate(finished: &Finished, failures: &Failures, printer: &Printer) {
+fn annotate(finished: &FinishedRun, failures: &Failures, printer: &Printer) {
     let escape = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let kind = if finished.summary.verdict == Verdict::Passed { "warning" } else { "error" };
     let title = escape(&finished.summary.suite).replace(':', "%3A").replace(',', "%2C");

@@ -8,7 +8,7 @@ use crate::export::export;
 use crate::printer::Printer;
 use crate::{problems, settings};
 use bakeoff_core::{Event, ExitCode};
-use bakeoff_eval::{Error, Finished, Run, RunConfig, Stopper};
+use bakeoff_eval::{Error, FinishedRun, Run, RunConfig, Stopper};
 use bakeoff_history::{PastRun, find_run};
 use bakeoff_report::Failures;
 use bakeoff_suite::{LoadOptions, Suite};
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &ScoreArguments, printer: &Printer) -> ExitCode {
     }
 }
 
-async fn score(run: Run, past: &PastRun) -> Result<(Finished, Failures), Error> {
+async fn score(run: Run, past: &PastRun) -> Result<(FinishedRun, Failures), Error> {
     let mut failures = Failures::new(FAILURES_SHOWN);
     let mut listen = |event: &Event| {
         if let Event::TrialFinished { result } = event {
@@ -93,7 +93,7 @@ async fn score(run: Run, past: &PastRun) -> Result<(Finished, Failures), Error> 
 
 fn conclude(
     arguments: &ScoreArguments,
-    finished: &Finished,
+    finished: &FinishedRun,
     failures: &Failures,
     printer: &Printer,
 ) -> Result<(), Error> {

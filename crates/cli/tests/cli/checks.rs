@@ -133,8 +133,8 @@ score = "How short is it?"
 #[test]
 fn a_judge_without_a_verdict_makes_an_error_and_no_failure() {
     for (judge, reason) in [
-        ("sim/chatty", "the judge gave no verdict, asked twice"),
-        ("sim/fault-400", "the judge did not answer"),
+        ("sim/chatty", "judge reply unparseable after re-asking"),
+        ("sim/fault-400", "the judge call failed"),
     ] {
         let place = workplace(&format!(
             "[sim.chatty]\ndefault = \"Sure!\"\n[[check]]\nid = \"fine\"\nkind = \"rubric\"\nmodel = \"{judge}\"\ncriteria = [\"It is fine.\"]\nnegate = true\n"
@@ -294,7 +294,7 @@ fn a_program_judges_and_its_words_are_kept_without_secrets() {
 #[test]
 fn a_program_that_gives_no_verdict_makes_an_error() {
     for (script, reason) in [
-        ("echo oops >&2; exit 3", "the program ended with exit code 3: oops"),
+        ("echo oops >&2; exit 3", "the program exited with code 3: oops"),
         ("echo fine", "not a verdict: expected"),
         ("echo '{\"passed\": \"yes\"}'", "not a verdict: invalid type"),
         ("kill -9 $$", "the program was ended by signal 9"),

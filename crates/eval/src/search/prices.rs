@@ -1,15 +1,14 @@
-//! What candidates and first rounds cost, as far as it is known before anything is called.
+//! Prices of candidates and first rounds, as far as they are known before the first call.
 
 use bakeoff_core::{NanoDollars, Usage};
 use bakeoff_select::Cell;
-use bakeoff_suite::Template;
-use bakeoff_suite::{ModelTarget, Suite, Target, TargetKind};
+use bakeoff_suite::{ModelTarget, Suite, Target, TargetKind, Template};
 use std::collections::HashSet;
 
-/// Cases that are looked at to tell how long prompts are.
-const LOOKED_AT: usize = 20;
+/// Cases whose prompts are measured.
+const SAMPLED_CASES: usize = 20;
 
-/// The models that a target asks, each with its prompt.
+/// Returns the models of a target, each with its role and prompt.
 fn calls(target: &Target) -> Vec<(Option<&str>, &ModelTarget, &Template)> {
     match &target.kind {
         TargetKind::Model(model) => vec![(None, model.as_ref(), &target.prompt)],
@@ -22,8 +21,9 @@ fn calls(target: &Target) -> Vec<(Option<&str>, &ModelTarget, &Template)> {
     }
 }
 
-/// Dollars that a call of 1 000 tokens each way costs, for each candidate of each role.
-pub(super) fn per_call(suite: &Suite) -> Vec<Vec<Option<f64>>> {
+/// Returns the price in dollars of a call with 1 000 prompt and 1 000 answer tokens, for each candidate of
+/// each role.
+pub(super) fn prices_per_call(suite: &Suite) -> Vec<Vec<Option<f64>>> {
     let Some(plan) = &suite.select else { return Vec::new() };
     let call = Usage { input: 1000, output: 1000, ..Usage::default() };
     let mut stride = suite.targets.len();
@@ -41,10 +41,9 @@ pub(super) fn per_call(suite: &Suite) -> Vec<Vec<Option<f64>>> {
     plan.roles.iter().map(role).collect()
 }
 
-/// Dollars that the prompts of these cells cost at least: what is asked of the first model, as far as
-/// it can be told from the first cases. Combinations that begin with the same model share its answer,
-/// and answers cost more.
-pub(super) fn first_round(suite: &Suite, cells: &[Cell]) -> f64 {
+/// Returns a lower bound in dollars of the cost of these cells: the prompts of the first model, estimated
+/// from the first cases. Combinations that start with the same model share its answer; answers cost more.
+pub(super) fn first_round_cost(suite: &Suite, cells: &[Cell]) -> f64 {
     let Some(base) = suite.targets.first() else { return 0.0 };
     let Some(&(_, model, prompt)) = calls(base).first() else { return 0.0 };
     let templates = [Some(prompt), model.system.as_ref()];
@@ -52,7 +51,7 @@ pub(super) fn first_round(suite: &Suite, cells: &[Cell]) -> f64 {
         let texts = templates.iter().flatten().filter_map(|template| template.render(fields).ok());
         texts.map(|text| text.chars().count() as u64 / 4).sum()
     };
-    let cases = suite.cases.iter().take(LOOKED_AT).filter_map(Result::ok);
+    let cases = suite.cases.iter().take(SAMPLED_CASES).filter_map(Result::ok);
     let (sum, count) =
         cases.fold((0, 0), |(sum, count), case| (sum + tokens(&case.fields), count + 1));
     let call = Usage { input: sum / count.max(1), output: 1, ..Usage::default() };
@@ -64,11 +63,11 @@ pub(super) fn first_round(suite: &Suite, cells: &[Cell]) -> f64 {
             first.map_or(0.0, NanoDollars::as_dollars)
         })
     };
-    let mut asked = HashSet::new();
+    let mut seen = HashSet::new();
     let first_model = |combo: usize| {
         let calls = calls(suite.targets.get(combo)?);
         calls.first().map(|(_, model, _)| model.label.as_str())
     };
-    let is_new = |cell: &&Cell| asked.insert((first_model(cell.combo), cell.datapoint));
+    let is_new = |cell: &&Cell| seen.insert((first_model(cell.combo), cell.datapoint));
     cells.iter().filter(is_new).map(|cell| price(cell.combo)).sum()
 }

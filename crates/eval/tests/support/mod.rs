@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use bakeoff_core::{Attempt, Event, TrialResult};
-use bakeoff_eval::{Error, Finished, Run, RunConfig, Stopper};
+use bakeoff_eval::{Error, FinishedRun, Run, RunConfig, Stopper};
 use bakeoff_suite::{LoadOptions, Suite, SuiteError};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub(crate) struct TestSuite {
 
 /// A finished run and its results, in the order in which trials ended.
 pub(crate) struct TestRun {
-    pub(crate) finished: Finished,
+    pub(crate) finished: FinishedRun,
     pub(crate) results: Vec<TrialResult>,
 }
 

@@ -10,7 +10,8 @@ use crate::progress::Voice;
 use crate::{limits, problems, settings};
 use bakeoff_core::{Event, ExitCode};
 use bakeoff_eval::{
-    Error, LiveHttp, RunConfig, RunFile, Search, SearchOverrides, Searched, SelectionFile, Stopper,
+    Error, FinishedSearch, HttpCallback, RunConfig, RunFile, SearchOverrides, SearchRun,
+    SelectionFile, Stopper,
 };
 use bakeoff_history::{find_run, resume_state};
 use bakeoff_report::{http_line, ranking_table, selection_notes, selection_svg};
@@ -127,10 +128,10 @@ fn search(
     arguments: &SelectArguments,
     resume: Option<PathBuf>,
     voice: &Arc<OnceLock<Voice>>,
-) -> Result<Search, Refused> {
+) -> Result<SearchRun, Refused> {
     let limits = limits::overrides(&arguments.limits).map_err(Refused::Limits)?;
     let voice = Arc::clone(voice);
-    let on_http = LiveHttp::new(move |entry| {
+    let on_http = HttpCallback::new(move |entry| {
         if let Some(voice) = voice.get() {
             voice.say(&http_line(entry));
         }
@@ -156,7 +157,7 @@ fn search(
         max_cells: arguments.max_cells,
         deadline: arguments.deadline,
     };
-    let search = Search::new(suite, config, &overrides).map_err(Refused::Other)?;
+    let search = SearchRun::new(suite, config, &overrides).map_err(Refused::Other)?;
     let Some(path) = resume else { return Ok(search) };
     // More cases make a search larger, and spoil nothing that it has paid for.
     let state = resume_state(search.run(), &path, true).map_err(Refused::Other)?;
@@ -164,11 +165,11 @@ fn search(
 }
 
 async fn execute(
-    search: Search,
+    search: SearchRun,
     arguments: &SelectArguments,
     voice: &OnceLock<Voice>,
     printer: &Printer,
-) -> Result<Searched, Error> {
+) -> Result<FinishedSearch, Error> {
     let space = search.space().clone();
     if !arguments.json {
         printer.talk(format!("{}; searching by {}", size(&space), search.method(),));
@@ -207,7 +208,7 @@ async fn execute(
     let searched = search.execute(&stopper, &mut listen, &mut on_round).await;
     lock().finish();
     listening.abort();
-    if let (Ok(Searched { found: Err(_), .. }), Some(error)) = (&searched, last_error) {
+    if let (Ok(FinishedSearch { found: Err(_), .. }), Some(error)) = (&searched, last_error) {
         printer.talk(format!("the last error: {error}"));
     }
     searched
@@ -229,7 +230,7 @@ pub(crate) fn size(space: &Space) -> String {
 }
 
 fn conclude(
-    searched: Searched,
+    searched: FinishedSearch,
     arguments: &SelectArguments,
     suite: &Path,
     printer: &Printer,

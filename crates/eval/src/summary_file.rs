@@ -1,22 +1,22 @@
-//! `summary.json`: the summary, and for a single target its fields at the top level too, where
-//! FastSkill has them.
+//! `summary.json`: the summary, and for a single target also its fields at the top level, where FastSkill
+//! expects them.
 
 use bakeoff_core::{CaseList, Summary, TargetSummary, Verdict};
 use bakeoff_suite::{Suite, TargetKind};
 use serde::Serialize;
 use std::path::Path;
 
-/// The whole file.
+/// Contents of the file.
 #[derive(Serialize)]
 pub(crate) struct SummaryFile<'a> {
     #[serde(flatten)]
     summary: &'a Summary,
     #[serde(flatten)]
-    only: Option<OnlyTarget<'a>>,
+    target: Option<SingleTarget<'a>>,
 }
 
 #[derive(Serialize)]
-struct OnlyTarget<'a> {
+struct SingleTarget<'a> {
     target: &'a str,
     suite_pass: bool,
     suite_pass_rate: f64,
@@ -36,15 +36,19 @@ struct OnlyTarget<'a> {
 
 impl<'a> SummaryFile<'a> {
     pub(crate) fn new(summary: &'a Summary, suite: &'a Suite, folder: &Path) -> SummaryFile<'a> {
-        let only = match summary.targets.as_slice() {
-            [target] => Some(only(target, suite, folder)),
+        let target = match summary.targets.as_slice() {
+            [target] => Some(single_target(target, suite, folder)),
             _ => None,
         };
-        SummaryFile { summary, only }
+        SummaryFile { summary, target }
     }
 }
 
-fn only<'a>(target: &'a TargetSummary, suite: &'a Suite, folder: &Path) -> OnlyTarget<'a> {
+fn single_target<'a>(
+    target: &'a TargetSummary,
+    suite: &'a Suite,
+    folder: &Path,
+) -> SingleTarget<'a> {
     let kind = suite.targets.iter().find(|one| one.name == target.target).map(|one| &one.kind);
     let (agent, model) = match kind {
         Some(TargetKind::Model(model)) => (None, Some(model.label.as_str())),
@@ -55,7 +59,7 @@ fn only<'a>(target: &'a TargetSummary, suite: &'a Suite, folder: &Path) -> OnlyT
         Some(TargetKind::Chain(_) | TargetKind::Service(_)) | None => (None, None),
     };
     let project = suite.project.as_ref();
-    OnlyTarget {
+    SingleTarget {
         target: target.target.as_str(),
         suite_pass: target.verdict == Verdict::Passed,
         suite_pass_rate: target.suite_pass_rate,

@@ -1,21 +1,21 @@
-//! Checks that a model judges: the calls.
+//! Checks judged by a model: the calls.
 
-use crate::attempt::describe;
-use crate::judge::{Judge, Judged, cannot_say};
+use crate::attempt::describe_failure;
+use crate::judge::{JudgeInput, check_error};
 use bakeoff_check::{Finding, INSTRUCTIONS, Order, Pairwise, Rubric, ask_again};
 use bakeoff_core::{ErrorKind, Message, NanoDollars, Request, TrialError, Usage};
-use bakeoff_llm::Model;
-use bakeoff_suite::CacheScope;
+use bakeoff_llm::{Client, Model};
+use bakeoff_suite::{CacheScope, Suite};
 
-/// What judges have consumed.
+/// Usage and cost of the judges of a trial.
 #[derive(Debug, Default)]
-pub(crate) struct Spent {
+pub(crate) struct JudgeSpending {
     pub(crate) usage: Option<Usage>,
     known: NanoDollars,
     is_unpriced: bool,
 }
 
-impl Spent {
+impl JudgeSpending {
     fn add(&mut self, usage: Usage, cost: Option<NanoDollars>) {
         *self.usage.get_or_insert_default() += usage;
         match cost {
@@ -24,65 +24,71 @@ impl Spent {
         }
     }
 
-    /// Money; absent when nobody was asked, or when a price is not known.
+    /// Returns the cost; absent without a call, or when a price is not known.
     pub(crate) fn cost(&self) -> Option<NanoDollars> {
         (self.usage.is_some() && !self.is_unpriced).then_some(self.known)
     }
 }
 
-impl Judge<'_> {
-    pub(crate) async fn ask_rubric(
+/// Calls judge models.
+pub(crate) struct ModelJudge<'a> {
+    pub(crate) suite: &'a Suite,
+    pub(crate) client: &'a Client,
+}
+
+impl ModelJudge<'_> {
+    pub(crate) async fn judge_rubric(
         &self,
         rubric: &Rubric,
-        judged: Judged<'_>,
-        spent: &mut Spent,
+        input: JudgeInput<'_>,
+        spent: &mut JudgeSpending,
     ) -> Result<Finding, TrialError> {
-        let prompt = rubric.prompt(&judged.attempt.output);
-        self.verdict(&rubric.model, prompt, judged, spent, |reply| rubric.read(reply)).await
+        let prompt = rubric.prompt(&input.attempt.output);
+        self.verdict(&rubric.model, prompt, input, spent, |reply| rubric.read(reply)).await
     }
 
-    pub(crate) async fn ask_pairwise(
+    pub(crate) async fn judge_pairwise(
         &self,
         pairwise: &Pairwise,
-        judged: Judged<'_>,
-        spent: &mut Spent,
+        input: JudgeInput<'_>,
+        spent: &mut JudgeSpending,
     ) -> Result<Finding, TrialError> {
         let mut preferences = Vec::with_capacity(2);
         for order in [Order::AnswerFirst, Order::ReferenceFirst] {
-            let prompt = pairwise.prompt(&judged.attempt.output, order);
+            let prompt = pairwise.prompt(&input.attempt.output, order);
             let read = |reply: &str| Pairwise::read(reply, order);
             let model = &pairwise.model;
-            preferences.push(self.verdict(model, prompt, judged, spent, read).await?);
+            preferences.push(self.verdict(model, prompt, input, spent, read).await?);
         }
         match preferences[..] {
             [one, other] => Ok(pairwise.conclude(one, other)),
-            _ => Err(cannot_say("the judge was not asked twice".to_owned())),
+            _ => Err(check_error("the judge was not called twice".to_owned())),
         }
     }
 
-    /// Asks a judge, and once more when its reply is no verdict.
+    /// Calls a judge, and re-asks it once when its reply is not a verdict.
     async fn verdict<T>(
         &self,
         name: &str,
         prompt: String,
-        judged: Judged<'_>,
-        spent: &mut Spent,
+        input: JudgeInput<'_>,
+        spent: &mut JudgeSpending,
         read: impl Fn(&str) -> Result<T, String>,
     ) -> Result<T, TrialError> {
         let model = self.suite.judges.get(name);
-        let model = model.ok_or_else(|| cannot_say(format!("there is no model `{name}`")))?;
+        let model = model.ok_or_else(|| check_error(format!("there is no model `{name}`")))?;
         let mut messages = vec![Message::system(INSTRUCTIONS), Message::user(prompt)];
-        let reply = self.reply(model, &messages, judged, spent).await?;
+        let reply = self.reply(model, &messages, input, spent).await?;
         let reason = match read(&reply) {
             Ok(verdict) => return Ok(verdict),
             Err(reason) => reason,
         };
         messages.push(Message::assistant(reply));
         messages.push(Message::user(ask_again(&reason)));
-        let reply = self.reply(model, &messages, judged, spent).await?;
+        let reply = self.reply(model, &messages, input, spent).await?;
         read(&reply).map_err(|reason| {
             let shown: String = reply.chars().take(80).collect();
-            cannot_say(format!("the judge gave no verdict, asked twice: {reason}: {shown:?}"))
+            check_error(format!("judge reply unparseable after re-asking: {reason}: {shown:?}"))
         })
     }
 
@@ -90,14 +96,14 @@ impl Judge<'_> {
         &self,
         model: &Model,
         messages: &[Message],
-        judged: Judged<'_>,
-        spent: &mut Spent,
+        input: JudgeInput<'_>,
+        spent: &mut JudgeSpending,
     ) -> Result<String, TrialError> {
         let request = Request { messages: messages.to_vec(), ..Request::default() };
-        match self.client.call(model, request, judged.context).await {
+        match self.client.call(model, request, input.context).await {
             Ok(call) => {
                 let usage = call.response.usage;
-                // What this run's own cache has was paid for by this run.
+                // A hit in this run's own cache was paid for by this run.
                 let cost = match self.suite.settings.cache {
                     CacheScope::Run => model.cost(&usage),
                     CacheScope::Shared | CacheScope::None => call.cost,
@@ -110,7 +116,7 @@ impl Judge<'_> {
                     ErrorKind::Cancelled => ErrorKind::Cancelled,
                     _ => ErrorKind::Check,
                 },
-                message: format!("the judge did not answer: {}", describe(&error.failure)),
+                message: format!("the judge call failed: {}", describe_failure(&error.failure)),
             }),
         }
     }

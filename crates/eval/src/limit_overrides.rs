@@ -1,4 +1,4 @@
-//! Limits of targets: what the command line has to say about them, and which cannot all hold.
+//! Limits of models: overrides from the command line, and targets whose limits contradict each other.
 
 use crate::Error;
 use bakeoff_core::TargetName;
@@ -8,8 +8,10 @@ use bakeoff_suite::{ModelTarget, Step, Target, TargetKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// The models that targets ask, each once: combinations share theirs.
-pub(crate) fn asked_models(targets: &[Target]) -> Vec<(&Target, &ModelTarget)> {
+const HINT: &str = "limits of the command line replace those of the suite";
+
+/// Returns the models that targets call, each once: combinations share theirs.
+pub(crate) fn called_models(targets: &[Target]) -> Vec<(&Target, &ModelTarget)> {
     let mut seen = HashSet::new();
     let all = targets
         .iter()
@@ -17,18 +19,19 @@ pub(crate) fn asked_models(targets: &[Target]) -> Vec<(&Target, &ModelTarget)> {
     all.filter(|(_, model)| seen.insert(std::ptr::from_ref(*model))).collect()
 }
 
-/// The targets with limits that the command line has the last word on.
-pub(crate) fn limited(
+/// Returns the targets with the limits of the command line.
+pub(crate) fn override_target_limits(
     targets: Vec<Target>,
     overrides: &LimitOverrides,
 ) -> Result<Vec<Target>, Error> {
-    // What combinations shared stays shared. A step that is held here keeps its address.
+    // Combinations keep sharing their steps. The map holds the old step, so that its address is not
+    // used again.
     let mut steps: HashMap<*const Step, (Arc<Step>, Arc<Step>)> = HashMap::new();
-    let mut limited = Vec::with_capacity(targets.len());
+    let mut overridden = Vec::with_capacity(targets.len());
     for mut target in targets {
         match &mut target.kind {
             TargetKind::Model(model) => {
-                model.model = limited_model(&model.model, &target.name, overrides)?;
+                model.model = override_model_limits(&model.model, &target.name, overrides)?;
             }
             TargetKind::Chain(chain) => {
                 for step in &mut chain.steps {
@@ -37,7 +40,8 @@ pub(crate) fn limited(
                         continue;
                     }
                     let mut new = Step::clone(step);
-                    new.model.model = limited_model(&new.model.model, &target.name, overrides)?;
+                    new.model.model =
+                        override_model_limits(&new.model.model, &target.name, overrides)?;
                     let (old, new) = (Arc::clone(step), Arc::new(new));
                     *step = Arc::clone(&new);
                     steps.insert(Arc::as_ptr(&old), (old, new));
@@ -45,67 +49,64 @@ pub(crate) fn limited(
             }
             TargetKind::Program(_) | TargetKind::Service(_) => {}
         }
-        limited.push(target);
+        overridden.push(target);
     }
-    Ok(limited)
+    Ok(overridden)
 }
 
-fn limited_model(
+fn override_model_limits(
     model: &Model,
     target: &TargetName,
     overrides: &LimitOverrides,
 ) -> Result<Model, Error> {
     let limits = overrides.apply(model.limits());
-    limits.check().map_err(|error| Error::Usage {
-        code: None,
-        message: format!("limits of the target `{target}`: {error}"),
-        hint: Some("what the command line says is put in place of the suite's".to_owned()),
+    limits.check().map_err(|error| {
+        Error::usage(format!("limits of the target `{target}`: {error}"), Some(HINT.to_owned()))
     })?;
     Ok(model.clone().with_limits(limits))
 }
 
-/// The models that judge, with limits that the command line has the last word on.
-pub(crate) fn limited_judges(
+/// Returns the judges with the limits of the command line.
+pub(crate) fn override_judge_limits(
     judges: BTreeMap<String, Model>,
     overrides: &LimitOverrides,
 ) -> Result<BTreeMap<String, Model>, Error> {
-    let limited = |(name, model): (String, Model)| {
+    let overridden = |(name, model): (String, Model)| {
         let limits = overrides.apply(model.limits());
-        limits.check().map_err(|error| Error::Usage {
-            code: None,
-            message: format!("limits of the judge `{name}`: {error}"),
-            hint: Some("what the command line says is put in place of the suite's".to_owned()),
+        limits.check().map_err(|error| {
+            Error::usage(format!("limits of the judge `{name}`: {error}"), Some(HINT.to_owned()))
         })?;
         Ok((name, model.with_limits(limits)))
     };
-    judges.into_iter().map(limited).collect()
+    judges.into_iter().map(overridden).collect()
 }
 
-/// Targets on one pool whose limits are not the same: only the first can hold.
-pub(crate) fn different_limits(targets: &[Target]) -> Vec<String> {
-    let asked = asked_models(targets);
-    let first = |model: &Model| asked.iter().find(|(_, other)| other.model.shares_pool_with(model));
-    let mut told = Vec::new();
-    for (target, model) in &asked {
-        let Some((other, holds)) = first(&model.model) else { continue };
-        if holds.model.limits() == model.model.limits() {
+/// Describes targets that share a pool but have different limits: only the first limits can apply.
+pub(crate) fn conflicting_limits(targets: &[Target]) -> Vec<String> {
+    let called = called_models(targets);
+    let first =
+        |model: &Model| called.iter().find(|(_, other)| other.model.shares_pool_with(model));
+    let mut conflicts = Vec::new();
+    for (target, model) in &called {
+        let Some((other, applied)) = first(&model.model) else { continue };
+        if applied.model.limits() == model.model.limits() {
             continue;
         }
         let (name, other) = (target.base(), other.base());
-        let what = if name == other {
+        let conflict = if name == other {
             format!(
                 "two steps of `{name}` use one model with one key, and so one pool; the limits of \
-                 the first hold for both"
+                 the first apply to both"
             )
         } else {
             format!(
                 "the targets `{other}` and `{name}` use one model with one key, and so one pool; \
-                 the limits of `{other}` hold for both"
+                 the limits of `{other}` apply to both"
             )
         };
-        if !told.contains(&what) {
-            told.push(what);
+        if !conflicts.contains(&conflict) {
+            conflicts.push(conflict);
         }
     }
-    told
+    conflicts
 }

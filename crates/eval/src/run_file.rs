@@ -1,63 +1,61 @@
-//! `run.json`: what was asked for, so that a run can be gone on with, reported and compared.
+//! `run.json`: the plan of a run, for resuming, reports and comparisons.
 
 use crate::Error;
-use crate::aggregate::Measure;
+use crate::aggregate::RunCriteria;
+use crate::config::RunConfig;
 use crate::folder::RUN_FILE;
-use crate::run::RunConfig;
-use bakeoff_agent::McpServer;
+use crate::target_record::describe_target;
 use bakeoff_core::{CaseIds, RunId, SCHEMA_VERSION, TargetName};
 use bakeoff_stats::Threshold;
-use bakeoff_suite::EarlyStop;
-use bakeoff_suite::{Step, Suite, Target, TargetKind, describe_limits};
+use bakeoff_suite::{EarlyStop, Suite};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The contents of `run.json`. Nothing here can hold a secret: keys and headers are left out.
+/// Contents of `run.json`. Keys and headers are left out, so that it has no secrets.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunFile {
     /// [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
-    /// The run's id.
+    /// Id of the run.
     pub run_id: RunId,
-    /// Which Bakeoff made it.
+    /// Version of Bakeoff.
     pub bakeoff_version: String,
-    /// When it began, RFC 3339.
+    /// Start time, RFC 3339.
     pub started_at: String,
-    /// The command line.
+    /// Command line.
     pub arguments: Vec<String>,
-    /// The seed.
+    /// Seed.
     pub seed: u64,
-    /// Whether cases lie directly in the folder.
+    /// Layout of the folder.
     pub layout: Layout,
-    /// The run whose outputs were judged anew, if that is what this is.
+    /// Id of the run whose outputs were checked again, if this is a rescored run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scored_from: Option<RunId>,
-    /// What was searched, if it is a search.
+    /// Roles of the search, if this is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub select: Option<SelectRecord>,
-    /// The suite as it was resolved.
+    /// The resolved suite.
     pub suite: SuiteRecord,
 }
 
-/// What was searched.
+/// Roles of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectRecord {
-    /// The target whose roles are to be filled.
+    /// Target with the roles.
     pub target: String,
     /// Roles and their candidates.
     pub roles: Vec<(String, Vec<String>)>,
 }
 
-/// Where cases lie in a run's folder.
+/// Layout of a run's folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
-    /// Directly: there is one target.
+    /// Folders of cases directly in the run's folder, for a single target.
     Flat,
-    /// In a folder for each target.
+    /// Folders of cases in a folder for each target.
     ByTarget,
 }
 
@@ -68,60 +66,60 @@ impl Layout {
     }
 }
 
-/// A suite as it was resolved.
+/// The resolved suite.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SuiteRecord {
-    /// Its name.
+    /// Name of the suite.
     pub name: String,
-    /// Its file, absolute.
+    /// Absolute path of the suite file.
     pub path: String,
-    /// Changes when the file or a case changes.
+    /// Digest of the file and all cases.
     pub digest: String,
     /// Trials of each case.
     pub trials: u32,
     /// Share of a case's trials that must pass.
     pub threshold: f64,
-    /// Share of a target's cases that must pass, where one is gated by.
+    /// Share of a target's cases that must pass, if one is set.
     pub suite_threshold: Option<f64>,
-    /// When cases are stopped early.
+    /// Early stopping of cases.
     pub early_stop: EarlyStop,
-    /// At which risk.
+    /// Risk of early stopping.
     pub alpha: f64,
-    /// Most trials at once.
+    /// Maximum number of concurrent trials.
     pub parallel: Option<u32>,
-    /// How long a program or a model call may take.
+    /// Time limit of a program or a model call.
     pub timeout_seconds: f64,
     /// The cases.
     pub cases: CasesRecord,
-    /// What was chosen of it.
+    /// Selection on the command line.
     pub chosen: ChosenRecord,
-    /// The targets that were run.
+    /// Targets of the run.
     pub targets: Vec<serde_json::Value>,
     /// Ids of the checks.
     pub checks: Vec<String>,
-    /// Digests of the parts that results depend on, by what people call them.
+    /// Digests of the parts that results depend on, by display name.
     pub parts: BTreeMap<String, String>,
 }
 
 /// The cases of a suite.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CasesRecord {
-    /// Their file.
+    /// Path of the case file.
     pub path: String,
-    /// Changes when any of them changes.
+    /// Digest of all cases.
     pub digest: String,
-    /// How many there are.
+    /// Number of cases.
     pub total: usize,
-    /// Ids of those that were chosen.
+    /// Ids of the selected cases.
     pub chosen: Arc<CaseIds>,
 }
 
-/// What was chosen on the command line; empty lists mean all.
+/// Selection on the command line; empty lists select all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChosenRecord {
-    /// Targets.
+    /// Names of targets.
     pub targets: Vec<String>,
-    /// Cases.
+    /// Ids of cases.
     pub cases: Vec<String>,
     /// Tags of cases.
     pub tags: Vec<String>,
@@ -131,7 +129,7 @@ impl RunFile {
     pub(crate) fn new(
         suite: &Suite,
         config: &RunConfig,
-        measure: &Measure,
+        criteria: &RunCriteria,
         run_id: RunId,
         started_at: String,
     ) -> RunFile {
@@ -156,18 +154,18 @@ impl RunFile {
                 name: suite.name.clone(),
                 path: absolute(&suite.path),
                 digest: suite.digest.clone(),
-                trials: measure.trials,
-                threshold: measure.threshold.as_f64(),
-                suite_threshold: measure.suite_threshold.map(Threshold::as_f64),
-                early_stop: measure.early_stop,
-                alpha: measure.alpha,
+                trials: criteria.trials,
+                threshold: criteria.threshold.as_f64(),
+                suite_threshold: criteria.suite_threshold.map(Threshold::as_f64),
+                early_stop: criteria.early_stop,
+                alpha: criteria.alpha,
                 parallel: suite.settings.parallel,
                 timeout_seconds: suite.settings.timeout.as_secs_f64(),
                 cases: CasesRecord {
                     path: absolute(suite.cases.path()),
                     digest: suite.survey.digest.clone(),
                     total: suite.survey.ids.len(),
-                    chosen: Arc::clone(&measure.cases),
+                    chosen: Arc::clone(&criteria.cases),
                 },
                 chosen: ChosenRecord {
                     targets: config.targets.clone(),
@@ -197,7 +195,7 @@ impl RunFile {
         match version {
             Some(version) if version > u64::from(SCHEMA_VERSION) => {
                 return Err(usage(
-                    format!("it was written by a newer Bakeoff (schema {version})"),
+                    format!("written by a newer version of Bakeoff (schema {version})"),
                     "use the version that wrote it, or a newer one",
                 ));
             }
@@ -205,20 +203,20 @@ impl RunFile {
         }
         serde_json::from_slice(&bytes).map_err(|error| {
             usage(
-                format!("not what Bakeoff writes: {error}"),
-                "the file is damaged, or an older Bakeoff wrote it",
+                format!("invalid run file: {error}"),
+                "the file is damaged, or an older version of Bakeoff wrote it",
             )
         })
     }
 
-    /// What the run was measured by.
-    pub fn measure(&self) -> Measure {
+    /// Returns the criteria of the run.
+    pub fn criteria(&self) -> RunCriteria {
         let suite = &self.suite;
         let target = |target: &serde_json::Value| {
             let name = target["name"].as_str().unwrap_or_default();
             (TargetName::from(name), target["gate"].as_bool().unwrap_or(true))
         };
-        Measure {
+        RunCriteria {
             targets: suite.targets.iter().map(target).collect(),
             cases: Arc::clone(&suite.cases.chosen),
             trials: suite.trials,
@@ -230,77 +228,18 @@ impl RunFile {
         }
     }
 
-    /// The threshold, exactly as it was.
+    /// Returns the exact threshold.
     pub fn threshold(&self) -> Threshold {
         exact(self.suite.threshold)
     }
 
-    /// The share of cases, exactly as it was.
+    /// Returns the exact share of cases that must pass.
     pub fn suite_threshold(&self) -> Option<Threshold> {
         self.suite.suite_threshold.map(exact)
     }
 }
 
-/// The shortest decimal of a number that came from a decimal is that decimal again.
+/// Converts back to a decimal. The shortest decimal of a number that came from a decimal is that decimal.
 fn exact(share: f64) -> Threshold {
     share.to_string().parse().unwrap_or(Threshold::ALL)
-}
-
-fn describe_target(target: &Target) -> serde_json::Value {
-    let mut value = json!({
-        "name": target.name,
-        "gate": target.gate,
-        "prompt": target.prompt.source(),
-    });
-    if !target.roles.is_empty() {
-        let roles = target.roles.iter().map(|(role, filler)| (role.as_str(), filler.as_str()));
-        value["roles"] = json!(roles.collect::<BTreeMap<_, _>>());
-    }
-    if let Some(base) = &target.sample {
-        value["combination_of"] = json!(base);
-    }
-    match &target.kind {
-        TargetKind::Chain(chain) => {
-            value["chain"] = chain.steps.iter().map(|step| describe_step(step)).collect()
-        }
-        TargetKind::Model(model) => {
-            value["model"] = json!(model.label);
-            value["system"] = json!(model.system.as_ref().map(|system| system.source()));
-            value["limits"] = describe_limits(&model.model.limits());
-            if let Some(agent) = &model.agent {
-                let server = |server: &McpServer| {
-                    let words = server.command.iter().map(|word| word.to_string_lossy());
-                    json!({
-                        "name": server.name,
-                        "command": words.collect::<Vec<_>>(),
-                        "tools": server.tools,
-                    })
-                };
-                value["tools"] = json!(agent.tools);
-                value["mcp"] = agent.mcp.iter().map(server).collect();
-                value["max_turns"] = json!(agent.max_turns);
-            }
-        }
-        TargetKind::Program(program) => {
-            let words: Vec<_> = program.command.iter().map(|word| word.to_string_lossy()).collect();
-            value["command"] = json!(words);
-            if let Some((agent, model)) = &program.agent {
-                value["agent"] = json!(agent.name());
-                value["model"] = json!(model);
-            }
-        }
-        TargetKind::Service(service) => value["url"] = json!(service.service.address()),
-    }
-    value
-}
-
-fn describe_step(step: &Step) -> serde_json::Value {
-    json!({
-        "name": step.name,
-        "role": step.role,
-        "model": step.model.label,
-        "system": step.model.system.as_ref().map(|system| system.source()),
-        "prompt": step.prompt.source(),
-        "limits": describe_limits(&step.model.model.limits()),
-    })
 }
