@@ -10,13 +10,13 @@ const LINES: [&[&str]; 7] = [
     &["pace", "sim", "journal", "select"],
     &["llm", "check"],
     &["agent", "race", "map", "gateway"],
-    &["eval"],
+    &["suite", "eval", "history"],
     &["report", "bench"],
     &["bakeoff"],
 ];
 
 /// What the lines would allow and the idea of the crate does not.
-const FORBIDDEN: [(&str, &str, &str); 8] = [
+const FORBIDDEN: [(&str, &str, &str); 9] = [
     ("stats", "core", "statistics are pure functions of numbers"),
     ("sim", "pace", "a provider does not know who calls it"),
     ("journal", "core", "a journal does not know what its lines mean"),
@@ -25,6 +25,7 @@ const FORBIDDEN: [(&str, &str, &str); 8] = [
     ("select", "sim", "selectors see observations and nothing else"),
     ("check", "llm", "judges are injected"),
     ("report", "eval", "a report reads results, however they were made"),
+    ("report", "history", "a report reads results, however they were made"),
 ];
 
 /// Fails when a crate depends on one that it must not know.
@@ -96,9 +97,14 @@ mod tests {
 
     #[test]
     fn lower_lines_and_left_neighbours_are_allowed_and_nothing_else() {
-        for (user, used) in
-            [("llm", "pace"), ("eval", "agent"), ("bakeoff", "eval"), ("bakeoff", "core")]
-        {
+        for (user, used) in [
+            ("llm", "pace"),
+            ("eval", "agent"),
+            ("eval", "suite"),
+            ("history", "eval"),
+            ("bakeoff", "eval"),
+            ("bakeoff", "core"),
+        ] {
             assert_eq!(problem(user, used), None, "{user} → {used}");
         }
         for (user, used) in [
@@ -107,6 +113,8 @@ mod tests {
             ("core", "stats"),
             ("sim", "pace"),
             ("eval", "report"),
+            ("suite", "eval"),
+            ("eval", "history"),
         ] {
             assert!(problem(user, used).is_some(), "{user} → {used}");
         }

@@ -27,7 +27,8 @@
 //!
 //! ```
 //! use bakeoff::core::Verdict;
-//! use bakeoff::eval::{Run, RunConfig, Stopper, Suite};
+//! use bakeoff::eval::{Run, RunConfig, Stopper};
+//! use bakeoff::suite::Suite;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! # let folder = tempfile::tempdir()?;
@@ -38,7 +39,7 @@
 //!     check = [{ kind = "contains", value = "{{ word }}" }]
 //! "#)?;
 //! let environment = |name: &str| std::env::var(name).ok();
-//! let suite = Suite::load(&path, &environment).map_err(|problems| format!("{problems:?}"))?;
+//! let suite = Suite::load(&path, &environment)?;
 //! let config = RunConfig { out: folder.path().join("runs"), ..RunConfig::default() };
 //! let mut events = 0;
 //! let run = Run::new(suite, config)?;
@@ -80,6 +81,8 @@ pub use bakeoff_check as check;
 pub use bakeoff_core as core;
 #[cfg(feature = "eval")]
 pub use bakeoff_eval as eval;
+#[cfg(feature = "eval")]
+pub use bakeoff_history as history;
 #[cfg(feature = "llm")]
 pub use bakeoff_llm as llm;
 #[cfg(feature = "map")]
@@ -94,3 +97,5 @@ pub use bakeoff_select as select;
 pub use bakeoff_sim as sim;
 #[cfg(feature = "eval")]
 pub use bakeoff_stats as stats;
+#[cfg(feature = "eval")]
+pub use bakeoff_suite as suite;

@@ -4,7 +4,9 @@
 use crate::Error;
 use crate::scratch::Scratch;
 use bakeoff_core::{Finding, Summary, Verdict};
-use bakeoff_eval::{CompareConfig, Compared, Run, RunConfig, Stopper, Suite, compare};
+use bakeoff_eval::{Run, RunConfig, Stopper};
+use bakeoff_history::{CompareConfig, ComparedTarget, compare};
+use bakeoff_suite::Suite;
 use std::path::{Path, PathBuf};
 use tokio::task::JoinSet;
 
@@ -143,8 +145,8 @@ async fn compared(scratch: &Scratch, pairs: u64) -> Result<u64, Error> {
             *place = Some(summary);
             return;
         };
-        let found = Compared::find(&first, None).and_then(|baseline| {
-            let candidate = Compared::find(&summary, None)?;
+        let found = ComparedTarget::find(&first, None).and_then(|baseline| {
+            let candidate = ComparedTarget::find(&summary, None)?;
             compare(
                 baseline,
                 &[candidate],
@@ -189,10 +191,7 @@ async fn runs(
 }
 
 async fn run(suite: &Path, out: PathBuf, seed: u64) -> Result<Summary, Error> {
-    let suite = Suite::load(suite, &|_| None).map_err(|problems| {
-        let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Error::Eval(texts.join("; "))
-    })?;
+    let suite = Suite::load(suite, &|_| None).map_err(|error| Error::Eval(error.to_string()))?;
     let config = RunConfig { out, seed, ..RunConfig::default() };
     let made = async { Run::new(suite, config)?.execute(&Stopper::default(), &mut |_| {}).await };
     let finished = made.await.map_err(|error| Error::Eval(error.to_string()))?;

@@ -1,18 +1,19 @@
-//! From trial results to a summary. Reads [`TrialResult`]s and nothing else, in any order.
+//! Aggregation of trial results into a summary. Reads only [`TrialResult`]s, in any order.
 
-use crate::lane::Turn;
-use crate::stopping::{self, CaseRule, EarlyStop, Mark, TargetRule};
-use crate::tally::Sheet;
+use crate::lane::TrialIndex;
+use crate::stopping::{self, CaseRule, TargetRule, TrialMark};
+use crate::tally::TargetTrials;
 use bakeoff_core::{
     CaseIds, ErrorKind, NanoDollars, RunId, RunStats, SCHEMA_VERSION, Status, Summary, TargetName,
     TrialKey, TrialResult, Usage, Verdict,
 };
 use bakeoff_stats::Threshold;
+use bakeoff_suite::EarlyStop;
 use std::sync::Arc;
 
-/// What a run is measured by.
+/// Targets, cases and thresholds by which a run is judged.
 #[derive(Debug, Clone)]
-pub struct Measure {
+pub struct RunCriteria {
     /// Name and gate of each target.
     pub targets: Vec<(TargetName, bool)>,
     /// Ids of the cases, in the suite's order.
@@ -25,19 +26,19 @@ pub struct Measure {
     pub suite_threshold: Option<Threshold>,
     /// When a case is stopped before its last trial.
     pub early_stop: EarlyStop,
-    /// The risk that `confident` gives the run another verdict than all trials would.
+    /// Risk that `confident` changes the verdict of the run.
     pub alpha: f64,
-    /// The seed of the order in which cases come where a share of them may be enough.
+    /// Seed of the order of cases where a share of them may be enough.
     pub seed: u64,
 }
 
-impl Measure {
-    /// What decides about a case.
+impl RunCriteria {
+    /// Returns the rule that decides about a case.
     pub(crate) fn case_rule(&self) -> CaseRule {
         CaseRule::new(self.trials, self.threshold, self.early_stop, self.risk().case)
     }
 
-    /// What decides about a target.
+    /// Returns the rule that decides about a target.
     pub(crate) fn target_rule(&self) -> TargetRule {
         let rule = TargetRule::new(self.suite_threshold.unwrap_or(Threshold::ALL));
         let cases = u32::try_from(self.cases.len()).unwrap_or(u32::MAX);
@@ -53,8 +54,9 @@ impl Measure {
         stopping::risk(self.alpha, cases, gating, self.suite_threshold.is_some())
     }
 
-    /// Where a trial stands: its target, and its place among all trials of the target.
-    pub(crate) fn place(&self, key: &TrialKey) -> Option<(usize, usize)> {
+    /// Returns the index of a trial's target, and the trial's index among all trials of the target;
+    /// `None` for a trial that is not planned.
+    pub fn position(&self, key: &TrialKey) -> Option<(usize, usize)> {
         let target = self.targets.iter().position(|(name, _)| *name == key.target)?;
         let case = self.cases.position(key.case.as_str())?;
         let trial = key.trial.checked_sub(1).filter(|trial| *trial < self.trials)?;
@@ -62,20 +64,29 @@ impl Measure {
     }
 }
 
-/// Collects trial results. The last result of a trial is the one that counts.
+/// Collects trial results. The last result of a trial counts.
 #[derive(Debug)]
 pub struct Aggregate {
-    measure: Measure,
+    criteria: RunCriteria,
     /// The trials of each target, case by case.
-    targets: Vec<Vec<Numbers>>,
+    targets: Vec<Vec<TrialNumbers>>,
     spent: NanoDollars,
     tokens: u64,
 }
 
-/// All that is kept of a trial.
+/// A finished trial of an earlier process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FinishedTrial {
+    /// Index of its target.
+    pub(crate) target: usize,
+    pub(crate) index: TrialIndex,
+    pub(crate) status: Status,
+}
+
+/// The values of a trial that the summary needs.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Numbers {
-    pub(crate) mark: Mark,
+pub(crate) struct TrialNumbers {
+    pub(crate) mark: TrialMark,
     pub(crate) error: Option<ErrorKind>,
     pub(crate) is_cached: bool,
     pub(crate) score_millionths: Option<u32>,
@@ -87,20 +98,20 @@ pub(crate) struct Numbers {
     pub(crate) commands: Option<u32>,
 }
 
-impl Numbers {
-    fn of(result: &TrialResult) -> Numbers {
+impl TrialNumbers {
+    fn of(result: &TrialResult) -> TrialNumbers {
         let attempt = &result.attempt;
         let mark = match result.status {
-            Status::Passed => Mark::Passed,
-            Status::Failed => Mark::Failed,
-            Status::Error => Mark::Error,
-            // As if it had never come.
-            Status::Skipped => Mark::Missing,
+            Status::Passed => TrialMark::Passed,
+            Status::Failed => TrialMark::Failed,
+            Status::Error => TrialMark::Error,
+            // A skipped trial counts as not executed.
+            Status::Skipped => TrialMark::Missing,
         };
         let error = attempt.error.as_ref().map(|error| error.kind);
         let latency = u32::try_from(attempt.timing.latency_ms).unwrap_or(u32::MAX);
         let is_agent = attempt.transcript.is_some() || !attempt.tool_uses.is_empty();
-        Numbers {
+        TrialNumbers {
             mark,
             error,
             is_cached: attempt.cached,
@@ -119,18 +130,18 @@ impl Numbers {
 }
 
 impl Aggregate {
-    /// Nothing yet.
-    pub fn new(measure: Measure) -> Aggregate {
-        let trials = measure.cases.len() * measure.trials as usize;
-        let targets = vec![vec![Numbers::default(); trials]; measure.targets.len()];
-        Aggregate { measure, targets, spent: NanoDollars::default(), tokens: 0 }
+    /// Creates an aggregate without results.
+    pub fn new(criteria: RunCriteria) -> Aggregate {
+        let trials = criteria.cases.len() * criteria.trials as usize;
+        let targets = vec![vec![TrialNumbers::default(); trials]; criteria.targets.len()];
+        Aggregate { criteria, targets, spent: NanoDollars::default(), tokens: 0 }
     }
 
-    /// Takes a result. One that belongs to no planned trial is left out.
+    /// Adds a result. Results of trials that are not planned are ignored.
     pub fn add(&mut self, result: &TrialResult) {
-        let Some((target, place)) = self.measure.place(&result.key) else { return };
-        let numbers = Numbers::of(result);
-        self.targets[target][place] = numbers;
+        let Some((target, trial)) = self.criteria.position(&result.key) else { return };
+        let numbers = TrialNumbers::of(result);
+        self.targets[target][trial] = numbers;
         self.spent += numbers.cost.unwrap_or_default();
         self.spent += numbers.judge_cost;
         for usage in [numbers.usage, result.attempt.judge_usage].into_iter().flatten() {
@@ -138,34 +149,36 @@ impl Aggregate {
         }
     }
 
-    /// Trials that were judged: their target and turn, and how they ended.
-    pub(crate) fn judged(&self) -> impl Iterator<Item = (usize, Turn, Status)> {
-        let trials = self.measure.trials.max(1) as usize;
+    /// Returns the trials that passed or failed. Trials with errors are executed again.
+    pub(crate) fn finished(&self) -> impl Iterator<Item = FinishedTrial> {
+        let trials = self.criteria.trials.max(1) as usize;
         self.targets.iter().enumerate().flat_map(move |(target, numbers)| {
-            numbers.iter().enumerate().filter_map(move |(place, numbers)| {
+            numbers.iter().enumerate().filter_map(move |(number, numbers)| {
                 let status = match numbers.mark {
-                    Mark::Passed => Status::Passed,
-                    Mark::Failed => Status::Failed,
-                    Mark::Missing | Mark::Error => return None,
+                    TrialMark::Passed => Status::Passed,
+                    TrialMark::Failed => Status::Failed,
+                    TrialMark::Missing | TrialMark::Error => return None,
                 };
-                let trial = u32::try_from(place % trials).ok()?;
-                Some((target, Turn { case: place / trials, trial }, status))
+                let trial = u32::try_from(number % trials).ok()?;
+                let index = TrialIndex { case: number / trials, trial };
+                Some(FinishedTrial { target, index, status })
             })
         })
     }
 
-    /// Money and tokens so far, those of trials that were made again included.
+    /// Returns the cost and the tokens so far, including repeated executions of a trial.
     pub fn spent(&self) -> (NanoDollars, u64) {
         (self.spent, self.tokens)
     }
 
-    /// What can be said now. `stats` brings the times; the rest of it is filled in.
+    /// Summarizes the results. `stats` has the times of the run; its other fields are filled in.
     pub fn summary(mut self, run_id: &RunId, suite: &str, mut stats: RunStats) -> Summary {
-        let (case_rule, target_rule) = (self.measure.case_rule(), self.measure.target_rule());
+        let (case_rule, target_rule) = (self.criteria.case_rule(), self.criteria.target_rule());
         let mut targets = Vec::with_capacity(self.targets.len());
         for (number, trials) in std::mem::take(&mut self.targets).into_iter().enumerate() {
-            let sheet = Sheet { measure: &self.measure, trials: &trials, case_rule: &case_rule };
-            targets.push(sheet.summary(number, &target_rule, &mut stats));
+            let table =
+                TargetTrials { criteria: &self.criteria, trials: &trials, case_rule: &case_rule };
+            targets.push(table.summary(number, &target_rule, &mut stats));
         }
         let verdict = targets
             .iter()
@@ -188,8 +201,8 @@ mod tests {
     use bakeoff_core::{Attempt, ErrorKind, TargetSummary, TrialError, TrialKey};
     use std::collections::BTreeMap;
 
-    fn measure(trials: u32, threshold: &str, suite_threshold: Option<&str>) -> Measure {
-        Measure {
+    fn criteria(trials: u32, threshold: &str, suite_threshold: Option<&str>) -> RunCriteria {
+        RunCriteria {
             targets: vec![("one".into(), true), ("other".into(), false)],
             cases: Arc::new(["a", "b"].into_iter().collect()),
             trials,
@@ -209,8 +222,8 @@ mod tests {
         TrialResult { key, status, score: None, checks: Vec::new(), attempt }
     }
 
-    fn verdict(measure: Measure, statuses: &[(&str, u32, Status)]) -> TargetSummary {
-        let mut aggregate = Aggregate::new(measure);
+    fn verdict(criteria: RunCriteria, statuses: &[(&str, u32, Status)]) -> TargetSummary {
+        let mut aggregate = Aggregate::new(criteria);
         for (case, trial, status) in statuses {
             aggregate.add(&result("one", case, *trial, *status));
         }
@@ -218,12 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_never_a_failure() {
+    fn errors_are_not_failures() {
         use Status::{Error, Failed, Passed};
         let all = |case: &'static str, one, two| [(case, 1, one), (case, 2, two)];
         let both = |a: [Status; 2], b: [Status; 2]| {
             let statuses = [all("a", a[0], a[1]), all("b", b[0], b[1])].concat();
-            verdict(measure(2, "1.0", None), &statuses)
+            verdict(criteria(2, "1.0", None), &statuses)
         };
         assert_eq!(both([Passed, Passed], [Passed, Passed]).verdict, Verdict::Passed);
         assert_eq!(both([Passed, Passed], [Passed, Error]).verdict, Verdict::Inconclusive);
@@ -235,31 +248,31 @@ mod tests {
     }
 
     #[test]
-    fn enough_passes_decide_whatever_the_errors() {
+    fn enough_passes_decide_despite_errors() {
         let statuses = [
             ("a", 1, Status::Passed),
             ("a", 2, Status::Error),
             ("b", 1, Status::Passed),
             ("b", 2, Status::Passed),
         ];
-        assert_eq!(verdict(measure(2, "0.5", None), &statuses).verdict, Verdict::Passed);
+        assert_eq!(verdict(criteria(2, "0.5", None), &statuses).verdict, Verdict::Passed);
     }
 
     #[test]
-    fn a_suite_threshold_counts_cases() {
+    fn suite_threshold_counts_cases() {
         let statuses = [("a", 1, Status::Passed), ("b", 1, Status::Failed)];
-        assert_eq!(verdict(measure(1, "1", None), &statuses).verdict, Verdict::Failed);
-        assert_eq!(verdict(measure(1, "1", Some("0.5")), &statuses).verdict, Verdict::Passed);
+        assert_eq!(verdict(criteria(1, "1", None), &statuses).verdict, Verdict::Failed);
+        assert_eq!(verdict(criteria(1, "1", Some("0.5")), &statuses).verdict, Verdict::Passed);
     }
 
     #[test]
-    fn targets_without_a_gate_do_not_decide_and_missing_trials_are_skipped() {
-        let mut aggregate = Aggregate::new(measure(1, "1", None));
+    fn targets_without_a_gate_do_not_decide_and_missing_trials_count_as_skipped() {
+        let mut aggregate = Aggregate::new(criteria(1, "1", None));
         for case in ["a", "b"] {
             aggregate.add(&result("one", case, 1, Status::Passed));
         }
         aggregate.add(&result("other", "a", 1, Status::Failed));
-        aggregate.add(&result("nobody", "a", 1, Status::Failed));
+        aggregate.add(&result("unknown", "a", 1, Status::Failed));
         let summary = aggregate.summary(&"run".into(), "suite", RunStats::default());
         assert_eq!(summary.verdict, Verdict::Passed);
         assert_eq!(summary.targets[1].skipped, 1);
@@ -267,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_results_does_not_matter() {
+    fn summary_does_not_depend_on_the_order_of_results() {
         let mut results = Vec::new();
         for (number, case) in ["a", "b", "a", "b"].iter().enumerate() {
             let status = if number == 1 { Status::Failed } else { Status::Passed };
@@ -277,7 +290,7 @@ mod tests {
             results.push(one);
         }
         let summary = |results: &[TrialResult]| {
-            let mut aggregate = Aggregate::new(measure(2, "0.5", None));
+            let mut aggregate = Aggregate::new(criteria(2, "0.5", None));
             results.iter().for_each(|result| aggregate.add(result));
             aggregate.summary(&"run".into(), "suite", RunStats::default())
         };

@@ -1,174 +1,255 @@
-//! Who starts when.
+//! Starting trials.
 //!
-//! The dispatcher alone owns the state of a run. Trials are tasks that own nothing but themselves
-//! and hand their result back.
+//! The dispatcher is the sole owner of the scheduling state of a run. Trials are independent tasks that
+//! return their outcome.
 
-use crate::Problem;
-use crate::case::{Case, CaseReader};
-use crate::choice::Chosen;
-use crate::lane::{Ended, Lane, LaneRules, Turn};
-use crate::suite::{AgentSettings, Suite, TargetKind};
-use crate::trial::{Made, Trials, failed};
+use crate::aggregate::FinishedTrial;
+use crate::case_selection::CaseSelection;
+use crate::context::TrialContext;
+use crate::lane::{Lane, LaneEnd, LaneRules, TrialIndex};
+use crate::trial::{TrialOutcome, execute_trial, failed};
 use bakeoff_core::{ErrorKind, Status, TargetName, TrialKey, TrialResult};
-use bakeoff_pace::{Feeder, FillRule, LaneConfig, LaneIndex, Pool, PoolIndex};
+use bakeoff_pace::Pool;
+use bakeoff_suite::{AgentSettings, Case, CaseReader, Problem, Suite, Target, TargetKind};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::task::{Id, JoinError, JoinSet};
 
-/// Trials at once, for each core, of a model whose tools start programs.
+/// Trials started beyond the limit of their pool, so that requests are ready when it frees up.
+const RESERVE: usize = 4;
+
+/// Concurrent trials of a model without a concurrency limit: memory and open files are limited.
+const MAX_UNLIMITED: u32 = 10_000;
+
+/// Units that a trial takes up in all its pools together. 2520 is the least common multiple of 1 to 10,
+/// so that shares of up to 10 pools are exact.
+const SHARE_UNITS: usize = 2520;
+
+/// Concurrent trials per core of a model whose tools start programs.
 const AGENTS_PER_CORE: usize = 4;
 
+/// Starts the trials of a run.
 pub(crate) struct Dispatcher {
-    /// One for each target.
-    lanes: Vec<Lane>,
-    /// Bounds the trials that are started; its lanes and pools are numbered like those here.
-    feeder: Feeder,
-    pools: Vec<Pool>,
-    tasks: JoinSet<Made>,
-    running: HashMap<Id, Running>,
-    trials: Arc<Trials>,
-    cases: CaseReader,
-    chosen: Arc<Chosen>,
+    lanes: Vec<TargetLane>,
+    pools: Vec<SharedPool>,
+    /// Maximum number of concurrent trials.
+    parallel: usize,
+    /// Maximum number of concurrent programs.
+    programs: usize,
+    tasks: JoinSet<TrialOutcome>,
+    running: HashMap<Id, RunningTrial>,
+    context: Arc<TrialContext>,
+    reader: CaseReader,
+    cases: Arc<CaseSelection>,
 }
 
-/// A trial that is under way.
-struct Running {
+/// A running trial.
+struct RunningTrial {
     lane: usize,
-    turn: Turn,
+    index: TrialIndex,
     key: TrialKey,
+}
+
+/// The trials of one target.
+struct TargetLane {
+    lane: Lane,
+    is_program: bool,
+    /// Indices of the pools of its calls.
+    pools: Vec<usize>,
+    /// Maximum number of its concurrent trials.
+    max_running: usize,
+    running: usize,
+}
+
+impl TargetLane {
+    /// Returns the units that one of its trials takes up in each of its pools. A trial of a chain uses
+    /// one pool after the other; counted in full in each of them, trials would leave most of every
+    /// limit unused.
+    fn share(&self) -> usize {
+        SHARE_UNITS / self.pools.len().max(1)
+    }
+}
+
+/// A pool and the load of all targets that use it.
+struct SharedPool {
+    pool: Pool,
+    /// Units of running trials; [`SHARE_UNITS`] are one trial.
+    running: usize,
+}
+
+impl SharedPool {
+    /// Whether another trial may start. Calls that back off do not occupy the limit, so their trials are
+    /// not counted, up to the limit once more: when all calls fail, not every trial has to start to find
+    /// that out.
+    fn has_capacity(&self) -> bool {
+        let limit = match self.pool.limit() {
+            u32::MAX => MAX_UNLIMITED,
+            limit => limit,
+        };
+        let backing_off = self.pool.resting().min(limit);
+        let trials = limit as usize + backing_off as usize + RESERVE;
+        self.running < trials.saturating_mul(SHARE_UNITS)
+    }
 }
 
 impl Dispatcher {
     pub(crate) fn new(
         suite: &Suite,
-        chosen: Arc<Chosen>,
+        cases: Arc<CaseSelection>,
         rules: &LaneRules,
-        trials: Arc<Trials>,
+        context: Arc<TrialContext>,
     ) -> Result<Dispatcher, Problem> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let parallel = suite.settings.parallel.map(|most| most as usize);
-        let mut feeder = Feeder::new(parallel.unwrap_or(usize::MAX));
-        let programs = feeder.add_group(parallel.unwrap_or(cores));
-        let mut pools: Vec<Pool> = Vec::new();
-        for target in &suite.targets {
-            let mut bounds = LaneConfig::default();
-            // A call fails at once if its limits are invalid, so it needs no pool.
-            let used = target.models();
-            for pool in used.iter().filter_map(|one| trials.client.pool(&one.model).ok()) {
-                let known = pools.iter().position(|known| known.ptr_eq(&pool)).map(PoolIndex);
+        let parallel = suite.settings.parallel.map(|parallel| parallel as usize);
+        let mut pools: Vec<SharedPool> = Vec::new();
+        let lane = |target: &Target| {
+            let lane = Lane::new(rules.clone(), cases.ids.len());
+            let mut own = Vec::new();
+            // With invalid limits there is no pool, and every call fails immediately.
+            let models = target.models();
+            for pool in models.iter().filter_map(|model| context.client.pool(&model.model).ok()) {
+                let known = pools.iter().position(|known| known.pool.is(&pool));
                 let index = known.unwrap_or_else(|| {
-                    pools.push(pool);
-                    feeder.add_pool(FillRule::RESERVE)
+                    pools.push(SharedPool { pool, running: 0 });
+                    pools.len() - 1
                 });
-                bounds.pools.push(index);
+                if !own.contains(&index) {
+                    own.push(index);
+                }
             }
-            bounds.max_started = match &target.kind {
+            let max_running = match &target.kind {
                 TargetKind::Service(service) => service.connections,
-                // Most of the time they wait for their model, and take memory all the same.
+                // They mostly wait for their model, but take memory meanwhile.
                 _ if target.agent().is_some_and(AgentSettings::starts_programs) => {
                     parallel.unwrap_or(cores.saturating_mul(AGENTS_PER_CORE))
                 }
                 _ => usize::MAX,
             };
-            bounds.groups.extend(target.is_program().then_some(programs));
-            feeder.add_lane(bounds);
-        }
-        let lanes = suite.targets.iter().map(|_| Lane::new(rules.clone(), chosen.ids.len()));
+            TargetLane {
+                lane,
+                is_program: target.is_program(),
+                pools: own,
+                max_running,
+                running: 0,
+            }
+        };
         Ok(Dispatcher {
-            lanes: lanes.collect(),
-            feeder,
+            lanes: suite.targets.iter().map(lane).collect(),
             pools,
+            parallel: parallel.unwrap_or(usize::MAX),
+            programs: parallel.unwrap_or(cores),
             tasks: JoinSet::new(),
             running: HashMap::new(),
-            cases: suite.cases.reader(&suite.survey)?,
-            chosen,
-            trials,
+            reader: suite.cases.reader(&suite.survey)?,
+            cases,
+            context,
         })
     }
 
-    /// Takes trials of an earlier process as made: their targets, their places among all trials of
-    /// the target, and how they ended.
-    pub(crate) fn recall(&mut self, made: impl IntoIterator<Item = (usize, Turn, Status)>) {
-        for (target, turn, status) in made {
-            self.lanes[target].recall(turn, status);
+    /// Marks trials of an earlier process as finished.
+    pub(crate) fn restore(&mut self, finished: impl IntoIterator<Item = FinishedTrial>) {
+        for FinishedTrial { target, index, status } in finished {
+            self.lanes[target].lane.restore(index, status);
         }
     }
 
-    /// Targets of which nothing more is started although trials are left, and why.
-    pub(crate) fn ended_early(&self) -> impl Iterator<Item = (&TargetName, Ended)> {
-        let names = self.trials.suite.targets.iter().map(|target| &target.name);
-        let whys = self.lanes.iter().map(Lane::why_ended);
-        names.zip(whys).filter_map(|(name, why)| Some((name, why?)))
+    /// Returns the targets that ended before all their trials were started, and why.
+    pub(crate) fn ended_lanes(&self) -> impl Iterator<Item = (&TargetName, LaneEnd)> {
+        let names = self.context.suite.targets.iter().map(|target| &target.name);
+        let ends = self.lanes.iter().map(|lane| lane.lane.end());
+        names.zip(ends).filter_map(|(name, end)| Some((name, end?)))
     }
 
-    /// Whether nothing is under way.
+    /// Whether no trial is running.
     pub(crate) fn is_idle(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// Starts trials, those that come first in the order first, until nothing more fits.
-    pub(crate) fn start_what_fits(
+    /// Starts as many trials as the limits allow, in the order of the lanes.
+    pub(crate) fn start_trials(
         &mut self,
-        mut started: impl FnMut(&TrialKey),
+        mut on_start: impl FnMut(&TrialKey),
     ) -> Result<(), Problem> {
-        for (pool, number) in self.pools.iter().zip(0..) {
-            self.feeder.update(PoolIndex(number), pool.load());
-        }
-        while let Some(LaneIndex(number)) = self.feeder.next(|lane| self.lanes[lane.0].position()) {
-            let Some(turn) = self.lanes[number].take() else { break };
-            let case = self.cases.case(self.chosen.number(turn.case))?;
-            started(&self.start(number, turn, case));
+        while self.tasks.len() < self.parallel {
+            let Some(lane) = self.next_lane() else { break };
+            let Some(index) = self.lanes[lane].lane.take() else { break };
+            let case = self.reader.case(self.cases.suite_index(index.case))?;
+            on_start(&self.start(lane, index, case));
         }
         Ok(())
     }
 
-    fn start(&mut self, number: usize, turn: Turn, case: Case) -> TrialKey {
-        let trial = turn.trial + 1;
-        let target = self.trials.suite.targets[number].name.clone();
+    /// Returns the lane with the first next trial, of those with capacity.
+    fn next_lane(&mut self) -> Option<usize> {
+        let programs: usize =
+            self.lanes.iter().filter(|lane| lane.is_program).map(|lane| lane.running).sum();
+        let has_capacity = |lane: &TargetLane| {
+            // All pools count: a trial in its second step does not occupy the pool of its first, but
+            // more and more trials would accumulate in the second pool.
+            lane.pools.iter().all(|pool| self.pools[*pool].has_capacity())
+                && (!lane.is_program || programs < self.programs)
+                && lane.running < lane.max_running
+        };
+        let free = self.lanes.iter_mut().enumerate().filter(|(_, lane)| has_capacity(lane));
+        let next = free.filter_map(|(index, lane)| Some((lane.lane.position()?, index))).min();
+        next.map(|(_, index)| index)
+    }
+
+    fn start(&mut self, lane: usize, index: TrialIndex, case: Case) -> TrialKey {
+        let trial = index.trial + 1;
+        let target = self.context.suite.targets[lane].name.clone();
         let key = TrialKey { target, case: case.id.clone(), trial };
-        let task = self.tasks.spawn(Arc::clone(&self.trials).make(number, case, trial));
-        self.running.insert(task.id(), Running { lane: number, turn, key: key.clone() });
-        self.feeder.start(LaneIndex(number));
+        let task = self.tasks.spawn(execute_trial(Arc::clone(&self.context), lane, case, trial));
+        self.running.insert(task.id(), RunningTrial { lane, index, key: key.clone() });
+        let lane = &mut self.lanes[lane];
+        lane.running += 1;
+        for pool in &lane.pools {
+            self.pools[*pool].running += lane.share();
+        }
         key
     }
 
-    /// Waits for trials to end; all that have ended by then come together. None when none is under
-    /// way.
-    pub(crate) async fn ended(&mut self) -> Vec<Made> {
-        let mut ended = Vec::new();
+    /// Waits for a trial to finish and returns all outcomes that are ready by then. Returns nothing when
+    /// no trial is running.
+    pub(crate) async fn next_outcomes(&mut self) -> Vec<TrialOutcome> {
+        let mut outcomes = Vec::new();
         if let Some(first) = self.tasks.join_next_with_id().await {
-            ended.extend(self.settle(first));
+            outcomes.extend(self.complete(first));
         }
         while let Some(next) = self.tasks.try_join_next_with_id() {
-            ended.extend(self.settle(next));
+            outcomes.extend(self.complete(next));
         }
-        ended
+        outcomes
     }
 
-    /// Frees the place of a trial.
-    fn settle(&mut self, ended: Result<(Id, Made), JoinError>) -> Option<Made> {
-        let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        let Running { lane, turn, key } = self.running.remove(&id)?;
-        self.feeder.finish(LaneIndex(lane));
-        let made = match ended {
-            Ok((_, made)) => made,
-            Err(broken) => broke(key, &broken),
+    /// Frees the capacity of a finished trial.
+    fn complete(&mut self, joined: Result<(Id, TrialOutcome), JoinError>) -> Option<TrialOutcome> {
+        let id = joined.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        let RunningTrial { lane, index, key } = self.running.remove(&id)?;
+        let freed = &mut self.lanes[lane];
+        freed.running -= 1;
+        for pool in &freed.pools {
+            self.pools[*pool].running -= freed.share();
+        }
+        let outcome = match joined {
+            Ok((_, outcome)) => outcome,
+            Err(error) => panic_outcome(key, &error),
         };
-        let result = &made.result;
-        // A used-up account and an interrupt say nothing about the target.
+        let result = &outcome.result;
+        // An exhausted quota and an interrupt are no errors of the target.
         let kind = result.attempt.error.as_ref().map(|error| error.kind);
         if matches!(kind, Some(ErrorKind::Quota | ErrorKind::Cancelled)) {
-            self.lanes[lane].recall(turn, result.status);
+            self.lanes[lane].lane.restore(index, result.status);
         } else {
-            self.lanes[lane].ended(turn, result.status);
+            self.lanes[lane].lane.complete(index, result.status);
         }
-        Some(made)
+        Some(outcome)
     }
 }
 
-/// A trial whose task broke is an error like any other.
-pub(crate) fn broke(key: TrialKey, broken: &JoinError) -> Made {
-    let message = format!("the trial's task broke: {broken} [EVAL_PARALLEL_EXHAUSTION]");
+/// Returns the outcome of a trial whose task panicked: an error like any other.
+pub(crate) fn panic_outcome(key: TrialKey, error: &JoinError) -> TrialOutcome {
+    let message = format!("the trial's task failed: {error} [EVAL_PARALLEL_EXHAUSTION]");
     let result = TrialResult {
         key,
         status: Status::Error,
@@ -176,5 +257,5 @@ pub(crate) fn broke(key: TrialKey, broken: &JoinError) -> Made {
         checks: Vec::new(),
         attempt: failed(ErrorKind::Internal, message),
     };
-    Made { result, written: Ok(()) }
+    TrialOutcome { result, written: Ok(()) }
 }

@@ -1,65 +1,64 @@
-//! What a run would take, without making a call.
+//! Estimate of the tokens and cost of a run, without making a call.
 
-use crate::suite::{ModelTarget, Step, Suite, Target, TargetKind};
-use crate::template::{Template, with_texts};
 use bakeoff_core::{NanoDollars, TargetName, Usage};
+use bakeoff_suite::{ModelTarget, Step, Suite, Target, TargetKind, Template, with_texts};
 use minijinja::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is assumed of answers whose length nobody bounds.
+/// Assumed length of an answer without a smaller `max_tokens`.
 const ANSWER_TOKENS: u64 = 200;
 
-/// What a run would take.
+/// Estimate for a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// Cases.
+    /// Number of cases.
     pub cases: u64,
-    /// Trials of each.
+    /// Trials of each case.
     pub trials: u32,
-    /// One entry per target.
+    /// Estimates of the targets.
     pub targets: Vec<TargetEstimate>,
-    /// Calls of models that judge, by their names; what they take is not estimated.
+    /// Number of calls of each judge; their cost is not estimated.
     pub judges: BTreeMap<String, u64>,
 }
 
-/// What one target would take.
+/// Estimate for one target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetEstimate {
-    /// The target's name.
+    /// Name of the target.
     pub name: TargetName,
-    /// `provider/model`, those of a chain's steps, or the program.
+    /// `provider/model`, those of a chain's steps, or the command.
     pub what: String,
     /// Trials over all cases.
     pub trials: u64,
-    /// Tokens; absent for programs.
+    /// Tokens; unknown for programs and services.
     pub usage: Option<Usage>,
-    /// Money; absent when the price is not known.
+    /// Cost; absent when a price is not known.
     pub cost: Option<NanoDollars>,
-    /// It takes more: how often a model with tools is called is not known, and one call is counted.
-    pub is_least: bool,
+    /// Whether the estimate is a lower bound: of a model with tools, one call per trial is counted.
+    pub is_lower_bound: bool,
 }
 
 impl Estimate {
-    /// Trials over all targets.
+    /// Returns the number of trials of all targets.
     pub fn total_trials(&self) -> u64 {
         self.targets.iter().map(|target| target.trials).sum()
     }
 
-    /// Money over all targets whose price is known.
+    /// Returns the cost of all targets with known prices.
     pub fn total_cost(&self) -> NanoDollars {
         let costs = self.targets.iter().filter_map(|target| target.cost);
         costs.fold(NanoDollars::default(), NanoDollars::saturating_add)
     }
 }
 
-/// Estimates a run of the whole suite: four characters to a token, and 200 tokens to an answer
-/// unless `max_tokens` is smaller.
+/// Estimates a run of the whole suite, with four characters per token and 200 tokens per answer unless
+/// `max_tokens` is smaller.
 pub fn estimate(suite: &Suite) -> Estimate {
     let cases = suite.survey.ids.len() as u64;
     let trials = suite.settings.trials;
     let total = cases * u64::from(trials);
-    // Combinations of a target are asked the same, as far as one can know.
+    // Combinations of a target have the same prompts, apart from the answers of earlier steps.
     let mut prompts: BTreeMap<&TargetName, Vec<u64>> = BTreeMap::new();
     let targets = suite
         .targets
@@ -68,9 +67,9 @@ pub fn estimate(suite: &Suite) -> Estimate {
             let what = match &target.kind {
                 TargetKind::Service(service) => service.service.address().to_owned(),
                 TargetKind::Program(program) => {
-                    let words: Vec<_> =
-                        program.command.iter().map(|word| word.to_string_lossy()).collect();
-                    words.join(" ")
+                    let arguments: Vec<_> =
+                        program.command.iter().map(|argument| argument.to_string_lossy()).collect();
+                    arguments.join(" ")
                 }
                 TargetKind::Model(model) => match &model.agent {
                     Some(_) => format!("{} with tools, at least one call each", model.label),
@@ -84,22 +83,22 @@ pub fn estimate(suite: &Suite) -> Estimate {
             let tokens =
                 prompts.entry(target.base()).or_insert_with(|| prompt_tokens(suite, target));
             let calls = target.models().into_iter().zip(&*tokens);
-            let taken: Vec<_> =
-                calls.map(|(model, input)| taken(model, *input, trials, total)).collect();
-            let usage = taken.iter().map(|(usage, _)| *usage).reduce(|mut sum, usage| {
+            let estimates: Vec<_> =
+                calls.map(|(model, input)| estimate_calls(model, *input, trials, total)).collect();
+            let usage = estimates.iter().map(|(usage, _)| *usage).reduce(|mut sum, usage| {
                 sum += usage;
                 sum
             });
-            let costs = taken.iter().map(|(_, cost)| *cost);
+            let costs = estimates.iter().map(|(_, cost)| *cost);
             let cost = costs.reduce(|sum, cost| Some(sum?.saturating_add(cost?))).flatten();
-            let (name, is_least) = (target.name.clone(), target.agent().is_some());
-            TargetEstimate { name, what, trials: total, usage, cost, is_least }
+            let (name, is_lower_bound) = (target.name.clone(), target.agent().is_some());
+            TargetEstimate { name, what, trials: total, usage, cost, is_lower_bound }
         })
         .collect();
     Estimate { cases, trials, targets, judges: judge_calls(suite) }
 }
 
-/// Calls of each judge, as long as its first reply is a verdict.
+/// Returns the number of calls of each judge, without re-asking.
 fn judge_calls(suite: &Suite) -> BTreeMap<String, u64> {
     let mut calls = BTreeMap::new();
     if suite.judges.is_empty() {
@@ -119,14 +118,19 @@ fn judge_calls(suite: &Suite) -> BTreeMap<String, u64> {
     calls
 }
 
-/// What all calls of a model would take, with so many tokens of prompts over all cases.
-fn taken(model: &ModelTarget, input: u64, trials: u32, calls: u64) -> (Usage, Option<NanoDollars>) {
+/// Estimates all calls of a model; `input` is the number of prompt tokens over all cases.
+fn estimate_calls(
+    model: &ModelTarget,
+    input: u64,
+    trials: u32,
+    calls: u64,
+) -> (Usage, Option<NanoDollars>) {
     let usage = Usage {
         input: input * u64::from(trials),
         output: calls * answer_tokens(model),
         ..Usage::default()
     };
-    // Some prices rise with the length of a call, so it is a call that is priced.
+    // Some prices depend on the length of the prompt, so a single call is priced.
     let calls = calls.max(1);
     let call = Usage {
         input: usage.input.div_ceil(calls),
@@ -143,8 +147,8 @@ fn answer_tokens(model: &ModelTarget) -> u64 {
     model.request.max_tokens.unwrap_or(ANSWER_TOKENS).min(ANSWER_TOKENS)
 }
 
-/// Tokens of all cases' prompts, for each model that a target asks; what cannot be rendered counts
-/// as nothing.
+/// Returns the tokens of all cases' prompts for each model of a target. Prompts that cannot be rendered
+/// count as empty.
 fn prompt_tokens(suite: &Suite, target: &Target) -> Vec<u64> {
     let cases = || suite.cases.iter().filter_map(Result::ok);
     let tokens = |templates: &[&Template], fields: &Value| -> u64 {
@@ -158,7 +162,7 @@ fn prompt_tokens(suite: &Suite, target: &Target) -> Vec<u64> {
             vec![cases().map(|case| tokens(&templates, &case.fields)).sum()]
         }
         TargetKind::Chain(chain) => {
-            // Answers of earlier steps are as long as answers are taken to be.
+            // Answers of earlier steps have the assumed length.
             let answer = |step: &Arc<Step>| "word".repeat(answer_tokens(&step.model) as usize);
             let answers: Vec<String> = chain.steps.iter().map(answer).collect();
             let mut sums = vec![0; chain.steps.len()];

@@ -1,41 +1,41 @@
-//! From an attempt to a result.
+//! Checking an attempt.
 
 use crate::attempt::sample;
-use crate::case::Case;
-use crate::judged::Spent;
-use crate::suite::{CheckSpec, Suite, Target};
-use crate::trial::Trials;
-use bakeoff_check::{
-    Check, CheckFinding, CheckKind, Inconclusive, combine_results, require_whole_output,
-};
+use crate::code_check::{CodeJudge, PythonWorkers};
+use crate::context::TrialContext;
+use crate::model_judge::{JudgeSpending, ModelJudge};
+use bakeoff_check::{CannotSay, Check, Finding, Kind, judge, whole_output};
 use bakeoff_core::{
     Attempt, CheckResult, ErrorKind, Redactor, RunId, Status, TrialError, TrialKey, TrialResult,
 };
 use bakeoff_llm::{CallContext, Client, Ordinals, Retry};
 use bakeoff_pace::RunTag;
+use bakeoff_suite::{Case, CheckSpec, Suite, Target};
 use tokio_util::sync::CancellationToken;
 
-/// Told before a judge's call is made again.
+/// Callback before a judge's request is retried.
 pub type OnRetry<'a> = &'a (dyn Fn(&TrialKey, &Retry<'_>) + Send + Sync);
 
-/// Judges attempts by a suite's checks. Models and programs are asked only by checks that need
+/// Applies the checks of a suite to attempts. Models and programs are used only by checks that need
 /// them.
 pub struct Judge<'a> {
-    /// Whose checks.
+    /// The suite with the checks.
     pub suite: &'a Suite,
-    /// Calls the models that judge.
+    /// Client for judge models.
     pub client: &'a Client,
-    /// On behalf of which run.
+    /// Tag of the run in shared pools.
     pub run: RunTag,
-    /// Its id, which programs that judge carry; absent when there is no run.
+    /// Id of the run, which programs of checks carry; absent outside of a run.
     pub run_id: Option<&'a RunId>,
-    /// What must not show in messages.
+    /// Workers for `python` checks.
+    pub python: &'a PythonWorkers,
+    /// Removes secrets from messages.
     pub redactor: &'a Redactor,
-    /// Ends what is under way.
+    /// Cancels running checks.
     pub cancel: CancellationToken,
-    /// Lets what is under way finish, and tries nothing again.
+    /// Stops retries; running requests finish.
     pub stop: CancellationToken,
-    /// Told before every retry.
+    /// Called before every retry.
     pub on_retry: Option<OnRetry<'a>>,
 }
 
@@ -45,41 +45,41 @@ impl std::fmt::Debug for Judge<'_> {
     }
 }
 
-/// One attempt on the table.
+/// An attempt to be checked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Judged<'a> {
+pub(crate) struct JudgeInput<'a> {
     pub(crate) key: &'a TrialKey,
     pub(crate) case: &'a Case,
     pub(crate) attempt: &'a Attempt,
-    /// For the calls of all its judges.
+    /// Context of the calls of all judges.
     pub(crate) context: &'a CallContext<'a>,
 }
 
-impl Trials {
-    pub(crate) async fn judge(
-        &self,
-        target: &Target,
-        case: &Case,
-        key: TrialKey,
-        attempt: Attempt,
-    ) -> TrialResult {
-        let on_retry = |key: &TrialKey, retry: &Retry<'_>| self.tell_retry(key, retry);
-        let judge = Judge {
-            suite: &self.suite,
-            client: &self.client,
-            run: self.run,
-            run_id: Some(&self.folder.id),
-            redactor: &self.redactor,
-            cancel: self.abort.clone(),
-            stop: self.stop.clone(),
-            on_retry: Some(&on_retry),
-        };
-        judge.judge(target, case, key, attempt).await
-    }
+/// Checks the attempt of a trial.
+pub(crate) async fn judge_attempt(
+    context: &TrialContext,
+    target: &Target,
+    case: &Case,
+    key: TrialKey,
+    attempt: Attempt,
+) -> TrialResult {
+    let on_retry = |key: &TrialKey, retry: &Retry<'_>| context.emit_retry(key, retry);
+    let judge = Judge {
+        suite: &context.suite,
+        client: &context.client,
+        run: context.run,
+        run_id: Some(&context.folder.id),
+        python: &context.python,
+        redactor: &context.redactor,
+        cancel: context.abort.clone(),
+        stop: context.stop.clone(),
+        on_retry: Some(&on_retry),
+    };
+    judge.judge(target, case, key, attempt).await
 }
 
 impl Judge<'_> {
-    /// Judges one attempt. What a check cannot say makes the trial an error, never a failure.
+    /// Checks one attempt. A check without a result makes the trial an error, never a failure.
     pub async fn judge(
         &self,
         target: &Target,
@@ -87,7 +87,7 @@ impl Judge<'_> {
         key: TrialKey,
         mut attempt: Attempt,
     ) -> TrialResult {
-        let mut spent = Spent::default();
+        let mut spent = JudgeSpending::default();
         let checks = match attempt.error.take() {
             Some(error) => Err(error),
             None => self.check(target, case, &key, &attempt, &mut spent).await,
@@ -96,14 +96,14 @@ impl Judge<'_> {
         attempt.judge_cost = spent.cost();
         match checks {
             Ok(checks) => {
-                let mut combined = combine_results(&checks);
-                // A program that nothing checks is judged by its exit code.
+                let mut judgement = judge(&checks);
+                // Without checks, a program passes if it exits with 0.
                 if checks.is_empty() && attempt.exit_code != Some(0) {
-                    combined.status = Status::Failed;
-                    combined.score = 0.0;
+                    judgement.status = Status::Failed;
+                    judgement.score = 0.0;
                 }
-                let score = Some(combined.score);
-                TrialResult { key, status: combined.status, score, checks, attempt }
+                let score = Some(judgement.score);
+                TrialResult { key, status: judgement.status, score, checks, attempt }
             }
             Err(error) => {
                 attempt.error = Some(error);
@@ -112,25 +112,25 @@ impl Judge<'_> {
         }
     }
 
-    /// What every check found; the error of the first that cannot say.
+    /// Returns the results of all checks, or the error of the first check without a result.
     async fn check(
         &self,
         target: &Target,
         case: &Case,
         key: &TrialKey,
         attempt: &Attempt,
-        spent: &mut Spent,
+        spent: &mut JudgeSpending,
     ) -> Result<Vec<CheckResult>, TrialError> {
-        let own = self.suite.own_checks(case).map_err(cannot_say)?;
+        let own = self.suite.own_checks(case).map_err(check_error)?;
         let applies = |check: &&CheckSpec| {
             check.applies_to(target.base()) && check.applies_to_tags(&case.tags)
         };
         let on_retry = |retry: &Retry<'_>| {
-            if let Some(told) = self.on_retry {
-                told(key, retry);
+            if let Some(on_retry) = self.on_retry {
+                on_retry(key, retry);
             }
         };
-        // Not the target's own sample: a target may ask the same as a judge.
+        // A sample of its own: a target may send the same request as a judge.
         let sample = format!("{}\0judges", sample(target, key));
         let context = CallContext {
             run: self.run,
@@ -142,46 +142,62 @@ impl Judge<'_> {
             on_retry: Some(&on_retry),
             on_delta: None,
         };
-        let judged = Judged { key, case, attempt, context: &context };
+        let input = JudgeInput { key, case, attempt, context: &context };
         let mut results = Vec::new();
         for spec in self.suite.checks.iter().chain(&own).filter(applies) {
             let check = spec
                 .for_case(&case.fields)
-                .map_err(|reason| cannot_say(format!("check `{}`: {reason}", spec.id)))?;
-            let result = self.ask(&check, judged, spent).await.map_err(|error| TrialError {
-                message: self.redactor.scrub(format!("check `{}`: {}", spec.id, error.message)),
-                ..error
-            })?;
+                .map_err(|reason| check_error(format!("check `{}`: {reason}", spec.id)))?;
+            let result =
+                self.run_check(&check, input, spent).await.map_err(|error| TrialError {
+                    message: self.redactor.scrub(format!("check `{}`: {}", spec.id, error.message)),
+                    ..error
+                })?;
             results.push(result);
         }
         Ok(results)
     }
 
-    async fn ask(
+    async fn run_check(
         &self,
         check: &Check,
-        judged: Judged<'_>,
-        spent: &mut Spent,
+        input: JudgeInput<'_>,
+        spent: &mut JudgeSpending,
     ) -> Result<CheckResult, TrialError> {
-        let unable = |reason: Inconclusive| cannot_say(reason.to_string());
-        // Nobody else is asked about a part of an answer.
-        if !matches!(check.kind, CheckKind::Local(_)) {
-            require_whole_output(judged.attempt).map_err(unable)?;
+        let unable = |reason: CannotSay| check_error(reason.to_string());
+        // Models and programs do not judge a truncated output.
+        if !matches!(check.kind, Kind::Plain(_)) {
+            whole_output(input.attempt).map_err(unable)?;
         }
         let finding = match &check.kind {
-            CheckKind::Local(_) => return check.run(judged.attempt).map_err(unable),
-            CheckKind::Rubric(rubric) => self.ask_rubric(rubric, judged, spent).await?,
-            CheckKind::Pairwise(pairwise) => self.ask_pairwise(pairwise, judged, spent).await?,
-            CheckKind::Program(program) => self.ask_program(program, judged).await?,
-            CheckKind::Python(python) => self.ask_python(python, judged).await?,
+            Kind::Plain(_) => return check.run(input.attempt).map_err(unable),
+            Kind::Rubric(rubric) => self.models().judge_rubric(rubric, input, spent).await?,
+            Kind::Pairwise(pairwise) => {
+                self.models().judge_pairwise(pairwise, input, spent).await?
+            }
+            Kind::Program(program) => self.code().run_program(program, input).await?,
+            Kind::Python(python) => self.code().run_python(python, input).await?,
         };
-        // What others say may repeat a key that they were shown.
-        let message = self.redactor.scrub(finding.message);
-        Ok(check.conclude(CheckFinding { message, ..finding }))
+        // The finding may repeat a secret from the output.
+        let words = self.redactor.scrub(finding.words);
+        Ok(check.conclude(Finding { words, ..finding }))
+    }
+
+    fn models(&self) -> ModelJudge<'_> {
+        ModelJudge { suite: self.suite, client: self.client }
+    }
+
+    fn code(&self) -> CodeJudge<'_> {
+        CodeJudge {
+            suite: self.suite,
+            run_id: self.run_id,
+            python: self.python,
+            cancel: &self.cancel,
+        }
     }
 }
 
-/// A check that cannot say whether the answer is right.
-pub(crate) fn cannot_say(message: String) -> TrialError {
+/// Returns the error of a check without a result.
+pub(crate) fn check_error(message: String) -> TrialError {
     TrialError { kind: ErrorKind::Check, message }
 }

@@ -1,113 +1,57 @@
-//! How good is it?
+//! Trial execution.
 //!
-//! [`Suite::load`] reads and checks a suite; [`Run`] makes all its trials, journals each before it
-//! is counted, and ends with a [`bakeoff_core::Summary`]. Terminals are for others: what happens
-//! comes out as [`bakeoff_core::Event`]s.
+//! [`Run`] executes all trials of a [`bakeoff_suite::Suite`], journals each result before it counts,
+//! and ends with a [`bakeoff_core::Summary`]. [`SearchRun`] executes only the trials that a selector
+//! asks for, and [`rescore`] checks stored outputs again. Progress is reported as
+//! [`bakeoff_core::Event`]s; terminals and reports are not part of this crate.
 
+mod active_run;
 mod aggregate;
 mod attempt;
-mod case;
-mod casefile;
-mod choice;
-mod code;
-mod compare;
+mod best_effort_log;
+mod case_files;
+mod case_selection;
+mod cleanup;
+mod client;
+mod code_check;
+mod config;
+mod context;
 mod dispatch;
+mod error;
 mod estimate;
 mod folder;
 mod judge;
-mod judged;
 mod lane;
-mod limited;
-mod list;
-mod past;
-mod problem;
-mod record;
+mod limit_overrides;
+mod model_judge;
+mod path_name;
+mod recorder;
+mod rescore;
 mod resume;
 mod run;
-mod runfile;
-mod score;
+mod run_file;
 mod search;
-mod shared;
+mod stopper;
 mod stopping;
-mod stored;
-mod suite;
-mod summaryfile;
+mod summary_file;
 mod tally;
-mod template;
-mod traffic;
+mod target_record;
+mod trace;
+mod traffic_log;
 mod trial;
-mod underway;
 mod warnings;
 
-pub use aggregate::{Aggregate, Measure};
-pub use case::{Case, CaseSource, Survey};
-pub use compare::{CompareConfig, Compared, compare, pairs};
+pub use aggregate::{Aggregate, RunCriteria};
+pub use code_check::PythonWorkers;
+pub use config::RunConfig;
+pub use error::Error;
 pub use estimate::{Estimate, TargetEstimate, estimate};
-pub use folder::RunFolder;
+pub use folder::{HTTP_FILE, JOURNAL_FILE, LIMITS_FILE, RUN_FILE, RunFolder, SUMMARY_FILE};
 pub use judge::{Judge, OnRetry};
-pub use list::{RunState, StoredRun, list};
-pub use past::PastRun;
-pub use problem::{Place, Problem};
-pub use run::{Finished, Run, RunConfig, Stopper};
-pub use runfile::{CasesRecord, ChosenRecord, Layout, RunFile, SelectRecord, SuiteRecord};
-pub use search::{Search, SearchOverrides, Searched, SelectionFile};
-pub use stopping::EarlyStop;
-pub use stored::{Entries, Traced, find_run, http_log, limit_log};
-pub use suite::{
-    AgentSettings, Artifacts, Budget, CacheScope, ChainTarget, CheckSpec, ModelTarget,
-    ProgramTarget, Project, Protocol, SUITE_FILE_NAME, SelectBudget, SelectObjective, SelectPlan,
-    ServiceTarget, Settings, Step, Suite, SuiteModels, Target, TargetKind, Wanted, schema,
-    suite_models,
-};
-pub use template::Template;
-pub use traffic::LiveHttp;
-
-use std::path::PathBuf;
-
-/// Why a run cannot begin or go on.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// What was asked for does not fit the suite.
-    #[error("{message}")]
-    Usage {
-        /// A code such as `EVAL_INVALID_THRESHOLD`, for scripts.
-        code: Option<&'static str>,
-        /// What is wrong.
-        message: String,
-        /// What to write instead.
-        hint: Option<String>,
-    },
-    /// The folder of a run cannot be made.
-    #[error("cannot create {}: {source}", path.display())]
-    Create {
-        /// Where.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// The folder of all runs cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// Results cannot be written.
-    #[error("cannot write {}: {source} [EVAL_TRIAL_ARTIFACTS_CORRUPT]", path.display())]
-    Write {
-        /// Where.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// Results cannot be written or read back.
-    #[error("{0} [EVAL_TRIAL_ARTIFACTS_CORRUPT]")]
-    Journal(#[from] bakeoff_journal::Error),
-    /// A log of a run cannot be read.
-    #[error(transparent)]
-    Log(bakeoff_journal::Error),
-    /// The cases changed under the run.
-    #[error("the cases can no longer be read: {0}")]
-    Cases(Problem),
-}
+pub use rescore::{RescoreInput, rescore};
+pub use resume::ResumeState;
+pub use run::{FinishedRun, Run};
+pub use run_file::{CasesRecord, ChosenRecord, Layout, RunFile, SelectRecord, SuiteRecord};
+pub use search::{FinishedSearch, SearchOverrides, SearchRun, SelectionFile};
+pub use stopper::Stopper;
+pub use traffic_log::HttpCallback;

@@ -1,93 +1,60 @@
-//! Going on with a run that was interrupted, killed, or is made larger.
+//! State of an interrupted run, from which [`Run`] continues.
 
-use crate::Error;
 use crate::aggregate::Aggregate;
-use crate::casefile::CaseFiles;
+use crate::case_files::CaseFiles;
 use crate::folder::RunFolder;
-use crate::runfile::{Differences, Layout, RunFile, differences};
-use crate::suite::Suite;
-use bakeoff_core::{Event, ProcessGroup, RunId, TrialKey};
+use crate::run::Run;
+use crate::run_file::RunFile;
+use bakeoff_core::{Event, ProcessGroup, TrialKey};
+use bakeoff_journal::Journal;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Refuses to mix results of different plans.
-pub(crate) fn agree(
-    then: &RunFile,
-    now: &RunFile,
-    suite: &Suite,
-    may_extend: bool,
-) -> Result<(), Error> {
-    let Differences { more, other } = differences(then, now, suite);
-    let usage = |message: String, hint: &str| {
-        Err(Error::Usage { code: None, message, hint: Some(hint.to_owned()) })
-    };
-    let run = then.run_id.as_str();
-    if !other.is_empty() {
-        return usage(
-            format!("{run} cannot go on, its plan was another: {}", other.join("; ")),
-            "start a new run, or `bakeoff score` to judge its outputs by other checks",
-        );
-    }
-    if !more.is_empty() && !may_extend {
-        return usage(
-            format!("{run} had less to do: {}", more.join("; ")),
-            "`--extend` makes the run larger",
-        );
-    }
-    if then.layout == Layout::Flat && now.layout != Layout::Flat {
-        return usage(
-            format!("{run} has a single target and its folder no room for another"),
-            "start a new run with all targets",
-        );
-    }
-    Ok(())
+/// State of an interrupted run: its folder, its journal, open for writing, and the results in it.
+///
+/// `bakeoff-history` reads it; [`Run::resume_from`] takes it.
+#[derive(Debug)]
+pub struct ResumeState {
+    pub(crate) folder: RunFolder,
+    pub(crate) file: RunFile,
+    pub(crate) journal: Journal,
+    pub(crate) aggregate: Aggregate,
+    pub(crate) case_files: CaseFiles,
+    /// Process groups of trials without a result.
+    running: HashMap<TrialKey, Vec<ProcessGroup>>,
 }
 
-/// Reads what an earlier process has journaled. Gives the process groups that it left behind.
-pub(crate) fn recall(
-    folder: &RunFolder,
-    aggregate: &mut Aggregate,
-    files: &mut CaseFiles,
-) -> Result<Vec<ProcessGroup>, Error> {
-    let mut running: HashMap<TrialKey, Vec<ProcessGroup>> = HashMap::new();
-    for event in bakeoff_journal::read::<Event>(&folder.journal())? {
-        match event? {
+impl ResumeState {
+    /// Creates the state of an earlier run with no events replayed. `journal` must be open for
+    /// writing, so that no other process changes the run.
+    pub fn new(run: &Run, path: &Path, file: RunFile, journal: Journal) -> ResumeState {
+        ResumeState {
+            folder: RunFolder::open(path, &file),
+            file,
+            journal,
+            aggregate: Aggregate::new(run.criteria.clone()),
+            case_files: CaseFiles::new(run.suite.settings.artifacts),
+            running: HashMap::new(),
+        }
+    }
+
+    /// Replays one event of the journal.
+    pub fn replay(&mut self, event: Event) {
+        match event {
             Event::TrialFinished { result } => {
-                running.remove(&result.key);
-                aggregate.add(&result);
-                files.add(&result);
+                self.running.remove(&result.key);
+                self.aggregate.add(&result);
+                self.case_files.add(&result);
             }
             Event::ProgramStarted { key, group } => {
-                running.entry(key).or_default().push(group);
+                self.running.entry(key).or_default().push(group);
             }
             _ => {}
         }
     }
-    Ok(running.into_values().flatten().collect())
-}
 
-/// Ends programs of a run whose process has died. Gives how many processes are still there.
-pub(crate) fn end_left_behind(run: &RunId, groups: &[ProcessGroup]) -> usize {
-    bakeoff_agent::terminate_orphans(run.as_str(), groups)
-}
-
-/// Removes the workspaces that an earlier process left behind.
-pub(crate) fn sweep(work: &Path) {
-    // An empty folder is all that is ever left of it.
-    let _ = std::fs::remove_dir_all(work);
-}
-
-/// Removes files that an earlier process was writing when it died.
-pub(crate) fn sweep_unfinished(folder: &Path) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => sweep_unfinished(&path),
-            Ok(kind) if kind.is_file() && path.extension().is_some_and(|end| end == "tmp") => {
-                // One that stays does no harm.
-                let _ = std::fs::remove_file(path);
-            }
-            _ => {}
-        }
+    /// Returns the process groups that may have survived the earlier process.
+    pub(crate) fn left_behind(&self) -> Vec<ProcessGroup> {
+        self.running.values().flatten().cloned().collect()
     }
 }

@@ -1,7 +1,7 @@
-//! From the numbers of all trials of a target to what is said of it.
+//! Summary of one target from the numbers of its trials.
 
-use crate::aggregate::{Measure, Numbers};
-use crate::stopping::{CaseRule, CaseState, Counts, Mark, TargetRule};
+use crate::aggregate::{RunCriteria, TrialNumbers};
+use crate::stopping::{CaseRule, CaseState, TargetRule, TrialCounts, TrialMark};
 use bakeoff_core::{
     CaseCounts, CaseList, ErrorKind, Interval, NanoDollars, PassK, RunStats, Score, Status,
     TargetName, TargetSummary, TrueRate, Usage, Verdict,
@@ -13,46 +13,48 @@ use bakeoff_stats::{
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-/// Numbers of trials for which pass@k and pass^k are shown, beside all of them.
-const SHOWN_K: [u32; 4] = [2, 3, 5, 10];
+/// Values of k for which pass@k and pass^k are reported, besides the number of trials.
+const REPORTED_K: [u32; 4] = [2, 3, 5, 10];
 
-/// The level of every interval and of what is said about true rates.
+/// Level of all intervals and of statements about true rates.
 const ALPHA: f64 = 0.05;
 
 /// All trials of one target.
-pub(crate) struct Sheet<'a> {
-    pub(crate) measure: &'a Measure,
-    pub(crate) trials: &'a [Numbers],
+pub(crate) struct TargetTrials<'a> {
+    pub(crate) criteria: &'a RunCriteria,
+    pub(crate) trials: &'a [TrialNumbers],
     pub(crate) case_rule: &'a CaseRule,
 }
 
-impl Sheet<'_> {
+impl TargetTrials<'_> {
+    /// Summarizes the trials of the target with that index.
     pub(crate) fn summary(
         &self,
-        number: usize,
+        target: usize,
         target_rule: &TargetRule,
         stats: &mut RunStats,
     ) -> TargetSummary {
-        let (name, gate) = &self.measure.targets[number];
-        let per_case = self.measure.trials.max(1) as usize;
-        let states: Vec<CaseState> = self.trials.chunks(per_case).map(|c| self.state(c)).collect();
-        let read = target_rule.read(&states);
-        let needless: HashSet<u32> = read.needless.iter().copied().collect();
-        let mut tally = Tally::default();
-        for (number, (case, state)) in (0..).zip(self.trials.chunks(per_case).zip(&states)) {
-            let counting = match state.over {
-                _ if needless.contains(&number) => 0,
+        let (name, gate) = &self.criteria.targets[target];
+        let per_case = self.criteria.trials.max(1) as usize;
+        let states: Vec<CaseState> =
+            self.trials.chunks(per_case).map(|case| self.state(case)).collect();
+        let decided = target_rule.read(&states);
+        let unneeded: HashSet<u32> = decided.unneeded.iter().copied().collect();
+        let mut tally = TargetTally::default();
+        for (index, (case, state)) in (0..).zip(self.trials.chunks(per_case).zip(&states)) {
+            let counting = match state.decided_by {
+                _ if unneeded.contains(&index) => 0,
                 Some(first) => first.total() as usize,
                 None => case.len(),
             };
-            tally.case(case, counting, *state, self.measure.threshold);
+            tally.add_case(case, counting, *state, self.criteria.threshold);
         }
-        let verdict = match read.decision {
+        let verdict = match decided.decision {
             Decision::Passed => Verdict::Passed,
             Decision::Failed => Verdict::Failed,
             Decision::Open => Verdict::Inconclusive,
         };
-        tally.clock(name, stats, per_case);
+        tally.move_timings(name, stats, per_case);
         let errors_by_kind = std::mem::take(&mut tally.errors_by_kind);
         let total_cases = tally.cases.len() as u64;
         let with = |status| tally.cases.iter().filter(|case| case.status == status).count() as u64;
@@ -62,21 +64,21 @@ impl Sheet<'_> {
         let (passed, failed) = (with(Some(Status::Passed)), with(Some(Status::Failed)));
         let stopped_early = tally.cases.iter().filter(|case| case.stopped_early).count() as u64;
         let estimate = mean_pass_rate(tally.cases.iter().map(rate));
-        let total_trials = total_cases * u64::from(self.measure.trials);
-        let made = sum(|case| case.counted() + case.errors);
-        let skipped = total_trials.saturating_sub(made);
+        let total_trials = total_cases * u64::from(self.criteria.trials);
+        let executed = sum(|case| case.counted() + case.errors);
+        let skipped = total_trials.saturating_sub(executed);
         TargetSummary {
             target: name.clone(),
             gate: *gate,
             verdict,
             suite_pass: verdict == Verdict::Passed,
-            suite_pass_rate: passed as f64 / (total_cases - needless.len() as u64).max(1) as f64,
+            suite_pass_rate: passed as f64 / (total_cases - unneeded.len() as u64).max(1) as f64,
             total_cases,
             passed,
             failed,
-            inconclusive: with(None) - needless.len() as u64,
-            trials_per_case: self.measure.trials,
-            pass_threshold: self.measure.threshold.as_f64(),
+            inconclusive: with(None) - unneeded.len() as u64,
+            trials_per_case: self.criteria.trials,
+            pass_threshold: self.criteria.threshold.as_f64(),
             total_trials,
             pass_count: sum(|case| case.passed),
             counted: sum(CaseCounts::counted),
@@ -85,37 +87,39 @@ impl Sheet<'_> {
             skipped,
             saved: tally.saved,
             stopped_early,
-            needless: needless.len() as u64,
+            needless: unneeded.len() as u64,
             flaky: tally.cases.iter().filter(|case| case.passed > 0 && case.failed > 0).count()
                 as u64,
             mean_pass_rate: estimate.map(|estimate| estimate.mean),
             interval: estimate.map(|estimate| interval(estimate.interval)),
             score: tally.score(),
-            pass_k: if stopped_early == 0 { tally.pass_k(self.measure.trials) } else { Vec::new() },
+            pass_k: if stopped_early == 0 {
+                tally.pass_k(self.criteria.trials)
+            } else {
+                Vec::new()
+            },
             usage: tally.usage,
             cost_nanodollars: tally.cost,
             judge_cost_nanodollars: tally.judge_cost,
             unpriced: tally.unpriced,
             cases: CaseList::new(
-                Arc::clone(&self.measure.cases),
+                Arc::clone(&self.criteria.cases),
                 tally.cases,
-                self.measure.trials,
+                self.criteria.trials,
                 tally.statuses,
             ),
         }
     }
-}
 
-impl Sheet<'_> {
-    fn state(&self, trials: &[Numbers]) -> CaseState {
-        let marks: Vec<Mark> = trials.iter().map(|trial| trial.mark).collect();
+    fn state(&self, trials: &[TrialNumbers]) -> CaseState {
+        let marks: Vec<TrialMark> = trials.iter().map(|trial| trial.mark).collect();
         self.case_rule.read(&marks)
     }
 }
 
 /// Sums over the trials of one target that count.
 #[derive(Default)]
-struct Tally {
+struct TargetTally {
     cases: Vec<CaseCounts>,
     statuses: Vec<Status>,
     errors_by_kind: BTreeMap<String, u64>,
@@ -132,10 +136,16 @@ struct Tally {
     surplus_cost: NanoDollars,
 }
 
-impl Tally {
-    /// The first so many trials of a case count.
-    fn case(&mut self, trials: &[Numbers], counting: usize, state: CaseState, bar: Threshold) {
-        let mut counts = Counts::default();
+impl TargetTally {
+    /// Adds a case of which the first `counting` trials count.
+    fn add_case(
+        &mut self,
+        trials: &[TrialNumbers],
+        counting: usize,
+        state: CaseState,
+        threshold: Threshold,
+    ) {
+        let mut counts = TrialCounts::default();
         let mut case = CaseCounts {
             status: match state.decision {
                 Decision::Passed if counting > 0 => Some(Status::Passed),
@@ -147,18 +157,18 @@ impl Tally {
         };
         let mut latencies = Vec::new();
         for (number, trial) in trials.iter().enumerate() {
-            let counts_here = number < counting && trial.mark != Mark::Missing;
+            let is_counted = number < counting && trial.mark != TrialMark::Missing;
             self.statuses.push(match trial.mark {
-                Mark::Passed if counts_here => Status::Passed,
-                Mark::Failed if counts_here => Status::Failed,
-                Mark::Error if counts_here => Status::Error,
+                TrialMark::Passed if is_counted => Status::Passed,
+                TrialMark::Failed if is_counted => Status::Failed,
+                TrialMark::Error if is_counted => Status::Error,
                 _ => Status::Skipped,
             });
-            if counts_here {
+            if is_counted {
                 counts.add(trial.mark);
-                self.add(trial, &mut case);
+                self.add_trial(trial, &mut case);
                 latencies.extend(trial.latency_ms);
-            } else if trial.mark != Mark::Missing {
+            } else if trial.mark != TrialMark::Missing {
                 self.surplus += 1;
                 self.surplus_cost += trial.cost.unwrap_or_default();
                 self.surplus_cost += trial.judge_cost;
@@ -170,11 +180,11 @@ impl Tally {
         let at = |share| quantile(&latencies, share);
         self.case_latency_ms.push(at(0.5).zip(at(0.95)).map(|(median, p95)| [median, p95]));
         self.latencies_ms.append(&mut latencies);
-        self.judge(&mut case, bar);
+        add_estimates(&mut case, threshold);
         self.cases.push(case);
     }
 
-    fn add(&mut self, trial: &Numbers, case: &mut CaseCounts) {
+    fn add_trial(&mut self, trial: &TrialNumbers, case: &mut CaseCounts) {
         case.score_millionths += u64::from(trial.score_millionths.unwrap_or_default());
         if let Some(usage) = trial.usage {
             case.has_usage = true;
@@ -195,63 +205,40 @@ impl Tally {
             *case.commands.get_or_insert_default() += u64::from(commands);
         }
         if let Some(kind) = trial.error {
-            *self.errors_by_kind.entry(word(kind)).or_default() += 1;
+            *self.errors_by_kind.entry(kind_name(kind)).or_default() += 1;
         }
         self.retries += u64::from(trial.retries);
         self.cached += u64::from(trial.is_cached);
     }
 
-    /// What can be said of a case's true pass rate.
-    fn judge(&mut self, case: &mut CaseCounts, threshold: Threshold) {
-        let (passed, failed) = (u64::from(case.passed), u64::from(case.failed));
-        let counted = passed + failed;
-        if counted == 0 {
-            return;
-        }
-        let found = if case.stopped_early {
-            confidence_sequence(passed, failed, ALPHA)
-        } else {
-            wilson(passed, counted)
-        };
-        case.interval = Some(interval(found));
-        case.flake_rate = flake_rate(rate(case));
-        let evidence = RateEvidence::new(passed, failed, threshold.as_f64());
-        case.true_rate = match evidence.true_rate(ALPHA) {
-            bakeoff_stats::TrueRate::Above => TrueRate::Above,
-            bakeoff_stats::TrueRate::Below => TrueRate::Below,
-            bakeoff_stats::TrueRate::Unresolved => TrueRate::Unresolved,
-        };
-    }
-
-    /// Mean score over the cases.
+    /// Returns the mean score over the cases.
     fn score(&self) -> Option<Score> {
-        let judged = self.cases.iter().filter(|case| case.counted() > 0);
-        let scores: Vec<f64> = judged
+        let counted = self.cases.iter().filter(|case| case.counted() > 0);
+        let scores: Vec<f64> = counted
             .map(|case| case.score_millionths as f64 / 1e6 / f64::from(case.counted()))
             .collect();
         over_cases(&scores)
     }
 
-    /// Chances of several trials together, over the cases that have as many.
+    /// Returns pass@k and pass^k over the cases with at least k trials.
     fn pass_k(&self, trials: u32) -> Vec<PassK> {
-        let shown: BTreeSet<u32> = SHOWN_K.into_iter().chain([trials]).collect();
-        let mean =
-            |k: u32, chance: fn(u64, u64, u64) -> Option<bakeoff_stats::ProbabilityEstimate>| {
-                let of =
-                    |case: &CaseCounts| chance(case.passed.into(), case.counted().into(), k.into());
-                let values: Vec<f64> =
-                    self.cases.iter().filter_map(of).map(|chance| chance.value).collect();
-                over_cases(&values).map(|score| not_too_sure(score, values.len() as u64))
-            };
-        shown
+        let reported: BTreeSet<u32> = REPORTED_K.into_iter().chain([trials]).collect();
+        let mean = |k: u32, chance: fn(u64, u64, u64) -> Option<bakeoff_stats::Chance>| {
+            let of =
+                |case: &CaseCounts| chance(case.passed.into(), case.counted().into(), k.into());
+            let values: Vec<f64> =
+                self.cases.iter().filter_map(of).map(|chance| chance.value).collect();
+            over_cases(&values).map(|score| widen_degenerate(score, values.len() as u64))
+        };
+        reported
             .into_iter()
             .filter(|k| (2..=trials).contains(k))
             .filter_map(|k| Some(PassK { k, any: mean(k, pass_at_k)?, all: mean(k, pass_hat_k)? }))
             .collect()
     }
 
-    /// Moves what depends on the clock to where it belongs.
-    fn clock(&mut self, name: &TargetName, stats: &mut RunStats, per_case: usize) {
+    /// Moves values that depend on the clock to the run's statistics.
+    fn move_timings(&mut self, name: &TargetName, stats: &mut RunStats, per_case: usize) {
         self.latencies_ms.sort_unstable();
         let at = |share| quantile(&self.latencies_ms, share);
         if let (Some(median), Some(p95)) = (at(0.5), at(0.95)) {
@@ -269,6 +256,28 @@ impl Tally {
     }
 }
 
+/// Adds the interval, flake rate and true rate of a case.
+fn add_estimates(case: &mut CaseCounts, threshold: Threshold) {
+    let (passed, failed) = (u64::from(case.passed), u64::from(case.failed));
+    let counted = passed + failed;
+    if counted == 0 {
+        return;
+    }
+    let rate_interval = if case.stopped_early {
+        confidence_sequence(passed, failed, ALPHA)
+    } else {
+        wilson(passed, counted)
+    };
+    case.interval = Some(interval(rate_interval));
+    case.flake_rate = flake_rate(rate(case));
+    let evidence = RateEvidence::new(passed, failed, threshold.as_f64());
+    case.true_rate = match evidence.true_rate(ALPHA) {
+        bakeoff_stats::TrueRate::Above => TrueRate::Above,
+        bakeoff_stats::TrueRate::Below => TrueRate::Below,
+        bakeoff_stats::TrueRate::Unresolved => TrueRate::Unresolved,
+    };
+}
+
 fn rate(case: &CaseCounts) -> CaseRate {
     CaseRate { passed: case.passed.into(), counted: case.counted().into() }
 }
@@ -283,9 +292,9 @@ fn over_cases(values: &[f64]) -> Option<Score> {
     Some(Score { mean: estimate.mean, interval: interval(estimate.interval) })
 }
 
-/// When no case differs from another, their spread says nothing about cases that are not there;
-/// Wilson's interval does.
-fn not_too_sure(score: Score, cases: u64) -> Score {
+/// Replaces an interval of width zero. When all cases are equal, their spread says nothing about other
+/// cases; Wilson's interval does.
+fn widen_degenerate(score: Score, cases: u64) -> Score {
     let passed = if score.mean <= 0.0 { 0 } else { cases };
     if score.mean > 0.0 && score.mean < 1.0 {
         return score;
@@ -297,8 +306,8 @@ fn interval(found: bakeoff_stats::Interval) -> Interval {
     Interval { low: found.low, high: found.high }
 }
 
-/// A kind of error as it is written in files.
-pub(crate) fn word(kind: ErrorKind) -> String {
+/// Returns the name of an error kind in files.
+pub(crate) fn kind_name(kind: ErrorKind) -> String {
     let kind = serde_json::to_value(kind).ok();
     kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or("other").to_owned()
 }

@@ -1,4 +1,4 @@
-"""Judges attempts for Bakeoff: one question per line on standard input, one verdict per line out."""
+"""Checks attempts for Bakeoff: one request per line on standard input, one verdict per line on standard output."""
 
 import inspect
 import json
@@ -7,7 +7,7 @@ import runpy
 import sys
 import traceback
 
-# What checks print goes to standard error; verdicts alone go out.
+# Output of checks goes to standard error; standard output carries verdicts only.
 verdicts = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 
@@ -15,7 +15,7 @@ files = {}
 
 
 def function(path, name):
-    """The function of a file, which is run once."""
+    """Returns a function of a file, which is executed once."""
     if path not in files:
         folder = os.path.dirname(os.path.abspath(path))
         if folder not in sys.path:
@@ -25,7 +25,7 @@ def function(path, name):
 
 
 def call(found, values):
-    """Calls a function with as many of the values as it takes."""
+    """Calls a function with as many of the values as it has parameters."""
     parameters = inspect.signature(found).parameters.values()
     if any(one.kind == one.VAR_POSITIONAL for one in parameters):
         return found(*values)
@@ -35,14 +35,14 @@ def call(found, values):
     return found(*values[: len(positional)])
 
 
-def verdict(question):
-    attempt = question["attempt"]
+def verdict(request):
+    attempt = request["attempt"]
     output, case = attempt["output"], attempt["case"]
-    if "expression" in question:
+    if "expression" in request:
         names = {"output": output, "case": case, "attempt": attempt}
-        result = eval(question["expression"], names)
+        result = eval(request["expression"], names)
     else:
-        found = function(question["file"], question["function"])
+        found = function(request["file"], request["function"])
         result = call(found, [output, case, attempt])
     if isinstance(result, bool):
         return {"passed": result}
@@ -53,9 +53,9 @@ def verdict(question):
 
 for line in sys.stdin:
     try:
-        answer = json.dumps(verdict(json.loads(line)))
+        reply = json.dumps(verdict(json.loads(line)))
     except Exception:
         last = traceback.format_exc(limit=-1).strip()
-        answer = json.dumps({"error": last.splitlines()[-1] if last else "failed"})
-    verdicts.write(answer + "\n")
+        reply = json.dumps({"error": last.splitlines()[-1] if last else "failed"})
+    verdicts.write(reply + "\n")
     verdicts.flush()

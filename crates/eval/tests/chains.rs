@@ -1,15 +1,16 @@
-//! Chains of models, on simulated ones and in virtual time.
+//! Chain targets with simulated models, in virtual time.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 mod support;
 
 use bakeoff_core::{ErrorKind, NanoDollars, Status, Usage};
-use bakeoff_eval::{Budget, RunConfig, estimate};
+use bakeoff_eval::{RunConfig, estimate};
 use bakeoff_pace::{LimitOverrides, Strategy};
-use support::{COMBINATIONS, Place, RUN, Ran};
+use bakeoff_suite::Budget;
+use support::{COMBINATIONS, RUN, TestRun, TestSuite};
 
-/// A planner that always plans the same, and a solver that repeats what it is asked.
+/// A planner with a fixed answer, and a solver that repeats its prompt.
 const SUITE: &str = r#"
 [roles]
 planner = "small"
@@ -54,16 +55,19 @@ required = false
 "#;
 
 #[tokio::test(start_paused = true)]
-async fn later_steps_see_the_answers_of_earlier_ones_and_everything_adds_up() {
-    let place = Place::new(SUITE);
-    let ran = place.run(RUN).await;
-    let attempt = ran.only();
-    let requests = ran.lines("one/trial-1/trace.jsonl");
-    let said: Vec<(&str, bool)> = requests
+async fn later_steps_see_earlier_answers_and_costs_add_up() {
+    let test = TestSuite::new(SUITE);
+    let run = test.run(RUN).await;
+    let attempt = run.only();
+    let requests = run.lines("one/trial-1/trace.jsonl");
+    let exchanges: Vec<(&str, bool)> = requests
         .iter()
         .map(|line| (line["step"].as_str().unwrap(), line.get("request").is_some()))
         .collect();
-    assert_eq!(said, [("planner", true), ("planner", false), ("solver", true), ("solver", false)]);
+    assert_eq!(
+        exchanges,
+        [("planner", true), ("planner", false), ("solver", true), ("solver", false)]
+    );
     let messages = requests[2]["request"]["messages"].to_string();
     assert!(messages.contains("You were told to divide."), "{messages}");
     assert!(messages.contains("divide, then 2+2"), "{messages}");
@@ -80,41 +84,41 @@ async fn later_steps_see_the_answers_of_earlier_ones_and_everything_adds_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_fails_is_named_and_what_came_before_it_is_paid_for() {
+async fn failed_step_is_named_and_earlier_steps_are_paid_for() {
     let suite = SUITE
         .replace("model = \"solving\"\n", "model = \"fault-503\"\nlimits = { max_retries = 1 }\n");
-    let place = Place::new(&suite);
-    let ran = place.run(RUN).await;
-    let attempt = ran.only();
+    let test = TestSuite::new(&suite);
+    let run = test.run(RUN).await;
+    let attempt = run.only();
     let error = attempt.error.as_ref().unwrap();
     assert_eq!(error.kind, ErrorKind::Transient);
     assert!(error.message.starts_with("step `solver`: 503"), "{}", error.message);
-    assert_eq!((attempt.output.as_str(), ran.results[0].status), ("", Status::Error));
+    assert_eq!((attempt.output.as_str(), run.results[0].status), ("", Status::Error));
     assert_eq!(attempt.cost, Some(NanoDollars(10_000)));
     assert_eq!((attempt.timing.latency_ms, attempt.timing.retries), (30, 1));
-    // What was asked is there all the same.
-    assert_eq!(ran.lines("one/trial-1/trace.jsonl").len(), 4);
+    // The trace has the failed request.
+    assert_eq!(run.lines("one/trial-1/trace.jsonl").len(), 4);
 
     let broken = SUITE.replace("{{ planner }}, then", "{{ planner.nothing.more }}, then");
-    place.rewrite(&broken);
-    let ran = place.run(RUN).await;
-    let error = ran.only().error.as_ref().unwrap();
+    test.rewrite(&broken);
+    let run = test.run(RUN).await;
+    let error = run.only().error.as_ref().unwrap();
     assert_eq!(error.kind, ErrorKind::Template);
     assert!(error.message.starts_with("step `solver`: prompt: "), "{}", error.message);
 }
 
 #[tokio::test(start_paused = true)]
-async fn steps_that_ask_the_same_get_answers_of_their_own() {
+async fn identical_steps_are_separate_samples() {
     let suite = SUITE
         .replace("role = \"solver\"\nsystem = \"You were told to {{ planner }}.\"\nprompt = \"{{ planner }}, then {{ question }}\"",
             "role = \"planner\"\nname = \"again\"\nprompt = \"Plan: {{ question }}\"");
-    let place = Place::new(&suite);
-    let ran = place.run(RUN).await;
-    assert_eq!((ran.only().cached, ran.lines("http.jsonl").len()), (false, 2));
+    let test = TestSuite::new(&suite);
+    let run = test.run(RUN).await;
+    assert_eq!((run.only().cached, run.lines("http.jsonl").len()), (false, 2));
 }
 
-/// The search over who plans and who solves.
-fn searched() -> String {
+/// The suite with candidates for both roles.
+fn search_suite() -> String {
     format!(
         "{SUITE}{}",
         r#"
@@ -129,32 +133,32 @@ solver = ["small", "large", "sim/third"]
     )
 }
 
-fn of<'a>(ran: &'a Ran, target: &str) -> Vec<&'a bakeoff_core::Attempt> {
-    let named = ran.results.iter().filter(|result| result.key.target == *target);
+fn attempts_of<'a>(run: &'a TestRun, target: &str) -> Vec<&'a bakeoff_core::Attempt> {
+    let named = run.results.iter().filter(|result| result.key.target == *target);
     named.map(|result| &result.attempt).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn combinations_share_the_answers_of_steps_that_are_the_same() {
-    let place = Place::new(&searched());
-    let ran = place.run(COMBINATIONS).await;
-    assert_eq!(ran.results.len(), 6 * 3);
-    assert!(ran.results.iter().all(|result| result.attempt.error.is_none()));
-    // Two planners, asked once for each case, and a solver for each combination.
-    let requests = ran.lines("http.jsonl").len();
+async fn combinations_share_answers_of_identical_steps() {
+    let test = TestSuite::new(&search_suite());
+    let run = test.run(COMBINATIONS).await;
+    assert_eq!(run.results.len(), 6 * 3);
+    assert!(run.results.iter().all(|result| result.attempt.error.is_none()));
+    // Two planners are called once for each case, and a solver for each combination.
+    let requests = run.lines("http.jsonl").len();
     assert_eq!(requests, (2 + 6) * 3);
     for target in ["pipeline[planner=small,solver=small]", "pipeline[planner=small,solver=large]"] {
-        for attempt in of(&ran, target) {
+        for attempt in attempts_of(&run, target) {
             let plan = 30;
-            let solved = if target.contains("solver=small") { 30 } else { 200 };
-            // Who came second did not wait for it, and it took what it took.
-            assert_eq!(attempt.timing.latency_ms, plan + solved, "{target}");
+            let solving = if target.contains("solver=small") { 30 } else { 200 };
+            // A shared answer counts with its original latency.
+            assert_eq!(attempt.timing.latency_ms, plan + solving, "{target}");
             assert!(!attempt.cached);
         }
     }
-    // Each plan was paid for once: whatever else it costs is saved.
+    // Each plan is paid for once; its other uses are saved.
     let saved = |planner: &str| -> i64 {
-        let all = ran.results.iter().filter(|result| {
+        let all = run.results.iter().filter(|result| {
             result.key.target.as_str().starts_with(&format!("pipeline[planner={planner},"))
         });
         all.map(|result| result.attempt.saved.0).sum()
@@ -163,64 +167,47 @@ async fn combinations_share_the_answers_of_steps_that_are_the_same() {
     assert_eq!(saved("large"), 3 * 2 * 50_000);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_run_goes_on_only_with_the_same_roles() {
-    let place = Place::new(SUITE);
-    let folder = place.run(RUN).await.finished.folder.path;
-    let resume = async || {
-        let config = RunConfig { resume: Some(folder.clone()), ..place.config() };
-        place.try_run(RUN, config).await
-    };
-    assert!(resume().await.is_ok());
-    place.rewrite(&SUITE.replacen("solver = \"large\"", "solver = \"small\"", 1));
-    let error = resume().await.err().unwrap().to_string();
-    assert!(error.ends_with("role `solver` has changed"), "{error}");
-    // One that nobody uses does not matter.
-    place.rewrite(&SUITE.replacen("[roles]", "[roles]\ncritic = \"small\"", 1));
-    assert!(resume().await.is_ok());
-}
-
 #[test]
-fn every_step_is_estimated() {
-    let suite = Place::new(SUITE).load(RUN).unwrap();
+fn estimate_includes_all_steps() {
+    let suite = TestSuite::new(SUITE).load(RUN).unwrap();
     let plan = estimate(&suite);
     let target = &plan.targets[0];
     assert_eq!(target.what, "sim/planning, then sim/solving");
-    // 9 letters; "You were told to {200 tokens}." and "{200 tokens}, then 2+2".
+    // 9 characters; "You were told to {200 tokens}." and "{200 tokens}, then 2+2".
     let expected = Usage { input: 3 + 205 + 203, output: 400, ..Usage::default() };
     assert_eq!(target.usage, Some(expected));
     assert_eq!(target.cost, Some(NanoDollars(200 * 1_000 + 200 * 10_000)));
 }
 
 #[tokio::test]
-async fn budgets_need_the_prices_of_all_steps_and_limits_hold_for_all_of_them() {
+async fn budgets_need_prices_of_all_steps_and_limits_apply_to_all_steps() {
     let local =
         "provider = \"openai\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"unheard-of\"";
-    let place = Place::new(&SUITE.replace(
+    let test = TestSuite::new(&SUITE.replace(
         "provider = \"sim\"\nmodel = \"solving\"\nprices = { input = 0, output = 10 }",
         local,
     ));
     let budget = Budget { cost: Some(NanoDollars(1)), ..Budget::default() };
-    let config = RunConfig { budget, ..place.config() };
-    let error = place.try_run(RUN, config).await.err().unwrap().to_string();
-    assert!(error.starts_with("the price of `openai/unheard-of` is not known"), "{error}");
+    let config = RunConfig { budget, ..test.config() };
+    let error = test.try_run(RUN, config).await.err().unwrap().to_string();
+    assert!(error.starts_with("no price known for `openai/unheard-of`"), "{error}");
 
-    // It needs to know a rate, and one of the two steps has none.
+    // `proactive` needs a rate, and one of the two steps has none.
     let limits =
         LimitOverrides { strategy: Some(Strategy::Proactive), ..LimitOverrides::default() };
-    let place = Place::new(&SUITE.replace(
+    let test = TestSuite::new(&SUITE.replace(
         "[models.small]\n",
         "[models.small]\nlimits = { strategy = \"proactive\", rpm = 10 }\n",
     ));
-    let config = RunConfig { limits, ..place.config() };
-    let error = place.try_run(RUN, config).await.err().unwrap().to_string();
+    let config = RunConfig { limits, ..test.config() };
+    let error = test.try_run(RUN, config).await.err().unwrap().to_string();
     assert!(error.starts_with("limits of the target `pipeline`: "), "{error}");
 }
 
 #[tokio::test]
-async fn models_with_tools_share_the_answers_to_equal_conversations() {
+async fn models_with_tools_share_answers_to_identical_conversations() {
     let model = "provider = \"sim\"\nmodel = \"working\"\nprices = { input = 0, output = 1 }";
-    let place = Place::new(&format!(
+    let test = TestSuite::new(&format!(
         r#"
 [models.one]
 {model}
@@ -244,12 +231,12 @@ kind = "equals"
 value = "done"
 "#
     ));
-    let ran = place.run(COMBINATIONS).await;
-    let attempts: Vec<_> = ran.results.iter().map(|result| &result.attempt).collect();
-    assert!(ran.results.iter().all(|result| result.status == Status::Passed), "{attempts:?}");
-    // Two turns of ten tokens each, whoever came first.
+    let run = test.run(COMBINATIONS).await;
+    let attempts: Vec<_> = run.results.iter().map(|result| &result.attempt).collect();
+    assert!(run.results.iter().all(|result| result.status == Status::Passed), "{attempts:?}");
+    // Two turns of ten tokens each, for the first and the second combination.
     let cost = NanoDollars(2 * 10_000);
     assert!(attempts.iter().all(|attempt| attempt.cost == Some(cost)), "{attempts:?}");
     assert_eq!(attempts.iter().map(|attempt| attempt.saved.0).sum::<i64>(), cost.0);
-    assert_eq!(ran.lines("http.jsonl").len(), 2);
+    assert_eq!(run.lines("http.jsonl").len(), 2);
 }

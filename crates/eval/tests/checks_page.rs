@@ -1,12 +1,13 @@
-//! Every example of the page on checks, read by the suite's reader and judged.
+//! The examples in `docs/checks.md`, loaded as suites and checked.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 use bakeoff_check::KINDS;
 use bakeoff_core::{Attempt, Redactor, Status, TrialKey};
-use bakeoff_eval::{Judge, Suite};
+use bakeoff_eval::{Judge, PythonWorkers};
 use bakeoff_llm::{Client, ClientConfig};
 use bakeoff_pace::RunTag;
+use bakeoff_suite::Suite;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,7 +18,7 @@ fn page() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// A fenced block: what stands after the fence, and what stands inside.
+/// A fenced block: its info string and its text.
 struct Block {
     info: String,
     text: String,
@@ -42,7 +43,7 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// The case that the page talks of, with a target of either kind.
+/// Returns a suite with the case of the page and a target that fits the check.
 fn suite_of(check: &str) -> String {
     let for_programs = KINDS
         .iter()
@@ -54,7 +55,7 @@ fn suite_of(check: &str) -> String {
     )
 }
 
-/// The attempt that the page shows in part.
+/// Returns an attempt with the fields that the page shows.
 fn attempt(shown: &str) -> Attempt {
     let mut whole = serde_json::to_value(Attempt::default()).unwrap();
     let Ok(Value::Object(parts)) = serde_json::from_str(shown) else { panic!("{shown}") };
@@ -67,19 +68,18 @@ fn attempt(shown: &str) -> Attempt {
 fn load(folder: &Path, suite: &str) -> Suite {
     std::fs::write(folder.join("bakeoff.toml"), suite).unwrap();
     let environment = |name: &str| std::env::var(name).ok();
-    Suite::load(folder, &environment).unwrap_or_else(|problems| {
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        panic!("{suite}\n{}", problems.join("\n"))
-    })
+    Suite::load(folder, &environment).unwrap_or_else(|error| panic!("{suite}\n{error}"))
 }
 
 async fn status(suite: &Suite, attempt: Attempt) -> (Status, Value) {
     let client = Client::new(ClientConfig::default());
+    let python = PythonWorkers::new(suite.path.parent().unwrap());
     let judge = Judge {
         suite,
         client: &client,
         run: RunTag::default(),
         run_id: None,
+        python: &python,
         redactor: &Redactor::default(),
         cancel: CancellationToken::new(),
         stop: CancellationToken::new(),
@@ -93,7 +93,7 @@ async fn status(suite: &Suite, attempt: Attempt) -> (Status, Value) {
 }
 
 #[tokio::test]
-async fn every_example_passes_and_fails_as_the_page_says() {
+async fn examples_pass_and_fail_as_documented() {
     let folder = tempfile::tempdir().unwrap();
     let blocks = blocks(&page());
     for block in &blocks {
@@ -131,7 +131,7 @@ async fn every_example_passes_and_fails_as_the_page_says() {
 }
 
 #[test]
-fn every_kind_and_every_parameter_has_its_place() {
+fn all_kinds_and_parameters_are_documented() {
     let page = page();
     for kind in KINDS {
         let heading = format!("\n### `{}`\n", kind.name);

@@ -4,7 +4,7 @@ use crate::arguments::ExportArguments;
 use crate::printer::Printer;
 use crate::settings;
 use bakeoff_core::{Summary, TrialResult};
-use bakeoff_eval::{Error, PastRun};
+use bakeoff_history::{Error, PastRun};
 use bakeoff_journal::write_atomic_with;
 use bakeoff_report::{CsvRows, Details, markdown, write_junit};
 use std::io::Write;

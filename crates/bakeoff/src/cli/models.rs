@@ -3,8 +3,8 @@
 use crate::printer::{Printer, chain};
 use crate::{problems, settings};
 use bakeoff_core::ExitCode;
-use bakeoff_eval::SuiteModels;
 use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS};
+use bakeoff_suite::SuiteModels;
 use std::path::Path;
 
 /// Something that cannot be, and what to do about it.
@@ -29,8 +29,8 @@ impl Refused {
 /// The models that a suite defines; none without a suite.
 pub(crate) fn known(suite: Option<&Path>, printer: &Printer) -> Result<SuiteModels, ExitCode> {
     let Some(suite) = suite else { return Ok(SuiteModels::default()) };
-    bakeoff_eval::suite_models(suite).map_err(|found| {
-        problems::show(&found, printer);
+    bakeoff_suite::suite_models(suite).map_err(|found| {
+        problems::show(found.problems(), printer);
         ExitCode::Usage
     })
 }

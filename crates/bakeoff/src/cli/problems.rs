@@ -3,7 +3,7 @@
 use crate::printer::{Printer, count};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
-use bakeoff_eval::Problem;
+use bakeoff_suite::Problem;
 
 /// Shows all problems and how many there are.
 pub(crate) fn show(problems: &[Problem], printer: &Printer) {
@@ -20,16 +20,15 @@ fn rendered(problem: &Problem) -> String {
     if let Some(code) = problem.code {
         title = title.id(code);
     }
-    let group = match &problem.place {
-        Some(place) if !place.excerpt.is_empty() => title.element(
-            Snippet::source(place.excerpt.as_str())
-                .line_start(place.line)
+    let group = match &problem.position {
+        Some(position) if !position.excerpt.is_empty() => title.element(
+            Snippet::source(position.excerpt.as_str())
+                .line_start(position.line)
                 .path(path.as_str())
-                .annotation(AnnotationKind::Primary.span(place.span.clone())),
+                .annotation(AnnotationKind::Primary.span(position.span.clone())),
         ),
-        Some(place) => {
-            title.element(Origin::path(path.as_str()).line(place.line).char_column(place.column))
-        }
+        Some(position) => title
+            .element(Origin::path(path.as_str()).line(position.line).char_column(position.column)),
         None => title.element(Origin::path(path.as_str())),
     };
     let group = match &problem.hint {

@@ -1,6 +1,6 @@
 //! What the environment decides: every variable that Bakeoff itself reads, and where things are.
 
-use bakeoff_eval::Suite;
+use bakeoff_suite::Suite;
 use etcetera::BaseStrategy;
 use std::path::PathBuf;
 

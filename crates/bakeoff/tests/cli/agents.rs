@@ -126,9 +126,9 @@ fn an_agent_that_its_provider_refuses_is_an_error_and_no_failure() {
         })
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
-    "claude" "error" "quota" "the agent gave up: Claude AI usage limit reached|1760000000"
-    "codex" "error" "rate_limit" "the agent gave up: exceeded retry limit, last status: 429 Too Many Requests"
-    "gemini" "error" "auth" "the agent ended with code 41 and without an answer: Please set an API key: 401 Unauthorized"
+    "claude" "error" "quota" "the agent stopped: Claude AI usage limit reached|1760000000"
+    "codex" "error" "rate_limit" "the agent stopped: exceeded retry limit, last status: 429 Too Many Requests"
+    "gemini" "error" "auth" "the agent exited with code 41 and without an answer: Please set an API key: 401 Unauthorized"
     "opencode" "failed" null null
     "#);
 }
@@ -143,7 +143,7 @@ fn an_agent_that_ends_without_an_answer_is_an_error() {
     let error = place.trials()[0]["attempt"]["error"].clone();
     assert_eq!(
         error["message"],
-        "the agent ended with code 1 and without an answer: cannot find module"
+        "the agent exited with code 1 and without an answer: cannot find module"
     );
 }
 

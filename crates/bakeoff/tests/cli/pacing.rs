@@ -134,7 +134,7 @@ fn options_that_disagree_are_both_named() {
     "#);
     insta::assert_snapshot!(shown(&["--rate-strategy", "proactive"]), @r#"
     error: limits of the target `one`: the strategy proactive needs rpm or tpm (or itpm, otpm): there is no built-in table of limits
-      hint: what the command line says is put in place of the suite's
+      hint: limits of the command line replace those of the suite
     "#);
     insta::assert_snapshot!(shown(&["--rate-strategy", "quick"]), @r#"
     error: --rate-strategy: unknown strategy "quick"; expected auto, fixed, adaptive, reactive, proactive or none
@@ -335,8 +335,8 @@ fn a_run_is_found_by_path_prefix_and_last() {
         place.run(&["trace", "limits", &name]).stderr,
         format!("no changes in runs/{name}\n")
     );
-    assert!(nothing(&["trace", "http", "2"]).contains("2 runs begin with `2`"));
-    assert!(nothing(&["trace", "http", "zzz"]).contains("no run in runs begins with `zzz`"));
+    assert!(nothing(&["trace", "http", "2"]).contains("2 runs start with `2`"));
+    assert!(nothing(&["trace", "http", "zzz"]).contains("no run in runs starts with `zzz`"));
     assert!(nothing(&["trace", "http", "--out", "other"]).contains("there is no run in other"));
 
     // A line that was being written, one that is damaged, and no file at all.

@@ -225,7 +225,7 @@ fn targets_of_one_run_and_of_two_are_compared() {
     "#);
     let vague = place.run(&["compare", &name, "last"]);
     assert_eq!(vague.code, 2, "{}", vague.shown());
-    assert!(vague.stderr.contains("write RUN:TARGET with one of sure, unsure"), "{}", vague.stderr);
+    assert!(vague.stderr.contains("name one as RUN:TARGET: sure, unsure"), "{}", vague.stderr);
     let wrong = place.run(&["compare", "last:sur", "last:unsure"]);
     assert!(wrong.stderr.contains("did you mean `sure`?"), "{}", wrong.stderr);
 }

@@ -165,19 +165,19 @@ fn a_run_does_not_go_on_with_another_plan() {
     let place = workplace(2, 5);
     place.run(&["run", "--quiet"]);
     insta::assert_snapshot!(refusal(&place, &["--trials", "3"]), @r"
-    had less to do: 3 trials instead of 2
-      hint: `--extend` makes the run larger
+    3 trials instead of 2
+      hint: extend the run with `--extend`
     ");
     insta::assert_snapshot!(refusal(&place, &["--trials", "1", "--seed", "4"]), @r"
-    cannot go on, its plan was another: the number of trials was 2 and is 1; the seed was 0 and is 4
-      hint: start a new run, or `bakeoff score` to judge its outputs by other checks
+    the plan has changed: the number of trials was 2 and is 1; the seed was 0 and is 4
+      hint: start a new run, or check its outputs again with `bakeoff score`
     ");
     edit(&place, "bakeoff.toml", "good?", "bad?");
     edit(&place, "bakeoff.toml", "value = \"ok\"", "value = \"okay\"");
     edit(&place, "cases.jsonl", "t3", "t33");
     insta::assert_snapshot!(refusal(&place, &["--extend"]), @r"
-    cannot go on, its plan was another: cases have changed, or new ones do not stand at the end; check 1 (equals) has changed; target `one` has changed
-      hint: start a new run, or `bakeoff score` to judge its outputs by other checks
+    the plan has changed: cases have changed, or new cases are not at the end; check 1 (equals) has changed; target `one` has changed
+      hint: start a new run, or check its outputs again with `bakeoff score`
     ");
 }
 
@@ -227,7 +227,7 @@ fn a_run_with_one_target_has_no_room_for_another() {
     place.run(&["run", "--target", "one", "--quiet"]);
     let arguments = ["--target", "one", "--target", "other", "--extend"];
     insta::assert_snapshot!(refusal(&place, &arguments), @r"
-    has a single target and its folder no room for another
+    has a single target, and its folder layout allows no other
       hint: start a new run with all targets
     ");
 }

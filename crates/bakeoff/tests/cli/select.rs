@@ -349,7 +349,7 @@ fn what_cannot_be_searched_is_explained() {
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(refused(&good, &["--max-cells", "10"]), @r#"
-    error: too few cells, 10, for the first round of `auto`, which takes 54: 9 combinations, 6 cases each at most
+    error: 10 cells are too few for the first round of `auto`, which needs 54: 9 combinations with up to 6 cases each
       hint: `--max-cells 54` or more, or fewer candidates under [select.roles]
     "#);
     insta::assert_snapshot!(refused(&good, &["--max-cost", "0.000001"]), @r#"
@@ -383,8 +383,8 @@ fn what_cannot_be_searched_is_explained() {
       hint: change it under [select] or on the command line
     "#);
     insta::assert_snapshot!(refused(&good, &["--method", "bayesian", "--confidence", "0.9"]), @r#"
-    error: selector `bayesian` has no option `confidence`
-      hint: take the option out of [select], or name another `method`
+    error: the selector `bayesian` has no option `confidence`
+      hint: remove the option from [select], or choose another `method`
     "#);
     insta::assert_snapshot!(refused(&good, &["--apply", "no/such/folder.toml"]), @r#"
     error: there is no folder no/such

@@ -209,11 +209,11 @@ fn answers_that_cannot_be_used() {
     for (body, expected) in [
         (
             "hello",
-            "malformed_response: the answer is not JSON: expected value at line 1 column 1; it starts with \"hello\"",
+            "malformed_response: the response is not JSON: expected value at line 1 column 1; it starts with \"hello\"",
         ),
         (
             "{\"answers\": []}",
-            "malformed_response: there is nothing at $.answers[0].text in the answer; it starts with \"{\\\"answers\\\": []}\"",
+            "malformed_response: no value at $.answers[0].text in the response; it starts with \"{\\\"answers\\\": []}\"",
         ),
     ] {
         let server = Server::start(move |_, _| (200, "", body.to_owned()));

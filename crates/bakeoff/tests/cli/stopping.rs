@@ -91,11 +91,7 @@ fn money_tokens_and_time_are_bounded() {
     let run = place.run(&["run"]);
     assert_eq!(run.code, 3, "{}", run.shown());
     assert_eq!(place.trials().len(), 3);
-    assert!(
-        run.stderr.contains("$3.00 of $3.00 are spent [EVAL_BUDGET_USED_UP]"),
-        "{}",
-        run.stderr
-    );
+    assert!(run.stderr.contains("$3.00 of $3.00 spent [EVAL_BUDGET_USED_UP]"), "{}", run.stderr);
     let place = workplace("priced", "parallel = 1", 10);
     place.run(&["run", "--max-cost", "0.5", "--quiet"]);
     assert_eq!(place.trials().len(), 1, "a trial that has begun is finished");

@@ -73,9 +73,9 @@ fn a_worker_that_fails_is_replaced() {
     passed
     process: ended without an answer (exit code 7): I am leaving
     passed
-    malformed_response: the answer has neither `output` nor `error`
-    malformed_response: the answer is not what it must be: expected value at line 1 column 1; it starts with "hello"
-    malformed_response: the answer is to "something else", the question was "w/other/1"
+    malformed_response: the reply has neither `output` nor `error`
+    malformed_response: invalid reply: expected value at line 1 column 1; it starts with "hello"
+    malformed_response: the reply has the id "something else", the request had "w/other/1"
     "#);
 }
 

@@ -1,75 +1,72 @@
-//! Models are asked one after the other.
+//! Chain targets: models called one after the other.
 
-use super::Question;
-use crate::case::Case;
-use crate::suite::{ChainTarget, Step, Target};
-use crate::template::with_texts;
-use crate::trial::{Trace, Trials, failed};
+use super::model::{ModelPrompt, call_model};
+use crate::context::TrialContext;
+use crate::trace::Trace;
+use crate::trial::failed;
 use bakeoff_core::{Attempt, ErrorKind, NanoDollars, TrialError, TrialKey};
 use bakeoff_llm::Ordinals;
+use bakeoff_suite::{Case, ChainTarget, Step, Target, with_texts};
 use serde_json::json;
 
-impl Trials {
-    /// Asks each step, with the answers of those before it. The answer of the last is the chain's.
-    pub(crate) async fn ask_chain(
-        &self,
-        chain: &ChainTarget,
-        target: &Target,
-        case: &Case,
-        key: &TrialKey,
-    ) -> (Attempt, Trace) {
-        let ordinals = Ordinals::default();
-        let mut answers: Vec<(&str, String)> = Vec::with_capacity(chain.steps.len());
-        let mut whole = Attempt { cost: Some(NanoDollars(0)), cached: true, ..Attempt::default() };
-        let mut trace = Trace::default();
-        for step in &chain.steps {
-            let known = answers.iter().map(|(name, answer)| (*name, answer.as_str()));
-            let fields = with_texts(&case.fields, known);
-            let (attempt, said) = match step.prompt.render(&fields) {
-                Ok(prompt) => {
-                    let (fields, ordinals) = (&fields, ordinals.clone());
-                    let question = Question { target: &step.model, prompt, fields, ordinals };
-                    self.ask_model(question, target, key).await
-                }
-                Err(reason) => {
-                    (failed(ErrorKind::Template, format!("prompt: {reason}")), Trace::default())
-                }
-            };
-            let name = &step.name;
-            let parts = [("request", said.request), ("response", said.response)];
-            let parts = parts.into_iter().filter_map(|(part, said)| Some((part, said?)));
-            trace.earlier.extend(parts.map(|(part, said)| json!({ "step": name, part: said })));
-            add(&mut whole, attempt, step);
-            if whole.error.is_some() {
-                break;
+/// Calls each step with the answers of the steps before it. The answer of the last is the chain's.
+pub(super) async fn run_chain(
+    context: &TrialContext,
+    chain: &ChainTarget,
+    target: &Target,
+    case: &Case,
+    key: &TrialKey,
+) -> (Attempt, Trace) {
+    let ordinals = Ordinals::default();
+    let mut answers: Vec<(&str, String)> = Vec::with_capacity(chain.steps.len());
+    let mut total = Attempt { cost: Some(NanoDollars(0)), cached: true, ..Attempt::default() };
+    let mut trace = Trace::default();
+    for step in &chain.steps {
+        let known = answers.iter().map(|(name, answer)| (*name, answer.as_str()));
+        let fields = with_texts(&case.fields, known);
+        let (attempt, step_trace) = match step.prompt.render(&fields) {
+            Ok(prompt) => {
+                let (fields, ordinals) = (&fields, ordinals.clone());
+                let prompt = ModelPrompt { target: &step.model, prompt, fields, ordinals };
+                call_model(context, prompt, target, key).await
             }
-            answers.push((name, whole.output.clone()));
+            Err(reason) => {
+                (failed(ErrorKind::Template, format!("prompt: {reason}")), Trace::default())
+            }
+        };
+        let name = &step.name;
+        let parts = [("request", step_trace.request), ("response", step_trace.response)];
+        let parts = parts.into_iter().filter_map(|(part, value)| Some((part, value?)));
+        trace.earlier.extend(parts.map(|(part, value)| json!({ "step": name, part: value })));
+        add_step(&mut total, attempt, step);
+        if total.error.is_some() {
+            break;
         }
-        (whole, trace)
+        answers.push((name, total.output.clone()));
     }
+    (total, trace)
 }
 
-/// Adds a step to what came before it.
-fn add(whole: &mut Attempt, step: Attempt, of: &Step) {
-    let is_answer = step.error.is_none();
-    if is_answer {
-        let mut usage = whole.usage.unwrap_or_default();
-        usage += step.usage.unwrap_or_default();
-        whole.usage = Some(usage);
-        // Without one price there is no sum.
-        whole.cost = whole.cost.zip(step.cost).map(|(sum, cost)| sum.saturating_add(cost));
-        whole.saved += step.saved;
+/// Adds the attempt of a step to that of the chain.
+fn add_step(total: &mut Attempt, attempt: Attempt, step: &Step) {
+    if attempt.error.is_none() {
+        let mut usage = total.usage.unwrap_or_default();
+        usage += attempt.usage.unwrap_or_default();
+        total.usage = Some(usage);
+        // The sum is unknown if one cost is.
+        total.cost = total.cost.zip(attempt.cost).map(|(sum, cost)| sum.saturating_add(cost));
+        total.saved += attempt.saved;
     }
-    whole.cached &= step.cached;
-    whole.timing.latency_ms = whole.timing.latency_ms.saturating_add(step.timing.latency_ms);
-    whole.timing.retries = whole.timing.retries.saturating_add(step.timing.retries);
-    whole.tool_uses.extend(step.tool_uses);
-    whole.finish = step.finish;
-    // What an earlier step answered is no answer of the chain.
-    whole.output = step.output;
-    let named = |message| format!("step `{}`: {message}", of.name);
-    whole.error = step.error.map(|error| TrialError { message: named(error.message), ..error });
-    if whole.usage.is_none() {
-        whole.cost = None;
+    total.cached &= attempt.cached;
+    total.timing.latency_ms = total.timing.latency_ms.saturating_add(attempt.timing.latency_ms);
+    total.timing.retries = total.timing.retries.saturating_add(attempt.timing.retries);
+    total.tool_uses.extend(attempt.tool_uses);
+    total.finish = attempt.finish;
+    // The answer of an earlier step is not an answer of the chain.
+    total.output = attempt.output;
+    let named = |message| format!("step `{}`: {message}", step.name);
+    total.error = attempt.error.map(|error| TrialError { message: named(error.message), ..error });
+    if total.usage.is_none() {
+        total.cost = None;
     }
 }

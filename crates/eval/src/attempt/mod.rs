@@ -1,6 +1,7 @@
-//! How each kind of target makes its attempt.
+//! Attempts of a target at a case, one module per kind of target.
 
 mod agent;
+mod agent_output;
 mod chain;
 mod model;
 mod program;
@@ -8,52 +9,133 @@ mod service;
 mod worker;
 mod workspace;
 
-pub(crate) use model::{Question, describe};
+pub(crate) use model::describe_failure;
 pub(crate) use worker::{has_workers, workers};
 
-use crate::suite::Target;
-use bakeoff_core::{Redactor, ToolUse, TrialKey};
-use serde_json::Value;
+use crate::context::TrialContext;
+use crate::trace::Trace;
+use crate::trial::failed;
+use bakeoff_agent::Workspace;
+use bakeoff_core::{Attempt, ErrorKind, Redactor, ToolUse, TrialKey};
+use bakeoff_llm::Ordinals;
+use bakeoff_suite::{Case, Target, TargetKind};
+use model::ModelPrompt;
+use serde_json::{Value, json};
+use std::time::Duration;
 
-/// What the answers of a trial are samples of: combinations of a target share theirs.
+/// Deepest nesting of stored tool arguments: reading a journal record back is limited in depth.
+const MAX_DEPTH: usize = 64;
+
+/// The input of a trial.
+#[derive(Debug)]
+pub(crate) struct TrialInput<'a> {
+    pub(crate) prompt: String,
+    pub(crate) case: &'a Case,
+    pub(crate) key: &'a TrialKey,
+    pub(crate) timeout: Duration,
+}
+
+/// An attempt, with its trace and workspace.
+#[derive(Debug, Default)]
+pub(crate) struct AttemptOutput {
+    pub(crate) attempt: Attempt,
+    pub(crate) trace: Trace,
+    /// Workspace of a program or of a model with tools.
+    pub(crate) workspace: Option<Workspace>,
+}
+
+impl From<Attempt> for AttemptOutput {
+    fn from(attempt: Attempt) -> AttemptOutput {
+        AttemptOutput { attempt, ..AttemptOutput::default() }
+    }
+}
+
+impl From<(Attempt, Trace)> for AttemptOutput {
+    fn from((attempt, trace): (Attempt, Trace)) -> AttemptOutput {
+        AttemptOutput { attempt, trace, workspace: None }
+    }
+}
+
+/// Makes the attempt of a trial.
+pub(crate) async fn attempt(
+    context: &TrialContext,
+    target: &Target,
+    case: &Case,
+    key: &TrialKey,
+) -> AttemptOutput {
+    let prompt = match target.prompt.render(&case.fields) {
+        Ok(prompt) => prompt,
+        Err(reason) => return failed(ErrorKind::Template, format!("prompt: {reason}")).into(),
+    };
+    let timeout = target.timeout.unwrap_or(context.suite.settings.timeout);
+    let input = TrialInput { prompt, case, key, timeout };
+    match &target.kind {
+        TargetKind::Model(model) if let Some(settings) = &model.agent => {
+            agent::run_agent(context, model, settings, target, input).await
+        }
+        TargetKind::Model(model) => {
+            let (fields, ordinals) = (&case.fields, Ordinals::default());
+            let prompt = ModelPrompt { target: model, prompt: input.prompt, fields, ordinals };
+            model::call_model(context, prompt, target, key).await.into()
+        }
+        TargetKind::Chain(chain) => {
+            chain::run_chain(context, chain, target, case, key).await.into()
+        }
+        TargetKind::Program(program) => {
+            let arguments =
+                program.command.iter().map(|argument| argument.to_string_lossy().into_owned());
+            let request = json!({
+                "prompt": context.redactor.scrub(input.prompt.clone()),
+                "command": arguments.map(|argument| context.redactor.scrub(argument)).collect::<Vec<_>>(),
+            });
+            let mut output = match context.workers.get(&target.name) {
+                Some(workers) => worker::call_worker(context, workers, input).await.into(),
+                None => program::run_program(context, program, input).await,
+            };
+            let artifacts = context.suite.settings.artifacts;
+            output.trace = Trace::new(artifacts, request, &output.attempt);
+            output
+        }
+        TargetKind::Service(service) => service::call_service(context, service, input).await.into(),
+    }
+}
+
+/// Returns the sample that a trial's calls belong to: combinations of a target share theirs.
 pub(crate) fn sample(target: &Target, key: &TrialKey) -> String {
     format!("{}\0{}", target.base(), key.case)
 }
 
-/// Names the trial to a program and to the gateway.
+/// Returns the id of a trial for programs and the gateway.
 pub(crate) fn trial_id(key: &TrialKey) -> String {
     format!("{}/{}/{}", key.target, key.case, key.trial)
 }
 
-/// Deepest nesting of what tools were given: a line of the journal is read back to a certain depth.
-const DEEPEST: usize = 64;
-
-/// A value; as text, when it is nested too deeply.
-fn shallow(value: Value) -> Value {
-    fn is_deeper(value: &Value, most: usize) -> bool {
+/// Returns the value, or its JSON text when it is nested too deeply.
+fn limit_depth(value: Value) -> Value {
+    fn is_deeper(value: &Value, depth: usize) -> bool {
         match value {
             Value::Array(items) => {
-                most == 0 || items.iter().any(|value| is_deeper(value, most - 1))
+                depth == 0 || items.iter().any(|value| is_deeper(value, depth - 1))
             }
             Value::Object(entries) => {
-                most == 0 || entries.values().any(|value| is_deeper(value, most - 1))
+                depth == 0 || entries.values().any(|value| is_deeper(value, depth - 1))
             }
             _ => false,
         }
     }
-    if is_deeper(&value, DEEPEST) { Value::String(value.to_string()) } else { value }
+    if is_deeper(&value, MAX_DEPTH) { Value::String(value.to_string()) } else { value }
 }
 
-/// What tools were given, without secrets.
-fn without_secrets(tools: Vec<ToolUse>, redactor: &Redactor) -> Vec<ToolUse> {
-    let clean = |tool: ToolUse| {
+/// Removes secrets from tool uses.
+fn redact_tool_uses(tools: Vec<ToolUse>, redactor: &Redactor) -> Vec<ToolUse> {
+    let redacted = |tool: ToolUse| {
         let json = tool.arguments.to_string();
         let arguments = match redactor.finds_in(&json) {
-            // What cannot be read any more held a secret in an odd place; none of it is kept.
+            // Arguments that are not JSON any more held a secret across a delimiter; drop all of them.
             true => serde_json::from_str(&redactor.scrub(json)).unwrap_or_default(),
             false => tool.arguments,
         };
-        ToolUse { name: redactor.scrub(tool.name), arguments: shallow(arguments) }
+        ToolUse { name: redactor.scrub(tool.name), arguments: limit_depth(arguments) }
     };
-    tools.into_iter().map(clean).collect()
+    tools.into_iter().map(redacted).collect()
 }

@@ -1,119 +1,106 @@
-//! A model is asked.
+//! Model targets: one call.
 
-use super::{sample, shallow};
-use crate::suite::{Artifacts, CacheScope, ModelTarget, Target};
-use crate::trial::{Trace, Trials, failed, milliseconds};
-use bakeoff_core::{
-    Attempt, ErrorKind, Event, Message, Request, Timing, ToolCall, ToolUse, TrialKey,
-};
+use super::{limit_depth, sample};
+use crate::context::TrialContext;
+use crate::trace::Trace;
+use crate::trial::{failed, milliseconds};
+use bakeoff_core::{Attempt, ErrorKind, Message, Request, Timing, ToolCall, ToolUse, TrialKey};
 use bakeoff_llm::{CallContext, Ordinals, Retry};
+use bakeoff_suite::{Artifacts, CacheScope, ModelTarget, Target};
 use minijinja::Value as Fields;
 
-/// What a model is asked.
+/// The input of a model call.
 #[derive(Debug)]
-pub(crate) struct Question<'a> {
-    /// Who is asked, and how.
-    pub(crate) target: &'a ModelTarget,
-    /// What it is asked.
-    pub(crate) prompt: String,
-    /// What its instructions are made from.
-    pub(crate) fields: &'a Fields,
-    /// Counts the calls of the trial that are the same.
-    pub(crate) ordinals: Ordinals,
+pub(super) struct ModelPrompt<'a> {
+    /// The model and its settings.
+    pub(super) target: &'a ModelTarget,
+    pub(super) prompt: String,
+    /// Fields for the system prompt.
+    pub(super) fields: &'a Fields,
+    /// Counts identical calls within the trial.
+    pub(super) ordinals: Ordinals,
 }
 
-impl Trials {
-    /// Asks on behalf of a target, which the model may be only a part of.
-    pub(crate) async fn ask_model(
-        &self,
-        question: Question<'_>,
-        whole: &Target,
-        key: &TrialKey,
-    ) -> (Attempt, Trace) {
-        let Question { target, prompt, fields, ordinals } = question;
-        let mut messages = Vec::with_capacity(2);
-        if let Some(system) = &target.system {
-            match system.render(fields) {
-                Ok(text) => messages.push(Message::system(text)),
-                Err(reason) => {
-                    return (
-                        failed(ErrorKind::Template, format!("system: {reason}")),
-                        Trace::default(),
-                    );
-                }
+/// Calls a model on behalf of `target`, of which it may be a part.
+pub(super) async fn call_model(
+    context: &TrialContext,
+    prompt: ModelPrompt<'_>,
+    target: &Target,
+    key: &TrialKey,
+) -> (Attempt, Trace) {
+    let ModelPrompt { target: model, prompt, fields, ordinals } = prompt;
+    let mut messages = Vec::with_capacity(2);
+    if let Some(system) = &model.system {
+        match system.render(fields) {
+            Ok(text) => messages.push(Message::system(text)),
+            Err(reason) => {
+                let attempt = failed(ErrorKind::Template, format!("system: {reason}"));
+                return (attempt, Trace::default());
             }
         }
-        messages.push(Message::user(prompt));
-        let request = Request { messages, ..target.request.clone() };
-        let wants_trace = self.suite.settings.artifacts != Artifacts::None;
-        let mut trace = Trace::default();
-        if wants_trace {
-            trace.request = serde_json::to_value(&request).ok();
+    }
+    messages.push(Message::user(prompt));
+    let request = Request { messages, ..model.request.clone() };
+    let has_trace = context.suite.settings.artifacts != Artifacts::None;
+    let mut trace = Trace::default();
+    if has_trace {
+        trace.request = serde_json::to_value(&request).ok();
+    }
+    let on_retry = |retry: &Retry<'_>| context.emit_retry(key, retry);
+    let sample = sample(target, key);
+    let call_context = CallContext {
+        run: context.run,
+        sample: &sample,
+        trial: key.trial,
+        ordinals,
+        cancel: context.abort.clone(),
+        stop: context.stop.clone(),
+        on_retry: Some(&on_retry),
+        on_delta: None,
+    };
+    let attempt = match context.client.call(&model.model, request, &call_context).await {
+        Ok(call) => {
+            let timing = Timing {
+                latency_ms: milliseconds(call.latency),
+                retries: call.retries,
+                ..Timing::default()
+            };
+            // A hit in this run's own cache was paid for by this run, before it was interrupted.
+            let cost = match context.suite.settings.cache {
+                CacheScope::Run => model.model.cost(&call.response.usage),
+                CacheScope::Shared | CacheScope::None => call.cost,
+            };
+            let attempt = Attempt {
+                output: call.response.text(),
+                finish: Some(call.response.finish.clone()),
+                tool_uses: call.response.tool_calls().map(tool_use).collect(),
+                usage: Some(call.response.usage),
+                cost,
+                saved: cost.filter(|_| call.cached).unwrap_or_default(),
+                cached: call.cached,
+                timing,
+                ..Attempt::default()
+            };
+            if has_trace {
+                trace.response = serde_json::to_value(&call.response).ok();
+            }
+            attempt
         }
-        let on_retry = |retry: &Retry<'_>| self.tell_retry(key, retry);
-        let sample = sample(whole, key);
-        let context = CallContext {
-            run: self.run,
-            sample: &sample,
-            trial: key.trial,
-            ordinals,
-            cancel: self.abort.clone(),
-            stop: self.stop.clone(),
-            on_retry: Some(&on_retry),
-            on_delta: None,
-        };
-        let attempt = match self.client.call(&target.model, request, &context).await {
-            Ok(call) => {
-                let timing = Timing {
-                    latency_ms: milliseconds(call.latency),
-                    retries: call.retries,
-                    ..Timing::default()
-                };
-                // What this run's own cache has was paid for by this run, before it was killed.
-                let cost = match self.suite.settings.cache {
-                    CacheScope::Run => target.model.cost(&call.response.usage),
-                    CacheScope::Shared | CacheScope::None => call.cost,
-                };
-                let attempt = Attempt {
-                    output: call.response.text(),
-                    finish: Some(call.response.finish.clone()),
-                    tool_uses: call.response.tool_calls().map(used).collect(),
-                    usage: Some(call.response.usage),
-                    cost,
-                    saved: cost.filter(|_| call.cached).unwrap_or_default(),
-                    cached: call.cached,
-                    timing,
-                    ..Attempt::default()
-                };
-                if wants_trace {
-                    trace.response = serde_json::to_value(&call.response).ok();
-                }
-                attempt
-            }
-            Err(error) => {
-                let mut attempt = failed(error.failure.kind, describe(&error.failure));
-                attempt.timing.retries = error.retries;
-                attempt
-            }
-        };
-        (attempt, trace)
-    }
-
-    pub(crate) fn tell_retry(&self, key: &TrialKey, retry: &Retry<'_>) {
-        let _ = self.events.try_send(Event::Retry {
-            key: key.clone(),
-            delay_ms: milliseconds(retry.pause),
-            reason: format!("{}: {}", retry.model, describe(retry.failure)),
-        });
-    }
+        Err(error) => {
+            let mut attempt = failed(error.failure.kind, describe_failure(&error.failure));
+            attempt.timing.retries = error.retries;
+            attempt
+        }
+    };
+    (attempt, trace)
 }
 
-fn used(call: &ToolCall) -> ToolUse {
-    ToolUse { name: call.name.clone(), arguments: shallow(call.arguments.clone()) }
+pub(super) fn tool_use(call: &ToolCall) -> ToolUse {
+    ToolUse { name: call.name.clone(), arguments: limit_depth(call.arguments.clone()) }
 }
 
-/// The provider's words, with the status where there is one.
-pub(crate) fn describe(failure: &bakeoff_llm::Failure) -> String {
+/// Returns the provider's error message, with the HTTP status where there is one.
+pub(crate) fn describe_failure(failure: &bakeoff_llm::Failure) -> String {
     match failure.status {
         Some(status) => format!("{status}: {}", failure.message),
         None => failure.message.clone(),

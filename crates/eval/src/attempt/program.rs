@@ -1,184 +1,200 @@
-//! A program is run, or an agent that is known by name.
+//! Program targets: a program or coding agent that is started for each trial.
 
-use super::workspace::left_in;
-use super::{trial_id, without_secrets};
-use crate::suite::{PROMPT, ProgramTarget};
-use crate::trial::{Asked, Attempted, Trials, failed, milliseconds};
+use super::workspace::{add_files, create_workspace, read_files, workspace_environment};
+use super::{AttemptOutput, TrialInput, redact_tool_uses, trial_id};
+use crate::context::TrialContext;
+use crate::trial::{failed, milliseconds};
 use bakeoff_agent::{
-    AgentOutput, AgentOutputParser, CodingAgent, ExitReason, Identity, Program, ProgramError,
-    ProgramOutput, WorkspaceFiles, classify_failure,
+    CodingAgent, Ended, Finished, Identity, Left, Program, ProgramError, Said, trouble,
 };
 use bakeoff_core::{Attempt, ErrorKind, Event, Timing, TrialError, TrialKey};
+use bakeoff_suite::{PROMPT_PLACEHOLDER, ProgramTarget};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Most bytes kept of each of a program's outputs.
-const MOST_OUTPUT: usize = 1024 * 1024;
+/// Bytes kept of each output stream of a program.
+const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 
-/// Characters shown of what a program last complained about.
-const SHOWN: usize = 500;
+/// Characters of standard error that error messages quote.
+const MAX_QUOTED_CHARS: usize = 500;
 
-/// A program that has ended, and how long it took.
-struct Ran {
-    finished: ProgramOutput,
-    said: Option<AgentOutput>,
+/// A program that has exited, and its running time.
+struct ProgramRun {
+    finished: Finished,
+    /// Output of a coding agent.
+    agent_output: Option<Said>,
     latency: Duration,
 }
 
-impl Trials {
-    /// Runs the program in a workspace of its own.
-    pub(crate) async fn run_program(&self, target: &ProgramTarget, asked: Asked<'_>) -> Attempted {
-        let workspace = match self.workspace(target.workspace.as_deref(), &asked).await {
-            Ok(workspace) => workspace,
-            Err(error) => return Attempt { error: Some(error), ..Attempt::default() }.into(),
-        };
-        let program = self.program(target, &asked, workspace.start());
-        let ran =
-            self.run(&program, target.agent.as_ref().map(|(agent, _)| *agent), asked.key).await;
-        let (left, workspace) = left_in(workspace).await;
-        let attempt = match ran {
-            Ok(ran) => self.concluded(ran, left, program.timeout),
-            Err(error) if error.is_exhaustion() => exhausted(&error),
-            Err(error) => failed(ErrorKind::Process, error.to_string()),
-        };
-        Attempted { attempt, workspace: Some(workspace), ..Attempted::default() }
-    }
-
-    fn program(&self, target: &ProgramTarget, asked: &Asked<'_>, folder: &Path) -> Program {
-        let has_place = target.command.iter().any(|word| has_prompt(word));
-        let word = |word: &OsString| match word.to_str() {
-            Some(text) if has_prompt(word) => text.replace(PROMPT, &asked.prompt).into(),
-            _ => word.clone(),
-        };
-        Program {
-            command: target.command.iter().map(word).collect(),
-            input: if has_place { String::new() } else { asked.prompt.clone() },
-            folder: folder.to_owned(),
-            environment: self.surroundings(folder).into_iter().chain(told(target)).collect(),
-            identity: Some(Identity {
-                run: self.folder.id.to_string(),
-                trial: Some(trial_id(asked.key)),
-                part: None,
-            }),
-            timeout: asked.timeout,
-            max_output_bytes: MOST_OUTPUT,
+/// Runs a program in a workspace.
+pub(super) async fn run_program(
+    context: &TrialContext,
+    target: &ProgramTarget,
+    input: TrialInput<'_>,
+) -> AttemptOutput {
+    let workspace = create_workspace(context, target.workspace.as_deref(), &input).await;
+    let workspace = match workspace {
+        Ok(workspace) => workspace,
+        Err(error) => return Attempt { error: Some(error), ..Attempt::default() }.into(),
+    };
+    let program = program(context, target, &input, workspace.start());
+    let agent = target.agent.as_ref().map(|(agent, _)| *agent);
+    let run = execute(context, &program, agent, input.key).await;
+    let (left, workspace) = read_files(workspace).await;
+    let attempt = match run {
+        Ok(run) => program_attempt(context, run, left, program.timeout),
+        Err(error) if error.is_exhaustion() => {
+            failed(ErrorKind::Process, format!("{error} [EVAL_PARALLEL_EXHAUSTION]"))
         }
-    }
+        Err(error) => failed(ErrorKind::Process, error.to_string()),
+    };
+    AttemptOutput { attempt, workspace: Some(workspace), ..AttemptOutput::default() }
+}
 
-    async fn run(
-        &self,
-        program: &Program,
-        agent: Option<CodingAgent>,
-        key: &TrialKey,
-    ) -> Result<Ran, ProgramError> {
-        let started = Instant::now();
-        let running = bakeoff_agent::start(program)?;
-        if let Some(group) = running.group() {
-            // Nobody listens any more when the run has ended, and then it ends this, too.
-            let _ = self.events.send(Event::ProgramStarted { key: key.clone(), group }).await;
+fn program(
+    context: &TrialContext,
+    target: &ProgramTarget,
+    input: &TrialInput<'_>,
+    folder: &Path,
+) -> Program {
+    let has_placeholder = target.command.iter().any(|argument| contains_placeholder(argument));
+    let argument = |argument: &OsString| match argument.to_str() {
+        Some(text) if contains_placeholder(argument) => {
+            text.replace(PROMPT_PLACEHOLDER, &input.prompt).into()
         }
-        let mut listener = agent.map(CodingAgent::parser);
-        let listen = |piece: &[u8]| {
-            if let Some(listener) = &mut listener {
-                listener.push(piece);
-            }
-        };
-        let finished = running.finish(&self.abort, listen).await?;
-        let said = listener.map(AgentOutputParser::finish);
-        Ok(Ran { finished, said, latency: started.elapsed() })
-    }
-
-    fn concluded(&self, ran: Ran, left: WorkspaceFiles, timeout: Duration) -> Attempt {
-        let Ran { finished, said, latency } = ran;
-        let ProgramOutput { stdout, stderr, dropped_bytes, dropped_stdout_bytes, exit_reason } =
-            finished;
-        let exit_code = match exit_reason {
-            ExitReason::Exited(code) => Some(code),
-            _ => None,
-        };
-        let error = wrong_end(exit_reason, timeout)
-            .or_else(|| said.as_ref().and_then(|said| gave_up(said, exit_code, &stderr)));
-        let mut attempt = Attempt {
-            stderr: self.redactor.scrub(stderr),
-            dropped_bytes,
-            exit_code,
-            error: error
-                .map(|error| TrialError { message: self.redactor.scrub(error.message), ..error }),
-            timing: Timing { latency_ms: milliseconds(latency), ..Timing::default() },
-            ..Attempt::default()
-        };
-        self.add_files(&mut attempt, left);
-        let stdout = self.redactor.scrub(stdout);
-        match said {
-            None => {
-                attempt.output = stdout;
-                attempt.dropped_output_bytes = dropped_stdout_bytes;
-            }
-            Some(said) => {
-                attempt.output = self.redactor.scrub(said.answer.unwrap_or_default());
-                attempt.dropped_output_bytes = said.dropped_answer_bytes;
-                attempt.transcript = Some(stdout);
-                attempt.dropped_transcript_bytes = dropped_stdout_bytes;
-                attempt.dropped_tool_uses = said.dropped_tool_uses;
-                attempt.dropped_tool_arguments = said.dropped_arguments;
-                attempt.tool_uses = without_secrets(said.tool_uses, &self.redactor);
-                attempt.turns = said.turns;
-                attempt.usage = said.usage;
-                attempt.cost = said.cost;
-            }
-        }
-        attempt
+        _ => argument.clone(),
+    };
+    let environment = workspace_environment(context, folder).into_iter();
+    Program {
+        command: target.command.iter().map(argument).collect(),
+        input: if has_placeholder { String::new() } else { input.prompt.clone() },
+        folder: folder.to_owned(),
+        environment: environment.chain(role_variables(target)).collect(),
+        identity: Some(Identity {
+            run: context.folder.id.to_string(),
+            trial: Some(trial_id(input.key)),
+            part: None,
+        }),
+        timeout: input.timeout,
+        most_output: MAX_OUTPUT_BYTES,
     }
 }
 
-/// Who fills the roles of a program, as it is told.
-pub(super) fn told(target: &ProgramTarget) -> impl Iterator<Item = (String, OsString)> {
+fn contains_placeholder(argument: &OsStr) -> bool {
+    argument.to_str().is_some_and(|argument| argument.contains(PROMPT_PLACEHOLDER))
+}
+
+/// Returns the environment variables with the models of a program's roles.
+pub(super) fn role_variables(target: &ProgramTarget) -> impl Iterator<Item = (String, OsString)> {
     target.variables.iter().map(|(name, label)| (name.clone(), label.into()))
 }
 
-fn has_prompt(word: &OsStr) -> bool {
-    word.to_str().is_some_and(|word| word.contains(PROMPT))
+async fn execute(
+    context: &TrialContext,
+    program: &Program,
+    agent: Option<CodingAgent>,
+    key: &TrialKey,
+) -> Result<ProgramRun, ProgramError> {
+    let started = Instant::now();
+    let running = bakeoff_agent::start(program)?;
+    if let Some(group) = running.group() {
+        // Sending fails only after the run has ended, and ending the run ends the program.
+        let _ = context.events.send(Event::ProgramStarted { key: key.clone(), group }).await;
+    }
+    let mut listener = agent.map(CodingAgent::listener);
+    let listen = |piece: &[u8]| {
+        if let Some(listener) = &mut listener {
+            listener.hear(piece);
+        }
+    };
+    let finished = running.finish(&context.abort, listen).await?;
+    let agent_output = listener.map(bakeoff_agent::Listener::finish);
+    Ok(ProgramRun { finished, agent_output, latency: started.elapsed() })
 }
 
-fn exhausted(error: &ProgramError) -> Attempt {
-    failed(ErrorKind::Process, format!("{error} [EVAL_PARALLEL_EXHAUSTION]"))
+/// Converts a program run to an attempt.
+fn program_attempt(
+    context: &TrialContext,
+    run: ProgramRun,
+    left: Left,
+    timeout: Duration,
+) -> Attempt {
+    let ProgramRun { finished, agent_output, latency } = run;
+    let Finished { stdout, stderr, dropped_bytes, dropped_stdout_bytes, ended } = finished;
+    let exit_code = match ended {
+        Ended::Exited(code) => Some(code),
+        _ => None,
+    };
+    let error = exit_error(ended, timeout).or_else(|| {
+        agent_output.as_ref().and_then(|output| agent_error(output, exit_code, &stderr))
+    });
+    let scrub = |text: String| context.redactor.scrub(text);
+    let mut attempt = Attempt {
+        stderr: scrub(stderr),
+        dropped_bytes,
+        exit_code,
+        error: error.map(|error| TrialError { message: scrub(error.message), ..error }),
+        timing: Timing { latency_ms: milliseconds(latency), ..Timing::default() },
+        ..Attempt::default()
+    };
+    add_files(context, &mut attempt, left);
+    let stdout = scrub(stdout);
+    match agent_output {
+        None => {
+            attempt.output = stdout;
+            attempt.dropped_output_bytes = dropped_stdout_bytes;
+        }
+        Some(output) => {
+            attempt.output = scrub(output.answer.unwrap_or_default());
+            attempt.dropped_output_bytes = output.dropped_answer_bytes;
+            attempt.transcript = Some(stdout);
+            attempt.dropped_transcript_bytes = dropped_stdout_bytes;
+            attempt.dropped_tool_uses = output.dropped_tool_uses;
+            attempt.dropped_tool_arguments = output.dropped_arguments;
+            attempt.tool_uses = redact_tool_uses(output.tool_uses, &context.redactor);
+            attempt.turns = output.turns;
+            attempt.usage = output.usage;
+            attempt.cost = output.cost;
+        }
+    }
+    attempt
 }
 
-/// That a program did not end by itself.
-fn wrong_end(ended: ExitReason, timeout: Duration) -> Option<TrialError> {
+/// Returns an error unless the program exited by itself.
+fn exit_error(ended: Ended, timeout: Duration) -> Option<TrialError> {
     let (kind, message) = match ended {
-        ExitReason::Exited(_) => return None,
-        ExitReason::Signalled(signal) => (ErrorKind::Process, format!("ended by signal {signal}")),
-        ExitReason::TimedOut => {
+        Ended::Exited(_) => return None,
+        Ended::Signalled(signal) => (ErrorKind::Process, format!("ended by signal {signal}")),
+        Ended::TimedOut => {
             let seconds = timeout.as_secs_f64();
             (ErrorKind::Timeout, format!("still running after {seconds} s [EVAL_CASE_TIMEOUT]"))
         }
-        ExitReason::Cancelled => (ErrorKind::Cancelled, "cancelled".to_owned()),
+        Ended::Cancelled => (ErrorKind::Cancelled, "cancelled".to_owned()),
     };
     Some(TrialError { kind, message })
 }
 
-/// That an agent gave up for a reason that says nothing about its work: its provider refused, or it
-/// never came to an answer.
-fn gave_up(said: &AgentOutput, exit_code: Option<i32>, stderr: &str) -> Option<TrialError> {
+/// Returns an error when a coding agent stopped for a reason other than its work: its provider rejected
+/// requests, or it exited without an answer.
+fn agent_error(output: &Said, exit_code: Option<i32>, stderr: &str) -> Option<TrialError> {
     let error = |kind, message| Some(TrialError { kind, message });
-    if let Some(problem) = &said.problem
-        && let Some(kind) = classify_failure(problem)
+    if let Some(problem) = &output.problem
+        && let Some(kind) = trouble(problem)
     {
-        return error(kind, format!("the agent gave up: {problem}"));
+        return error(kind, format!("the agent stopped: {problem}"));
     }
-    if exit_code == Some(0) || said.answer.is_some() || said.hit_own_limit() {
+    if exit_code == Some(0) || output.answer.is_some() || output.met_own_limit() {
         return None;
     }
-    let end = last_characters(stderr.trim(), SHOWN);
-    let words = said.problem.as_deref().unwrap_or(end);
+    let end = last_characters(stderr.trim(), MAX_QUOTED_CHARS);
+    let reason = output.problem.as_deref().unwrap_or(end);
     let code = exit_code.unwrap_or_default();
-    let colon = if words.is_empty() { "" } else { ": " };
+    let colon = if reason.is_empty() { "" } else { ": " };
     error(
-        classify_failure(words).unwrap_or(ErrorKind::Process),
-        format!("the agent ended with code {code} and without an answer{colon}{words}"),
+        trouble(reason).unwrap_or(ErrorKind::Process),
+        format!("the agent exited with code {code} and without an answer{colon}{reason}"),
     )
 }
 

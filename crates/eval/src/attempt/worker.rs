@@ -1,37 +1,41 @@
-//! A program that stays is asked: one line of JSON in, one out.
+//! Program targets with `protocol = "jsonl"`: persistent workers with one JSON line per trial.
 
-use super::program::told;
-use super::{trial_id, without_secrets};
+use super::program::role_variables;
+use super::{TrialInput, redact_tool_uses, trial_id};
+use crate::context::TrialContext;
 use crate::folder::RunFolder;
-use crate::suite::{Protocol, Suite, TargetKind};
-use crate::trial::{Asked, Trials, failed, milliseconds};
+use crate::trial::{failed, milliseconds};
 use bakeoff_agent::{Identity, WorkerError, WorkerProgram, Workers};
 use bakeoff_core::{
     Attempt, ErrorKind, NanoDollars, TargetName, Timing, ToolUse, TrialError, Usage,
 };
+use bakeoff_suite::{Protocol, Suite, TargetKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use tokio::time::Instant;
 
-/// Most bytes of an answer.
-const MOST_ANSWER: usize = 8 * 1024 * 1024;
+/// Maximum size of a reply.
+const MAX_REPLY_BYTES: usize = 8 * 1024 * 1024;
 
-/// Whether a suite has programs that stay.
+/// Characters of an invalid reply that error messages quote.
+const MAX_QUOTED_CHARS: usize = 80;
+
+/// Whether a suite has persistent workers.
 pub(crate) fn has_workers(suite: &Suite) -> bool {
-    suite.targets.iter().any(|target| stays(&target.kind))
+    suite.targets.iter().any(|target| is_worker(&target.kind))
 }
 
-fn stays(kind: &TargetKind) -> bool {
+fn is_worker(kind: &TargetKind) -> bool {
     matches!(kind, TargetKind::Program(program) if program.protocol == Protocol::JsonLines)
 }
 
-/// The programs of a suite that stay, by target. None is started before its first trial.
+/// Returns the persistent workers of a suite, by target. None is started before its first trial.
 pub(crate) fn workers(suite: &Suite, folder: &RunFolder) -> BTreeMap<TargetName, Workers> {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let most = suite.settings.parallel.map_or(cores, |most| most as usize);
-    let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
+    let count = suite.settings.parallel.map_or(cores, |parallel| parallel as usize);
+    let count = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
     let identity = Identity { run: folder.id.to_string(), trial: None, part: None };
     let variables = identity.variables().map(|(name, value)| (name.to_owned(), value.into()));
     let environment: BTreeMap<_, _> = variables.collect();
@@ -39,28 +43,29 @@ pub(crate) fn workers(suite: &Suite, folder: &RunFolder) -> BTreeMap<TargetName,
         .targets
         .iter()
         .filter_map(|target| match &target.kind {
-            TargetKind::Program(program) if stays(&target.kind) => {
+            TargetKind::Program(program) if is_worker(&target.kind) => {
+                let environment = environment.clone().into_iter();
                 let program = WorkerProgram {
                     command: program.command.clone(),
                     folder: folder.worker(&target.name),
-                    environment: environment.clone().into_iter().chain(told(program)).collect(),
-                    max_reply_bytes: MOST_ANSWER,
+                    environment: environment.chain(role_variables(program)).collect(),
+                    most_answer: MAX_REPLY_BYTES,
                 };
-                Some((target.name.clone(), Workers::new(program, most)))
+                Some((target.name.clone(), Workers::new(program, count)))
             }
             _ => None,
         })
         .collect()
 }
 
-/// What a worker answers.
+/// The reply of a worker.
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct WorkerReply {
     id: String,
     #[serde(default)]
     output: Option<Value>,
     #[serde(default)]
-    usage: Option<AnswerUsage>,
+    usage: Option<ReplyUsage>,
     #[serde(default)]
     events: Vec<Value>,
     #[serde(default)]
@@ -68,7 +73,7 @@ struct Answer {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct AnswerUsage {
+struct ReplyUsage {
     #[serde(default)]
     input_tokens: u64,
     #[serde(default)]
@@ -77,89 +82,90 @@ struct AnswerUsage {
     cost_usd: Option<f64>,
 }
 
-impl Trials {
-    pub(crate) async fn ask_worker(&self, workers: &Workers, asked: Asked<'_>) -> Attempt {
-        if let Err(error) = std::fs::create_dir_all(self.folder.worker(&asked.key.target)) {
-            return failed(ErrorKind::Process, format!("cannot make a folder: {error}"));
-        }
-        let id = trial_id(asked.key);
-        let question = match serde_json::to_value(&asked.case.fields) {
-            Ok(case) => {
-                json!({"id": id, "prompt": asked.prompt, "case": case, "trial": asked.key.trial})
-            }
-            Err(error) => return failed(ErrorKind::Template, format!("the case: {error}")),
-        };
-        let started = Instant::now();
-        let read = |line: &str| read(line, &id);
-        let answered =
-            workers.request_parsed(&question.to_string(), asked.timeout, &self.abort, read).await;
-        let mut attempt = match answered {
-            Ok(answer) => self.answered(answer),
-            Err(error) => {
-                let (kind, message) = describe(&error);
-                failed(kind, self.redactor.scrub(message))
-            }
-        };
-        attempt.timing =
-            Timing { latency_ms: milliseconds(started.elapsed()), ..Timing::default() };
-        attempt
+/// Sends a trial to a worker and waits for its reply.
+pub(super) async fn call_worker(
+    context: &TrialContext,
+    workers: &Workers,
+    input: TrialInput<'_>,
+) -> Attempt {
+    if let Err(error) = std::fs::create_dir_all(context.folder.worker(&input.key.target)) {
+        return failed(ErrorKind::Process, format!("cannot create the worker's folder: {error}"));
     }
-
-    fn answered(&self, answer: Answer) -> Attempt {
-        let usage = answer.usage.as_ref();
-        let lines: String = answer.events.iter().map(|event| format!("{event}\n")).collect();
-        let tools = answer.events.iter().filter_map(tool).collect();
-        Attempt {
-            output: match answer.output {
-                Some(Value::String(text)) => self.redactor.scrub(text),
-                Some(other) => self.redactor.scrub(other.to_string()),
-                None => String::new(),
-            },
-            tool_uses: without_secrets(tools, &self.redactor),
-            transcript: (!answer.events.is_empty()).then(|| self.redactor.scrub(lines)),
-            usage: usage.map(|usage| Usage {
-                input: usage.input_tokens,
-                output: usage.output_tokens,
-                ..Usage::default()
-            }),
-            cost: usage
-                .and_then(|usage| usage.cost_usd)
-                .filter(|dollars| dollars.is_finite() && *dollars >= 0.0)
-                .map(|dollars| NanoDollars((dollars * 1e9).round() as i64)),
-            error: answer.error.filter(|error| !error.is_null()).map(|error| {
-                let TrialError { kind, message } = trouble(&error);
-                TrialError { kind, message: self.redactor.scrub(message) }
-            }),
-            // A worker that answers has done what a program does that ends with 0.
-            exit_code: Some(0),
-            ..Attempt::default()
+    let id = trial_id(input.key);
+    let request = match serde_json::to_value(&input.case.fields) {
+        Ok(case) => {
+            json!({"id": id, "prompt": input.prompt, "case": case, "trial": input.key.trial})
         }
+        Err(error) => return failed(ErrorKind::Template, format!("the case: {error}")),
+    };
+    let started = Instant::now();
+    let parse = |line: &str| parse_reply(line, &id);
+    let reply = workers.ask_for(&request.to_string(), input.timeout, &context.abort, parse).await;
+    let mut attempt = match reply {
+        Ok(reply) => worker_attempt(context, reply),
+        Err(error) => {
+            let (kind, message) = describe_error(&error);
+            failed(kind, context.redactor.scrub(message))
+        }
+    };
+    attempt.timing = Timing { latency_ms: milliseconds(started.elapsed()), ..Timing::default() };
+    attempt
+}
+
+fn worker_attempt(context: &TrialContext, reply: WorkerReply) -> Attempt {
+    let scrub = |text: String| context.redactor.scrub(text);
+    let usage = reply.usage.as_ref();
+    let lines: String = reply.events.iter().map(|event| format!("{event}\n")).collect();
+    let tools = reply.events.iter().filter_map(tool_use).collect();
+    Attempt {
+        output: match reply.output {
+            Some(Value::String(text)) => scrub(text),
+            Some(other) => scrub(other.to_string()),
+            None => String::new(),
+        },
+        tool_uses: redact_tool_uses(tools, &context.redactor),
+        transcript: (!reply.events.is_empty()).then(|| scrub(lines)),
+        usage: usage.map(|usage| Usage {
+            input: usage.input_tokens,
+            output: usage.output_tokens,
+            ..Usage::default()
+        }),
+        cost: usage
+            .and_then(|usage| usage.cost_usd)
+            .filter(|dollars| dollars.is_finite() && *dollars >= 0.0)
+            .map(|dollars| NanoDollars((dollars * 1e9).round() as i64)),
+        error: reply.error.filter(|error| !error.is_null()).map(|error| {
+            let TrialError { kind, message } = reported_error(&error);
+            TrialError { kind, message: scrub(message) }
+        }),
+        // A reply corresponds to a program that exits with 0.
+        exit_code: Some(0),
+        ..Attempt::default()
     }
 }
 
-/// An answer to this question; the error is for people.
-fn read(line: &str, id: &str) -> Result<Answer, String> {
-    let start: String = line.chars().take(80).collect();
-    let answer: Answer = serde_json::from_str(line).map_err(|error| {
-        format!("the answer is not what it must be: {error}; it starts with {start:?}")
-    })?;
-    if answer.id != id {
-        return Err(format!("the answer is to {:?}, the question was {id:?}", answer.id));
+/// Parses the reply to the request with that id. The error is a message for users.
+fn parse_reply(line: &str, id: &str) -> Result<WorkerReply, String> {
+    let start: String = line.chars().take(MAX_QUOTED_CHARS).collect();
+    let reply: WorkerReply = serde_json::from_str(line)
+        .map_err(|error| format!("invalid reply: {error}; it starts with {start:?}"))?;
+    if reply.id != id {
+        return Err(format!("the reply has the id {:?}, the request had {id:?}", reply.id));
     }
-    if answer.output.is_none() && answer.error.is_none() {
-        return Err("the answer has neither `output` nor `error`".to_owned());
+    if reply.output.is_none() && reply.error.is_none() {
+        return Err("the reply has neither `output` nor `error`".to_owned());
     }
-    Ok(answer)
+    Ok(reply)
 }
 
-/// `{"type": "tool_use", "name": …, "arguments": …}`
-fn tool(event: &Value) -> Option<ToolUse> {
+/// Parses `{"type": "tool_use", "name": …, "arguments": …}`.
+fn tool_use(event: &Value) -> Option<ToolUse> {
     let name = event["name"].as_str().filter(|_| event["type"] == "tool_use")?;
     Some(ToolUse { name: name.to_owned(), arguments: event["arguments"].clone() })
 }
 
-/// What a worker says kept it from answering: a text, or `{"kind": …, "message": …}`.
-fn trouble(error: &Value) -> TrialError {
+/// Parses the error that a worker reports: a text, or `{"kind": …, "message": …}`.
+fn reported_error(error: &Value) -> TrialError {
     let message = error["message"].as_str().or(error.as_str());
     TrialError {
         kind: serde_json::from_value(error["kind"].clone()).unwrap_or(ErrorKind::Process),
@@ -167,18 +173,16 @@ fn trouble(error: &Value) -> TrialError {
     }
 }
 
-fn describe(error: &WorkerError) -> (ErrorKind, String) {
+fn describe_error(error: &WorkerError) -> (ErrorKind, String) {
     match error {
         WorkerError::Start(start) if start.is_exhaustion() => {
             (ErrorKind::Process, format!("{start} [EVAL_PARALLEL_EXHAUSTION]"))
         }
-        WorkerError::Start(_) | WorkerError::Exited { .. } => {
-            (ErrorKind::Process, error.to_string())
-        }
+        WorkerError::Start(_) | WorkerError::Died { .. } => (ErrorKind::Process, error.to_string()),
         WorkerError::TimedOut { .. } => {
             (ErrorKind::Timeout, format!("{error} [EVAL_CASE_TIMEOUT]"))
         }
-        WorkerError::InvalidReply(_) => (ErrorKind::MalformedResponse, error.to_string()),
+        WorkerError::BadAnswer(_) => (ErrorKind::MalformedResponse, error.to_string()),
         WorkerError::Cancelled => (ErrorKind::Cancelled, error.to_string()),
     }
 }

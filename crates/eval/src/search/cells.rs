@@ -1,78 +1,80 @@
-//! Cells are trials: a combination is a target, a datapoint a case.
+//! Evaluation of cells as trials: a combination is a target, a datapoint is a trial of a case.
 
 use crate::Error;
-use crate::case::CaseReader;
-use crate::choice::Chosen;
-use crate::dispatch::broke;
-use crate::problem::Problem;
+use crate::case_selection::CaseSelection;
+use crate::context::TrialContext;
+use crate::dispatch::panic_outcome;
 use crate::run::Run;
-use crate::trial::{Made, Trials};
+use crate::trial::{TrialOutcome, execute_trial};
 use bakeoff_core::{ErrorKind, Event, NanoDollars, Status, TrialKey, TrialResult};
 use bakeoff_select::{Cell, Evaluate, Observation};
+use bakeoff_suite::{CaseReader, Problem};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// What a cell wants the run to know.
-pub(super) enum Told {
-    /// It begins.
+/// An event of a cell.
+pub(super) enum CellEvent {
+    /// Its trial has started.
     Started(TrialKey),
-    /// It has ended; whoever asked for it is told once that is written.
-    Ended(Box<Made>, oneshot::Sender<()>),
+    /// Its trial has finished; the sender confirms that the outcome is recorded.
+    Finished(Box<TrialOutcome>, oneshot::Sender<()>),
     /// Its case cannot be read any more.
     Unreadable(Problem),
 }
 
-/// Makes trials for a search.
-pub(super) struct Cells {
-    pub(super) trials: Arc<Trials>,
-    pub(super) cases: CaseReader,
-    pub(super) chosen: Arc<Chosen>,
-    pub(super) told: mpsc::UnboundedSender<Told>,
+/// Executes the trials of a search.
+pub(super) struct CellEvaluator {
+    pub(super) context: Arc<TrialContext>,
+    pub(super) reader: CaseReader,
+    pub(super) cases: Arc<CaseSelection>,
+    pub(super) events: mpsc::UnboundedSender<CellEvent>,
 }
 
-impl Cells {
-    /// The case and the trial of a datapoint: all cases come before the second trial of any.
-    fn turn(&self, datapoint: usize) -> (usize, u32) {
-        let cases = self.chosen.ids.len().max(1);
+impl CellEvaluator {
+    /// Returns the case and the trial of a datapoint: the first trials of all cases precede the second
+    /// trial of any.
+    fn case_and_trial(&self, datapoint: usize) -> (usize, u32) {
+        let cases = self.cases.ids.len().max(1);
         (datapoint % cases, (datapoint / cases) as u32)
     }
 }
 
 #[async_trait::async_trait]
-impl Evaluate for Cells {
+impl Evaluate for CellEvaluator {
     async fn evaluate(&self, cell: Cell) -> Option<Observation> {
-        let (case, trial) = self.turn(cell.datapoint);
-        let case = match self.cases.case(self.chosen.number(case)) {
+        let (case, trial) = self.case_and_trial(cell.datapoint);
+        let case = match self.reader.case(self.cases.suite_index(case)) {
             Ok(case) => case,
             Err(problem) => {
-                let _ = self.told.send(Told::Unreadable(problem));
+                let _ = self.events.send(CellEvent::Unreadable(problem));
                 return None;
             }
         };
-        let target = self.trials.suite.targets[cell.combo].name.clone();
+        let target = self.context.suite.targets[cell.combo].name.clone();
         let key = TrialKey { target, case: case.id.clone(), trial: trial + 1 };
-        let _ = self.told.send(Told::Started(key.clone()));
-        let task = tokio::spawn(Arc::clone(&self.trials).make(cell.combo, case, trial + 1));
-        let made = task.await.unwrap_or_else(|broken| broke(key, &broken));
-        // An account that is used up will answer nothing else, and an interrupt says nothing.
-        let kind = made.result.attempt.error.as_ref().map(|error| error.kind);
-        let says_nothing = matches!(kind, Some(ErrorKind::Quota | ErrorKind::Cancelled));
-        let seen = (!says_nothing).then(|| observe(&made.result));
-        let (written, is_written) = oneshot::channel();
-        if self.told.send(Told::Ended(Box::new(made), written)).is_ok() {
-            // Nothing counts that could be lost.
-            let _ = is_written.await;
+        let _ = self.events.send(CellEvent::Started(key.clone()));
+        let trial = execute_trial(Arc::clone(&self.context), cell.combo, case, trial + 1);
+        let outcome = tokio::spawn(trial).await.unwrap_or_else(|error| panic_outcome(key, &error));
+        // An exhausted quota or an interrupt is no observation of the combination.
+        let kind = outcome.result.attempt.error.as_ref().map(|error| error.kind);
+        let is_unrelated = matches!(kind, Some(ErrorKind::Quota | ErrorKind::Cancelled));
+        let observation = (!is_unrelated).then(|| observe(&outcome.result));
+        let (recorded, is_recorded) = oneshot::channel();
+        if self.events.send(CellEvent::Finished(Box::new(outcome), recorded)).is_ok() {
+            // Only recorded results count.
+            let _ = is_recorded.await;
         }
-        seen
+        observation
     }
 }
 
-/// What a search sees of a trial.
+/// Converts a result to an observation.
 fn observe(result: &TrialResult) -> Observation {
+    let dollars = |cost: Option<NanoDollars>| cost.unwrap_or_default().as_dollars();
     let attempt = &result.attempt;
-    let cost = attempt.cost.unwrap_or_default();
+    let cost = dollars(attempt.cost);
     let score = match result.status {
         Status::Passed => Some(result.score.unwrap_or(1.0)),
         Status::Failed => Some(result.score.unwrap_or(0.0)),
@@ -81,47 +83,47 @@ fn observe(result: &TrialResult) -> Observation {
     Observation {
         score,
         cost,
-        // A judge belongs to the search, not to what is judged.
-        paid: NanoDollars(cost.0.saturating_sub(attempt.saved.0))
-            .saturating_add(attempt.judge_cost.unwrap_or_default()),
+        // The cost of judges belongs to the search, not to the combination.
+        paid: cost - attempt.saved.as_dollars() + dollars(attempt.judge_cost),
         latency: attempt.timing.latency_ms as f64 / 1e3,
     }
 }
 
-/// What an earlier process has paid for.
+/// Cells that an earlier process has paid for.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    /// What it saw. What errored is tried again.
-    pub(super) seen: Vec<(Cell, Observation)>,
-    /// Dollars that errors took.
-    pub(super) lost: NanoDollars,
+pub(super) struct PriorCells {
+    /// Observations. Trials with errors are repeated.
+    pub(super) observed: Vec<(Cell, Observation)>,
+    /// Dollars spent without an observation.
+    pub(super) lost: f64,
 }
 
-/// What an earlier process has paid for, by its journal.
-pub(super) fn known(run: &Run, journal: &Path) -> Result<Known, Error> {
+/// Reads the cells of an earlier process from the journal.
+pub(super) fn read_prior_cells(run: &Run, journal: &Path) -> Result<PriorCells, Error> {
     let targets = run.suite.targets.iter().map(|target| target.name.as_str());
     let combos: HashMap<&str, usize> = targets.zip(0..).collect();
     let cases: HashMap<&str, usize> =
-        run.chosen.ids.iter().enumerate().map(|(number, id)| (id, number)).collect();
-    let (mut seen, mut lost) = (HashMap::<Cell, Observation>::new(), NanoDollars::default());
+        run.cases.ids.iter().enumerate().map(|(index, id)| (id, index)).collect();
+    let (mut observed, mut lost) = (HashMap::<Cell, Observation>::new(), 0.0);
     for event in bakeoff_journal::read::<Event>(journal)? {
         let Event::TrialFinished { result } = event? else { continue };
-        let place = combos.get(result.key.target.as_str()).zip(cases.get(result.key.case.as_str()));
-        let Some((&combo, &case)) = place else { continue };
-        if !(1..=run.measure.trials).contains(&result.key.trial) {
+        let combo = combos.get(result.key.target.as_str());
+        let case = cases.get(result.key.case.as_str());
+        let Some((&combo, &case)) = combo.zip(case) else { continue };
+        if !(1..=run.criteria.trials).contains(&result.key.trial) {
             continue;
         }
         let datapoint = (result.key.trial - 1) as usize * cases.len() + case;
         let cell = Cell { combo, datapoint };
-        let observed = observe(&result);
+        let observation = observe(&result);
         match result.status {
             Status::Passed | Status::Failed => {
-                seen.insert(cell, observed);
+                observed.insert(cell, observation);
             }
-            Status::Error | Status::Skipped => lost += observed.paid,
+            Status::Error | Status::Skipped => lost += observation.paid,
         }
     }
-    let mut seen: Vec<(Cell, Observation)> = seen.into_iter().collect();
-    seen.sort_unstable_by_key(|(cell, _)| *cell);
-    Ok(Known { seen, lost })
+    let mut observed: Vec<(Cell, Observation)> = observed.into_iter().collect();
+    observed.sort_unstable_by_key(|(cell, _)| *cell);
+    Ok(PriorCells { observed, lost })
 }

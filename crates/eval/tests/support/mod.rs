@@ -1,35 +1,41 @@
-//! What tests of runs share: a folder with a suite, and what came of running it.
+//! Shared fixtures: a folder with a suite file, and the results of running it.
 
-#![allow(dead_code, reason = "no file of tests uses all of it")]
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use bakeoff_core::{Attempt, Event, TrialResult};
-use bakeoff_eval::{Error, Finished, Problem, Run, RunConfig, Stopper, Suite, Wanted};
+use bakeoff_eval::{Error, FinishedRun, Run, RunConfig, Stopper};
+use bakeoff_suite::{LoadOptions, Suite, SuiteError};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// A folder with a suite.
-pub(crate) struct Place {
+/// A folder with a suite file.
+pub(crate) struct TestSuite {
     folder: tempfile::TempDir,
 }
 
-/// A run that is over, and its trials in the order in which they ended.
-pub(crate) struct Ran {
-    pub(crate) finished: Finished,
+/// A finished run and its results, in the order in which trials ended.
+pub(crate) struct TestRun {
+    pub(crate) finished: FinishedRun,
     pub(crate) results: Vec<TrialResult>,
 }
 
-/// What combinations are wanted with.
-pub(crate) const COMBINATIONS: Wanted<'static> =
-    Wanted { targets: &[], model: None, must_run: true, judges_only: false, combinations: true };
+/// Options of `bakeoff select`.
+pub(crate) const COMBINATIONS: LoadOptions<'static> = LoadOptions {
+    targets: &[],
+    model: None,
+    must_run: true,
+    judges_only: false,
+    combinations: true,
+};
 
-/// As `bakeoff run` wants it.
-pub(crate) const RUN: Wanted<'static> = Wanted { combinations: false, ..COMBINATIONS };
+/// Options of `bakeoff run`.
+pub(crate) const RUN: LoadOptions<'static> = LoadOptions { combinations: false, ..COMBINATIONS };
 
-impl Place {
-    pub(crate) fn new(suite: &str) -> Place {
-        let place = Place { folder: tempfile::tempdir().unwrap() };
-        place.rewrite(suite);
-        place
+impl TestSuite {
+    pub(crate) fn new(suite: &str) -> TestSuite {
+        let test = TestSuite { folder: tempfile::tempdir().unwrap() };
+        test.rewrite(suite);
+        test
     }
 
     pub(crate) fn rewrite(&self, suite: &str) {
@@ -40,19 +46,10 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// The suite, in an environment with nothing but programs.
-    pub(crate) fn load(&self, wanted: Wanted<'_>) -> Result<Suite, Vec<Problem>> {
+    /// Loads the suite in an environment that has only `PATH`.
+    pub(crate) fn load(&self, options: LoadOptions<'_>) -> Result<Suite, SuiteError> {
         let environment = |name: &str| (name == "PATH").then(|| std::env::var("PATH").unwrap());
-        Suite::load_wanted(&self.path("bakeoff.toml"), wanted, &environment)
-    }
-
-    /// What is wrong with the suite, as people read it.
-    pub(crate) fn problems(&self, wanted: Wanted<'_>) -> String {
-        let problems = self.load(wanted).expect_err("something is wrong");
-        let folder = format!("{}/", self.folder.path().display());
-        let shown: Vec<String> =
-            problems.iter().map(|problem| problem.to_string().replace(&folder, "")).collect();
-        shown.join("\n")
+        Suite::load_with(&self.path("bakeoff.toml"), options, &environment)
     }
 
     pub(crate) fn config(&self) -> RunConfig {
@@ -63,16 +60,16 @@ impl Place {
         }
     }
 
-    pub(crate) async fn run(&self, wanted: Wanted<'_>) -> Ran {
-        self.try_run(wanted, self.config()).await.unwrap()
+    pub(crate) async fn run(&self, options: LoadOptions<'_>) -> TestRun {
+        self.try_run(options, self.config()).await.unwrap()
     }
 
     pub(crate) async fn try_run(
         &self,
-        wanted: Wanted<'_>,
+        options: LoadOptions<'_>,
         config: RunConfig,
-    ) -> Result<Ran, Error> {
-        let run = Run::new(self.load(wanted).unwrap(), config)?;
+    ) -> Result<TestRun, Error> {
+        let run = Run::new(self.load(options).unwrap(), config)?;
         let mut results = Vec::new();
         let mut listen = |event: &Event| {
             if let Event::TrialFinished { result } = event {
@@ -80,18 +77,18 @@ impl Place {
             }
         };
         let finished = run.execute(&Stopper::default(), &mut listen).await?;
-        Ok(Ran { finished, results })
+        Ok(TestRun { finished, results })
     }
 }
 
-impl Ran {
-    /// What the only trial came to.
+impl TestRun {
+    /// Returns the attempt of the only trial.
     pub(crate) fn only(&self) -> &Attempt {
         assert_eq!(self.results.len(), 1);
         &self.results[0].attempt
     }
 
-    /// The lines of a file of the run.
+    /// Returns the lines of a JSONL file of the run.
     pub(crate) fn lines(&self, name: &str) -> Vec<Value> {
         let text = std::fs::read_to_string(self.finished.folder.path.join(name)).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -6,18 +6,19 @@ use crate::commands::select::size;
 use crate::printer::{Printer, count};
 use crate::{problems, settings};
 use bakeoff_core::ExitCode;
-use bakeoff_eval::{Error, RunConfig, Search, SearchOverrides, Suite, Wanted, estimate};
+use bakeoff_eval::{Error, RunConfig, SearchOverrides, SearchRun, estimate};
+use bakeoff_suite::{LoadOptions, Suite};
 
 pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
-    let wanted = Wanted {
+    let wanted = LoadOptions {
         targets: &arguments.agents,
         model: arguments.model.as_deref(),
-        ..Wanted::default()
+        ..LoadOptions::default()
     };
-    let suite = match Suite::load_wanted(&arguments.suite, wanted, &settings::variable) {
+    let suite = match Suite::load_with(&arguments.suite, wanted, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {
-            problems::show(&found, printer);
+            problems::show(found.problems(), printer);
             return ExitCode::Usage;
         }
     };
@@ -67,7 +68,7 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
     let cost = match (priced, models().count()) {
         (0, 1..) => "unknown".to_owned(),
         (priced, models)
-            if priced < models || plan.targets.iter().any(|target| target.is_least) =>
+            if priced < models || plan.targets.iter().any(|target| target.is_lower_bound) =>
         {
             format!("at least {}", plan.total_cost())
         }
@@ -80,13 +81,13 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
 
 /// What `bakeoff select` would do, if the suite has [select].
 fn search(arguments: &CheckArguments) -> Result<Option<String>, Error> {
-    let wanted = Wanted { combinations: true, ..Wanted::default() };
+    let wanted = LoadOptions { combinations: true, ..LoadOptions::default() };
     // What else is wrong with it has been found already.
-    let Ok(suite) = Suite::load_wanted(&arguments.suite, wanted, &settings::variable) else {
+    let Ok(suite) = Suite::load_with(&arguments.suite, wanted, &settings::variable) else {
         return Ok(None);
     };
     let (all, target) = (estimate(&suite), suite.select.as_ref().map(|plan| plan.target.clone()));
-    let search = Search::new(suite, RunConfig::default(), &SearchOverrides::default())?;
+    let search = SearchRun::new(suite, RunConfig::default(), &SearchOverrides::default())?;
     Ok(Some(format!(
         "select: {} of {}; all of them would cost about {}",
         size(search.space()),

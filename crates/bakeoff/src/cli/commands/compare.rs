@@ -4,7 +4,7 @@ use crate::arguments::CompareArguments;
 use crate::commands::failed;
 use crate::printer::Printer;
 use bakeoff_core::{ExitCode, Finding, Summary};
-use bakeoff_eval::{CompareConfig, Error, PastRun, compare, find_run, pairs};
+use bakeoff_history::{CompareConfig, Error, PastRun, baseline_and_candidates, compare, find_run};
 use bakeoff_report::comparison_lines;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &CompareArguments, printer: &Printer) -> ExitCode {
 fn show(arguments: &CompareArguments, printer: &Printer) -> Result<ExitCode, Error> {
     let stored: Vec<(Summary, Option<String>)> =
         arguments.runs.iter().map(|word| open(word, &arguments.out)).collect::<Result<_, _>>()?;
-    let (baseline, candidates) = pairs(&stored)?;
+    let (baseline, candidates) = baseline_and_candidates(&stored)?;
     let config = CompareConfig {
         alpha: arguments.alpha,
         detect: arguments.detect,

@@ -4,14 +4,14 @@ use crate::arguments::ListArguments;
 use crate::commands::failed;
 use crate::printer::Printer;
 use bakeoff_core::ExitCode;
-use bakeoff_eval::{RunState, StoredRun};
+use bakeoff_history::{RunState, StoredRun};
 use serde_json::json;
 
 /// Targets of a run that are shown; a search that came to nothing has very many.
 const SHOWN: usize = 10;
 
 pub(crate) fn run(arguments: &ListArguments, printer: &Printer) -> ExitCode {
-    let runs = match bakeoff_eval::list(&arguments.out) {
+    let runs = match bakeoff_history::list(&arguments.out) {
         Ok(runs) => runs,
         Err(error) => return failed(&error, printer),
     };
@@ -37,7 +37,7 @@ fn as_line(run: &StoredRun) -> String {
             }
             format!("{}  {}  {}", run.id, word(verdict), shown.join(", "))
         }
-        RunState::Searched { best, confidence, stopped, .. } => {
+        RunState::FinishedSearch { best, confidence, stopped, .. } => {
             let sure = confidence.map_or(String::new(), |share| {
                 format!(" ({:.1} % sure)", (1000.0 * share).floor() / 10.0)
             });
@@ -69,7 +69,7 @@ fn as_json(run: &StoredRun) -> serde_json::Value {
                 .map(|(name, passed, cases)| json!({"target": name, "passed": passed, "total_cases": cases}))
                 .collect::<Vec<_>>(),
         }),
-        RunState::Searched { suite, best, confidence, stopped } => json!({
+        RunState::FinishedSearch { suite, best, confidence, stopped } => json!({
             "run_id": run.id,
             "run_dir": run.path.display().to_string(),
             "suite": suite,

@@ -5,7 +5,8 @@ use crate::commands::failed;
 use crate::export::export;
 use crate::printer::Printer;
 use bakeoff_core::{ExitCode, Summary};
-use bakeoff_eval::{Error, PastRun, SelectionFile, find_run};
+use bakeoff_eval::{Error, SelectionFile};
+use bakeoff_history::{PastRun, find_run};
 use bakeoff_report::{Failures, notes, summary_table};
 
 /// Failures shown; all are in the files.

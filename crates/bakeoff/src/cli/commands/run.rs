@@ -8,12 +8,11 @@ use crate::printer::{Printer, count};
 use crate::progress::{Progress, Voice};
 use crate::{limits, problems, settings};
 use bakeoff_core::{Event, ExitCode, Verdict};
-use bakeoff_eval::{
-    Budget, Error, Finished, LiveHttp, PastRun, Run, RunConfig, RunFile, Stopper, Suite, Wanted,
-    find_run,
-};
+use bakeoff_eval::{Error, FinishedRun, HttpCallback, Run, RunConfig, RunFile, Stopper};
+use bakeoff_history::{PastRun, find_run, resume_state};
 use bakeoff_pace::LimitOverrides;
 use bakeoff_report::{Failures, http_line};
+use bakeoff_suite::{Budget, LoadOptions, Suite};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -34,16 +33,16 @@ pub(crate) fn run(mut arguments: RunArguments) -> ExitCode {
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
     // The targets of a FastSkill project are agents.
     arguments.targets.extend(arguments.agents.iter().cloned());
-    let wanted = Wanted {
+    let wanted = LoadOptions {
         targets: &arguments.targets,
         model: arguments.model.as_deref(),
         must_run: true,
-        ..Wanted::default()
+        ..LoadOptions::default()
     };
-    let suite = match Suite::load_wanted(&path, wanted, &settings::variable) {
+    let suite = match Suite::load_with(&path, wanted, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {
-            problems::show(&found, &printer);
+            problems::show(found.problems(), &printer);
             return ExitCode::Usage;
         }
     };
@@ -73,8 +72,12 @@ pub(crate) fn run(mut arguments: RunArguments) -> ExitCode {
     };
     let resume = earlier.map(|(path, _)| path);
     let is_resumed = resume.is_some();
-    let config = RunConfig { resume, ..config(arguments, limits, &show) };
-    let run = match Run::new(suite, config) {
+    let extend = arguments.extend;
+    let run = Run::new(suite, config(arguments, limits, &show)).and_then(|run| match resume {
+        Some(path) => resume_state(&run, &path, extend).map(|state| run.resume_from(state)),
+        None => Ok(run),
+    });
+    let run = match run {
         Ok(run) => run,
         Err(error) => return failed(&error, &printer),
     };
@@ -164,7 +167,7 @@ struct Show {
 
 fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunConfig {
     let voice = Arc::clone(&show.voice);
-    let on_http = LiveHttp::new(move |entry| {
+    let on_http = HttpCallback::new(move |entry| {
         if let Some(voice) = voice.get() {
             voice.say(&http_line(entry));
         }
@@ -172,8 +175,6 @@ fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunCo
     let is_live = arguments.log_level == LogLevel::Http && !arguments.quiet;
     RunConfig {
         out: arguments.out,
-        resume: None,
-        extend: arguments.extend,
         budget: Budget {
             cost: arguments.max_cost,
             tokens: arguments.max_tokens,
@@ -199,7 +200,11 @@ fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunCo
     }
 }
 
-async fn execute(run: Run, show: &Show, printer: &Printer) -> Result<(Finished, Failures), Error> {
+async fn execute(
+    run: Run,
+    show: &Show,
+    printer: &Printer,
+) -> Result<(FinishedRun, Failures), Error> {
     let plan = run.plan();
     if !show.json {
         printer.talk(format!(
@@ -268,7 +273,7 @@ pub(crate) async fn stop_on_signal(stopper: Stopper, voice: Option<Voice>) {
     }
 }
 
-fn conclude(finished: &Finished, failures: &Failures, printer: &Printer) {
+fn conclude(finished: &FinishedRun, failures: &Failures, printer: &Printer) {
     let summary = &finished.summary;
     show_summary(summary, failures, printer);
     printer.data("");
@@ -282,7 +287,7 @@ fn conclude(finished: &Finished, failures: &Failures, printer: &Printer) {
 }
 
 /// What a run comes to, in a line.
-pub(crate) fn verdict_line(finished: &Finished) -> String {
+pub(crate) fn verdict_line(finished: &FinishedRun) -> String {
     let verdict = match finished.summary.verdict {
         Verdict::Passed => "passed",
         Verdict::Failed => "failed",
@@ -294,7 +299,7 @@ pub(crate) fn verdict_line(finished: &Finished) -> String {
 }
 
 /// The failures of a whole run, those of earlier processes included.
-fn all_failures(finished: &Finished) -> Result<Failures, Error> {
+fn all_failures(finished: &FinishedRun) -> Result<Failures, Error> {
     let mut failures = Failures::new(FAILURES_SHOWN);
     for result in PastRun::open(&finished.folder.path)?.results()? {
         failures.add(&result?);
@@ -303,7 +308,7 @@ fn all_failures(finished: &Finished) -> Result<Failures, Error> {
 }
 
 /// Marks what went wrong where a pull request shows it.
-fn annotate(finished: &Finished, failures: &Failures, printer: &Printer) {
+fn annotate(finished: &FinishedRun, failures: &Failures, printer: &Printer) {
     let escape = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let kind = if finished.summary.verdict == Verdict::Passed { "warning" } else { "error" };
     let title = escape(&finished.summary.suite).replace(':', "%3A").replace(',', "%2C");

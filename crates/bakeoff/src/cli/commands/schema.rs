@@ -4,7 +4,7 @@ use crate::printer::Printer;
 use bakeoff_core::ExitCode;
 
 pub(crate) fn run(printer: &Printer) -> ExitCode {
-    match serde_json::to_string_pretty(&bakeoff_eval::schema()) {
+    match serde_json::to_string_pretty(&bakeoff_suite::schema()) {
         Ok(text) => {
             printer.data(text);
             ExitCode::Passed

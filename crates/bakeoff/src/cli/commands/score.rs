@@ -8,8 +8,10 @@ use crate::export::export;
 use crate::printer::Printer;
 use crate::{problems, settings};
 use bakeoff_core::{Event, ExitCode};
-use bakeoff_eval::{Error, Finished, PastRun, Run, RunConfig, Stopper, Suite, Wanted, find_run};
+use bakeoff_eval::{Error, FinishedRun, Run, RunConfig, Stopper};
+use bakeoff_history::{PastRun, find_run};
 use bakeoff_report::Failures;
+use bakeoff_suite::{LoadOptions, Suite};
 use std::path::PathBuf;
 
 /// Failures shown; all are in the files.
@@ -32,11 +34,16 @@ pub(crate) fn run(arguments: &ScoreArguments, printer: &Printer) -> ExitCode {
         .collect();
     // The targets of a search are the combinations of one.
     let combinations = past.file.select.is_some();
-    let wanted = Wanted { targets: &targets, judges_only: true, combinations, ..Wanted::default() };
-    let suite = match Suite::load_wanted(&path, wanted, &settings::variable) {
+    let wanted = LoadOptions {
+        targets: &targets,
+        judges_only: true,
+        combinations,
+        ..LoadOptions::default()
+    };
+    let suite = match Suite::load_with(&path, wanted, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {
-            problems::show(&found, printer);
+            problems::show(found.problems(), printer);
             return ExitCode::Usage;
         }
     };
@@ -70,7 +77,7 @@ pub(crate) fn run(arguments: &ScoreArguments, printer: &Printer) -> ExitCode {
     }
 }
 
-async fn score(run: Run, past: &PastRun) -> Result<(Finished, Failures), Error> {
+async fn score(run: Run, past: &PastRun) -> Result<(FinishedRun, Failures), Error> {
     let mut failures = Failures::new(FAILURES_SHOWN);
     let mut listen = |event: &Event| {
         if let Event::TrialFinished { result } = event {
@@ -79,14 +86,14 @@ async fn score(run: Run, past: &PastRun) -> Result<(Finished, Failures), Error> 
     };
     let stopper = Stopper::default();
     let listening = tokio::spawn(stop_on_signal(stopper.clone(), None));
-    let finished = run.score(past, &stopper, &mut listen).await;
+    let finished = bakeoff_history::score(run, past, &stopper, &mut listen).await;
     listening.abort();
     Ok((finished?, failures))
 }
 
 fn conclude(
     arguments: &ScoreArguments,
-    finished: &Finished,
+    finished: &FinishedRun,
     failures: &Failures,
     printer: &Printer,
 ) -> Result<(), Error> {

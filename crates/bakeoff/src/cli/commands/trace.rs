@@ -4,7 +4,7 @@ use crate::arguments::{StoredRunArguments, Trace, TraceArguments};
 use crate::commands::failed;
 use crate::printer::Printer;
 use bakeoff_core::{ExitCode, HttpEntry, LimitRecord};
-use bakeoff_eval::{Error, Traced, find_run, http_log, limit_log};
+use bakeoff_history::{Error, RunLog, find_run, http_log, limit_log};
 use bakeoff_report::{http_header, http_line, limit_header, limit_line};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,7 +38,7 @@ struct View<T> {
 
 fn show<T: Serialize + DeserializeOwned>(
     arguments: &StoredRunArguments,
-    open: fn(&Path) -> Result<Traced<T>, Error>,
+    open: fn(&Path) -> Result<RunLog<T>, Error>,
     wanted: impl Fn(&T) -> bool,
     view: &View<T>,
     printer: &Printer,

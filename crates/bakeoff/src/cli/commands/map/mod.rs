@@ -7,12 +7,12 @@ use crate::models::{self, Refused};
 use crate::printer::{Printer, chain, count};
 use crate::{limits, problems, settings};
 use bakeoff_core::{ExitCode, Redactor};
-use bakeoff_eval::{Place, Problem, SuiteModels};
 use bakeoff_llm::{Cache, Client, ClientConfig, LimitHistory, Model};
 use bakeoff_map::{
     Error, HeldRows, Job, JobConfig, JobOutcome, JobPlan, StopReason, Task, TaskProblem,
     batch_path, is_same_file, journal_path,
 };
+use bakeoff_suite::{Problem, SourcePosition, SuiteModels};
 use live::Live;
 use serde_json::json;
 use std::path::Path;
@@ -104,7 +104,7 @@ fn read_task(path: &Path, printer: &Printer) -> Result<Task, ExitCode> {
             code: None,
             message: problem.message,
             path: path.to_owned(),
-            place: Some(Box::new(Place::of(&text, problem.span))),
+            position: Some(Box::new(SourcePosition::of(&text, problem.span))),
             hint: problem.hint,
         };
         problems::show(&found.problems.into_iter().map(problem).collect::<Vec<_>>(), printer);

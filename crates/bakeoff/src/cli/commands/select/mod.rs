@@ -10,11 +10,13 @@ use crate::progress::Voice;
 use crate::{limits, problems, settings};
 use bakeoff_core::{Event, ExitCode};
 use bakeoff_eval::{
-    Error, LiveHttp, RunConfig, RunFile, Search, SearchOverrides, Searched, SelectionFile, Stopper,
-    Suite, Wanted, find_run,
+    Error, FinishedSearch, HttpCallback, RunConfig, RunFile, SearchOverrides, SearchRun,
+    SelectionFile, Stopper,
 };
+use bakeoff_history::{find_run, resume_state};
 use bakeoff_report::{http_line, ranking_table, selection_notes, selection_svg};
 use bakeoff_select::Space;
+use bakeoff_suite::{LoadOptions, Suite};
 use live::Live;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -30,11 +32,11 @@ pub(crate) fn run(mut arguments: SelectArguments) -> ExitCode {
         Err(error) => return failed(&error, &printer),
     };
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
-    let wanted = Wanted { must_run: true, combinations: true, ..Wanted::default() };
-    let suite = match Suite::load_wanted(&path, wanted, &settings::variable) {
+    let wanted = LoadOptions { must_run: true, combinations: true, ..LoadOptions::default() };
+    let suite = match Suite::load_with(&path, wanted, &settings::variable) {
         Ok(suite) => suite,
         Err(found) => {
-            problems::show(&found, &printer);
+            problems::show(found.problems(), &printer);
             return ExitCode::Usage;
         }
     };
@@ -126,10 +128,10 @@ fn search(
     arguments: &SelectArguments,
     resume: Option<PathBuf>,
     voice: &Arc<OnceLock<Voice>>,
-) -> Result<Search, Refused> {
+) -> Result<SearchRun, Refused> {
     let limits = limits::overrides(&arguments.limits).map_err(Refused::Limits)?;
     let voice = Arc::clone(voice);
-    let on_http = LiveHttp::new(move |entry| {
+    let on_http = HttpCallback::new(move |entry| {
         if let Some(voice) = voice.get() {
             voice.say(&http_line(entry));
         }
@@ -137,9 +139,6 @@ fn search(
     let is_live = arguments.log_level == LogLevel::Http && !arguments.quiet;
     let config = RunConfig {
         out: arguments.out.clone(),
-        // More cases make a search larger, and spoil nothing that it has paid for.
-        extend: resume.is_some(),
-        resume,
         parallel: arguments.parallel,
         cases: arguments.only.cases.clone(),
         tags: arguments.only.tags.clone(),
@@ -158,15 +157,19 @@ fn search(
         max_cells: arguments.max_cells,
         deadline: arguments.deadline,
     };
-    Search::new(suite, config, &overrides).map_err(Refused::Other)
+    let search = SearchRun::new(suite, config, &overrides).map_err(Refused::Other)?;
+    let Some(path) = resume else { return Ok(search) };
+    // More cases make a search larger, and spoil nothing that it has paid for.
+    let state = resume_state(search.run(), &path, true).map_err(Refused::Other)?;
+    Ok(search.resume_from(state))
 }
 
 async fn execute(
-    search: Search,
+    search: SearchRun,
     arguments: &SelectArguments,
     voice: &OnceLock<Voice>,
     printer: &Printer,
-) -> Result<Searched, Error> {
+) -> Result<FinishedSearch, Error> {
     let space = search.space().clone();
     if !arguments.json {
         printer.talk(format!("{}; searching by {}", size(&space), search.method(),));
@@ -205,7 +208,7 @@ async fn execute(
     let searched = search.execute(&stopper, &mut listen, &mut on_round).await;
     lock().finish();
     listening.abort();
-    if let (Ok(Searched { found: Err(_), .. }), Some(error)) = (&searched, last_error) {
+    if let (Ok(FinishedSearch { found: Err(_), .. }), Some(error)) = (&searched, last_error) {
         printer.talk(format!("the last error: {error}"));
     }
     searched
@@ -227,7 +230,7 @@ pub(crate) fn size(space: &Space) -> String {
 }
 
 fn conclude(
-    searched: Searched,
+    searched: FinishedSearch,
     arguments: &SelectArguments,
     suite: &Path,
     printer: &Printer,

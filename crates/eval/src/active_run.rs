@@ -1,0 +1,189 @@
+//! A run in progress, from its first journal record to its summary. Does not decide which trials to
+//! execute: [`crate::Run`] and [`crate::SearchRun`] do.
+
+use crate::Error;
+use crate::aggregate::{Aggregate, FinishedTrial};
+use crate::attempt;
+use crate::case_files::CaseFiles;
+use crate::cleanup;
+use crate::client::save_limits;
+use crate::context::TrialContext;
+use crate::folder::RunFolder;
+use crate::recorder::{Listener, Recorder};
+use crate::resume::ResumeState;
+use crate::run::{FinishedRun, Run, exit_code};
+use crate::run_file::{Layout, RunFile};
+use crate::stopper::Stopper;
+use crate::traffic_log::TrafficLog;
+use bakeoff_core::{Event, RunStats, SCHEMA_VERSION};
+use bakeoff_journal::Journal;
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+/// Time between two reports on the pools.
+const POOL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A run in progress.
+pub(crate) struct ActiveRun<'a> {
+    pub(crate) folder: RunFolder,
+    pub(crate) recorder: Recorder<'a>,
+    pub(crate) context: Arc<TrialContext>,
+    /// Events from within trials.
+    pub(crate) trial_events: mpsc::Receiver<Event>,
+    pub(crate) started: Instant,
+    started_at: String,
+    traffic: TrafficLog,
+}
+
+/// The folder of a run that is about to start, and the results it already has.
+struct OpenRun {
+    folder: RunFolder,
+    journal: Journal,
+    aggregate: Aggregate,
+    case_files: CaseFiles,
+    started_at: String,
+    /// Finished trials of the resumed run; absent for a new run.
+    done: Option<u64>,
+    /// Processes of the earlier run that could not be ended.
+    surviving_processes: usize,
+}
+
+impl OpenRun {
+    fn create(run: &Run) -> Result<OpenRun, Error> {
+        let now = Timestamp::now();
+        let layout = Layout::of(run.suite.targets.len());
+        let folder = RunFolder::create(&run.config.out, &run.suite.name, now, layout)?;
+        let started_at = now.to_string();
+        folder.write_run(&run.file(folder.id.clone(), started_at.clone()))?;
+        Ok(OpenRun {
+            journal: Journal::create(&folder.journal())?,
+            folder,
+            aggregate: Aggregate::new(run.criteria.clone()),
+            case_files: CaseFiles::new(run.suite.settings.artifacts),
+            started_at,
+            done: None,
+            surviving_processes: 0,
+        })
+    }
+
+    fn resume(run: &Run, state: ResumeState) -> Result<OpenRun, Error> {
+        let groups = state.left_behind();
+        let ResumeState { folder, file, journal, aggregate, case_files, .. } = state;
+        let surviving_processes = cleanup::end_programs(&folder.id, &groups);
+        cleanup::remove_workspaces(&folder.work());
+        cleanup::remove_temporary_files(&folder.path);
+        folder.remove_summary()?;
+        let current = run.file(folder.id.clone(), file.started_at.clone());
+        folder.write_run(&RunFile { layout: file.layout, ..current })?;
+        let done = Some(aggregate.finished().count() as u64);
+        let started_at = file.started_at;
+        Ok(OpenRun {
+            folder,
+            journal,
+            aggregate,
+            case_files,
+            started_at,
+            done,
+            surviving_processes,
+        })
+    }
+}
+
+impl<'a> ActiveRun<'a> {
+    /// Opens the run's folder and records the start. Also returns the trials that an earlier process
+    /// has finished.
+    pub(crate) fn start(
+        run: &mut Run,
+        stopper: &Stopper,
+        listener: Listener<'a>,
+    ) -> Result<(ActiveRun<'a>, Vec<FinishedTrial>), Error> {
+        let started = Instant::now();
+        let open = match run.resume.take() {
+            None => OpenRun::create(run)?,
+            Some(state) => OpenRun::resume(run, state)?,
+        };
+        let OpenRun { folder, journal, aggregate, case_files, started_at, done, .. } = open;
+        let finished: Vec<FinishedTrial> = aggregate.finished().collect();
+        let mut recorder = Recorder::new(journal, aggregate, case_files, listener);
+        let (schema_version, run_id, plan) = (SCHEMA_VERSION, folder.id.clone(), run.plan());
+        recorder.record(&match done {
+            None => Event::RunStarted { schema_version, run_id, plan },
+            Some(done) => Event::RunResumed { schema_version, run_id, plan, done },
+        })?;
+        let traffic = TrafficLog::open(&folder)?;
+        let (context, trial_events, cache_error) =
+            TrialContext::new(run, &folder, &traffic, stopper);
+        if open.surviving_processes > 0 {
+            let count = open.surviving_processes;
+            let message = format!("{count} processes of the earlier run could not be ended");
+            recorder.warn("EVAL_LEFT_BEHIND", message)?;
+        }
+        if let Some(error) = cache_error {
+            recorder.warn("CACHE_UNAVAILABLE", error)?;
+        }
+        let active =
+            ActiveRun { folder, recorder, context, trial_events, started, started_at, traffic };
+        Ok((active, finished))
+    }
+
+    /// Returns the timer for [`ActiveRun::emit_pools`].
+    pub(crate) fn pool_timer(&self) -> Interval {
+        let mut timer = tokio::time::interval_at(self.started + POOL_INTERVAL, POOL_INTERVAL);
+        timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        timer
+    }
+
+    /// Emits changes of limits and the state of the pools.
+    pub(crate) fn emit_pools(&mut self) {
+        let client = &self.context.client;
+        self.traffic.take_changes(client).iter().for_each(|event| self.recorder.emit(event));
+        TrafficLog::pool_states(client).iter().for_each(|event| self.recorder.emit(event));
+        self.traffic.flush();
+    }
+
+    /// Ends the run and writes its summary. `problem` is the first error while results were recorded;
+    /// a run without all its results has no verdict, and so no summary.
+    pub(crate) fn finish(
+        mut self,
+        run: &Run,
+        mut problem: Result<(), Error>,
+        last: &[Event],
+        stopper: &Stopper,
+    ) -> Result<FinishedRun, Error> {
+        while let Ok(event) = self.trial_events.try_recv() {
+            problem = problem.and(self.recorder.record_trial_event(&event));
+        }
+        let ActiveRun { folder, mut recorder, context, started, started_at, mut traffic, .. } =
+            self;
+        let client = &context.client;
+        traffic.take_changes(client).iter().for_each(|event| recorder.emit(event));
+        let (connection_limit_history, warnings) = traffic.finish();
+        let limit_warning = save_limits(&run.config, client);
+        warnings.iter().chain(&limit_warning).for_each(|event| recorder.emit(event));
+        last.iter().for_each(|event| recorder.emit(event));
+        // Connections and buffers are freed first: the summary of a large suite needs their memory.
+        drop(context);
+        if attempt::has_workers(&run.suite) {
+            // The workers have exited; this ends the processes that they left behind.
+            cleanup::end_programs(&folder.id, &[]);
+        }
+        let recorded = recorder.finish();
+        cleanup::remove_workspaces(&folder.work());
+        problem?;
+        let (aggregate, case_files) = recorded?;
+        let stats = RunStats {
+            started_at,
+            elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            connection_limit_history,
+            ..RunStats::default()
+        };
+        let summary = aggregate.summary(&folder.id, &run.suite.name, stats);
+        case_files.write(&folder, &summary)?;
+        folder.write_summary(&summary, &run.suite)?;
+        let exit_code = exit_code(&summary, stopper);
+        Ok(FinishedRun { folder, summary, exit_code })
+    }
+}

@@ -1,0 +1,93 @@
+//! The client of a run: its cache, its learned limits, and the secrets that must not be written.
+
+use crate::config::RunConfig;
+use crate::folder::RunFolder;
+use crate::limit_overrides::called_models;
+use crate::traffic_log::TrafficLog;
+use bakeoff_core::{Event, Redactor};
+use bakeoff_llm::{Cache, Client, ClientConfig, Memory, PROVIDERS};
+use bakeoff_pace::RetryPolicy;
+use bakeoff_suite::{CacheScope, Suite, TargetKind};
+use std::time::SystemTime;
+
+/// The client of a run.
+pub(crate) struct RunClient {
+    pub(crate) client: Client,
+    pub(crate) redactor: Redactor,
+    /// Why the cache could not be opened.
+    pub(crate) cache_error: Option<String>,
+}
+
+/// Builds the client of a run.
+pub(crate) fn build_client(
+    suite: &Suite,
+    config: &RunConfig,
+    folder: &RunFolder,
+    traffic: &TrafficLog,
+) -> RunClient {
+    let redactor = redactor(suite);
+    let scope = match suite.settings.cache {
+        CacheScope::Run => Some(folder.id.as_str()),
+        CacheScope::Shared => Some("shared"),
+        CacheScope::None => None,
+    };
+    let opened = config.cache.as_ref().zip(scope).map(|(path, scope)| Cache::open(path, scope));
+    let (cache, cache_error) = match opened {
+        Some(Ok(cache)) => (Some(cache), None),
+        Some(Err(error)) => (None, Some(format!("responses are not cached: {error}"))),
+        None => (None, None),
+    };
+    let client = Client::new(ClientConfig {
+        transport: config.transport.clone(),
+        simulator: bakeoff_sim::Config {
+            seed: config.seed,
+            models: suite.simulated.clone(),
+            ..bakeoff_sim::Config::default()
+        },
+        cache,
+        retry: RetryPolicy { timeout: suite.settings.timeout, ..RetryPolicy::default() },
+        redactor: redactor.clone(),
+        on_http: Some(traffic.observer(config.on_http.clone())),
+        pools: config.pools.clone(),
+        memory: config
+            .memory
+            .as_ref()
+            .map_or_else(Memory::default, |path| Memory::read(path, SystemTime::now())),
+    });
+    RunClient { client, redactor, cache_error }
+}
+
+/// Returns a redactor for the secrets of all models and services of a suite.
+fn redactor(suite: &Suite) -> Redactor {
+    let mut redactor = Redactor::default();
+    for (_, model) in called_models(&suite.targets) {
+        model.model.add_secrets(&mut redactor);
+    }
+    for target in &suite.targets {
+        if let TargetKind::Service(service) = &target.kind {
+            service.service.add_secrets(&mut redactor);
+        }
+    }
+    let proposer = suite.select.as_ref().and_then(|plan| plan.proposer.as_ref());
+    if let Some((_, model)) = proposer {
+        model.add_secrets(&mut redactor);
+    }
+    for judge in suite.judges.values() {
+        judge.add_secrets(&mut redactor);
+    }
+    // Programs inherit the whole environment and may print it.
+    for provider in PROVIDERS {
+        if let Ok(key) = std::env::var(provider.key_variable) {
+            redactor.add(&key);
+        }
+    }
+    redactor
+}
+
+/// Saves the learned limits for later runs; returns a warning when that fails.
+pub(crate) fn save_limits(config: &RunConfig, client: &Client) -> Option<Event> {
+    let path = config.memory.as_ref()?;
+    let error = Memory::save(path, &client.learned(), SystemTime::now()).err()?;
+    let code = "MEMORY_UNAVAILABLE".to_owned();
+    Some(Event::Warning { code, message: error.to_string() })
+}

@@ -1,0 +1,111 @@
+//! Settings of a run that do not come from the suite.
+
+use crate::Error;
+use crate::case_selection::CaseFilter;
+use crate::limit_overrides::{override_judge_limits, override_target_limits};
+use crate::traffic_log::HttpCallback;
+use bakeoff_core::TargetName;
+use bakeoff_llm::Transport;
+use bakeoff_pace::{LimitOverrides, Pools};
+use bakeoff_stats::Threshold;
+use bakeoff_suite::{Budget, MAX_TRIALS, Suite, suggest};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Settings of a run that do not come from the suite, mostly from the command line.
+#[derive(Debug, Default)]
+pub struct RunConfig {
+    /// Folder of all runs.
+    pub out: PathBuf,
+    /// Replaces the parts of the suite's budget that are given here.
+    pub budget: Budget,
+    /// Replaces the suite's number of trials.
+    pub trials: Option<u32>,
+    /// Replaces the suite's threshold.
+    pub threshold: Option<Threshold>,
+    /// Share of a target's cases that must pass.
+    pub suite_threshold: Option<Threshold>,
+    /// Applies the threshold to the share of cases that pass.
+    pub ci: bool,
+    /// Replaces the suite's limit on concurrent trials.
+    pub parallel: Option<u32>,
+    /// Names of the targets to run; all when empty.
+    pub targets: Vec<String>,
+    /// Ids of the cases to run; all when empty.
+    pub cases: Vec<String>,
+    /// Tags of the cases to run; all when empty.
+    pub tags: Vec<String>,
+    /// Seed of the simulated provider and of random orders.
+    pub seed: u64,
+    /// File of the response cache; responses are not cached when absent.
+    pub cache: Option<PathBuf>,
+    /// Replaces the limits that the suite sets for models.
+    pub limits: LimitOverrides,
+    /// Pools shared with other runs of this process; the run has its own when absent.
+    pub pools: Option<Arc<Pools>>,
+    /// File of limits learned in earlier runs; nothing is learned when absent.
+    pub memory: Option<PathBuf>,
+    /// Receives every HTTP request of the run.
+    pub on_http: Option<HttpCallback>,
+    /// Transport of requests; the network when absent.
+    pub transport: Option<Arc<dyn Transport>>,
+    /// Keeps the workspaces of trials that did not pass.
+    pub keep: bool,
+    /// Command line, for `run.json`.
+    pub arguments: Vec<String>,
+}
+
+impl RunConfig {
+    /// Applies these settings to a suite.
+    ///
+    /// # Errors
+    ///
+    /// When the number of trials is out of range, a target does not exist, or limits are invalid.
+    pub(crate) fn apply_to(&self, suite: &mut Suite) -> Result<(), Error> {
+        if let Some(trials) = self.trials {
+            if !(1..=MAX_TRIALS).contains(&trials) {
+                return Err(Error::Usage {
+                    code: Some("EVAL_INVALID_TRIALS_CONFIG"),
+                    message: format!("--trials must be from 1 to {MAX_TRIALS}, not {trials}"),
+                    hint: None,
+                });
+            }
+            suite.settings.trials = trials;
+        }
+        suite.settings.threshold = self.threshold.unwrap_or(suite.settings.threshold);
+        suite.settings.parallel = self.parallel.or(suite.settings.parallel);
+        self.retain_targets(suite)?;
+        suite.settings.timeout = self.limits.timeout.unwrap_or(suite.settings.timeout);
+        suite.targets = override_target_limits(std::mem::take(&mut suite.targets), &self.limits)?;
+        suite.judges = override_judge_limits(std::mem::take(&mut suite.judges), &self.limits)?;
+        suite.settings.budget = Budget {
+            cost: self.budget.cost.or(suite.settings.budget.cost),
+            tokens: self.budget.tokens.or(suite.settings.budget.tokens),
+            time: self.budget.time.or(suite.settings.budget.time),
+        };
+        Ok(())
+    }
+
+    fn retain_targets(&self, suite: &mut Suite) -> Result<(), Error> {
+        for name in &self.targets {
+            let known = suite.target_names.iter().map(String::as_str);
+            if !known.clone().any(|known| known == name) {
+                let hint = suggest(name, known);
+                return Err(Error::usage(format!("there is no target `{name}`"), hint));
+            }
+        }
+        if !self.targets.is_empty() {
+            let is_named = |name: &TargetName| self.targets.iter().any(|one| name == one.as_str());
+            suite.targets.retain(|target| is_named(&target.name));
+        }
+        Ok(())
+    }
+
+    /// Returns the filter for cases.
+    pub(crate) fn case_filter(&self) -> CaseFilter {
+        CaseFilter {
+            ids: self.cases.iter().cloned().collect(),
+            tags: self.tags.iter().cloned().collect(),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Checking stored outputs again.
+
+use crate::Error;
+use crate::aggregate::{Aggregate, RunCriteria};
+use crate::case_files::CaseFiles;
+use crate::context::TrialContext;
+use crate::folder::RunFolder;
+use crate::judge::judge_attempt;
+use crate::recorder::Recorder;
+use crate::run::{FinishedRun, Run, exit_code};
+use crate::run_file::{Layout, RunFile};
+use crate::stopper::Stopper;
+use crate::traffic_log::TrafficLog;
+use crate::trial::TrialOutcome;
+use bakeoff_core::{
+    CaseIds, ErrorKind, Event, RunId, RunPlan, RunStats, SCHEMA_VERSION, TargetName, TrialError,
+    TrialResult,
+};
+use bakeoff_journal::Journal;
+use bakeoff_suite::{Artifacts, CaseReader, Suite};
+use jiff::Timestamp;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::task::{JoinError, JoinSet};
+
+/// Results that are checked concurrently: checks may call models or run programs.
+const MAX_CONCURRENT: usize = 64;
+
+/// Results that are recorded in one write.
+const BATCH_SIZE: usize = 256;
+
+/// Stored results of an earlier run.
+#[derive(Debug)]
+pub struct RescoreInput<I> {
+    /// Id of the earlier run.
+    pub run_id: RunId,
+    /// Names of its targets.
+    pub targets: Vec<TargetName>,
+    /// Ids of its cases.
+    pub cases: Arc<CaseIds>,
+    /// Trials of each case.
+    pub trials: u32,
+    /// Its results.
+    pub results: I,
+}
+
+/// Applies the checks of a suite to the outputs of an earlier run. Targets are not called; models are
+/// called only by judged checks. The earlier run does not change: the results form a new run.
+///
+/// # Errors
+///
+/// When a target or case of the earlier run is not in the suite any more, or results cannot be read or
+/// written.
+pub async fn rescore<I>(
+    run: Run,
+    input: RescoreInput<I>,
+    stopper: &Stopper,
+    listen: &mut (dyn FnMut(&Event) + Send),
+) -> Result<FinishedRun, Error>
+where
+    I: Iterator<Item = Result<TrialResult, Error>>,
+{
+    let started = Instant::now();
+    let now = Timestamp::now();
+    let targets = target_indices(&run.suite, &input.targets)?;
+    check_cases(&run.suite, &input.cases)?;
+    let cases = input.cases.len() as u64;
+    let criteria = RunCriteria { cases: input.cases, trials: input.trials, ..run.criteria.clone() };
+    let layout = Layout::of(criteria.targets.len());
+    let folder = RunFolder::create(&run.config.out, &run.suite.name, now, layout)?;
+    let id = folder.id.clone();
+    let file = RunFile::new(&run.suite, &run.config, &criteria, id.clone(), now.to_string());
+    folder.write_run(&RunFile { scored_from: Some(input.run_id), ..file })?;
+    let journal = Journal::create(&folder.journal())?;
+    let case_files = CaseFiles::new(Artifacts::None);
+    let mut recorder = Recorder::new(journal, Aggregate::new(criteria), case_files, listen);
+    let plan = RunPlan { cases, ..run.plan() };
+    recorder.record(&Event::RunStarted { schema_version: SCHEMA_VERSION, run_id: id, plan })?;
+    let traffic = TrafficLog::open(&folder)?;
+    let context = TrialContext::new(&run, &folder, &traffic, stopper).0;
+    let reader = run.suite.cases.reader(&run.suite.survey).map_err(Error::Cases)?;
+    let mut checking: JoinSet<TrialOutcome> = JoinSet::new();
+    let mut done = Vec::new();
+    for result in input.results {
+        if stopper.is_stopped() {
+            break;
+        }
+        let result = result?;
+        while checking.len() >= MAX_CONCURRENT {
+            done.extend(checking.join_next().await.map(joined));
+        }
+        if let Some(target) = targets.get(&result.key.target).copied() {
+            checking.spawn(check_again(&context, &reader, target, result)?);
+        }
+        if done.len() >= BATCH_SIZE {
+            recorder.record_trials(std::mem::take(&mut done))?;
+        }
+    }
+    while let Some(outcome) = checking.join_next().await {
+        done.push(joined(outcome));
+    }
+    recorder.record_trials(done)?;
+    drop(context);
+    let (connection_limit_history, warnings) = traffic.finish();
+    warnings.iter().for_each(|event| recorder.emit(event));
+    let (aggregate, _) = recorder.finish()?;
+    let stats = RunStats {
+        started_at: now.to_string(),
+        elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        connection_limit_history,
+        ..RunStats::default()
+    };
+    let summary = aggregate.summary(&folder.id, &run.suite.name, stats);
+    folder.write_summary(&summary, &run.suite)?;
+    let exit_code = exit_code(&summary, stopper);
+    Ok(FinishedRun { folder, summary, exit_code })
+}
+
+/// Fails when a case is not in the suite any more.
+fn check_cases(suite: &Suite, cases: &CaseIds) -> Result<(), Error> {
+    let ids = &suite.survey.ids;
+    cases.iter().find(|id| ids.position(id).is_none()).map_or(Ok(()), |id| Err(missing_case(id)))
+}
+
+fn missing_case(id: &str) -> Error {
+    let hint = "checks may depend on the fields of a case, so it must be in the suite";
+    Error::usage(format!("the suite has no case `{id}` any more"), Some(hint.to_owned()))
+}
+
+/// Returns the index in the suite of each target.
+fn target_indices(
+    suite: &Suite,
+    names: &[TargetName],
+) -> Result<HashMap<TargetName, usize>, Error> {
+    let index = |name: &TargetName| {
+        suite.targets.iter().position(|target| target.name == *name).ok_or_else(|| {
+            let hint = "checks may be limited to targets, so it must be in the suite";
+            let message = format!("the suite has no target `{name}` any more");
+            Error::usage(message, Some(hint.to_owned()))
+        })
+    };
+    names.iter().map(|name| Ok((name.clone(), index(name)?))).collect()
+}
+
+/// Returns the outcome of a task. A panic is a bug and must not lose a result silently.
+fn joined(outcome: Result<TrialOutcome, JoinError>) -> TrialOutcome {
+    match outcome {
+        Ok(outcome) => outcome,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
+/// Checks a stored result again.
+fn check_again(
+    context: &Arc<TrialContext>,
+    reader: &CaseReader,
+    target: usize,
+    mut result: TrialResult,
+) -> Result<impl Future<Output = TrialOutcome> + Send + use<>, Error> {
+    let id = result.key.case.as_str();
+    let index = context.suite.survey.ids.position(id).ok_or_else(|| missing_case(id))?;
+    let case = reader.case(index).map_err(Error::Cases)?;
+    // A check that gave no result then may give one now.
+    let is_check_error = |error: &TrialError| error.kind == ErrorKind::Check;
+    if result.attempt.error.as_ref().is_some_and(is_check_error) {
+        result.attempt.error = None;
+    }
+    let context = Arc::clone(context);
+    Ok(async move {
+        let target = &context.suite.targets[target];
+        let result = judge_attempt(&context, target, &case, result.key, result.attempt).await;
+        TrialOutcome { result, written: Ok(()) }
+    })
+}

@@ -1,0 +1,98 @@
+//! Settings of a search from `[select]` and the command line. Makes no call.
+
+use super::prices::prices_per_call;
+use crate::Error;
+use crate::run::Run;
+use bakeoff_core::NanoDollars;
+use bakeoff_select::{Budget, Hint, Hints, Objective, OptionsError, Role, SelectorOptions, Space};
+use bakeoff_suite::SelectPlan;
+use std::time::Duration;
+
+/// Settings of the command line that replace those of `[select]`.
+#[derive(Debug, Clone, Default)]
+pub struct SearchOverrides {
+    /// Selection method.
+    pub method: Option<String>,
+    /// Confidence in the winner.
+    pub confidence: Option<f64>,
+    /// Maximum cost of the search.
+    pub max_cost: Option<NanoDollars>,
+    /// Maximum number of cells.
+    pub max_cells: Option<u64>,
+    /// Maximum duration of the search.
+    pub deadline: Option<Duration>,
+}
+
+/// Returns a usage error; an empty hint is left out.
+pub(super) fn usage(message: String, hint: &str) -> Error {
+    Error::usage(message, (!hint.is_empty()).then(|| hint.to_owned()))
+}
+
+/// Converts an error of selector options.
+pub(super) fn options_error(error: &OptionsError) -> Error {
+    let hint = match error {
+        OptionsError::Unknown { .. } => "name one of them with `method` under [select] or --method",
+        OptionsError::Unused { .. } => {
+            "remove the option from [select], or choose another `method`"
+        }
+        _ => "change it under [select] or on the command line",
+    };
+    usage(error.to_string(), hint)
+}
+
+/// Returns the space of combinations and datapoints.
+pub(super) fn space(plan: &SelectPlan, cases: usize, trials: usize) -> Result<Space, Error> {
+    let roles = plan
+        .roles
+        .iter()
+        .map(|(name, candidates)| Role { name: name.clone(), candidates: candidates.clone() });
+    Space::full(roles.collect(), cases * trials)
+        .map(|space| space.repeating(cases))
+        .map_err(|error| usage(error.to_string(), "candidates are listed under [select.roles]"))
+}
+
+pub(super) fn objective(plan: &SelectPlan) -> Objective {
+    Objective {
+        cost_weight: plan.objective.cost_weight.unwrap_or(0.0),
+        latency_weight: plan.objective.latency_weight.unwrap_or(0.0),
+        max_cost: plan.objective.max_task_usd,
+    }
+}
+
+/// Returns the budget: the command line precedes `[select]`, which precedes `[suite]`.
+pub(super) fn budget(run: &Run, plan: &SelectPlan, overrides: &SearchOverrides) -> Budget {
+    let suite = &run.suite.settings.budget;
+    let cost = overrides.max_cost.or(plan.budget.cost).or(suite.cost);
+    Budget {
+        cost: cost.map(NanoDollars::as_dollars),
+        cells: overrides.max_cells.or(plan.budget.cells).map(|cells| cells as usize),
+        time: overrides.deadline.or(plan.budget.time).or(suite.time),
+    }
+}
+
+pub(super) fn options(
+    run: &Run,
+    plan: &SelectPlan,
+    method: &str,
+    overrides: &SearchOverrides,
+    objective: Objective,
+) -> SelectorOptions {
+    // Hill climbing uses prices to find cheaper neighbours.
+    let hints = (method == "hill_climbing").then(|| {
+        let hint = |price| Hint { quality_rank: None, price };
+        let prices = prices_per_call(&run.suite).into_iter();
+        Hints(prices.map(|role| role.into_iter().map(hint).collect()).collect())
+    });
+    let options = SelectorOptions {
+        seed: run.config.seed,
+        objective,
+        within: plan.objective.cheapest_within,
+        confidence: plan.confidence,
+        epsilon: plan.epsilon,
+        hints,
+        ..plan.options.clone()
+    };
+    // Options of the suite belong to its own method. Those of the command line always apply.
+    let options = if method == plan.method { options } else { options.only_of(method) };
+    SelectorOptions { confidence: overrides.confidence.or(options.confidence), ..options }
+}

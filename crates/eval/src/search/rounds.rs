@@ -1,0 +1,106 @@
+//! Execution of the rounds of a search.
+
+use super::cells::{CellEvaluator, CellEvent, PriorCells};
+use super::search_run::SearchRun;
+use crate::Error;
+use crate::active_run::ActiveRun;
+use crate::stopper::Stopper;
+use bakeoff_core::{ErrorKind, Event};
+use bakeoff_select::{Budget, OnRound, Options, SelectError, Selection, Selector, select_best};
+use bakeoff_suite::{AgentSettings, Suite};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::mpsc;
+
+/// Concurrent cells of models without a limit in the suite: pools enforce the providers' limits.
+const MAX_CONCURRENT: usize = 200;
+
+/// Executes all rounds. The first result is the first error while results were recorded, the second that
+/// of the search.
+pub(super) async fn run_rounds(
+    search: &SearchRun,
+    selector: &mut dyn Selector,
+    prior: PriorCells,
+    active: &mut ActiveRun<'_>,
+    stopper: &Stopper,
+    on_round: OnRound<'_>,
+) -> Result<(Result<(), Error>, Result<Selection, SelectError>), Error> {
+    let suite = &search.run.suite;
+    let (events, mut cell_events) = mpsc::unbounded_channel();
+    let evaluator = CellEvaluator {
+        context: Arc::clone(&active.context),
+        reader: suite.cases.reader(&suite.survey).map_err(Error::Cases)?,
+        cases: Arc::clone(&search.run.cases),
+        events,
+    };
+    let must_stop = AtomicBool::new(false);
+    let halt = || must_stop.load(Ordering::Relaxed) || stopper.is_stopped();
+    let remaining = search.budget.cost.map(|cost| (cost - prior.lost).max(0.0));
+    let options = Options {
+        max_concurrent: max_concurrent(suite),
+        budget: Budget { cost: remaining, ..search.budget },
+        objective: search.options.objective,
+        prior: prior.observed,
+        on_round: Some(on_round),
+        halt: Some(&halt),
+        ..Options::default()
+    };
+    let selection = select_best(&search.space, selector, &evaluator, options);
+    tokio::pin!(selection);
+    let mut pool_timer = active.pool_timer();
+    let mut problem = Ok(());
+    let found = loop {
+        tokio::select! {
+            found = &mut selection => break found,
+            Some(event) = cell_events.recv() => {
+                problem = problem.and(record_cell(event, active, &must_stop));
+                must_stop.fetch_or(problem.is_err(), Ordering::Relaxed);
+            }
+            Some(event) = active.trial_events.recv() => {
+                problem = problem.and(active.recorder.record_trial_event(&event));
+            }
+            _ = pool_timer.tick() => active.emit_pools(),
+        }
+    };
+    // Events that were sent after the selection ended.
+    while let Ok(event) = cell_events.try_recv() {
+        problem = problem.and(record_cell(event, active, &must_stop));
+    }
+    let found = found.map(|found| Selection { spent: found.spent + prior.lost, ..found });
+    Ok((problem, found))
+}
+
+/// Records the event of a cell.
+fn record_cell(
+    event: CellEvent,
+    active: &mut ActiveRun<'_>,
+    must_stop: &AtomicBool,
+) -> Result<(), Error> {
+    match event {
+        CellEvent::Started(key) => active.recorder.emit(&Event::TrialStarted { key }),
+        CellEvent::Unreadable(problem) => return Err(Error::Cases(problem)),
+        CellEvent::Finished(outcome, recorded) => {
+            let error = outcome.result.attempt.error.as_ref();
+            if let Some(error) = error.filter(|error| error.kind == ErrorKind::Quota)
+                && !must_stop.swap(true, Ordering::Relaxed)
+            {
+                let message = format!("search stopped, quota exhausted: {}", error.message);
+                let code = "EVAL_QUOTA_USED_UP".to_owned();
+                active.recorder.emit(&Event::Warning { code, message });
+            }
+            active.recorder.record_trials(vec![*outcome])?;
+            // The evaluator may have been dropped.
+            let _ = recorded.send(());
+        }
+    }
+    Ok(())
+}
+
+fn max_concurrent(suite: &Suite) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let starts_programs = suite.targets.iter().any(|target| {
+        target.is_program() || target.agent().is_some_and(AgentSettings::starts_programs)
+    });
+    let default = if starts_programs { cores } else { MAX_CONCURRENT };
+    suite.settings.parallel.map_or(default, |parallel| parallel as usize)
+}

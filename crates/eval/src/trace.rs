@@ -1,0 +1,86 @@
+//! `trace.jsonl`: the exchange between a trial and its target.
+
+use bakeoff_core::{Attempt, TrialResult};
+use bakeoff_suite::Artifacts;
+use serde_json::{Value, json};
+
+/// Characters kept of an output.
+const MAX_OUTPUT_CHARS: usize = 10_000;
+
+/// The exchange between a trial and its target.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    /// Exchanges before the last one: the steps of a chain.
+    pub(crate) earlier: Vec<Value>,
+    pub(crate) request: Option<Value>,
+    pub(crate) response: Option<Value>,
+}
+
+impl Trace {
+    /// Creates a trace of a request and a shortened response; empty when no artifacts are written.
+    pub(crate) fn new(artifacts: Artifacts, request: Value, attempt: &Attempt) -> Trace {
+        if artifacts == Artifacts::None {
+            return Trace::default();
+        }
+        let has_response = attempt.error.is_none() || !attempt.output.is_empty();
+        let response = has_response.then(|| shortened(attempt));
+        Trace { request: Some(request), response, ..Trace::default() }
+    }
+
+    /// Returns the contents of the file.
+    pub(crate) fn to_lines(&self, result: &TrialResult) -> Vec<u8> {
+        let mut lines = Vec::new();
+        let is_agent = result.attempt.transcript.is_some();
+        let named = |part: &Option<Value>, name: &str| {
+            part.as_ref().filter(|_| !is_agent).map(|part| json!({ name: part }))
+        };
+        let last = [
+            named(&self.request, "request"),
+            named(&self.response, "response"),
+            result.attempt.error.as_ref().map(|error| json!({ "error": error })),
+        ];
+        for part in self.earlier.iter().cloned().chain(last.into_iter().flatten()) {
+            push_line(&mut lines, &part);
+        }
+        if is_agent {
+            let prompt = self.request.as_ref().map(|request| &request["prompt"]);
+            for (seq, payload) in agent_events(prompt, &result.attempt).iter().enumerate() {
+                push_line(&mut lines, &json!({ "seq": seq, "payload": payload }));
+            }
+        }
+        lines
+    }
+}
+
+fn push_line(lines: &mut Vec<u8>, value: &Value) {
+    lines.extend_from_slice(value.to_string().as_bytes());
+    lines.push(b'\n');
+}
+
+/// Returns the response of a target, cut to [`MAX_OUTPUT_CHARS`].
+fn shortened(attempt: &Attempt) -> Value {
+    let output: String = attempt.output.chars().take(MAX_OUTPUT_CHARS).collect();
+    let mut response = json!({ "output": output });
+    if output.len() < attempt.output.len() {
+        response["output_bytes"] = attempt.output.len().into();
+    }
+    if let Some(code) = attempt.exit_code {
+        response["exit_code"] = code.into();
+    }
+    if let Some(usage) = attempt.usage {
+        response["usage"] = json!(usage);
+    }
+    response
+}
+
+/// Returns the prompt, tool uses and answer of an agent, in FastSkill's format.
+fn agent_events(prompt: Option<&Value>, attempt: &Attempt) -> Vec<Value> {
+    let prompt = prompt.map(|prompt| json!({"type": "message", "role": "user", "text": prompt}));
+    let tools = attempt
+        .tool_uses
+        .iter()
+        .map(|tool| json!({"type": "tool_use", "tool_name": tool.name, "input": tool.arguments}));
+    let answer = json!({"type": "message", "role": "assistant", "text": attempt.output});
+    let usage = attempt.usage.map(|usage| json!({"type": "token_usage_line", "usage": usage}));
+    prompt.into_iter().chain(tools).chain([answer]).chain(usage).collect()
+}

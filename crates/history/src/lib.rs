@@ -1,0 +1,25 @@
+//! Finished and interrupted runs on disk.
+//!
+//! [`find_run`] and [`list`] find runs, [`PastRun`] reads one, [`compare`] compares targets, [`score`]
+//! checks stored outputs again, and [`resume_state`] reads what [`bakeoff_eval::Run`] needs to continue
+//! an interrupted run. Rendering is not part of this crate.
+
+mod compare;
+mod compared_target;
+mod find;
+mod list;
+mod logs;
+mod past_run;
+mod plan_differences;
+mod resume;
+mod score;
+
+pub use bakeoff_eval::Error;
+pub use compare::{CompareConfig, compare};
+pub use compared_target::{ComparedTarget, baseline_and_candidates};
+pub use find::find_run;
+pub use list::{RunState, StoredRun, list};
+pub use logs::{LogEntries, RunLog, http_log, limit_log};
+pub use past_run::PastRun;
+pub use resume::resume_state;
+pub use score::score;

@@ -1,0 +1,80 @@
+//! Resuming runs through the public API.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
+
+use bakeoff_eval::{Error, FinishedRun, Run, RunConfig, Stopper};
+use bakeoff_history::resume_state;
+use bakeoff_suite::Suite;
+use std::path::Path;
+
+/// A planner that always plans the same, and a solver that repeats what it is asked.
+const SUITE: &str = r#"
+[roles]
+planner = "small"
+solver = "large"
+
+[sim.planning]
+default = "divide"
+latency_ms = 30
+output_tokens = 10
+
+[sim.solving]
+latency_ms = 200
+output_tokens = 5
+
+[models.small]
+provider = "sim"
+model = "planning"
+prices = { input = 0, output = 1 }
+
+[models.large]
+provider = "sim"
+model = "solving"
+prices = { input = 0, output = 10 }
+
+[[target]]
+name = "pipeline"
+[[target.chain]]
+role = "planner"
+prompt = "Plan: {{ question }}"
+[[target.chain]]
+role = "solver"
+system = "You were told to {{ planner }}."
+prompt = "{{ planner }}, then {{ question }}"
+
+[cases]
+inline = [{ id = "one", question = "2+2" }]
+
+[[check]]
+kind = "contains"
+value = "{{ question }}"
+required = false
+"#;
+
+/// Writes the suite and runs it, or resumes the run in `resume`.
+async fn run(folder: &Path, suite: &str, resume: Option<&Path>) -> Result<FinishedRun, Error> {
+    let path = folder.join("bakeoff.toml");
+    std::fs::write(&path, suite).unwrap();
+    let suite = Suite::load(&path, &|_| None).unwrap();
+    let config = RunConfig { out: folder.join("runs"), ..RunConfig::default() };
+    let mut run = Run::new(suite, config)?;
+    if let Some(path) = resume {
+        let state = resume_state(&run, path, false)?;
+        run = run.resume_from(state);
+    }
+    run.execute(&Stopper::default(), &mut |_| {}).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn resume_requires_the_same_roles() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = run(folder.path(), SUITE, None).await.unwrap().folder.path;
+    let resume = async |suite: &str| run(folder.path(), suite, Some(&first)).await;
+    assert!(resume(SUITE).await.is_ok());
+    let changed = SUITE.replacen("solver = \"large\"", "solver = \"small\"", 1);
+    let error = resume(&changed).await.err().unwrap().to_string();
+    assert!(error.ends_with("role `solver` has changed"), "{error}");
+    // A role that no target uses may be added.
+    let added = SUITE.replacen("[roles]", "[roles]\ncritic = \"small\"", 1);
+    assert!(resume(&added).await.is_ok());
+}

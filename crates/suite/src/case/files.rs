@@ -1,0 +1,352 @@
+//! The formats of case files.
+
+use crate::problem::{Problem, SourcePosition};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The fields of a case, and where they are.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    /// The byte of its file where it starts; 0 when it is held.
+    pub(crate) start: u64,
+    pub(crate) position: Option<Box<SourcePosition>>,
+    pub(crate) fields: Map<String, Value>,
+}
+
+pub(super) type Rows = Box<dyn Iterator<Item = Result<Row, Problem>> + Send>;
+
+/// No case is longer; a file that has no lines would otherwise fill the memory.
+const LONGEST_LINE: u64 = 64 * 1024 * 1024;
+
+/// How cases are written.
+#[derive(Debug, Clone)]
+pub(super) enum Format {
+    /// One JSON object per line.
+    JsonLines,
+    /// A header and one case per record.
+    Csv,
+    /// Cases that came whole: from the suite itself, a JSON array or a TOML file.
+    Held(Arc<Vec<Row>>),
+}
+
+impl Format {
+    /// Tells the format by the file's ending, and reads what must be read whole.
+    pub(super) fn open(path: &Path) -> Result<Format, Problem> {
+        let whole = |message: String, hint: &str| Problem {
+            code: None,
+            message,
+            path: path.to_owned(),
+            position: None,
+            hint: Some(hint.to_owned()),
+        };
+        // Cases are read more than once, which pipes and devices do not allow.
+        let metadata = std::fs::metadata(path).map_err(|error| {
+            let message = format!("cannot read the cases: {error}");
+            whole(message, "`file` is relative to the suite file")
+        })?;
+        if !metadata.is_file() {
+            let message = "cannot read the cases: not a regular file".to_owned();
+            return Err(whole(message, "write the cases to a file first"));
+        }
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        match ending {
+            "jsonl" | "ndjson" => Ok(Format::JsonLines),
+            "csv" => Ok(Format::Csv),
+            "json" => json_rows(path).map(|rows| Format::Held(Arc::new(rows))),
+            "toml" => toml_rows(path).map(|rows| Format::Held(Arc::new(rows))),
+            _ => Err(whole(
+                format!("cannot tell the format of the cases from the ending `{ending}`"),
+                "use .jsonl, .json, .csv or .toml",
+            )),
+        }
+    }
+
+    /// All rows, from the beginning.
+    pub(super) fn rows(&self, path: &Path) -> Rows {
+        match self {
+            Format::JsonLines => json_lines(path.to_owned()),
+            Format::Csv => csv_records(path.to_owned()),
+            Format::Held(rows) => {
+                let rows = Arc::clone(rows);
+                Box::new((0..rows.len()).map(move |index| Ok(rows[index].clone())))
+            }
+        }
+    }
+}
+
+/// Rows in any order, of a file that was read once.
+#[derive(Debug)]
+pub(super) enum Access {
+    /// Where each row starts, and the end of the file.
+    JsonLines {
+        file: File,
+        starts: Vec<u64>,
+    },
+    /// The same, and the names of the columns.
+    Csv {
+        file: File,
+        starts: Vec<u64>,
+        headers: Vec<String>,
+    },
+    Held(Arc<Vec<Row>>),
+}
+
+impl Access {
+    /// `starts` has the start of each row.
+    pub(super) fn open(
+        format: &Format,
+        path: &Path,
+        mut starts: Vec<u64>,
+    ) -> Result<Access, Problem> {
+        let open = || {
+            let file = File::open(path)?;
+            let length = file.metadata()?.len();
+            Ok((file, length))
+        };
+        let open = || open().map_err(|error| io_problem(path, &error));
+        Ok(match format {
+            Format::Held(rows) => Access::Held(Arc::clone(rows)),
+            Format::JsonLines => {
+                let (file, length) = open()?;
+                starts.push(length);
+                Access::JsonLines { file, starts }
+            }
+            Format::Csv => {
+                let (_, headers) = csv_reader(path)?;
+                let (file, length) = open()?;
+                starts.push(length);
+                Access::Csv { file, starts, headers }
+            }
+        })
+    }
+
+    /// The row with that number, from 0; none when there is none any more.
+    pub(super) fn row(&self, path: &Path, number: usize) -> Result<Option<Row>, Problem> {
+        match self {
+            Access::Held(rows) => Ok(rows.get(number).cloned()),
+            Access::JsonLines { file, starts } => {
+                let bytes = part(file, starts, number).map_err(|error| io_problem(path, &error))?;
+                json_line(path, number + 1, 0, &bytes)
+            }
+            Access::Csv { file, starts, headers } => {
+                let bytes = part(file, starts, number).map_err(|error| io_problem(path, &error))?;
+                let reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&*bytes);
+                let first = reader.into_records().next();
+                first.map(|record| csv_row(path, headers, record)).transpose()
+            }
+        }
+    }
+}
+
+fn part(file: &File, starts: &[u64], number: usize) -> std::io::Result<Vec<u8>> {
+    use std::os::unix::fs::FileExt;
+    let (Some(start), Some(end)) = (starts.get(number), starts.get(number + 1)) else {
+        return Ok(Vec::new());
+    };
+    let mut bytes = vec![0; end.saturating_sub(*start).min(LONGEST_LINE) as usize];
+    file.read_exact_at(&mut bytes, *start)?;
+    Ok(bytes)
+}
+
+fn io_problem(path: &Path, error: &std::io::Error) -> Problem {
+    let message = format!("cannot read the cases: {error}");
+    Problem { code: None, message, path: path.to_owned(), position: None, hint: None }
+}
+
+fn line_problem(path: &Path, line: usize, text: &str, message: String) -> Problem {
+    let position = Some(Box::new(SourcePosition::line(line, text)));
+    Problem { code: None, message, path: path.to_owned(), position, hint: None }
+}
+
+/// What is wrong with the JSON of one line, in its place.
+fn json_problem(path: &Path, line: usize, text: &str, error: &serde_json::Error) -> Problem {
+    let message = error.to_string();
+    // It counts lines within the line.
+    let message = message.split(" at line ").next().unwrap_or_default();
+    let mut problem = line_problem(path, line, text, format!("not JSON: {message}"));
+    if let Some(position) = &mut problem.position {
+        let start = error.column().saturating_sub(1);
+        // Of a long line only the beginning is shown.
+        if let Some(before) = text.get(..start) {
+            position.column = before.chars().count() + 1;
+            position.span = start.min(position.excerpt.len())..position.excerpt.len();
+        }
+    }
+    problem
+}
+
+/// A line of a file.
+struct Line {
+    /// From 1.
+    number: usize,
+    /// The byte where it starts.
+    start: u64,
+    bytes: std::io::Result<Vec<u8>>,
+}
+
+/// The lines of a file; reading ends with the first error.
+fn lines(file: File) -> impl Iterator<Item = Line> {
+    let mut reader = Some(BufReader::with_capacity(1 << 16, file));
+    let mut end = 0;
+    (1..).map_while(move |number| {
+        let mut line = Vec::new();
+        let read = reader.as_mut()?.take(LONGEST_LINE).read_until(b'\n', &mut line);
+        let start = end;
+        end += line.len() as u64;
+        let bytes = match read {
+            Ok(0) => return None,
+            Ok(length) if length as u64 == LONGEST_LINE => {
+                Err(std::io::Error::other(format!("line {number} is too long")))
+            }
+            Ok(_) => Ok(line),
+            Err(error) => Err(error),
+        };
+        if bytes.is_err() {
+            reader = None;
+        }
+        Some(Line { number, start, bytes })
+    })
+}
+
+fn json_lines(path: PathBuf) -> Rows {
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) => return Box::new(std::iter::once(Err(io_problem(&path, &error)))),
+    };
+    Box::new(lines(file).filter_map(move |line| match line.bytes {
+        Ok(bytes) => json_line(&path, line.number, line.start, &bytes).transpose(),
+        Err(error) => Some(Err(io_problem(&path, &error))),
+    }))
+}
+
+/// The case on a line; none when it is blank.
+fn json_line(path: &Path, number: usize, start: u64, bytes: &[u8]) -> Result<Option<Row>, Problem> {
+    let problem = |text: &str, message: &str| line_problem(path, number, text, message.to_owned());
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Err(problem(&String::from_utf8_lossy(bytes), "not UTF-8"));
+    };
+    let text = text.trim_start_matches('\u{feff}').trim_end();
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(fields)) => Ok(Some(Row {
+            start,
+            position: Some(Box::new(SourcePosition::line(number, text))),
+            fields,
+        })),
+        Ok(_) => Err(problem(text, "a case must be a JSON object")),
+        Err(error) => Err(json_problem(path, number, text, &error)),
+    }
+}
+
+fn csv_records(path: PathBuf) -> Rows {
+    let (reader, headers) = match csv_reader(&path) {
+        Ok(opened) => opened,
+        Err(problem) => return Box::new(std::iter::once(Err(problem))),
+    };
+    Box::new(reader.into_records().map(move |record| csv_row(&path, &headers, record)))
+}
+
+fn csv_reader(path: &Path) -> Result<(csv::Reader<File>, Vec<String>), Problem> {
+    let problem = |error: csv::Error| csv_problem(path, &error);
+    let mut reader = csv::ReaderBuilder::new().from_path(path).map_err(problem)?;
+    let headers = reader.headers().map_err(problem)?;
+    let name = |header: &str| header.trim_start_matches('\u{feff}').trim().to_owned();
+    let headers: Vec<String> = headers.iter().map(name).collect();
+    let twice = |(number, name): (usize, &String)| headers[..number].contains(name);
+    if let Some(name) = headers.iter().enumerate().find(|column| twice(*column)).map(|(_, n)| n) {
+        let line = headers.join(",");
+        return Err(line_problem(path, 1, &line, format!("two columns are named `{name}`")));
+    }
+    Ok((reader, headers))
+}
+
+fn csv_problem(path: &Path, error: &csv::Error) -> Problem {
+    let line = error.position().map_or(1, |position| position.line() as usize);
+    line_problem(path, line, "", format!("not CSV: {error}"))
+}
+
+fn csv_row(
+    path: &Path,
+    headers: &[String],
+    record: csv::Result<csv::StringRecord>,
+) -> Result<Row, Problem> {
+    let record = record.map_err(|error| csv_problem(path, &error))?;
+    let position = record.position();
+    let line = position.map_or(1, |position| position.line() as usize);
+    let start = position.map_or(0, csv::Position::byte);
+    let text = record.iter().collect::<Vec<_>>().join(",");
+    let fields = headers.iter().cloned().zip(record.iter().map(Value::from)).collect();
+    Ok(Row { start, position: Some(Box::new(SourcePosition::line(line, &text))), fields })
+}
+
+fn read_text(path: &Path) -> Result<String, Problem> {
+    std::fs::read_to_string(path).map_err(|error| io_problem(path, &error))
+}
+
+fn json_rows(path: &Path) -> Result<Vec<Row>, Problem> {
+    let text = read_text(path)?;
+    let rows: Vec<&RawValue> =
+        serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
+            let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
+            let message = format!("not a JSON array of cases: {error}");
+            line_problem(path, error.line(), line, message)
+        })?;
+    rows.into_iter()
+        .map(|row| {
+            // Each row is a part of the text, so its address tells where.
+            let start = (row.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+            let position =
+                Some(Box::new(SourcePosition::of(&text, start..start + row.get().len())));
+            match serde_json::from_str(row.get()) {
+                Ok(Value::Object(fields)) => Ok(Row { start: 0, position, fields }),
+                _ => Err(Problem {
+                    code: None,
+                    message: "a case must be a JSON object".to_owned(),
+                    path: path.to_owned(),
+                    position,
+                    hint: None,
+                }),
+            }
+        })
+        .collect()
+}
+
+fn toml_rows(path: &Path) -> Result<Vec<Row>, Problem> {
+    let text = read_text(path)?;
+    let problem = |span: std::ops::Range<usize>, message: String| Problem {
+        code: None,
+        message,
+        path: path.to_owned(),
+        position: Some(Box::new(SourcePosition::of(&text, span))),
+        hint: Some("write each case as a [[case]] table".to_owned()),
+    };
+    let table = toml::de::DeTable::parse(&text)
+        .map_err(|error| problem(error.span().unwrap_or(0..0), error.message().to_owned()))?;
+    for (key, value) in table.get_ref() {
+        if key.get_ref() != "case" {
+            return Err(problem(key.span(), format!("unknown key `{}`", key.get_ref())));
+        }
+        let is_list = |value: &toml::de::DeValue<'_>| {
+            value.as_array().is_some_and(|items| items.iter().all(|item| item.get_ref().is_table()))
+        };
+        if !is_list(value.get_ref()) {
+            return Err(problem(value.span(), "`case` must be a list of tables".to_owned()));
+        }
+    }
+    let node = crate::tree::Node::new(table.get_ref(), table.span());
+    Ok(node
+        .tables("case")
+        .into_iter()
+        .map(|case| Row {
+            start: 0,
+            position: Some(Box::new(SourcePosition::of(&text, case.span.clone()))),
+            fields: case.to_json(),
+        })
+        .collect())
+}

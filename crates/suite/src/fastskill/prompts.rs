@@ -1,0 +1,139 @@
+//! The prompts: a CSV file, with everything that CSV allows.
+
+use super::INVALID_CSV;
+use super::checks::Checks;
+use crate::case::Row;
+use crate::problem::{Problem, Problems, SourcePosition};
+use crate::tree::At;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+const NOT_FOUND: &str = "EVAL_PROMPTS_NOT_FOUND";
+
+/// Columns that a file must have.
+const REQUIRED: [&str; 3] = ["id", "prompt", "should_trigger"];
+
+/// Fields that mean something else to Bakeoff than a column of that name would.
+const RESERVED: [&str; 2] = ["checks", "workspace"];
+
+/// Cases, and the file that they came from.
+pub(super) struct Prompts {
+    pub(super) path: PathBuf,
+    pub(super) rows: Vec<Row>,
+}
+
+/// Reads the file. `None` when it cannot be used at all.
+pub(super) fn read(
+    folder: &Path,
+    file: At<&str>,
+    checks: &Checks,
+    problems: &mut Problems<'_>,
+) -> Option<Prompts> {
+    let path = folder.join(file.value);
+    let text = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let message = format!("{}: cannot read the prompts: {error}", file.value);
+            let problem = problems.at(file.span, message);
+            problem.code = Some(NOT_FOUND);
+            problem.hint = Some("`prompts` is relative to the project file".to_owned());
+            return None;
+        }
+    };
+    let (rows, wrong) = rows(&text, checks);
+    let is_empty = rows.is_empty() && wrong.is_empty();
+    problems.extend(wrong.into_iter().map(|(position, message, hint)| Problem {
+        code: Some(INVALID_CSV),
+        message,
+        path: path.clone(),
+        position: position.map(Box::new),
+        hint,
+    }));
+    if is_empty {
+        // A run of nothing would pass.
+        let problem = problems.at(file.span, format!("{}: there are no prompts", file.value));
+        problem.code = Some(INVALID_CSV);
+        return None;
+    }
+    Some(Prompts { path, rows })
+}
+
+/// Where something is wrong, what, and what to do about it.
+type Wrong = (Option<SourcePosition>, String, Option<String>);
+
+fn rows(text: &[u8], checks: &Checks) -> (Vec<Row>, Vec<Wrong>) {
+    let mut wrong: Vec<Wrong> = Vec::new();
+    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text);
+    let headers: Vec<String> = match reader.headers() {
+        Ok(headers) => headers.iter().map(|name| name.trim().to_owned()).collect(),
+        Err(error) => return (Vec::new(), vec![(None, format!("not CSV: {error}"), None)]),
+    };
+    let shown = headers.join(",");
+    for name in REQUIRED.iter().filter(|name| !headers.iter().any(|header| header == *name)) {
+        let hint =
+            "the columns are id, prompt, should_trigger, and perhaps tags and workspace_subdir";
+        let position = Some(SourcePosition::line(1, &shown));
+        wrong.push((position, format!("there is no column `{name}`"), Some(hint.to_owned())));
+    }
+    if !wrong.is_empty() {
+        return (Vec::new(), wrong);
+    }
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = match record {
+            Ok(record) => record,
+            Err(error) => {
+                let line = error.position().map_or(1, |position| position.line() as usize);
+                wrong.push((
+                    Some(SourcePosition::line(line, "")),
+                    format!("not CSV: {error}"),
+                    None,
+                ));
+                continue;
+            }
+        };
+        let line = record.position().map_or(1, |position| position.line() as usize);
+        let position = SourcePosition::line(line, &record.iter().collect::<Vec<_>>().join(","));
+        match fields(&headers, &record, checks) {
+            Ok(fields) => rows.push(Row { start: 0, position: Some(Box::new(position)), fields }),
+            Err((message, hint)) => wrong.push((Some(position), message, hint)),
+        }
+    }
+    (rows, wrong)
+}
+
+/// The case of a record.
+fn fields(
+    headers: &[String],
+    record: &csv::StringRecord,
+    checks: &Checks,
+) -> Result<Map<String, Value>, (String, Option<String>)> {
+    if record.len() > headers.len() {
+        let message = format!("{} fields, but {} columns", record.len(), headers.len());
+        return Err((message, Some("a field with a comma needs quotation marks".to_owned())));
+    }
+    let of = |name: &str| {
+        let column = headers.iter().position(|header| header == name)?;
+        record.get(column)
+    };
+    if let Some(name) = REQUIRED.iter().find(|name| of(name).is_none()) {
+        return Err((format!("the record has no `{name}`"), None));
+    }
+    let should_trigger =
+        match of("should_trigger").unwrap_or_default().trim().to_lowercase().as_str() {
+            "true" | "1" => true,
+            "false" | "0" | "" => false,
+            other => {
+                let message = format!("`should_trigger` cannot be {other:?}");
+                return Err((message, Some("write `true` or `false`".to_owned())));
+            }
+        };
+    let others = headers.iter().zip(record).filter(|(name, _)| !RESERVED.contains(&name.as_str()));
+    let mut fields: Map<String, Value> =
+        others.map(|(name, value)| (name.clone(), value.into())).collect();
+    fields.insert("id".to_owned(), of("id").unwrap_or_default().trim().into());
+    fields.insert("should_trigger".to_owned(), should_trigger.into());
+    fields.insert("checks".to_owned(), checks.of_case(should_trigger));
+    Ok(fields)
+}

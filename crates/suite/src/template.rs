@@ -1,0 +1,206 @@
+//! Prompts and expected values as templates over a case's fields.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Enough for any prompt, too little for a loop without end.
+const FUEL: u64 = 1_000_000;
+
+/// A compiled template.
+#[derive(Debug, Clone)]
+pub struct Template {
+    source: Arc<str>,
+    environment: Arc<Environment<'static>>,
+    variables: BTreeSet<String>,
+}
+
+const NAME: &str = "template";
+
+/// The fields of a case, as templates see them.
+pub(crate) fn fields(row: &serde_json::Map<String, serde_json::Value>) -> Value {
+    Value::from(Serde(row))
+}
+
+/// The fields of a case, and texts under names of their own.
+pub fn with_texts<'n>(
+    fields: &Value,
+    texts: impl IntoIterator<Item = (&'n str, &'n str)>,
+) -> Value {
+    let texts: BTreeMap<&str, Value> =
+        texts.into_iter().map(|(name, text)| (name, Value::from(text))).collect();
+    if texts.is_empty() {
+        return fields.clone();
+    }
+    // What stands first goes before the fields.
+    minijinja::value::merge_maps([Value::from(texts), fields.clone()])
+}
+
+/// A template does not compile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TemplateError {
+    pub(crate) message: String,
+    /// The bytes of the template that are meant, where they are known.
+    pub(crate) span: Option<Range<usize>>,
+}
+
+impl TemplateError {
+    /// What is wrong with a text, and near what.
+    pub(crate) fn in_words(&self, source: &str) -> String {
+        let shown = self.span.clone().and_then(|span| source.get(span));
+        let near = shown.filter(|shown| !shown.is_empty());
+        let near = near.map(|shown| format!(", near `{shown}`")).unwrap_or_default();
+        format!("not a template: {}{near}", self.message)
+    }
+}
+
+/// A template cannot be filled in.
+#[derive(Debug)]
+pub(crate) struct RenderError {
+    pub(crate) message: String,
+    /// A field is missing, which another case may have.
+    pub(crate) is_undefined: bool,
+}
+
+impl Template {
+    pub(crate) fn compile(source: &str) -> Result<Template, TemplateError> {
+        Template::compile_in(Environment::new(), source)
+    }
+
+    /// A template of JSON: texts are filled in as they are written between quotation marks, other
+    /// values as JSON.
+    pub(crate) fn compile_json(source: &str) -> Result<Template, TemplateError> {
+        let mut environment = Environment::new();
+        environment.set_formatter(|out, _, value| {
+            // What a filter such as `tojson` made is JSON already.
+            let text = match value.as_str() {
+                Some(text) if value.is_safe() => text.to_owned(),
+                Some(text) => {
+                    let quoted = serde_json::Value::from(text).to_string();
+                    quoted[1..quoted.len() - 1].to_owned()
+                }
+                None => serde_json::to_string(value).map_err(|error| {
+                    minijinja::Error::new(ErrorKind::BadSerialization, error.to_string())
+                })?,
+            };
+            out.write_str(&text).map_err(minijinja::Error::from)
+        });
+        Template::compile_in(environment, source)
+    }
+
+    fn compile_in(
+        mut environment: Environment<'static>,
+        source: &str,
+    ) -> Result<Template, TemplateError> {
+        let error = |error: minijinja::Error| TemplateError {
+            message: describe(&error),
+            span: error.range(),
+        };
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| AutoEscape::None);
+        let syntax = SyntaxConfig::builder().keep_trailing_newline(true).build().map_err(error)?;
+        environment.set_syntax(syntax);
+        environment.set_fuel(Some(FUEL));
+        environment.set_debug(true);
+        environment.add_template_owned(NAME, source.to_owned()).map_err(error)?;
+        let globals: BTreeSet<&str> = environment.globals().map(|(name, _)| name).collect();
+        let variables = environment
+            .get_template(NAME)
+            .map_err(error)?
+            .undeclared_variables(false)
+            .into_iter()
+            .filter(|name| !globals.contains(name.as_str()))
+            .collect();
+        Ok(Template { source: source.into(), environment: Arc::new(environment), variables })
+    }
+
+    /// As it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The fields that it needs.
+    pub fn variables(&self) -> &BTreeSet<String> {
+        &self.variables
+    }
+
+    /// Fills it in; the error is for people.
+    pub fn render(&self, fields: &Value) -> Result<String, String> {
+        self.try_render(fields).map_err(|error| error.message)
+    }
+
+    pub(crate) fn try_render(&self, fields: &Value) -> Result<String, RenderError> {
+        self.environment
+            .get_template(NAME)
+            .and_then(|template| template.render(fields.clone()))
+            .map_err(|error| RenderError {
+                message: describe(&error),
+                is_undefined: error.kind() == ErrorKind::UndefinedError,
+            })
+    }
+}
+
+/// The kind and detail of an error, without the template's made-up name.
+fn describe(error: &minijinja::Error) -> String {
+    match error.detail() {
+        Some(detail) => format!("{}: {detail}", error.kind()),
+        None => error.kind().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(value: serde_json::Value) -> Value {
+        super::fields(value.as_object().unwrap())
+    }
+
+    #[test]
+    fn fills_in_without_escaping_and_keeps_newlines() {
+        let template = Template::compile("<{{ a }}> & {{ b | upper }}\n").unwrap();
+        let fields = fields(serde_json::json!({"a": "x < y", "b": "z"}));
+        assert_eq!(template.render(&fields).unwrap(), "<x < y> & Z\n");
+        assert_eq!(template.variables().iter().collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_missing_field_is_an_error() {
+        let template = Template::compile("{{ gone }}").unwrap();
+        let error = template.render(&fields(serde_json::json!({}))).unwrap_err();
+        assert!(error.contains("undefined"), "{error}");
+    }
+
+    #[test]
+    fn what_does_not_compile_says_where() {
+        let error = Template::compile("ok {{ a").unwrap_err();
+        assert!(error.span.is_some(), "{error:?}");
+    }
+
+    #[test]
+    fn values_in_json_are_escaped() {
+        let source =
+            r#"{"q": "{{ a }}", "n": {{ n }}, "list": {{ list | tojson }}, "more": {{ list }}}"#;
+        let template = Template::compile_json(source).unwrap();
+        let value = serde_json::json!({"a": "say \"hi\"\n</b>", "n": 1.5, "list": ["x\"", null]});
+        let rendered = template.render(&fields(value)).unwrap();
+        let sent: serde_json::Value = serde_json::from_str(&rendered).unwrap();
+        let list = serde_json::json!(["x\"", null]);
+        let expected =
+            serde_json::json!({"q": "say \"hi\"\n</b>", "n": 1.5, "list": list, "more": list});
+        assert_eq!(sent, expected, "{rendered}");
+        let missing = Template::compile_json("{{ gone }}").unwrap();
+        assert!(missing.render(&fields(serde_json::json!({}))).is_err());
+    }
+
+    #[test]
+    fn an_endless_loop_ends() {
+        let source =
+            "{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}";
+        let template = Template::compile(source).unwrap();
+        assert!(template.render(&fields(serde_json::json!({}))).is_err());
+    }
+}
