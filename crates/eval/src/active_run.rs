@@ -168,7 +168,8 @@ impl<'a> ActiveRun<'a> {
         drop(context);
         if attempt::has_workers(&run.suite) {
             // The workers have exited; this ends the processes that they left behind.
-            cleanup::end_programs(&folder.id, &[]);
+            let run = folder.id.to_string();
+            bakeoff_agent::Identity { run, trial: None, part: None }.kill();
         }
         let recorded = recorder.finish();
         cleanup::remove_workspaces(&folder.work());

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Ends the programs of a run whose process has died. Returns the number of surviving processes.
 pub(crate) fn end_programs(run: &RunId, groups: &[ProcessGroup]) -> usize {
-    bakeoff_agent::end_left_behind(run.as_str(), groups)
+    bakeoff_agent::terminate_orphans(run.as_str(), groups)
 }
 
 /// Removes the workspaces of a run.

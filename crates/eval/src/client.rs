@@ -5,7 +5,7 @@ use crate::folder::RunFolder;
 use crate::limit_overrides::called_models;
 use crate::traffic_log::TrafficLog;
 use bakeoff_core::{Event, Redactor};
-use bakeoff_llm::{Cache, Client, ClientConfig, Memory, PROVIDERS};
+use bakeoff_llm::{Cache, Client, ClientConfig, LimitHistory, Provider};
 use bakeoff_pace::RetryPolicy;
 use bakeoff_suite::{CacheScope, Suite, TargetKind};
 use std::time::SystemTime;
@@ -37,24 +37,24 @@ pub(crate) fn build_client(
         Some(Err(error)) => (None, Some(format!("responses are not cached: {error}"))),
         None => (None, None),
     };
-    let client = Client::new(ClientConfig {
-        transport: config.transport.clone(),
-        simulator: bakeoff_sim::Config {
-            seed: config.seed,
-            models: suite.simulated.clone(),
-            ..bakeoff_sim::Config::default()
-        },
-        cache,
-        retry: RetryPolicy { timeout: suite.settings.timeout, ..RetryPolicy::default() },
-        redactor: redactor.clone(),
-        on_http: Some(traffic.observer(config.on_http.clone())),
-        pools: config.pools.clone(),
-        memory: config
-            .memory
-            .as_ref()
-            .map_or_else(Memory::default, |path| Memory::read(path, SystemTime::now())),
-    });
-    RunClient { client, redactor, cache_error }
+    let simulator = bakeoff_sim::Config {
+        seed: config.seed,
+        models: suite.simulated.clone(),
+        ..bakeoff_sim::Config::default()
+    };
+    let retry = RetryPolicy { timeout: suite.settings.timeout, ..RetryPolicy::default() };
+    let mut client = ClientConfig::default()
+        .simulator(simulator)
+        .retry(retry)
+        .redactor(redactor.clone())
+        .on_http(traffic.observer(config.on_http.clone()));
+    client.transport.clone_from(&config.transport);
+    client.cache = cache;
+    client.pools.clone_from(&config.pools);
+    if let Some(path) = &config.memory {
+        client.limit_history = LimitHistory::read(path, SystemTime::now());
+    }
+    RunClient { client: Client::new(client), redactor, cache_error }
 }
 
 /// Returns a redactor for the secrets of all models and services of a suite.
@@ -76,18 +76,14 @@ fn redactor(suite: &Suite) -> Redactor {
         judge.add_secrets(&mut redactor);
     }
     // Programs inherit the whole environment and may print it.
-    for provider in PROVIDERS {
-        if let Ok(key) = std::env::var(provider.key_variable) {
-            redactor.add(&key);
-        }
-    }
+    Provider::add_secrets(&|name| std::env::var(name).ok(), &mut redactor);
     redactor
 }
 
 /// Saves the learned limits for later runs; returns a warning when that fails.
 pub(crate) fn save_limits(config: &RunConfig, client: &Client) -> Option<Event> {
     let path = config.memory.as_ref()?;
-    let error = Memory::save(path, &client.learned(), SystemTime::now()).err()?;
+    let error = LimitHistory::save(path, &client.learned(), SystemTime::now()).err()?;
     let code = "MEMORY_UNAVAILABLE".to_owned();
     Some(Event::Warning { code, message: error.to_string() })
 }

@@ -2,8 +2,8 @@
 
 use crate::attempt::trial_id;
 use crate::judge::{JudgeInput, check_error};
-use bakeoff_agent::{Ended, Identity, Program, WorkerError, WorkerProgram, Workers};
-use bakeoff_check::{Finding, ProgramCheck, PythonCheck, PythonSource, read_code_verdict};
+use bakeoff_agent::{ExitReason, Identity, Program, WorkerError, WorkerProgram, Workers};
+use bakeoff_check::{CheckFinding, ProgramCheck, PythonCheck, PythonSource, parse_code_result};
 use bakeoff_core::{ErrorKind, RunId, TrialError, TrialKey};
 use bakeoff_suite::{PYTHON_PROGRAM, Suite};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl PythonWorkers {
                 environment: variables
                     .map(|(name, value)| (name.to_owned(), value.into()))
                     .collect(),
-                most_answer: MAX_OUTPUT_BYTES,
+                max_reply_bytes: MAX_OUTPUT_BYTES,
             };
             let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
             let count = NonZeroUsize::new(cores.min(MAX_WORKERS)).unwrap_or(NonZeroUsize::MIN);
@@ -90,7 +90,7 @@ impl CodeJudge<'_> {
         &self,
         check: &ProgramCheck,
         input: JudgeInput<'_>,
-    ) -> Result<Finding, TrialError> {
+    ) -> Result<CheckFinding, TrialError> {
         let program = Program {
             command: check.command.iter().map(Into::into).collect(),
             input: facts(input)?.to_string(),
@@ -98,7 +98,7 @@ impl CodeJudge<'_> {
             environment: BTreeMap::new(),
             identity: self.identity(Some(input.key)),
             timeout: check.timeout,
-            most_output: MAX_OUTPUT_BYTES,
+            max_output_bytes: MAX_OUTPUT_BYTES,
         };
         let finished = bakeoff_agent::run(&program, self.cancel)
             .await
@@ -107,19 +107,19 @@ impl CodeJudge<'_> {
             "" => String::new(),
             text => format!(": {}", tail(text)),
         };
-        match finished.ended {
-            Ended::Exited(0) => read_code_verdict(&finished.stdout).map_err(check_error),
-            Ended::Exited(code) => {
+        match finished.exit_reason {
+            ExitReason::Exited(0) => parse_code_result(&finished.stdout).map_err(check_error),
+            ExitReason::Exited(code) => {
                 Err(check_error(format!("the program exited with code {code}{stderr}")))
             }
-            Ended::Signalled(signal) => {
+            ExitReason::Signalled(signal) => {
                 Err(check_error(format!("the program was ended by signal {signal}{stderr}")))
             }
-            Ended::TimedOut => {
+            ExitReason::TimedOut => {
                 let seconds = check.timeout.as_secs_f64();
                 Err(check_error(format!("the program was still running after {seconds} s{stderr}")))
             }
-            Ended::Cancelled => {
+            ExitReason::Cancelled => {
                 Err(TrialError { kind: ErrorKind::Cancelled, message: "cancelled".to_owned() })
             }
         }
@@ -129,7 +129,7 @@ impl CodeJudge<'_> {
         &self,
         check: &PythonCheck,
         input: JudgeInput<'_>,
-    ) -> Result<Finding, TrialError> {
+    ) -> Result<CheckFinding, TrialError> {
         let facts = facts(input)?;
         let request: Value = match &check.source {
             PythonSource::Expression(expression) => {
@@ -141,7 +141,7 @@ impl CodeJudge<'_> {
         };
         let request = request.to_string();
         let workers = self.python.workers(self.identity(None).as_ref());
-        let reply = workers.ask(&request, check.timeout, self.cancel);
+        let reply = workers.request(&request, check.timeout, self.cancel);
         let reply = reply.await.map_err(|error| match error {
             WorkerError::Cancelled => {
                 TrialError { kind: ErrorKind::Cancelled, message: "cancelled".to_owned() }
@@ -152,7 +152,7 @@ impl CodeJudge<'_> {
             .map_err(|error| check_error(format!("Python: not JSON: {error}")))?;
         match reply.get("error").and_then(Value::as_str) {
             Some(error) => Err(check_error(format!("Python: {}", tail(error)))),
-            None => read_code_verdict(&reply.to_string()).map_err(check_error),
+            None => parse_code_result(&reply.to_string()).map_err(check_error),
         }
     }
 }

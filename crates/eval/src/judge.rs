@@ -4,7 +4,9 @@ use crate::attempt::sample;
 use crate::code_check::{CodeJudge, PythonWorkers};
 use crate::context::TrialContext;
 use crate::model_judge::{JudgeSpending, ModelJudge};
-use bakeoff_check::{CannotSay, Check, Finding, Kind, judge, whole_output};
+use bakeoff_check::{
+    Check, CheckFinding, CheckKind, Inconclusive, combine_results, require_whole_output,
+};
 use bakeoff_core::{
     Attempt, CheckResult, ErrorKind, Redactor, RunId, Status, TrialError, TrialKey, TrialResult,
 };
@@ -96,14 +98,14 @@ impl Judge<'_> {
         attempt.judge_cost = spent.cost();
         match checks {
             Ok(checks) => {
-                let mut judgement = judge(&checks);
+                let mut combined = combine_results(&checks);
                 // Without checks, a program passes if it exits with 0.
                 if checks.is_empty() && attempt.exit_code != Some(0) {
-                    judgement.status = Status::Failed;
-                    judgement.score = 0.0;
+                    combined.status = Status::Failed;
+                    combined.score = 0.0;
                 }
-                let score = Some(judgement.score);
-                TrialResult { key, status: judgement.status, score, checks, attempt }
+                let score = Some(combined.score);
+                TrialResult { key, status: combined.status, score, checks, attempt }
             }
             Err(error) => {
                 attempt.error = Some(error);
@@ -164,23 +166,23 @@ impl Judge<'_> {
         input: JudgeInput<'_>,
         spent: &mut JudgeSpending,
     ) -> Result<CheckResult, TrialError> {
-        let unable = |reason: CannotSay| check_error(reason.to_string());
+        let unable = |reason: Inconclusive| check_error(reason.to_string());
         // Models and programs do not judge a truncated output.
-        if !matches!(check.kind, Kind::Plain(_)) {
-            whole_output(input.attempt).map_err(unable)?;
+        if !matches!(check.kind, CheckKind::Local(_)) {
+            require_whole_output(input.attempt).map_err(unable)?;
         }
         let finding = match &check.kind {
-            Kind::Plain(_) => return check.run(input.attempt).map_err(unable),
-            Kind::Rubric(rubric) => self.models().judge_rubric(rubric, input, spent).await?,
-            Kind::Pairwise(pairwise) => {
+            CheckKind::Local(_) => return check.run(input.attempt).map_err(unable),
+            CheckKind::Rubric(rubric) => self.models().judge_rubric(rubric, input, spent).await?,
+            CheckKind::Pairwise(pairwise) => {
                 self.models().judge_pairwise(pairwise, input, spent).await?
             }
-            Kind::Program(program) => self.code().run_program(program, input).await?,
-            Kind::Python(python) => self.code().run_python(python, input).await?,
+            CheckKind::Program(program) => self.code().run_program(program, input).await?,
+            CheckKind::Python(python) => self.code().run_python(python, input).await?,
         };
         // The finding may repeat a secret from the output.
-        let words = self.redactor.scrub(finding.words);
-        Ok(check.conclude(Finding { words, ..finding }))
+        let message = self.redactor.scrub(finding.message);
+        Ok(check.conclude(CheckFinding { message, ..finding }))
     }
 
     fn models(&self) -> ModelJudge<'_> {

@@ -2,9 +2,10 @@
 
 use crate::attempt::describe_failure;
 use crate::judge::{JudgeInput, check_error};
-use bakeoff_check::{Finding, INSTRUCTIONS, Order, Pairwise, Rubric, ask_again};
-use bakeoff_core::{ErrorKind, Message, NanoDollars, Request, TrialError, Usage};
-use bakeoff_llm::{Client, Model};
+use bakeoff_check::judge::{Judge, JudgeCompletion, JudgeError};
+use bakeoff_check::{CheckFinding, Pairwise, Rubric};
+use bakeoff_core::{ErrorKind, FinishReason, Message, NanoDollars, Request, TrialError, Usage};
+use bakeoff_llm::{CallContext, Client, Model};
 use bakeoff_suite::{CacheScope, Suite};
 
 /// Usage and cost of the judges of a trial.
@@ -42,9 +43,9 @@ impl ModelJudge<'_> {
         rubric: &Rubric,
         input: JudgeInput<'_>,
         spent: &mut JudgeSpending,
-    ) -> Result<Finding, TrialError> {
-        let prompt = rubric.prompt(&input.attempt.output);
-        self.verdict(&rubric.model, prompt, input, spent, |reply| rubric.read(reply)).await
+    ) -> Result<CheckFinding, TrialError> {
+        let mut judge = self.judge_call(&rubric.model, input, spent)?;
+        rubric.judge(&input.attempt.output, &mut judge).await.map_err(judge_error)
     }
 
     pub(crate) async fn judge_pairwise(
@@ -52,72 +53,66 @@ impl ModelJudge<'_> {
         pairwise: &Pairwise,
         input: JudgeInput<'_>,
         spent: &mut JudgeSpending,
-    ) -> Result<Finding, TrialError> {
-        let mut preferences = Vec::with_capacity(2);
-        for order in [Order::AnswerFirst, Order::ReferenceFirst] {
-            let prompt = pairwise.prompt(&input.attempt.output, order);
-            let read = |reply: &str| Pairwise::read(reply, order);
-            let model = &pairwise.model;
-            preferences.push(self.verdict(model, prompt, input, spent, read).await?);
-        }
-        match preferences[..] {
-            [one, other] => Ok(pairwise.conclude(one, other)),
-            _ => Err(check_error("the judge was not called twice".to_owned())),
-        }
+    ) -> Result<CheckFinding, TrialError> {
+        let mut judge = self.judge_call(&pairwise.model, input, spent)?;
+        pairwise.judge(&input.attempt.output, &mut judge).await.map_err(judge_error)
     }
 
-    /// Calls a judge, and re-asks it once when its reply is not a verdict.
-    async fn verdict<T>(
-        &self,
+    fn judge_call<'m>(
+        &'m self,
         name: &str,
-        prompt: String,
-        input: JudgeInput<'_>,
-        spent: &mut JudgeSpending,
-        read: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<T, TrialError> {
+        input: JudgeInput<'m>,
+        spent: &'m mut JudgeSpending,
+    ) -> Result<JudgeCall<'m>, TrialError> {
         let model = self.suite.judges.get(name);
         let model = model.ok_or_else(|| check_error(format!("there is no model `{name}`")))?;
-        let mut messages = vec![Message::system(INSTRUCTIONS), Message::user(prompt)];
-        let reply = self.reply(model, &messages, input, spent).await?;
-        let reason = match read(&reply) {
-            Ok(verdict) => return Ok(verdict),
-            Err(reason) => reason,
-        };
-        messages.push(Message::assistant(reply));
-        messages.push(Message::user(ask_again(&reason)));
-        let reply = self.reply(model, &messages, input, spent).await?;
-        read(&reply).map_err(|reason| {
-            let shown: String = reply.chars().take(80).collect();
-            check_error(format!("judge reply unparseable after re-asking: {reason}: {shown:?}"))
-        })
+        let cache = self.suite.settings.cache;
+        Ok(JudgeCall { client: self.client, model, context: input.context, cache, spent })
     }
+}
 
-    async fn reply(
-        &self,
-        model: &Model,
-        messages: &[Message],
-        input: JudgeInput<'_>,
-        spent: &mut JudgeSpending,
-    ) -> Result<String, TrialError> {
+/// Calls of one judge model for the checks of one attempt.
+struct JudgeCall<'m> {
+    client: &'m Client,
+    model: &'m Model,
+    context: &'m CallContext<'m>,
+    cache: CacheScope,
+    spent: &'m mut JudgeSpending,
+}
+
+impl Judge for JudgeCall<'_> {
+    type Error = TrialError;
+
+    async fn complete(&mut self, messages: &[Message]) -> Result<JudgeCompletion, TrialError> {
         let request = Request { messages: messages.to_vec(), ..Request::default() };
-        match self.client.call(model, request, input.context).await {
+        match self.client.call(self.model, request, self.context).await {
             Ok(call) => {
                 let usage = call.response.usage;
                 // A hit in this run's own cache was paid for by this run.
-                let cost = match self.suite.settings.cache {
-                    CacheScope::Run => model.cost(&usage),
+                let cost = match self.cache {
+                    CacheScope::Run => self.model.cost(&usage),
                     CacheScope::Shared | CacheScope::None => call.cost,
                 };
-                spent.add(usage, cost);
-                Ok(call.response.text())
+                self.spent.add(usage, cost);
+                Ok(JudgeCompletion {
+                    text: call.response.text(),
+                    is_truncated: call.response.finish == FinishReason::Length,
+                })
             }
             Err(error) => Err(TrialError {
                 kind: match error.failure.kind {
                     ErrorKind::Cancelled => ErrorKind::Cancelled,
                     _ => ErrorKind::Check,
                 },
-                message: format!("the judge call failed: {}", describe_failure(&error.failure)),
+                message: format!("judge call failed: {}", describe_failure(&error.failure)),
             }),
         }
+    }
+}
+
+fn judge_error(error: JudgeError<TrialError>) -> TrialError {
+    match error {
+        JudgeError::Call(error) => error,
+        unparseable => check_error(unparseable.to_string()),
     }
 }

@@ -223,13 +223,14 @@ impl TargetTally {
     /// Returns pass@k and pass^k over the cases with at least k trials.
     fn pass_k(&self, trials: u32) -> Vec<PassK> {
         let reported: BTreeSet<u32> = REPORTED_K.into_iter().chain([trials]).collect();
-        let mean = |k: u32, chance: fn(u64, u64, u64) -> Option<bakeoff_stats::Chance>| {
-            let of =
-                |case: &CaseCounts| chance(case.passed.into(), case.counted().into(), k.into());
-            let values: Vec<f64> =
-                self.cases.iter().filter_map(of).map(|chance| chance.value).collect();
-            over_cases(&values).map(|score| widen_degenerate(score, values.len() as u64))
-        };
+        let mean =
+            |k: u32, chance: fn(u64, u64, u64) -> Option<bakeoff_stats::ProbabilityEstimate>| {
+                let of =
+                    |case: &CaseCounts| chance(case.passed.into(), case.counted().into(), k.into());
+                let values: Vec<f64> =
+                    self.cases.iter().filter_map(of).map(|chance| chance.value).collect();
+                over_cases(&values).map(|score| widen_degenerate(score, values.len() as u64))
+            };
         reported
             .into_iter()
             .filter(|k| (2..=trials).contains(k))

@@ -7,7 +7,7 @@ use crate::tally::kind_name;
 use crate::trial::milliseconds;
 use bakeoff_core::{Event, HttpEntry, LimitRecord, PoolState};
 use bakeoff_llm::{Client, HttpObserver, HttpRecord};
-use bakeoff_pace::{PoolChange, Snapshot};
+use bakeoff_pace::{PoolChange, PoolSnapshot};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -144,13 +144,13 @@ fn limit_record(change: &PoolChange) -> LimitRecord {
     }
 }
 
-fn pool_state(snapshot: Snapshot) -> PoolState {
+fn pool_state(snapshot: PoolSnapshot) -> PoolState {
     PoolState {
         model: snapshot.model.to_string(),
         in_flight: snapshot.in_flight,
         limit: (snapshot.limit < u32::MAX).then_some(snapshot.limit),
         waiting: snapshot.waiting as u64,
-        resting: snapshot.resting,
+        resting: snapshot.backing_off,
         answers_per_second: (snapshot.answers_per_second * 10.0).round() / 10.0,
         answered: snapshot.answered,
         rejected: snapshot.rejected,

@@ -92,7 +92,7 @@ fn keep_or_remove(
     } else {
         drop(workspace);
         // An earlier execution of this trial may have left a workspace.
-        bakeoff_agent::remove(&path).map_err(|source| Error::Write { path, source })?;
+        bakeoff_agent::remove_folder(&path).map_err(|source| Error::Write { path, source })?;
     }
     Ok(())
 }

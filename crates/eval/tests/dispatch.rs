@@ -4,7 +4,7 @@
 
 use bakeoff_core::Event;
 use bakeoff_eval::{FinishedRun, Run, RunConfig, Stopper};
-use bakeoff_llm::{HttpRequest, HttpResponse, Transport, TransportError};
+use bakeoff_llm::{HttpRequest, HttpResponse, Transport, TransportError, TransportErrorKind};
 use bakeoff_suite::Suite;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -46,7 +46,7 @@ impl Transport for Server {
         };
         async move {
             if number <= self.failures {
-                return Err(TransportError("lost".to_owned()));
+                return Err(TransportError::new(TransportErrorKind::ConnectionLost, "lost"));
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
             let body = r#"{"choices": [{"message": {"role": "assistant", "content": "fine"}, "finish_reason": "stop"}]}"#;

@@ -6,8 +6,8 @@ use bakeoff_core::{
     Side, Status, TargetSummary, Unpaired,
 };
 use bakeoff_stats::{
-    Paired, SignFlip, binary_cases_needed, bonett_price, cases_needed, detectable_difference,
-    geometric_ratio, holm, mcnemar, total_ratio,
+    PairedDifferences, SignFlip, binary_cases_needed, bonett_price, cases_needed,
+    detectable_difference, geometric_ratio, holm, mcnemar, total_ratio,
 };
 use std::collections::HashMap;
 
@@ -96,7 +96,7 @@ fn compare_pair(
     let gained = differences.iter().filter(|difference| **difference > 0.0).count() as u64;
     let lost = differences.iter().filter(|difference| **difference < 0.0).count() as u64;
     let is_binary = differences.iter().all(|difference| [-1.0, 0.0, 1.0].contains(difference));
-    let paired = Paired::new(&differences);
+    let paired = PairedDifferences::new(&differences);
     // Differences that are all equal say nothing about other cases.
     let deviation = paired.map(|paired| paired.deviation()).filter(|deviation| *deviation > 0.0);
     let (p_value, test, interval) = if is_binary {

@@ -37,7 +37,7 @@ pub enum RunState {
         /// Confidence in the winner, if the method gives one.
         confidence: Option<f64>,
         /// Limit that stopped the search early.
-        stopped: Option<bakeoff_select::Limit>,
+        stopped: Option<bakeoff_select::SearchLimit>,
     },
     /// The run has no summary: it is running or was killed.
     Unfinished {

@@ -3,7 +3,7 @@
 use crate::Error;
 use bakeoff_core::{HttpEntry, LimitRecord};
 use bakeoff_eval::{HTTP_FILE, LIMITS_FILE};
-use bakeoff_journal::Lines;
+use bakeoff_journal::Records;
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -20,7 +20,7 @@ pub struct RunLog<T> {
 
 /// Entries of a log.
 #[derive(Debug)]
-pub struct LogEntries<T>(Lines<T>);
+pub struct LogEntries<T>(Records<T>);
 
 impl<T: DeserializeOwned> Iterator for LogEntries<T> {
     type Item = Result<T, Error>;

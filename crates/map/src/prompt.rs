@@ -123,7 +123,7 @@ pub(crate) fn reask(request: &Request, reply: &str, problem: &str) -> Request {
 pub(crate) fn describe_item_error(error: &ItemError) -> String {
     match error {
         ItemError::Missing { unknown_ids: unknown @ 1.. } => {
-            format!("the reply has no answer for it, and {unknown} for ids that nobody has")
+            format!("the reply has no answer for it, and {unknown} for unknown ids")
         }
         error => error.to_string(),
     }

@@ -8,7 +8,7 @@ use super::variables::{Placed, TEMPLATE_HINT};
 use super::written::Written;
 use crate::case::Case;
 use crate::problem::{Problems, suggest};
-use bakeoff_check::{Check, Kind, KindInfo, PythonSource};
+use bakeoff_check::{Check, CheckKind, KindInfo, PythonSource};
 use bakeoff_core::TargetName;
 use bakeoff_llm::Environment;
 use minijinja::Value as Fields;
@@ -41,7 +41,7 @@ pub struct CheckSpec {
 #[derive(Debug)]
 enum Rule {
     /// The same for every case.
-    Fixed(Kind),
+    Fixed(CheckKind),
     /// To be filled in with the case's fields.
     Templated(Vec<(String, Written)>),
 }
@@ -74,7 +74,7 @@ impl CheckSpec {
                 let filled =
                     |(key, value): &(String, Written)| Ok((key.clone(), value.render(fields)?));
                 let parameters = parameters.iter().map(filled).collect::<Result<_, String>>()?;
-                Kind::build(self.kind.name, &parameters).map_err(|error| error.to_string())?
+                CheckKind::build(self.kind.name, &parameters).map_err(|error| error.to_string())?
             }
         };
         Ok(Check {
@@ -258,7 +258,7 @@ impl CheckReader {
         // What does not depend on the case shows its mistakes now.
         let filled =
             |(key, written): &(String, Written)| (key.clone(), written.without_templates());
-        match Kind::build(kind.name, &parameters.iter().map(filled).collect()) {
+        match CheckKind::build(kind.name, &parameters.iter().map(filled).collect()) {
             Ok(kind) if is_fixed => Ok(Rule::Fixed(kind)),
             Err(error)
                 if parameters
@@ -344,11 +344,11 @@ impl CheckReader {
                 ))
             };
         match &check.rule {
-            Rule::Fixed(Kind::Program(program)) => {
+            Rule::Fixed(CheckKind::Program(program)) => {
                 let word = program.command.first();
                 word.and_then(|word| missing("command", OsStr::new(word))).into_iter().collect()
             }
-            Rule::Fixed(Kind::Python(python)) => {
+            Rule::Fixed(CheckKind::Python(python)) => {
                 let interpreter = missing("kind", OsStr::new(PYTHON_PROGRAM))
                     .map(|wrong| wrong.with_hint("install Python 3"));
                 let function = match &python.source {

@@ -7,9 +7,9 @@ use crate::context::TrialContext;
 use crate::trace::Trace;
 use crate::trial::failed;
 use bakeoff_agent::{
-    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, Behalf, ContextConfig, EventReceiver,
-    ExecutionLimits, FetchAccess, Identity, McpServers, Tool, Workbench, agent_loop, built_in_tool,
-    event_channel,
+    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, CallScope, ContextConfig,
+    EventReceiver, ExecutionLimits, FetchAccess, Identity, McpServers, Tool, Workbench, agent_loop,
+    built_in_tool, event_channel,
 };
 use bakeoff_core::{Attempt, ErrorKind, Event, ProcessGroup, TrialError, TrialKey, Usage};
 use bakeoff_suite::{AgentSettings, ModelTarget, Target};
@@ -170,7 +170,7 @@ fn loop_config(
             ..ContextConfig::default()
         }),
         tool_timeout: settings.tool_timeout,
-        behalf: Behalf {
+        scope: CallScope {
             run: context.run,
             sample,
             trial: input.key.trial,

@@ -4,7 +4,7 @@ use super::model::tool_use;
 use super::redact_tool_uses;
 use crate::context::TrialContext;
 use crate::trial::milliseconds;
-use bakeoff_agent::{AgentMessage, Limit, LoopEnd, LoopStatus};
+use bakeoff_agent::{AgentMessage, LoopEnd, LoopLimit, LoopStatus};
 use bakeoff_core::{
     Attempt, Content, ErrorKind, Message, NanoDollars, Redactor, Timing, ToolUse, TrialError, Usage,
 };
@@ -80,7 +80,7 @@ fn describe_end(end: &LoopEnd, timeout: Duration) -> (Option<String>, Option<Tri
         LoopStatus::Completed => (None, None),
         LoopStatus::Failed(failure) => error(failure.kind, failure.message.clone()),
         LoopStatus::Cancelled => error(ErrorKind::Cancelled, "cancelled".to_owned()),
-        LoopStatus::LimitReached(Limit::Time) => {
+        LoopStatus::LimitReached(LoopLimit::Time) => {
             let seconds = timeout.as_secs_f64();
             error(
                 ErrorKind::Timeout,

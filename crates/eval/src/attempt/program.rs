@@ -5,7 +5,8 @@ use super::{AttemptOutput, TrialInput, redact_tool_uses, trial_id};
 use crate::context::TrialContext;
 use crate::trial::{failed, milliseconds};
 use bakeoff_agent::{
-    CodingAgent, Ended, Finished, Identity, Left, Program, ProgramError, Said, trouble,
+    AgentOutput, AgentOutputParser, CodingAgent, ExitReason, Identity, Program, ProgramError,
+    ProgramOutput, WorkspaceFiles, classify_failure,
 };
 use bakeoff_core::{Attempt, ErrorKind, Event, Timing, TrialError, TrialKey};
 use bakeoff_suite::{PROMPT_PLACEHOLDER, ProgramTarget};
@@ -22,9 +23,9 @@ const MAX_QUOTED_CHARS: usize = 500;
 
 /// A program that has exited, and its running time.
 struct ProgramRun {
-    finished: Finished,
+    output: ProgramOutput,
     /// Output of a coding agent.
-    agent_output: Option<Said>,
+    agent_output: Option<AgentOutput>,
     latency: Duration,
 }
 
@@ -42,9 +43,9 @@ pub(super) async fn run_program(
     let program = program(context, target, &input, workspace.start());
     let agent = target.agent.as_ref().map(|(agent, _)| *agent);
     let run = execute(context, &program, agent, input.key).await;
-    let (left, workspace) = read_files(workspace).await;
+    let (files, workspace) = read_files(workspace).await;
     let attempt = match run {
-        Ok(run) => program_attempt(context, run, left, program.timeout),
+        Ok(run) => program_attempt(context, run, files, program.timeout),
         Err(error) if error.is_exhaustion() => {
             failed(ErrorKind::Process, format!("{error} [EVAL_PARALLEL_EXHAUSTION]"))
         }
@@ -78,7 +79,7 @@ fn program(
             part: None,
         }),
         timeout: input.timeout,
-        most_output: MAX_OUTPUT_BYTES,
+        max_output_bytes: MAX_OUTPUT_BYTES,
     }
 }
 
@@ -103,31 +104,31 @@ async fn execute(
         // Sending fails only after the run has ended, and ending the run ends the program.
         let _ = context.events.send(Event::ProgramStarted { key: key.clone(), group }).await;
     }
-    let mut listener = agent.map(CodingAgent::listener);
-    let listen = |piece: &[u8]| {
-        if let Some(listener) = &mut listener {
-            listener.hear(piece);
+    let mut parser = agent.map(CodingAgent::parser);
+    let parse = |chunk: &[u8]| {
+        if let Some(parser) = &mut parser {
+            parser.push(chunk);
         }
     };
-    let finished = running.finish(&context.abort, listen).await?;
-    let agent_output = listener.map(bakeoff_agent::Listener::finish);
-    Ok(ProgramRun { finished, agent_output, latency: started.elapsed() })
+    let output = running.finish(&context.abort, parse).await?;
+    let agent_output = parser.map(AgentOutputParser::finish);
+    Ok(ProgramRun { output, agent_output, latency: started.elapsed() })
 }
 
 /// Converts a program run to an attempt.
 fn program_attempt(
     context: &TrialContext,
     run: ProgramRun,
-    left: Left,
+    files: WorkspaceFiles,
     timeout: Duration,
 ) -> Attempt {
-    let ProgramRun { finished, agent_output, latency } = run;
-    let Finished { stdout, stderr, dropped_bytes, dropped_stdout_bytes, ended } = finished;
-    let exit_code = match ended {
-        Ended::Exited(code) => Some(code),
+    let ProgramRun { output, agent_output, latency } = run;
+    let ProgramOutput { stdout, stderr, dropped_bytes, dropped_stdout_bytes, exit_reason } = output;
+    let exit_code = match exit_reason {
+        ExitReason::Exited(code) => Some(code),
         _ => None,
     };
-    let error = exit_error(ended, timeout).or_else(|| {
+    let error = exit_error(exit_reason, timeout).or_else(|| {
         agent_output.as_ref().and_then(|output| agent_error(output, exit_code, &stderr))
     });
     let scrub = |text: String| context.redactor.scrub(text);
@@ -139,7 +140,7 @@ fn program_attempt(
         timing: Timing { latency_ms: milliseconds(latency), ..Timing::default() },
         ..Attempt::default()
     };
-    add_files(context, &mut attempt, left);
+    add_files(context, &mut attempt, files);
     let stdout = scrub(stdout);
     match agent_output {
         None => {
@@ -163,29 +164,29 @@ fn program_attempt(
 }
 
 /// Returns an error unless the program exited by itself.
-fn exit_error(ended: Ended, timeout: Duration) -> Option<TrialError> {
+fn exit_error(ended: ExitReason, timeout: Duration) -> Option<TrialError> {
     let (kind, message) = match ended {
-        Ended::Exited(_) => return None,
-        Ended::Signalled(signal) => (ErrorKind::Process, format!("ended by signal {signal}")),
-        Ended::TimedOut => {
+        ExitReason::Exited(_) => return None,
+        ExitReason::Signalled(signal) => (ErrorKind::Process, format!("ended by signal {signal}")),
+        ExitReason::TimedOut => {
             let seconds = timeout.as_secs_f64();
             (ErrorKind::Timeout, format!("still running after {seconds} s [EVAL_CASE_TIMEOUT]"))
         }
-        Ended::Cancelled => (ErrorKind::Cancelled, "cancelled".to_owned()),
+        ExitReason::Cancelled => (ErrorKind::Cancelled, "cancelled".to_owned()),
     };
     Some(TrialError { kind, message })
 }
 
 /// Returns an error when a coding agent stopped for a reason other than its work: its provider rejected
 /// requests, or it exited without an answer.
-fn agent_error(output: &Said, exit_code: Option<i32>, stderr: &str) -> Option<TrialError> {
+fn agent_error(output: &AgentOutput, exit_code: Option<i32>, stderr: &str) -> Option<TrialError> {
     let error = |kind, message| Some(TrialError { kind, message });
     if let Some(problem) = &output.problem
-        && let Some(kind) = trouble(problem)
+        && let Some(kind) = classify_failure(problem)
     {
         return error(kind, format!("the agent stopped: {problem}"));
     }
-    if exit_code == Some(0) || output.answer.is_some() || output.met_own_limit() {
+    if exit_code == Some(0) || output.answer.is_some() || output.hit_own_limit() {
         return None;
     }
     let end = last_characters(stderr.trim(), MAX_QUOTED_CHARS);
@@ -193,7 +194,7 @@ fn agent_error(output: &Said, exit_code: Option<i32>, stderr: &str) -> Option<Tr
     let code = exit_code.unwrap_or_default();
     let colon = if reason.is_empty() { "" } else { ": " };
     error(
-        trouble(reason).unwrap_or(ErrorKind::Process),
+        classify_failure(reason).unwrap_or(ErrorKind::Process),
         format!("the agent exited with code {code} and without an answer{colon}{reason}"),
     )
 }

@@ -56,7 +56,7 @@ async fn send(
     };
     let client = &context.client;
     let response =
-        client.ask_service(&target.service, body.into(), input.timeout, &call_context).await;
+        client.call_service(&target.service, body.into(), input.timeout, &call_context).await;
     match response {
         Ok(response) => Attempt {
             timing: Timing {

@@ -49,7 +49,7 @@ pub(crate) fn workers(suite: &Suite, folder: &RunFolder) -> BTreeMap<TargetName,
                     command: program.command.clone(),
                     folder: folder.worker(&target.name),
                     environment: environment.chain(role_variables(program)).collect(),
-                    most_answer: MAX_REPLY_BYTES,
+                    max_reply_bytes: MAX_REPLY_BYTES,
                 };
                 Some((target.name.clone(), Workers::new(program, count)))
             }
@@ -100,7 +100,8 @@ pub(super) async fn call_worker(
     };
     let started = Instant::now();
     let parse = |line: &str| parse_reply(line, &id);
-    let reply = workers.ask_for(&request.to_string(), input.timeout, &context.abort, parse).await;
+    let reply =
+        workers.request_parsed(&request.to_string(), input.timeout, &context.abort, parse).await;
     let mut attempt = match reply {
         Ok(reply) => worker_attempt(context, reply),
         Err(error) => {
@@ -178,11 +179,13 @@ fn describe_error(error: &WorkerError) -> (ErrorKind, String) {
         WorkerError::Start(start) if start.is_exhaustion() => {
             (ErrorKind::Process, format!("{start} [EVAL_PARALLEL_EXHAUSTION]"))
         }
-        WorkerError::Start(_) | WorkerError::Died { .. } => (ErrorKind::Process, error.to_string()),
+        WorkerError::Start(_) | WorkerError::Exited { .. } => {
+            (ErrorKind::Process, error.to_string())
+        }
         WorkerError::TimedOut { .. } => {
             (ErrorKind::Timeout, format!("{error} [EVAL_CASE_TIMEOUT]"))
         }
-        WorkerError::BadAnswer(_) => (ErrorKind::MalformedResponse, error.to_string()),
+        WorkerError::InvalidReply(_) => (ErrorKind::MalformedResponse, error.to_string()),
         WorkerError::Cancelled => (ErrorKind::Cancelled, error.to_string()),
     }
 }

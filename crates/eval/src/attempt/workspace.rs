@@ -2,7 +2,7 @@
 
 use super::TrialInput;
 use crate::context::TrialContext;
-use bakeoff_agent::{Left, Template, Workspace, is_exhaustion};
+use bakeoff_agent::{Template, Workspace, WorkspaceFiles, is_exhaustion};
 use bakeoff_core::{Attempt, ErrorKind, TrialError};
 use bakeoff_suite::WorkspaceOrigin;
 use std::collections::BTreeMap;
@@ -25,13 +25,13 @@ pub(super) async fn create_workspace(
     let (run, work) = (context.folder.path.clone(), context.folder.work());
     let create = move || {
         std::fs::create_dir_all(&work)?;
-        bakeoff_agent::remove(&folder)?;
+        bakeoff_agent::remove_folder(&folder)?;
         // The copied folder may contain the folder of runs, which is not copied.
         let runs = run.parent().unwrap_or(&run).to_owned();
         let template = Template {
             source: origin.source.as_deref(),
             start: origin.start.as_deref(),
-            without: &[&runs, &run],
+            excluded: &[&runs, &run],
         };
         Workspace::create(&folder, template)
     };
@@ -63,8 +63,8 @@ pub(super) fn workspace_environment(
 }
 
 /// Reads the files that were left in a workspace.
-pub(super) async fn read_files(workspace: Workspace) -> (Left, Workspace) {
-    let read = move || (workspace.left(), workspace);
+pub(super) async fn read_files(workspace: Workspace) -> (WorkspaceFiles, Workspace) {
+    let read = move || (workspace.files(), workspace);
     match tokio::task::spawn_blocking(read).await {
         Ok(found) => found,
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
@@ -72,7 +72,7 @@ pub(super) async fn read_files(workspace: Workspace) -> (Left, Workspace) {
 }
 
 /// Adds the files that were left in the workspace to an attempt, without secrets.
-pub(super) fn add_files(context: &TrialContext, attempt: &mut Attempt, left: Left) {
+pub(super) fn add_files(context: &TrialContext, attempt: &mut Attempt, left: WorkspaceFiles) {
     let mut files = left.files;
     for file in files.values_mut() {
         file.text = file.text.take().map(|text| context.redactor.scrub(text));

@@ -72,9 +72,8 @@ impl Evaluate for CellEvaluator {
 
 /// Converts a result to an observation.
 fn observe(result: &TrialResult) -> Observation {
-    let dollars = |cost: Option<NanoDollars>| cost.unwrap_or_default().as_dollars();
     let attempt = &result.attempt;
-    let cost = dollars(attempt.cost);
+    let cost = attempt.cost.unwrap_or_default();
     let score = match result.status {
         Status::Passed => Some(result.score.unwrap_or(1.0)),
         Status::Failed => Some(result.score.unwrap_or(0.0)),
@@ -84,7 +83,8 @@ fn observe(result: &TrialResult) -> Observation {
         score,
         cost,
         // The cost of judges belongs to the search, not to the combination.
-        paid: cost - attempt.saved.as_dollars() + dollars(attempt.judge_cost),
+        paid: NanoDollars(cost.0.saturating_sub(attempt.saved.0))
+            .saturating_add(attempt.judge_cost.unwrap_or_default()),
         latency: attempt.timing.latency_ms as f64 / 1e3,
     }
 }
@@ -94,8 +94,8 @@ fn observe(result: &TrialResult) -> Observation {
 pub(super) struct PriorCells {
     /// Observations. Trials with errors are repeated.
     pub(super) observed: Vec<(Cell, Observation)>,
-    /// Dollars spent without an observation.
-    pub(super) lost: f64,
+    /// Cost of trials without an observation.
+    pub(super) lost: NanoDollars,
 }
 
 /// Reads the cells of an earlier process from the journal.
@@ -104,7 +104,7 @@ pub(super) fn read_prior_cells(run: &Run, journal: &Path) -> Result<PriorCells, 
     let combos: HashMap<&str, usize> = targets.zip(0..).collect();
     let cases: HashMap<&str, usize> =
         run.cases.ids.iter().enumerate().map(|(index, id)| (id, index)).collect();
-    let (mut observed, mut lost) = (HashMap::<Cell, Observation>::new(), 0.0);
+    let (mut observed, mut lost) = (HashMap::<Cell, Observation>::new(), NanoDollars::default());
     for event in bakeoff_journal::read::<Event>(journal)? {
         let Event::TrialFinished { result } = event? else { continue };
         let combo = combos.get(result.key.target.as_str());

@@ -4,14 +4,16 @@ use super::prices::prices_per_call;
 use crate::Error;
 use crate::run::Run;
 use bakeoff_core::NanoDollars;
-use bakeoff_select::{Budget, Hint, Hints, Objective, OptionsError, Role, SelectorOptions, Space};
+use bakeoff_select::{
+    Hint, Hints, Objective, OptionsError, Role, SearchBudget, SelectorOptions, Space,
+};
 use bakeoff_suite::SelectPlan;
 use std::time::Duration;
 
 /// Settings of the command line that replace those of `[select]`.
 #[derive(Debug, Clone, Default)]
 pub struct SearchOverrides {
-    /// Selection method.
+    /// SearchOutcome method.
     pub method: Option<String>,
     /// Confidence in the winner.
     pub confidence: Option<f64>,
@@ -47,7 +49,7 @@ pub(super) fn space(plan: &SelectPlan, cases: usize, trials: usize) -> Result<Sp
         .iter()
         .map(|(name, candidates)| Role { name: name.clone(), candidates: candidates.clone() });
     Space::full(roles.collect(), cases * trials)
-        .map(|space| space.repeating(cases))
+        .map(|space| space.with_cases(cases))
         .map_err(|error| usage(error.to_string(), "candidates are listed under [select.roles]"))
 }
 
@@ -55,16 +57,16 @@ pub(super) fn objective(plan: &SelectPlan) -> Objective {
     Objective {
         cost_weight: plan.objective.cost_weight.unwrap_or(0.0),
         latency_weight: plan.objective.latency_weight.unwrap_or(0.0),
-        max_cost: plan.objective.max_task_usd,
+        max_cost: plan.objective.max_task_usd.and_then(NanoDollars::from_dollars),
     }
 }
 
 /// Returns the budget: the command line precedes `[select]`, which precedes `[suite]`.
-pub(super) fn budget(run: &Run, plan: &SelectPlan, overrides: &SearchOverrides) -> Budget {
+pub(super) fn budget(run: &Run, plan: &SelectPlan, overrides: &SearchOverrides) -> SearchBudget {
     let suite = &run.suite.settings.budget;
     let cost = overrides.max_cost.or(plan.budget.cost).or(suite.cost);
-    Budget {
-        cost: cost.map(NanoDollars::as_dollars),
+    SearchBudget {
+        cost,
         cells: overrides.max_cells.or(plan.budget.cells).map(|cells| cells as usize),
         time: overrides.deadline.or(plan.budget.time).or(suite.time),
     }
@@ -92,7 +94,7 @@ pub(super) fn options(
         hints,
         ..plan.options.clone()
     };
-    // Options of the suite belong to its own method. Those of the command line always apply.
+    // SearchOptions of the suite belong to its own method. Those of the command line always apply.
     let options = if method == plan.method { options } else { options.only_of(method) };
     SelectorOptions { confidence: overrides.confidence.or(options.confidence), ..options }
 }

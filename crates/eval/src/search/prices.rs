@@ -21,9 +21,9 @@ fn calls(target: &Target) -> Vec<(Option<&str>, &ModelTarget, &Template)> {
     }
 }
 
-/// Returns the price in dollars of a call with 1 000 prompt and 1 000 answer tokens, for each candidate of
+/// Returns the price of a call with 1 000 prompt and 1 000 answer tokens, for each candidate of
 /// each role.
-pub(super) fn prices_per_call(suite: &Suite) -> Vec<Vec<Option<f64>>> {
+pub(super) fn prices_per_call(suite: &Suite) -> Vec<Vec<Option<NanoDollars>>> {
     let Some(plan) = &suite.select else { return Vec::new() };
     let call = Usage { input: 1000, output: 1000, ..Usage::default() };
     let mut stride = suite.targets.len();
@@ -34,18 +34,19 @@ pub(super) fn prices_per_call(suite: &Suite) -> Vec<Vec<Option<f64>>> {
             let (_, model, _) = calls(target)
                 .into_iter()
                 .find(|(role, ..)| role.is_none_or(|role| role == name))?;
-            model.model.cost(&call).map(NanoDollars::as_dollars)
+            model.model.cost(&call)
         };
         (0..candidates.len()).map(price).collect()
     };
     plan.roles.iter().map(role).collect()
 }
 
-/// Returns a lower bound in dollars of the cost of these cells: the prompts of the first model, estimated
+/// Returns a lower bound of the cost of these cells: the prompts of the first model, estimated
 /// from the first cases. Combinations that start with the same model share its answer; answers cost more.
-pub(super) fn first_round_cost(suite: &Suite, cells: &[Cell]) -> f64 {
-    let Some(base) = suite.targets.first() else { return 0.0 };
-    let Some(&(_, model, prompt)) = calls(base).first() else { return 0.0 };
+pub(super) fn first_round_cost(suite: &Suite, cells: &[Cell]) -> NanoDollars {
+    let none = NanoDollars::default();
+    let Some(base) = suite.targets.first() else { return none };
+    let Some(&(_, model, prompt)) = calls(base).first() else { return none };
     let templates = [Some(prompt), model.system.as_ref()];
     let tokens = |fields: &minijinja::Value| -> u64 {
         let texts = templates.iter().flatten().filter_map(|template| template.render(fields).ok());
@@ -56,11 +57,11 @@ pub(super) fn first_round_cost(suite: &Suite, cells: &[Cell]) -> f64 {
         cases.fold((0, 0), |(sum, count), case| (sum + tokens(&case.fields), count + 1));
     let call = Usage { input: sum / count.max(1), output: 1, ..Usage::default() };
     let mut prices = vec![None; suite.targets.len()];
-    let mut price = |combo: usize| -> f64 {
-        let Some(target) = suite.targets.get(combo) else { return 0.0 };
+    let mut price = |combo: usize| -> NanoDollars {
+        let Some(target) = suite.targets.get(combo) else { return none };
         *prices[combo].get_or_insert_with(|| {
             let first = calls(target).first().and_then(|(_, model, _)| model.model.cost(&call));
-            first.map_or(0.0, NanoDollars::as_dollars)
+            first.unwrap_or_default()
         })
     };
     let mut seen = HashSet::new();
@@ -69,5 +70,6 @@ pub(super) fn first_round_cost(suite: &Suite, cells: &[Cell]) -> f64 {
         calls.first().map(|(_, model, _)| model.label.as_str())
     };
     let is_new = |cell: &&Cell| seen.insert((first_model(cell.combo), cell.datapoint));
-    cells.iter().filter(is_new).map(|cell| price(cell.combo)).sum()
+    let prices = cells.iter().filter(is_new).map(|cell| price(cell.combo));
+    prices.fold(none, NanoDollars::saturating_add)
 }

@@ -6,7 +6,7 @@ use crate::attempt::describe_failure;
 use crate::context::TrialContext;
 use bakeoff_core::{Message, NanoDollars, Request};
 use bakeoff_llm::{CallContext, Model, Ordinals};
-use bakeoff_select::{Briefing, Objective, Proposal, Propose};
+use bakeoff_select::{Briefing, Objective, Proposal, Propose, ProposeError};
 use std::sync::Mutex;
 
 /// The method with proposals of a model.
@@ -31,7 +31,7 @@ pub(super) struct Proposals {
 pub(super) async fn request_proposals(
     search: &SearchRun,
     context: &TrialContext,
-) -> Result<Proposals, String> {
+) -> Result<Proposals, ProposeError> {
     let plan = search.run.suite.select.as_ref();
     let Some((_, model)) = plan.and_then(|plan| plan.proposer.as_ref()) else {
         return Ok(Proposals::default());
@@ -42,7 +42,7 @@ pub(super) async fn request_proposals(
     let proposer = Proposer { context, model, spent: Mutex::default() };
     let briefing = briefing(search);
     let mut proposals = proposer.propose(&briefing).await?;
-    proposals.truncate(briefing.most);
+    proposals.truncate(briefing.max_proposals);
     let cost = proposer.spent.into_inner().unwrap_or_default();
     Ok(Proposals { proposals: Some(proposals), cost })
 }
@@ -78,7 +78,9 @@ fn briefing(search: &SearchRun) -> Briefing {
     let Objective { cost_weight, latency_weight, max_cost } = search.options.objective;
     briefing.objective = match (search.options.within, max_cost) {
         (Some(within), _) => format!("the cheapest within {within} points of the best score"),
-        (None, Some(most)) => format!("the best score for at most ${most} a task"),
+        (None, Some(max_cost)) => {
+            format!("the best score for at most ${} a task", max_cost.as_dollars())
+        }
         (None, None) if cost_weight > 0.0 || latency_weight > 0.0 => format!(
             "score, less {cost_weight} for the dearest and {latency_weight} for the slowest"
         ),
@@ -89,7 +91,7 @@ fn briefing(search: &SearchRun) -> Briefing {
 
 #[async_trait::async_trait]
 impl Propose for Proposer<'_> {
-    async fn propose(&self, briefing: &Briefing) -> Result<Vec<Proposal>, String> {
+    async fn propose(&self, briefing: &Briefing) -> Result<Vec<Proposal>, ProposeError> {
         let request =
             Request { messages: vec![Message::user(prompt(briefing))], ..Request::default() };
         let context = CallContext {
@@ -103,7 +105,7 @@ impl Propose for Proposer<'_> {
             on_delta: None,
         };
         let call = self.context.client.call(self.model, request, &context).await;
-        let call = call.map_err(|error| describe_failure(&error.failure))?;
+        let call = call.map_err(|error| ProposeError::new(describe_failure(&error.failure)))?;
         if !call.cached
             && let Ok(mut spent) = self.spent.lock()
         {
@@ -125,7 +127,7 @@ fn prompt(briefing: &Briefing) -> String {
         }
         for (name, price) in &role.candidates {
             let price = price.map_or(String::new(), |price| {
-                format!(" (${price:.6} for 1000 tokens in and 1000 out)")
+                format!(" (${:.6} for 1000 tokens in and 1000 out)", price.as_dollars())
             });
             text.push_str(&format!("\n- {name}{price}"));
         }
@@ -139,22 +141,21 @@ fn prompt(briefing: &Briefing) -> String {
         "\nWanted: {}.\n\nAnswer with a JSON array of at most {} objects, the most promising \
          first; each object has a key for each role and the candidate's name as its value. Nothing \
          else.",
-        briefing.objective, briefing.most
+        briefing.objective, briefing.max_proposals
     ));
     text
 }
 
 /// Parses the first JSON array of objects in a response.
-fn parse_proposals(response: &str) -> Result<Vec<Proposal>, String> {
+fn parse_proposals(response: &str) -> Result<Vec<Proposal>, ProposeError> {
     let starts = response.match_indices('[').map(|(start, _)| start);
     let array = |start: usize| {
         let mut values = serde_json::Deserializer::from_str(&response[start..]).into_iter();
         values.next()?.ok()
     };
-    starts
-        .filter_map(array)
-        .next()
-        .ok_or_else(|| "no JSON array of objects from roles to models in the response".to_owned())
+    starts.filter_map(array).next().ok_or_else(|| {
+        ProposeError::new("no JSON array of objects from roles to models in the response")
+    })
 }
 
 #[cfg(test)]
@@ -168,7 +169,7 @@ mod tests {
         );
         let proposals = proposals.unwrap();
         assert_eq!(proposals.len(), 1);
-        assert!(parse_proposals("no idea").unwrap_err().contains("no JSON array"));
+        assert!(parse_proposals("no idea").unwrap_err().to_string().contains("no JSON array"));
         assert!(parse_proposals("[1, 2]").is_err());
     }
 }

@@ -5,8 +5,10 @@ use super::search_run::SearchRun;
 use crate::Error;
 use crate::active_run::ActiveRun;
 use crate::stopper::Stopper;
-use bakeoff_core::{ErrorKind, Event};
-use bakeoff_select::{Budget, OnRound, Options, SelectError, Selection, Selector, select_best};
+use bakeoff_core::{ErrorKind, Event, NanoDollars};
+use bakeoff_select::{
+    OnRound, SearchBudget, SearchOptions, SearchOutcome, SelectError, Selector, select_best,
+};
 use bakeoff_suite::{AgentSettings, Suite};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +26,7 @@ pub(super) async fn run_rounds(
     active: &mut ActiveRun<'_>,
     stopper: &Stopper,
     on_round: OnRound<'_>,
-) -> Result<(Result<(), Error>, Result<Selection, SelectError>), Error> {
+) -> Result<(Result<(), Error>, Result<SearchOutcome, SelectError>), Error> {
     let suite = &search.run.suite;
     let (events, mut cell_events) = mpsc::unbounded_channel();
     let evaluator = CellEvaluator {
@@ -35,15 +37,16 @@ pub(super) async fn run_rounds(
     };
     let must_stop = AtomicBool::new(false);
     let halt = || must_stop.load(Ordering::Relaxed) || stopper.is_stopped();
-    let remaining = search.budget.cost.map(|cost| (cost - prior.lost).max(0.0));
-    let options = Options {
+    let remaining =
+        (search.budget.cost).map(|cost| NanoDollars(cost.0.saturating_sub(prior.lost.0).max(0)));
+    let options = SearchOptions {
         max_concurrent: max_concurrent(suite),
-        budget: Budget { cost: remaining, ..search.budget },
+        budget: SearchBudget { cost: remaining, ..search.budget },
         objective: search.options.objective,
         prior: prior.observed,
         on_round: Some(on_round),
         halt: Some(&halt),
-        ..Options::default()
+        ..SearchOptions::default()
     };
     let selection = select_best(&search.space, selector, &evaluator, options);
     tokio::pin!(selection);
@@ -66,7 +69,10 @@ pub(super) async fn run_rounds(
     while let Ok(event) = cell_events.try_recv() {
         problem = problem.and(record_cell(event, active, &must_stop));
     }
-    let found = found.map(|found| Selection { spent: found.spent + prior.lost, ..found });
+    let found = found.map(|mut found| {
+        found.spent += prior.lost;
+        found
+    });
     Ok((problem, found))
 }
 

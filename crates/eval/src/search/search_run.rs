@@ -16,8 +16,8 @@ use crate::stopper::Stopper;
 use crate::warnings::check_prices;
 use bakeoff_core::{Event, ExitCode};
 use bakeoff_select::{
-    Budget, Evidence, OnRound, OptionsError, SelectError, Selection, SelectorOptions, Space, Step,
-    named,
+    Evidence, OnRound, OptionsError, SearchBudget, SearchOutcome, SelectError, SelectorOptions,
+    SelectorStep, Space, build_selector,
 };
 use bakeoff_suite::{Artifacts, Suite};
 
@@ -28,7 +28,7 @@ pub struct SearchRun {
     pub(super) space: Space,
     pub(super) method: String,
     pub(super) options: SelectorOptions,
-    pub(super) budget: Budget,
+    pub(super) budget: SearchBudget,
 }
 
 /// A finished search.
@@ -121,9 +121,9 @@ impl SearchRun {
         let selector = match request_proposals(&self, &active.context).await {
             Ok(proposals) => {
                 // The cost of proposals belongs to no cell.
-                prior.lost += proposals.cost.as_dollars();
+                prior.lost += proposals.cost;
                 self.options.proposals = proposals.proposals.or(self.options.proposals);
-                named(&self.method, &self.space, &self.options)
+                build_selector(&self.method, &self.space, &self.options)
             }
             Err(reason) => Err(OptionsError::NotProposed(reason)),
         };
@@ -136,8 +136,8 @@ impl SearchRun {
         let finished = active.finish(&self.run, problem, &[], stopper)?;
         let exit_code = match &found {
             _ if stopper.is_stopped() => ExitCode::Interrupted,
-            Ok(Selection { stopped: None, .. }) => ExitCode::Passed,
-            Err(SelectError::TooDear { all: true, .. }) => ExitCode::Failed,
+            Ok(SearchOutcome { stopped: None, .. }) => ExitCode::Passed,
+            Err(SelectError::OverCostLimit { all: true, .. }) => ExitCode::Failed,
             Ok(_) | Err(_) => ExitCode::Inconclusive,
         };
         let found = match found {
@@ -156,9 +156,9 @@ impl SearchRun {
         if self.method == PROPOSAL_METHOD {
             return self.check_proposer();
         }
-        let mut selector = named(&self.method, &self.space, &self.options)
+        let mut selector = build_selector(&self.method, &self.space, &self.options)
             .map_err(|error| options_error(&error))?;
-        let Step::Evaluate(round) =
+        let SelectorStep::Evaluate(round) =
             selector.next(&Evidence::new(&self.space, self.options.objective))
         else {
             return Ok(());
@@ -180,12 +180,14 @@ impl SearchRun {
             if max < cost {
                 return Err(usage(
                     format!(
-                        "${max} is too little for the first round of `{method}`: the first \
-                         prompts of its {cells} cells alone cost about ${cost:.6}"
+                        "${} is too little for the first round of `{method}`: the first \
+                         prompts of its {cells} cells alone cost about ${:.6}",
+                        max.as_dollars(),
+                        cost.as_dollars()
                     ),
                     &format!(
                         "`--max-cost {:.6}` or more, or fewer candidates under [select.roles]",
-                        2.0 * cost
+                        2.0 * cost.as_dollars()
                     ),
                 ));
             }
@@ -202,7 +204,7 @@ impl SearchRun {
         }
         // The other options can be checked without proposals.
         let options = SelectorOptions { proposals: Some(Vec::new()), ..self.options.clone() };
-        match named(&self.method, &self.space, &options) {
+        match build_selector(&self.method, &self.space, &options) {
             Ok(_) | Err(OptionsError::NoProposals { .. }) => Ok(()),
             Err(error) => Err(options_error(&error)),
         }

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::folder::{RunFolder, SELECTION_FILE, write_json};
 use bakeoff_core::{RunId, SCHEMA_VERSION};
 use bakeoff_journal::write_atomic;
-use bakeoff_select::{Objective, Role, Selection};
+use bakeoff_select::{Objective, Role, SearchOutcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,11 +35,15 @@ pub struct SelectionFile {
     /// The winner: the model of each role.
     pub best: BTreeMap<String, String>,
     /// The complete result.
-    pub selection: Selection,
+    pub selection: SearchOutcome,
 }
 
 impl SelectionFile {
-    pub(super) fn new(search: &SearchRun, run_id: &RunId, selection: Selection) -> SelectionFile {
+    pub(super) fn new(
+        search: &SearchRun,
+        run_id: &RunId,
+        selection: SearchOutcome,
+    ) -> SelectionFile {
         let SearchRun { run, space, options, .. } = search;
         let roles = space.roles().iter().enumerate();
         let assigned = |(index, role): (usize, &Role)| {
@@ -65,7 +69,7 @@ impl SelectionFile {
 
     /// Returns the name of the winning combination.
     pub fn winner(&self) -> &str {
-        let Selection { ranking, winner, .. } = &self.selection;
+        let SearchOutcome { ranking, winner, .. } = &self.selection;
         ranking.iter().find(|ranked| ranked.combo == *winner).map_or("", |ranked| &ranked.name)
     }
 
