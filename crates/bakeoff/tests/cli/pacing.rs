@@ -316,7 +316,7 @@ fn a_run_is_found_by_path_prefix_and_last() {
     };
     insta::assert_snapshot!(nothing(&["trace", "http"]), @r#"
     error: there is no run in runs
-      hint: `bakeoff run` makes one; `--out` names the folder of all runs
+      hint: start one with `bakeoff run`, or name the folder of all runs with `--out`
     "#);
     assert_eq!(place.run(&["run", "--max-retries", "0"]).code, 3);
     assert_eq!(place.run(&["run", "--max-retries", "0"]).code, 3);

@@ -281,5 +281,5 @@ fn what_is_no_run_is_refused() {
     std::fs::write(place.run_folder().join("run.json"), value.to_string()).unwrap();
     let refused = place.run(&["run", "--resume", "last", "--quiet"]);
     assert_eq!(refused.code, 2, "{}", refused.shown());
-    assert!(refused.stderr.contains("newer Bakeoff"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("newer version of Bakeoff"), "{}", refused.stderr);
 }

@@ -113,7 +113,7 @@ fn a_budget_of_money_needs_prices() {
     let output = command.env("OPENAI_API_KEY", "k").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("the price of `openai/nobody-knows` is not known"), "{stderr}");
+    assert!(stderr.contains("no price known for `openai/nobody-knows`"), "{stderr}");
     assert!(!place.path().join("runs").exists());
 }
 

@@ -170,7 +170,7 @@ fn tools_of_mcp_servers_are_called_by_the_servers_name() {
     let place = place.write("server.py", format!("{SERVER}\n# changed\n"));
     let again = place.run(&["run", "--resume", "last"]);
     assert_eq!(again.code, 2, "{}", again.shown());
-    assert!(again.stderr.contains("its plan was another: target `agent`"), "{}", again.stderr);
+    assert!(again.stderr.contains("the plan has changed: target `agent`"), "{}", again.stderr);
 }
 
 #[test]

@@ -9,10 +9,11 @@ use toml::{Table, Value};
 pub(super) fn routes(file: &SelectionFile, suite: &Table) -> String {
     let mut text = String::new();
     let confidence = file.selection.confidence.map_or(String::new(), |confidence| {
-        format!(", {:.1} % sure", (1000.0 * confidence).floor() / 10.0)
+        format!(", confidence {:.1} %", (1000.0 * confidence).floor() / 10.0)
     });
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "# The best for {} of `{}`{confidence}.", file.target, file.suite);
+    let _ =
+        writeln!(text, "# Best combination for {} of `{}`{confidence}.", file.target, file.suite);
     let _ = writeln!(text, "# Found by `bakeoff select` in {}.\n", file.run_id);
     let mut tables = Table::new();
     // Roles that were not searched keep the models of the suite.
