@@ -212,6 +212,7 @@ async fn each_program_has_its_own_folder() {
 
 #[tokio::test]
 async fn processes_left_by_a_verifier_are_terminated() {
+    assert!(bakeoff_agent::become_subreaper());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("process");
     // In its own session, outside the verifier's process group.
