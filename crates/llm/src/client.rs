@@ -16,6 +16,7 @@ use crate::{Delta, Failure};
 use bakeoff_core::{Content, NanoDollars, Redactor, Request, Response};
 use bakeoff_pace::{LearnedLimit, LimitsError, Pool, PoolKey, Pools, RetryPolicy};
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,7 +149,19 @@ impl Client {
     /// # Errors
     ///
     /// When the last permitted request fails, or the call is cancelled or stopped.
-    pub async fn call(
+    // Boxed, like the other entry points of this crate: a future that is not boxed is compiled again in every
+    // crate that awaits it.
+    pub fn call<'a>(
+        &'a self,
+        model: &'a Model,
+        request: Request,
+        context: &'a CallContext<'_>,
+    ) -> BoxFuture<'a, Result<Call, CallError>> {
+        Box::pin(self.call_or_recall(model, request, context))
+    }
+
+    /// Returns the cached response, or makes the call and caches its response.
+    async fn call_or_recall(
         &self,
         model: &Model,
         request: Request,
@@ -225,14 +238,14 @@ impl Client {
     /// # Errors
     ///
     /// When there is no response, or its status is not a success.
-    pub async fn call_service(
-        &self,
-        service: &Service,
+    pub fn call_service<'a>(
+        &'a self,
+        service: &'a Service,
         body: Bytes,
         timeout: Duration,
-        context: &CallContext<'_>,
-    ) -> Result<ServiceResponse, CallError> {
-        ServiceCall { client: self, service, body, context }.run(timeout).await
+        context: &'a CallContext<'_>,
+    ) -> BoxFuture<'a, Result<ServiceResponse, CallError>> {
+        Box::pin(ServiceCall { client: self, service, body, context }.run(timeout))
     }
 
     /// Waits until no equal call is in flight.

@@ -24,6 +24,7 @@ use crate::{Call, CallContext, CallError, Client, Model, quota};
 use bakeoff_core::{ErrorKind, Message, NanoDollars, Request, Usage};
 use bakeoff_pace::{Limits, Strategy};
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use headers::{HeaderLimits, seconds_until_restored};
 use sample::SampleOutcome;
@@ -176,7 +177,16 @@ pub struct ProbeReport {
 /// # Errors
 ///
 /// The first failure that is neither a rejection nor transient, such as an invalid key.
-pub async fn probe(
+pub fn probe<'a>(
+    client: &'a Client,
+    model: &'a Model,
+    config: &'a ProbeConfig,
+    on_level: &'a mut (dyn FnMut(&ProbeLevel) + Send),
+) -> BoxFuture<'a, Result<ProbeReport, CallError>> {
+    Box::pin(run_probe(client, model, config, on_level))
+}
+
+async fn run_probe(
     client: &Client,
     model: &Model,
     config: &ProbeConfig,

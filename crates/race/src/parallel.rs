@@ -9,6 +9,7 @@ use bakeoff_agent::{
     LoopFailure, LoopId, LoopStatus, agent_loop_with_id, check_loop,
 };
 use bakeoff_core::{ErrorKind, FinishReason, NanoDollars, Usage};
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -162,7 +163,17 @@ impl Race {
     ///
     /// [`RaceError::AllFailed`], [`RaceError::NoneAcceptable`], [`RaceError::BadDecision`] and
     /// [`RaceError::Cancelled`].
-    pub async fn run(
+    // Boxed, so that it is compiled in this crate alone.
+    pub fn run<'a>(
+        self,
+        tx: EventSender,
+        cancel: CancellationToken,
+        on_end: &'a mut (dyn FnMut(&ParallelLoopOutcome) + Send),
+    ) -> BoxFuture<'a, Result<ParallelLoopResult, RaceError>> {
+        Box::pin(self.run_to_verdict(tx, cancel, on_end))
+    }
+
+    async fn run_to_verdict(
         mut self,
         tx: EventSender,
         cancel: CancellationToken,
