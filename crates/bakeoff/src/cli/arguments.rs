@@ -449,6 +449,11 @@ fn level(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is not a number between 0 and 1"))
 }
 
+fn not_negative(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| format!("`{text}` is not a number from 0 on"))
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let duration = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     duration
