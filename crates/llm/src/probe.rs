@@ -30,9 +30,10 @@ use sample::Outcome;
 use search::{Bounds, Next, Search};
 use std::time::Duration;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// How far a probe may go, and what it sends.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct ProbeConfig {
     /// Most requests.
     pub max_requests: u32,
@@ -48,6 +49,8 @@ pub struct ProbeConfig {
     pub max_tokens: u64,
     /// Most time for one request.
     pub attempt_timeout: Duration,
+    /// Stops the probe when cancelled: requests in flight finish, no other is sent.
+    pub stop: CancellationToken,
 }
 
 impl Default for ProbeConfig {
@@ -60,6 +63,7 @@ impl Default for ProbeConfig {
             prompt: "Repeat this number and say nothing else:".to_owned(),
             max_tokens: 16,
             attempt_timeout: Duration::from_secs(60),
+            stop: CancellationToken::new(),
         }
     }
 }
@@ -136,6 +140,9 @@ pub async fn probe(
     let mut flying = FuturesUnordered::new();
     let (mut number, mut told_levels) = (0_u64, 0);
     loop {
+        if config.stop.is_cancelled() {
+            search.end(Stop::Interrupted);
+        }
         let next = search.next(started.elapsed().as_secs_f64());
         search.levels.iter().skip(told_levels).for_each(&mut *on_level);
         told_levels = search.levels.len();
@@ -172,6 +179,7 @@ pub async fn probe(
                 books.settle(&mut search, now, number, result)?;
             }
             () = pause => {}
+            () = config.stop.cancelled(), if !config.stop.is_cancelled() => {}
         }
     }
     Ok(books.report(search, started.elapsed().as_secs_f64()))

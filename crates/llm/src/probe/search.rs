@@ -84,6 +84,8 @@ pub enum Stop {
     Failures,
     /// A quota is used up.
     Quota,
+    /// [`super::ProbeConfig::stop`] was cancelled.
+    Interrupted,
 }
 
 #[derive(Debug, Clone, Copy)]
