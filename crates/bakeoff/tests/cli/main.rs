@@ -1,6 +1,6 @@
-//! The program as its users see it: exit codes, standard output, standard error, files.
+//! End-to-end tests of the `bakeoff` binary: exit codes, output and files.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may panic")]
 
 mod acceptance;
 mod agents;
@@ -14,6 +14,7 @@ mod docs;
 mod evidence;
 mod fastskill;
 mod faults;
+mod json;
 mod killed;
 mod map;
 mod pacing;
@@ -27,6 +28,7 @@ mod runs;
 mod secrets;
 mod select;
 mod services;
+mod shell;
 mod stopping;
 mod support;
 mod tools;
