@@ -71,7 +71,7 @@ fn probe_without_confirmation_is_rejected() {
     ]);
     assert_eq!(output.code, 0, "{}", output.transcript());
     assert!(
-        output.stdout.contains("ended early: no more requests are allowed"),
+        output.stdout.contains("stopped early: maximum number of requests reached"),
         "{}",
         output.stdout
     );
