@@ -195,11 +195,10 @@ fn wait_for_line(child: &mut Child) -> String {
     let mut bytes = Vec::new();
     let stdout = child.stdout.as_mut().unwrap();
     // Byte by byte, because the rest of the stream is read later.
-    for byte in stdout.bytes() {
-        bytes.push(byte.unwrap());
-        if bytes.ends_with(b"\n") {
-            break;
-        }
+    while !bytes.ends_with(b"\n") {
+        let mut byte = [0];
+        stdout.read_exact(&mut byte).unwrap();
+        bytes.extend(byte);
     }
     String::from_utf8(bytes).unwrap()
 }

@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &CacheArguments, printer: &Printer) -> Result<Outco
         }
         CacheAction::Clear => {
             let removed = Cache::clear(&path)?;
-            printer.data(format!("deleted {}", count(removed as u64, "response")));
+            printer.data(format!("deleted {}", count(removed, "response")));
         }
     }
     Ok(Outcome::passed())
