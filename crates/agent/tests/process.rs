@@ -171,7 +171,7 @@ async fn gigabyte_of_output_is_counted_and_dropped() {
     let mut received = 0_u64;
     let done = start(&program)
         .unwrap()
-        .finish(&CancellationToken::new(), |piece| received += piece.len() as u64)
+        .finish(&CancellationToken::new(), &mut |piece| received += piece.len() as u64)
         .await
         .unwrap();
     assert_eq!((done.stdout.len(), done.dropped_bytes), (1000, (1 << 30) - 1000));
