@@ -24,6 +24,8 @@ use error::UsageError;
 use printer::{OutputMode, Printer};
 
 fn main() -> std::process::ExitCode {
+    // Adopts processes that outlive the program that started them, so that they can be found and killed.
+    bakeoff_agent::become_subreaper();
     let code = match Arguments::try_parse() {
         Ok(arguments) => {
             let printer = Printer::new(arguments.command.output_mode());

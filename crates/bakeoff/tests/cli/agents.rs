@@ -126,9 +126,9 @@ fn agent_rejected_by_its_provider_is_an_error() {
         })
         .collect();
     insta::assert_snapshot!(printed.join("\n"), @r#"
-    "claude" "error" "quota" "the agent gave up: Claude AI usage limit reached|1760000000"
-    "codex" "error" "rate_limit" "the agent gave up: exceeded retry limit, last status: 429 Too Many Requests"
-    "gemini" "error" "auth" "the agent ended with code 41 and without an answer: Please set an API key: 401 Unauthorized"
+    "claude" "error" "quota" "the agent stopped: Claude AI usage limit reached|1760000000"
+    "codex" "error" "rate_limit" "the agent stopped: exceeded retry limit, last status: 429 Too Many Requests"
+    "gemini" "error" "auth" "the agent exited with code 41 and without an answer: Please set an API key: 401 Unauthorized"
     "opencode" "failed" null null
     "#);
 }

@@ -308,7 +308,7 @@ path = "/etc/passwd"
 value = "root"
 "#;
     insta::assert_snapshot!(render(suite, &[]), @r#"
-    error: `../secret` is not within the workspace: it has `..`
+    error: `../secret` is not within the workspace: it contains `..`
      --> bakeoff.toml:9:8
       |
     9 | path = "../secret"
@@ -678,14 +678,14 @@ id = "a"
 country = "x"
 checks = [{ kind = "length", min = 3, max = 2 }]
 "#;
-    insta::assert_snapshot!(render(suite, &[]), @r#"
-    error: `min` is 3, more than `max`, which is 2
+    insta::assert_snapshot!(render(suite, &[]), @"
+    error: `min` (3) is greater than `max` (2)
      --> bakeoff.toml:5:1
       |
     5 | [[cases.inline]]
       | ^^^^^^^^^^^^^^^^
     error: 1 problem; nothing was called
-    "#);
+    ");
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn missing_workspaces_of_cases_are_rejected() {
 #[test]
 fn invalid_service_settings_are_rejected() {
     insta::assert_snapshot!(render(&target("url = \"localhost:80\"\nmethod = \"post\"\nbody = 7\nanswer = \"choices\"\nusage = { input_tokens = \"$[\", tokens = \"$\" }\nconnections = 0")), @r#"
-    error: url `localhost:80` cannot be used: it must begin with http:// or https://
+    error: invalid url `localhost:80`: must start with http:// or https://
      --> bakeoff.toml:4:7
       |
     4 | url = "localhost:80"

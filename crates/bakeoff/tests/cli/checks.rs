@@ -109,7 +109,7 @@ fn judge_score_is_compared_with_the_minimum() {
     );
     assert_eq!(run(&dir).code, 1);
     assert_eq!(statuses(&dir), ["passed", "failed"]);
-    assert_eq!(outcomes(&dir)[1].1, "score 1, wanted 4");
+    assert_eq!(outcomes(&dir)[1].1, "score 1, expected at least 4");
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn program_check_message_is_stored_without_secrets() {
 #[test]
 fn program_without_a_verdict_makes_the_trial_an_error() {
     for (script, reason) in [
-        ("echo oops >&2; exit 3", "the program ended with exit code 3: oops"),
+        ("echo oops >&2; exit 3", "the program exited with code 3: oops"),
         ("echo fine", "invalid result: expected"),
         ("echo '{\"passed\": \"yes\"}'", "invalid result: invalid type"),
         ("kill -9 $$", "the program was ended by signal 9"),
@@ -447,9 +447,7 @@ fn check_without_a_result_makes_the_trial_an_error() {
     .write("cases.jsonl", format!("{{\"say\": \"{}\"}}\n", "w ".repeat(20_001)));
     let output = run(&dir);
     assert_eq!(output.code, 3, "{}", output.stderr);
-    assert!(
-        outcomes(&dir)[0].2.starts_with("check: check `similarity`: rouge_l is measured up to")
-    );
+    assert!(outcomes(&dir)[0].2.starts_with("check: check `similarity`: rouge_l compares at most"));
 }
 
 /// Returns a short timeout for code that never ends, and the default for the rest, because the machine may

@@ -120,7 +120,7 @@ fn run_of_a_project_can_be_rescored() {
         with_replacement(dir, "evals/checks.toml", "path = \"NOTES.md\"", "path = \"gone.md\"");
     let output = dir.run(&["score", "--out", "first"]);
     assert_eq!(output.code, 1, "{}", output.transcript());
-    assert!(output.stdout.contains("there is no gone.md"), "{}", output.stdout);
+    assert!(output.stdout.contains("gone.md does not exist"), "{}", output.stdout);
 }
 
 #[test]

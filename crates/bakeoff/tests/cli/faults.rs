@@ -69,8 +69,8 @@ fn openai_faults_are_errors_with_reasons() {
     sim/fault-429: error, rate_limit: 429: Rate limit reached for requests.
     sim/fault-503: error, transient: 503: The service is temporarily unavailable.
     sim/fault-huge: error, malformed_response: response exceeds 8 MiB
-    sim/fault-malformed: error, malformed_response: invalid response body: EOF while parsing a string at line 1 column 303; it starts with "{\"choices\":[
-    sim/fault-nonutf8: error, malformed_response: invalid response body: invalid unicode code point at line 1 column 108; it starts with "{\"choices\":[{\
+    sim/fault-malformed: error, malformed_response: invalid response body: EOF while parsing a string at line 1 column 303; it starts with "{\"choices\":[{\"finish_
+    sim/fault-nonutf8: error, malformed_response: invalid response body: invalid unicode code point at line 1 column 108; it starts with "{\"choices\":[{\"finish_re
     sim/fault-truncated: error, transient: lost connection to 127.0.0.1:PORT: unexpected EOF during chunk size line
     "#);
 }
@@ -84,7 +84,7 @@ fn anthropic_stream_faults_are_errors_with_reasons() {
     sim/fault-429: error, rate_limit: 429: Rate limit reached for requests.
     sim/fault-503: error, transient: 503: The service is temporarily unavailable.
     sim/fault-huge: error, malformed_response: response exceeds 8 MiB
-    sim/fault-malformed: error, malformed_response: invalid stream event: EOF while parsing a string at line 1 column 30; it starts with "{\"delta\":{\"te
+    sim/fault-malformed: error, malformed_response: invalid stream event: EOF while parsing a string at line 1 column 30; it starts with "{\"delta\":{\"text\":\"es 
     sim/fault-nonutf8: error, malformed_response: server-sent event is not UTF-8
     sim/fault-truncated: error, transient: stream ended before the response was complete
     "#);

@@ -79,9 +79,9 @@ fn limits_determine_the_pack_size() {
         assert_eq!(output.code, 0, "{}", output.transcript());
         output.stderr.lines().next().unwrap().to_owned()
     };
-    insta::assert_snapshot!(plan(&["--rpm", "6000"]), @"45 items → 1 request to sim/map (up to 50 items each; requests are the limit: 6000 per minute)");
-    insta::assert_snapshot!(plan(&["--tpm", "1000000"]), @"45 items → 45 requests to sim/map (up to 1 item each; tokens are the limit: 1000000 per minute)");
-    insta::assert_snapshot!(plan(&["--pack", "auto"]), @"45 items → 5 requests to sim/map (up to 10 items each; nothing is known about limits)");
+    insta::assert_snapshot!(plan(&["--rpm", "6000"]), @"45 items → 1 request to sim/map (up to 50 items each; limit: 6000 requests per minute)");
+    insta::assert_snapshot!(plan(&["--tpm", "1000000"]), @"45 items → 45 requests to sim/map (up to 1 item each; limit: 1000000 tokens per minute)");
+    insta::assert_snapshot!(plan(&["--pack", "auto"]), @"45 items → 5 requests to sim/map (up to 10 items each; limits unknown)");
     insta::assert_snapshot!(plan(&["--pack", "3", "--format", "yaml"]), @"45 items → 15 requests to sim/map (up to 3 items each)");
     for strategy in ["reactive", "proactive", "none", "adaptive", "fixed"] {
         let rpm: &[&str] = if strategy == "proactive" { &["--rpm", "6000"] } else { &[] };
@@ -118,14 +118,14 @@ fn dry_run_prints_the_cost_and_leaves_no_files() {
 fn rows_without_an_answer_have_a_reason() {
     let dir = test_dir(3);
     let output = dir.run(&map(&["-m", "sim/map-stubborn"]));
-    insta::assert_snapshot!(output.transcript(), @r#"
+    insta::assert_snapshot!(output.transcript(), @"
     exit 3
     --- stdout
     out.jsonl: 3 of 3 rows, 3 errors · 8 requests · 1117 tokens · $0.00
     --- stderr
-    3 items → 1 request to sim/map-stubborn (up to 10 items each; nothing is known about limits)
+    3 items → 1 request to sim/map-stubborn (up to 10 items each; limits unknown)
       hint: `error` in the output has the reason; `--retry-errors` retries these rows
-    "#);
+    ");
     insta::assert_snapshot!(out(&dir).lines().next().unwrap(), @r#"{"number":"0","text":"row-0","copy":null,"n":null,"error":"`copy` is {\"no\":\"copy\"}, not a value of type string"}"#);
     let output = dir.run(&map(&["-m", "sim/map-stubborn", "--fallback", "sim/map", "--force"]));
     assert_eq!(output.code, 0, "{}", output.transcript());
@@ -176,7 +176,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
     };
     let with = |rows, task, out| ["map", rows, "-t", task, "-m", "sim/map", "-o", out];
     insta::assert_snapshot!(render(&with("rows.csv", "bad.toml", "o.jsonl")), @r#"
-    error: `instructions` is not a text
+    error: `instructions` is not a string
      --> bad.toml:1:16
       |
     1 | instructions = 1
@@ -195,22 +195,25 @@ fn invalid_arguments_are_rejected_before_any_call() {
       hint: `--task` needs the path of a TOML file
     ");
     insta::assert_snapshot!(render(&with("bad.csv", "task.toml", "o.jsonl")), @"error: bad.csv:2: 1 cells, but the header has 2");
-    insta::assert_snapshot!(render(&with("gone.csv", "task.toml", "o.jsonl")), @"error: there is no file gone.csv");
-    insta::assert_snapshot!(render(&with("data.txt", "task.toml", "o.jsonl")), @"error: data.txt is neither .csv, .jsonl, .ndjson nor .json");
-    insta::assert_snapshot!(render(&with("rows.csv", "task.toml", "o.json")), @r"
-    error: o.json is neither .jsonl, .ndjson nor .csv
-      hint: the ending says how rows are written
+    insta::assert_snapshot!(render(&with("gone.csv", "task.toml", "o.jsonl")), @"error: no such file: gone.csv");
+    insta::assert_snapshot!(render(&with("data.txt", "task.toml", "o.jsonl")), @"
+    error: unsupported input format: data.txt
+      hint: use a .csv, .jsonl, .ndjson or .json file
     ");
-    insta::assert_snapshot!(render(&with("rows.csv", "task.toml", "old.jsonl")), @r"
-    error: old.jsonl exists, and has no journal beside it
-      hint: name another file, or `--force` to write over it
+    insta::assert_snapshot!(render(&with("rows.csv", "task.toml", "o.json")), @"
+    error: unsupported output format: o.json
+      hint: use a .jsonl, .ndjson or .csv file
+    ");
+    insta::assert_snapshot!(render(&with("rows.csv", "task.toml", "old.jsonl")), @"
+    error: old.jsonl already exists and has no journal
+      hint: choose another output file, or use `--force` to overwrite it
     ");
     let own =
         ["map", "rows.csv", "-t", "task.toml", "-m", "sim/map", "-o", "./rows.csv", "--force"];
-    insta::assert_snapshot!(render(&own), @r#"
-    error: rows.csv is the input, and would be written over
-      hint: name another file for the output
-    "#);
+    insta::assert_snapshot!(render(&own), @"
+    error: rows.csv is the input and would be overwritten
+      hint: choose another output file
+    ");
     assert!(dir.path().join("rows.csv").exists());
     insta::assert_snapshot!(render(&map(&["-m", "sim/map", "--resume"])), @r#"
     error: no job to resume for out.jsonl
@@ -226,7 +229,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
     ");
     let output = dir.run(&map(&["-m", "sim/map", "--pack", "0"]));
     assert!(
-        output.code == 2 && output.stderr.contains("`0` is not a number of items"),
+        output.code == 2 && output.stderr.contains("invalid pack size `0`"),
         "{}",
         output.stderr
     );

@@ -44,7 +44,7 @@ fn contradicting_limits_are_reported_with_positions() {
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(render("connections = \"4-20-80\""), @r#"
-    error: connections from min to max are for the strategy adaptive; auto takes one number
+    error: a range of connections needs the strategy adaptive; auto takes one number
      --> bakeoff.toml:9:26
       |
     9 | limits = { connections = "4-20-80" }
@@ -137,7 +137,7 @@ fn contradicting_options_are_both_named() {
       hint: limits of the command line replace those of the suite
     "#);
     insta::assert_snapshot!(render(&["--rate-strategy", "quick"]), @r#"
-    error: --rate-strategy: "quick" is no strategy; there are auto, fixed, adaptive, reactive, proactive and none
+    error: --rate-strategy: unknown strategy "quick"; expected auto, fixed, adaptive, reactive, proactive or none
       hint: `auto` learns the limits of the provider
     "#);
     insta::assert_snapshot!(render(&["--adaptive-connections", "9-5"]), @r#"

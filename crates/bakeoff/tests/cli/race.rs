@@ -298,25 +298,25 @@ fn verifier_accepts_or_rejects_answers() {
     let all = dir.run(&[&none[..], &["--show", "all"]].concat());
     assert_eq!((all.code, all.stdout.as_str()), (1, "--- sim/two\nevil\n--- sim/one\ngood\n"));
     let output = dir.run(&none);
-    insta::assert_snapshot!(render(&output), @r#"
+    insta::assert_snapshot!(render(&output), @"
     exit 1
     --- stdout
     --- stderr
     sim/one: done · T s · 2 tokens · $0.00
     sim/two: done · T s · 2 tokens · $0.00
-    error: none of the answers will do: sim/two: exit code 3: I like none of them; sim/one: exit code 3: I like none of them
+    error: no answer is acceptable: sim/two: exit code 3: I like none of them; sim/one: exit code 3: I like none of them
       hint: `--show all` prints all answers
-    "#);
+    ");
     let output = dir.run(&arguments("no-such-program 2>/dev/null"));
-    insta::assert_snapshot!(render(&output), @r#"
+    insta::assert_snapshot!(render(&output), @"
     exit 3
     --- stdout
     --- stderr
     sim/one: done · T s · 2 tokens · $0.00
     sim/two: done · T s · 2 tokens · $0.00
-    error: nobody can say whether an answer will do: nobody can say about sim/two: the verifier could not start a program: exit code 127; nobody can say about sim/one: the verifier could not start a program: exit code 127
+    error: the verifier gave no result: no result for sim/two: the verifier could not start a program: exit code 127; no result for sim/one: the verifier could not start a program: exit code 127
       hint: check the verifier; `--show all` prints all answers
-    "#);
+    ");
     let output = dir.run(&[
         "race",
         "x",
@@ -421,7 +421,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
       hint: `--judge MODEL` lets a model choose; `--strategy fastest`, `majority`, `verifier` and others need none
     error: this strategy needs --judge
       hint: `--judge MODEL` sets the judge model
-    error: transparent: it is for exactly one config, and there are 2
+    error: transparent: needs exactly one config, got 2
     error: --judge is for the strategies judge, panel, pairwise and verifier
     error: this strategy takes one judge
       hint: use `--strategy panel`
@@ -442,7 +442,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
       hint: the prompt must be a text file
     error: cannot read latin1.txt: stream did not contain valid UTF-8
       hint: the prompt must be a text file
-    error: notes.txt is no session: it has no whole line
+    error: notes.txt is not a session: it has no complete line
       hint: use another file
     error: cannot create gone/talk.jsonl: No such file or directory (os error 2)
     error: no interrupted race to discard
@@ -452,7 +452,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
     --> gone.toml
      = help: `bakeoff init` writes a suite to start from
     error: 1 problem; nothing was called
-    error: /dev/full is no session: it is not a regular file
+    error: /dev/full is not a session: not a regular file
       hint: use another file
     error: cannot read /dev/zero: not a regular file
       hint: the prompt must be a text file

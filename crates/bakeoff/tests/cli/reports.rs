@@ -225,7 +225,7 @@ fn compare_takes_targets_of_one_run_or_two_runs() {
     "#);
     let vague = dir.run(&["compare", &name, "last"]);
     assert_eq!(vague.code, 2, "{}", vague.transcript());
-    assert!(vague.stderr.contains("write RUN:TARGET with one of sure, unsure"), "{}", vague.stderr);
+    assert!(vague.stderr.contains("name one as RUN:TARGET: sure, unsure"), "{}", vague.stderr);
     let wrong = dir.run(&["compare", "last:sur", "last:unsure"]);
     assert!(wrong.stderr.contains("did you mean `sure`?"), "{}", wrong.stderr);
 }

@@ -163,20 +163,20 @@ fn rejection(dir: &TestDir, arguments: &[&str]) -> String {
 fn resume_with_a_different_plan_is_rejected() {
     let dir = test_dir(2, 5);
     dir.run(&["run", "--quiet"]);
-    insta::assert_snapshot!(rejection(&dir, &["--trials", "3"]), @r"
-    had less to do: 3 trials instead of 2
-      hint: `--extend` makes the run larger
+    insta::assert_snapshot!(rejection(&dir, &["--trials", "3"]), @"
+    3 trials instead of 2
+      hint: extend the run with `--extend`
     ");
-    insta::assert_snapshot!(rejection(&dir, &["--trials", "1", "--seed", "4"]), @r"
-    cannot go on, its plan was another: the number of trials was 2 and is 1; the seed was 0 and is 4
-      hint: start a new run, or `bakeoff score` to judge its outputs by other checks
+    insta::assert_snapshot!(rejection(&dir, &["--trials", "1", "--seed", "4"]), @"
+    the plan has changed: the number of trials was 2 and is 1; the seed was 0 and is 4
+      hint: start a new run, or check its outputs again with `bakeoff score`
     ");
     edit(&dir, "bakeoff.toml", "good?", "bad?");
     edit(&dir, "bakeoff.toml", "value = \"ok\"", "value = \"okay\"");
     edit(&dir, "cases.jsonl", "t3", "t33");
-    insta::assert_snapshot!(rejection(&dir, &["--extend"]), @r"
-    cannot go on, its plan was another: cases have changed, or new ones do not stand at the end; check 1 (equals) has changed; target `one` has changed
-      hint: start a new run, or `bakeoff score` to judge its outputs by other checks
+    insta::assert_snapshot!(rejection(&dir, &["--extend"]), @"
+    the plan has changed: cases have changed, or new cases are not at the end; check 1 (equals) has changed; target `one` has changed
+      hint: start a new run, or check its outputs again with `bakeoff score`
     ");
 }
 
@@ -228,8 +228,8 @@ fn flat_run_cannot_be_extended_by_a_target() {
     let dir = test_dir(1, 2);
     dir.run(&["run", "--target", "one", "--quiet"]);
     let arguments = ["--target", "one", "--target", "other", "--extend"];
-    insta::assert_snapshot!(rejection(&dir, &arguments), @r"
-    has a single target and its folder no room for another
+    insta::assert_snapshot!(rejection(&dir, &arguments), @"
+    has a single target, and its folder layout allows no other
       hint: start a new run with all targets
     ");
 }
@@ -283,5 +283,5 @@ fn resume_of_an_invalid_run_is_rejected() {
     std::fs::write(dir.run_folder().join("run.json"), value.to_string()).unwrap();
     let rejected = dir.run(&["run", "--resume", "last", "--quiet"]);
     assert_eq!(rejected.code, 2, "{}", rejected.transcript());
-    assert!(rejected.stderr.contains("newer Bakeoff"), "{}", rejected.stderr);
+    assert!(rejected.stderr.contains("newer version of Bakeoff"), "{}", rejected.stderr);
 }

@@ -236,7 +236,7 @@ fn service_timeout_is_an_error() {
     });
     let dir = test_dir(&server.url, "timeout_seconds = 0.5");
     assert_eq!(dir.run(&["run", "--case", "a"]).code, 3);
-    assert_eq!(error(&dir.trials()[0]), "timeout: no answer within 0.5 s");
+    assert_eq!(error(&dir.trials()[0]), "timeout: no response within 0.5 s");
     drop(release);
 }
 

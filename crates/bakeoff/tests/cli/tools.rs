@@ -170,7 +170,7 @@ fn mcp_tools_are_prefixed_with_the_server_name() {
     let dir = dir.write("server.py", format!("{SERVER}\n# changed\n"));
     let again = dir.run(&["run", "--resume", "last"]);
     assert_eq!(again.code, 2, "{}", again.transcript());
-    assert!(again.stderr.contains("its plan was another: target `agent`"), "{}", again.stderr);
+    assert!(again.stderr.contains("the plan has changed: target `agent`"), "{}", again.stderr);
 }
 
 #[test]
