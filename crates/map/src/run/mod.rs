@@ -1,7 +1,7 @@
 //! Execution of a job, from the first scan of the rows to the last line of the output.
 //!
 //! [`runner`] owns the state of a running job, [`request`] sends single requests, and [`escalation`]
-//! decides what is requested next for a pack. The runner starts another pack when [`pack_feed`] finds
+//! decides what is requested next for a pack. The runner starts another pack when [`pack_feeder`] finds
 //! capacity for it.
 
 mod batch;
@@ -13,7 +13,7 @@ mod job;
 mod layout;
 mod output;
 mod output_buffer;
-mod pack_feed;
+mod pack_feeder;
 mod pack_reader;
 mod progress;
 mod record;
