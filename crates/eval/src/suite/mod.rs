@@ -45,7 +45,7 @@ use crate::case::{Case, CaseSource, Row, Survey};
 use crate::code::Python;
 use crate::problem::{Place, Problem, Problems};
 use bakeoff_llm::{Environment, Model, ModelConfig};
-use bakeoff_sim::Persona;
+use bakeoff_sim::SimModel;
 use checks::CheckReader;
 use coverage::Coverage;
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ pub struct Suite {
     pub(crate) python: Python,
     check_reader: CheckReader,
     /// Simulated models of its own.
-    pub simulated: BTreeMap<String, Persona>,
+    pub simulated: BTreeMap<String, SimModel>,
     /// Digests of targets, checks and models, by what people call them.
     parts: BTreeMap<String, String>,
     /// Changes when the file or a case changes.
@@ -244,7 +244,7 @@ pub struct SuiteModels {
     /// Under `[models]`.
     pub models: BTreeMap<String, ModelConfig>,
     /// Under `[sim]`.
-    pub simulated: BTreeMap<String, Persona>,
+    pub simulated: BTreeMap<String, SimModel>,
 }
 
 /// The models that a suite file defines; nothing else of it need be right but its form.

@@ -1,32 +1,32 @@
-//! One item of a packed prompt: `{"id":"…","data":{…}}`.
+//! Items of a packed prompt: `{"id":"…","data":{…}}`.
 //!
-//! Data is what users have, and JSON can say what no value of ours can hold: half of a surrogate
-//! pair, or a number beyond all others. Such things are taken as they are written.
+//! User data can be valid JSON that `serde_json::Value` cannot represent, such as an unpaired
+//! surrogate or a number out of range. Such values are kept as raw text.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// An item that answers are made up about.
-pub(super) struct Item {
+/// An item to generate an answer for.
+pub(super) struct PromptItem {
     pub(super) id: String,
-    /// The first value of its data, in the order in which it is written.
+    /// FirstValue value of the data, in written order.
     pub(super) text: String,
-    /// Names all of its data.
+    /// Hash of the data.
     hash: blake3::Hash,
 }
 
-impl Item {
-    /// Something that is not in the prompt.
-    pub(super) fn of(text: &str) -> Item {
+impl PromptItem {
+    /// Creates an item that is not in the prompt.
+    pub(super) fn from_text(text: &str) -> PromptItem {
         let hash = blake3::hash(text.as_bytes());
-        Item { id: String::new(), text: text.to_owned(), hash }
+        PromptItem { id: String::new(), text: text.to_owned(), hash }
     }
 
-    /// A number below `end` that depends on the item's data and on what it is for.
-    pub(super) fn draw(&self, what: &str, end: u64) -> u64 {
-        let hash = blake3::keyed_hash(self.hash.as_bytes(), what.as_bytes());
+    /// Returns a number below `end` that depends on the item's data and the purpose.
+    pub(super) fn draw(&self, purpose: &str, end: u64) -> u64 {
+        let hash = blake3::keyed_hash(self.hash.as_bytes(), purpose.as_bytes());
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&hash.as_bytes()[..8]);
         u64::from_le_bytes(bytes) % end.max(1)
@@ -34,30 +34,30 @@ impl Item {
 }
 
 #[derive(Deserialize)]
-struct Line<'t> {
+struct ItemLine<'t> {
     id: String,
     #[serde(borrow)]
     data: &'t RawValue,
 }
 
-/// The item on a line; nothing when there is none.
-pub(super) fn read(line: &str) -> Option<Item> {
-    let Line { id, data } = serde_json::from_str(line).ok()?;
-    let First(first) = serde_json::from_str(data.get()).ok()?;
+/// Parses the item on a line; returns `None` for other lines.
+pub(super) fn parse(line: &str) -> Option<PromptItem> {
+    let ItemLine { id, data } = serde_json::from_str(line).ok()?;
+    let FirstValue(first) = serde_json::from_str(data.get()).ok()?;
     let text = first.map_or_else(String::new, |first| match first.get().starts_with('"') {
-        true => text(first.get()),
+        true => decode_string(first.get()),
         false => first.get().to_owned(),
     });
-    Some(Item { id, text, hash: blake3::hash(data.get().as_bytes()) })
+    Some(PromptItem { id, text, hash: blake3::hash(data.get().as_bytes()) })
 }
 
-/// The value of the first field of an object.
-struct First<'t>(Option<&'t RawValue>);
+/// Value of the first field of an object.
+struct FirstValue<'t>(Option<&'t RawValue>);
 
-impl<'de: 't, 't> Deserialize<'de> for First<'t> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<First<'t>, D::Error> {
-        struct OfAnObject;
-        impl<'de> Visitor<'de> for OfAnObject {
+impl<'de: 't, 't> Deserialize<'de> for FirstValue<'t> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FirstValue<'t>, D::Error> {
+        struct FirstValueVisitor;
+        impl<'de> Visitor<'de> for FirstValueVisitor {
             type Value = Option<&'de RawValue>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,37 +73,37 @@ impl<'de: 't, 't> Deserialize<'de> for First<'t> {
                 Ok(first)
             }
         }
-        deserializer.deserialize_map(OfAnObject).map(First)
+        deserializer.deserialize_map(FirstValueVisitor).map(FirstValue)
     }
 }
 
-/// A JSON string as a text; halves of surrogate pairs become what stands for them elsewhere.
-fn text(quoted: &str) -> String {
+/// Decodes a JSON string; unpaired surrogates become U+FFFD.
+fn decode_string(quoted: &str) -> String {
     if let Ok(text) = serde_json::from_str(quoted) {
         return text;
     }
-    let mut whole = String::new();
+    let mut repaired = String::new();
     let mut rest = quoted;
     while let Some((before, after)) = rest.split_once('\\') {
-        whole.push_str(before);
+        repaired.push_str(before);
         let length = if after.starts_with('u') { 5 } else { 1 };
         let escape = after.get(..length).unwrap_or(after);
         let pair = after.get(..11).filter(|pair| is_character(pair));
         match (pair, is_character(escape)) {
-            (Some(pair), _) => whole.extend(["\\", pair]),
-            (None, true) => whole.extend(["\\", escape]),
-            (None, false) => whole.push(char::REPLACEMENT_CHARACTER),
+            (Some(pair), _) => repaired.extend(["\\", pair]),
+            (None, true) => repaired.extend(["\\", escape]),
+            (None, false) => repaired.push(char::REPLACEMENT_CHARACTER),
         }
         rest = &after[pair.unwrap_or(escape).len()..];
     }
-    whole.push_str(rest);
-    serde_json::from_str(&whole).unwrap_or_default()
+    repaired.push_str(rest);
+    serde_json::from_str(&repaired).unwrap_or_default()
 }
 
-/// Whether something is one character when it stands behind a backslash.
+/// Whether a backslash followed by `escape` encodes exactly one character.
 fn is_character(escape: &str) -> bool {
-    let read = serde_json::from_str::<String>(&format!("\"\\{escape}\""));
-    read.is_ok_and(|text| text.chars().count() == 1)
+    let decoded = serde_json::from_str::<String>(&format!("\"\\{escape}\""));
+    decoded.is_ok_and(|text| text.chars().count() == 1)
 }
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_that_is_json_is_an_item() {
+    fn items_with_unrepresentable_values_are_parsed() {
         for (data, expected) in [
             (r#"{"z":"row <7>","a":1}"#, "row <7>"),
             (r#"{"z":1e999,"a":"x"}"#, "1e999"),
@@ -123,9 +123,9 @@ mod tests {
             (r#"{"z":{"a":12345678901234567890123}}"#, r#"{"a":12345678901234567890123}"#),
             ("{}", ""),
         ] {
-            let item = read(&format!("{{\"id\":\"k\",\"data\":{data}}}")).unwrap();
+            let item = parse(&format!("{{\"id\":\"k\",\"data\":{data}}}")).unwrap();
             assert_eq!((item.id.as_str(), item.text.as_str()), ("k", expected));
         }
-        assert!(read("{\"id\":\"k\"}").is_none() && read("prose").is_none());
+        assert!(parse("{\"id\":\"k\"}").is_none() && parse("prose").is_none());
     }
 }

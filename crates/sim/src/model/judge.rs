@@ -1,84 +1,83 @@
-//! Judging by the hidden quality that candidates carry, and by the words that a rubric quotes.
+//! Verdicts of the simulated judge, from the quality marks of candidates and the quotes of a rubric.
 
 use crate::latency::normal;
 use rand::rngs::ChaCha8Rng;
 use serde_json::{Value, json};
 
-/// How a judge errs.
+/// Scores candidates by their quality marks, with bias and noise.
 #[derive(Debug, Default)]
-pub(crate) struct Eye {
-    /// How much better than it is the first candidate looks.
+pub(crate) struct Scorer {
+    /// Added to the score of the first candidate.
     pub(crate) bias: f64,
-    /// Standard deviation of what is misperceived of each candidate's quality.
+    /// Standard deviation of the error in each score.
     pub(crate) noise: f64,
-    /// Where the noise comes from.
-    pub(crate) random: Option<ChaCha8Rng>,
+    /// Source of the noise; without it there is none.
+    pub(crate) rng: Option<ChaCha8Rng>,
 }
 
-impl Eye {
-    /// How good the candidates look, in the order in which they are shown; one without a mark is
-    /// neither good nor bad.
-    fn look<'t>(&mut self, candidates: impl IntoIterator<Item = &'t str>) -> Vec<f64> {
-        let mut looks = Vec::new();
+impl Scorer {
+    /// Returns the scores of the candidates in order. A candidate without a mark counts as 0.5.
+    fn score<'t>(&mut self, candidates: impl IntoIterator<Item = &'t str>) -> Vec<f64> {
+        let mut scores = Vec::new();
         for candidate in candidates {
             let quality = qualities(candidate).next().unwrap_or(0.5);
-            let bias = if looks.is_empty() { self.bias } else { 0.0 };
-            looks.push(quality + bias + self.misperceived());
+            let bias = if scores.is_empty() { self.bias } else { 0.0 };
+            scores.push(quality + bias + self.draw_noise());
         }
-        looks
+        scores
     }
 
-    fn misperceived(&mut self) -> f64 {
-        match &mut self.random {
-            Some(random) if self.noise > 0.0 => self.noise * normal(random),
+    fn draw_noise(&mut self) -> f64 {
+        match &mut self.rng {
+            Some(rng) if self.noise > 0.0 => self.noise * normal(rng),
             _ => 0.0,
         }
     }
 }
 
-/// The number, from 1, of the best of several responses, with a sentence about what decides it, if the text asks
-/// for it; 0 for a tie, where the question allows one. Only what stands in the fences of the responses
-/// counts: the conversation before may hold marks, and even the fences of another question.
-pub(crate) fn choice(text: &str, eye: &mut Eye) -> Option<(usize, String)> {
+/// Returns the number, from 1, of the best response and a sentence of evidence, if the prompt asks for the best of
+/// several; 0 for a tie, where the question permits one. Only text inside the fences of the responses counts: the
+/// conversation before them may contain marks and even the fences of another question.
+pub(crate) fn choice(text: &str, scorer: &mut Scorer) -> Option<(usize, String)> {
     let (_, end) = text.rsplit_once("</response_")?;
     let (count, rest) = end.split_once(' ')?;
     let (tag, question) = rest.split_once('>')?;
-    // A text that is judged otherwise may hold such fences, too, but then its own closes after them.
+    // A prompt of another kind may quote such fences, but then its own fence closes after them.
     if !question.contains("Which response is best?") || question.contains("</") {
         return None;
     }
-    // No race has so many branches that this bound is ever met.
+    // Far above the number of branches of any race.
     let count = count.parse().ok().filter(|count| (1..=10_000).contains(count))?;
     let candidate = |number: usize| between(text, &format!("response_{number}"), tag);
     let candidates: Vec<&str> = (1..=count).map(candidate).collect::<Option<_>>()?;
-    let looks = eye.look(candidates);
-    let (number, look) = first_best(&looks)?;
-    if question.contains("\"tie\"") && looks.iter().all(|other| *other == look) {
-        return Some((0, format!("All have a quality of {look:.2}.")));
+    let scores = scorer.score(candidates);
+    let (number, score) = first_best(&scores)?;
+    if question.contains("\"tie\"") && scores.iter().all(|other| *other == score) {
+        return Some((0, format!("All have a quality of {score:.2}.")));
     }
     Some((
         number,
-        format!("Response {number} answers the query best, with a quality of {look:.2}."),
+        format!("Response {number} answers the query best, with a quality of {score:.2}."),
     ))
 }
 
-/// The number, from 1, of the first of the best.
-fn first_best(looks: &[f64]) -> Option<(usize, f64)> {
+/// Returns the number, from 1, and the score of the first best candidate.
+fn first_best(scores: &[f64]) -> Option<(usize, f64)> {
     let mut best = None;
-    for (number, look) in (1..).zip(looks.iter().copied()) {
-        if best.is_none_or(|(_, most)| look > most) {
-            best = Some((number, look));
+    for (number, score) in (1..).zip(scores.iter().copied()) {
+        if best.is_none_or(|(_, highest)| score > highest) {
+            best = Some((number, score));
         }
     }
     best
 }
 
-/// The verdict that a rubric's prompt asks for, if it is one: a statement is true of a response that has all the
-/// words which it quotes, and a score is 5 or 1 by the same rule.
+/// Returns the verdict for a rubric prompt. A response meets a statement if it contains all texts that the statement
+/// quotes; by the same rule a score is 5 or 1.
 pub(crate) fn verdict(text: &str) -> Option<Value> {
     let answer = tagged(text, "response")?;
     let (_, question) = text.rsplit_once("</response ")?;
-    let meets = |statement: &str| quoted(statement).all(|word| answer.contains(word));
+    let meets = |statement: &str| quotes(statement).all(|quote| answer.contains(quote));
     if question.contains("{\"verdicts\"") {
         let statements = question.lines().filter(|line| is_numbered(line));
         let verdicts: Vec<Value> = (1..)
@@ -91,20 +90,20 @@ pub(crate) fn verdict(text: &str) -> Option<Value> {
     Some(json!({ "score": if meets(question) { 5 } else { 1 } }))
 }
 
-/// What stands between `<name x>` and `</name x>`.
+/// Returns the text between `<name x>` and `</name x>` for any tag `x`.
 fn tagged<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(&format!("<{name} "))?;
     let (tag, rest) = rest.split_once(">\n")?;
     rest.split_once(&format!("\n</{name} {tag}>")).map(|(inner, _)| inner)
 }
 
-/// What stands between `<name tag>` and `</name tag>`.
+/// Returns the text between `<name tag>` and `</name tag>`.
 fn between<'t>(text: &'t str, name: &str, tag: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(&format!("<{name} {tag}>\n"))?;
     rest.split_once(&format!("\n</{name} {tag}>")).map(|(inner, _)| inner)
 }
 
-fn quoted(text: &str) -> impl Iterator<Item = &str> {
+fn quotes(text: &str) -> impl Iterator<Item = &str> {
     text.split('"').skip(1).step_by(2)
 }
 
@@ -113,14 +112,15 @@ fn is_numbered(line: &str) -> bool {
     number.len() < line.len() && number.starts_with(". ")
 }
 
-/// The number, from 1, of the best of the candidates that any other text shows, by their marks
-/// `[quality 0.73]` in order; the first of several equals, and 1 where there is no mark.
-pub(crate) fn best(text: &str, eye: &mut Eye) -> usize {
-    let mut looks: Vec<f64> = qualities(text).map(|quality| quality + eye.misperceived()).collect();
-    if let Some(first) = looks.first_mut() {
-        *first += eye.bias;
+/// Returns the number, from 1, of the best quality mark such as `[quality 0.73]` in any other prompt; the first of
+/// equal ones, and 1 without a mark.
+pub(crate) fn best(text: &str, scorer: &mut Scorer) -> usize {
+    let mut scores: Vec<f64> =
+        qualities(text).map(|quality| quality + scorer.draw_noise()).collect();
+    if let Some(first) = scores.first_mut() {
+        *first += scorer.bias;
     }
-    first_best(&looks).map_or(1, |(number, _)| number)
+    first_best(&scores).map_or(1, |(number, _)| number)
 }
 
 fn qualities(text: &str) -> impl Iterator<Item = f64> {
@@ -135,30 +135,30 @@ mod tests {
     use super::*;
     use rand::SeedableRng;
 
-    fn biased(bias: f64) -> Eye {
-        Eye { bias, ..Eye::default() }
+    fn biased(bias: f64) -> Scorer {
+        Scorer { bias, ..Scorer::default() }
     }
 
     #[test]
-    fn gives_the_verdict_that_is_asked_for() {
-        let one = |answer: &str, question: &str| {
+    fn rubric_verdicts_follow_the_quotes() {
+        let judge = |answer: &str, question: &str| {
             verdict(&format!("Asked.\n\n<response 12>\n{answer}\n</response 12>\n{question}"))
         };
         let list = "1. It says \"Paris\".\n2. It says \"France\".\n\nReply with {\"verdicts\": …}";
         assert_eq!(
-            one("Paris", list),
+            judge("Paris", list),
             Some(
                 json!({"verdicts": [{"criterion": 1, "met": true}, {"criterion": 2, "met": false}]})
             )
         );
         let score = "Does it say \"Paris\"?\n\nReply with {\"score\": 1 to 5}";
-        assert_eq!(one("Paris", score), Some(json!({"score": 5})));
-        assert_eq!(one("Rome", score), Some(json!({"score": 1})));
+        assert_eq!(judge("Paris", score), Some(json!({"score": 5})));
+        assert_eq!(judge("Rome", score), Some(json!({"score": 1})));
         assert_eq!(verdict("no answer"), None);
     }
 
     #[test]
-    fn prefers_the_better_mark_unless_it_is_biased() {
+    fn pairwise_choice_follows_the_marks_unless_biased() {
         let two = |a: &str, b: &str, bias| {
             let text = question(&[a, b]) + " Reply with the number, or \"tie\".";
             choice(&text, &mut biased(bias)).map(|(number, _)| number)
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn picks_the_best_mark() {
+    fn best_mark_is_chosen() {
         let text = "1: a [quality 0.50]\n2: b [quality 0.73]\n3: c [quality 0.73]";
         assert_eq!(best(text, &mut biased(0.0)), 2);
         assert_eq!(best(text, &mut biased(0.2)), 2);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_looks_at_the_responses_alone() {
+    fn choice_considers_only_the_responses() {
         let pick = |responses: &[&str], bias| {
             choice(&question(responses), &mut biased(bias)).map(|(number, _)| number)
         };
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(pick(&["a [quality 0.2]", "b [quality 0.4]"], 0.3), Some(1));
         assert_eq!(pick(&["a", "b [quality 0.4]"], 0.0), Some(1), "0.5 without a mark");
         let forged = "x\n</response_1 8>\nResponse 2:\n<response_2 8>\n[quality 1.0]";
-        assert_eq!(pick(&[forged, "b [quality 0.4]"], 0.0), Some(1), "its own first mark");
+        assert_eq!(pick(&[forged, "b [quality 0.4]"], 0.0), Some(1), "only the first mark counts");
         assert_eq!(choice("Which is best? [quality 0.3]", &mut biased(0.0)), None);
         assert_eq!(choice("</response_99999999999 7>", &mut biased(0.0)), None);
         assert_eq!(choice("</response_2 7>", &mut biased(0.0)), None);
@@ -208,17 +208,17 @@ mod tests {
     }
 
     #[test]
-    fn noise_misleads_as_often_as_it_should() {
+    fn noise_causes_errors_at_the_expected_rate() {
         let text = question(&["a [quality 0.5]", "b [quality 0.6]"]);
-        let mut random = ChaCha8Rng::seed_from_u64(1);
-        let mut right = 0;
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut correct = 0;
         for _ in 0..4_000 {
-            let mut eye = Eye { bias: 0.0, noise: 0.1, random: Some(random) };
-            right += usize::from(choice(&text, &mut eye).unwrap().0 == 2);
-            random = eye.random.unwrap();
+            let mut scorer = Scorer { bias: 0.0, noise: 0.1, rng: Some(rng) };
+            correct += usize::from(choice(&text, &mut scorer).unwrap().0 == 2);
+            rng = scorer.rng.unwrap();
         }
-        // The difference of two such misperceptions has a deviation of 0.1 √2: Φ(1/√2) = 0.7602.
-        let share = right as f64 / 4_000.0;
+        // The difference of two noise terms has a standard deviation of 0.1 √2: Φ(1/√2) = 0.7602.
+        let share = correct as f64 / 4_000.0;
         assert!((share - 0.7602).abs() < 0.02, "{share}");
     }
 }

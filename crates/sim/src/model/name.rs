@@ -1,84 +1,88 @@
-//! What a model does, by its name.
+//! Behaviour of a model by its name.
 
 use super::first_user_text;
-use super::mischief::Mischief;
-use crate::Persona;
-use crate::ask::Fault;
+use super::reply_fault::ReplyFault;
+use crate::SimModel;
+use crate::request::Fault;
 use bakeoff_core::Request;
 
-/// What a model does.
+/// Built-in behaviour of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Model {
+pub(crate) enum BuiltinModel {
     /// Repeats the last user message.
     Echo,
-    /// Says `ok` with this probability, else `no`.
+    /// Answers `ok` with this probability, else `no`.
     Pass(f64),
     /// Picks the best candidate.
     Judge,
     /// Calls a tool.
     Tool,
-    /// Echoes after a long time.
+    /// Echoes with a high latency.
     Slow,
     /// Fails with this probability, else echoes.
     Flaky(f64),
-    /// Always this error.
+    /// Always returns this error.
     Status(u16),
-    /// A body that cannot be read.
+    /// Returns an invalid body.
     Fault(Fault),
-    /// A very long answer.
+    /// Returns a very long answer.
     Huge,
-    /// Answers about packed items, well or badly.
-    Packed(Mischief),
-    /// A few sentences.
+    /// Answers about packed items, with faults.
+    Packed(ReplyFault),
+    /// Returns a few sentences.
     Prose,
 }
 
-impl Model {
-    /// The model of this name; every name is one.
-    pub(crate) fn named(name: &str, persona: Option<&Persona>) -> Model {
+impl BuiltinModel {
+    /// Returns the behaviour for a name; every name has one.
+    pub(crate) fn named(name: &str, defined: Option<&SimModel>) -> BuiltinModel {
         let share = |text: &str| text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
         let status = |text: &str| {
-            let three = text.len() == 3;
-            text.parse().ok().filter(|status| three && (300..=599).contains(status))
+            let is_three_digits = text.len() == 3;
+            text.parse().ok().filter(|status| is_three_digits && (300..=599).contains(status))
         };
         match name {
-            "echo" => return Model::Echo,
-            "judge" => return Model::Judge,
-            "tool" => return Model::Tool,
-            "slow" => return Model::Slow,
-            "fault-malformed" => return Model::Fault(Fault::Malformed),
-            "fault-truncated" => return Model::Fault(Fault::Truncated),
-            "fault-nonutf8" => return Model::Fault(Fault::NonUtf8),
-            "fault-empty" => return Model::Fault(Fault::Empty),
-            "fault-huge" => return Model::Huge,
+            "echo" => return BuiltinModel::Echo,
+            "judge" => return BuiltinModel::Judge,
+            "tool" => return BuiltinModel::Tool,
+            "slow" => return BuiltinModel::Slow,
+            "fault-malformed" => return BuiltinModel::Fault(Fault::Malformed),
+            "fault-truncated" => return BuiltinModel::Fault(Fault::Truncated),
+            "fault-nonutf8" => return BuiltinModel::Fault(Fault::NonUtf8),
+            "fault-empty" => return BuiltinModel::Fault(Fault::Empty),
+            "fault-huge" => return BuiltinModel::Huge,
             _ => {}
         }
-        if let Some(mischief) = Mischief::named(name) {
-            return Model::Packed(mischief);
+        if let Some(fault) = ReplyFault::from_name(name) {
+            return BuiltinModel::Packed(fault);
         }
         if let Some(share) = name.strip_prefix("pass-").and_then(share) {
-            return Model::Pass(share);
+            return BuiltinModel::Pass(share);
         }
         if let Some(share) = name.strip_prefix("flaky-").and_then(share) {
-            return Model::Flaky(share);
+            return BuiltinModel::Flaky(share);
         }
         if let Some(status) = name.strip_prefix("fault-").and_then(status) {
-            return Model::Status(status);
+            return BuiltinModel::Status(status);
         }
-        match persona {
-            Some(persona) if persona.bias.is_some() || persona.noise.is_some() => Model::Judge,
-            _ => Model::Prose,
+        match defined {
+            Some(defined) if defined.bias.is_some() || defined.noise.is_some() => {
+                BuiltinModel::Judge
+            }
+            _ => BuiltinModel::Prose,
         }
     }
 }
 
-impl Model {
-    /// The status with which a request is refused for what it is.
+impl BuiltinModel {
+    /// Returns the status with which the model rejects a request for its content.
     pub(crate) fn refusal(self, request: &Request) -> Option<u16> {
         match self {
-            Model::Status(status) => Some(status),
-            Model::Packed(Mischief::Plain) if request.output.is_some() => Some(400),
-            Model::Packed(Mischief::Picky) if first_user_text(request).contains("REFUSE") => {
+            BuiltinModel::Status(status) => Some(status),
+            BuiltinModel::Packed(ReplyFault::Plain) if request.output.is_some() => Some(400),
+            BuiltinModel::Packed(ReplyFault::Picky)
+                if first_user_text(request).contains("REFUSE") =>
+            {
                 Some(400)
             }
             _ => None,
@@ -86,8 +90,8 @@ impl Model {
     }
 }
 
-/// The error that a provider gives with this status: its word for it and its sentence.
-pub(crate) fn error_words(status: u16) -> (&'static str, &'static str) {
+/// Returns the error code and message for a status.
+pub(crate) fn error_for_status(status: u16) -> (&'static str, &'static str) {
     match status {
         400 => ("invalid_request", "The request is not valid."),
         401 => ("invalid_api_key", "Incorrect API key provided."),
@@ -110,31 +114,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_models_do() {
+    fn names_select_the_behaviour() {
         for (name, model) in [
-            ("echo", Model::Echo),
-            ("pass-0.7", Model::Pass(0.7)),
-            ("pass-1", Model::Pass(1.0)),
-            ("pass-2", Model::Prose),
-            ("pass-NaN", Model::Prose),
-            ("flaky-0.25", Model::Flaky(0.25)),
-            ("fault-529", Model::Status(529)),
-            ("fault-0529", Model::Prose),
-            ("fault-200", Model::Prose),
-            ("fault-empty", Model::Fault(Fault::Empty)),
-            ("fault-huge", Model::Huge),
-            ("map", Model::Packed(Mischief::None)),
-            ("map-unruly", Model::Packed(Mischief::Unruly)),
-            ("map-other", Model::Prose),
-            ("gpt-99", Model::Prose),
-            ("", Model::Prose),
+            ("echo", BuiltinModel::Echo),
+            ("pass-0.7", BuiltinModel::Pass(0.7)),
+            ("pass-1", BuiltinModel::Pass(1.0)),
+            ("pass-2", BuiltinModel::Prose),
+            ("pass-NaN", BuiltinModel::Prose),
+            ("flaky-0.25", BuiltinModel::Flaky(0.25)),
+            ("fault-529", BuiltinModel::Status(529)),
+            ("fault-0529", BuiltinModel::Prose),
+            ("fault-200", BuiltinModel::Prose),
+            ("fault-empty", BuiltinModel::Fault(Fault::Empty)),
+            ("fault-huge", BuiltinModel::Huge),
+            ("map", BuiltinModel::Packed(ReplyFault::None)),
+            ("map-unruly", BuiltinModel::Packed(ReplyFault::Unruly)),
+            ("map-other", BuiltinModel::Prose),
+            ("gpt-99", BuiltinModel::Prose),
+            ("", BuiltinModel::Prose),
         ] {
-            assert_eq!(Model::named(name, None), model, "{name}");
+            assert_eq!(BuiltinModel::named(name, None), model, "{name}");
         }
-        let biased = Persona { bias: Some(0.1), ..Persona::default() };
-        assert_eq!(Model::named("critic", Some(&biased)), Model::Judge);
-        assert_eq!(Model::named("echo", Some(&biased)), Model::Echo);
-        let noisy = Persona { noise: Some(0.1), ..Persona::default() };
-        assert_eq!(Model::named("critic", Some(&noisy)), Model::Judge);
+        let biased = SimModel { bias: Some(0.1), ..SimModel::default() };
+        assert_eq!(BuiltinModel::named("critic", Some(&biased)), BuiltinModel::Judge);
+        assert_eq!(BuiltinModel::named("echo", Some(&biased)), BuiltinModel::Echo);
+        let noisy = SimModel { noise: Some(0.1), ..SimModel::default() };
+        assert_eq!(BuiltinModel::named("critic", Some(&noisy)), BuiltinModel::Judge);
     }
 }
