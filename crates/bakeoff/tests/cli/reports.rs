@@ -74,7 +74,7 @@ fn a_report_says_what_a_run_has_said() {
 
     sure: pass@4 100 % (34 % – 100 %), pass^4 100 % (34 % – 100 %)
     unsure: pass@4 50 % (0 % – 100 %), pass^4 50 % (0 % – 100 %)
-    2 cases are few, and more trials do not replace more cases
+    only 2 cases: more trials do not replace more cases
 
     failed  unsure / no (4 trials): contains: no "Oslo" in "<Bergen> | `x`"
     "#);
@@ -209,7 +209,7 @@ fn targets_of_one_run_and_of_two_are_compared() {
     no difference found (McNemar, exact, p = 1.0000)
     cases: 0 better, 1 worse
     effect size d_z: -0.71
-    to see a difference of 5.0 points takes about 1568 cases
+    detecting a difference of 5.0 points requires about 1568 cases
       no: 100.0 % → 0.0 %
     "#);
     let name = place.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
@@ -411,9 +411,9 @@ fn cases_that_only_one_of_two_runs_has_judged_are_named_on_the_right_side() {
     place.run(&["run", "--quiet"]);
     let shown = |words: &[&str]| place.run(&[&["compare"], words].concat()).stdout;
     let more = shown(&[&first, "last"]);
-    assert!(more.contains("left out, judged in the candidate only: 1 (b)"), "{more}");
+    assert!(more.contains("omitted, judged in the candidate only: 1 (b)"), "{more}");
     let fewer = shown(&["last", &first]);
-    assert!(fewer.contains("left out, judged in the baseline only: 1 (b)"), "{fewer}");
+    assert!(fewer.contains("omitted, judged in the baseline only: 1 (b)"), "{fewer}");
 }
 
 #[test]
