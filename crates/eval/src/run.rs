@@ -66,6 +66,8 @@ pub struct RunConfig {
     pub on_http: Option<LiveHttp>,
     /// How requests travel; the real network when absent.
     pub transport: Option<Arc<dyn Transport>>,
+    /// Simulated models in addition to the judge.
+    pub simulated_models: Vec<Arc<dyn bakeoff_sim::ModelBehaviour>>,
     /// Keep the workspaces of trials that did not pass.
     pub keep: bool,
     /// The command line, for the record.

@@ -96,6 +96,8 @@ impl Run {
         let retry = RetryPolicy { timeout: self.suite.settings.timeout, ..RetryPolicy::default() };
         let mut config = ClientConfig::default()
             .simulator(simulator)
+            .simulated_models([bakeoff_check::judge::simulated_judge()])
+            .simulated_models(self.config.simulated_models.iter().cloned())
             .retry(retry)
             .redactor(redactor.clone())
             .on_http(traffic.observer(self.config.on_http.clone()));

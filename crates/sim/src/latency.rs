@@ -55,11 +55,11 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
 
 /// Draws from a log-normal distribution.
 pub(crate) fn lognormal(median: f64, sigma: f64, rng: &mut ChaCha8Rng) -> f64 {
-    median * (sigma * normal(rng)).exp()
+    median * (sigma * standard_normal(rng)).exp()
 }
 
 /// Draws from the standard normal distribution.
-pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
+pub fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
     // Box–Muller transform; `1 - u` keeps the logarithm away from zero.
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()

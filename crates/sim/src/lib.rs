@@ -24,6 +24,7 @@
 //! assert_eq!(answer.text(), "hello");
 //! ```
 
+mod behaviour;
 mod clock;
 mod engine;
 mod error;
@@ -42,9 +43,11 @@ mod tokens;
 #[cfg(feature = "server")]
 pub mod server;
 
+pub use behaviour::{ModelAnswer, ModelBehaviour, first_user_text, last_user_text};
 pub use engine::{Config, Engine};
 pub use error::Error;
-pub use latency::Latency;
+pub use latency::{Latency, standard_normal};
+pub use model::AnswerContext;
 pub use profile::{
     FixedWindow, ForeignTraffic, HeaderStyle, Knee, Outage, Profile, Rate, RateStep, RetryHint,
 };

@@ -6,6 +6,12 @@ use bakeoff_core::ExitCode;
 use bakeoff_eval::SuiteModels;
 use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS};
 use std::path::Path;
+use std::sync::Arc;
+
+/// Returns the simulated models of all crates.
+pub(crate) fn simulated() -> Vec<Arc<dyn bakeoff_sim::ModelBehaviour>> {
+    vec![bakeoff_check::judge::simulated_judge(), bakeoff_map::simulated_models()]
+}
 
 /// Something that cannot be, and what to do about it.
 #[derive(Debug)]

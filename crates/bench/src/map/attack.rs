@@ -52,7 +52,9 @@ pub(super) async fn measure(
     let mut report = AttackReport::default();
     for (seed, format) in (0..u64::from(seeds)).zip(ReplyFormat::ALL.into_iter().cycle()) {
         let simulator = bakeoff_sim::Config { seed, ..bakeoff_sim::Config::default() };
-        let client = Client::new(ClientConfig::default().simulator(simulator));
+        let models = [bakeoff_map::simulated_models()];
+        let config = ClientConfig::default().simulator(simulator).simulated_models(models);
+        let client = Client::new(config);
         let config = JobConfig {
             input: input.clone(),
             output: output.clone(),

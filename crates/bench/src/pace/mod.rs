@@ -143,16 +143,16 @@ fn run(profile: &Profile, contender: Contender, seed: u64, ceiling: u32) -> Pace
     let time_limit = (best * MAX_SLOWDOWN).max(MIN_TIME_LIMIT_S);
     let time_limit = Duration::try_from_secs_f64(time_limit).unwrap_or(Duration::MAX);
     let policy = contender.policy(profile, ceiling);
-    let outcomes = simulation::Simulation::new(profile, seed, items, policy).run(time_limit);
+    let result = simulation::Simulation::new(profile, seed, items, policy).run(time_limit);
     let done = f64::from(optimum::max_items(profile, items)).max(1.0);
-    let seconds = if outcomes.lost > 0 { best * MAX_SLOWDOWN } else { outcomes.seconds };
+    let seconds = if result.lost > 0 { best * MAX_SLOWDOWN } else { result.seconds };
     PaceRun {
         // At the start of a window a scheduler can use the share of another tenant and beat the optimum.
-        efficiency: (best / seconds).min(1.0) * (outcomes.answered as f64 / done).min(1.0),
-        rejections_per_success: outcomes.rejected as f64 / (outcomes.answered as f64).max(1.0),
-        lost: outcomes.lost,
+        efficiency: (best / seconds).min(1.0) * (result.answered as f64 / done).min(1.0),
+        rejections_per_success: result.rejected as f64 / (result.answered as f64).max(1.0),
+        lost: result.lost,
         seconds,
-        recovery_seconds: recovery::seconds(profile, &outcomes.accepted_at),
+        recovery_seconds: recovery::seconds(profile, &result.accepted_at),
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 
 /// Results of a simulation.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Outcomes {
+pub(crate) struct SimulationResult {
     /// Seconds until the last item was finished.
     pub(crate) seconds: f64,
     /// Answered items.
@@ -76,7 +76,7 @@ pub(crate) struct Simulation {
     request: Request,
     output_estimate: OutputEstimate,
     rng: ChaCha8Rng,
-    outcomes: Outcomes,
+    result: SimulationResult,
     stopped: bool,
     has_steps: bool,
 }
@@ -125,7 +125,7 @@ impl Simulation {
             request,
             output_estimate: OutputEstimate::default(),
             rng: ChaCha8Rng::seed_from_u64(seed),
-            outcomes: Outcomes {
+            result: SimulationResult {
                 seconds: 0.0,
                 answered: 0,
                 rejected: 0,
@@ -138,7 +138,7 @@ impl Simulation {
     }
 
     /// Runs until all items are finished or the time limit is reached.
-    pub(crate) fn run(mut self, time_limit: Duration) -> Outcomes {
+    pub(crate) fn run(mut self, time_limit: Duration) -> SimulationResult {
         for item in 0..self.items.len() as u32 {
             self.request_permit(item);
         }
@@ -158,10 +158,10 @@ impl Simulation {
             self.tick();
         }
         if !self.stopped {
-            self.outcomes.lost = self.items.len() as u64 - self.outcomes.answered;
+            self.result.lost = self.items.len() as u64 - self.result.answered;
         }
-        self.outcomes.accepted_at.sort_by(f64::total_cmp);
-        self.outcomes
+        self.result.accepted_at.sort_by(f64::total_cmp);
+        self.result
     }
 
     fn schedule(&mut self, at: Duration, event: SimulationEvent) {
@@ -238,15 +238,15 @@ impl Simulation {
         };
         self.scheduler.on_end(self.now, flight, &ending);
         let Some(kind) = kind else {
-            self.outcomes.answered += 1;
+            self.result.answered += 1;
             if self.has_steps {
-                self.outcomes.accepted_at.push(sent.as_secs_f64());
+                self.result.accepted_at.push(sent.as_secs_f64());
             }
-            self.outcomes.seconds = self.now.as_secs_f64();
+            self.result.seconds = self.now.as_secs_f64();
             return;
         };
         if kind == ErrorKind::RateLimit {
-            self.outcomes.rejected += 1;
+            self.result.rejected += 1;
         }
         self.schedule_retry(item, kind, retry_after, self.now - sent);
     }

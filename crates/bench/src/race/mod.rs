@@ -66,7 +66,9 @@ pub async fn race(
 /// Creates a client with these simulated models.
 fn client(seed: u64, models: BTreeMap<String, SimModel>) -> Arc<Client> {
     let simulator = bakeoff_sim::Config { seed, models, ..bakeoff_sim::Config::default() };
-    Arc::new(Client::new(ClientConfig::default().simulator(simulator)))
+    let judge = bakeoff_check::judge::simulated_judge();
+    let config = ClientConfig::default().simulator(simulator).simulated_models([judge]);
+    Arc::new(Client::new(config))
 }
 
 /// Creates the config of a simulated model. Measurements of winners use no rate limiting, because discovering the

@@ -1,8 +1,8 @@
 //! Lower bound on the cost of any method.
 //!
 //! To be correct with probability 95 % on a matrix and on the one where a rival is better than the winner by ε,
-//! `1 / (σ²·(1/n − 1/N))·(Δ + ε)²/2` must be at least kl(0.95, 0.05), where σ² is the variance of the rival that the
-//! winner, the difficulty and related combinations do not explain. This is an approximation by normal
+//! `1 / (σ²·(1/n − 1/N))·(Δ + ε)²/2` must be at least kl(0.95, 0.05), where σ² is the variance of the rival that
+//! the winner, the difficulty and related combinations do not explain. This is an approximation by normal
 //! distributions, not a theorem.
 
 use super::matrix::Matrix;

@@ -134,8 +134,8 @@ text{font:12px system-ui,sans-serif;fill:#333}\
 .title{font-size:16px;font-weight:600}\
 .grid{stroke:#e5e5e5}\
 .interval{stroke-width:1.5;opacity:.45}\
-.tried{fill:#8a8f98;stroke:#8a8f98}\
-.gone{fill:#d0d3d8;stroke:#d0d3d8}\
+.other{fill:#8a8f98;stroke:#8a8f98}\
+.eliminated{fill:#d0d3d8;stroke:#d0d3d8}\
 .front{fill:#1f6feb;stroke:#1f6feb}\
 .best{fill:#1a7f37;stroke:#1a7f37}\
 .line{fill:none;stroke:#1f6feb;stroke-dasharray:4 3}";
@@ -179,8 +179,8 @@ fn draw(
     let kind = |ranked: &RankedCombination| match ranked {
         ranked if ranked.combo == selection.winner => (3, "best", 6.5),
         ranked if selection.front.contains(&ranked.combo) => (2, "front", 5.0),
-        ranked if ranked.eliminated => (0, "gone", 3.5),
-        _ => (1, "tried", 4.0),
+        ranked if ranked.eliminated => (0, "eliminated", 3.5),
+        _ => (1, "other", 4.0),
     };
     let mut order: Vec<&RankedCombination> = shown.to_vec();
     order.sort_by_key(|ranked| kind(ranked).0);

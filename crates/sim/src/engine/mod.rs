@@ -4,12 +4,14 @@ use crate::headers::HeaderSettings;
 use crate::key::SeedKey;
 use crate::latency;
 use crate::limit::{Denial, ProviderLimits, TokenCost, slowdown};
-use crate::model::{AnswerContext, BuiltinModel, Draft, draft, error_for_status};
-use crate::{Latency, Outcome, Profile, Reply, RequestEstimate, SimModel, SimRequest, Stats};
+use crate::model::{AnswerContext, BuiltinModel, Draft, ModelKind, draft, error_for_status};
+use crate::{
+    Latency, ModelBehaviour, Outcome, Profile, Reply, RequestEstimate, SimModel, SimRequest, Stats,
+};
 use bakeoff_core::Request;
 use rand::RngExt;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Latency of the model `slow`.
@@ -28,6 +30,8 @@ pub struct Config {
     pub profile: Option<Profile>,
     /// Models defined by a suite, by name without the prefix `sim/`.
     pub models: BTreeMap<String, SimModel>,
+    /// Models of other crates. The engine consults them in order, before its built-in models.
+    pub behaviours: Vec<Arc<dyn ModelBehaviour>>,
     /// Latency of all answers, except those of models that define their own.
     pub latency: Option<Latency>,
 }
@@ -79,14 +83,15 @@ impl Engine {
     pub fn respond(&self, arrival: &SimRequest<'_>) -> Reply {
         let request = arrival.request;
         let name = request.model.strip_prefix("sim/").unwrap_or(&request.model);
-        let defined = self.config.models.get(name);
-        let model = BuiltinModel::named(name, defined);
+        let definition = self.config.models.get(name);
+        let model = ModelKind::resolve(name, definition, &self.config.behaviours);
+        let rejection = model.rejection(name, request);
 
         // Fast path: under load most requests are rejected before an answer is generated.
         {
             let mut state = self.lock_at(arrival.now);
             state.stats.requests += 1;
-            if let Some(status) = model.refusal(request) {
+            if let Some(status) = rejection {
                 let (code, message) = error_for_status(status);
                 return self.refuse(&mut state, status, code, message.into(), Vec::new());
             }
@@ -111,7 +116,7 @@ impl Engine {
             return self.refuse(&mut state, status, code, message.into(), Vec::new());
         }
         state.limits.admit(cost);
-        let delay = self.delay(&state, model, defined, key);
+        let delay = self.delay(&state, model, definition, key);
         state.start_flight(delay);
         state.stats.peak_in_flight =
             state.stats.peak_in_flight.max(state.limits.flight.count().max(1));
@@ -136,31 +141,31 @@ impl Engine {
     /// optimum from it.
     pub fn estimate(&self, request: &Request, trial: u32, ordinal: u32) -> RequestEstimate {
         let name = request.model.strip_prefix("sim/").unwrap_or(&request.model);
-        let defined = self.config.models.get(name);
-        let model = BuiltinModel::named(name, defined);
+        let definition = self.config.models.get(name);
+        let model = ModelKind::resolve(name, definition, &self.config.behaviours);
         let key = SeedKey::new(self.config.seed, name, request, trial, ordinal);
         let (_, TokenCost { input, output }) = self.draft(model, name, request, key);
-        RequestEstimate { latency: self.latency(model, defined, key), input, output }
+        RequestEstimate { latency: self.latency(model, definition, key), input, output }
     }
 
     fn draft(
         &self,
-        model: BuiltinModel,
+        model: ModelKind<'_>,
         name: &str,
         request: &Request,
         key: SeedKey,
     ) -> (Draft, TokenCost) {
-        let defined = self.config.models.get(name);
+        let definition = self.config.models.get(name);
         let (input, output) = (self.profile.input_tokens, self.profile.output_tokens);
         let draft = draft(
             model,
             &AnswerContext {
                 name,
-                defined,
+                definition,
                 request,
                 key,
-                input_tokens: defined.and_then(|model| model.input_tokens).or(input),
-                output_tokens: defined.and_then(|model| model.output_tokens).or(output),
+                input_tokens: definition.and_then(|model| model.input_tokens).or(input),
+                output_tokens: definition.and_then(|model| model.output_tokens).or(output),
             },
         );
         let cost = match &draft {
@@ -185,11 +190,12 @@ impl Engine {
 
     /// Returns the model names to list. Every other name is valid as well.
     pub fn model_names(&self) -> Vec<String> {
-        let builtin =
-            ["echo", "pass-0.5", "judge", "tool", "slow", "flaky-0.1", "prose"].map(String::from);
+        let builtin = ["echo", "pass-0.5", "tool", "slow", "flaky-0.1", "prose"];
+        let custom = self.config.behaviours.iter().flat_map(|behaviour| behaviour.listed_names());
         let defined = self.config.models.keys().cloned();
-        let builtin = builtin.into_iter().filter(|name| !self.config.models.contains_key(name));
-        builtin.chain(defined).map(|name| format!("sim/{name}")).collect()
+        let named = builtin.iter().chain(custom).map(|name| (*name).to_owned());
+        let named = named.filter(|name| !self.config.models.contains_key(name));
+        named.chain(defined).map(|name| format!("sim/{name}")).collect()
     }
 
     /// Locks the state and advances it to `now`. A poisoned lock only means that a thread panicked
@@ -246,8 +252,8 @@ impl Engine {
     }
 
     /// Returns the status of a transient failure, if one occurs.
-    fn failure(&self, state: &mut EngineState, model: BuiltinModel, key: SeedKey) -> Option<u16> {
-        if let BuiltinModel::Flaky(share) = model {
+    fn failure(&self, state: &mut EngineState, model: ModelKind<'_>, key: SeedKey) -> Option<u16> {
+        if let ModelKind::Builtin(BuiltinModel::Flaky(share)) = model {
             let failed = state.failures.get(&key.short()).copied().unwrap_or(0);
             let mut rng = key.rng(&format!("flaky {failed}"));
             if rng.random::<f64>() < share {
@@ -270,11 +276,11 @@ impl Engine {
     fn delay(
         &self,
         state: &EngineState,
-        model: BuiltinModel,
-        defined: Option<&SimModel>,
+        model: ModelKind<'_>,
+        definition: Option<&SimModel>,
         key: SeedKey,
     ) -> Duration {
-        let delay = self.latency(model, defined, key);
+        let delay = self.latency(model, definition, key);
         match self.profile.knee {
             Some(knee) => latency::delay(
                 delay.as_secs_f64() * slowdown(knee, state.limits.flight.count() + 1),
@@ -284,11 +290,17 @@ impl Engine {
     }
 
     /// Returns the latency of an answer without load.
-    fn latency(&self, model: BuiltinModel, defined: Option<&SimModel>, key: SeedKey) -> Duration {
-        let configured = defined.and_then(|defined| defined.latency).or(self.config.latency);
+    fn latency(
+        &self,
+        model: ModelKind<'_>,
+        definition: Option<&SimModel>,
+        key: SeedKey,
+    ) -> Duration {
+        let configured =
+            definition.and_then(|definition| definition.latency).or(self.config.latency);
         let latency = match (configured, model) {
             (Some(latency), _) => Some(latency),
-            (None, BuiltinModel::Slow) => Some(SLOW),
+            (None, ModelKind::Builtin(BuiltinModel::Slow)) => Some(SLOW),
             (None, _) => self.profile.latency,
         };
         latency.map_or(Duration::ZERO, |latency| latency.sample(&mut key.rng("latency")))

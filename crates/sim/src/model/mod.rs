@@ -1,26 +1,23 @@
 //! Behaviour of the simulated models, without limits and time.
 //!
-//! [`BuiltinModel::named`] maps a name to a behaviour; [`draft`] generates the answer.
+//! [`ModelKind::resolve`] maps a name to a behaviour; [`draft`] generates the answer.
 
 mod fill;
-mod item;
-mod judge;
 mod name;
-mod packed;
 mod prose;
-mod reply_fault;
 mod tool;
 
-pub(crate) use name::{BuiltinModel, error_for_status};
+pub(crate) use name::{BuiltinModel, ModelKind, error_for_status};
 
 use crate::key::SeedKey;
 use crate::request::Fault;
-use crate::{SimModel, TokenCount, tokens};
+use crate::{ModelAnswer, SimModel, TokenCount, last_user_text, tokens};
 use bakeoff_core::{
     Content, FinishReason, Message, OutputFormat, Request, Response, Thinking, Usage,
 };
 use fill::FillHints;
 use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
 
 /// Minimum length of the answer of `fault-huge`.
 const HUGE_BYTES: usize = 12 << 20;
@@ -34,10 +31,10 @@ pub(crate) enum Draft {
 
 /// Inputs of an answer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AnswerContext<'a> {
+pub struct AnswerContext<'a> {
     /// The model's name without the prefix `sim/`.
     pub(crate) name: &'a str,
-    pub(crate) defined: Option<&'a SimModel>,
+    pub(crate) definition: Option<&'a SimModel>,
     pub(crate) request: &'a Request,
     pub(crate) key: SeedKey,
     /// Token counts that replace the estimated ones.
@@ -45,35 +42,56 @@ pub(crate) struct AnswerContext<'a> {
     pub(crate) output_tokens: Option<TokenCount>,
 }
 
+impl<'a> AnswerContext<'a> {
+    /// Returns the model's name without the prefix `sim/`.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Returns the model's definition in the suite, if there is one.
+    pub fn definition(&self) -> Option<&'a SimModel> {
+        self.definition
+    }
+
+    /// Returns the request.
+    pub fn request(&self) -> &'a Request {
+        self.request
+    }
+
+    /// Returns a generator seeded by the request, the trial and the purpose. Generators of different
+    /// purposes are independent.
+    pub fn rng(&self, purpose: &str) -> ChaCha8Rng {
+        self.key.rng(purpose)
+    }
+}
+
 /// Generates the model's answer.
-pub(crate) fn draft(model: BuiltinModel, context: &AnswerContext<'_>) -> Draft {
+pub(crate) fn draft(model: ModelKind<'_>, context: &AnswerContext<'_>) -> Draft {
     let content = match (plan_step(context), prepared_answer(context)) {
         (Some(PlanStep::Call(call)), _) => vec![call],
         (_, Some(text)) => vec![Content::text(text)],
         (Some(PlanStep::LastResult(text)), None) => vec![Content::text(text)],
         (None, None) => match model {
+            ModelKind::Custom(behaviour) => vec![custom_part(behaviour.answer(context), context)],
             // The engine handles failures and latency of these models; their answers are echoes.
-            BuiltinModel::Echo
-            | BuiltinModel::Slow
-            | BuiltinModel::Flaky(_)
-            | BuiltinModel::Status(_) => {
+            ModelKind::Builtin(
+                BuiltinModel::Echo
+                | BuiltinModel::Slow
+                | BuiltinModel::Flaky(_)
+                | BuiltinModel::Status(_),
+            ) => {
                 vec![Content::text(last_user_text(context.request))]
             }
-            BuiltinModel::Pass(share) => {
+            ModelKind::Builtin(BuiltinModel::Pass(share)) => {
                 let pass = context.key.rng("answer").random::<f64>() < share;
                 vec![Content::text(if pass { "ok" } else { "no" })]
             }
-            BuiltinModel::Judge => vec![judge_part(context)],
-            BuiltinModel::Tool => vec![tool_part(context)],
-            BuiltinModel::Huge => {
+            ModelKind::Builtin(BuiltinModel::Tool) => vec![tool_part(context)],
+            ModelKind::Builtin(BuiltinModel::Huge) => {
                 vec![Content::text("All work and no play. ".repeat(HUGE_BYTES / 22 + 1))]
             }
-            BuiltinModel::Packed(fault) => {
-                let prompt = first_user_text(context.request);
-                vec![Content::text(packed::reply(&prompt, fault, &mut context.key.rng("packed")))]
-            }
-            BuiltinModel::Fault(fault) => return Draft::Broken(fault),
-            BuiltinModel::Prose => vec![prose_part(context)],
+            ModelKind::Builtin(BuiltinModel::Fault(fault)) => return Draft::Broken(fault),
+            ModelKind::Builtin(BuiltinModel::Prose) => vec![prose_part(context)],
         },
     };
     Draft::Answer(finish(content, context))
@@ -89,14 +107,14 @@ enum PlanStep {
 
 /// Returns the next step of a model with planned calls: one call per tool result since the last user message.
 fn plan_step(context: &AnswerContext<'_>) -> Option<PlanStep> {
-    let defined = context.defined.filter(|defined| !defined.calls.is_empty())?;
+    let definition = context.definition.filter(|definition| !definition.calls.is_empty())?;
     let messages = &context.request.messages;
     let is_user = |message: &Message| matches!(message, Message::User { .. });
     let since = messages.iter().rposition(is_user).map_or(0, |at| at + 1);
     let is_result = |message: &&Message| matches!(message, Message::ToolResult { .. });
     let results = messages[since..].iter().filter(is_result).count();
     let last = || messages[since..].iter().rfind(is_result).map(Message::text).unwrap_or_default();
-    Some(match defined.calls.get(results) {
+    Some(match definition.calls.get(results) {
         Some(call) => PlanStep::Call(tool::planned_call(call, context.key)),
         None => PlanStep::LastResult(last()),
     })
@@ -104,35 +122,20 @@ fn plan_step(context: &AnswerContext<'_>) -> Option<PlanStep> {
 
 /// Returns the prepared answer, right or wrong.
 fn prepared_answer<'a>(context: &AnswerContext<'a>) -> Option<&'a str> {
-    let defined = context.defined?;
-    let (right, share) = defined.right(&last_user_text(context.request))?;
-    Some(if context.key.rng("answer").random::<f64>() < share { right } else { defined.wrong() })
+    let definition = context.definition?;
+    let (right, share) = definition.right(&last_user_text(context.request))?;
+    Some(if context.key.rng("answer").random::<f64>() < share { right } else { definition.wrong() })
 }
 
-fn judge_part(context: &AnswerContext<'_>) -> Content {
-    let defined = context.defined;
-    let mut scorer = judge::Scorer {
-        bias: defined.and_then(|model| model.bias).unwrap_or(0.0),
-        noise: defined.and_then(|model| model.noise).unwrap_or(0.0),
-        rng: Some(context.key.rng("noise")),
-    };
-    let text = last_user_text(context.request);
-    let (number, reply) = if let Some((number, sentence)) = judge::choice(&text, &mut scorer) {
-        let vote = if number == 0 { "tie".to_owned() } else { number.to_string() };
-        (number, format!("{sentence}\n{vote}"))
-    } else if let Some(verdict) = judge::verdict(&text) {
-        return Content::text(verdict.to_string());
-    } else {
-        let number = judge::best(&text, &mut scorer);
-        (number, number.to_string())
-    };
-    let hints =
-        FillHints { number: i64::try_from(number).unwrap_or(i64::MAX), text: number.to_string() };
-    structured(context, &hints).unwrap_or_else(|| Content::text(reply))
+/// Converts the answer of a behaviour to content.
+fn custom_part(answer: ModelAnswer, context: &AnswerContext<'_>) -> Content {
+    let hints = answer.number.map(|number| FillHints { number, text: number.to_string() });
+    let content = hints.and_then(|hints| structured(context, &hints));
+    content.unwrap_or_else(|| Content::text(answer.text))
 }
 
 fn prose_part(context: &AnswerContext<'_>) -> Content {
-    let quality = context.defined.and_then(|defined| defined.quality);
+    let quality = context.definition.and_then(|definition| definition.quality);
     let quality = quality.unwrap_or_else(|| prose::quality(context.name));
     let text = || prose::text(&mut context.key.rng("answer"), quality);
     let hints = FillHints { number: 1, text: "text".into() };
@@ -229,18 +232,6 @@ fn thinks(thinking: Option<&Thinking>) -> bool {
         Some(Thinking::Effort(effort)) => effort != "none",
         Some(Thinking::Budget(_)) => true,
     }
-}
-
-/// Returns the text of the last user message; empty without one.
-fn last_user_text(request: &Request) -> String {
-    let is_user = |message: &&Message| matches!(message, Message::User { .. });
-    request.messages.iter().rev().find(is_user).map(Message::text).unwrap_or_default()
-}
-
-/// Returns the text of the first user message; empty without one.
-fn first_user_text(request: &Request) -> String {
-    let is_user = |message: &&Message| matches!(message, Message::User { .. });
-    request.messages.iter().find(is_user).map(Message::text).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,10 +1,51 @@
-//! Behaviour of a model by its name.
+//! Behaviour of a model by its name and definition.
 
-use super::first_user_text;
-use super::reply_fault::ReplyFault;
-use crate::SimModel;
 use crate::request::Fault;
+use crate::{ModelBehaviour, SimModel};
 use bakeoff_core::Request;
+use std::sync::Arc;
+
+/// Behaviour of a model.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ModelKind<'a> {
+    /// A model of this crate.
+    Builtin(BuiltinModel),
+    /// A model of another crate.
+    Custom(&'a dyn ModelBehaviour),
+}
+
+impl<'a> ModelKind<'a> {
+    /// Returns the behaviour of a model: a custom one with this name, a built-in one with this name, a
+    /// custom one for this definition, or generated sentences.
+    pub(crate) fn resolve(
+        name: &str,
+        definition: Option<&SimModel>,
+        behaviours: &'a [Arc<dyn ModelBehaviour>],
+    ) -> ModelKind<'a> {
+        let find = |matches: &dyn Fn(&dyn ModelBehaviour) -> bool| {
+            behaviours.iter().map(Arc::as_ref).find(|behaviour| matches(*behaviour))
+        };
+        if let Some(custom) = find(&|behaviour| behaviour.has_name(name)) {
+            return ModelKind::Custom(custom);
+        }
+        let custom = match (BuiltinModel::named(name), definition) {
+            (BuiltinModel::Prose, Some(definition)) => {
+                find(&|behaviour| behaviour.has_definition(definition))
+            }
+            (builtin, _) => return ModelKind::Builtin(builtin),
+        };
+        custom.map_or(ModelKind::Builtin(BuiltinModel::Prose), ModelKind::Custom)
+    }
+
+    /// Returns the status with which the model rejects a request for its content.
+    pub(crate) fn rejection(self, name: &str, request: &Request) -> Option<u16> {
+        match self {
+            ModelKind::Builtin(BuiltinModel::Status(status)) => Some(status),
+            ModelKind::Builtin(_) => None,
+            ModelKind::Custom(behaviour) => behaviour.rejection(name, request),
+        }
+    }
+}
 
 /// Built-in behaviour of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,8 +54,6 @@ pub(crate) enum BuiltinModel {
     Echo,
     /// Answers `ok` with this probability, else `no`.
     Pass(f64),
-    /// Picks the best candidate.
-    Judge,
     /// Calls a tool.
     Tool,
     /// Echoes with a high latency.
@@ -27,15 +66,13 @@ pub(crate) enum BuiltinModel {
     Fault(Fault),
     /// Returns a very long answer.
     Huge,
-    /// Answers about packed items, with faults.
-    Packed(ReplyFault),
     /// Returns a few sentences.
     Prose,
 }
 
 impl BuiltinModel {
     /// Returns the behaviour for a name; every name has one.
-    pub(crate) fn named(name: &str, defined: Option<&SimModel>) -> BuiltinModel {
+    pub(crate) fn named(name: &str) -> BuiltinModel {
         let share = |text: &str| text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
         let status = |text: &str| {
             let is_three_digits = text.len() == 3;
@@ -43,7 +80,6 @@ impl BuiltinModel {
         };
         match name {
             "echo" => return BuiltinModel::Echo,
-            "judge" => return BuiltinModel::Judge,
             "tool" => return BuiltinModel::Tool,
             "slow" => return BuiltinModel::Slow,
             "fault-malformed" => return BuiltinModel::Fault(Fault::Malformed),
@@ -52,9 +88,6 @@ impl BuiltinModel {
             "fault-empty" => return BuiltinModel::Fault(Fault::Empty),
             "fault-huge" => return BuiltinModel::Huge,
             _ => {}
-        }
-        if let Some(fault) = ReplyFault::from_name(name) {
-            return BuiltinModel::Packed(fault);
         }
         if let Some(share) = name.strip_prefix("pass-").and_then(share) {
             return BuiltinModel::Pass(share);
@@ -65,28 +98,7 @@ impl BuiltinModel {
         if let Some(status) = name.strip_prefix("fault-").and_then(status) {
             return BuiltinModel::Status(status);
         }
-        match defined {
-            Some(defined) if defined.bias.is_some() || defined.noise.is_some() => {
-                BuiltinModel::Judge
-            }
-            _ => BuiltinModel::Prose,
-        }
-    }
-}
-
-impl BuiltinModel {
-    /// Returns the status with which the model rejects a request for its content.
-    pub(crate) fn refusal(self, request: &Request) -> Option<u16> {
-        match self {
-            BuiltinModel::Status(status) => Some(status),
-            BuiltinModel::Packed(ReplyFault::Plain) if request.output.is_some() => Some(400),
-            BuiltinModel::Packed(ReplyFault::Picky)
-                if first_user_text(request).contains("REFUSE") =>
-            {
-                Some(400)
-            }
-            _ => None,
-        }
+        BuiltinModel::Prose
     }
 }
 
@@ -112,6 +124,7 @@ pub(crate) fn error_for_status(status: u16) -> (&'static str, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{AnswerContext, ModelAnswer};
 
     #[test]
     fn names_select_the_behaviour() {
@@ -127,18 +140,56 @@ mod tests {
             ("fault-200", BuiltinModel::Prose),
             ("fault-empty", BuiltinModel::Fault(Fault::Empty)),
             ("fault-huge", BuiltinModel::Huge),
-            ("map", BuiltinModel::Packed(ReplyFault::None)),
-            ("map-unruly", BuiltinModel::Packed(ReplyFault::Unruly)),
-            ("map-other", BuiltinModel::Prose),
             ("gpt-99", BuiltinModel::Prose),
             ("", BuiltinModel::Prose),
         ] {
-            assert_eq!(BuiltinModel::named(name, None), model, "{name}");
+            assert_eq!(BuiltinModel::named(name), model, "{name}");
         }
+    }
+
+    /// Applies to the names `named` and `slow`, and to definitions with a bias.
+    #[derive(Debug)]
+    struct TestBehaviour;
+
+    impl ModelBehaviour for TestBehaviour {
+        fn has_name(&self, name: &str) -> bool {
+            ["named", "slow"].contains(&name)
+        }
+
+        fn has_definition(&self, definition: &SimModel) -> bool {
+            definition.bias.is_some()
+        }
+
+        fn rejection(&self, name: &str, _: &Request) -> Option<u16> {
+            (name == "slow").then_some(418)
+        }
+
+        fn answer(&self, _: &AnswerContext<'_>) -> ModelAnswer {
+            ModelAnswer::text("")
+        }
+    }
+
+    #[test]
+    fn custom_names_precede_builtin_names_which_precede_definitions() {
+        let behaviours: [Arc<dyn ModelBehaviour>; 1] = [Arc::new(TestBehaviour)];
         let biased = SimModel { bias: Some(0.1), ..SimModel::default() };
-        assert_eq!(BuiltinModel::named("critic", Some(&biased)), BuiltinModel::Judge);
-        assert_eq!(BuiltinModel::named("echo", Some(&biased)), BuiltinModel::Echo);
-        let noisy = SimModel { noise: Some(0.1), ..SimModel::default() };
-        assert_eq!(BuiltinModel::named("critic", Some(&noisy)), BuiltinModel::Judge);
+        let plain = SimModel::default();
+        for (name, definition, is_custom) in [
+            ("named", None, true),
+            ("slow", None, true),
+            ("echo", None, false),
+            ("echo", Some(&biased), false),
+            ("critic", Some(&biased), true),
+            ("critic", Some(&plain), false),
+            ("critic", None, false),
+        ] {
+            let kind = ModelKind::resolve(name, definition, &behaviours);
+            assert_eq!(matches!(kind, ModelKind::Custom(_)), is_custom, "{name} {definition:?}");
+        }
+        let request = Request::default();
+        let rejection =
+            |name| ModelKind::resolve(name, None, &behaviours).rejection(name, &request);
+        assert_eq!([rejection("slow"), rejection("fault-401")], [Some(418), Some(401)]);
+        assert_eq!(rejection("named"), None);
     }
 }

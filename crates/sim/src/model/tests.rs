@@ -1,22 +1,38 @@
 //! Tests of answers before limits.
 
 use super::*;
-use crate::{CannedAnswer, PlannedCall};
+use crate::{CannedAnswer, ModelBehaviour, PlannedCall};
 use bakeoff_core::{Tool, ToolChoice};
 use serde_json::json;
+use std::sync::Arc;
 
 fn request(model: &str, text: &str) -> Request {
     Request { model: model.into(), messages: vec![Message::user(text)], ..Request::default() }
 }
 
-fn answer_as(request: &Request, defined: Option<&SimModel>, trial: u32) -> Response {
+fn answer_as(request: &Request, definition: Option<&SimModel>, trial: u32) -> Response {
     let name = request.model.as_str();
     let key = SeedKey::new(1, name, request, trial, 0);
     let context =
-        AnswerContext { name, defined, request, key, input_tokens: None, output_tokens: None };
-    match draft(BuiltinModel::named(name, defined), &context) {
+        AnswerContext { name, definition, request, key, input_tokens: None, output_tokens: None };
+    let behaviours: [Arc<dyn ModelBehaviour>; 1] = [Arc::new(TestVoter)];
+    match draft(ModelKind::resolve(name, definition, &behaviours), &context) {
         Draft::Answer(response) => response,
         Draft::Broken(fault) => panic!("{fault:?}"),
+    }
+}
+
+/// Votes for the second candidate.
+#[derive(Debug)]
+struct TestVoter;
+
+impl ModelBehaviour for TestVoter {
+    fn has_name(&self, name: &str) -> bool {
+        name == "voter"
+    }
+
+    fn answer(&self, _: &AnswerContext<'_>) -> ModelAnswer {
+        ModelAnswer::number(2, "the second")
     }
 }
 
@@ -86,13 +102,13 @@ fn tool_choice_selects_the_called_tool() {
 }
 
 #[test]
-fn schemas_apply_to_generated_answers_and_verdicts() {
+fn schemas_apply_to_generated_answers_and_numbers() {
     let schema = json!({ "properties": { "winner": { "type": "integer" } } });
     let output = Some(OutputFormat::Schema { name: "verdict".into(), schema });
-    let prompt = "[quality 0.1] [quality 0.3] [quality 0.2]";
-    let structured = Request { output: output.clone(), ..request("judge", prompt) };
+    let prompt = "Which is best?";
+    let structured = Request { output: output.clone(), ..request("voter", prompt) };
     assert_eq!(answer(&structured).text(), r#"{"winner":2}"#);
-    assert_eq!(answer(&request("judge", prompt)).text(), "2");
+    assert_eq!(answer(&request("voter", prompt)).text(), "the second");
     let other = Request { output, ..request("anything", prompt) };
     assert_eq!(answer(&other).text(), r#"{"winner":1}"#);
 }

@@ -37,7 +37,12 @@ pub(crate) fn run(arguments: &ProbeArguments, printer: &Printer) -> ExitCode {
     model.add_secrets(&mut redactor);
     let simulator =
         bakeoff_sim::Config { models: known.simulated, ..bakeoff_sim::Config::default() };
-    let client = Client::new(ClientConfig::default().redactor(redactor).simulator(simulator));
+    let client = Client::new(
+        ClientConfig::default()
+            .redactor(redactor)
+            .simulator(simulator)
+            .simulated_models(models::simulated()),
+    );
     let mut on_level = |level: &bakeoff_llm::probe::ProbeLevel| {
         if !arguments.json {
             printer.talk(shown::progress(level));

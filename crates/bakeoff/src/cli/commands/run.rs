@@ -171,6 +171,7 @@ fn config(arguments: RunArguments, limits: LimitOverrides, show: &Show) -> RunCo
     });
     let is_live = arguments.log_level == LogLevel::Http && !arguments.quiet;
     RunConfig {
+        simulated_models: crate::models::simulated(),
         out: arguments.out,
         resume: None,
         extend: arguments.extend,

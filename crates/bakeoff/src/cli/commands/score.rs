@@ -41,6 +41,7 @@ pub(crate) fn run(arguments: &ScoreArguments, printer: &Printer) -> ExitCode {
         }
     };
     let config = RunConfig {
+        simulated_models: crate::models::simulated(),
         out: arguments.run.out.clone(),
         threshold: arguments.threshold.or(Some(past.file.threshold())),
         suite_threshold: arguments.suite_threshold.or_else(|| past.file.suite_threshold()),

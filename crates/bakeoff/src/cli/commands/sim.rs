@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &SimArguments, printer: &Printer) -> ExitCode {
         seed: arguments.seed,
         profile,
         latency: arguments.latency_ms.map(|ms| Latency::Fixed { ms: ms.into() }),
+        behaviours: crate::models::simulated(),
         ..Config::default()
     });
     let address = SocketAddr::new(arguments.host, arguments.port);

@@ -65,7 +65,10 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
         models: known.simulated,
         ..bakeoff_sim::Config::default()
     };
-    let mut config = ClientConfig::default().simulator(simulator).redactor(redactor);
+    let mut config = ClientConfig::default()
+        .simulator(simulator)
+        .simulated_models(models::simulated())
+        .redactor(redactor);
     config.cache = cache(arguments, printer);
     let client = Arc::new(Client::new(config.limit_history(limit_history)));
     let has_facts = !task.batch.is_empty();

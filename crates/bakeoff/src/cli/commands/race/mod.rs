@@ -127,7 +127,10 @@ fn prepare(mut arguments: RaceArguments, printer: &Printer) -> Result<Prepared, 
     };
     let limit_history = settings::memory_file()
         .map_or_else(LimitHistory::default, |path| LimitHistory::read(&path, SystemTime::now()));
-    let config = ClientConfig::default().simulator(simulator).redactor(redactor.clone());
+    let config = ClientConfig::default()
+        .simulator(simulator)
+        .simulated_models(models::simulated())
+        .redactor(redactor.clone());
     let client = Arc::new(Client::new(config.limit_history(limit_history)));
     let ready = setup.ready(&client, participants)?;
     let context = context(recorded, arguments.system.take())?;

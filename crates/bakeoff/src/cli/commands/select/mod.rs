@@ -136,6 +136,7 @@ fn search(
     });
     let is_live = arguments.log_level == LogLevel::Http && !arguments.quiet;
     let config = RunConfig {
+        simulated_models: crate::models::simulated(),
         out: arguments.out.clone(),
         // More cases make a search larger, and spoil nothing that it has paid for.
         extend: resume.is_some(),

@@ -1,18 +1,72 @@
-//! Verdicts of the simulated judge, from the quality marks of candidates and the quotes of a rubric.
+//! Simulated judge model `sim/judge`. It answers the prompts of this protocol from the quality marks of candidates and
+//! the quotes of a rubric.
 
-use crate::latency::normal;
+use bakeoff_sim::{
+    AnswerContext, ModelAnswer, ModelBehaviour, SimModel, last_user_text, standard_normal,
+};
 use rand::rngs::ChaCha8Rng;
 use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Returns the simulated model `judge`. Models whose definition has a bias or noise are judges as well.
+///
+/// ```
+/// use bakeoff_check::judge::simulated_judge;
+/// use bakeoff_sim::{Config, Engine};
+///
+/// let config = Config { behaviours: vec![simulated_judge()], ..Config::default() };
+/// assert!(Engine::new(config).model_names().contains(&"sim/judge".to_owned()));
+/// ```
+pub fn simulated_judge() -> Arc<dyn ModelBehaviour> {
+    Arc::new(SimulatedJudge)
+}
+
+#[derive(Debug)]
+struct SimulatedJudge;
+
+impl ModelBehaviour for SimulatedJudge {
+    fn has_name(&self, name: &str) -> bool {
+        name == "judge"
+    }
+
+    fn has_definition(&self, definition: &SimModel) -> bool {
+        definition.bias.is_some() || definition.noise.is_some()
+    }
+
+    fn listed_names(&self) -> &[&'static str] {
+        &["judge"]
+    }
+
+    fn answer(&self, context: &AnswerContext<'_>) -> ModelAnswer {
+        let definition = context.definition();
+        let mut scorer = Scorer {
+            bias: definition.and_then(|model| model.bias).unwrap_or(0.0),
+            noise: definition.and_then(|model| model.noise).unwrap_or(0.0),
+            rng: Some(context.rng("noise")),
+        };
+        let text = last_user_text(context.request());
+        let (number, reply) = if let Some((number, sentence)) = choice(&text, &mut scorer) {
+            let vote = if number == 0 { "tie".to_owned() } else { number.to_string() };
+            (number, format!("{sentence}\n{vote}"))
+        } else if let Some(verdict) = verdict(&text) {
+            return ModelAnswer::text(verdict.to_string());
+        } else {
+            let number = best(&text, &mut scorer);
+            (number, number.to_string())
+        };
+        ModelAnswer::number(i64::try_from(number).unwrap_or(i64::MAX), reply)
+    }
+}
 
 /// Scores candidates by their quality marks, with bias and noise.
 #[derive(Debug, Default)]
-pub(crate) struct Scorer {
+struct Scorer {
     /// Added to the score of the first candidate.
-    pub(crate) bias: f64,
+    bias: f64,
     /// Standard deviation of the error in each score.
-    pub(crate) noise: f64,
+    noise: f64,
     /// Source of the noise; without it there is none.
-    pub(crate) rng: Option<ChaCha8Rng>,
+    rng: Option<ChaCha8Rng>,
 }
 
 impl Scorer {
@@ -29,7 +83,7 @@ impl Scorer {
 
     fn draw_noise(&mut self) -> f64 {
         match &mut self.rng {
-            Some(rng) if self.noise > 0.0 => self.noise * normal(rng),
+            Some(rng) if self.noise > 0.0 => self.noise * standard_normal(rng),
             _ => 0.0,
         }
     }
@@ -38,7 +92,7 @@ impl Scorer {
 /// Returns the number, from 1, of the best response and a sentence of evidence, if the prompt asks for the best of
 /// several; 0 for a tie, where the question permits one. Only text inside the fences of the responses counts: the
 /// conversation before them may contain marks and even the fences of another question.
-pub(crate) fn choice(text: &str, scorer: &mut Scorer) -> Option<(usize, String)> {
+fn choice(text: &str, scorer: &mut Scorer) -> Option<(usize, String)> {
     let (_, end) = text.rsplit_once("</response_")?;
     let (count, rest) = end.split_once(' ')?;
     let (tag, question) = rest.split_once('>')?;
@@ -74,7 +128,7 @@ fn first_best(scores: &[f64]) -> Option<(usize, f64)> {
 
 /// Returns the verdict for a rubric prompt. A response meets a statement if it contains all texts that the statement
 /// quotes; by the same rule a score is 5 or 1.
-pub(crate) fn verdict(text: &str) -> Option<Value> {
+fn verdict(text: &str) -> Option<Value> {
     let answer = tagged(text, "response")?;
     let (_, question) = text.rsplit_once("</response ")?;
     let meets = |statement: &str| quotes(statement).all(|quote| answer.contains(quote));
@@ -114,7 +168,7 @@ fn is_numbered(line: &str) -> bool {
 
 /// Returns the number, from 1, of the best quality mark such as `[quality 0.73]` in any other prompt; the first of
 /// equal ones, and 1 without a mark.
-pub(crate) fn best(text: &str, scorer: &mut Scorer) -> usize {
+fn best(text: &str, scorer: &mut Scorer) -> usize {
     let mut scores: Vec<f64> =
         qualities(text).map(|quality| quality + scorer.draw_noise()).collect();
     if let Some(first) = scores.first_mut() {
@@ -133,7 +187,43 @@ fn qualities(text: &str) -> impl Iterator<Item = f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bakeoff_core::{Message, OutputFormat, Request};
+    use bakeoff_sim::{Config, Engine, Outcome, SimRequest};
     use rand::SeedableRng;
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    fn respond(model: &str, output: Option<OutputFormat>) -> String {
+        let models = BTreeMap::from([
+            ("critic".to_owned(), SimModel { bias: Some(0.5), ..SimModel::default() }),
+            ("noisy".to_owned(), SimModel { noise: Some(0.1), ..SimModel::default() }),
+            ("echo".to_owned(), SimModel { bias: Some(0.5), ..SimModel::default() }),
+        ]);
+        let behaviours = vec![simulated_judge()];
+        let engine = Engine::new(Config { models, behaviours, ..Config::default() });
+        let messages = vec![Message::user("[quality 0.1] [quality 0.3] [quality 0.2]")];
+        let request = Request { model: model.into(), messages, output, ..Request::default() };
+        let request = SimRequest { request: &request, trial: 0, ordinal: 0, now: Duration::ZERO };
+        match engine.respond(&request).outcome {
+            Outcome::Answer(answer) => answer.text(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn judge_answers_with_a_number_or_structured_output() {
+        let schema = json!({ "properties": { "winner": { "type": "integer" } } });
+        let output = OutputFormat::Schema { name: "verdict".into(), schema };
+        assert_eq!(respond("sim/judge", Some(output)), r#"{"winner":2}"#);
+        assert_eq!(respond("judge", None), "2");
+    }
+
+    #[test]
+    fn models_with_bias_or_noise_are_judges() {
+        assert_eq!(respond("critic", None), "1");
+        assert!(["1", "2", "3"].contains(&respond("noisy", None).as_str()));
+        assert_eq!(respond("echo", None), "[quality 0.1] [quality 0.3] [quality 0.2]");
+    }
 
     fn biased(bias: f64) -> Scorer {
         Scorer { bias, ..Scorer::default() }

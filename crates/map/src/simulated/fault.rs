@@ -4,13 +4,14 @@
 //! item's own answer. In a truncated reply the false answer follows the true one, so a parser that
 //! sees the former has seen the latter.
 
-use super::packed::{ItemAnswer, ReplyFormat, ReplyLayout};
+use super::reply::{ItemAnswer, ReplyLayout};
+use crate::task::ReplyFormat;
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 
 /// Fault that a model puts into its replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReplyFault {
+pub(super) enum ReplyFault {
     /// No fault.
     None,
     /// Answers are in another order.
@@ -41,7 +42,7 @@ pub(crate) enum ReplyFault {
 
 impl ReplyFault {
     /// Returns the fault of the model with this name.
-    pub(crate) fn from_name(name: &str) -> Option<ReplyFault> {
+    pub(super) fn from_name(name: &str) -> Option<ReplyFault> {
         Some(match name.strip_prefix("map")? {
             "" => ReplyFault::None,
             "-reorder" => ReplyFault::Reorder,
@@ -61,7 +62,7 @@ impl ReplyFault {
     }
 }
 
-/// Probability of each fault in a reply of an unruly model.
+/// Probability of each fault in a reply of an unruly model, and of the fault at each answer.
 const FAULT_RATE: f64 = 0.3;
 
 /// Writes the reply with its faults.
@@ -152,8 +153,7 @@ fn mixed(
     layout: &ReplyLayout<'_>,
     rng: &mut ChaCha8Rng,
 ) -> String {
-    let formats = [ReplyFormat::Json, ReplyFormat::Xml, ReplyFormat::Yaml];
-    let one = formats[rng.random_range(0..formats.len())];
+    let one = ReplyFormat::ALL[rng.random_range(0..ReplyFormat::ALL.len())];
     if rng.random::<bool>() {
         return layout.write(one, answers);
     }

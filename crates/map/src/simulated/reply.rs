@@ -5,24 +5,12 @@
 //! the bounds, the number follows from a hash of the data, as do options and booleans: answers vary as
 //! those of real models do, and equal items have equal answers.
 
+use super::fault::{self, ReplyFault};
 use super::item::{self, PromptItem};
-use super::reply_fault::{self, ReplyFault};
+use crate::prompt::{BATCH_HEADING, ITEMS_HEADING};
+use crate::task::ReplyFormat;
 use rand::rngs::ChaCha8Rng;
 use serde_json::{Map, Value, json};
-
-/// Line before the items of a prompt.
-const ITEMS_HEADING: &str = "Items, one JSON object per line:";
-
-/// Text before the fields requested once per pack.
-const BATCH_HEADING: &str = "Once for all items together";
-
-/// Format of a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReplyFormat {
-    Json,
-    Xml,
-    Yaml,
-}
 
 /// A field requested by the prompt.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +22,7 @@ pub(super) struct PromptField {
     maximum: Option<f64>,
 }
 
-/// ItemAnswer about one item: its id and the values of the fields.
+/// Answer about one item: its id and the values of the fields.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ItemAnswer {
     pub(super) id: String,
@@ -42,7 +30,7 @@ pub(super) struct ItemAnswer {
 }
 
 /// Generates the reply to a prompt.
-pub(crate) fn reply(prompt: &str, fault: ReplyFault, rng: &mut ChaCha8Rng) -> String {
+pub(super) fn reply(prompt: &str, fault: ReplyFault, rng: &mut ChaCha8Rng) -> String {
     let Some((head, items)) = prompt.split_once(ITEMS_HEADING) else {
         return "There are no items.".to_owned();
     };
@@ -65,7 +53,7 @@ pub(crate) fn reply(prompt: &str, fault: ReplyFault, rng: &mut ChaCha8Rng) -> St
     let all = PromptItem::from_text(&format!("{count} items, {count}"));
     let batch: Vec<(String, Value)> =
         batch_fields.iter().map(|field| (field.name.clone(), value(field, &all))).collect();
-    reply_fault::write(fault, format, answers, &ReplyLayout { fields: &fields, batch: &batch }, rng)
+    fault::write(fault, format, answers, &ReplyLayout { fields: &fields, batch: &batch }, rng)
 }
 
 /// Parts of a reply other than its answers.
