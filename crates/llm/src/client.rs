@@ -54,6 +54,8 @@ pub struct ClientConfig {
     pub transport: Option<Arc<dyn Transport>>,
     /// Simulated provider behind `sim/…`.
     pub simulator: bakeoff_sim::Config,
+    /// Simulated models of other crates, in addition to those of `simulator`.
+    pub simulated_models: Vec<Arc<dyn bakeoff_sim::ModelBehaviour>>,
     /// Response cache; responses are not cached when absent.
     pub cache: Option<Cache>,
     /// Retry policy; the limits of a model override it.
@@ -80,6 +82,16 @@ impl ClientConfig {
     #[must_use]
     pub fn simulator(mut self, simulator: bakeoff_sim::Config) -> Self {
         self.simulator = simulator;
+        self
+    }
+
+    /// Adds simulated models of other crates.
+    #[must_use]
+    pub fn simulated_models(
+        mut self,
+        models: impl IntoIterator<Item = Arc<dyn bakeoff_sim::ModelBehaviour>>,
+    ) -> Self {
+        self.simulated_models.extend(models);
         self
     }
 
@@ -128,7 +140,8 @@ impl ClientConfig {
 
 impl Client {
     /// Creates a client.
-    pub fn new(config: ClientConfig) -> Client {
+    pub fn new(mut config: ClientConfig) -> Client {
+        config.simulator.behaviours.append(&mut config.simulated_models);
         Client {
             transport: config.transport.unwrap_or_else(|| Arc::new(Network::default())),
             simulator: bakeoff_sim::Engine::new(config.simulator),

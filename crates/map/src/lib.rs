@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
-//! use bakeoff_map::{Job, JobConfig, PackSize, Task};
+//! use bakeoff_map::{Job, JobConfig, PackSize, Task, simulated_models};
 //! use std::sync::Arc;
 //! use tokio_util::sync::CancellationToken;
 //!
@@ -26,7 +26,8 @@
 //!     pack: Some(PackSize::Items(20)),
 //!     ..JobConfig::default()
 //! };
-//! let job = Job::new(config, Arc::new(Client::new(ClientConfig::default())))?;
+//! let client = Client::new(ClientConfig::default().simulated_models([simulated_models()]));
+//! let job = Job::new(config, Arc::new(client))?;
 //! assert_eq!((job.plan().rows, job.plan().requests), (2, 1));
 //! let outcome = job.run(CancellationToken::new(), &mut |_progress| {}).await?;
 //! assert_eq!(outcome.progress.errors, 0);
@@ -46,6 +47,7 @@ mod reply;
 mod row;
 mod rows;
 mod run;
+mod simulated;
 mod task;
 mod validate;
 
@@ -59,6 +61,7 @@ pub use run::{
     HeldRows, Job, JobConfig, JobOutcome, JobPlan, JobProgress, StopReason, batch_path,
     is_same_file, journal_path,
 };
+pub use simulated::simulated_models;
 pub use task::{
     FIELD_KEYS, Field, FieldType, PackSize, ParsePackSizeError, ParseReplyFormatError, ReplyFormat,
     ReservedNameError, ShownField, TASK_KEYS, Task, TaskError, TaskProblem,

@@ -8,8 +8,11 @@ use crate::task::{Field, ReplyFormat, Task};
 use bakeoff_core::{Message, OutputFormat, Request};
 use serde_json::{Map, Value, json};
 
-/// Heading of the items. The simulated provider finds the items by it.
-const ITEMS_HEADING: &str = "Items, one JSON object per line:";
+/// Heading of the items.
+pub(crate) const ITEMS_HEADING: &str = "Items, one JSON object per line:";
+
+/// Heading of the fields that are requested once per pack.
+pub(crate) const BATCH_HEADING: &str = "Once for all items together, in `batch`:";
 
 /// Id in the example; it is never the id of an item.
 const EXAMPLE_ID: &str = "ID-OF-THE-ITEM";
@@ -70,7 +73,8 @@ pub(crate) fn preamble(task: &Task, format: ReplyFormat) -> String {
     text.push_str("\n\nAnswer about every item below, each by itself. The fields of an answer:\n");
     text.extend(task.output.iter().map(|field| field.describe() + "\n"));
     if !task.batch.is_empty() {
-        text.push_str("Once for all items together, in `batch`:\n");
+        text.push_str(BATCH_HEADING);
+        text.push('\n');
         text.extend(task.batch.iter().map(|field| field.describe() + "\n"));
     }
     let name = match format {

@@ -54,7 +54,9 @@
 //! use tokio_util::sync::CancellationToken;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! # let client = Arc::new(Client::new(ClientConfig::default()));
+//! # let simulated = [bakeoff_check::judge::simulated_judge()];
+//! # let client = Client::new(ClientConfig::default().simulated_models(simulated));
+//! # let client = Arc::new(client);
 //! # let model = |name| Model::resolve(&ModelConfig::named("sim", name), &|_| None);
 //! let config = |name| model(name).map(|model| AgentLoopConfig::new(&client, model));
 //! let judge = LlmJudgeEvaluation::new(AgentLoopConfig {

@@ -13,7 +13,7 @@ use crate::tree::{self, Node};
 use crate::variables::check_variables;
 use crate::{chain, combinations, fastskill, models, parts, spec, workspaces};
 use bakeoff_llm::{Environment, Model, ModelConfig};
-use bakeoff_sim::Persona;
+use bakeoff_sim::SimModel;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
@@ -49,7 +49,7 @@ pub struct Suite {
     pub judges: BTreeMap<String, Model>,
     pub(crate) check_reader: CheckReader,
     /// Simulated models of its own.
-    pub simulated: BTreeMap<String, Persona>,
+    pub simulated: BTreeMap<String, SimModel>,
     /// Digests of targets, checks and models, by what people call them.
     pub(crate) parts: BTreeMap<String, String>,
     /// Changes when the file or a case changes.
@@ -195,7 +195,7 @@ pub struct SuiteModels {
     /// Under `[models]`.
     pub models: BTreeMap<String, ModelConfig>,
     /// Under `[sim]`.
-    pub simulated: BTreeMap<String, Persona>,
+    pub simulated: BTreeMap<String, SimModel>,
 }
 
 /// The models that a suite file defines; nothing else of it need be right but its form.

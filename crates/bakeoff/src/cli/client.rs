@@ -3,7 +3,7 @@
 //! `run`, `select` and `score` pass the same files to the trial engine, which owns its client.
 
 use crate::printer::{Printer, chain};
-use crate::settings;
+use crate::{models, settings};
 use bakeoff_core::Redactor;
 use bakeoff_llm::{Cache, Client, ClientConfig, LimitHistory, Model, Provider};
 use bakeoff_suite::SuiteModels;
@@ -54,7 +54,10 @@ impl ModelClient {
             models: defined.simulated,
             ..bakeoff_sim::Config::default()
         };
-        let mut config = ClientConfig::default().simulator(simulator).redactor(redactor.clone());
+        let mut config = ClientConfig::default()
+            .simulator(simulator)
+            .simulated_models(models::simulated())
+            .redactor(redactor.clone());
         config.cache = cache;
         config.limit_history = read_history(options.history.as_ref());
         ModelClient { client: Arc::new(Client::new(config)), redactor, history: options.history }

@@ -7,6 +7,12 @@ use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS};
 use bakeoff_pace::LimitOverrides;
 use bakeoff_suite::SuiteModels;
 use std::path::Path;
+use std::sync::Arc;
+
+/// Returns the simulated models of all crates.
+pub(crate) fn simulated() -> Vec<Arc<dyn bakeoff_sim::ModelBehaviour>> {
+    vec![bakeoff_check::judge::simulated_judge(), bakeoff_map::simulated_models()]
+}
 
 /// Model names, and the settings that apply to every resolved model.
 #[derive(Debug, Default)]

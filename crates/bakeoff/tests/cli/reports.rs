@@ -74,7 +74,7 @@ fn report_repeats_the_output_of_the_run() {
 
     sure: pass@4 100 % (34 % – 100 %), pass^4 100 % (34 % – 100 %)
     unsure: pass@4 50 % (0 % – 100 %), pass^4 50 % (0 % – 100 %)
-    2 cases are few, and more trials do not replace more cases
+    only 2 cases: more trials do not replace more cases
 
     failed  unsure / no (4 trials): contains: no "Oslo" in "<Bergen> | `x`"
     "#);
@@ -209,7 +209,7 @@ fn compare_takes_targets_of_one_run_or_two_runs() {
     no difference found (McNemar, exact, p = 1.0000)
     cases: 0 better, 1 worse
     effect size d_z: -0.71
-    to see a difference of 5.0 points takes about 1568 cases
+    detecting a difference of 5.0 points requires about 1568 cases
       no: 100.0 % → 0.0 %
     "#);
     let name = dir.run_folder().file_name().unwrap().to_str().unwrap().to_owned();

@@ -28,7 +28,9 @@ impl TestClient {
             models: toml::from_str(models).unwrap(),
             ..bakeoff_sim::Config::default()
         };
-        let config = ClientConfig::default().simulator(simulator);
+        let config = ClientConfig::default()
+            .simulator(simulator)
+            .simulated_models([bakeoff_check::judge::simulated_judge()]);
         TestClient { client: Arc::new(Client::new(config)) }
     }
 

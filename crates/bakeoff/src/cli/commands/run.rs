@@ -147,6 +147,7 @@ impl RequestLog {
 
 fn config(arguments: RunArguments, limits: LimitOverrides) -> RunConfig {
     RunConfig {
+        simulated_models: crate::models::simulated(),
         out: arguments.out,
         budget: Budget {
             cost: arguments.max_cost,

@@ -36,6 +36,7 @@ pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outco
     };
     let suite = Suite::load_with(&path, options, &settings::variable)?;
     let config = RunConfig {
+        simulated_models: crate::models::simulated(),
         out: arguments.run.out.clone(),
         threshold: arguments.threshold.or(Some(past.file.threshold())),
         suite_threshold: arguments.suite_threshold.or_else(|| past.file.suite_threshold()),

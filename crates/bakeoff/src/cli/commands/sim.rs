@@ -19,6 +19,7 @@ pub(super) fn run(arguments: &SimArguments, printer: &Printer) -> Result<Outcome
         seed: arguments.seed,
         profile,
         latency: arguments.latency_ms.map(|ms| Latency::Fixed { ms: ms.into() }),
+        behaviours: crate::models::simulated(),
         ..Config::default()
     });
     let address = SocketAddr::new(arguments.host, arguments.port);

@@ -104,6 +104,7 @@ fn new_search(
 ) -> Result<SearchRun, CliError> {
     let prints_requests = arguments.log_level == LogLevel::Http && !arguments.quiet;
     let config = RunConfig {
+        simulated_models: crate::models::simulated(),
         out: arguments.out.clone(),
         parallel: arguments.parallel,
         cases: arguments.only.cases.clone(),
