@@ -138,6 +138,13 @@ impl ClientConfig {
     }
 }
 
+impl Default for Client {
+    /// Creates a client with the default configuration.
+    fn default() -> Client {
+        Client::new(ClientConfig::default())
+    }
+}
+
 impl Client {
     /// Creates a client.
     pub fn new(mut config: ClientConfig) -> Client {

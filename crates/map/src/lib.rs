@@ -2,7 +2,7 @@
 //!
 //! A [`Task`] holds the instructions and the fields of an answer. A [`Job`] reads [`Rows`], packs them
 //! ([`Packer`]), sends the packs to models, and writes every row with its answer or the reason why there
-//! is none. The parts below it are pure: [`ids`] assigns the ids by which answers are matched with rows,
+//! is none. [`map_items`] does the same for items in memory. The parts below are pure: [`ids`] assigns the ids by which answers are matched with rows,
 //! and [`choose_pack_size`] chooses the number of items per request.
 //!
 //! ```
@@ -38,6 +38,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod answer;
 mod error;
 mod id;
 mod pack;
@@ -51,6 +52,7 @@ mod simulated;
 mod task;
 mod validate;
 
+pub use answer::{Answer, ItemError};
 pub use error::Error;
 pub use id::ids;
 pub use pack::{Pack, PackLimits, Packer};
@@ -59,7 +61,7 @@ pub use row::Row;
 pub use rows::{RowFormat, Rows, RowsError};
 pub use run::{
     HeldRows, Job, JobConfig, JobOutcome, JobPlan, JobProgress, StopReason, batch_path,
-    is_same_file, journal_path,
+    is_same_file, journal_path, map_items,
 };
 pub use simulated::simulated_models;
 pub use task::{

@@ -2,7 +2,7 @@
 //!
 //! Cache keys depend on every byte of a prompt, so a change of wording makes cached responses useless.
 
-use crate::reply::ItemError;
+use crate::reply::ReplyItemError;
 use crate::row::{Row, to_plain};
 use crate::task::{Field, ReplyFormat, Task};
 use bakeoff_core::{Message, OutputFormat, Request};
@@ -124,9 +124,9 @@ pub(crate) fn reask(request: &Request, reply: &str, problem: &str) -> Request {
 
 /// Describes an invalid answer for [`reask`]. Equal to the error shown to users, but for texts that prompts
 /// have kept so that cached responses stay valid.
-pub(crate) fn describe_item_error(error: &ItemError) -> String {
+pub(crate) fn describe_item_error(error: &ReplyItemError) -> String {
     match error {
-        ItemError::Missing { unknown_ids: unknown @ 1.. } => {
+        ReplyItemError::Missing { unknown_ids: unknown @ 1.. } => {
             format!("the reply has no answer for it, and {unknown} for unknown ids")
         }
         error => error.to_string(),

@@ -59,11 +59,9 @@
 //! # let client = Arc::new(client);
 //! # let model = |name| Model::resolve(&ModelConfig::named("sim", name), &|_| None);
 //! let config = |name| model(name).map(|model| AgentLoopConfig::new(&client, model));
-//! let judge = LlmJudgeEvaluation::new(AgentLoopConfig {
-//!     // The judge's prompt is compacted to this window.
-//!     context_config: Some(ContextConfig { max_context_tokens: 200_000, ..Default::default() }),
-//!     ..config("judge")?
-//! });
+//! // The judge's prompt is compacted to this window.
+//! let window = ContextConfig { max_context_tokens: 200_000, ..ContextConfig::default() };
+//! let judge = LlmJudgeEvaluation::new(config("judge")?.context_config(window));
 //! let (tx, mut rx) = event_channel(1024);
 //! let listener = tokio::spawn(async move {
 //!     let mut done = 0;

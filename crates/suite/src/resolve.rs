@@ -83,7 +83,7 @@ pub(super) fn explain(error: ModelError, spans: &Spans, problems: &mut Problems<
         ModelError::InvalidUrl { key, .. } => {
             Some(format!("such as `{key} = \"http://127.0.0.1:8080/v1\"`"))
         }
-        ModelError::InvalidHeader(_) | ModelError::Limits(_) => None,
+        _ => None,
     };
     let span = match &error {
         ModelError::InvalidUrl { .. } => &spans.base_url,

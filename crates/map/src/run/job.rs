@@ -116,10 +116,7 @@ impl Job {
             return Err(Error::DifferentJob { path: config.output.clone(), difference });
         }
         let limits = scan::pack_limits(task, format, pack, record.tpm);
-        let needed = limits.overhead.saturating_add(limits.answer);
-        if let Some(max) = limits.ceiling.filter(|max| needed > *max) {
-            return Err(Error::PromptTooLarge { needed, max });
-        }
+        limits.check_prompt()?;
         let is_resumed = earlier.is_some();
         let summary = match is_resumed {
             true => JournalSummary::read(&journal_file)?,

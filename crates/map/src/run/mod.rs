@@ -9,6 +9,7 @@ mod budget;
 mod config;
 mod escalation;
 mod failures;
+mod items;
 mod job;
 mod layout;
 mod output;
@@ -25,5 +26,6 @@ mod scan;
 mod usage;
 
 pub use config::{HeldRows, JobConfig, JobPlan, batch_path, is_same_file, journal_path};
+pub use items::map_items;
 pub use job::Job;
 pub use progress::{JobOutcome, JobProgress, StopReason};

@@ -398,6 +398,6 @@ impl<'l> JobRunner<'l> {
 }
 
 /// Returns the rows of a request.
-fn rows_of<'p>(request: &PackRequest, pack: &'p Pack) -> Vec<&'p Row> {
+pub(super) fn rows_of<'p>(request: &PackRequest, pack: &'p Pack) -> Vec<&'p Row> {
     request.rows.iter().filter_map(|row| pack.rows.get(*row)).collect()
 }
