@@ -172,20 +172,20 @@ fn an_agent_that_is_not_installed_is_a_problem_before_the_run() {
         assert_eq!(ran.code, 2, "{}", ran.shown());
         insta::allow_duplicates! {
             insta::assert_snapshot!(ran.stderr, @r#"
-            error[EVAL_AGENT_UNAVAILABLE]: the agent claude is not installed: there is no `claude`
+            error[EVAL_AGENT_UNAVAILABLE]: agent claude is not installed: no `claude` on the PATH
              --> bakeoff.toml:3:9
               |
             3 | agent = "claude"
               |         ^^^^^^^^
               |
-              = help: install it, or put the folder of its program on the PATH
-            error[EVAL_AGENT_UNAVAILABLE]: the agent cursor-agent is not installed: there is no `cursor-agent` and no `agent`
+              = help: install it, or add its folder to the PATH
+            error[EVAL_AGENT_UNAVAILABLE]: agent cursor-agent is not installed: no `cursor-agent` or `agent` on the PATH
              --> bakeoff.toml:9:9
               |
             9 | agent = "cursor-agent"
               |         ^^^^^^^^^^^^^^
               |
-              = help: install it, or put the folder of its program on the PATH
+              = help: install it, or add its folder to the PATH
             error: 2 problems; nothing was called
             "#);
         }

@@ -273,7 +273,7 @@ fn every_error_has_its_code() {
         (
             with(toml, "[tool.fastskill.eval]", "[tool.fastskill.other]"),
             "EVAL_CONFIG_MISSING",
-            "there is no [tool.fastskill.eval]",
+            "missing table [tool.fastskill.eval]",
         ),
         (
             with(toml, "evals/prompts.csv", "gone.csv"),
@@ -303,12 +303,12 @@ fn every_error_has_its_code() {
         (
             with("evals/prompts.csv", "should_trigger", "trigger"),
             "EVAL_INVALID_CSV",
-            "there is no column `should_trigger`",
+            "missing column `should_trigger`",
         ),
         (
             with("evals/prompts.csv", "sum,", "plain,"),
             "EVAL_INVALID_CSV",
-            "the case id `plain` is used twice",
+            "duplicate case id `plain`",
         ),
         (
             with("evals/prompts.csv", ",0,,", ",perhaps,,"),
@@ -333,7 +333,7 @@ fn every_error_has_its_code() {
         (
             with("evals/checks.toml", "limit = 3", "limit = -1"),
             "EVAL_CHECKS_INVALID",
-            "`limit` must be a whole number",
+            "`limit` must be an integer",
         ),
         (
             with("evals/checks.toml", "limit = 3", "limti = 3"),
@@ -353,7 +353,7 @@ fn every_error_has_its_code() {
         (
             with("evals/checks.toml", "[[check]]", "[[chek]]"),
             "EVAL_CHECKS_INVALID",
-            "`chek` is no list of checks",
+            "`chek` is not a list of checks",
         ),
         (with("evals/checks.toml", "limit = 3", "limit = "), "EVAL_CHECKS_INVALID", "not TOML"),
     ] {
@@ -394,7 +394,7 @@ fn agents_that_are_not_there() {
     assert!(ran.stderr.contains("there is no agent `cloude`"), "{}", ran.stderr);
     assert!(ran.stderr.contains("did you mean `claude`?"), "{}", ran.stderr);
     let ran = run(&place, &[]);
-    assert!(ran.code == 2 && ran.stderr.contains("no agent is installed"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("no agent installed"), "{}", ran.shown());
     // Not everything that is missing is an error, but something must be left.
     let place = changed(place, "skill-project.toml", "agent = true", "agent = false");
     let ran = run(&place, &["--agent", "claude"]);
@@ -403,7 +403,7 @@ fn agents_that_are_not_there() {
     let place = place.with_program("claude", &script);
     let ran = run(&place, &["--agent", "claude", "--agent", "codex", "--case", "sum"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
-    let warning = "the agent codex is not installed: there is no `codex`; it is left out [EVAL_AGENT_UNAVAILABLE]";
+    let warning = "agent codex is not installed: no `codex` on the PATH; skipped [EVAL_AGENT_UNAVAILABLE]";
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
 }
 

@@ -179,7 +179,7 @@ fn cases_that_change_under_a_run_end_it_and_what_was_done_is_kept() {
         .write("cases.jsonl", "{\"id\": \"a\"}\n");
     let ran = place.run(&["run"]);
     assert_eq!(ran.code, 4, "{}", ran.shown());
-    assert!(ran.stderr.contains("case number 1 is no longer the one it was"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("case 1 has changed since the run started"), "{}", ran.stderr);
     assert_eq!(outcomes(&place), ["p: passed"]);
     assert!(!place.run_folder().join("summary.json").exists());
 }

@@ -447,7 +447,7 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
       hint: name models with `--model`
     error: cannot read the suite: No such file or directory (os error 2)
     --> gone.toml
-     = help: `bakeoff init` writes a suite to start from
+     = help: create one with `bakeoff init`
     error: 1 problem; nothing was called
     error: /dev/full is not a session: not a regular file
       hint: name another file

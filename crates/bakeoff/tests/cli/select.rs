@@ -321,20 +321,20 @@ fn what_cannot_be_searched_is_explained() {
     let good = suite(40, 3, "", 0);
     let no_candidates = good.replace("planner = [\"m1\", \"m2\", \"m3\"]", "planner = []");
     insta::assert_snapshot!(refused(&no_candidates, &[]), @r#"
-    error: nobody fills the role `planner`
+    error: no model assigned to role `planner`
      --> bakeoff.toml:6:8
       |
     6 | role = "planner"
       |        ^^^^^^^^^
       |
       = help: write `planner = "provider/model"` under [roles], or its candidates under [select.roles]
-    error: the role `planner` has no candidates
+    error: role `planner` has no candidates
       --> bakeoff.toml:17:1
        |
     17 | planner = []
        | ^^^^^^^
        |
-       = help: name models for it, or leave it out and fill it under [roles]
+       = help: add models, or remove the role and assign a model under [roles]
     error: 2 problems; nothing was called
     "#);
     let unknown = good.replace("solver = [\"m1\", \"m2\", \"m3\"]", "solver = [\"m1\", \"n2\"]");
@@ -345,7 +345,7 @@ fn what_cannot_be_searched_is_explained() {
     18 | solver = ["m1", "n2"]
        |                 ^^^^
        |
-       = help: name a table under [models], or write provider/model such as `openai/gpt-4o-mini`
+       = help: use a name under [models], or provider/model such as `openai/gpt-4o-mini`
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(refused(&good, &["--max-cells", "10"]), @r#"
@@ -363,7 +363,7 @@ fn what_cannot_be_searched_is_explained() {
     15 | method = "threshold_se"
        |          ^^^^^^^^^^^^^^
        |
-       = help: add the mean score that is good enough: `threshold = 0.75`
+       = help: add the sufficient mean score: `threshold = 0.75`
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(refused(&good, &["--method", "threshold_se"]), @r#"
@@ -392,7 +392,7 @@ fn what_cannot_be_searched_is_explained() {
     "#);
     let none = good.split("[select]").next().unwrap().to_owned();
     insta::assert_snapshot!(refused(&none, &[]), @r#"
-    error: the suite has no [select], so there is nothing to choose from
+    error: the suite has no [select] table
     --> bakeoff.toml
      = help: add [select.roles] with candidates for each role, such as `solver = ["small", "openai/gpt-4o-mini"]`
     error: the suite has no `cases`
@@ -401,7 +401,7 @@ fn what_cannot_be_searched_is_explained() {
     1 | [suite]
       | ^
       |
-      = help: add `cases`: what the targets are asked.
+      = help: add `cases`: inputs of the targets
     error: 2 problems; nothing was called
     "#);
 }

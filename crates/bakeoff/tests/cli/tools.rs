@@ -374,7 +374,7 @@ fn unknown_tools_come_with_a_suggestion() {
       |          ^^^^^^^^^^^
       |
       = help: did you mean `read_file`?
-    error: the tool `list_files` is named twice
+    error: duplicate tool `list_files`
      --> bakeoff.toml:5:37
       |
     5 | tools = ["read_fiel", "list_files", "list_files", "teleport"]
@@ -385,17 +385,17 @@ fn unknown_tools_come_with_a_suggestion() {
     5 | tools = ["read_fiel", "list_files", "list_files", "teleport"]
       |                                                   ^^^^^^^^^^
       |
-      = help: known here: `read_file`, `write_file`, `list_files`, `run_command`, `http_fetch`
+      = help: expected one of: `read_file`, `write_file`, `list_files`, `run_command`, `http_fetch`
     error: 3 problems; nothing was called
     "#);
     insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = \"read_file\""), @r#"
-    error: `tools` must be a list of some of read_file, write_file, list_files, run_command, http_fetch, not the text "read_file"
+    error: `tools` must be a list of some of read_file, write_file, list_files, run_command, http_fetch, not the string "read_file"
      --> bakeoff.toml:5:9
       |
     5 | tools = "read_file"
       |         ^^^^^^^^^^^
       |
-      = help: `tools`: of a model: tools that it may call, until it answers without calling one.
+      = help: `tools`: for models: tools that the model may call until it responds without a tool call
     error: 1 problem; nothing was called
     "#);
 }
@@ -409,28 +409,28 @@ fn fetching_needs_hosts_and_hosts_need_fetching() {
     5 | tools = ["http_fetch"]
       |          ^^^^^^^^^^^^
       |
-      = help: add `fetch_hosts = ["example.com"]` with the hosts that may be fetched from, or `["*"]` for all
+      = help: add the allowed hosts, such as `fetch_hosts = ["example.com"]`, or `["*"]` for all
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = [\"http_fetch\"]\nfetch_hosts = [\"https://example.com/\", \"*.com\"]"), @r#"
-    error: `https://example.com/` is no host
+    error: `https://example.com/` is not a host
      --> bakeoff.toml:6:16
       |
     6 | fetch_hosts = ["https://example.com/", "*.com"]
       |                ^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: such as `example.com`, `127.0.0.1:8080`, or `*` for all hosts
-    error: `*.com` is no host
+      = help: for example `example.com`, `127.0.0.1:8080`, or `*` for all hosts
+    error: `*.com` is not a host
      --> bakeoff.toml:6:40
       |
     6 | fetch_hosts = ["https://example.com/", "*.com"]
       |                                        ^^^^^^^
       |
-      = help: such as `example.com`, `127.0.0.1:8080`, or `*` for all hosts
+      = help: for example `example.com`, `127.0.0.1:8080`, or `*` for all hosts
     error: 2 problems; nothing was called
     "#);
     insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = []\nfetch_hosts = [\"a.com\"]"), @r#"
-    error: `fetch_hosts` is for the tool `http_fetch`, which this target has not
+    error: `fetch_hosts` needs the tool `http_fetch`, which this target does not have
      --> bakeoff.toml:6:15
       |
     6 | fetch_hosts = ["a.com"]
@@ -442,27 +442,27 @@ fn fetching_needs_hosts_and_hosts_need_fetching() {
 #[test]
 fn limits_of_tools_have_their_ranges() {
     insta::assert_snapshot!(wrong("model = \"sim/tool\"\nmax_turns = 0\ntool_timeout_seconds = 0\nmax_context_tokens = 10"), @r"
-    error: `max_turns` must be a whole number from 1 to 10000, not 0
+    error: `max_turns` must be an integer from 1 to 10000, not 0
      --> bakeoff.toml:5:13
       |
     5 | max_turns = 0
       |             ^
       |
-      = help: `max_turns`: of a model with tools: most calls of the model in a trial; 50 when absent.
+      = help: `max_turns`: for models with tools: maximum number of model calls in a trial [default: 50]
     error: `tool_timeout_seconds` must be a number from 0.001 to 1000000000, not 0
      --> bakeoff.toml:6:24
       |
     6 | tool_timeout_seconds = 0
       |                        ^
       |
-      = help: `tool_timeout_seconds`: of a model with tools: how long one call of a tool may take; 120 when absent.
-    error: `max_context_tokens` must be a whole number from 1000 to 100000000, not 10
+      = help: `tool_timeout_seconds`: for models with tools: time limit in seconds of a tool call [default: 120]
+    error: `max_context_tokens` must be an integer from 1000 to 100000000, not 10
      --> bakeoff.toml:7:22
       |
     7 | max_context_tokens = 10
       |                      ^^
       |
-      = help: `max_context_tokens`: of a model with tools: its window; of a longer conversation less is sent. Everything is sent when absent.
+      = help: `max_context_tokens`: for models with tools: context window in tokens; longer conversations are shortened [default: unlimited]
     error: 3 problems; nothing was called
     ");
 }
@@ -505,14 +505,14 @@ fn tools_are_for_models() {
 #[test]
 fn servers_that_cannot_be_started_are_found_before_any_call() {
     insta::assert_snapshot!(wrong("model = \"sim/tool\"\nmcp = [{ name = \"fs\", command = [\"no-such-server\"] }, { name = \"fs\", command = [\"cat\"], tool = [\"x\"] }, { name = \"\", command = [] }]"), @r#"
-    error: cannot run `no-such-server`: there is no such program
+    error: cannot run `no-such-server`: program not found
      --> bakeoff.toml:5:34
       |
     5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
       |                                  ^^^^^^^^^^^^^^^^
       |
-      = help: name a program on the PATH, or an executable file beside the suite
-    error: two servers are named `fs`
+      = help: use a program on the PATH, or an executable file next to the suite file
+    error: duplicate server name `fs`
      --> bakeoff.toml:5:64
       |
     5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
@@ -524,18 +524,18 @@ fn servers_that_cannot_be_started_are_found_before_any_call() {
       |                                                                                         ^^^^
       |
       = help: did you mean `tools`?
-    error: a server's name must not be empty
+    error: empty server name
      --> bakeoff.toml:5:114
       |
     5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
       |                                                                                                                  ^^
-    error: `command` must be a list of at least one text, not an empty list
+    error: `command` must be a non-empty list of strings, not an empty list
      --> bakeoff.toml:5:128
       |
     5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
       |                                                                                                                                ^^
       |
-      = help: `command`: the program and its arguments; it runs in the trial's workspace.
+      = help: `command`: program and its arguments; runs in the workspace of the trial
     error: 5 problems; nothing was called
     "#);
 }
