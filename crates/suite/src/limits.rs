@@ -112,22 +112,20 @@ mod tests {
 
     #[test]
     fn description_has_all_keys_of_the_limits_table() {
-        let limits = Limits {
-            connections: Some(Connections::Range(AdaptiveBounds { min: 1, start: 2, max: 3 })),
-            rpm: Some(1),
-            tpm: Some(1),
-            itpm: Some(1),
-            otpm: Some(1),
-            burst: Some(1),
-            cooldown_seconds: Some(1.0),
-            decrease_factor: Some(0.5),
-            scale_up_percent: Some(0.5),
-            retry_after: Some(RetryAfter::Test),
-            max_retries: Some(1),
-            timeout: Some(Duration::from_secs(1)),
-            attempt_timeout: Some(Duration::from_secs(1)),
-            ..Limits::default()
-        };
+        let mut limits = Limits::default();
+        limits.connections = Some(Connections::Range(AdaptiveBounds { min: 1, start: 2, max: 3 }));
+        limits.rpm = Some(1);
+        limits.tpm = Some(1);
+        limits.itpm = Some(1);
+        limits.otpm = Some(1);
+        limits.burst = Some(1);
+        limits.cooldown_seconds = Some(1.0);
+        limits.decrease_factor = Some(0.5);
+        limits.scale_up_percent = Some(0.5);
+        limits.retry_after = Some(RetryAfter::Test);
+        limits.max_retries = Some(1);
+        limits.timeout = Some(Duration::from_secs(1));
+        limits.attempt_timeout = Some(Duration::from_secs(1));
         let described = describe(&limits);
         let mut keys: Vec<&str> = LIMITS.fields().map(|field| field.name).collect();
         keys.sort_unstable();
