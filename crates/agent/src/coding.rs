@@ -55,7 +55,7 @@ impl CodingAgent {
     }
 
     /// Returns the name of the agent in suites.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             CodingAgent::Claude => "claude",
             CodingAgent::Codex => "codex",

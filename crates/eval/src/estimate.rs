@@ -1,7 +1,7 @@
 //! Estimate of the tokens and cost of a run, without making a call.
 
 use bakeoff_core::{NanoDollars, TargetName, Usage};
-use bakeoff_suite::{ModelTarget, Step, Suite, Target, TargetKind, Template, with_texts};
+use bakeoff_suite::{ChainStep, ModelTarget, Suite, Target, TargetKind, Template, with_texts};
 use minijinja::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ fn judge_calls(suite: &Suite) -> BTreeMap<String, u64> {
         return calls;
     }
     for case in suite.cases.iter().filter_map(Result::ok) {
-        let own = suite.own_checks(&case).unwrap_or_default();
+        let own = suite.case_checks(&case).unwrap_or_default();
         let checks = suite.checks.iter().chain(&own);
         for check in checks.filter(|check| check.applies_to_tags(&case.tags)) {
             let targets = suite.targets.iter().filter(|target| check.applies_to(target.base()));
@@ -163,7 +163,7 @@ fn prompt_tokens(suite: &Suite, target: &Target) -> Vec<u64> {
         }
         TargetKind::Chain(chain) => {
             // Answers of earlier steps have the assumed length.
-            let answer = |step: &Arc<Step>| "word".repeat(answer_tokens(&step.model) as usize);
+            let answer = |step: &Arc<ChainStep>| "word".repeat(answer_tokens(&step.model) as usize);
             let answers: Vec<String> = chain.steps.iter().map(answer).collect();
             let mut sums = vec![0; chain.steps.len()];
             for case in cases() {

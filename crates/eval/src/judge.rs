@@ -134,7 +134,7 @@ impl Judge<'_> {
         attempt: &Attempt,
         spent: &mut JudgeSpending,
     ) -> Result<Vec<CheckResult>, TrialError> {
-        let own = self.suite.own_checks(case).map_err(check_error)?;
+        let own = self.suite.case_checks(case).map_err(check_error)?;
         let applies = |check: &&CheckSpec| {
             check.applies_to(target.base()) && check.applies_to_tags(&case.tags)
         };

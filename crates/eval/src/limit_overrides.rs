@@ -4,7 +4,7 @@ use crate::Error;
 use bakeoff_core::TargetName;
 use bakeoff_llm::Model;
 use bakeoff_pace::LimitOverrides;
-use bakeoff_suite::{ModelTarget, Step, Target, TargetKind};
+use bakeoff_suite::{ChainStep, ModelTarget, Target, TargetKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) fn override_target_limits(
 ) -> Result<Vec<Target>, Error> {
     // Combinations keep sharing their steps. The map holds the old step, so that its address is not
     // used again.
-    let mut steps: HashMap<*const Step, (Arc<Step>, Arc<Step>)> = HashMap::new();
+    let mut steps: HashMap<*const ChainStep, (Arc<ChainStep>, Arc<ChainStep>)> = HashMap::new();
     let mut overridden = Vec::with_capacity(targets.len());
     for mut target in targets {
         match &mut target.kind {
@@ -39,7 +39,7 @@ pub(crate) fn override_target_limits(
                         *step = Arc::clone(known);
                         continue;
                     }
-                    let mut new = Step::clone(step);
+                    let mut new = ChainStep::clone(step);
                     new.model.model =
                         override_model_limits(&new.model.model, &target.name, overrides)?;
                     let (old, new) = (Arc::clone(step), Arc::new(new));

@@ -174,7 +174,7 @@ impl RunFile {
                 },
                 targets: suite.targets.iter().map(describe_target).collect(),
                 checks: suite.checks.iter().map(|check| check.id.clone()).collect(),
-                parts: suite.parts(),
+                parts: suite.part_digests(),
             },
         }
     }

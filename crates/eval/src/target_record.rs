@@ -1,7 +1,7 @@
 //! Targets in `run.json`.
 
 use bakeoff_agent::McpServer;
-use bakeoff_suite::{Step, Target, TargetKind, describe_limits};
+use bakeoff_suite::{ChainStep, Target, TargetKind, describe_limits};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ pub(crate) fn describe_target(target: &Target) -> serde_json::Value {
     value
 }
 
-fn describe_step(step: &Step) -> serde_json::Value {
+fn describe_step(step: &ChainStep) -> serde_json::Value {
     json!({
         "name": step.name,
         "role": step.role,

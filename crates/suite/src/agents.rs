@@ -1,66 +1,66 @@
-//! `[[target]]` with a `model` and tools.
+//! Reading of `[[target]]` with a `model` and tools.
 
-use super::programs::{beside, find_program, workspace};
-use super::suite::Refining;
-use super::tree::{At, Node};
+use super::programs::{absolute_if_file, find_program, workspace};
+use super::suite::LoadContext;
+use super::tree::{Node, SourceText};
 use crate::problem::Problems;
 use bakeoff_agent::McpServer;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Calls of the model when the suite names no number.
-const MAX_TURNS: u32 = 50;
+/// Default maximum number of model calls in a trial.
+const DEFAULT_MAX_TURNS: u32 = 50;
 
-/// Seconds that a tool may take when the suite names no number.
-const TOOL_TIMEOUT: Duration = Duration::from_secs(120);
+/// Default time limit of a tool call.
+const DEFAULT_TOOL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How a model works with tools.
+/// Settings of a model with tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentSettings {
-    /// Names of tools that Bakeoff has.
+    /// Names of built-in tools.
     pub tools: Vec<String>,
-    /// Programs that have more.
+    /// MCP servers that provide more tools.
     pub mcp: Vec<McpServer>,
-    /// Most calls of the model.
+    /// Maximum number of model calls in a trial.
     pub max_turns: u32,
-    /// The folder that each trial gets a copy of; an empty one when absent.
+    /// Folder that is copied for each trial; trials start with an empty folder when absent.
     pub workspace: Option<PathBuf>,
-    /// Hosts that pages may be fetched from.
+    /// Hosts that `http_fetch` may access.
     pub fetch_hosts: Vec<String>,
-    /// Keeps what is sent within the model's window; everything is sent when absent.
+    /// Context window in tokens; longer conversations are shortened. Unlimited when absent.
     pub max_context_tokens: Option<u64>,
-    /// How long a tool may take.
+    /// Time limit of a tool call.
     pub tool_timeout: Duration,
 }
 
 impl AgentSettings {
-    /// Whether it starts programs, which take room on this machine.
+    /// Returns whether trials start processes, which need local resources.
     pub fn starts_programs(&self) -> bool {
         !self.mcp.is_empty() || self.tools.iter().any(|tool| tool == "run_command")
     }
 }
 
-/// Reads how a model works with tools.
+/// Reads the settings of a model with tools.
 pub(super) fn read(
     node: &Node<'_, '_>,
-    refining: &Refining<'_>,
+    context: &LoadContext<'_>,
     problems: &mut Problems<'_>,
 ) -> AgentSettings {
     let tools = node.texts("tools").unwrap_or_default();
     let mut seen = BTreeSet::new();
     for tool in tools.iter().filter(|tool| !seen.insert(tool.value)) {
-        problems.at(tool.span.clone(), format!("the tool `{}` is named twice", tool.value));
+        problems.at(tool.span.clone(), format!("duplicate tool `{}`", tool.value));
     }
     let fetch_hosts = fetch_hosts(node, &tools, problems);
     AgentSettings {
         tools: tools.iter().map(|tool| tool.value.to_owned()).collect(),
-        mcp: servers(node, refining, problems),
+        mcp: servers(node, context, problems),
         max_turns: node
             .integer("max_turns")
             .and_then(|number| u32::try_from(number).ok())
-            .unwrap_or(MAX_TURNS),
-        workspace: workspace(node, refining, problems),
+            .unwrap_or(DEFAULT_MAX_TURNS),
+        workspace: workspace(node, context, problems),
         fetch_hosts,
         max_context_tokens: node
             .integer("max_context_tokens")
@@ -68,14 +68,14 @@ pub(super) fn read(
         tool_timeout: node
             .number("tool_timeout_seconds")
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .unwrap_or(TOOL_TIMEOUT),
+            .unwrap_or(DEFAULT_TOOL_TIMEOUT),
     }
 }
 
-/// The hosts that pages may be fetched from; nobody fetches anything without saying from where.
+/// Reads the allowed hosts of `http_fetch`, which are required for that tool.
 fn fetch_hosts(
     node: &Node<'_, '_>,
-    tools: &[At<&str>],
+    tools: &[SourceText<'_>],
     problems: &mut Problems<'_>,
 ) -> Vec<String> {
     let fetch = tools.iter().find(|tool| tool.value == "http_fetch");
@@ -83,59 +83,62 @@ fn fetch_hosts(
     match (fetch, &hosts, node.get("fetch_hosts")) {
         (Some(fetch), _, None) => {
             problems.at(fetch.span.clone(), "`http_fetch` needs `fetch_hosts`").with_hint(
-                "add `fetch_hosts = [\"example.com\"]` with the hosts that may be fetched from, or \
-                 `[\"*\"]` for all",
+                "add the allowed hosts, such as `fetch_hosts = [\"example.com\"]`, or `[\"*\"]` for all",
             );
         }
         (None, _, Some(value)) => {
-            let message = "`fetch_hosts` is for the tool `http_fetch`, which this target has not";
+            let message =
+                "`fetch_hosts` needs the tool `http_fetch`, which this target does not have";
             problems.at(value.span(), message);
         }
         _ => {}
     }
     let hosts = hosts.unwrap_or_default();
     let is_host = |host: &str| {
-        let odd = |letter: char| letter.is_whitespace() || "/@?#".contains(letter);
-        !host.is_empty() && !host.contains(odd) && (host == "*" || !host.contains('*'))
+        let is_forbidden = |letter: char| letter.is_whitespace() || "/@?#".contains(letter);
+        !host.is_empty() && !host.contains(is_forbidden) && (host == "*" || !host.contains('*'))
     };
     for host in hosts.iter().filter(|host| !is_host(host.value)) {
         problems
-            .at(host.span.clone(), format!("`{}` is no host", host.value))
-            .with_hint("such as `example.com`, `127.0.0.1:8080`, or `*` for all hosts");
+            .at(host.span.clone(), format!("`{}` is not a host", host.value))
+            .with_hint("for example `example.com`, `127.0.0.1:8080`, or `*` for all hosts");
     }
     hosts.iter().map(|host| host.value.to_owned()).collect()
 }
 
-/// The MCP servers.
+/// Reads the MCP servers.
 fn servers(
     node: &Node<'_, '_>,
-    refining: &Refining<'_>,
+    context: &LoadContext<'_>,
     problems: &mut Problems<'_>,
 ) -> Vec<McpServer> {
     let mut names = BTreeSet::new();
     let server = |node: Node<'_, '_>| {
         let name = node.text("name")?;
         if name.value.trim().is_empty() {
-            problems.at(name.span.clone(), "a server's name must not be empty");
+            problems.at(name.span.clone(), "empty server name");
         }
         if !names.insert(name.value.to_owned()) {
-            problems.at(name.span, format!("two servers are named `{}`", name.value));
+            problems.at(name.span, format!("duplicate server name `{}`", name.value));
         }
         let command = node.texts("command")?;
-        let words = command.iter().map(|word| beside(refining.folder(), word.value));
+        let words = command.iter().map(|word| absolute_if_file(context.folder(), word.value));
         let words: Vec<_> = words.collect();
         if let (Some(path), Some(word)) = (words.first(), command.first())
-            && let Err(reason) = find_program(path, refining.environment)
+            && let Err(reason) = find_program(path, context.environment)
         {
             problems
                 .at(word.span.clone(), format!("cannot run `{}`: {reason}", word.value))
-                .with_hint("name a program on the PATH, or an executable file beside the suite");
+                .with_hint(
+                    "use a program on the PATH, or an executable file next to the suite file",
+                );
         }
-        let only = |tools: Vec<At<&str>>| tools.iter().map(|tool| tool.value.to_owned()).collect();
+        let names =
+            |tools: Vec<SourceText<'_>>| tools.iter().map(|tool| tool.value.to_owned()).collect();
         Some(McpServer {
             name: name.value.to_owned(),
             command: words,
-            tools: node.texts("tools").map(only),
+            tools: node.texts("tools").map(names),
         })
     };
     node.tables("mcp").into_iter().filter_map(server).collect()

@@ -1,33 +1,33 @@
-//! `[[target]]` with a `chain`: models that are asked one after the other.
+//! Reading of `[[target]]` with a `chain`: models called in sequence.
 
 use super::models::NamedModel;
 use super::resolve;
-use super::suite::Refining;
+use super::suite::LoadContext;
 use super::targets::{self, ModelTarget};
-use super::tree::{At, Node};
-use super::variables::{Placed, Steps, compile_for};
+use super::tree::{Node, SourceText};
+use super::variables::{StepPosition, TemplateUse, compile_for_step};
 use crate::problem::Problems;
 use crate::template::Template;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Models that are asked one after the other.
+/// Chain of models called in sequence.
 #[derive(Debug)]
 pub struct ChainTarget {
-    /// In order. Combinations of a search share those that are the same.
-    pub steps: Vec<Arc<Step>>,
+    /// Steps in order. Combinations of a search share equal steps.
+    pub steps: Vec<Arc<ChainStep>>,
 }
 
-/// A step of a chain.
+/// Step of a chain.
 #[derive(Debug, Clone)]
-pub struct Step {
-    /// What later steps call its answer.
+pub struct ChainStep {
+    /// Name of the output in templates of later steps.
     pub name: String,
-    /// The role of who is asked.
+    /// Role of the model.
     pub role: Option<String>,
-    /// What it is asked: a template over the case's fields and the answers of earlier steps.
+    /// Prompt template with case fields and outputs of earlier steps.
     pub prompt: Template,
-    /// Who is asked, and how.
+    /// Model and request settings.
     pub model: ModelTarget,
 }
 
@@ -35,8 +35,8 @@ pub struct Step {
 pub(super) fn read(
     node: &Node<'_, '_>,
     models: &BTreeMap<String, NamedModel>,
-    refining: &Refining<'_>,
-    templates: &mut Vec<Placed>,
+    context: &LoadContext<'_>,
+    templates: &mut Vec<TemplateUse>,
     problems: &mut Problems<'_>,
 ) -> Option<ChainTarget> {
     let nodes = node.tables("chain");
@@ -55,26 +55,26 @@ pub(super) fn read(
         .iter()
         .map(|node| name(node).map_or(String::new(), |name| name.value.to_owned()))
         .collect();
-    let steps: Vec<Option<Arc<Step>>> = nodes
+    let steps: Vec<Option<Arc<ChainStep>>> = nodes
         .iter()
         .enumerate()
         .map(|(number, node)| {
-            let place = Steps { names: Arc::clone(&names), number };
+            let position = StepPosition { names: Arc::clone(&names), number };
             let mut compile = |key, problems: &mut Problems<'_>| {
                 let text = node.text(key)?;
-                Some(compile_for(text, Some(place.clone()), templates, problems))
+                Some(compile_for_step(text, Some(position.clone()), templates, problems))
             };
             let system = compile("system", problems);
             let prompt = compile("prompt", problems);
             let request = targets::request(node, problems);
-            let (role, model) = who(node, refining, problems)?;
+            let (role, model) = step_model(node, context, problems)?;
             let label = resolve::label(&model, models);
-            let model = resolve::resolve(model, models, refining, problems)?;
+            let model = resolve::resolve(model, models, context, problems)?;
             let system = match system {
                 Some(system) => Some(system?),
                 None => None,
             };
-            Some(Arc::new(Step {
+            Some(Arc::new(ChainStep {
                 name: names[number].clone(),
                 role,
                 prompt: prompt??,
@@ -85,14 +85,18 @@ pub(super) fn read(
     Some(ChainTarget { steps: steps.into_iter().collect::<Option<_>>()? })
 }
 
-/// What later steps call the answer of a step.
-fn name<'a>(node: &Node<'a, '_>) -> Option<At<&'a str>> {
+/// Returns the name of a step's output: its `name`, or its role.
+fn name<'a>(node: &Node<'a, '_>) -> Option<SourceText<'a>> {
     node.text("name").or_else(|| node.text("role"))
 }
 
-/// A name must be free, and one that templates can hold.
-fn check_name<'a>(name: &At<&'a str>, seen: &mut BTreeSet<&'a str>, problems: &mut Problems<'_>) {
-    let At { value, span } = name;
+/// Checks that a step name is unique and valid in templates.
+fn check_name<'a>(
+    name: &SourceText<'a>,
+    seen: &mut BTreeSet<&'a str>,
+    problems: &mut Problems<'_>,
+) {
+    let SourceText { value, span } = name;
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     if value.is_empty()
         || !value.chars().all(is_letter)
@@ -103,53 +107,53 @@ fn check_name<'a>(name: &At<&'a str>, seen: &mut BTreeSet<&'a str>, problems: &m
         let plain = plain.trim_start_matches(|letter: char| letter.is_ascii_digit());
         let example = if plain.is_empty() { "step" } else { plain };
         problems
-            .at(span.clone(), format!("templates cannot name the answer of the step `{value}`"))
+            .at(span.clone(), format!("step name `{value}` cannot be used in templates"))
             .with_hint(format!(
-                "letters, digits and `_` make a name: add `name = \"{example}\"` to the step"
+                "names consist of letters, digits and `_`; add `name = \"{example}\"` to the step"
             ));
     } else if !seen.insert(value) {
         problems
-            .at(span.clone(), format!("two steps are named `{value}`"))
-            .with_hint("give one of them a `name` of its own; they may have the same role");
+            .at(span.clone(), format!("duplicate step name `{value}`"))
+            .with_hint("add a unique `name` to one of the steps; steps may share a role");
     }
 }
 
-/// The role of a step, if it has one, and who is asked.
-fn who<'a>(
+/// Returns the role of a step, if any, and the name of its model.
+fn step_model<'a>(
     node: &Node<'a, '_>,
-    refining: &Refining<'a>,
+    context: &LoadContext<'a>,
     problems: &mut Problems<'_>,
-) -> Option<(Option<String>, At<&'a str>)> {
+) -> Option<(Option<String>, SourceText<'a>)> {
     match (node.text("role"), node.text("model")) {
         (Some(_), Some(model)) => {
             problems
-                .at(model.span, "a step has either `role` or `model`")
-                .with_hint("who fills the role is said under [roles]");
+                .at(model.span, "a step cannot have both `role` and `model`")
+                .with_hint("assign a model to the role under [roles]");
             None
         }
         (Some(role), None) => {
-            let filler = refining.roles.fill(&role, problems)?;
-            Some((Some(role.value.to_owned()), filler))
+            let model = context.roles.require(&role, problems)?;
+            Some((Some(role.value.to_owned()), model))
         }
         (None, Some(model)) => {
             if node.text("name").is_none() {
-                problems
-                    .at(model.span.clone(), "a step with a `model` needs a `name`")
-                    .with_hint("add `name = \"checker\"`: what later steps call its answer");
+                problems.at(model.span.clone(), "a step with a `model` needs a `name`").with_hint(
+                    "add `name = \"checker\"`; later steps refer to its output by this name",
+                );
             }
-            let role = super::roles::role(&model).map(|role| role.value.to_owned());
-            Some((role, refining.roles.who(model, problems)?))
+            let role = super::roles::role_of_model(&model).map(|role| role.value.to_owned());
+            Some((role, context.roles.resolve(model, problems)?))
         }
         (None, None) => {
             problems
                 .at(node.span.clone(), "the step has neither `role` nor `model`")
-                .with_hint("write `role = \"solver\"`, and who fills it under [roles]");
+                .with_hint("write `role = \"solver\"` and assign a model to it under [roles]");
             None
         }
     }
 }
 
-/// Finds steps that are named like a field of the cases: templates could mean either.
+/// Reports steps with the name of a case field, which would be ambiguous in templates.
 pub(super) fn check_fields(
     targets: &[Node<'_, '_>],
     fields: &BTreeSet<String>,
@@ -159,11 +163,8 @@ pub(super) fn check_fields(
     for name in steps.filter_map(|step| name(&step)) {
         if fields.contains(name.value) {
             problems
-                .at(
-                    name.span,
-                    format!("the step `{}` is named like a field of the cases", name.value),
-                )
-                .with_hint("give the step another `name`");
+                .at(name.span, format!("step name `{}` is also a field of the cases", name.value))
+                .with_hint("give the step a different `name`");
         }
     }
 }

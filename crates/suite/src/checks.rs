@@ -1,11 +1,11 @@
-//! Checks, of the suite and of single cases.
+//! Reading of checks, of the suite and of single cases.
 
-use super::form::{Wrong, wrong_with};
-use super::programs::{beside, find_program};
+use super::check_fields::{self, CheckProblem};
+use super::programs::{absolute_if_file, find_program};
 use super::targets::Target;
+use super::template_value::TemplateValue;
 use super::tree::Node;
-use super::variables::{Placed, TEMPLATE_HINT};
-use super::written::Written;
+use super::variables::{TEMPLATE_HINT, TemplateUse};
 use crate::case::Case;
 use crate::problem::{Problems, suggest};
 use bakeoff_check::{Check, CheckKind, KindInfo, PythonSource};
@@ -20,44 +20,44 @@ use std::path::{Path, PathBuf};
 /// The interpreter of `python` checks.
 pub const PYTHON_PROGRAM: &str = "python3";
 
-/// A check as written: its parameters may depend on the case.
+/// Check whose parameters may depend on the case.
 #[derive(Debug)]
 pub struct CheckSpec {
-    /// Its name in results.
+    /// Name in results.
     pub id: String,
-    /// Only for these targets; all when empty.
+    /// Targets to check; empty for all.
     pub targets: Vec<TargetName>,
-    /// Only for cases with one of these tags; all when empty.
+    /// Tags of the cases to check, of which a case needs one; empty for all cases.
     pub tags: Vec<String>,
-    /// The model that judges, as written, when one does.
+    /// Name of the judge model in the suite file, if the check has one.
     pub judge: Option<String>,
     negate: bool,
     required: bool,
     weight: f64,
     kind: &'static KindInfo,
-    rule: Rule,
+    parameters: CheckParameters,
 }
 
 #[derive(Debug)]
-enum Rule {
-    /// The same for every case.
+enum CheckParameters {
+    /// Equal for all cases.
     Fixed(CheckKind),
-    /// To be filled in with the case's fields.
-    Templated(Vec<(String, Written)>),
+    /// Templates to be rendered with the fields of the case.
+    Templated(Vec<(String, TemplateValue)>),
 }
 
 impl CheckSpec {
-    /// Whether it judges that target.
+    /// Returns whether the check applies to a target.
     pub fn applies_to(&self, target: &TargetName) -> bool {
         self.targets.is_empty() || self.targets.contains(target)
     }
 
-    /// Whether it judges answers to cases with these tags.
+    /// Returns whether the check applies to cases with these tags.
     pub fn applies_to_tags(&self, tags: &[String]) -> bool {
         self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag))
     }
 
-    /// How often it asks its judge about an answer.
+    /// Returns the number of judge calls per output.
     pub fn judge_calls(&self) -> u64 {
         match (&self.judge, self.kind.name) {
             (None, _) => 0,
@@ -66,13 +66,14 @@ impl CheckSpec {
         }
     }
 
-    /// The check for one case; the error is for people.
+    /// Renders the check for a case. The error is a message for the user.
     pub fn for_case(&self, fields: &Fields) -> Result<Check, String> {
-        let kind = match &self.rule {
-            Rule::Fixed(kind) => kind.clone(),
-            Rule::Templated(parameters) => {
-                let filled =
-                    |(key, value): &(String, Written)| Ok((key.clone(), value.render(fields)?));
+        let kind = match &self.parameters {
+            CheckParameters::Fixed(kind) => kind.clone(),
+            CheckParameters::Templated(parameters) => {
+                let filled = |(key, value): &(String, TemplateValue)| {
+                    Ok((key.clone(), value.render(fields)?))
+                };
                 let parameters = parameters.iter().map(filled).collect::<Result<_, String>>()?;
                 CheckKind::build(self.kind.name, &parameters).map_err(|error| error.to_string())?
             }
@@ -86,24 +87,24 @@ impl CheckSpec {
         })
     }
 
-    fn templates(&self) -> &[(String, Written)] {
-        match &self.rule {
-            Rule::Fixed(_) => &[],
-            Rule::Templated(parameters) => parameters,
+    fn templates(&self) -> &[(String, TemplateValue)] {
+        match &self.parameters {
+            CheckParameters::Fixed(_) => &[],
+            CheckParameters::Templated(parameters) => parameters,
         }
     }
 }
 
-/// Reads checks, those of the suite and those of cases.
+/// Reader of the checks of the suite and of cases.
 #[derive(Debug)]
 pub(crate) struct CheckReader {
-    /// Where the files lie that checks name.
+    /// Folder of the suite, which file names in checks are relative to.
     folder: PathBuf,
     /// Names of all targets in the file.
     known: Vec<String>,
-    /// Those that are wanted and are models.
+    /// Names of the selected targets that are not programs.
     models: Vec<TargetName>,
-    /// Those of them that work with tools, and so have a workspace.
+    /// Names of the selected models with tools, which have a workspace.
     agents: Vec<TargetName>,
 }
 
@@ -120,37 +121,37 @@ impl CheckReader {
         }
     }
 
-    /// For targets that are all programs.
+    /// Creates a reader for targets that are all programs.
     pub(super) fn of_targets(folder: &Path, known: Vec<String>) -> CheckReader {
         CheckReader { folder: folder.to_owned(), known, models: Vec::new(), agents: Vec::new() }
     }
 
-    /// Reads the checks of the suite. Those with problems are left out.
+    /// Reads the checks of the suite and skips those with problems.
     pub(super) fn of_suite(
         &self,
         root: &Node<'_, '_>,
         environment: Environment<'_>,
-        templates: &mut Vec<Placed>,
+        templates: &mut Vec<TemplateUse>,
         problems: &mut Problems<'_>,
     ) -> Vec<CheckSpec> {
         let mut ids = BTreeSet::new();
         let mut checks = Vec::new();
         for node in root.tables("check") {
             let table = node.to_json();
-            // What is wrong with its form has been reported already.
-            if !wrong_with(&table).is_empty() {
+            // The validation has reported these problems.
+            if !check_fields::problems(&table).is_empty() {
                 continue;
             }
             match self.read(&table, &mut ids) {
                 Ok(check) => {
-                    for wrong in self.look_outside(&check, environment) {
-                        node.report(wrong, problems);
+                    for problem in self.check_environment(&check, environment) {
+                        node.report(problem, problems);
                     }
-                    for (key, written) in check.templates() {
+                    for (key, value) in check.templates() {
                         let span = node.get(key).map_or(node.span.clone(), |value| value.span());
-                        written.visit(&mut |template| {
+                        value.visit(&mut |template| {
                             let template = template.clone();
-                            templates.push(Placed {
+                            templates.push(TemplateUse {
                                 template,
                                 span: span.clone(),
                                 has_prompt: false,
@@ -160,56 +161,58 @@ impl CheckReader {
                     }
                     checks.push(check);
                 }
-                Err(wrong) => node.report(wrong, problems),
+                Err(problem) => node.report(problem, problems),
             }
         }
         checks
     }
 
-    /// Reads the checks that a case brings along. `ids` has those of the suite.
+    /// Reads the checks of a case. `ids` are the check ids of the suite.
     pub(crate) fn of_case(
         &self,
         case: &Case,
         mut ids: BTreeSet<String>,
-    ) -> Result<Vec<CheckSpec>, Vec<Wrong>> {
-        let Some(own) = &case.checks else { return Ok(Vec::new()) };
+    ) -> Result<Vec<CheckSpec>, Vec<CheckProblem>> {
+        let Some(case_checks) = &case.checks else { return Ok(Vec::new()) };
         let mut checks = Vec::new();
         let mut found = Vec::new();
-        for (number, table) in (1..).zip(&own.tables) {
-            let mut wrong = wrong_with(table);
-            if wrong.is_empty() {
+        for (number, table) in (1..).zip(&case_checks.tables) {
+            let mut problems = check_fields::problems(table);
+            if problems.is_empty() {
                 match self.read(table, &mut ids) {
                     Ok(check) => checks.push(check),
-                    Err(one) => wrong.push(one),
+                    Err(problem) => problems.push(problem),
                 }
             }
-            // Only the case's place is known, so it must be said which of them is meant.
-            let which =
-                if own.tables.len() > 1 { format!("check {number}: ") } else { String::new() };
-            found.extend(
-                wrong
-                    .into_iter()
-                    .map(|wrong| Wrong { message: format!("{which}{}", wrong.message), ..wrong }),
-            );
+            // Only the position of the case is known, so the message has the number of the check.
+            let prefix = if case_checks.tables.len() > 1 {
+                format!("check {number}: ")
+            } else {
+                String::new()
+            };
+            found.extend(problems.into_iter().map(|problem| CheckProblem {
+                message: format!("{prefix}{}", problem.message),
+                ..problem
+            }));
         }
         if found.is_empty() { Ok(checks) } else { Err(found) }
     }
 
-    /// Reads a check whose form is right.
+    /// Reads a check with valid keys and values.
     fn read(
         &self,
         table: &Map<String, Value>,
         ids: &mut BTreeSet<String>,
-    ) -> Result<CheckSpec, Wrong> {
+    ) -> Result<CheckSpec, CheckProblem> {
         let text = |key: &str| table.get(key).and_then(Value::as_str);
         let kind = text("kind").and_then(KindInfo::find);
-        let kind = kind.ok_or_else(|| Wrong::at("kind", "unknown kind of check"))?;
+        let kind = kind.ok_or_else(|| CheckProblem::at("kind", "unknown check kind"))?;
         let id = match text("id") {
             Some(id) if !ids.insert(id.to_owned()) => {
-                return Err(Wrong::at("id", format!("two checks have the id `{id}`")));
+                return Err(CheckProblem::at("id", format!("duplicate check id `{id}`")));
             }
             Some(id) => id.to_owned(),
-            None => free_id(kind.name, ids),
+            None => unused_id(kind.name, ids),
         };
         let check = CheckSpec {
             id,
@@ -220,75 +223,84 @@ impl CheckReader {
             required: table.get("required").and_then(Value::as_bool).unwrap_or(true),
             weight: table.get("weight").and_then(Value::as_f64).unwrap_or(1.0),
             kind,
-            rule: self.rule(kind, table)?,
+            parameters: self.parameters(kind, table)?,
         };
-        let wants_code = kind.name == "exit_code";
-        let has_it = |model: &TargetName| !wants_code && self.agents.contains(model);
-        let model = self.models.iter().find(|model| check.applies_to(model) && !has_it(model));
+        let needs_exit_code = kind.name == "exit_code";
+        let is_supported = |model: &TargetName| !needs_exit_code && self.agents.contains(model);
+        let model =
+            self.models.iter().find(|model| check.applies_to(model) && !is_supported(model));
         match model {
             Some(model) if kind.for_programs => {
-                let whom = if wants_code { "programs" } else { "programs and models with tools" };
-                let message = format!("`{}` is for {whom}; `{model}` is a model", kind.name);
-                Err(Wrong::at("kind", message)
+                let supported =
+                    if needs_exit_code { "programs" } else { "programs and models with tools" };
+                let message = format!("`{}` is for {supported}; `{model}` is a model", kind.name);
+                Err(CheckProblem::at("kind", message)
                     .with_hint("limit the check with `targets = [\"…\"]`"))
             }
             _ => Ok(check),
         }
     }
 
-    fn targets(&self, names: &[String]) -> Result<Vec<TargetName>, Wrong> {
+    fn targets(&self, names: &[String]) -> Result<Vec<TargetName>, CheckProblem> {
         let known = || self.known.iter().map(String::as_str);
         if let Some(name) = names.iter().find(|name| !self.known.contains(name)) {
-            let wrong = Wrong::at("targets", format!("there is no target `{name}`"));
-            return Err(Wrong { hint: suggest(name, known().collect::<Vec<_>>()), ..wrong });
+            let problem = CheckProblem::at("targets", format!("there is no target `{name}`"));
+            return Err(CheckProblem {
+                hint: suggest(name, known().collect::<Vec<_>>()),
+                ..problem
+            });
         }
         Ok(names.iter().map(|name| name.as_str().into()).collect())
     }
 
-    fn rule(&self, kind: &'static KindInfo, table: &Map<String, Value>) -> Result<Rule, Wrong> {
+    fn parameters(
+        &self,
+        kind: &'static KindInfo,
+        table: &Map<String, Value>,
+    ) -> Result<CheckParameters, CheckProblem> {
         let mut parameters = Vec::new();
         for parameter in kind.all_parameters() {
             let Some(value) = table.get(parameter.name) else { continue };
-            let written = Written::read(value, parameter.kind)
-                .map_err(|message| Wrong::at(parameter.name, message).with_hint(TEMPLATE_HINT))?;
-            parameters.push((parameter.name.to_owned(), written));
+            let value = TemplateValue::read(value, parameter.kind).map_err(|message| {
+                CheckProblem::at(parameter.name, message).with_hint(TEMPLATE_HINT)
+            })?;
+            parameters.push((parameter.name.to_owned(), value));
         }
-        self.name_files(kind, &mut parameters)?;
-        let is_fixed = parameters.iter().all(|(_, written)| written.is_fixed());
-        // What does not depend on the case shows its mistakes now.
+        self.resolve_files(kind, &mut parameters)?;
+        let is_fixed = parameters.iter().all(|(_, value)| value.is_fixed());
+        // Problems of parameters that do not depend on the case are reported now.
         let filled =
-            |(key, written): &(String, Written)| (key.clone(), written.without_templates());
+            |(key, value): &(String, TemplateValue)| (key.clone(), value.without_templates());
         match CheckKind::build(kind.name, &parameters.iter().map(filled).collect()) {
-            Ok(kind) if is_fixed => Ok(Rule::Fixed(kind)),
+            Ok(kind) if is_fixed => Ok(CheckParameters::Fixed(kind)),
             Err(error)
                 if parameters
                     .iter()
-                    .all(|(key, written)| key != error.parameter || written.is_fixed()) =>
+                    .all(|(key, value)| key != error.parameter || value.is_fixed()) =>
             {
-                let hint = (error.parameter == "path" && kind.name == "json_path").then(|| {
-                    "such as `$.cities[0].name`, with `$` for the whole output".to_owned()
-                });
-                Err(Wrong { hint, ..Wrong::at(error.parameter, error.message) })
+                let hint = (error.parameter == "path" && kind.name == "json_path")
+                    .then(|| "for example `$.cities[0].name`; `$` is the whole output".to_owned());
+                Err(CheckProblem { hint, ..CheckProblem::at(error.parameter, error.message) })
             }
-            _ => Ok(Rule::Templated(parameters)),
+            _ => Ok(CheckParameters::Templated(parameters)),
         }
     }
 
-    /// Puts the contents of a schema's file in its place, and full paths where files are named.
-    fn name_files(
+    /// Replaces a schema file with its content and relative file names with absolute paths.
+    fn resolve_files(
         &self,
         kind: &KindInfo,
-        parameters: &mut Vec<(String, Written)>,
-    ) -> Result<(), Wrong> {
+        parameters: &mut Vec<(String, TemplateValue)>,
+    ) -> Result<(), CheckProblem> {
         let of = |name: &str| {
-            let written = parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value);
-            written.map(Written::without_templates)
+            let value = parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+            value.map(TemplateValue::without_templates)
         };
         let (name, value) = match kind.name {
             "json_schema" | "contains_json" => match (of("file"), of("schema")) {
                 (Some(_), Some(_)) => {
                     let message = "the check has either `schema` or `file`, not both";
-                    return Err(Wrong::at("file", message));
+                    return Err(CheckProblem::at("file", message));
                 }
                 (Some(Value::String(file)), None) => ("schema", self.schema(&file)?),
                 _ => return Ok(()),
@@ -297,7 +309,7 @@ impl CheckReader {
                 Some(Value::Array(words)) => {
                     let word = |word: &Value| {
                         let word = word.as_str().unwrap_or_default();
-                        Value::from(beside(&self.folder, word).to_string_lossy())
+                        Value::from(absolute_if_file(&self.folder, word).to_string_lossy())
                     };
                     ("command", words.iter().map(word).collect())
                 }
@@ -306,7 +318,7 @@ impl CheckReader {
             "python" => match of("function") {
                 Some(Value::String(function)) => match function.rsplit_once(':') {
                     Some((file, name)) => {
-                        let file = beside(&self.folder, file);
+                        let file = absolute_if_file(&self.folder, file);
                         ("function", format!("{}:{name}", file.to_string_lossy()).into())
                     }
                     None => return Ok(()),
@@ -316,44 +328,43 @@ impl CheckReader {
             _ => return Ok(()),
         };
         parameters.retain(|(key, _)| key != name && key != "file");
-        parameters.push((name.to_owned(), Written::Fixed(value)));
+        parameters.push((name.to_owned(), TemplateValue::Fixed(value)));
         Ok(())
     }
 
-    fn schema(&self, file: &str) -> Result<Value, Wrong> {
+    fn schema(&self, file: &str) -> Result<Value, CheckProblem> {
         let bytes = std::fs::read(self.folder.join(file)).map_err(|error| {
-            Wrong::at("file", format!("{file}: cannot read the schema: {error}"))
+            CheckProblem::at("file", format!("{file}: cannot read the schema: {error}"))
                 .with_hint("`file` is relative to the suite file")
         })?;
         serde_json::from_slice(&bytes)
-            .map_err(|error| Wrong::at("file", format!("{file}: not JSON: {error}")))
+            .map_err(|error| CheckProblem::at("file", format!("{file}: not JSON: {error}")))
     }
 
-    /// What a check needs that is not in the suite: programs and files.
-    pub(super) fn look_outside(
+    /// Reports missing programs and files that a check needs.
+    pub(super) fn check_environment(
         &self,
         check: &CheckSpec,
         environment: Environment<'_>,
-    ) -> Vec<Wrong> {
-        let missing =
-            |key, program: &OsStr| {
-                let reason = find_program(program, environment).err()?;
-                let message = format!("cannot run `{}`: {reason}", program.to_string_lossy());
-                Some(Wrong::at(key, message).with_hint(
-                    "name a program on the PATH, or an executable file beside the suite",
-                ))
-            };
-        match &check.rule {
-            Rule::Fixed(CheckKind::Program(program)) => {
+    ) -> Vec<CheckProblem> {
+        let missing = |key, program: &OsStr| {
+            let reason = find_program(program, environment).err()?;
+            let message = format!("cannot run `{}`: {reason}", program.to_string_lossy());
+            Some(CheckProblem::at(key, message).with_hint(
+                "use a program on the PATH, or an executable file next to the suite file",
+            ))
+        };
+        match &check.parameters {
+            CheckParameters::Fixed(CheckKind::Program(program)) => {
                 let word = program.command.first();
                 word.and_then(|word| missing("command", OsStr::new(word))).into_iter().collect()
             }
-            Rule::Fixed(CheckKind::Python(python)) => {
+            CheckParameters::Fixed(CheckKind::Python(python)) => {
                 let interpreter = missing("kind", OsStr::new(PYTHON_PROGRAM))
-                    .map(|wrong| wrong.with_hint("install Python 3"));
+                    .map(|problem| problem.with_hint("install Python 3"));
                 let function = match &python.source {
                     PythonSource::Expression(_) => None,
-                    PythonSource::Function { file, name } => self.lacks_function(file, name),
+                    PythonSource::Function { file, name } => self.check_function(file, name),
                 };
                 interpreter.into_iter().chain(function).collect()
             }
@@ -361,20 +372,21 @@ impl CheckReader {
         }
     }
 
-    /// That a file does not define a function; whether it truly does, only Python knows.
-    fn lacks_function(&self, file: &str, name: &str) -> Option<Wrong> {
+    /// Reports a file that does not contain the name of a function. Only Python could tell whether the
+    /// file defines it.
+    fn check_function(&self, file: &str, name: &str) -> Option<CheckProblem> {
         let folder = std::path::absolute(self.folder.join(".")).unwrap_or_default();
         let shown = Path::new(file).strip_prefix(folder).unwrap_or(Path::new(file)).display();
         match std::fs::read_to_string(file) {
             Err(error) => Some(
-                Wrong::at("function", format!("cannot read `{shown}`: {error}"))
+                CheckProblem::at("function", format!("cannot read `{shown}`: {error}"))
                     .with_hint("the file of `function` is relative to the suite file"),
             ),
             Ok(text) => {
                 let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
                 let occurs = text.split(|letter| !is_word(letter)).any(|word| word == name);
                 (!occurs).then(|| {
-                    Wrong::at("function", format!("`{shown}` has no function `{name}`"))
+                    CheckProblem::at("function", format!("`{shown}` has no function `{name}`"))
                         .with_hint(format!("define it: `def {name}(output, case, attempt):`"))
                 })
             }
@@ -387,8 +399,8 @@ fn texts(table: &Map<String, Value>, key: &str) -> Vec<String> {
     items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
-/// `contains`, then `contains-2`, …
-pub(super) fn free_id(kind: &str, ids: &mut BTreeSet<String>) -> String {
+/// Returns an unused id derived from the check kind: `contains`, then `contains-2`, …
+pub(super) fn unused_id(kind: &str, ids: &mut BTreeSet<String>) -> String {
     let mut id = kind.to_owned();
     let mut number = 1;
     while !ids.insert(id.clone()) {

@@ -1,97 +1,101 @@
-//! A target once for each combination of who fills its roles.
+//! Expansion of a target into the combinations of models for its roles.
 
-use super::chain::{ChainTarget, Step};
+use super::chain::{ChainStep, ChainTarget};
 use super::roles::variable;
-use super::select::{Filler, Search};
+use super::select::{RoleCandidate, SelectSection};
 use super::targets::{ModelTarget, Target, TargetKind};
 use bakeoff_core::TargetName;
 use std::sync::Arc;
 
-/// Candidates of a role.
-type Candidates<'a> = (&'a str, Vec<(&'a str, &'a Filler)>);
+/// Role with its candidates.
+type Candidates<'a> = (&'a str, Vec<(&'a str, &'a RoleCandidate)>);
 
-/// All combinations of a target: the first role changes slowest, the last one fastest. What
-/// combinations have in common is shared.
-pub(super) fn expand(base: &Target, search: &Search) -> Vec<Target> {
-    let roles: Vec<Candidates<'_>> = search
+/// Returns all combinations of a target. The last role changes fastest. Combinations share equal steps.
+pub(super) fn expand(base: &Target, select: &SelectSection) -> Vec<Target> {
+    let roles: Vec<Candidates<'_>> = select
         .plan
         .roles
         .iter()
         .map(|(role, names)| {
-            let known = |name: &String| search.fillers.get_key_value(name);
-            let fillers =
-                names.iter().filter_map(known).map(|(name, filler)| (name.as_str(), filler));
-            (role.as_str(), fillers.collect())
+            let known = |name: &String| select.candidates.get_key_value(name);
+            let candidates =
+                names.iter().filter_map(known).map(|(name, candidate)| (name.as_str(), candidate));
+            (role.as_str(), candidates.collect())
         })
         .collect();
     let steps = steps(base, &roles);
-    let total = roles.iter().map(|(_, fillers)| fillers.len()).product();
-    let one = |number| combination(base, &roles, &steps, &chosen(&roles, number));
+    let total = roles.iter().map(|(_, candidates)| candidates.len()).product();
+    let one = |number| combination(base, &roles, &steps, &candidate_indices(&roles, number));
     (0..total).filter_map(one).collect()
 }
 
-/// Which candidate of each role a combination has.
-fn chosen(roles: &[Candidates<'_>], mut number: usize) -> Vec<usize> {
-    let mut chosen = vec![0; roles.len()];
-    for (index, (_, fillers)) in roles.iter().enumerate().rev() {
-        chosen[index] = number % fillers.len();
-        number /= fillers.len();
+/// Returns the index of the candidate of each role for a combination.
+fn candidate_indices(roles: &[Candidates<'_>], mut number: usize) -> Vec<usize> {
+    let mut indices = vec![0; roles.len()];
+    for (index, (_, candidates)) in roles.iter().enumerate().rev() {
+        indices[index] = number % candidates.len();
+        number /= candidates.len();
     }
-    chosen
+    indices
 }
 
-/// Each step of a chain with each candidate of its role, and where that role is; others as they are.
-fn steps(base: &Target, roles: &[Candidates<'_>]) -> Vec<(Option<usize>, Vec<Arc<Step>>)> {
+/// Returns the steps of a chain with the index of their role, if it is searched, and with one variant per
+/// candidate.
+fn steps(base: &Target, roles: &[Candidates<'_>]) -> Vec<(Option<usize>, Vec<Arc<ChainStep>>)> {
     let TargetKind::Chain(chain) = &base.kind else { return Vec::new() };
-    let step = |step: &Arc<Step>| {
-        let place = roles.iter().position(|(role, _)| step.role.as_deref() == Some(*role));
-        let variants = match place {
+    let step = |step: &Arc<ChainStep>| {
+        let role_index = roles.iter().position(|(role, _)| step.role.as_deref() == Some(*role));
+        let variants = match role_index {
             None => vec![Arc::clone(step)],
-            Some(place) => {
-                let with = |(_, filler): &(&str, &Filler)| {
-                    Arc::new(Step { model: with_filler(&step.model, filler), ..(**step).clone() })
+            Some(index) => {
+                let with = |(_, candidate): &(&str, &RoleCandidate)| {
+                    Arc::new(ChainStep {
+                        model: with_candidate(&step.model, candidate),
+                        ..(**step).clone()
+                    })
                 };
-                roles[place].1.iter().map(with).collect()
+                roles[index].1.iter().map(with).collect()
             }
         };
-        (place, variants)
+        (role_index, variants)
     };
     chain.steps.iter().map(step).collect()
 }
 
-fn with_filler(model: &ModelTarget, filler: &Filler) -> ModelTarget {
+fn with_candidate(model: &ModelTarget, candidate: &RoleCandidate) -> ModelTarget {
     let mut model = model.clone();
-    if let Some(other) = &filler.model {
+    if let Some(other) = &candidate.model {
         model.model = other.clone();
     }
-    model.label.clone_from(&filler.label);
+    model.label.clone_from(&candidate.label);
     model
 }
 
 fn combination(
     base: &Target,
     roles: &[Candidates<'_>],
-    steps: &[(Option<usize>, Vec<Arc<Step>>)],
-    chosen: &[usize],
+    steps: &[(Option<usize>, Vec<Arc<ChainStep>>)],
+    indices: &[usize],
 ) -> Option<Target> {
     let pairs = || {
-        roles.iter().zip(chosen).map(|((role, fillers), number)| {
-            let (name, filler) = fillers[*number];
-            (*role, name, filler)
+        roles.iter().zip(indices).map(|((role, candidates), index)| {
+            let (name, candidate) = candidates[*index];
+            (*role, name, candidate)
         })
     };
-    let words: Vec<String> = pairs().map(|(role, name, _)| format!("{role}={name}")).collect();
+    let assignments: Vec<String> =
+        pairs().map(|(role, name, _)| format!("{role}={name}")).collect();
     let kind = match &base.kind {
         TargetKind::Chain(_) => {
-            let step = |(place, variants): &(Option<usize>, Vec<Arc<Step>>)| {
-                Arc::clone(&variants[place.map_or(0, |place| chosen[place])])
+            let step = |(role_index, variants): &(Option<usize>, Vec<Arc<ChainStep>>)| {
+                Arc::clone(&variants[role_index.map_or(0, |index| indices[index])])
             };
             TargetKind::Chain(ChainTarget { steps: steps.iter().map(step).collect() })
         }
-        // A model has one role at most.
+        // A model has at most one role.
         TargetKind::Model(model) => {
-            let filled = pairs().next().map(|(_, _, filler)| with_filler(model, filler));
-            TargetKind::Model(filled.map_or_else(|| model.clone(), Box::new))
+            let assigned = pairs().next().map(|(_, _, candidate)| with_candidate(model, candidate));
+            TargetKind::Model(assigned.map_or_else(|| model.clone(), Box::new))
         }
         TargetKind::Program(program) if program.agent.is_some() => {
             let model = pairs().next().map(|(_, name, _)| name);
@@ -99,26 +103,27 @@ fn combination(
         }
         TargetKind::Program(program) => {
             let mut program = program.clone();
-            let told = pairs().map(|(role, _, filler)| (variable(role), filler.label.clone()));
-            program.variables.extend(told);
+            let models =
+                pairs().map(|(role, _, candidate)| (variable(role), candidate.label.clone()));
+            program.variables.extend(models);
             TargetKind::Program(program)
         }
-        // Services have no roles, and who has none has no combinations.
+        // Services have no roles and therefore no combinations.
         TargetKind::Service(_) => return None,
     };
-    let mut filled = base.roles.clone();
+    let mut roles = base.roles.clone();
     for (role, name, _) in pairs() {
-        if let Some(entry) = filled.iter_mut().find(|(known, _)| *known == role) {
+        if let Some(entry) = roles.iter_mut().find(|(known, _)| *known == role) {
             name.clone_into(&mut entry.1);
         }
     }
     Some(Target {
-        name: TargetName::from(format!("{}[{}]", base.name, words.join(","))),
+        name: TargetName::from(format!("{}[{}]", base.name, assignments.join(","))),
         gate: base.gate,
         prompt: base.prompt.clone(),
         timeout: base.timeout,
         kind,
-        roles: filled,
+        roles,
         sample: Some(base.name.clone()),
     })
 }

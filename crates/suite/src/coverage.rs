@@ -1,44 +1,45 @@
-//! Cases and checks together: the checks that cases bring along, the tags that checks name, and
-//! answers that nothing would check.
+//! Validation of cases together with checks: checks of cases, tags of checks, judge models, and targets that
+//! no check applies to.
 
+use super::check_fields::CheckProblem;
 use super::checks::{CheckReader, CheckSpec};
-use super::form::Wrong;
 use super::resolve;
-use super::suite::Refining;
+use super::suite::LoadContext;
 use super::targets::Target;
-use super::tree::{At, Node};
-use crate::case::{Case, CaseSource, FewProblems, Survey};
+use super::tree::{Node, SourceText};
+use crate::case::{Case, CaseSource, ProblemBuffer, Survey};
 use crate::models::NamedModel;
 use crate::problem::{Problem, Problems, SourcePosition, suggest};
 use bakeoff_llm::Model;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The targets, and what judges them.
+/// Targets with the checks that apply to them.
 pub(super) struct Coverage<'a> {
-    pub(super) refining: &'a Refining<'a>,
+    pub(super) context: &'a LoadContext<'a>,
     pub(super) reader: &'a CheckReader,
     pub(super) checks: &'a [CheckSpec],
     pub(super) targets: &'a [Target],
     pub(super) models: &'a BTreeMap<String, NamedModel>,
 }
 
-/// What a look at all cases found.
+/// Findings of one pass over all cases.
 #[derive(Default)]
-struct Found {
-    problems: FewProblems,
+struct CaseScan {
+    problems: ProblemBuffer,
     has_problems: bool,
-    /// Tags of any case.
+    /// Tags of all cases.
     tags: BTreeSet<String>,
-    /// Judges of cases' checks, and where the first of those cases is.
+    /// Judge models of case checks, with the position of the first case that names them.
     judges: BTreeMap<String, Option<Box<SourcePosition>>>,
-    /// Per target, the first case whose answers nothing checks, and whether others are checked.
+    /// First case without a check, by index of the target.
     unchecked: BTreeMap<usize, String>,
+    /// Indices of the targets with a check for at least one case.
     checked: BTreeSet<usize>,
 }
 
 impl Coverage<'_> {
-    /// Looks at all cases, where there is anything to see, and finds the models that judge.
-    pub(super) fn look(
+    /// Validates the checks of all cases and returns the judge models. Reads the cases only if needed.
+    pub(super) fn validate(
         &self,
         root: &Node<'_, '_>,
         cases: &CaseSource,
@@ -46,106 +47,106 @@ impl Coverage<'_> {
         problems: &mut Problems<'_>,
     ) -> BTreeMap<String, Model> {
         let nodes = root.tables("check");
-        let complete = self.checks.len() == nodes.len();
-        let has_own = survey.fields.contains("checks");
+        let is_complete = self.checks.len() == nodes.len();
+        let has_case_checks = survey.fields.contains("checks");
         let has_tags = self.checks.iter().any(|check| !check.tags.is_empty());
-        let mut found = Found::default();
-        if has_own || has_tags || !self.all_checked() {
-            self.survey(cases, &mut found);
+        let mut scan = CaseScan::default();
+        if has_case_checks || has_tags || !self.all_checked() {
+            self.scan(cases, &mut scan);
         }
-        if complete && !found.has_problems {
-            self.report_unchecked(root, &found, problems);
+        if is_complete && !scan.has_problems {
+            self.report_unchecked(root, &scan, problems);
         }
         if has_tags {
-            self.report_tags(&nodes, &found.tags, problems);
+            self.report_tags(&nodes, &scan.tags, problems);
         }
-        let judges = self.judges(&nodes, cases, &found, problems);
-        problems.extend(found.problems.finish());
+        let judges = self.judges(&nodes, cases, &scan, problems);
+        problems.extend(scan.problems.finish());
         judges
     }
 
-    /// Whether every target has a check for all cases.
+    /// Returns whether each target is a program or has a check for all cases.
     fn all_checked(&self) -> bool {
-        let whole = |target: &&Target| {
+        let is_checked = |target: &&Target| {
             let applies =
                 |check: &&CheckSpec| check.tags.is_empty() && check.applies_to(target.base());
             self.checks.iter().any(|check| applies(&check))
         };
-        self.targets.iter().all(|target| target.is_program() || whole(&target))
+        self.targets.iter().all(|target| target.is_program() || is_checked(&target))
     }
 
-    fn survey(&self, cases: &CaseSource, found: &mut Found) {
+    fn scan(&self, cases: &CaseSource, scan: &mut CaseScan) {
         let ids: BTreeSet<String> = self.checks.iter().map(|check| check.id.clone()).collect();
-        // Cases that cannot be read have been reported already.
+        // The survey has reported unreadable cases.
         for case in cases.iter().filter_map(Result::ok) {
-            let own = match self.own_checks(&case, &ids) {
-                Ok(own) => own,
-                Err(wrong) => {
-                    found.has_problems = true;
-                    for wrong in wrong {
-                        found.problems.push(problem(cases, &case, wrong));
+            let case_checks = match self.case_checks(&case, &ids) {
+                Ok(checks) => checks,
+                Err(problems) => {
+                    scan.has_problems = true;
+                    for problem in problems {
+                        scan.problems.push(case_problem(cases, &case, problem));
                     }
                     continue;
                 }
             };
-            for check in &own {
+            for check in &case_checks {
                 if let (Some(judge), Some(checks)) = (&check.judge, &case.checks) {
                     let position = || checks.position.clone();
-                    found.judges.entry(judge.clone()).or_insert_with(position);
+                    scan.judges.entry(judge.clone()).or_insert_with(position);
                 }
             }
             for (number, target) in self.targets.iter().enumerate() {
                 let applies = |check: &CheckSpec| {
                     check.applies_to(target.base()) && check.applies_to_tags(&case.tags)
                 };
-                if self.checks.iter().chain(&own).any(applies) {
-                    found.checked.insert(number);
+                if self.checks.iter().chain(&case_checks).any(applies) {
+                    scan.checked.insert(number);
                 } else {
-                    found.unchecked.entry(number).or_insert_with(|| case.id.to_string());
+                    scan.unchecked.entry(number).or_insert_with(|| case.id.to_string());
                 }
             }
-            found.tags.extend(case.tags);
+            scan.tags.extend(case.tags);
         }
     }
 
-    /// The checks of a case, tried out on it.
-    fn own_checks(
+    /// Reads the checks of a case and renders them with its fields.
+    fn case_checks(
         &self,
         case: &Case,
         ids: &BTreeSet<String>,
-    ) -> Result<Vec<CheckSpec>, Vec<Wrong>> {
-        let own = self.reader.of_case(case, ids.clone())?;
-        let mut wrong = Vec::new();
-        for check in &own {
-            wrong.extend(self.reader.look_outside(check, self.refining.environment));
+    ) -> Result<Vec<CheckSpec>, Vec<CheckProblem>> {
+        let checks = self.reader.of_case(case, ids.clone())?;
+        let mut problems = Vec::new();
+        for check in &checks {
+            problems.extend(self.reader.check_environment(check, self.context.environment));
             if let Err(message) = check.for_case(&case.fields) {
-                wrong.push(Wrong::at("kind", format!("check `{}`: {message}", check.id)));
+                problems.push(CheckProblem::at("kind", format!("check `{}`: {message}", check.id)));
             }
         }
-        if wrong.is_empty() { Ok(own) } else { Err(wrong) }
+        if problems.is_empty() { Ok(checks) } else { Err(problems) }
     }
 
-    fn report_unchecked(&self, root: &Node<'_, '_>, found: &Found, problems: &mut Problems<'_>) {
-        for (number, case) in &found.unchecked {
+    fn report_unchecked(&self, root: &Node<'_, '_>, scan: &CaseScan, problems: &mut Problems<'_>) {
+        for (number, case) in &scan.unchecked {
             let Some(target) = self.targets.get(*number) else { continue };
             let named = |node: &Node<'_, '_>| {
                 node.text("name").is_some_and(|name| target.name == name.value)
             };
             let Some(node) = root.tables("target").into_iter().find(named) else { continue };
-            // A program that nothing checks is judged by its exit code.
+            // Without checks, the exit code of a program decides.
             if target.is_program() {
                 continue;
             }
-            match found.checked.contains(number) {
+            match scan.checked.contains(number) {
                 false => problems
-                    .at(node.span, format!("nothing checks the answers of `{}`", target.name))
+                    .at(node.span, format!("no check applies to target `{}`", target.name))
                     .with_hint(
                         "add a [[check]] such as `kind = \"contains\"`, `value = \"{{ expected }}\"`",
                     ),
                 true => problems
                     .at(
                         node.span,
-                        format!("nothing checks the answers of `{}` to the case `{case}`", target.name),
+                        format!("no check applies to target `{}` on case `{case}`", target.name),
                     )
                     .with_hint("add a [[check]] without `tags`, or `checks` to the case"),
             };
@@ -167,41 +168,41 @@ impl Coverage<'_> {
         }
     }
 
-    /// The models that judge, by the names that checks give them.
+    /// Returns the judge models by their names in checks.
     fn judges(
         &self,
         nodes: &[Node<'_, '_>],
         cases: &CaseSource,
-        found: &Found,
+        scan: &CaseScan,
         problems: &mut Problems<'_>,
     ) -> BTreeMap<String, Model> {
         let mut judges = BTreeMap::new();
         let mut seen = BTreeSet::new();
-        // A judge of targets that are not wanted needs no key.
-        let wanted =
+        // Judges of targets that are not selected need no key.
+        let is_selected =
             |check: &CheckSpec| self.targets.iter().any(|target| check.applies_to(target.base()));
         let is_judge = |name: &str| {
-            let mut judges = self.checks.iter().filter(|check| wanted(check));
+            let mut judges = self.checks.iter().filter(|check| is_selected(check));
             judges.any(|check| check.judge.as_deref() == Some(name))
         };
         for name in nodes.iter().filter_map(|node| node.text("model")) {
             let key = name.value.to_owned();
             if is_judge(&key) && seen.insert(key.clone()) {
-                let model = resolve::resolve(name, self.models, self.refining, problems);
+                let model = resolve::resolve(name, self.models, self.context, problems);
                 judges.extend(model.map(|model| (key, model)));
             }
         }
-        for (name, position) in &found.judges {
+        for (name, position) in &scan.judges {
             if !seen.insert(name.clone()) {
                 continue;
             }
-            let mut local = Problems::new(self.refining.path, self.refining.text);
-            let named = At { value: name.as_str(), span: 0..0 };
-            let model = resolve::resolve(named, self.models, self.refining, &mut local);
+            let mut local = Problems::new(self.context.path, self.context.text);
+            let named = SourceText { value: name.as_str(), span: 0..0 };
+            let model = resolve::resolve(named, self.models, self.context, &mut local);
             judges.extend(model.map(|model| (name.clone(), model)));
-            // What is wrong with a model of [models] is wrong there.
-            let here = !self.models.contains_key(name);
-            problems.extend(local.into_sorted().into_iter().map(|problem| match here {
+            // Problems of a model under [models] keep their position.
+            let is_direct = !self.models.contains_key(name);
+            problems.extend(local.into_sorted().into_iter().map(|problem| match is_direct {
                 true => {
                     Problem { path: cases.path().to_owned(), position: position.clone(), ..problem }
                 }
@@ -212,13 +213,13 @@ impl Coverage<'_> {
     }
 }
 
-/// What is wrong with a check of a case, in the case's place.
-fn problem(cases: &CaseSource, case: &Case, wrong: Wrong) -> Problem {
+/// Converts a problem of a case check into one at the position of the case.
+fn case_problem(cases: &CaseSource, case: &Case, problem: CheckProblem) -> Problem {
     Problem {
         code: None,
-        message: wrong.message,
+        message: problem.message,
         path: cases.path().to_owned(),
         position: case.checks.as_ref().and_then(|checks| checks.position.clone()),
-        hint: wrong.hint,
+        hint: problem.hint,
     }
 }

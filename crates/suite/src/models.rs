@@ -1,4 +1,4 @@
-//! `[models.*]` and `[sim.*]`.
+//! Reading of `[models.*]` and `[sim.*]`.
 
 use super::limits;
 use super::tree::Node;
@@ -9,26 +9,26 @@ use bakeoff_sim::{CannedAnswer, Latency, PlannedCall, SimModel, TokenCount};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A model under a name of the user's own, and where it is.
+/// Model with a user-defined name.
 pub(super) struct NamedModel {
     pub(super) config: ModelConfig,
-    pub(super) spans: Spans,
+    pub(super) spans: ModelSpans,
 }
 
-/// Where the parts of a model are that can be wrong.
+/// Positions of the parts of a model, for problems.
 #[derive(Debug, Clone)]
-pub(super) struct Spans {
+pub(super) struct ModelSpans {
     pub(super) name: Range<usize>,
     pub(super) base_url: Range<usize>,
     pub(super) api_key_env: Range<usize>,
-    /// Headers, or the query.
+    /// Position of `headers` or `query`.
     pub(super) additions: Range<usize>,
 }
 
-impl Spans {
-    /// All parts in one place.
-    pub(super) fn all(span: Range<usize>) -> Spans {
-        Spans {
+impl ModelSpans {
+    /// Uses one position for all parts.
+    pub(super) fn all(span: Range<usize>) -> ModelSpans {
+        ModelSpans {
             name: span.clone(),
             base_url: span.clone(),
             api_key_env: span.clone(),
@@ -38,7 +38,7 @@ impl Spans {
 }
 
 /// Reads `[models.*]`.
-pub(super) fn named(
+pub(super) fn read_named(
     root: &Node<'_, '_>,
     problems: &mut Problems<'_>,
 ) -> BTreeMap<String, NamedModel> {
@@ -61,7 +61,7 @@ pub(super) fn named(
             config.query = node.text_map("query");
             config.prices = prices(&node, problems);
             let span = |key| node.get(key).map_or(name.span.clone(), |value| value.span());
-            let spans = Spans {
+            let spans = ModelSpans {
                 name: name.span.clone(),
                 base_url: span("base_url"),
                 api_key_env: span("api_key_env"),
@@ -75,10 +75,10 @@ pub(super) fn named(
         .collect()
 }
 
-/// Adds the names under `[sim]`, which stand for `sim/<name>`; those under `[models]` go first.
+/// Adds the names under `[sim]` as `sim/<name>`; names under `[models]` have precedence.
 pub(super) fn add_simulated(root: &Node<'_, '_>, models: &mut BTreeMap<String, NamedModel>) {
     for (name, _) in root.named("sim") {
-        let (config, spans) = (ModelConfig::named("sim", name.value), Spans::all(name.span));
+        let (config, spans) = (ModelConfig::named("sim", name.value), ModelSpans::all(name.span));
         models.entry(name.value.to_owned()).or_insert(NamedModel { config, spans });
     }
 }
@@ -88,7 +88,7 @@ fn prices(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Prices> {
     let mut price = |name| {
         let decimal = table.decimal(name)?;
         let price = decimal.value.parse::<NanoDollars>();
-        // Negative prices have been reported already.
+        // The validation has reported negative prices.
         if let Err(error) = &price
             && !decimal.value.starts_with('-')
         {
@@ -105,7 +105,7 @@ fn prices(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Prices> {
 }
 
 /// Reads `[sim.*]`.
-pub(super) fn simulated(root: &Node<'_, '_>) -> BTreeMap<String, SimModel> {
+pub(super) fn read_simulated(root: &Node<'_, '_>) -> BTreeMap<String, SimModel> {
     root.named("sim")
         .into_iter()
         .map(|(name, node)| {

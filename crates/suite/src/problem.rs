@@ -1,45 +1,45 @@
-//! What is wrong with a file, and where.
+//! Problems of files written by the user, with their positions.
 
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Something wrong with what the user wrote.
+/// Problem of a file written by the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// A code such as `EVAL_INVALID_THRESHOLD`, for scripts.
+    /// Code such as `EVAL_INVALID_THRESHOLD`, for scripts.
     pub code: Option<&'static str>,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// Which file.
+    /// File with the problem.
     pub path: PathBuf,
-    /// Where in it; absent when the file as a whole is meant.
+    /// Position in the file; absent for the file as a whole.
     pub position: Option<Box<SourcePosition>>,
-    /// What to write instead.
+    /// How to fix the problem.
     pub hint: Option<String>,
 }
 
-/// A place in a file, with the text around it.
+/// Position in a file with an excerpt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcePosition {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// The lines concerned.
+    /// Text of the line.
     pub excerpt: String,
-    /// The bytes of `excerpt` that are meant.
+    /// Byte range within `excerpt`.
     pub span: Range<usize>,
 }
 
 impl SourcePosition {
-    /// The place of some bytes in a text.
+    /// Returns the position of a byte range of a text.
     pub fn of(text: &str, span: Range<usize>) -> SourcePosition {
         let start = floor(text, span.start);
         let end = floor(text, span.end.max(span.start));
         let from = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let to = text[end..].find('\n').map_or(text.len(), |newline| end + newline);
-        // One line is enough of a table that goes on for a page.
+        // One line is enough, even of a long table.
         let to = text[from..to].find('\n').map_or(to, |newline| from + newline);
         let excerpt = text[from..to].trim_end_matches('\r').to_owned();
         let length = excerpt.len();
@@ -52,15 +52,15 @@ impl SourcePosition {
         }
     }
 
-    /// A whole line of a file that is not held in memory.
+    /// Returns the position of a line of a file that is not in memory.
     pub fn line(line: usize, text: &str) -> SourcePosition {
-        const MOST: usize = 200;
-        let excerpt: String = text.chars().take(MOST).collect();
+        const MAX_EXCERPT_CHARS: usize = 200;
+        let excerpt: String = text.chars().take(MAX_EXCERPT_CHARS).collect();
         SourcePosition { line, column: 1, span: 0..excerpt.len(), excerpt }
     }
 }
 
-/// The nearest character boundary at or below.
+/// Returns the nearest character boundary at or below `index`.
 fn floor(text: &str, mut index: usize) -> usize {
     index = index.min(text.len());
     while !text.is_char_boundary(index) {
@@ -69,7 +69,7 @@ fn floor(text: &str, mut index: usize) -> usize {
     index
 }
 
-/// `file:line:column: message`, then the hint on its own line.
+/// Writes `file:line:column: message`, and the hint on a separate line.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
@@ -87,7 +87,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The problems that make a suite unusable, in the order of their positions.
+/// Problems of a suite in the order of their positions.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct SuiteError {
@@ -118,7 +118,7 @@ impl From<Problems<'_>> for SuiteError {
     }
 }
 
-/// Collects the problems of one file.
+/// Collector of the problems of a file.
 #[derive(Debug)]
 pub(crate) struct Problems<'a> {
     path: &'a Path,
@@ -131,7 +131,7 @@ impl<'a> Problems<'a> {
         Problems { path, text, found: Vec::new() }
     }
 
-    /// Adds a problem at some bytes of the file; its code and hint can be set on what is returned.
+    /// Adds a problem at a byte range of the file and returns it, so that code and hint can be set.
     pub(crate) fn at(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Problem {
         let position = Some(Box::new(SourcePosition::of(self.text, span)));
         let path = self.path.to_owned();
@@ -149,14 +149,14 @@ impl<'a> Problems<'a> {
         self.found.is_empty()
     }
 
-    /// All problems in the order of their places.
+    /// Returns all problems in the order of their positions.
     pub(crate) fn into_sorted(mut self) -> Vec<Problem> {
         self.found.sort_by_key(|problem| {
             let position =
                 problem.position.as_ref().map(|position| (position.line, position.column));
             (problem.path.clone(), position)
         });
-        // What is used in two ways may be looked at twice.
+        // A value with several uses may be reported more than once.
         self.found.dedup();
         self.found
     }
@@ -169,20 +169,20 @@ impl Problem {
     }
 }
 
-/// A hint with the most similar of the known words, or with all of them.
+/// Returns a hint with the most similar known word, or with all known words.
 pub fn suggest<'k>(word: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> Option<String> {
-    const SIMILAR: f64 = 0.7;
+    const MIN_SIMILARITY: f64 = 0.7;
     let best = known
         .clone()
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(similarity, _)| *similarity >= SIMILAR)
+        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
         .max_by(|one, other| one.0.total_cmp(&other.0));
     match best {
         Some((_, candidate)) => Some(format!("did you mean `{candidate}`?")),
         None => {
             let all: Vec<String> = known.into_iter().map(|word| format!("`{word}`")).collect();
-            (!all.is_empty()).then(|| format!("known here: {}", all.join(", ")))
+            (!all.is_empty()).then(|| format!("expected one of: {}", all.join(", ")))
         }
     }
 }
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_count_characters_and_keep_one_line() {
+    fn position_counts_characters_and_keeps_one_line() {
         let text = "a = 1\nnäme = \"x\"\nlast";
         let position = SourcePosition::of(text, 6..11);
         assert_eq!(
@@ -212,10 +212,13 @@ mod tests {
     }
 
     #[test]
-    fn suggestions_prefer_the_similar_word() {
+    fn suggestion_prefers_the_similar_word() {
         let known = ["trials", "threshold", "name"];
         assert_eq!(suggest("trails", known).unwrap(), "did you mean `trials`?");
-        assert_eq!(suggest("zzz", known).unwrap(), "known here: `trials`, `threshold`, `name`");
+        assert_eq!(
+            suggest("zzz", known).unwrap(),
+            "expected one of: `trials`, `threshold`, `name`"
+        );
         assert_eq!(suggest("zzz", []), None);
     }
 }

@@ -1,33 +1,33 @@
-//! From the name of a model to the model.
+//! Resolution of model names.
 
-use super::models::{NamedModel, Spans};
-use super::suite::Refining;
-use super::tree::At;
+use super::models::{ModelSpans, NamedModel};
+use super::suite::LoadContext;
+use super::tree::SourceText;
 use crate::problem::{Problems, suggest};
 use bakeoff_llm::{Environment, Model, ModelConfig, ModelError, PROVIDERS, Provider};
 use std::collections::BTreeMap;
 
-/// A model as results show it: `provider/model`.
-pub(super) fn label(model: &At<&str>, models: &BTreeMap<String, NamedModel>) -> String {
+/// Returns the name of a model in results: `provider/model`.
+pub(super) fn label(model: &SourceText<'_>, models: &BTreeMap<String, NamedModel>) -> String {
     match models.get(model.value) {
         Some(named) => format!("{}/{}", named.config.provider, named.config.model),
         None => model.value.to_owned(),
     }
 }
 
-/// Finds the model that a target names, with its key.
+/// Resolves the model that a target names, with its API key.
 pub(super) fn resolve(
-    model: At<&str>,
+    model: SourceText<'_>,
     models: &BTreeMap<String, NamedModel>,
-    refining: &Refining<'_>,
+    context: &LoadContext<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Model> {
-    resolve_in(model, models, refining.environment, problems)
+    resolve_in(model, models, context.environment, problems)
 }
 
-/// [`resolve`], in an environment of its own.
+/// Like [`resolve`], with a given environment.
 pub(super) fn resolve_in(
-    model: At<&str>,
+    model: SourceText<'_>,
     models: &BTreeMap<String, NamedModel>,
     environment: Environment<'_>,
     problems: &mut Problems<'_>,
@@ -36,52 +36,55 @@ pub(super) fn resolve_in(
     match Model::resolve(&config, environment) {
         Ok(model) => Some(model),
         Err(error) => {
-            explain(error, &spans, problems);
+            report(error, &spans, problems);
             None
         }
     }
 }
 
-/// Finds the model that is meant by a name, with or without its key.
+/// Returns the configuration of a model name without resolving the API key.
 pub(super) fn find(
-    model: At<&str>,
+    model: SourceText<'_>,
     models: &BTreeMap<String, NamedModel>,
     problems: &mut Problems<'_>,
-) -> Option<(ModelConfig, Spans)> {
+) -> Option<(ModelConfig, ModelSpans)> {
     match (models.get(model.value), model.value.split_once('/')) {
         (Some(named), _) => Some((named.config.clone(), named.spans.clone())),
         (None, Some((provider, name))) if !name.is_empty() => {
-            Some((ModelConfig::named(provider, name), Spans::all(model.span)))
+            Some((ModelConfig::named(provider, name), ModelSpans::all(model.span)))
         }
         (None, _) => {
             let problem = problems.at(model.span, format!("there is no model `{}`", model.value));
             let names = models.keys().map(String::as_str);
             problem.hint = match suggest(model.value, names) {
                 Some(hint) if hint.starts_with("did you mean") => Some(hint),
-                _ => Some("name a table under [models], or write provider/model such as `openai/gpt-4o-mini`".to_owned()),
+                _ => Some(
+                    "use a name under [models], or provider/model such as `openai/gpt-4o-mini`"
+                        .to_owned(),
+                ),
             };
             None
         }
     }
 }
 
-/// Says in its place why a model cannot be used.
-pub(super) fn explain(error: ModelError, spans: &Spans, problems: &mut Problems<'_>) {
+/// Reports why a model cannot be used.
+pub(super) fn report(error: ModelError, spans: &ModelSpans, problems: &mut Problems<'_>) {
     let hint = match &error {
         ModelError::UnknownProvider(name) => {
             suggest(name, PROVIDERS.iter().map(|provider: &Provider| provider.name))
         }
         ModelError::MissingVariable(name) => {
-            Some(format!("`export {name}=…`; a dollar sign itself is written `$$`"))
+            Some(format!("`export {name}=…`; write `$$` for a literal dollar sign"))
         }
         ModelError::MissingKey(name) => Some(format!(
-            "`export {name}=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key"
+            "`export {name}=…`, or set `api_key_env` under [models]; `sim/…` models need no key"
         )),
         ModelError::MissingBaseUrl(_) => {
             Some("define it under [models] with a `base_url`".to_owned())
         }
         ModelError::InvalidUrl { key, .. } => {
-            Some(format!("such as `{key} = \"http://127.0.0.1:8080/v1\"`"))
+            Some(format!("for example `{key} = \"http://127.0.0.1:8080/v1\"`"))
         }
         _ => None,
     };

@@ -1,67 +1,66 @@
-//! `[select]`: which combination of models is looked for, and how.
+//! Settings of `[select]`: search for the best combination of models.
 
 mod reader;
 
 use bakeoff_core::NanoDollars;
 use bakeoff_llm::Model;
 use bakeoff_select::SelectorOptions;
-pub(super) use reader::{Filler, Search, missing, read, target};
+pub(super) use reader::{RoleCandidate, SelectSection, missing_section, read, target_name};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a search looks for, and how.
+/// Search space, method and budget of a search.
 #[derive(Debug, Clone)]
 pub struct SelectPlan {
-    /// The target whose roles are filled, as it is named in the file.
+    /// Name of the target in the file whose roles are searched.
     pub target: String,
-    /// Roles and their candidates as they are written, in the order of the file.
+    /// Roles with the names of their candidates, in file order.
     pub roles: Vec<(String, Vec<String>)>,
-    /// What roles do.
+    /// Descriptions of roles.
     pub describe: BTreeMap<String, String>,
-    /// The model that proposes, and how it is written.
+    /// Name in the file and proposing model.
     pub proposer: Option<(String, Model)>,
-    /// How it is searched: `auto`, or a selector's name.
+    /// Search method: `auto`, or the name of a selector.
     pub method: String,
-    /// How sure the choice must be.
+    /// Confidence of the choice.
     pub confidence: Option<f64>,
-    /// What combinations may differ by and still be as good as each other.
+    /// Score difference up to which combinations count as equal.
     pub epsilon: Option<f64>,
-    /// What makes a combination the best.
+    /// Criterion for the best combination.
     pub objective: SelectObjective,
-    /// What the search may spend.
+    /// Budget of the search.
     pub budget: SelectBudget,
-    /// Options of the method, as far as numbers are written for them; what a method does not have is
-    /// its business to refuse.
+    /// Numeric options of the method. The method rejects options that it does not have.
     pub options: SelectorOptions,
 }
 
 impl SelectPlan {
-    /// The candidates of a role, if it is searched.
+    /// Returns the candidates of a role, if it is searched.
     pub fn candidates(&self, role: &str) -> Option<&[String]> {
         self.roles.iter().find(|(name, _)| name == role).map(|(_, names)| names.as_slice())
     }
 }
 
-/// What makes a combination the best: weights, or one of the two bounds.
+/// Criterion for the best combination: weights, or one of the two bounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SelectObjective {
-    /// What the dearest loses of its score.
+    /// Score penalty of the most expensive combination.
     pub cost_weight: Option<f64>,
-    /// What the slowest loses of its score.
+    /// Score penalty of the slowest combination.
     pub latency_weight: Option<f64>,
-    /// The cheapest whose score is at most so much below the best.
+    /// Choose the cheapest combination whose score is at most this much below the best.
     pub cheapest_within: Option<f64>,
-    /// The best that costs at most so many dollars for a case.
+    /// Choose the best combination that costs at most this many dollars per case.
     pub max_task_usd: Option<f64>,
 }
 
-/// What a search may spend.
+/// Budget of a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SelectBudget {
-    /// Money.
+    /// Cost.
     pub cost: Option<NanoDollars>,
-    /// Combinations at cases.
+    /// Number of cells: a combination on a case.
     pub cells: Option<u64>,
-    /// Time.
+    /// Duration.
     pub time: Option<Duration>,
 }

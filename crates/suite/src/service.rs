@@ -1,11 +1,11 @@
-//! `[[target]]` with a `url`.
+//! Reading of `[[target]]` with a `url`.
 
-use super::models::Spans;
+use super::models::ModelSpans;
 use super::resolve;
-use super::suite::Refining;
-use super::tree::{At, Node};
-use super::variables::{Placed, TEMPLATE_HINT};
-use super::written::Written;
+use super::suite::LoadContext;
+use super::template_value::TemplateValue;
+use super::tree::{Node, SourceText};
+use super::variables::{TEMPLATE_HINT, TemplateUse};
 use crate::problem::Problems;
 use crate::template::{Template, with_texts};
 use bakeoff_check::ParameterType;
@@ -15,53 +15,53 @@ use serde_json::{Value, json};
 use serde_json_path::JsonPath;
 use std::ops::Range;
 
-/// Requests in flight when the suite names no number.
-const CONNECTIONS: usize = 10;
+/// Default maximum number of requests in flight.
+const DEFAULT_CONNECTIONS: usize = 10;
 
-/// An HTTP service.
+/// HTTP service as a target.
 #[derive(Debug)]
 pub struct ServiceTarget {
-    /// Who is asked.
+    /// Resolved service.
     pub service: Service,
-    /// Most requests in flight.
+    /// Maximum number of requests in flight.
     pub connections: usize,
-    /// Where the answer is; all of it when absent.
+    /// JSONPath of the output in the response; the whole response when absent.
     pub answer: Option<JsonPath>,
-    /// Where tokens and cost are.
+    /// JSONPaths of token counts and cost.
     pub usage: UsagePaths,
-    body: Body,
+    body: BodyTemplate,
 }
 
-/// Where tokens and cost are in an answer.
+/// JSONPaths of token counts and cost in a response.
 #[derive(Debug, Default)]
 pub struct UsagePaths {
     /// Prompt tokens.
     pub input: Option<JsonPath>,
-    /// Answer tokens.
+    /// Completion tokens.
     pub output: Option<JsonPath>,
-    /// Dollars.
+    /// Cost in dollars.
     pub cost: Option<JsonPath>,
 }
 
-/// What is sent.
+/// Template of the request body.
 #[derive(Debug)]
-enum Body {
+enum BodyTemplate {
     Text(Template),
-    Table(Written),
+    Table(TemplateValue),
 }
 
 impl ServiceTarget {
-    /// What is sent for a case; the error is for people.
+    /// Renders the request body for a case. The error is a message for the user.
     pub fn body(&self, fields: &Fields, prompt: &str) -> Result<String, String> {
         let fields = with_texts(fields, [("prompt", prompt)]);
         match &self.body {
-            Body::Text(template) => template.render(&fields),
-            Body::Table(written) => Ok(written.render(&fields)?.to_string()),
+            BodyTemplate::Text(template) => template.render(&fields),
+            BodyTemplate::Table(value) => Ok(value.render(&fields)?.to_string()),
         }
     }
 
-    /// That a body is not the JSON that it is said to be.
-    pub fn wrong_body(&self, body: &str) -> Option<String> {
+    /// Returns a message if the service sends JSON and the body is not valid JSON.
+    pub fn body_error(&self, body: &str) -> Option<String> {
         if !self.service.sends_json() {
             return None;
         }
@@ -73,8 +73,8 @@ impl ServiceTarget {
 /// Reads a service.
 pub(super) fn read(
     node: &Node<'_, '_>,
-    refining: &Refining<'_>,
-    templates: &mut Vec<Placed>,
+    context: &LoadContext<'_>,
+    templates: &mut Vec<TemplateUse>,
     problems: &mut Problems<'_>,
 ) -> Option<ServiceTarget> {
     let url = node.text("url")?;
@@ -88,17 +88,17 @@ pub(super) fn read(
     let answer = path(node.text("answer"), problems);
     let [input, output, cost] =
         ["input_tokens", "output_tokens", "cost_usd"].map(|name| path(within(name), problems));
-    let service = match Service::resolve(&config, refining.environment) {
+    let service = match Service::resolve(&config, context.environment) {
         Ok(service) => service,
         Err(error) => {
             let span = |key| node.get(key).map_or(url.span.clone(), |value| value.span());
-            let spans = Spans {
+            let spans = ModelSpans {
                 name: span("headers"),
                 base_url: url.span.clone(),
                 api_key_env: url.span.clone(),
                 additions: span("headers"),
             };
-            resolve::explain(error, &spans, problems);
+            resolve::report(error, &spans, problems);
             return None;
         }
     };
@@ -110,7 +110,7 @@ pub(super) fn read(
         connections: node
             .integer("connections")
             .and_then(|number| usize::try_from(number).ok())
-            .unwrap_or(CONNECTIONS),
+            .unwrap_or(DEFAULT_CONNECTIONS),
         answer: answer?,
         usage: UsagePaths { input: input?, output: output?, cost: cost? },
         body: body?,
@@ -119,30 +119,30 @@ pub(super) fn read(
 
 fn body(
     node: &Node<'_, '_>,
-    templates: &mut Vec<Placed>,
+    templates: &mut Vec<TemplateUse>,
     problems: &mut Problems<'_>,
-) -> Option<Body> {
-    let (compiled, span): (Result<Body, String>, Range<usize>) = match node.get("body") {
+) -> Option<BodyTemplate> {
+    let (compiled, span): (Result<BodyTemplate, String>, Range<usize>) = match node.get("body") {
         Some(value) if value.get_ref().is_str() => {
             let text = value.get_ref().as_str().unwrap_or_default();
-            let template = Template::compile_json(text).map_err(|error| error.in_words(text));
-            (template.map(Body::Text), value.span())
+            let template = Template::compile_json(text).map_err(|error| error.describe(text));
+            (template.map(BodyTemplate::Text), value.span())
         }
         Some(value) => {
             let table = node.table("body").map(|table| table.to_json()).unwrap_or_default();
-            (written(&Value::Object(table)), value.span())
+            (table_body(&Value::Object(table)), value.span())
         }
-        None => (written(&json!({"prompt": "{{ prompt }}"})), node.span.clone()),
+        None => (table_body(&json!({"prompt": "{{ prompt }}"})), node.span.clone()),
     };
     match compiled {
         Ok(body) => {
-            let mut place = |template: &Template| {
+            let mut add = |template: &Template| {
                 let (template, span) = (template.clone(), span.clone());
-                templates.push(Placed { template, span, has_prompt: true, step: None });
+                templates.push(TemplateUse { template, span, has_prompt: true, step: None });
             };
             match &body {
-                Body::Text(template) => place(template),
-                Body::Table(written) => written.visit(&mut place),
+                BodyTemplate::Text(template) => add(template),
+                BodyTemplate::Table(value) => value.visit(&mut add),
             }
             Some(body)
         }
@@ -153,19 +153,19 @@ fn body(
     }
 }
 
-fn written(value: &Value) -> Result<Body, String> {
-    Written::read(value, ParameterType::ValueTable).map(Body::Table)
+fn table_body(value: &Value) -> Result<BodyTemplate, String> {
+    TemplateValue::read(value, ParameterType::ValueTable).map(BodyTemplate::Table)
 }
 
-/// A JSONPath, if there is one. Nothing when it is none.
-fn path(text: Option<At<&str>>, problems: &mut Problems<'_>) -> Option<Option<JsonPath>> {
+/// Parses an optional JSONPath; `None` if it is invalid.
+fn path(text: Option<SourceText<'_>>, problems: &mut Problems<'_>) -> Option<Option<JsonPath>> {
     let Some(text) = text else { return Some(None) };
     match JsonPath::parse(text.value) {
         Ok(path) => Some(Some(path)),
         Err(error) => {
             problems
                 .at(text.span, format!("not a JSONPath: {error}"))
-                .with_hint("such as `$.choices[0].text`, with `$` for the whole answer");
+                .with_hint("for example `$.choices[0].text`; `$` is the whole response");
             None
         }
     }

@@ -1,5 +1,6 @@
-//! `[suite]`: how a run goes, and what its verdict is made by.
+//! Reading of `[suite]`: settings of a run and of its verdict.
 
+use super::spec::choice;
 use super::tree::Node;
 use crate::problem::Problems;
 use bakeoff_core::NanoDollars;
@@ -7,88 +8,100 @@ use bakeoff_stats::Threshold;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The risk of an early stop when the suite says none.
-const ALPHA: f64 = 0.05;
+/// Default risk of an early stop.
+const DEFAULT_ALPHA: f64 = 0.05;
 
-/// So many trials are worth a warning when the suite names no number.
-const COST_WARNING: u64 = 100;
+/// Default number of trials from which a run starts with a warning.
+const DEFAULT_COST_WARNING: u64 = 100;
 
 /// Settings of a suite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Attempts of each target at each case.
+    /// Number of trials of each target on each case.
     pub trials: u32,
     /// Share of a case's trials that must pass.
     pub threshold: Threshold,
-    /// Most trials at once.
+    /// Maximum number of concurrent trials.
     pub parallel: Option<u32>,
-    /// How long a program or a model call may take.
+    /// Time limit of a program or a model call.
     pub timeout: Duration,
-    /// When a case is stopped before its last trial.
+    /// When to stop a case before its last trial.
     pub early_stop: EarlyStop,
-    /// The risk that an early stop gives the run another verdict than all trials would.
+    /// Risk that an early stop gives the run another verdict than all trials would.
     pub alpha: f64,
-    /// Trials of a case that may be under way although an earlier one may make them needless.
+    /// Maximum number of concurrent trials of a case that an earlier trial may make unnecessary.
     pub lookahead: u32,
-    /// A target is given up when a larger share of its trials errors.
+    /// Maximum share of planned trials with errors before the target is stopped.
     pub max_error_rate: f64,
-    /// What may be spent.
+    /// Budget of the run.
     pub budget: Budget,
-    /// Warn when there are so many trials.
+    /// Number of trials from which a run starts with a warning.
     pub cost_warning: u64,
-    /// Which trials get a folder of files.
+    /// Trials that get a folder with artifacts.
     pub artifacts: Artifacts,
-    /// Whose answers are used again.
+    /// Scope of the response cache.
     pub cache: CacheScope,
 }
 
-/// What a run may spend. Nothing new starts once any of it is used up.
+/// Budget of a run. No trial starts after any part of it is used up.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Budget {
-    /// Money.
+    /// Cost.
     pub cost: Option<NanoDollars>,
-    /// Tokens, of prompts and answers together.
+    /// Prompt and completion tokens.
     pub tokens: Option<u64>,
-    /// Time.
+    /// Duration.
     pub time: Option<Duration>,
 }
 
-/// When a case is stopped before its last trial.
+/// Condition to stop a case before its last trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EarlyStop {
     /// Never.
     Off,
-    /// When no missing trial can change its verdict.
+    /// When no remaining trial can change its verdict.
     Decided,
-    /// When the full run would give the same verdict, with a small risk.
+    /// When the full run would give the same verdict, with a small risk of error.
     Confident,
 }
 
-/// Which trials get a folder of files.
+/// Trials that get a folder with artifacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Artifacts {
-    /// Every trial.
+    /// All trials.
     All,
-    /// Those that did not pass.
+    /// Trials that did not pass.
     Failures,
-    /// None.
+    /// No trial.
     None,
 }
 
-/// Whose answers are used again.
+/// Scope of the response cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheScope {
-    /// This run's.
+    /// This run, when it is resumed.
     Run,
-    /// Every run's.
+    /// All runs.
     Shared,
-    /// Nobody's.
+    /// No cache.
     None,
 }
 
-/// Reads the table; what is absent is as if it were not there.
-pub(super) fn settings(node: Option<&Node<'_, '_>>, problems: &mut Problems<'_>) -> Settings {
+/// Words of `early_stop` with their values.
+pub(crate) const EARLY_STOP_CHOICES: [(&str, EarlyStop); 3] =
+    [("off", EarlyStop::Off), ("decided", EarlyStop::Decided), ("confident", EarlyStop::Confident)];
+
+/// Words of `artifacts` with their values.
+pub(crate) const ARTIFACT_CHOICES: [(&str, Artifacts); 3] =
+    [("all", Artifacts::All), ("failures", Artifacts::Failures), ("none", Artifacts::None)];
+
+/// Words of `cache` with their values.
+pub(crate) const CACHE_CHOICES: [(&str, CacheScope); 3] =
+    [("run", CacheScope::Run), ("shared", CacheScope::Shared), ("none", CacheScope::None)];
+
+/// Reads the table; absent keys have their defaults.
+pub(super) fn read(node: Option<&Node<'_, '_>>, problems: &mut Problems<'_>) -> Settings {
     let number =
         |name| node.and_then(|node| node.integer(name)).and_then(|n| u32::try_from(n).ok());
     let word = |name| node.and_then(|node| node.text(name)).map(|text| text.value);
@@ -96,7 +109,7 @@ pub(super) fn settings(node: Option<&Node<'_, '_>>, problems: &mut Problems<'_>)
         decimal.value.parse().unwrap_or_else(|_| {
             let out_of_range =
                 decimal.value.parse::<f64>().is_ok_and(|n| !(0.0..=1.0).contains(&n));
-            // What is out of range has been reported already.
+            // The validation has reported values out of range.
             if !out_of_range {
                 let problem =
                     problems.at(decimal.span, "`threshold` must be a plain decimal from 0 to 1");
@@ -111,12 +124,10 @@ pub(super) fn settings(node: Option<&Node<'_, '_>>, problems: &mut Problems<'_>)
         threshold: threshold.unwrap_or(Threshold::ALL),
         parallel: number("parallel"),
         timeout: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
-        early_stop: match word("early_stop") {
-            Some("decided") => EarlyStop::Decided,
-            Some("confident") => EarlyStop::Confident,
-            _ => EarlyStop::Off,
-        },
-        alpha: node.and_then(|node| node.number("alpha")).unwrap_or(ALPHA),
+        early_stop: word("early_stop")
+            .and_then(|word| choice(&EARLY_STOP_CHOICES, word))
+            .unwrap_or(EarlyStop::Off),
+        alpha: node.and_then(|node| node.number("alpha")).unwrap_or(DEFAULT_ALPHA),
         lookahead: number("lookahead").unwrap_or(1),
         max_error_rate: node.and_then(|node| node.number("max_error_rate")).unwrap_or(0.1),
         budget: Budget {
@@ -133,16 +144,12 @@ pub(super) fn settings(node: Option<&Node<'_, '_>>, problems: &mut Problems<'_>)
         cost_warning: node
             .and_then(|node| node.integer("cost_warning"))
             .and_then(|trials| u64::try_from(trials).ok())
-            .unwrap_or(COST_WARNING),
-        artifacts: match word("artifacts") {
-            Some("failures") => Artifacts::Failures,
-            Some("none") => Artifacts::None,
-            _ => Artifacts::All,
-        },
-        cache: match word("cache") {
-            Some("shared") => CacheScope::Shared,
-            Some("none") => CacheScope::None,
-            _ => CacheScope::Run,
-        },
+            .unwrap_or(DEFAULT_COST_WARNING),
+        artifacts: word("artifacts")
+            .and_then(|word| choice(&ARTIFACT_CHOICES, word))
+            .unwrap_or(Artifacts::All),
+        cache: word("cache")
+            .and_then(|word| choice(&CACHE_CHOICES, word))
+            .unwrap_or(CacheScope::Run),
     }
 }

@@ -1,183 +1,181 @@
-//! The suite file: from text to something that can be run, or to a list of what is wrong with it.
+//! Loading of the suite file: from text to a runnable suite or to a list of problems.
 
-use crate::case::{Case, CaseSource, Row, Survey};
+use crate::case::{Case, CaseRow, CaseSource, Survey};
+use crate::check_fields::CheckProblem;
 use crate::checks::{CheckReader, CheckSpec};
 use crate::coverage::Coverage;
-use crate::form;
 use crate::problem::{Problem, Problems, SourcePosition, SuiteError};
 use crate::roles::Roles;
 use crate::select::{self, SelectPlan};
-use crate::settings::{Settings, settings};
+use crate::settings::{self, Settings};
 use crate::targets::{self, Target, TargetKind};
 use crate::tree::{self, Node};
 use crate::variables::check_variables;
-use crate::{chain, combinations, fastskill, models, parts, spec, workspaces};
+use crate::{chain, combinations, digests, fastskill, models, spec, workspaces};
 use bakeoff_llm::{Environment, Model, ModelConfig};
 use bakeoff_sim::SimModel;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
-/// The file's usual name.
+/// Default name of the suite file.
 pub const SUITE_FILE_NAME: &str = "bakeoff.toml";
 
-/// A suite, ready to run.
+/// Validated suite, ready to run.
 #[derive(Debug)]
 pub struct Suite {
-    /// Its name.
+    /// Suite name.
     pub name: String,
-    /// The file.
+    /// Path of the suite file.
     pub path: PathBuf,
-    /// Its settings.
+    /// Settings.
     pub settings: Settings,
-    /// What is under test. When combinations are wanted, those of one target, the last role changing
+    /// Targets. When loaded with combinations, the combinations of one target, where the last role changes
     /// fastest.
     pub targets: Vec<Target>,
-    /// What is searched for, when combinations are wanted.
+    /// Plan of the search, when loaded with combinations.
     pub select: Option<SelectPlan>,
-    /// Roles that nobody fills but a first candidate, so that their targets cannot be run.
+    /// Roles without an assigned model, represented by their first candidate. Their targets cannot be run.
     pub unassigned_roles: Vec<String>,
-    /// Names of all targets in the file, wanted or not.
+    /// Names of all targets in the file, selected or not.
     pub target_names: Vec<String>,
-    /// What it is asked.
+    /// Source of the cases.
     pub cases: CaseSource,
-    /// What is known of all cases.
+    /// Summary of all cases.
     pub survey: Survey,
-    /// What makes an answer right.
+    /// Checks of the suite.
     pub checks: Vec<CheckSpec>,
-    /// Models that judge, by the names that checks give them.
+    /// Judge models by their names in checks.
     pub judges: BTreeMap<String, Model>,
     pub(crate) check_reader: CheckReader,
-    /// Simulated models of its own.
+    /// Simulated models defined in the suite.
     pub simulated: BTreeMap<String, SimModel>,
-    /// Digests of targets, checks and models, by what people call them.
-    pub(crate) parts: BTreeMap<String, String>,
-    /// Changes when the file or a case changes.
+    /// Digests of targets, checks and models by display name.
+    pub(crate) part_digests: BTreeMap<String, String>,
+    /// Digest of the file and the cases.
     pub digest: String,
-    /// What people should know before it is run: codes and messages.
+    /// Warnings for the user: codes and messages.
     pub warnings: Vec<(&'static str, String)>,
-    /// The FastSkill project that it is, if it is one.
-    pub project: Option<Project>,
+    /// FastSkill project that the suite was loaded from, if any.
+    pub project: Option<FastSkillProject>,
 }
 
-/// What is wanted of a suite.
+/// Options for loading a suite.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LoadOptions<'a> {
-    /// Names of targets; all when there are none. Of a FastSkill project, the agents.
+    /// Names of the targets to load; empty for all. For a FastSkill project, names of agents.
     pub targets: &'a [String],
-    /// Of a FastSkill project: the agents' name of their model.
+    /// For a FastSkill project: model name of the agents.
     pub model: Option<&'a str>,
-    /// It is to be run, and so needs a target.
+    /// The suite will be run and needs a target.
     pub must_run: bool,
-    /// No target is asked, so keys of targets are not needed; those of judges are.
+    /// Only judges are called, so API keys of targets are not needed.
     pub judges_only: bool,
-    /// The target of `[select]`, once for each combination of who fills its roles, in place of all
-    /// targets.
+    /// Load the combinations of models for the roles of the `[select]` target instead of all targets.
     pub combinations: bool,
 }
 
-/// Where the files of a FastSkill project are.
+/// Paths of a FastSkill project.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Project {
-    /// Its folder.
+pub struct FastSkillProject {
+    /// Folder of the project.
     pub root: PathBuf,
-    /// Its checks, if it has any.
+    /// File with the checks, if any.
     pub checks: Option<PathBuf>,
 }
 
 impl Suite {
-    /// Loads and checks a suite: a file, or a folder with a `bakeoff.toml`. Makes no call.
+    /// Loads and validates a suite: a file, or a folder with a `bakeoff.toml`. Makes no calls.
     ///
     /// # Errors
     ///
-    /// All problems of the file and of its cases.
+    /// Returns all problems of the file and of its cases.
     pub fn load(path: &Path, environment: Environment<'_>) -> Result<Suite, SuiteError> {
         Suite::load_with(path, LoadOptions::default(), environment)
     }
 
-    /// Digests of what results depend on, by what people call it; targets that are not wanted are
-    /// left out.
-    pub fn parts(&self) -> BTreeMap<String, String> {
-        let mut parts = self.parts.clone();
+    /// Returns the digests of the parts that results depend on, by display name. Targets that are not selected
+    /// are omitted.
+    pub fn part_digests(&self) -> BTreeMap<String, String> {
+        let mut digests = self.part_digests.clone();
         let is_base = |name: &str| self.targets.iter().any(|target| *target.base() == *name);
         for name in self.target_names.iter().filter(|name| !is_base(name)) {
-            parts.remove(&format!("target `{name}`"));
+            digests.remove(&format!("target `{name}`"));
         }
         let used: BTreeMap<&str, &str> = self
             .targets
             .iter()
             .flat_map(|target| &target.roles)
-            .map(|(role, filler)| (role.as_str(), filler.as_str()))
+            .map(|(role, model)| (role.as_str(), model.as_str()))
             .collect();
-        for (role, filler) in used {
+        for (role, model) in used {
             let candidates = self.select.as_ref().and_then(|plan| plan.candidates(role));
-            let who = candidates.map_or(filler.to_owned(), |candidates| candidates.join(", "));
-            parts.insert(format!("role `{role}`"), who);
+            let models = candidates.map_or(model.to_owned(), |candidates| candidates.join(", "));
+            digests.insert(format!("role `{role}`"), models);
         }
-        parts
+        digests
     }
 
-    /// The checks that a case brings along; the error is for people.
-    pub fn own_checks(&self, case: &Case) -> Result<Vec<CheckSpec>, String> {
+    /// Returns the checks of a case. The error is a message for the user.
+    pub fn case_checks(&self, case: &Case) -> Result<Vec<CheckSpec>, String> {
         if case.checks.is_none() {
             return Ok(Vec::new());
         }
         let ids = self.checks.iter().map(|check| check.id.clone()).collect();
-        let wrong = |wrong: Vec<form::Wrong>| {
-            wrong.into_iter().map(|wrong| wrong.message).collect::<Vec<_>>().join("; ")
+        let message = |problems: Vec<CheckProblem>| {
+            problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>().join("; ")
         };
-        self.check_reader.of_case(case, ids).map_err(wrong)
+        self.check_reader.of_case(case, ids).map_err(message)
     }
 
-    /// [`Suite::load`], with what is wanted alone. A `skill-project.toml` is a suite, too.
+    /// Loads a suite with options. A `skill-project.toml` is loaded as a suite.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Returns all problems, as [`Suite::load`] does.
     pub fn load_with(
         path: &Path,
-        wanted: LoadOptions<'_>,
+        options: LoadOptions<'_>,
         environment: Environment<'_>,
     ) -> Result<Suite, SuiteError> {
-        let path = file_of(path);
+        let path = suite_file(path);
         let text = read(&path)?;
         let mut problems = Problems::new(&path, &text);
         let Some(tree) = parse(&text, &mut problems) else {
             return Err(problems.into());
         };
         if fastskill::is_project(&path, tree.get_ref()) {
-            if wanted.combinations {
-                return Err(select::missing(&path, None).into());
+            if options.combinations {
+                return Err(select::missing_section(&path, None).into());
             }
-            return fastskill::load(&path, &text, tree.get_ref(), wanted, environment);
+            return fastskill::load(&path, &text, tree.get_ref(), options, environment);
         }
         tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
         let root = Node::new(tree.get_ref(), 0..0);
-        if wanted.combinations && root.get("select").is_none() {
-            // Without it nobody need fill any role.
-            problems.extend([select::missing(&path, Some(&root))]);
+        if options.combinations && root.get("select").is_none() {
+            // Further validation would only report the missing models of roles.
+            problems.extend([select::missing_section(&path, Some(&root))]);
             return Err(problems.into());
         }
-        let searched = wanted.combinations.then(|| select::target(&root)).flatten();
-        let only = searched.map(|target| vec![target]);
-        let refining = Refining {
+        let searched_target = options.combinations.then(|| select::target_name(&root)).flatten();
+        let only = searched_target.map(|target| vec![target]);
+        let context = LoadContext {
             path: &path,
             text: &text,
-            only: only.as_deref().unwrap_or(wanted.targets),
-            roles: &Roles::read(&root, wanted.combinations, !wanted.must_run),
-            combinations: wanted.combinations,
+            only: only.as_deref().unwrap_or(options.targets),
+            roles: &Roles::read(&root, options.combinations, !options.must_run),
+            loads_combinations: options.combinations,
             environment,
-            judges_only: wanted.judges_only,
+            judges_only: options.judges_only,
         };
-        match refining.refine(&root, &mut problems) {
+        match context.load(&root, &mut problems) {
             Some(suite) if problems.is_empty() => Ok(suite),
             _ => Err(problems.into()),
         }
     }
 }
 
-/// The text as TOML; `None` when it is not TOML, as everything else would only
-/// complain about what could not be read.
+/// Parses the text as TOML; `None` on syntax errors, because later problems would only result from them.
 fn parse<'a>(text: &'a str, problems: &mut Problems<'_>) -> Option<toml::Spanned<DeTable<'a>>> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -189,22 +187,22 @@ fn parse<'a>(text: &'a str, problems: &mut Problems<'_>) -> Option<toml::Spanned
     Some(tree)
 }
 
-/// Models that a suite file defines, by name.
+/// Models defined in a suite file, by name.
 #[derive(Debug, Clone, Default)]
 pub struct SuiteModels {
-    /// Under `[models]`.
+    /// Models under `[models]`.
     pub models: BTreeMap<String, ModelConfig>,
-    /// Under `[sim]`.
+    /// Simulated models under `[sim]`.
     pub simulated: BTreeMap<String, SimModel>,
 }
 
-/// The models that a suite file defines; nothing else of it need be right but its form.
+/// Reads the models of a suite file. The rest of the file needs only valid keys and values.
 ///
 /// # Errors
 ///
-/// All problems of the file's form and of its models.
+/// Returns all problems of keys, values and models.
 pub fn suite_models(path: &Path) -> Result<SuiteModels, SuiteError> {
-    let path = file_of(path);
+    let path = suite_file(path);
     let text = read(&path)?;
     let mut problems = Problems::new(&path, &text);
     let Some(tree) = parse(&text, &mut problems) else {
@@ -212,27 +210,27 @@ pub fn suite_models(path: &Path) -> Result<SuiteModels, SuiteError> {
     };
     tree::validate_present(tree.get_ref(), &spec::SUITE_FILE, "the suite", &mut problems);
     let root = Node::new(tree.get_ref(), 0..0);
-    let models = models::named(&root, &mut problems);
+    let models = models::read_named(&root, &mut problems);
     if !problems.is_empty() {
         return Err(problems.into());
     }
     Ok(SuiteModels {
         models: models.into_iter().map(|(name, model)| (name, model.config)).collect(),
-        simulated: models::simulated(&root),
+        simulated: models::read_simulated(&root),
     })
 }
 
-/// The suite file that a path means.
-fn file_of(path: &Path) -> PathBuf {
+/// Returns the path of the suite file for a file or folder.
+fn suite_file(path: &Path) -> PathBuf {
     let within = |name: &str| match path == Path::new(".") {
         true => PathBuf::from(name),
         false => path.join(name),
     };
-    let own = within(SUITE_FILE_NAME);
+    let suite = within(SUITE_FILE_NAME);
     let project = within(fastskill::FILE_NAME);
     match path.is_dir() {
-        true if !own.exists() && project.exists() => project,
-        true => own,
+        true if !suite.exists() && project.exists() => project,
+        true => suite,
         false => path.to_owned(),
     }
 }
@@ -252,13 +250,13 @@ fn read(path: &Path) -> Result<String, Problem> {
     if matches!(is_file, Ok(false)) {
         return Err(problem(
             "not a regular file".to_owned(),
-            "a suite is a file, or a folder with one",
+            "use a suite file, or a folder that contains one",
         ));
     }
     let bytes = std::fs::read(path).map_err(|error| {
         let hint = match error.kind() {
-            std::io::ErrorKind::NotFound => "`bakeoff init` writes a suite to start from",
-            _ => "it must be a file that you may read",
+            std::io::ErrorKind::NotFound => "create one with `bakeoff init`",
+            _ => "check the permissions of the file",
         };
         problem(format!("cannot read the suite: {error}"), hint)
     })?;
@@ -269,57 +267,57 @@ fn read(path: &Path) -> Result<String, Problem> {
     })
 }
 
-/// Turns a validated tree into a suite. Goes on after a problem, to find the others.
-pub(crate) struct Refining<'a> {
+/// Inputs and options for loading a suite. Loading continues after a problem to report all of them.
+pub(crate) struct LoadContext<'a> {
     pub(crate) path: &'a Path,
     pub(crate) text: &'a str,
-    /// Names of the targets that are wanted; all when empty.
+    /// Names of the selected targets; empty for all.
     pub(crate) only: &'a [String],
-    /// Who fills which role.
+    /// Models assigned to roles.
     pub(crate) roles: &'a Roles<'a>,
-    /// All combinations of who fills them are wanted.
-    pub(crate) combinations: bool,
+    /// Whether the combinations of models for roles are loaded.
+    pub(crate) loads_combinations: bool,
     pub(crate) environment: Environment<'a>,
-    /// Keys of targets are not needed.
+    /// Whether API keys of targets are not needed.
     pub(crate) judges_only: bool,
 }
 
-impl Refining<'_> {
-    fn refine(&self, root: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Suite> {
-        let settings = settings(root.table("suite").as_ref(), problems);
+impl LoadContext<'_> {
+    fn load(&self, root: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Suite> {
+        let settings = settings::read(root.table("suite").as_ref(), problems);
         let name = root
             .table("suite")
             .and_then(|suite| Some(suite.text("name")?.value.trim().to_owned()))
             .filter(|name| !name.is_empty())
             .unwrap_or_else(|| folder_name(self.path));
-        let simulated = models::simulated(root);
-        let mut models = models::named(root, problems);
+        let simulated = models::read_simulated(root);
+        let mut models = models::read_named(root, problems);
         models::add_simulated(root, &mut models);
         let cases = self.cases(root, problems);
         let mut templates = Vec::new();
         let lenient =
             |name: &str| (self.environment)(name).or_else(|| Some("not needed".to_owned()));
         let environment = if self.judges_only { &lenient } else { self.environment };
-        let for_targets = Refining { environment, ..*self };
+        let for_targets = LoadContext { environment, ..*self };
         let targets = targets::read(root, &models, &for_targets, &mut templates, problems);
-        let search = select::read(root, &models, &for_targets, problems);
+        let section = select::read(root, &models, &for_targets, problems);
         let reader = CheckReader::new(self.folder(), root, &targets);
         let checks = reader.of_suite(root, self.environment, &mut templates, problems);
         let (cases, survey) = cases?;
         check_variables(&templates, &survey, problems);
-        let wanted: Vec<_> =
-            root.tables("target").into_iter().filter(|node| self.wants(node)).collect();
-        chain::check_fields(&wanted, &survey.fields, problems);
+        let selected: Vec<_> =
+            root.tables("target").into_iter().filter(|node| self.is_selected(node)).collect();
+        chain::check_fields(&selected, &survey.fields, problems);
         workspaces::check(&cases, &survey.fields, &targets, self.folder(), problems);
         self.check_bodies(root, &targets, &survey, problems);
         let coverage = Coverage {
-            refining: self,
+            context: self,
             reader: &reader,
             checks: &checks,
             targets: &targets,
             models: &models,
         };
-        let judges = coverage.look(root, &cases, &survey, problems);
+        let judges = coverage.validate(root, &cases, &survey, problems);
         let digest = blake3::Hasher::new()
             .update(self.text.as_bytes())
             .update(survey.digest.as_bytes())
@@ -329,14 +327,16 @@ impl Refining<'_> {
         let path = self.path.to_owned();
         let name_of = |node: &Node<'_, '_>| Some(node.text("name")?.value.to_owned());
         let target_names = root.tables("target").iter().filter_map(name_of).collect();
-        let stood_in = |role: &&String| !self.combinations && !self.roles.has(role);
+        let is_unassigned =
+            |role: &&String| !self.loads_combinations && !self.roles.is_assigned(role);
         let used = targets.iter().flat_map(|target| target.roles.iter().map(|(role, _)| role));
-        let unassigned_roles = used.filter(stood_in).cloned().collect();
-        // What is wrong already would only be wrong once more for each combination.
-        let (targets, select) = match search.filter(|_| self.combinations && problems.is_empty()) {
-            Some(search) => {
+        let unassigned_roles = used.filter(is_unassigned).cloned().collect();
+        // Problems would be repeated for each combination.
+        let section = section.filter(|_| self.loads_combinations && problems.is_empty());
+        let (targets, select) = match section {
+            Some(section) => {
                 let base = targets.first()?;
-                (combinations::expand(base, &search), Some(search.plan))
+                (combinations::expand(base, &section), Some(section.plan))
             }
             None => (targets, None),
         };
@@ -354,14 +354,14 @@ impl Refining<'_> {
             judges,
             check_reader: reader,
             simulated,
-            parts: parts::digests(root, self.folder()),
+            part_digests: digests::part_digests(root, self.folder()),
             digest,
             warnings: Vec::new(),
             project: None,
         })
     }
 
-    /// Fills in what services are sent with the first case: what is no JSON there hardly ever is.
+    /// Renders request bodies of services with the first case and reports invalid JSON.
     fn check_bodies(
         &self,
         root: &Node<'_, '_>,
@@ -373,8 +373,8 @@ impl Refining<'_> {
         for target in targets {
             let TargetKind::Service(service) = &target.kind else { continue };
             let body = target.prompt.render(first).and_then(|prompt| service.body(first, &prompt));
-            // What cannot be filled in has been reported already.
-            let Some(wrong) = body.ok().and_then(|body| service.wrong_body(&body)) else {
+            // Templates that cannot be rendered have been reported.
+            let Some(message) = body.ok().and_then(|body| service.body_error(&body)) else {
                 continue;
             };
             let named = |node: &&Node<'_, '_>| {
@@ -384,20 +384,20 @@ impl Refining<'_> {
             let Some(value) = nodes.iter().find(named).and_then(|node| node.get("body")) else {
                 continue;
             };
-            problems.at(value.span(), wrong).with_hint(
-                "texts stand between quotation marks: `{\"question\": \"{{ prompt }}\"}`; other values do not",
+            problems.at(value.span(), message).with_hint(
+                "put strings in quotation marks, as in `{\"question\": \"{{ prompt }}\"}`, but no other values",
             );
         }
     }
 
-    pub(crate) fn wants(&self, target: &Node<'_, '_>) -> bool {
+    /// Returns whether a target is selected. The caller reports unknown names.
+    pub(crate) fn is_selected(&self, target: &Node<'_, '_>) -> bool {
         let name = target.text("name").map(|name| name.value);
-        // A name that nobody has is for the caller to complain about.
-        let known = self.only.is_empty() || name.is_none();
-        known || self.only.iter().any(|wanted| Some(wanted.as_str()) == name)
+        let selects_all = self.only.is_empty() || name.is_none();
+        selects_all || self.only.iter().any(|selected| Some(selected.as_str()) == name)
     }
 
-    /// Where the files lie that the suite names.
+    /// Returns the folder of the suite file, which file names are relative to.
     pub(crate) fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
@@ -412,14 +412,14 @@ impl Refining<'_> {
         let source = match (node.text("file"), node.get("inline")) {
             (Some(file), Some(_)) => {
                 problems
-                    .at(file.span, "cases have both `file` and `inline`")
+                    .at(file.span, "[cases] has both `file` and `inline`")
                     .with_hint("keep one of them");
                 return None;
             }
             (Some(file), None) => match CaseSource::open(&self.folder().join(file.value)) {
                 Ok(source) => source,
                 Err(problem) if problem.position.is_none() => {
-                    // The file itself is the trouble: show where it is named.
+                    // A problem of the whole file is reported where the suite names it.
                     let shown = format!("{}: {}", file.value, problem.message);
                     problems.at(file.span, shown).hint = problem.hint;
                     return None;
@@ -430,7 +430,7 @@ impl Refining<'_> {
                 }
             },
             (None, Some(_)) => {
-                let row = |case: &Node<'_, '_>| Row {
+                let row = |case: &Node<'_, '_>| CaseRow {
                     start: 0,
                     position: Some(Box::new(SourcePosition::of(self.text, case.span.clone()))),
                     fields: case.to_json(),
@@ -445,11 +445,11 @@ impl Refining<'_> {
             }
         };
         let mut survey = source.survey();
-        let found_wrong = !survey.problems.is_empty();
+        let has_problems = !survey.problems.is_empty();
         problems.extend(survey.problems.drain(..));
-        if survey.ids.is_empty() && !found_wrong {
+        if survey.ids.is_empty() && !has_problems {
             let span = node.text("file").map_or(node.span.clone(), |file| file.span);
-            problems.at(span, "there are no cases").with_hint("add at least one case");
+            problems.at(span, "no cases").with_hint("add at least one case");
             return None;
         }
         Some((source, survey))

@@ -1,4 +1,4 @@
-//! `[[target]]`.
+//! Reading of `[[target]]`.
 
 use super::agents::{self, AgentSettings};
 use super::chain::{self, ChainTarget};
@@ -7,10 +7,10 @@ use super::programs::{self, ProgramTarget, Protocol};
 use super::resolve::{label, resolve};
 use super::roles::roles_of;
 use super::service::{self, ServiceTarget};
-use super::spec::{Field, STEP, TARGET, TargetSort};
-use super::suite::Refining;
+use super::spec::{Field, STEP, TARGET, TargetType};
+use super::suite::LoadContext;
 use super::tree::Node;
-use super::variables::{Placed, compile};
+use super::variables::{TemplateUse, compile};
 use crate::problem::Problems;
 use crate::template::Template;
 use bakeoff_core::{OutputFormat, Request, TargetName, Thinking};
@@ -19,66 +19,66 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// What is under test.
+/// System under test.
 #[derive(Debug)]
 pub struct Target {
-    /// Its name in results.
+    /// Name in results.
     pub name: TargetName,
-    /// Whether it counts for the run's verdict.
+    /// Whether the target counts for the verdict of the run.
     pub gate: bool,
-    /// What it is asked; of a chain, what its first step is asked.
+    /// Prompt template; for a chain, that of its first step.
     pub prompt: Template,
-    /// How long a program, a service or a model with tools may take; the suite's timeout when absent.
+    /// Time limit of a program, service or model with tools; that of the suite when absent.
     pub timeout: Option<Duration>,
-    /// What it is.
+    /// Kind with its settings.
     pub kind: TargetKind,
-    /// Who fills its roles: their names, and candidates as they are written.
+    /// Roles with the names of their models in the suite file.
     pub roles: Vec<(String, String)>,
-    /// The target that it is a combination of. Its answers are samples of that one, so that
-    /// combinations share the answers of steps that are the same.
+    /// Target that this one is a combination of. Outputs are samples of that target, so that combinations
+    /// share the outputs of equal steps.
     pub sample: Option<TargetName>,
 }
 
-/// What a target is.
+/// Kind of a target.
 #[derive(Debug)]
 pub enum TargetKind {
-    /// A model with a prompt.
+    /// Model with a prompt.
     Model(Box<ModelTarget>),
-    /// Models that are asked one after the other.
+    /// Models called in sequence.
     Chain(ChainTarget),
-    /// A program, or an agent that is known by name.
+    /// Program or coding agent.
     Program(ProgramTarget),
-    /// An HTTP service.
+    /// HTTP service.
     Service(Box<ServiceTarget>),
 }
 
-/// A model with its settings.
+/// Model with its settings.
 #[derive(Debug, Clone)]
 pub struct ModelTarget {
-    /// The model.
+    /// Model.
     pub model: Model,
-    /// As written: `provider/model`.
+    /// Name in results: `provider/model`.
     pub label: String,
-    /// Its instructions.
+    /// System prompt.
     pub system: Option<Template>,
-    /// Settings of every request; the messages are filled in.
+    /// Settings of every request, without messages.
     pub request: Request,
-    /// How it works with tools; it is asked once when absent.
+    /// Settings for tools; the model is called once when absent.
     pub agent: Option<AgentSettings>,
 }
 
 impl Target {
-    /// Whether it is a program.
+    /// Returns whether the target is a program or coding agent.
     pub fn is_program(&self) -> bool {
         matches!(self.kind, TargetKind::Program(_))
     }
 
-    /// The name in the suite file: that of the target that it is a combination of, or its own.
+    /// Returns the name in the suite file; for a combination, the name of its target.
     pub fn base(&self) -> &TargetName {
         self.sample.as_ref().unwrap_or(&self.name)
     }
 
-    /// The models that it asks itself: those of programs are their own business.
+    /// Returns the models that Bakeoff calls; programs make their calls themselves.
     pub fn models(&self) -> Vec<&ModelTarget> {
         match &self.kind {
             TargetKind::Model(model) => vec![model],
@@ -87,7 +87,7 @@ impl Target {
         }
     }
 
-    /// How it works with tools, if it is a model that does.
+    /// Returns the settings for tools of a model with tools.
     pub fn agent(&self) -> Option<&AgentSettings> {
         match &self.kind {
             TargetKind::Model(model) => model.agent.as_ref(),
@@ -95,7 +95,8 @@ impl Target {
         }
     }
 
-    /// The folder that its trials get a copy of, or an empty one; `None` when they have no folder.
+    /// Returns the folder that is copied for each trial, `Some(None)` for an empty folder, and `None` if
+    /// trials have no folder.
     pub fn workspace(&self) -> Option<Option<&Path>> {
         match &self.kind {
             TargetKind::Program(program) if program.protocol == Protocol::Text => {
@@ -106,41 +107,41 @@ impl Target {
     }
 }
 
-/// Reads all targets.
+/// Reads the selected targets.
 pub(super) fn read(
     root: &Node<'_, '_>,
     models: &BTreeMap<String, NamedModel>,
-    refining: &Refining<'_>,
-    templates: &mut Vec<Placed>,
+    context: &LoadContext<'_>,
+    templates: &mut Vec<TemplateUse>,
     problems: &mut Problems<'_>,
 ) -> Vec<Target> {
     let nodes = root.tables("target");
     if let Some(empty) = root.get("target")
         && empty.get_ref().as_array().is_some_and(|targets| targets.is_empty())
     {
-        problems.at(empty.span(), "there are no targets").with_hint("add a [[target]]");
+        problems.at(empty.span(), "no targets").with_hint("add a [[target]]");
     }
     let mut names = BTreeSet::new();
     nodes
         .iter()
-        .filter(|node| refining.wants(node))
+        .filter(|node| context.is_selected(node))
         .filter_map(|node| {
             let name = node.text("name")?;
             if name.value.trim().is_empty() {
-                problems.at(name.span.clone(), "a target's name must not be empty");
+                problems.at(name.span.clone(), "empty target name");
             }
             if !names.insert(name.value) {
                 problems
-                    .at(name.span, format!("two targets are named `{}`", name.value))
-                    .with_hint("names of targets must be unique");
+                    .at(name.span, format!("duplicate target name `{}`", name.value))
+                    .with_hint("target names must be unique");
             }
             if node.get("prompt").is_none() && node.get("chain").is_none() {
                 problems
                     .at(node.span.clone(), "[[target]] has no `prompt`")
-                    .with_hint("add `prompt`: what it is asked.");
+                    .with_hint("add `prompt`: prompt template");
             }
             let prompt = node.text("prompt").and_then(|text| compile(text, templates, problems));
-            let kind = kind(node, models, refining, templates, problems);
+            let kind = kind(node, models, context, templates, problems);
             let prompt = match &kind {
                 Some(TargetKind::Chain(chain)) => {
                     chain.steps.first().map(|step| step.prompt.clone())
@@ -148,8 +149,8 @@ pub(super) fn read(
                 _ => prompt,
             };
             let roles = roles_of(node).into_iter().filter_map(|role| {
-                let filler = refining.roles.filler(role.value)?;
-                Some((role.value.to_owned(), filler.value.to_owned()))
+                let model = context.roles.get(role.value)?;
+                Some((role.value.to_owned(), model.value.to_owned()))
             });
             Some(Target {
                 name: name.value.into(),
@@ -169,21 +170,22 @@ pub(super) fn read(
 fn kind(
     node: &Node<'_, '_>,
     models: &BTreeMap<String, NamedModel>,
-    refining: &Refining<'_>,
-    templates: &mut Vec<Placed>,
+    context: &LoadContext<'_>,
+    templates: &mut Vec<TemplateUse>,
     problems: &mut Problems<'_>,
 ) -> Option<TargetKind> {
-    let sort = sort(node, problems)?;
-    only_its_own(node, sort, problems);
-    match sort {
-        TargetSort::Model | TargetSort::Loop => {
-            let agent = (sort == TargetSort::Loop).then(|| agents::read(node, refining, problems));
+    let target_type = target_type(node, problems)?;
+    check_allowed_keys(node, target_type, problems);
+    match target_type {
+        TargetType::Model | TargetType::ToolModel => {
+            let agent = (target_type == TargetType::ToolModel)
+                .then(|| agents::read(node, context, problems));
             let model = node.text("model")?;
             let system = node.text("system").map(|text| compile(text, templates, problems));
             let request = request(node, problems);
-            let model = refining.roles.who(model, problems)?;
+            let model = context.roles.resolve(model, problems)?;
             let label = label(&model, models);
-            let model = resolve(model, models, refining, problems)?;
+            let model = resolve(model, models, context, problems)?;
             Some(TargetKind::Model(Box::new(ModelTarget {
                 model,
                 label,
@@ -195,58 +197,58 @@ fn kind(
                 agent,
             })))
         }
-        TargetSort::Chain => {
-            let chain = chain::read(node, models, refining, templates, problems)?;
+        TargetType::Chain => {
+            let chain = chain::read(node, models, context, templates, problems)?;
             Some(TargetKind::Chain(chain))
         }
-        TargetSort::Program => {
-            programs::read(node, models, refining, problems).map(TargetKind::Program)
+        TargetType::Program => {
+            programs::read(node, models, context, problems).map(TargetKind::Program)
         }
-        TargetSort::Agent => {
-            programs::read_agent(node, refining, problems).map(TargetKind::Program)
-        }
-        TargetSort::Service => {
-            let service = service::read(node, refining, templates, problems)?;
+        TargetType::Agent => programs::read_agent(node, context, problems).map(TargetKind::Program),
+        TargetType::Service => {
+            let service = service::read(node, context, templates, problems)?;
             Some(TargetKind::Service(Box::new(service)))
         }
     }
 }
 
-impl TargetSort {
-    fn words(self) -> (&'static str, &'static str) {
+impl TargetType {
+    /// Returns singular with article and plural, for messages.
+    fn display_names(self) -> (&'static str, &'static str) {
         match self {
-            TargetSort::Model => ("a model", "models"),
-            TargetSort::Loop => ("a model with tools", "models with tools"),
-            TargetSort::Chain => ("a chain", "chains"),
-            TargetSort::Program => ("a program", "programs"),
-            TargetSort::Agent => ("an agent", "agents"),
-            TargetSort::Service => ("a service", "services"),
+            TargetType::Model => ("a model", "models"),
+            TargetType::ToolModel => ("a model with tools", "models with tools"),
+            TargetType::Chain => ("a chain", "chains"),
+            TargetType::Program => ("a program", "programs"),
+            TargetType::Agent => ("an agent", "agents"),
+            TargetType::Service => ("a service", "services"),
         }
     }
 }
 
-fn sort(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<TargetSort> {
-    let mut given: Vec<(&str, TargetSort)> = TARGET
+/// Determines the type of a target by its keys.
+fn target_type(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<TargetType> {
+    let mut given: Vec<(&str, TargetType)> = TARGET
         .fields()
         .filter(|field| node.get(field.name).is_some())
-        .filter_map(|field| Some((field.name, field.defines?)))
+        .filter_map(|field| Some((field.name, field.implies?)))
         .collect();
-    let has_tools = given.iter().any(|(_, sort)| *sort == TargetSort::Loop);
-    given.retain(|(_, sort)| *sort != TargetSort::Loop);
-    given.sort_by_key(|(_, sort)| *sort);
+    let has_tools = given.iter().any(|(_, target_type)| *target_type == TargetType::ToolModel);
+    given.retain(|(_, target_type)| *target_type != TargetType::ToolModel);
+    given.sort_by_key(|(_, target_type)| *target_type);
     let mut given = given.into_iter();
     match (given.next(), given.next()) {
-        (Some((_, TargetSort::Model)), None) if has_tools => Some(TargetSort::Loop),
-        (Some((_, sort)), None) => Some(sort),
-        // An agent may be told which model to use.
-        (Some((_, TargetSort::Agent)), Some((_, TargetSort::Model))) => Some(TargetSort::Agent),
-        // That a chain has no model of its own is said with other keys that it has not.
-        (Some((_, TargetSort::Chain)), Some((_, TargetSort::Model))) => Some(TargetSort::Chain),
+        (Some((_, TargetType::Model)), None) if has_tools => Some(TargetType::ToolModel),
+        (Some((_, target_type)), None) => Some(target_type),
+        // `model` is an option of agents.
+        (Some((_, TargetType::Agent)), Some((_, TargetType::Model))) => Some(TargetType::Agent),
+        // `check_allowed_keys` reports the model of a chain together with other keys.
+        (Some((_, TargetType::Chain)), Some((_, TargetType::Model))) => Some(TargetType::Chain),
         (Some((one, _)), Some((other, _))) => {
             let span = node.get(other).map_or(node.span.clone(), |value| value.span());
             problems
-                .at(span, format!("a target has either `{one}` or `{other}`"))
-                .with_hint("make two targets of it");
+                .at(span, format!("a target cannot have both `{one}` and `{other}`"))
+                .with_hint("split it into two targets");
             None
         }
         (None, _) => {
@@ -263,29 +265,33 @@ fn sort(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<TargetSort> 
     }
 }
 
-/// Finds keys that are for other kinds of targets.
-fn only_its_own(node: &Node<'_, '_>, sort: TargetSort, problems: &mut Problems<'_>) {
+/// Reports keys that are not allowed for the type of the target.
+fn check_allowed_keys(node: &Node<'_, '_>, target_type: TargetType, problems: &mut Problems<'_>) {
     let given = || TARGET.fields().filter_map(|field| Some((field, node.get(field.name)?)));
-    // A step has a name, too, and so has the chain.
-    let is_of_steps = |field: &Field| field.name != "name" && STEP.field(field.name).is_some();
+    // Chains and steps both have a name.
+    let is_step_key = |field: &Field| field.name != "name" && STEP.field(field.name).is_some();
     for (field, value) in given() {
         let key = field.name;
-        if sort == TargetSort::Chain && is_of_steps(field) {
+        if target_type == TargetType::Chain && is_step_key(field) {
             problems
-                .at(value.span(), format!("a chain has no `{key}` of its own"))
-                .with_hint(format!("its steps have: write `{key}` under [[target.chain]]"));
-        } else if !field.sorts.is_empty() && !field.sorts.contains(&sort) {
-            // Where all models are meant, those with tools need no mention.
-            let has_models = field.sorts.contains(&TargetSort::Model);
-            let is_told = |sort: &&TargetSort| **sort != TargetSort::Loop || !has_models;
-            let told = field.sorts.iter().filter(is_told).map(|sort| sort.words().1);
-            let whom = match told.collect::<Vec<_>>().as_slice() {
+                .at(value.span(), format!("`{key}` is not allowed for chains"))
+                .with_hint(format!("move `{key}` to the steps under [[target.chain]]"));
+        } else if !field.target_types.is_empty() && !field.target_types.contains(&target_type) {
+            // `models` includes models with tools.
+            let has_models = field.target_types.contains(&TargetType::Model);
+            let is_listed = |listed: &&TargetType| **listed != TargetType::ToolModel || !has_models;
+            let names =
+                field.target_types.iter().filter(is_listed).map(|listed| listed.display_names().1);
+            let allowed = match names.collect::<Vec<_>>().as_slice() {
                 [first @ .., last] if !first.is_empty() => {
                     format!("{} and {last}", first.join(", "))
                 }
                 only => only.concat(),
             };
-            let message = format!("`{key}` is for {whom}; this target is {}", sort.words().0);
+            let message = format!(
+                "`{key}` is for {allowed}; this target is {}",
+                target_type.display_names().0
+            );
             problems.at(value.span(), message);
         }
     }
@@ -296,7 +302,7 @@ pub(super) fn request(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Optio
     let exclusive = |one, other, problems: &mut Problems<'_>| match (node.get(one), node.get(other))
     {
         (Some(_), Some(value)) => {
-            problems.at(value.span(), format!("a target has either `{one}` or `{other}`"));
+            problems.at(value.span(), format!("a target cannot have both `{one}` and `{other}`"));
             None
         }
         _ => Some(()),

@@ -1,4 +1,4 @@
-//! Prompts and expected values as templates over a case's fields.
+//! Templates with case fields, for prompts and check parameters.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Enough for any prompt, too little for a loop without end.
+/// Instruction limit of a rendering: enough for any prompt, and a bound for endless loops.
 const FUEL: u64 = 1_000_000;
 
-/// A compiled template.
+/// Compiled template.
 #[derive(Debug, Clone)]
 pub struct Template {
     source: Arc<str>,
@@ -20,12 +20,12 @@ pub struct Template {
 
 const NAME: &str = "template";
 
-/// The fields of a case, as templates see them.
+/// Converts the fields of a case into a template value.
 pub(crate) fn fields(row: &serde_json::Map<String, serde_json::Value>) -> Value {
     Value::from(Serde(row))
 }
 
-/// The fields of a case, and texts under names of their own.
+/// Returns the fields of a case with additional strings, which have precedence.
 pub fn with_texts<'n>(
     fields: &Value,
     texts: impl IntoIterator<Item = (&'n str, &'n str)>,
@@ -35,21 +35,21 @@ pub fn with_texts<'n>(
     if texts.is_empty() {
         return fields.clone();
     }
-    // What stands first goes before the fields.
+    // The first map has precedence.
     minijinja::value::merge_maps([Value::from(texts), fields.clone()])
 }
 
-/// A template does not compile.
+/// Compilation error of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TemplateError {
     pub(crate) message: String,
-    /// The bytes of the template that are meant, where they are known.
+    /// Byte range of the error in the template, if known.
     pub(crate) span: Option<Range<usize>>,
 }
 
 impl TemplateError {
-    /// What is wrong with a text, and near what.
-    pub(crate) fn in_words(&self, source: &str) -> String {
+    /// Describes the error with the text near it.
+    pub(crate) fn describe(&self, source: &str) -> String {
         let shown = self.span.clone().and_then(|span| source.get(span));
         let near = shown.filter(|shown| !shown.is_empty());
         let near = near.map(|shown| format!(", near `{shown}`")).unwrap_or_default();
@@ -57,11 +57,11 @@ impl TemplateError {
     }
 }
 
-/// A template cannot be filled in.
+/// Rendering error of a template.
 #[derive(Debug)]
 pub(crate) struct RenderError {
     pub(crate) message: String,
-    /// A field is missing, which another case may have.
+    /// Whether a field is missing, which another case may have.
     pub(crate) is_undefined: bool,
 }
 
@@ -70,12 +70,12 @@ impl Template {
         Template::compile_in(Environment::new(), source)
     }
 
-    /// A template of JSON: texts are filled in as they are written between quotation marks, other
-    /// values as JSON.
+    /// Compiles a JSON template: strings are escaped for use within quotation marks, other values are
+    /// written as JSON.
     pub(crate) fn compile_json(source: &str) -> Result<Template, TemplateError> {
         let mut environment = Environment::new();
         environment.set_formatter(|out, _, value| {
-            // What a filter such as `tojson` made is JSON already.
+            // The output of filters such as `tojson` is JSON.
             let text = match value.as_str() {
                 Some(text) if value.is_safe() => text.to_owned(),
                 Some(text) => {
@@ -96,7 +96,7 @@ impl Template {
         source: &str,
     ) -> Result<Template, TemplateError> {
         let error = |error: minijinja::Error| TemplateError {
-            message: describe(&error),
+            message: describe_error(&error),
             span: error.range(),
         };
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -117,17 +117,17 @@ impl Template {
         Ok(Template { source: source.into(), environment: Arc::new(environment), variables })
     }
 
-    /// As it was written.
+    /// Returns the source text.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The fields that it needs.
+    /// Returns the names of the fields that the template uses.
     pub fn variables(&self) -> &BTreeSet<String> {
         &self.variables
     }
 
-    /// Fills it in; the error is for people.
+    /// Renders the template. The error is a message for the user.
     pub fn render(&self, fields: &Value) -> Result<String, String> {
         self.try_render(fields).map_err(|error| error.message)
     }
@@ -137,14 +137,14 @@ impl Template {
             .get_template(NAME)
             .and_then(|template| template.render(fields.clone()))
             .map_err(|error| RenderError {
-                message: describe(&error),
+                message: describe_error(&error),
                 is_undefined: error.kind() == ErrorKind::UndefinedError,
             })
     }
 }
 
-/// The kind and detail of an error, without the template's made-up name.
-fn describe(error: &minijinja::Error) -> String {
+/// Describes an error without the internal template name.
+fn describe_error(error: &minijinja::Error) -> String {
     match error.detail() {
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn fills_in_without_escaping_and_keeps_newlines() {
+    fn rendering_does_not_escape_and_keeps_newlines() {
         let template = Template::compile("<{{ a }}> & {{ b | upper }}\n").unwrap();
         let fields = fields(serde_json::json!({"a": "x < y", "b": "z"}));
         assert_eq!(template.render(&fields).unwrap(), "<x < y> & Z\n");
@@ -168,20 +168,20 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_field_is_an_error() {
+    fn missing_field_is_an_error() {
         let template = Template::compile("{{ gone }}").unwrap();
         let error = template.render(&fields(serde_json::json!({}))).unwrap_err();
         assert!(error.contains("undefined"), "{error}");
     }
 
     #[test]
-    fn what_does_not_compile_says_where() {
+    fn compile_error_has_a_span() {
         let error = Template::compile("ok {{ a").unwrap_err();
         assert!(error.span.is_some(), "{error:?}");
     }
 
     #[test]
-    fn values_in_json_are_escaped() {
+    fn values_in_json_templates_are_escaped() {
         let source =
             r#"{"q": "{{ a }}", "n": {{ n }}, "list": {{ list | tojson }}, "more": {{ list }}}"#;
         let template = Template::compile_json(source).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_loop_ends() {
+    fn endless_loop_is_an_error() {
         let source =
             "{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}";
         let template = Template::compile(source).unwrap();

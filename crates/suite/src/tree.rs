@@ -1,7 +1,7 @@
-//! Reading a TOML tree by the tables of [`super::spec`], with every problem in its place.
+//! Validation and typed reading of a TOML tree by the tables of [`super::spec`].
 
-use super::form::{self, Wrong};
-use super::spec::{Field, Section, Shape};
+use super::check_fields::{self, CheckProblem};
+use super::spec::{Field, Section, ValueType};
 use crate::problem::{Problems, suggest};
 use bakeoff_pace::{AdaptiveBounds, Connections, ConnectionsError};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 type Value<'t> = Spanned<DeValue<'t>>;
 
-/// Checks a table against its description.
+/// Validates a table against its description.
 pub(crate) fn validate(
     table: &DeTable<'_>,
     span: Range<usize>,
@@ -28,7 +28,7 @@ pub(crate) fn validate(
     }
 }
 
-/// Checks the keys of a table that are there; required keys may be missing.
+/// Validates the keys that a table has; required keys may be missing.
 pub(crate) fn validate_present(
     table: &DeTable<'_>,
     section: &Section,
@@ -56,43 +56,46 @@ fn unknown_key(
 }
 
 fn validate_value(value: &Value<'_>, field: &Field, problems: &mut Problems<'_>) {
-    let expected = match (&field.shape, value.get_ref()) {
-        (Shape::Text | Shape::Template, DeValue::String(_))
-        | (Shape::Boolean, DeValue::Boolean(_))
-        | (Shape::Open | Shape::TextOrOpen, DeValue::Table(_))
-        | (Shape::TextOrOpen, DeValue::String(_))
-        | (Shape::Any, _) => return,
-        (Shape::Integer { least, most }, DeValue::Integer(_))
-            if integer(value).is_some_and(|number| (*least..=*most).contains(&number)) =>
+    let expected = match (&field.value_type, value.get_ref()) {
+        (ValueType::Text | ValueType::Template, DeValue::String(_))
+        | (ValueType::Boolean, DeValue::Boolean(_))
+        | (ValueType::OpenTable | ValueType::TextOrTable, DeValue::Table(_))
+        | (ValueType::TextOrTable, DeValue::String(_))
+        | (ValueType::Any, _) => return,
+        (ValueType::Integer { min, max }, DeValue::Integer(_))
+            if integer(value).is_some_and(|number| (*min..=*max).contains(&number)) =>
         {
             return;
         }
-        (Shape::Number { least, most }, _)
-            if number(value).is_some_and(|number| (*least..=*most).contains(&number)) =>
+        (ValueType::Number { min, max }, _)
+            if number(value).is_some_and(|number| (*min..=*max).contains(&number)) =>
         {
             return;
         }
-        (Shape::Connections { most }, DeValue::Integer(_))
-            if integer(value).is_some_and(|number| (1..=i64::from(*most)).contains(&number)) =>
+        (ValueType::Connections { max }, DeValue::Integer(_))
+            if integer(value).is_some_and(|number| (1..=i64::from(*max)).contains(&number)) =>
         {
             return;
         }
-        (Shape::Connections { most }, DeValue::String(text)) => {
-            return validate_connections(text, *most, value.span(), field, problems);
+        (ValueType::Connections { max }, DeValue::String(text)) => {
+            return validate_connections(text, *max, value.span(), field, problems);
         }
-        (Shape::Choice(words), DeValue::String(word)) if words.contains(&word.as_ref()) => return,
-        (Shape::Choice(words), DeValue::String(word)) => {
+        (ValueType::Choice(words), DeValue::String(word)) if words.contains(&word.as_ref()) => {
+            return;
+        }
+        (ValueType::Choice(words), DeValue::String(word)) => {
             let problem = problems.at(value.span(), format!("`{}` cannot be {word:?}", field.name));
             problem.code = field.code;
             problem.hint = suggest(word, words.iter().copied());
             return;
         }
-        (Shape::Texts { some }, DeValue::Array(items))
-            if items.iter().all(|item| item.get_ref().is_str()) && !(*some && items.is_empty()) =>
+        (ValueType::TextList { non_empty }, DeValue::Array(items))
+            if items.iter().all(|item| item.get_ref().is_str())
+                && !(*non_empty && items.is_empty()) =>
         {
             return;
         }
-        (Shape::Words(words), DeValue::Array(items))
+        (ValueType::ChoiceList(words), DeValue::Array(items))
             if items.iter().all(|item| item.get_ref().is_str()) =>
         {
             let word = |item: &Value<'_>| item.get_ref().as_str().unwrap_or_default().to_owned();
@@ -104,25 +107,25 @@ fn validate_value(value: &Value<'_>, field: &Field, problems: &mut Problems<'_>)
             }
             return;
         }
-        (Shape::TextMap, DeValue::Table(entries))
+        (ValueType::TextMap, DeValue::Table(entries))
             if entries.values().all(|entry| entry.get_ref().is_str()) =>
         {
             return;
         }
-        (Shape::TextLists, DeValue::Table(entries)) => {
+        (ValueType::TextListMap, DeValue::Table(entries)) => {
             let is_list = |value: &DeValue<'_>| value.as_array().is_some_and(all_texts);
             for (key, entry) in entries.iter().filter(|(_, entry)| !is_list(entry.get_ref())) {
                 let (key, found) = (key.get_ref(), describe(entry.get_ref()));
                 problems
-                    .at(entry.span(), format!("`{key}` must be a list of texts, not {found}"))
+                    .at(entry.span(), format!("`{key}` must be a list of strings, not {found}"))
                     .with_hint(format!("`{}`: {}", field.name, lower_first(field.about)));
             }
             return;
         }
-        (Shape::Table(section), DeValue::Table(table)) => {
+        (ValueType::Table(section), DeValue::Table(table)) => {
             return validate(table, value.span(), section, &format!("[{}]", field.name), problems);
         }
-        (Shape::Named(section), DeValue::Table(tables))
+        (ValueType::NamedTables(section), DeValue::Table(tables))
             if tables.values().all(|table| table.get_ref().is_table()) =>
         {
             for (name, table) in tables {
@@ -133,20 +136,20 @@ fn validate_value(value: &Value<'_>, field: &Field, problems: &mut Problems<'_>)
             }
             return;
         }
-        (Shape::Tables(section), DeValue::Array(items)) if all_tables(items) => {
+        (ValueType::Tables(section), DeValue::Array(items)) if all_tables(items) => {
             for (table, span) in tables_of(items) {
                 validate(table, span, section, &format!("[[{}]]", field.name), problems);
             }
             return;
         }
-        (Shape::OpenList, DeValue::Array(items)) if all_tables(items) => return,
-        (Shape::Checks, DeValue::Array(items)) if all_tables(items) => {
+        (ValueType::OpenTables, DeValue::Array(items)) if all_tables(items) => return,
+        (ValueType::Checks, DeValue::Array(items)) if all_tables(items) => {
             for (table, span) in tables_of(items) {
                 validate_check(table, span, problems);
             }
             return;
         }
-        (shape, _) => expectation(shape),
+        (value_type, _) => expectation(value_type),
     };
     let found = describe(value.get_ref());
     let problem =
@@ -157,32 +160,33 @@ fn validate_value(value: &Value<'_>, field: &Field, problems: &mut Problems<'_>)
 
 fn validate_connections(
     text: &str,
-    most: u32,
+    max: u32,
     span: Range<usize>,
     field: &Field,
     problems: &mut Problems<'_>,
 ) {
-    let wrong = match text.parse() {
+    let message = match text.parse() {
         Ok(Connections::Max(number) | Connections::Range(AdaptiveBounds { max: number, .. }))
-            if number > most =>
+            if number > max =>
         {
-            format!("{number} is too large, at most {most} is possible")
+            format!("{number} is greater than the maximum {max}")
         }
         Ok(_) => return,
-        Err(ConnectionsError::UnknownWord { text }) => format!("{text:?} is no number"),
+        Err(ConnectionsError::UnknownWord { text }) => format!("{text:?} is not a number"),
         Err(error) => error.to_string(),
     };
-    let problem = problems.at(span, format!("`{}`: {wrong}", field.name));
+    let problem = problems.at(span, format!("`{}`: {message}", field.name));
     problem.code = field.code;
-    problem.hint =
-        Some("a number, or \"min-max\" or \"min-start-max\" with `strategy = \"adaptive\"`".into());
+    problem.hint = Some(
+        "use a number, or \"min-max\" or \"min-start-max\" with `strategy = \"adaptive\"`".into(),
+    );
 }
 
-/// A check's keys depend on its kind.
+/// Validates a check, whose keys depend on its kind.
 fn validate_check(table: &DeTable<'_>, span: Range<usize>, problems: &mut Problems<'_>) {
     let node = Node::new(table, span);
-    for wrong in form::wrong_with(&node.to_json()) {
-        node.report(wrong, problems);
+    for problem in check_fields::problems(&node.to_json()) {
+        node.report(problem, problems);
     }
 }
 
@@ -194,7 +198,7 @@ fn all_tables(items: &[Value<'_>]) -> bool {
     items.iter().all(|item| item.get_ref().is_table())
 }
 
-/// The tables of a list, each with its place. A list written as `[[x]]` spans no bytes of its own.
+/// Returns the tables of a list with their spans. A list written as `[[x]]` spans no bytes of its own.
 pub(crate) fn tables_of<'a, 't>(
     items: &'a [Value<'t>],
 ) -> impl Iterator<Item = (&'a DeTable<'t>, Range<usize>)> {
@@ -204,39 +208,41 @@ pub(crate) fn tables_of<'a, 't>(
     })
 }
 
-/// What a shape accepts, in words.
-pub(super) fn expectation(shape: &Shape) -> String {
-    match shape {
-        Shape::Text | Shape::Template => "text in quotes".to_owned(),
-        Shape::Boolean => "true or false".to_owned(),
-        Shape::Integer { least, most: i64::MAX } => format!("a whole number of at least {least}"),
-        Shape::Integer { least, most } => format!("a whole number from {least} to {most}"),
-        Shape::Connections { most } => {
-            format!("a whole number from 1 to {most}, or text such as \"4-20-80\"")
+/// Describes the values of a type, for messages.
+pub(super) fn expectation(value_type: &ValueType) -> String {
+    match value_type {
+        ValueType::Text | ValueType::Template => "a string".to_owned(),
+        ValueType::Boolean => "true or false".to_owned(),
+        ValueType::Integer { min, max: i64::MAX } => format!("an integer of at least {min}"),
+        ValueType::Integer { min, max } => format!("an integer from {min} to {max}"),
+        ValueType::Connections { max } => {
+            format!("an integer from 1 to {max}, or a string such as \"4-20-80\"")
         }
-        Shape::Number { least, most: f64::MAX } => format!("a number of at least {least}"),
-        Shape::Number { least, most } => format!("a number from {least} to {most}"),
-        Shape::Choice(words) => {
+        ValueType::Number { min, max: f64::MAX } => format!("a number of at least {min}"),
+        ValueType::Number { min, max } => format!("a number from {min} to {max}"),
+        ValueType::Choice(words) => {
             let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
             words.join(" or ")
         }
-        Shape::Texts { some: true } => "a list of at least one text".to_owned(),
-        Shape::Texts { some: false } => "a list of texts".to_owned(),
-        Shape::Words(words) => format!("a list of some of {}", words.join(", ")),
-        Shape::TextMap => "a table of texts".to_owned(),
-        Shape::TextLists => "a table of lists of texts".to_owned(),
-        Shape::Table(_) | Shape::Open => "a table".to_owned(),
-        Shape::TextOrOpen => "text in quotes or a table".to_owned(),
-        Shape::Any => "a value".to_owned(),
-        Shape::Named(_) => "tables under names of your own".to_owned(),
-        Shape::Tables(_) | Shape::OpenList | Shape::Checks => "a list of tables".to_owned(),
+        ValueType::TextList { non_empty: true } => "a non-empty list of strings".to_owned(),
+        ValueType::TextList { non_empty: false } => "a list of strings".to_owned(),
+        ValueType::ChoiceList(words) => format!("a list of some of {}", words.join(", ")),
+        ValueType::TextMap => "a table of strings".to_owned(),
+        ValueType::TextListMap => "a table of lists of strings".to_owned(),
+        ValueType::Table(_) | ValueType::OpenTable => "a table".to_owned(),
+        ValueType::TextOrTable => "a string or a table".to_owned(),
+        ValueType::Any => "a value".to_owned(),
+        ValueType::NamedTables(_) => "a table of named tables".to_owned(),
+        ValueType::Tables(_) | ValueType::OpenTables | ValueType::Checks => {
+            "a list of tables".to_owned()
+        }
     }
 }
 
-/// What was written, in words.
+/// Describes a value, for messages.
 fn describe(value: &DeValue<'_>) -> String {
     match value {
-        DeValue::String(text) => format!("the text {text:?}"),
+        DeValue::String(text) => format!("the string {text:?}"),
         DeValue::Integer(number) => number.to_string(),
         DeValue::Float(number) => number.to_string(),
         DeValue::Boolean(answer) => answer.to_string(),
@@ -249,21 +255,25 @@ fn describe(value: &DeValue<'_>) -> String {
 
 pub(super) fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
+    // Acronyms such as `JSONPath` keep their case.
+    if text.chars().nth(1).is_some_and(char::is_uppercase) {
+        return text.to_owned();
+    }
     letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// Typed reading of a table that has been validated.
+/// Validated table with typed access to its values.
 #[derive(Debug, Clone)]
 pub(crate) struct Node<'a, 't> {
     table: &'a DeTable<'t>,
-    /// Where the table is.
+    /// Position of the table.
     pub(crate) span: Range<usize>,
 }
 
-/// A value and where it is.
+/// String of the suite file with its position.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct At<T> {
-    pub(crate) value: T,
+pub(crate) struct SourceText<'a> {
+    pub(crate) value: &'a str,
     pub(crate) span: Range<usize>,
 }
 
@@ -276,9 +286,9 @@ impl<'a, 't> Node<'a, 't> {
         self.table.get(name)
     }
 
-    pub(crate) fn text(&self, name: &str) -> Option<At<&'a str>> {
+    pub(crate) fn text(&self, name: &str) -> Option<SourceText<'a>> {
         let value = self.get(name)?;
-        Some(At { value: value.get_ref().as_str()?, span: value.span() })
+        Some(SourceText { value: value.get_ref().as_str()?, span: value.span() })
     }
 
     pub(crate) fn boolean(&self, name: &str) -> Option<bool> {
@@ -293,21 +303,21 @@ impl<'a, 't> Node<'a, 't> {
         number(self.get(name)?)
     }
 
-    /// A number exactly as it was written, for what must not pass through floating point.
-    pub(crate) fn decimal(&self, name: &str) -> Option<At<&'a str>> {
+    /// Returns a number as written in the file, for values that must not pass through floating point.
+    pub(crate) fn decimal(&self, name: &str) -> Option<SourceText<'a>> {
         let value = self.get(name)?;
         let text = match value.get_ref() {
             DeValue::Integer(number) => number.as_str(),
             DeValue::Float(number) => number.as_str(),
             _ => return None,
         };
-        Some(At { value: text, span: value.span() })
+        Some(SourceText { value: text, span: value.span() })
     }
 
-    pub(crate) fn texts(&self, name: &str) -> Option<Vec<At<&'a str>>> {
+    pub(crate) fn texts(&self, name: &str) -> Option<Vec<SourceText<'a>>> {
         let items = self.get(name)?.get_ref().as_array()?;
         let text = |item: &'a Value<'t>| {
-            item.get_ref().as_str().map(|value| At { value, span: item.span() })
+            item.get_ref().as_str().map(|value| SourceText { value, span: item.span() })
         };
         items.iter().map(text).collect()
     }
@@ -334,23 +344,23 @@ impl<'a, 't> Node<'a, 't> {
         tables_of(items).map(|(table, span)| Node { table, span }).collect()
     }
 
-    /// The tables under names of the user's choice.
-    pub(crate) fn named(&self, name: &str) -> Vec<(At<&'a str>, Node<'a, 't>)> {
+    /// Returns the tables with user-defined names.
+    pub(crate) fn named(&self, name: &str) -> Vec<(SourceText<'a>, Node<'a, 't>)> {
         let entries = self.get(name).and_then(|value| value.get_ref().as_table());
         entries
             .into_iter()
             .flatten()
             .filter_map(|(key, value)| {
-                let name = At { value: key.get_ref().as_ref(), span: key.span() };
+                let name = SourceText { value: key.get_ref().as_ref(), span: key.span() };
                 let table = value.get_ref().as_table()?;
                 Some((name, Node { table, span: value.span() }))
             })
             .collect()
     }
 
-    /// The keys of the table, in the order of the file.
-    pub(crate) fn keys(&self) -> Vec<At<&'a str>> {
-        let key = |key: &'a Spanned<std::borrow::Cow<'t, str>>| At {
+    /// Returns the keys of the table in file order.
+    pub(crate) fn keys(&self) -> Vec<SourceText<'a>> {
+        let key = |key: &'a Spanned<std::borrow::Cow<'t, str>>| SourceText {
             value: key.get_ref().as_ref(),
             span: key.span(),
         };
@@ -359,25 +369,25 @@ impl<'a, 't> Node<'a, 't> {
         keys
     }
 
-    /// Adds what is wrong with a table of checks, in its place.
-    pub(crate) fn report(&self, wrong: Wrong, problems: &mut Problems<'_>) {
-        let entry = wrong.key.as_ref().and_then(|name| {
+    /// Reports a problem of a check at the position of its key.
+    pub(crate) fn report(&self, problem: CheckProblem, problems: &mut Problems<'_>) {
+        let entry = problem.key.as_ref().and_then(|name| {
             self.table.iter().find(|(key, _)| key.get_ref().as_ref() == name.as_str())
         });
         let span = match entry {
-            Some((key, _)) if wrong.is_unknown => key.span(),
+            Some((key, _)) if problem.is_unknown_key => key.span(),
             Some((_, value)) => value.span(),
             None => self.span.clone(),
         };
-        problems.at(span, wrong.message).hint = wrong.hint;
+        problems.at(span, problem.message).hint = problem.hint;
     }
 
-    /// The table itself.
+    /// Returns the table.
     pub(crate) fn entries(&self) -> &'a DeTable<'t> {
         self.table
     }
 
-    /// The whole table as JSON.
+    /// Returns the table as JSON.
     pub(crate) fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
         table_to_json(self.table)
     }

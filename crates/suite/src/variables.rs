@@ -1,75 +1,74 @@
-//! Templates of a suite, and whether what they name is there.
+//! Compilation of the templates of a suite and validation of their variables.
 
-use super::tree::At;
+use super::tree::SourceText;
 use crate::case::Survey;
 use crate::problem::{Problems, suggest};
 use crate::template::{Template, with_texts};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A template and the place of its text, to be checked against the cases.
-pub(crate) struct Placed {
+/// Use of a template in the suite file, to be validated against the cases.
+pub(crate) struct TemplateUse {
     pub(super) template: Template,
     pub(super) span: Range<usize>,
-    /// Whether it knows the prompt, too.
+    /// Whether the variable `prompt` is available.
     pub(super) has_prompt: bool,
-    /// Which step of a chain it belongs to.
-    pub(super) step: Option<Steps>,
+    /// Chain step that the template belongs to.
+    pub(super) step: Option<StepPosition>,
 }
 
-/// A step of a chain, among the others.
+/// Position of a step in its chain.
 #[derive(Debug, Clone)]
-pub(crate) struct Steps {
-    /// Names of all steps.
+pub(crate) struct StepPosition {
+    /// Names of all steps of the chain.
     pub(super) names: Arc<[String]>,
-    /// Which one it is.
+    /// Index of the step.
     pub(super) number: usize,
 }
 
-impl Placed {
-    /// What templates know here beside the case's fields.
-    fn known(&self) -> impl Iterator<Item = &str> + Clone {
+impl TemplateUse {
+    /// Returns the available variables other than case fields.
+    fn known_variables(&self) -> impl Iterator<Item = &str> + Clone {
         let earlier = self.step.as_ref().map_or(&[][..], |step| &step.names[..step.number]);
         let prompt = self.has_prompt.then_some("prompt");
         earlier.iter().map(String::as_str).chain(prompt)
     }
 
-    /// That it uses an answer that is not there yet.
-    fn too_early(&self, variable: &str) -> Option<String> {
-        let Steps { names, number } = self.step.as_ref()?;
+    /// Returns a message if the variable is the output of this or a later step.
+    fn unavailable_output(&self, variable: &str) -> Option<String> {
+        let StepPosition { names, number } = self.step.as_ref()?;
         let own = names.get(*number)?;
         if own == variable {
-            return Some(format!("the step `{own}` cannot see its own answer"));
+            return Some(format!("step `{own}` cannot use its own output"));
         }
         let is_later = names[*number..].iter().any(|name| name == variable);
-        is_later.then(|| {
-            format!("the step `{own}` cannot see the answer of `{variable}`, which comes later")
-        })
+        is_later
+            .then(|| format!("step `{own}` cannot use the output of the later step `{variable}`"))
     }
 }
 
-/// How templates are written.
-pub(crate) const TEMPLATE_HINT: &str = "fields of the case are written as {{ name }}";
+/// Hint for the syntax of templates.
+pub(crate) const TEMPLATE_HINT: &str = "write case fields as {{ name }}";
 
-/// Compiles a template and remembers it for the check of its variables.
+/// Compiles a template and records its use for [`check_variables`].
 pub(super) fn compile(
-    text: At<&str>,
-    templates: &mut Vec<Placed>,
+    text: SourceText<'_>,
+    templates: &mut Vec<TemplateUse>,
     problems: &mut Problems<'_>,
 ) -> Option<Template> {
-    compile_for(text, None, templates, problems)
+    compile_for_step(text, None, templates, problems)
 }
 
-/// [`compile`], for a step of a chain.
-pub(super) fn compile_for(
-    text: At<&str>,
-    step: Option<Steps>,
-    templates: &mut Vec<Placed>,
+/// Like [`compile`], for a chain step.
+pub(super) fn compile_for_step(
+    text: SourceText<'_>,
+    step: Option<StepPosition>,
+    templates: &mut Vec<TemplateUse>,
     problems: &mut Problems<'_>,
 ) -> Option<Template> {
     match Template::compile(text.value) {
         Ok(template) => {
-            templates.push(Placed {
+            templates.push(TemplateUse {
                 template: template.clone(),
                 span: text.span,
                 has_prompt: false,
@@ -78,46 +77,54 @@ pub(super) fn compile_for(
             Some(template)
         }
         Err(error) => {
-            problems.at(text.span, error.in_words(text.value)).with_hint(TEMPLATE_HINT);
+            problems.at(text.span, error.describe(text.value)).with_hint(TEMPLATE_HINT);
             None
         }
     }
 }
 
-/// Fills every template in with the first case: what fails there for another reason than a field
-/// that only other cases have would fail for all of them.
-pub(super) fn check_variables(templates: &[Placed], survey: &Survey, problems: &mut Problems<'_>) {
+/// Renders all templates with the first case and reports errors, except for fields that only other cases have:
+/// other errors would occur for all cases.
+pub(super) fn check_variables(
+    templates: &[TemplateUse],
+    survey: &Survey,
+    problems: &mut Problems<'_>,
+) {
     let Some(first) = &survey.first else { return };
-    for placed in templates {
-        let variables = || placed.template.variables().iter();
-        let mut too_early = variables().filter_map(|name| placed.too_early(name)).peekable();
-        if too_early.peek().is_some() {
-            for message in too_early {
-                problems.at(placed.span.clone(), message).with_hint(
-                    "steps see the case's fields and the answers of the steps before them",
-                );
+    for usage in templates {
+        let variables = || usage.template.variables().iter();
+        let mut unavailable =
+            variables().filter_map(|name| usage.unavailable_output(name)).peekable();
+        if unavailable.peek().is_some() {
+            for message in unavailable {
+                problems
+                    .at(usage.span.clone(), message)
+                    .with_hint("a step can use case fields and outputs of earlier steps");
             }
             continue;
         }
-        let unknown_yet = placed.known().map(|name| (name, ""));
-        let Err(error) = placed.template.try_render(&with_texts(first, unknown_yet)) else {
+        let placeholders = usage.known_variables().map(|name| (name, ""));
+        let Err(error) = usage.template.try_render(&with_texts(first, placeholders)) else {
             continue;
         };
         let is_known = |name: &&String| {
-            survey.fields.contains(*name) || placed.known().any(|known| known == *name)
+            survey.fields.contains(*name) || usage.known_variables().any(|known| known == *name)
         };
         let unknown: Vec<&String> = variables().filter(|name| !is_known(name)).collect();
         for variable in &unknown {
             let problem =
-                problems.at(placed.span.clone(), format!("no case has the field `{variable}`"));
-            problem.hint =
-                suggest(variable, survey.fields.iter().map(String::as_str).chain(placed.known()));
+                problems.at(usage.span.clone(), format!("no case has the field `{variable}`"));
+            problem.hint = suggest(
+                variable,
+                survey.fields.iter().map(String::as_str).chain(usage.known_variables()),
+            );
         }
-        // Nobody knows what earlier steps will answer; it may well be what the template needs.
-        let depends = placed.step.is_some()
-            && placed.known().any(|name| placed.template.variables().contains(name));
-        if unknown.is_empty() && !error.is_undefined && !depends {
-            problems.at(placed.span.clone(), format!("the template fails: {}", error.message));
+        // The outputs of earlier steps are unknown here and may be valid for the template.
+        let uses_outputs = usage.step.is_some()
+            && usage.known_variables().any(|name| usage.template.variables().contains(name));
+        if unknown.is_empty() && !error.is_undefined && !uses_outputs {
+            problems
+                .at(usage.span.clone(), format!("cannot render the template: {}", error.message));
         }
     }
 }

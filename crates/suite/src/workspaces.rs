@@ -1,34 +1,35 @@
-//! What trials that have a workspace start from.
+//! Origin of the workspaces of trials.
 
 use super::targets::Target;
-use crate::case::{Case, CaseSource, FewProblems};
+use crate::case::{Case, CaseSource, ProblemBuffer};
 use crate::problem::{Problem, Problems};
 use std::path::{Component, Path, PathBuf};
 
-/// What a trial's workspace is a copy of.
+/// Origin of the workspace of a trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkspaceOrigin {
-    /// The folder; an empty one when absent.
+    /// Folder to copy; the workspace is empty when absent.
     pub source: Option<PathBuf>,
-    /// Where in it the program starts.
+    /// Working directory relative to it.
     pub start: Option<PathBuf>,
 }
 
-/// Fields of a case that say what its trials start from.
+/// Fields of a case that set the origin of its workspaces.
 const WORKSPACE: &str = "workspace";
 const START: &str = "workspace_subdir";
 
 impl WorkspaceOrigin {
-    /// What trials of a target at a case start from; the error is for people. Fields of the case are
-    /// relative to the suite's folder, do not lead out of it, and win over the target's own.
+    /// Returns the origin for trials of a target on a case. The error is a message for the user. Paths in case
+    /// fields are relative to the folder of the suite, stay within it, and have precedence over the folder of
+    /// the target.
     pub fn of(
         target: Option<&Path>,
         case: &Case,
         folder: &Path,
     ) -> Result<WorkspaceOrigin, String> {
-        let own = inner(case, WORKSPACE)?.map(|path| folder.join(path));
+        let own = inner_path(case, WORKSPACE)?.map(|path| folder.join(path));
         let source = own.or_else(|| target.map(Path::to_owned));
-        Ok(match (source, inner(case, START)?) {
+        Ok(match (source, inner_path(case, START)?) {
             (Some(source), start) => WorkspaceOrigin { source: Some(source), start },
             (None, Some(start)) => {
                 WorkspaceOrigin { source: Some(folder.join(start)), start: None }
@@ -37,31 +38,29 @@ impl WorkspaceOrigin {
         })
     }
 
-    /// Where the program starts, in the original.
+    /// Returns the working directory within the original folder.
     fn folder(&self) -> Option<PathBuf> {
         let source = self.source.as_ref()?;
         Some(self.start.as_ref().map_or(source.clone(), |start| source.join(start)))
     }
 }
 
-/// A path that a case names, if it names one.
-fn inner(case: &Case, field: &str) -> Result<Option<PathBuf>, String> {
+/// Reads a path from a case field.
+fn inner_path(case: &Case, field: &str) -> Result<Option<PathBuf>, String> {
     let value = case.fields.get_attr(field).unwrap_or_default();
     if value.is_undefined() || value.is_none() {
         return Ok(None);
     }
-    let text = value.as_str().ok_or_else(|| format!("a case's `{field}` must be text"))?.trim();
+    let text = value.as_str().ok_or_else(|| format!("case `{field}` must be a string"))?.trim();
     let path = Path::new(text);
     let is_inner = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     if !path.components().all(is_inner) {
-        return Err(format!(
-            "a case's `{field}` must not lead out of the suite's folder: {text:?}"
-        ));
+        return Err(format!("case `{field}` must stay within the folder of the suite: {text:?}"));
     }
     Ok((!text.is_empty()).then(|| path.to_owned()))
 }
 
-/// Finds cases whose workspace is not there.
+/// Reports cases whose workspace does not exist.
 pub(super) fn check(
     cases: &CaseSource,
     fields: &std::collections::BTreeSet<String>,
@@ -73,22 +72,22 @@ pub(super) fn check(
     if own.is_empty() || ![WORKSPACE, START].iter().any(|field| fields.contains(*field)) {
         return;
     }
-    let mut found = FewProblems::default();
+    let mut found = ProblemBuffer::default();
     let absolute = std::path::absolute(folder.join(".")).unwrap_or_default();
-    // Cases that cannot be read have been reported already.
+    // The survey has reported unreadable cases.
     for case in cases.iter().filter_map(Result::ok) {
-        let wrong = own.iter().find_map(|own| {
+        let message = own.iter().find_map(|own| {
             match WorkspaceOrigin::of(*own, &case, folder).map(|origin| origin.folder()) {
                 Ok(Some(path)) if !path.is_dir() => {
                     let shown = path.strip_prefix(&absolute).or(path.strip_prefix(folder));
                     let shown = shown.unwrap_or(&path).display();
-                    Some(format!("the workspace of case `{}` is not there: {shown}", case.id))
+                    Some(format!("workspace of case `{}` not found: {shown}", case.id))
                 }
                 Ok(_) => None,
                 Err(message) => Some(format!("{message} (case `{}`)", case.id)),
             }
         });
-        if let Some(message) = wrong {
+        if let Some(message) = message {
             let hint = "`workspace` and `workspace_subdir` are relative to the suite file";
             found.push(Problem {
                 code: None,

@@ -1,4 +1,4 @@
-//! Roles and `[select]`: who fills them, combinations, and what is wrong with them.
+//! Roles and `[select]`: models of roles, combinations and problems.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
@@ -71,110 +71,110 @@ prompt = "{{ planner }} {{ question }}"
 
 const ROLES: &str = "[roles]\nplanner = \"sim/echo\"\nsolver = \"sim/echo\"\n";
 
-/// What is wrong with a suite that is to be run.
-fn wrong(suite: &str) -> String {
+/// Returns the problems of a suite that is loaded to be run.
+fn problems(suite: &str) -> String {
     TestSuite::new(&format!("{suite}{END}")).problems(RUN)
 }
 
-/// What is wrong with a search over the chain.
-fn wrong_search(select: &str) -> String {
+/// Returns the problems of a search over the chain.
+fn search_problems(select: &str) -> String {
     let suite = format!("{STEPS}{select}{END}");
     TestSuite::new(&suite).problems(COMBINATIONS)
 }
 
-/// What is wrong with a chain of these steps.
-fn wrong_chain(steps: &str) -> String {
-    wrong(&format!("{ROLES}[[target]]\nname = \"pipeline\"\n{steps}"))
+/// Returns the problems of a chain with these steps.
+fn chain_problems(steps: &str) -> String {
+    problems(&format!("{ROLES}[[target]]\nname = \"pipeline\"\n{steps}"))
 }
 
 #[test]
-fn chains_that_cannot_be() {
-    insta::assert_snapshot!(wrong_chain("chain = []\n"), @r#"
+fn invalid_chains_are_reported() {
+    insta::assert_snapshot!(chain_problems("chain = []\n"), @r#"
     bakeoff.toml:6:9: the chain has no steps
       hint: add a [[target.chain]] with `role` and `prompt`
     "#);
-    insta::assert_snapshot!(wrong_chain("prompt = \"x\"\nmodel = \"sim/echo\"\ntemperature = 1\ntools = [\"read_file\"]\n[[target.chain]]\nrole = \"planner\"\nprompt = \"x\"\n"), @r#"
-    bakeoff.toml:6:10: a chain has no `prompt` of its own
-      hint: its steps have: write `prompt` under [[target.chain]]
-    bakeoff.toml:7:9: a chain has no `model` of its own
-      hint: its steps have: write `model` under [[target.chain]]
-    bakeoff.toml:8:15: a chain has no `temperature` of its own
-      hint: its steps have: write `temperature` under [[target.chain]]
+    insta::assert_snapshot!(chain_problems("prompt = \"x\"\nmodel = \"sim/echo\"\ntemperature = 1\ntools = [\"read_file\"]\n[[target.chain]]\nrole = \"planner\"\nprompt = \"x\"\n"), @r#"
+    bakeoff.toml:6:10: `prompt` is not allowed for chains
+      hint: move `prompt` to the steps under [[target.chain]]
+    bakeoff.toml:7:9: `model` is not allowed for chains
+      hint: move `model` to the steps under [[target.chain]]
+    bakeoff.toml:8:15: `temperature` is not allowed for chains
+      hint: move `temperature` to the steps under [[target.chain]]
     bakeoff.toml:9:9: `tools` is for models; this target is a chain
     "#);
-    insta::assert_snapshot!(wrong_chain("[[target.chain]]\nprompt = \"x\"\n[[target.chain]]\nrole = \"solver\"\nmodel = \"sim/echo\"\nprompt = \"x\"\n[[target.chain]]\nmodel = \"sim/echo\"\nprompt = \"x\"\n"), @r#"
+    insta::assert_snapshot!(chain_problems("[[target.chain]]\nprompt = \"x\"\n[[target.chain]]\nrole = \"solver\"\nmodel = \"sim/echo\"\nprompt = \"x\"\n[[target.chain]]\nmodel = \"sim/echo\"\nprompt = \"x\"\n"), @r#"
     bakeoff.toml:6:1: the step has neither `role` nor `model`
-      hint: write `role = "solver"`, and who fills it under [roles]
-    bakeoff.toml:10:9: a step has either `role` or `model`
-      hint: who fills the role is said under [roles]
+      hint: write `role = "solver"` and assign a model to it under [roles]
+    bakeoff.toml:10:9: a step cannot have both `role` and `model`
+      hint: assign a model to the role under [roles]
     bakeoff.toml:13:9: a step with a `model` needs a `name`
-      hint: add `name = "checker"`: what later steps call its answer
+      hint: add `name = "checker"`; later steps refer to its output by this name
     "#);
-    insta::assert_snapshot!(wrong_chain("[[target.chain]]\nrole = \"planner\"\n[[target.chain]]\nrole = \"planner\"\nprompt = \"x\"\ntools = []\n"), @r#"
+    insta::assert_snapshot!(chain_problems("[[target.chain]]\nrole = \"planner\"\n[[target.chain]]\nrole = \"planner\"\nprompt = \"x\"\ntools = []\n"), @r#"
     bakeoff.toml:6:1: [[chain]] has no `prompt`
-      hint: add `prompt`: what it is asked: a template over the case's fields and the answers of earlier steps.
-    bakeoff.toml:9:8: two steps are named `planner`
-      hint: give one of them a `name` of its own; they may have the same role
+      hint: add `prompt`: prompt template with case fields and outputs of earlier steps
+    bakeoff.toml:9:8: duplicate step name `planner`
+      hint: add a unique `name` to one of the steps; steps may share a role
     bakeoff.toml:11:1: unknown key `tools` in [[chain]]
-      hint: known here: `role`, `name`, `model`, `prompt`, `system`, `temperature`, `top_p`, `max_tokens`, `stop`, `thinking`, `thinking_tokens`, `json`, `json_schema`, `extra`
+      hint: expected one of: `role`, `name`, `model`, `prompt`, `system`, `temperature`, `top_p`, `max_tokens`, `stop`, `thinking`, `thinking_tokens`, `json`, `json_schema`, `extra`
     "#);
-    insta::assert_snapshot!(wrong_chain("[[target.chain]]\nname = \"question\"\nmodel = \"sim/echo\"\nprompt = \"x\"\n[[target.chain]]\nname = \"code-check\"\nmodel = \"sim/echo\"\nprompt = \"x\"\n"), @r#"
-    bakeoff.toml:7:8: the step `question` is named like a field of the cases
-      hint: give the step another `name`
-    bakeoff.toml:11:8: templates cannot name the answer of the step `code-check`
-      hint: letters, digits and `_` make a name: add `name = "code_check"` to the step
+    insta::assert_snapshot!(chain_problems("[[target.chain]]\nname = \"question\"\nmodel = \"sim/echo\"\nprompt = \"x\"\n[[target.chain]]\nname = \"code-check\"\nmodel = \"sim/echo\"\nprompt = \"x\"\n"), @r#"
+    bakeoff.toml:7:8: step name `question` is also a field of the cases
+      hint: give the step a different `name`
+    bakeoff.toml:11:8: step name `code-check` cannot be used in templates
+      hint: names consist of letters, digits and `_`; add `name = "code_check"` to the step
     "#);
 }
 
 #[test]
-fn templates_of_steps_know_earlier_answers_alone() {
-    insta::assert_snapshot!(wrong_chain("[[target.chain]]\nrole = \"planner\"\nsystem = \"{{ solver }}\"\nprompt = \"{{ planner }} {{ planer }}\"\n[[target.chain]]\nrole = \"solver\"\nprompt = \"{{ planer }}\"\n"), @r#"
-    bakeoff.toml:8:10: the step `planner` cannot see the answer of `solver`, which comes later
-      hint: steps see the case's fields and the answers of the steps before them
-    bakeoff.toml:9:10: the step `planner` cannot see its own answer
-      hint: steps see the case's fields and the answers of the steps before them
+fn step_templates_can_use_earlier_outputs_only() {
+    insta::assert_snapshot!(chain_problems("[[target.chain]]\nrole = \"planner\"\nsystem = \"{{ solver }}\"\nprompt = \"{{ planner }} {{ planer }}\"\n[[target.chain]]\nrole = \"solver\"\nprompt = \"{{ planer }}\"\n"), @r#"
+    bakeoff.toml:8:10: step `planner` cannot use the output of the later step `solver`
+      hint: a step can use case fields and outputs of earlier steps
+    bakeoff.toml:9:10: step `planner` cannot use its own output
+      hint: a step can use case fields and outputs of earlier steps
     bakeoff.toml:12:10: no case has the field `planer`
       hint: did you mean `planner`?
     "#);
-    // Other targets know nothing of them.
-    insta::assert_snapshot!(wrong(&format!("{ROLES}{STEPS}[[target]]\nname = \"alone\"\nmodel = \"sim/echo\"\nprompt = \"{{{{ planner }}}}\"\n")), @r#"
+    // Other targets cannot use outputs of steps.
+    insta::assert_snapshot!(problems(&format!("{ROLES}{STEPS}[[target]]\nname = \"alone\"\nmodel = \"sim/echo\"\nprompt = \"{{{{ planner }}}}\"\n")), @r#"
     bakeoff.toml:16:10: no case has the field `planner`
-      hint: known here: `id`, `question`
+      hint: expected one of: `id`, `question`
     "#);
 }
 
 #[test]
-fn roles_that_nobody_fills() {
-    insta::assert_snapshot!(wrong(STEPS), @r#"
-    bakeoff.toml:5:8: nobody fills the role `planner`
+fn roles_without_a_model_are_reported() {
+    insta::assert_snapshot!(problems(STEPS), @r#"
+    bakeoff.toml:5:8: no model assigned to role `planner`
       hint: write `planner = "provider/model"` under [roles]
-    bakeoff.toml:8:8: nobody fills the role `solver`
+    bakeoff.toml:8:8: no model assigned to role `solver`
       hint: write `solver = "provider/model"` under [roles]
     "#);
-    insta::assert_snapshot!(wrong(&format!("[roles]\nplaner = \"sim/echo\"\nsolver = \"large\"\n{STEPS}")), @r#"
+    insta::assert_snapshot!(problems(&format!("[roles]\nplaner = \"sim/echo\"\nsolver = \"large\"\n{STEPS}")), @r#"
     bakeoff.toml:3:10: there is no model `large`
-      hint: name a table under [models], or write provider/model such as `openai/gpt-4o-mini`
-    bakeoff.toml:8:8: nobody fills the role `planner`
-      hint: [roles] has `planer`: the names must be the same
+      hint: use a name under [models], or provider/model such as `openai/gpt-4o-mini`
+    bakeoff.toml:8:8: no model assigned to role `planner`
+      hint: [roles] has `planer`; the names must match
     "#);
     let select = "[select.roles]\nplanner = [\"sim/echo\"]\n";
-    insta::assert_snapshot!(wrong(&format!("[roles]\nsolver = \"sim/echo\"\n{STEPS}{select}")), @r#"
-    bakeoff.toml:7:8: nobody fills the role `planner`
-      hint: write `planner = "provider/model"` under [roles], or let `bakeoff select` find who is best
+    insta::assert_snapshot!(problems(&format!("[roles]\nsolver = \"sim/echo\"\n{STEPS}{select}")), @r#"
+    bakeoff.toml:7:8: no model assigned to role `planner`
+      hint: write `planner = "provider/model"` under [roles], or let `bakeoff select` choose one
     "#);
     let others = "[[target]]\nname = \"one\"\nmodel = \"role/solver\"\nprompt = \"x\"\n[[target]]\nname = \"loop\"\nmodel = \"role/worker\"\ntools = [\"read_file\"]\nprompt = \"x\"\n[[target]]\nname = \"program\"\ncommand = [\"true\"]\nroles = [\"a-b\", \"a_b\", \"c\", \"c\"]\nprompt = \"x\"\n";
-    insta::assert_snapshot!(wrong(&format!("[roles]\n\"a-b\" = \"sim/echo\"\n{others}")), @r#"
-    bakeoff.toml:5:9: nobody fills the role `solver`
+    insta::assert_snapshot!(problems(&format!("[roles]\n\"a-b\" = \"sim/echo\"\n{others}")), @r#"
+    bakeoff.toml:5:9: no model assigned to role `solver`
       hint: write `solver = "provider/model"` under [roles]
-    bakeoff.toml:9:9: nobody fills the role `worker`
+    bakeoff.toml:9:9: no model assigned to role `worker`
       hint: write `worker = "provider/model"` under [roles]
-    bakeoff.toml:15:17: the roles `a-b` and `a_b` are both told as `BAKEOFF_MODEL_A_B`
-      hint: give one of them another name
-    bakeoff.toml:15:24: nobody fills the role `c`
+    bakeoff.toml:15:17: roles `a-b` and `a_b` share the environment variable `BAKEOFF_MODEL_A_B`
+      hint: rename one of them
+    bakeoff.toml:15:24: no model assigned to role `c`
       hint: write `c = "provider/model"` under [roles]
-    bakeoff.toml:15:29: the role `c` is named twice
+    bakeoff.toml:15:29: duplicate role `c`
     "#);
-    // What is not wanted may be as it is.
+    // Targets that are not selected are not validated.
     let suite =
         format!("{STEPS}[[target]]\nname = \"other\"\nmodel = \"sim/echo\"\nprompt = \"x\"\n{END}");
     let only = ["other".to_owned()];
@@ -182,111 +182,111 @@ fn roles_that_nobody_fills() {
 }
 
 #[test]
-fn searches_that_cannot_be() {
-    insta::assert_snapshot!(wrong_search(""), @r#"
-    bakeoff.toml: the suite has no [select], so there is nothing to choose from
+fn invalid_searches_are_reported() {
+    insta::assert_snapshot!(search_problems(""), @r#"
+    bakeoff.toml: the suite has no [select] table
       hint: add [select.roles] with candidates for each role, such as `solver = ["small", "openai/gpt-4o-mini"]`
     "#);
-    insta::assert_snapshot!(wrong_search("[select]\nmethod = \"arm_eliminaton\"\n"), @r#"
-    bakeoff.toml:5:8: nobody fills the role `planner`
+    insta::assert_snapshot!(search_problems("[select]\nmethod = \"arm_eliminaton\"\n"), @r#"
+    bakeoff.toml:5:8: no model assigned to role `planner`
       hint: write `planner = "provider/model"` under [roles], or its candidates under [select.roles]
-    bakeoff.toml:8:8: nobody fills the role `solver`
+    bakeoff.toml:8:8: no model assigned to role `solver`
       hint: write `solver = "provider/model"` under [roles], or its candidates under [select.roles]
     bakeoff.toml:10:1: [select] has no `roles`
-      hint: add `roles`: for each role its candidates, such as `solver = ["small", "large"]`; a role without them is filled as [roles] says.
+      hint: add `roles`: candidates of each role, such as `solver = ["small", "large"]`; other roles keep their model of [roles]
     bakeoff.toml:11:10: `method` cannot be "arm_eliminaton"
       hint: did you mean `arm_elimination`?
     "#);
-    insta::assert_snapshot!(wrong_search("[select.roles]\nplanner = [\"small\", \"sim/echo\", \"sim/echo\", \"openal/x\", \"openai/gpt-4o\"]\nsolver = []\ncritic = [\"sim/echo\"]\n[select.describe]\nplaner = \"plans\"\n[models.smal]\nprovider = \"sim\"\nmodel = \"echo\"\n"), @r#"
-    bakeoff.toml:8:8: nobody fills the role `solver`
+    insta::assert_snapshot!(search_problems("[select.roles]\nplanner = [\"small\", \"sim/echo\", \"sim/echo\", \"openal/x\", \"openai/gpt-4o\"]\nsolver = []\ncritic = [\"sim/echo\"]\n[select.describe]\nplaner = \"plans\"\n[models.smal]\nprovider = \"sim\"\nmodel = \"echo\"\n"), @r#"
+    bakeoff.toml:8:8: no model assigned to role `solver`
       hint: write `solver = "provider/model"` under [roles], or its candidates under [select.roles]
     bakeoff.toml:11:12: there is no model `small`
       hint: did you mean `smal`?
-    bakeoff.toml:11:33: `sim/echo` is twice among the candidates of `planner`
+    bakeoff.toml:11:33: duplicate candidate `sim/echo` of role `planner`
     bakeoff.toml:11:45: unknown provider `openal`
       hint: did you mean `openai`?
     bakeoff.toml:11:57: environment variable OPENAI_API_KEY is not set
-      hint: `export OPENAI_API_KEY=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key
-    bakeoff.toml:12:1: the role `solver` has no candidates
-      hint: name models for it, or leave it out and fill it under [roles]
+      hint: `export OPENAI_API_KEY=…`, or set `api_key_env` under [models]; `sim/…` models need no key
+    bakeoff.toml:12:1: role `solver` has no candidates
+      hint: add models, or remove the role and assign a model under [roles]
     bakeoff.toml:13:1: the target `pipeline` has no role `critic`
-      hint: known here: `planner`, `solver`
+      hint: expected one of: `planner`, `solver`
     bakeoff.toml:15:1: the target `pipeline` has no role `planer`
       hint: did you mean `planner`?
     "#);
-    insta::assert_snapshot!(wrong_search("[select.roles]\nplanner = [\"sim/echo\"]\n"), @r#"
-    bakeoff.toml:8:8: nobody fills the role `solver`
+    insta::assert_snapshot!(search_problems("[select.roles]\nplanner = [\"sim/echo\"]\n"), @r#"
+    bakeoff.toml:8:8: no model assigned to role `solver`
       hint: write `solver = "provider/model"` under [roles], or its candidates under [select.roles]
     "#);
-    insta::assert_snapshot!(wrong_search("[select]\ntarget = \"pipelin\"\nmethod = \"threshold_se\"\n[select.roles]\nplanner = [\"sim/echo\"]\n"), @r#"
+    insta::assert_snapshot!(search_problems("[select]\ntarget = \"pipelin\"\nmethod = \"threshold_se\"\n[select.roles]\nplanner = [\"sim/echo\"]\n"), @r#"
     bakeoff.toml:11:10: there is no target `pipelin`
       hint: did you mean `pipeline`?
     bakeoff.toml:12:10: `threshold_se` needs `threshold`
-      hint: add the mean score that is good enough: `threshold = 0.75`
+      hint: add the sufficient mean score: `threshold = 0.75`
     "#);
-    insta::assert_snapshot!(wrong_search("[select]\nmethod = \"lm_proposal\"\ncost_weight = 0.1\ncheapest_within = 0.02\nmax_task_usd = 0.01\nconfidence = 1\nroles = { planner = [\"sim/echo\"], solver = \"sim/echo\" }\n"), @r#"
-    bakeoff.toml:8:8: nobody fills the role `solver`
+    insta::assert_snapshot!(search_problems("[select]\nmethod = \"lm_proposal\"\ncost_weight = 0.1\ncheapest_within = 0.02\nmax_task_usd = 0.01\nconfidence = 1\nroles = { planner = [\"sim/echo\"], solver = \"sim/echo\" }\n"), @r#"
+    bakeoff.toml:8:8: no model assigned to role `solver`
       hint: write `solver = "provider/model"` under [roles], or its candidates under [select.roles]
     bakeoff.toml:11:10: `lm_proposal` needs `proposer`
-      hint: add the model that proposes: `proposer = "openai/gpt-4o"`
-    bakeoff.toml:13:19: `cost_weight` and `cheapest_within` cannot both say what is best
-      hint: keep the weights, `cheapest_within` or `max_task_usd`
+      hint: add the proposing model: `proposer = "openai/gpt-4o"`
+    bakeoff.toml:13:19: `cost_weight` and `cheapest_within` cannot be combined
+      hint: use only one of the weights, `cheapest_within` and `max_task_usd`
     bakeoff.toml:15:14: `confidence` must be a number from 0.5 to 0.9999, not 1
-      hint: `confidence`: of `auto` and `strict`: how sure the choice must be; 0.95 when absent.
-    bakeoff.toml:16:44: `solver` must be a list of texts, not the text "sim/echo"
-      hint: `roles`: for each role its candidates, such as `solver = ["small", "large"]`; a role without them is filled as [roles] says.
+      hint: `confidence`: for `auto` and `strict`: confidence of the choice [default: 0.95]
+    bakeoff.toml:16:44: `solver` must be a list of strings, not the string "sim/echo"
+      hint: `roles`: candidates of each role, such as `solver = ["small", "large"]`; other roles keep their model of [roles]
     "#);
     let many: Vec<String> = (0..400).map(|number| format!("\"sim/m{number}\"")).collect();
     let many = many.join(", ");
-    insta::assert_snapshot!(wrong_search(&format!("[select.roles]\nplanner = [{many}]\nsolver = [{many}]\n")), @r#"
-    bakeoff.toml:10:1: 160000 combinations, at most 100000 are possible
-      hint: leave out candidates, or fix roles under [roles]
+    insta::assert_snapshot!(search_problems(&format!("[select.roles]\nplanner = [{many}]\nsolver = [{many}]\n")), @r#"
+    bakeoff.toml:10:1: 160000 combinations; the maximum is 100000
+      hint: remove candidates, or assign fixed models under [roles]
     "#);
-    insta::assert_snapshot!(wrong_search("[select]\nproposer = \"small\"\n[select.roles]\n"), @r#"
-    bakeoff.toml:5:8: nobody fills the role `planner`
+    insta::assert_snapshot!(search_problems("[select]\nproposer = \"small\"\n[select.roles]\n"), @r#"
+    bakeoff.toml:5:8: no model assigned to role `planner`
       hint: write `planner = "provider/model"` under [roles], or its candidates under [select.roles]
-    bakeoff.toml:8:8: nobody fills the role `solver`
+    bakeoff.toml:8:8: no model assigned to role `solver`
       hint: write `solver = "provider/model"` under [roles], or its candidates under [select.roles]
     bakeoff.toml:11:12: there is no model `small`
-      hint: name a table under [models], or write provider/model such as `openai/gpt-4o-mini`
+      hint: use a name under [models], or provider/model such as `openai/gpt-4o-mini`
     bakeoff.toml:12:1: no role has candidates
       hint: write `planner = ["sim/echo", "openai/gpt-4o-mini"]`
     "#);
     let two = "[[target]]\nname = \"one\"\nmodel = \"role/solver\"\nprompt = \"x\"\n[select.roles]\nsolver = [\"sim/echo\"]\n";
-    insta::assert_snapshot!(wrong_search(two), @r#"
-    bakeoff.toml:5:8: nobody fills the role `planner`
+    insta::assert_snapshot!(search_problems(two), @r#"
+    bakeoff.toml:5:8: no model assigned to role `planner`
       hint: write `planner = "provider/model"` under [roles], or its candidates under [select.roles]
     bakeoff.toml:14:2: several targets have roles
       hint: add `target = …`, one of `pipeline`, `one`
     "#);
     let none = "[[target]]\nname = \"one\"\nmodel = \"sim/echo\"\nprompt = \"x\"\n";
     insta::assert_snapshot!(TestSuite::new(&format!("{none}{END}")).problems(COMBINATIONS), @r#"
-    bakeoff.toml: the suite has no [select], so there is nothing to choose from
+    bakeoff.toml: the suite has no [select] table
       hint: give a target a role, such as `model = "role/solver"`, and add [select.roles] with its candidates: `solver = ["small", "openai/gpt-4o-mini"]`
     "#);
     insta::assert_snapshot!(TestSuite::new(&format!("{none}[select.roles]\nsolver = [\"sim/echo\"]\n{END}")).problems(RUN), @r#"
     bakeoff.toml:5:2: no target has a role
-      hint: a target has a role by `model = "role/solver"`, by `role` in a chain, or by `roles`
+      hint: give a target a role with `model = "role/solver"`, `role` in a chain step, or `roles`
     "#);
     insta::assert_snapshot!(TestSuite::new(&format!("{none}[select]\ntarget = \"one\"\n[select.roles]\nsolver = [\"sim/echo\"]\n{END}")).problems(RUN), @r#"
     bakeoff.toml:6:10: the target `one` has no roles
-      hint: a target has a role by `model = "role/solver"`, by `role` in a chain, or by `roles`
+      hint: give a target a role with `model = "role/solver"`, `role` in a chain step, or `roles`
     "#);
 }
 
 #[test]
-fn keys_of_candidates_are_needed_for_the_search_alone() {
+fn api_keys_of_candidates_are_needed_only_for_the_search() {
     let select = "[select]\nproposer = \"groq/x\"\n[select.roles]\nplanner = [\"openai/gpt-4o\"]\nsolver = [\"sim/echo\"]\n";
     assert!(TestSuite::new(&format!("{ROLES}{STEPS}{select}{END}")).load(RUN).is_ok());
-    insta::assert_snapshot!(wrong_search(select), @r#"
+    insta::assert_snapshot!(search_problems(select), @r#"
     bakeoff.toml:11:12: environment variable GROQ_API_KEY is not set
-      hint: `export GROQ_API_KEY=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key
+      hint: `export GROQ_API_KEY=…`, or set `api_key_env` under [models]; `sim/…` models need no key
     bakeoff.toml:13:12: environment variable OPENAI_API_KEY is not set
-      hint: `export OPENAI_API_KEY=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key
+      hint: `export OPENAI_API_KEY=…`, or set `api_key_env` under [models]; `sim/…` models need no key
     "#);
 }
 
-const WHOLE: &str = r#"
+const FULL_SELECT: &str = r#"
 [roles]
 critic = "sim/echo"
 
@@ -328,14 +328,14 @@ const CRITIC: &str = "[[target.chain]]\nrole = \"critic\"\nprompt = \"{{ solver 
 
 fn combinations() -> Suite {
     let suite = format!(
-        "{STEPS}{CRITIC}{WHOLE}{}",
+        "{STEPS}{CRITIC}{FULL_SELECT}{}",
         END.replace("[[check]]", "[[check]]\ntargets = [\"pipeline\"]")
     );
     TestSuite::new(&suite).load(COMBINATIONS).unwrap()
 }
 
 #[test]
-fn a_plan_is_read_as_it_is_written() {
+fn select_plan_has_all_values_of_the_file() {
     let suite = combinations();
     let plan = suite.select.as_ref().unwrap();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -366,7 +366,7 @@ fn a_plan_is_read_as_it_is_written() {
 }
 
 #[test]
-fn combinations_are_targets_in_order_and_share_their_steps() {
+fn combinations_are_ordered_and_share_steps() {
     let suite = combinations();
     let names: Vec<&str> = suite.targets.iter().map(|target| target.name.as_str()).collect();
     assert_eq!(
@@ -389,15 +389,18 @@ fn combinations_are_targets_in_order_and_share_their_steps() {
     }
     // Two solvers, three planners and the critic.
     assert_eq!(steps.len(), 6);
-    let TargetKind::Chain(chain) = &suite.targets[4].kind else { panic!("no chain") };
+    let TargetKind::Chain(chain) = &suite.targets[4].kind else { panic!("not a chain") };
     let labels: Vec<&str> = chain.steps.iter().map(|step| step.model.label.as_str()).collect();
     assert_eq!(labels, ["sim/a", "sim/echo", "sim/echo"]);
     let roles = [("planner", "sim/a"), ("solver", "sim/echo"), ("critic", "sim/echo")];
-    assert_eq!(suite.targets[4].roles, roles.map(|(role, who)| (role.to_owned(), who.to_owned())));
+    assert_eq!(
+        suite.targets[4].roles,
+        roles.map(|(role, model)| (role.to_owned(), model.to_owned()))
+    );
 }
 
 #[test]
-fn models_loops_and_agents_have_combinations_too() {
+fn models_with_and_without_tools_and_agents_have_combinations() {
     let load = |target: &str, candidates: &str| {
         let test = TestSuite::new(&format!(
             "[[target]]\nname = \"t\"\nprompt = \"x\"\n{target}\n[select.roles]\n{candidates}\n{END}"
@@ -423,13 +426,13 @@ fn models_loops_and_agents_have_combinations_too() {
         let expected = ["sim/a", "sim/b"].map(|label| (label.to_owned(), !tools.is_empty()));
         assert_eq!(labels, expected);
     }
-    // An agent has its own names of models.
+    // Agents have their own model names.
     let targets = load(
         "agent = \"claude\"\nmodel = \"role/coder\"\nargs = [\"--x\"]",
         "coder = [\"opus\", \"haiku\"]",
     );
     for (target, model) in targets.iter().zip(["opus", "haiku"]) {
-        let TargetKind::Program(program) = &target.kind else { panic!("no program") };
+        let TargetKind::Program(program) = &target.kind else { panic!("not a program") };
         let words: Vec<_> = program.command.iter().map(|word| word.to_str().unwrap()).collect();
         assert!(words.contains(&model) && words.contains(&"--x"), "{words:?}");
         assert_eq!(words.iter().filter(|word| ["opus", "haiku"].contains(word)).count(), 1);

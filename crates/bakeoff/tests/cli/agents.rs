@@ -179,14 +179,14 @@ fn missing_agent_is_reported_before_the_run() {
             3 | agent = "claude"
               |         ^^^^^^^^
               |
-              = help: install it, or put the folder of its program on the PATH
-            error[EVAL_AGENT_UNAVAILABLE]: the agent cursor-agent is not installed: there is no `cursor-agent` and no `agent`
+              = help: install it, or add its folder to the PATH
+            error[EVAL_AGENT_UNAVAILABLE]: agent cursor-agent is not installed: no `cursor-agent` or `agent` on the PATH
              --> bakeoff.toml:9:9
               |
             9 | agent = "cursor-agent"
               |         ^^^^^^^^^^^^^^
               |
-              = help: install it, or put the folder of its program on the PATH
+              = help: install it, or add its folder to the PATH
             error: 2 problems; nothing was called
             "#);
         }

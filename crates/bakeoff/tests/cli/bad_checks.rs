@@ -57,7 +57,7 @@ min = 2
       |
     9 | value = ""
       |         ^^
-    error: `values` must be a list of at least one text, not an empty list
+    error: `values` must be a non-empty list of strings, not an empty list
       --> bakeoff.toml:12:10
        |
     12 | values = []
@@ -128,14 +128,14 @@ value = "x"
       | ^^^^^
       |
       = help: did you mean `values`?
-    error: `value` must be text in quotes, not 7
+    error: `value` must be a string, not 7
       --> bakeoff.toml:12:9
        |
     12 | value = 7
        |         ^
        |
        = help: `value`: the expected output.
-    error: `max` must be a whole number from 0 to 100000, not the text "1"
+    error: `max` must be an integer from 0 to 100000, not the string "1"
       --> bakeoff.toml:13:7
        |
     13 | max = "1"
@@ -148,7 +148,7 @@ value = "x"
     16 | extract = "yaml"
        |           ^^^^^^
        |
-       = help: known here: `code_block`, `json`
+       = help: expected one of: `code_block`, `json`
     error: `language` is for `extract = "code_block"`
       --> bakeoff.toml:19:12
        |
@@ -160,14 +160,14 @@ value = "x"
     20 | [[check]]
        | ^^^^^^^^^
        |
-       = help: add `kind`: what it looks at.
+       = help: add `kind`: check kind
     error: unknown key `value` in [[check]]
       --> bakeoff.toml:21:1
        |
     21 | value = "x"
        | ^^^^^
        |
-       = help: known here: `kind`, `id`, `negate`, `required`, `weight`, `targets`, `tags`
+       = help: expected one of: `kind`, `id`, `negate`, `required`, `weight`, `targets`, `tags`
     error: 8 problems; nothing was called
     "#);
 }
@@ -210,14 +210,14 @@ args_match = { city = "[" }
     9 | path = "cities"
       |        ^^^^^^^^
       |
-      = help: such as `$.cities[0].name`, with `$` for the whole output
+      = help: for example `$.cities[0].name`; `$` is the whole output
     error: not a JSONPath: at position 1, parser error
       --> bakeoff.toml:12:8
        |
     12 | path = "$$"
        |        ^^^^
        |
-       = help: such as `$.cities[0].name`, with `$` for the whole output
+       = help: for example `$.cities[0].name`; `$` is the whole output
     error: not a regular expression: regex parse error:
                (
                ^
@@ -358,7 +358,7 @@ path = "a"
        |
     14 | kind = "tokens"
        |        ^^^^^^^^
-    error: `max_ms` must be a whole number from 0 to 1000000000, not -1
+    error: `max_ms` must be an integer from 0 to 1000000000, not -1
       --> bakeoff.toml:17:10
        |
     17 | max_ms = -1
@@ -420,13 +420,13 @@ min = "wim"
     12 | model = "smal"
        |         ^^^^^^
        |
-       = help: name a table under [models], or write provider/model such as `openai/gpt-4o-mini`
+       = help: use a name under [models], or provider/model such as `openai/gpt-4o-mini`
     error: `min` is for `score`; all of `criteria` must be true
       --> bakeoff.toml:18:7
        |
     18 | min = 3
        |       ^
-    error: `min` must be a whole number from 1 to 5, not 6
+    error: `min` must be an integer from 1 to 5, not 6
       --> bakeoff.toml:23:7
        |
     23 | min = 6
@@ -439,7 +439,7 @@ min = "wim"
     26 | model = "anthropic/claude-haiku-4-5"
        |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
        |
-       = help: `export ANTHROPIC_API_KEY=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key
+       = help: `export ANTHROPIC_API_KEY=…`, or set `api_key_env` under [models]; `sim/…` models need no key
     error: `min` cannot be "wim"
       --> bakeoff.toml:32:7
        |
@@ -478,13 +478,13 @@ function = "check.py:right"
     insta::assert_snapshot!(render(suite, &[("check.py", r#"def right(output):
     return True
 "#)]), @r#"
-    error: cannot run `no-such-program`: there is no such program
+    error: cannot run `no-such-program`: program not found
      --> bakeoff.toml:9:11
       |
     9 | command = ["no-such-program"]
       |           ^^^^^^^^^^^^^^^^^^^
       |
-      = help: name a program on the PATH, or an executable file beside the suite
+      = help: use a program on the PATH, or an executable file next to the suite file
     error: the check needs `expression` or `function`
       --> bakeoff.toml:11:8
        |
@@ -551,21 +551,21 @@ value = "{{ expected"
     15 | targets = ["two"]
        |           ^^^^^^^
        |
-       = help: known here: `one`
+       = help: expected one of: `one`
     error: no case has the tag `asia`
       --> bakeoff.toml:18:9
        |
     18 | tags = ["asia"]
        |         ^^^^^^
        |
-       = help: known here: `europe`
+       = help: expected one of: `europe`
     error: not a template: syntax error: unexpected end of input, expected end of variable block, near `expected`
       --> bakeoff.toml:21:9
        |
     21 | value = "{{ expected"
        |         ^^^^^^^^^^^^^
        |
-       = help: fields of the case are written as {{ name }}
+       = help: write case fields as {{ name }}
     error: 4 problems; nothing was called
     "#);
 }
@@ -583,7 +583,7 @@ tags = ["europe"]
     insta::assert_snapshot!(render(suite, &[("cases.jsonl", r#"{"id": "fr", "country": "France", "expected": "Paris", "tags": ["europe"]}
 {"id": "jp", "country": "Japan", "expected": "Tokyo"}
 "#)]), @r#"
-    error: nothing checks the answers of `one` to the case `jp`
+    error: no check applies to target `one` on case `jp`
      --> bakeoff.toml:1:1
       |
     1 | [[target]]
@@ -612,7 +612,7 @@ max = 9
 {"id": "f", "country": "x", "checks": [{"kind": "rubric", "model": "smal", "criteria": ["x"]}]}
 {"id": "g", "country": "x", "checks": [{"kind": "exit_code"}]}
 "#)]), @r#"
-    error: unknown kind of check `contain`
+    error: unknown check kind `contain`
      --> cases.jsonl:1:1
       |
     1 | {"id": "a", "country": "x", "checks": [{"kind": "contain", "value": "x"}]}
@@ -634,12 +634,12 @@ max = 9
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
       = help: add `value`: the expected output.
-    error: two checks have the id `short`
+    error: duplicate check id `short`
      --> cases.jsonl:3:1
       |
     3 | {"id": "c", "country": "x", "checks": [{"kind": "is_json", "id": "short"}]}
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    error: a case's `checks` must be a list of tables such as {"kind": "contains", "value": "x"}
+    error: case `checks` must be a list of tables such as {"kind": "contains", "value": "x"}
      --> cases.jsonl:4:1
       |
     4 | {"id": "d", "country": "x", "checks": "none"}
@@ -655,7 +655,7 @@ max = 9
     6 | {"id": "f", "country": "x", "checks": [{"kind": "rubric", "model": "smal", "criteria": ["x"]}]}
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: name a table under [models], or write provider/model such as `openai/gpt-4o-mini`
+      = help: use a name under [models], or provider/model such as `openai/gpt-4o-mini`
     error: `exit_code` is for programs; `one` is a model
      --> cases.jsonl:7:1
       |
@@ -694,7 +694,7 @@ fn cases_without_checks_among_checked_ones_are_rejected() {
     insta::assert_snapshot!(render(suite, &[("cases.jsonl", r#"{"id": "a", "country": "x", "checks": [{"kind": "is_json"}]}
 {"id": "b", "country": "x"}
 "#)]), @r#"
-    error: nothing checks the answers of `one` to the case `b`
+    error: no check applies to target `one` on case `b`
      --> bakeoff.toml:1:1
       |
     1 | [[target]]

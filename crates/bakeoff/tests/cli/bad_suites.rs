@@ -61,35 +61,35 @@ fn wrong_types_and_ranges_are_rejected() {
     2 | trials = "three"
       |          ^^^^^^^
       |
-      = help: `trials`: attempts of each target at each case; 1 when absent.
+      = help: `trials`: number of trials of each target on each case [default: 1]
     error[EVAL_INVALID_THRESHOLD]: `threshold` must be a number from 0 to 1, not 1.5
      --> bakeoff.toml:3:13
       |
     3 | threshold = 1.5
       |             ^^^
       |
-      = help: `threshold`: share of a case's trials that must pass; 1 when absent.
-    error: `parallel` must be a whole number from 1 to 1000000, not 0
+      = help: `threshold`: share of a case's trials that must pass [default: 1]
+    error: `parallel` must be an integer from 1 to 1000000, not 0
      --> bakeoff.toml:4:12
       |
     4 | parallel = 0
       |            ^
       |
-      = help: `parallel`: most trials at once over all targets; when absent, models are bounded by their limits and programs by the number of cores.
+      = help: `parallel`: maximum number of concurrent trials over all targets [default: limits of the models; number of cores for programs]
     error: `artifacts` cannot be "some"
      --> bakeoff.toml:5:13
       |
     5 | artifacts = "some"
       |             ^^^^^^
       |
-      = help: known here: `all`, `failures`, `none`
-    error: `model` must be text in quotes, not 7
+      = help: expected one of: `all`, `failures`, `none`
+    error: `model` must be a string, not 7
      --> bakeoff.toml:9:9
       |
     9 | model = 7
       |         ^
       |
-      = help: `model`: a name under [models] or [sim], provider/model, or role/name for who fills a role; with `agent`, the agent's name of its model.
+      = help: `model`: model: a name under [models] or [sim], provider/model, or role/name; with `agent`, a model name of that agent
     error: 5 problems; nothing was called
     "#);
 }
@@ -117,13 +117,13 @@ kind = "regex"
 value = "("
 "#
     ), @r#"
-    error[EVAL_INVALID_TRIALS_CONFIG]: `trials` must be a whole number from 1 to 1000, not 0
+    error[EVAL_INVALID_TRIALS_CONFIG]: `trials` must be an integer from 1 to 1000, not 0
      --> bakeoff.toml:3:10
       |
     3 | trials = 0
       |          ^
       |
-      = help: `trials`: attempts of each target at each case; 1 when absent.
+      = help: `trials`: number of trials of each target on each case [default: 1]
     error: unknown provider `opnai`
      --> bakeoff.toml:6:9
       |
@@ -138,20 +138,20 @@ value = "("
       | ^^^^^^^^^^
       |
       = help: write `model = "sim/echo"` or `command = ["python3", "agent.py"]`
-    error: two targets are named `one`
+    error: duplicate target name `one`
      --> bakeoff.toml:9:8
       |
     9 | name = "one"
       |        ^^^^^
       |
-      = help: names of targets must be unique
+      = help: target names must be unique
     error: not a template: syntax error: unexpected end of input, expected end of variable block, near `country`
       --> bakeoff.toml:10:10
        |
     10 | prompt = "{{ country"
        |          ^^^^^^^^^^^^
        |
-       = help: fields of the case are written as {{ name }}
+       = help: write case fields as {{ name }}
     error: gone.jsonl: cannot read the cases: No such file or directory (os error 2)
       --> bakeoff.toml:12:8
        |
@@ -159,7 +159,7 @@ value = "("
        |        ^^^^^^^^^^^^
        |
        = help: `file` is relative to the suite file
-    error: unknown kind of check `contain`
+    error: unknown check kind `contain`
       --> bakeoff.toml:14:8
        |
     14 | kind = "contain"
@@ -204,7 +204,7 @@ fn missing_api_key_names_the_variable() {
     4 | model = "anthropic/claude-haiku-4-5"
       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: `export ANTHROPIC_API_KEY=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key
+      = help: `export ANTHROPIC_API_KEY=…`, or set `api_key_env` under [models]; `sim/…` models need no key
     error: 1 problem; nothing was called
     "#);
 }
@@ -221,7 +221,7 @@ fn missing_api_key_of_a_defined_model_names_the_variable() {
     4 | api_key_env = "MY_KEY"
       |               ^^^^^^^^
       |
-      = help: `export MY_KEY=…`, or name another variable with `api_key_env` under [models]; `sim/…` models need no key
+      = help: `export MY_KEY=…`, or set `api_key_env` under [models]; `sim/…` models need no key
     error: 1 problem; nothing was called
     "#);
 }
@@ -252,7 +252,7 @@ fn template_field_missing_in_all_cases_is_rejected() {
     5 | system = "Speak {{ langauge }}."
       |          ^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: known here: `country`, `expected`, `id`
+      = help: expected one of: `country`, `expected`, `id`
     error: 1 problem; nothing was called
     "#);
 }
@@ -323,7 +323,7 @@ fn invalid_addresses_and_prices_are_rejected() {
     4 | base_url = "localhost:8080"
       |            ^^^^^^^^^^^^^^^^
       |
-      = help: such as `base_url = "http://127.0.0.1:8080/v1"`
+      = help: for example `base_url = "http://127.0.0.1:8080/v1"`
     error: `1.0000000001` is not an amount in dollars such as 0.15 (at most nine decimals)
      --> bakeoff.toml:5:20
       |
@@ -361,7 +361,7 @@ fn invalid_cases_are_reported_by_line() {
     2 | {"id": "a", "country": "z"}
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: case number 1 has it too; ids must be unique
+      = help: case 1 has the same id; ids must be unique
     error: not JSON: expected ident
      --> cases.jsonl:3:2
       |
@@ -393,7 +393,7 @@ fn missing_suite_hints_at_init() {
     insta::assert_snapshot!(output.stderr, @r#"
     error: cannot read the suite: No such file or directory (os error 2)
     --> bakeoff.toml
-     = help: `bakeoff init` writes a suite to start from
+     = help: create one with `bakeoff init`
     error: 1 problem; nothing was called
     "#);
 }
@@ -415,10 +415,10 @@ fn empty_suite_is_rejected() {
     insta::assert_snapshot!(render(""), @r#"
     error: the suite has no `target`
     --> bakeoff.toml:1:1
-     = help: add `target`: what is under test.
+     = help: add `target`: systems under test
     error: the suite has no `cases`
     --> bakeoff.toml:1:1
-     = help: add `cases`: what the targets are asked.
+     = help: add `cases`: inputs of the targets
     error: 2 problems; nothing was called
     "#);
 }
@@ -432,7 +432,7 @@ fn missing_programs_are_rejected() {
     4 | command = ["no-such-program", "x"]
       |            ^^^^^^^^^^^^^^^^^
       |
-      = help: name a program on the PATH, or an executable file beside the suite
+      = help: use a program on the PATH, or an executable file next to the suite file
     error: 1 problem; nothing was called
     "#);
     let dir =
@@ -464,7 +464,7 @@ fn missing_variables_in_headers_are_rejected() {
     5 | headers = { authorization = "Bearer $TOKEN" }
       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: `export TOKEN=…`; a dollar sign itself is written `$$`
+      = help: `export TOKEN=…`; write `$$` for a literal dollar sign
     error: 1 problem; nothing was called
     "#);
 }

@@ -20,7 +20,7 @@ fn role_with_candidates_only_passes_check_but_not_run() {
     4 | model = "role/solver"
       |         ^^^^^^^^^^^^^
       |
-      = help: write `solver = "provider/model"` under [roles], or let `bakeoff select` find who is best
+      = help: write `solver = "provider/model"` under [roles], or let `bakeoff select` choose one
     error: 1 problem; nothing was called
     "#);
 }
@@ -34,7 +34,7 @@ fn target_of_two_kinds_is_rejected() {
     6 | url = "http://127.0.0.1:9/"
       |       ^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: make two targets of it
+      = help: split it into two targets
     error: 1 problem; nothing was called
     "#);
 }
@@ -86,12 +86,12 @@ fn invalid_program_settings_are_rejected() {
       |
     4 | command = ["cat", "{prompt}"]
       |                   ^^^^^^^^^^
-    error: a program with `protocol = "jsonl"` stays from trial to trial, so that no trial has a workspace
+    error: a program with `protocol = "jsonl"` serves all trials and cannot have a workspace
      --> bakeoff.toml:6:13
       |
     6 | workspace = "gone"
       |             ^^^^^^
-    error: there is no folder `gone`
+    error: no such folder `gone`
      --> bakeoff.toml:6:13
       |
     6 | workspace = "gone"
@@ -114,14 +114,14 @@ fn invalid_program_settings_are_rejected() {
     6 | timeout_seconds = 0
       |                   ^
       |
-      = help: `timeout_seconds`: how long a program, an agent, a service or a model with tools may take; the suite's when absent.
-    error: `workspace` must be text in quotes, not 7
+      = help: `timeout_seconds`: time limit in seconds of a program, agent, service or model with tools [default: `timeout_seconds` of the suite]
+    error: `workspace` must be a string, not 7
      --> bakeoff.toml:7:13
       |
     7 | workspace = 7
       |             ^
       |
-      = help: `workspace`: of a program, agent or model with tools: the folder beside the suite that each trial gets a copy of; an empty one when absent.
+      = help: `workspace`: for programs, agents and models with tools: folder, relative to the suite file, that is copied for each trial [default: an empty folder]
     error: 3 problems; nothing was called
     "#);
 }
@@ -151,13 +151,13 @@ fn missing_workspaces_of_cases_are_rejected() {
     error: the workspace of case `a` is not there: gone
     --> cases.jsonl
      = help: `workspace` and `workspace_subdir` are relative to the suite file
-    error: a case's `workspace` must not lead out of the suite's folder: "../x" (case `b`)
+    error: case `workspace` must stay within the folder of the suite: "../x" (case `b`)
     --> cases.jsonl
      = help: `workspace` and `workspace_subdir` are relative to the suite file
-    error: a case's `workspace` must be text (case `c`)
+    error: case `workspace` must be a string (case `c`)
     --> cases.jsonl
      = help: `workspace` and `workspace_subdir` are relative to the suite file
-    error: a case's `workspace_subdir` must not lead out of the suite's folder: "/etc" (case `d`)
+    error: case `workspace_subdir` must stay within the folder of the suite: "/etc" (case `d`)
     --> cases.jsonl
      = help: `workspace` and `workspace_subdir` are relative to the suite file
     error: 4 problems; nothing was called
@@ -173,49 +173,49 @@ fn invalid_service_settings_are_rejected() {
     4 | url = "localhost:80"
       |       ^^^^^^^^^^^^^^
       |
-      = help: such as `url = "http://127.0.0.1:8080/v1"`
+      = help: for example `url = "http://127.0.0.1:8080/v1"`
     error: `method` cannot be "post"
      --> bakeoff.toml:5:10
       |
     5 | method = "post"
       |          ^^^^^^
       |
-      = help: known here: `POST`, `GET`, `PUT`, `PATCH`, `DELETE`
-    error: `body` must be text in quotes or a table, not 7
+      = help: expected one of: `POST`, `GET`, `PUT`, `PATCH`, `DELETE`
+    error: `body` must be a string or a table, not 7
      --> bakeoff.toml:6:8
       |
     6 | body = 7
       |        ^
       |
-      = help: `body`: of a service: a template of the JSON that is sent, or a table whose texts are templates; `{ prompt = "{{ prompt }}" }` when absent.
+      = help: `body`: for services: JSON template of the request body, or a table with template strings [default: { prompt = "{{ prompt }}" }]
     error: not a JSONPath: at position 0, parser error
      --> bakeoff.toml:7:10
       |
     7 | answer = "choices"
       |          ^^^^^^^^^
       |
-      = help: such as `$.choices[0].text`, with `$` for the whole answer
+      = help: for example `$.choices[0].text`; `$` is the whole response
     error: not a JSONPath: at position 1, parser error
      --> bakeoff.toml:8:26
       |
     8 | usage = { input_tokens = "$[", tokens = "$" }
       |                          ^^^^
       |
-      = help: such as `$.choices[0].text`, with `$` for the whole answer
+      = help: for example `$.choices[0].text`; `$` is the whole response
     error: unknown key `tokens` in [usage]
      --> bakeoff.toml:8:32
       |
     8 | usage = { input_tokens = "$[", tokens = "$" }
       |                                ^^^^^^
       |
-      = help: known here: `input_tokens`, `output_tokens`, `cost_usd`
-    error: `connections` must be a whole number from 1 to 100000, not 0
+      = help: expected one of: `input_tokens`, `output_tokens`, `cost_usd`
+    error: `connections` must be an integer from 1 to 100000, not 0
      --> bakeoff.toml:9:15
       |
     9 | connections = 0
       |               ^
       |
-      = help: `connections`: of a service: most requests in flight; 10 when absent.
+      = help: `connections`: for services: maximum number of requests in flight [default: 10]
     error: 7 problems; nothing was called
     "#);
     insta::assert_snapshot!(render(&target("url = \"http://127.0.0.1:9/\"\nheaders = { authorization = \"Bearer $TOKEN\" }")), @r#"
@@ -225,7 +225,7 @@ fn invalid_service_settings_are_rejected() {
     5 | headers = { authorization = "Bearer $TOKEN" }
       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: `export TOKEN=…`; a dollar sign itself is written `$$`
+      = help: `export TOKEN=…`; write `$$` for a literal dollar sign
     error: 1 problem; nothing was called
     "#);
 }
@@ -246,7 +246,7 @@ fn invalid_service_bodies_are_rejected() {
     5 | body = '{"q": {{ prompt }}}'
       |        ^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: texts stand between quotation marks: `{"question": "{{ prompt }}"}`; other values do not
+      = help: put strings in quotation marks, as in `{"question": "{{ prompt }}"}`, but no other values
     error: 1 problem; nothing was called
 
     error: no case has the field `promt`
@@ -264,7 +264,7 @@ fn invalid_service_bodies_are_rejected() {
     5 | body = { q = { deep = ["{{ contry }}", "{{ prompt"] } }
       |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: fields of the case are written as {{ name }}
+      = help: write case fields as {{ name }}
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(render(&target("url = \"http://127.0.0.1:9/\"\nmethod = \"GET\"\nbody = {}")), @r#"

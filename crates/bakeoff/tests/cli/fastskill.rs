@@ -278,7 +278,7 @@ fn every_error_has_its_code() {
         (
             with(toml, "[tool.fastskill.eval]", "[tool.fastskill.other]"),
             "EVAL_CONFIG_MISSING",
-            "there is no [tool.fastskill.eval]",
+            "missing table [tool.fastskill.eval]",
         ),
         (
             with(toml, "evals/prompts.csv", "gone.csv"),
@@ -308,12 +308,12 @@ fn every_error_has_its_code() {
         (
             with("evals/prompts.csv", "should_trigger", "trigger"),
             "EVAL_INVALID_CSV",
-            "there is no column `should_trigger`",
+            "missing column `should_trigger`",
         ),
         (
             with("evals/prompts.csv", "sum,", "plain,"),
             "EVAL_INVALID_CSV",
-            "the case id `plain` is used twice",
+            "duplicate case id `plain`",
         ),
         (
             with("evals/prompts.csv", ",0,,", ",perhaps,,"),
@@ -338,7 +338,7 @@ fn every_error_has_its_code() {
         (
             with("evals/checks.toml", "limit = 3", "limit = -1"),
             "EVAL_CHECKS_INVALID",
-            "`limit` must be a whole number",
+            "`limit` must be an integer",
         ),
         (
             with("evals/checks.toml", "limit = 3", "limti = 3"),
@@ -358,7 +358,7 @@ fn every_error_has_its_code() {
         (
             with("evals/checks.toml", "[[check]]", "[[chek]]"),
             "EVAL_CHECKS_INVALID",
-            "`chek` is no list of checks",
+            "`chek` is not a list of checks",
         ),
         (with("evals/checks.toml", "limit = 3", "limit = "), "EVAL_CHECKS_INVALID", "not TOML"),
     ] {

@@ -30,7 +30,7 @@ fn contradicting_limits_are_reported_with_positions() {
     9 | limits = { strategy = "proactive" }
       |                       ^^^^^^^^^^^
       |
-      = help: add the limit of your account, such as `rpm = 500`, or let `auto` find it out
+      = help: add the limit of your account, such as `rpm = 500`, or use `auto`, which detects it
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(render("strategy = \"fixed\", rpm = 60"), @r#"
@@ -40,7 +40,7 @@ fn contradicting_limits_are_reported_with_positions() {
     9 | limits = { strategy = "fixed", rpm = 60 }
       |                                      ^^
       |
-      = help: leave it out, or `strategy = "proactive"` keeps to it
+      = help: remove it, or use `strategy = "proactive"`
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(render("connections = \"4-20-80\""), @r#"
@@ -50,7 +50,7 @@ fn contradicting_limits_are_reported_with_positions() {
     9 | limits = { connections = "4-20-80" }
       |                          ^^^^^^^^^
       |
-      = help: `strategy = "adaptive"` uses it
+      = help: use `strategy = "adaptive"`
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(render("strategy = \"adaptive\", connections = \"100-50\""), @r#"
@@ -60,7 +60,7 @@ fn contradicting_limits_are_reported_with_positions() {
     9 | limits = { strategy = "adaptive", connections = "100-50" }
       |                                                 ^^^^^^^^
       |
-      = help: a number, or "min-max" or "min-start-max" with `strategy = "adaptive"`
+      = help: use a number, or "min-max" or "min-start-max" with `strategy = "adaptive"`
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(render("strategy = \"quick\", conections = 3, rpm = 0"), @r#"
@@ -70,7 +70,7 @@ fn contradicting_limits_are_reported_with_positions() {
     9 | limits = { strategy = "quick", conections = 3, rpm = 0 }
       |                       ^^^^^^^
       |
-      = help: known here: `auto`, `fixed`, `adaptive`, `reactive`, `proactive`, `none`
+      = help: expected one of: `auto`, `fixed`, `adaptive`, `reactive`, `proactive`, `none`
     error: unknown key `conections` in [limits]
      --> bakeoff.toml:9:32
       |
@@ -78,13 +78,13 @@ fn contradicting_limits_are_reported_with_positions() {
       |                                ^^^^^^^^^^
       |
       = help: did you mean `connections`?
-    error: `rpm` must be a whole number from 1 to 1000000000000, not 0
+    error: `rpm` must be an integer from 1 to 1000000000000, not 0
      --> bakeoff.toml:9:54
       |
     9 | limits = { strategy = "quick", conections = 3, rpm = 0 }
       |                                                      ^
       |
-      = help: `rpm`: requests per minute, for `auto` and `proactive`.
+      = help: `rpm`: requests per minute, for `auto` and `proactive`
     error: 3 problems; nothing was called
     "#);
     insta::assert_snapshot!(render("strategy = \"adaptive\", decrease_factor = 1"), @r#"
@@ -102,7 +102,7 @@ fn contradicting_limits_are_reported_with_positions() {
     9 | limits = { connections = true }
       |                          ^^^^
       |
-      = help: `connections`: most requests in flight; when absent, 10 for `fixed`, 400 for `auto`, "4-20-200" for `adaptive`, else no bound.
+      = help: `connections`: maximum number of requests in flight [default: 10 for `fixed`, 400 for `auto`, "4-20-200" for `adaptive`, otherwise unlimited]
     error: 1 problem; nothing was called
     "#);
 }

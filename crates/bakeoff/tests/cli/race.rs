@@ -450,7 +450,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
       hint: set models with `--model`
     error: cannot read the suite: No such file or directory (os error 2)
     --> gone.toml
-     = help: `bakeoff init` writes a suite to start from
+     = help: create one with `bakeoff init`
     error: 1 problem; nothing was called
     error: /dev/full is not a session: not a regular file
       hint: use another file

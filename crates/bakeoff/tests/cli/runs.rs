@@ -155,13 +155,13 @@ fn filters_that_match_nothing_are_usage_errors() {
     --- stdout
     --- stderr
     error: no case has the tag `off`
-      hint: known here: `even`, `odd`
+      hint: expected one of: `even`, `odd`
 
     exit 2
     --- stdout
     --- stderr
     error: there is no target `two`
-      hint: known here: `one`
+      hint: expected one of: `one`
     "#);
     assert!(!dir.path().join("runs").exists());
 }

@@ -337,13 +337,13 @@ fn invalid_searches_are_rejected() {
       |        ^^^^^^^^^
       |
       = help: write `planner = "provider/model"` under [roles], or its candidates under [select.roles]
-    error: the role `planner` has no candidates
+    error: role `planner` has no candidates
       --> bakeoff.toml:17:1
        |
     17 | planner = []
        | ^^^^^^^
        |
-       = help: name models for it, or leave it out and fill it under [roles]
+       = help: add models, or remove the role and assign a model under [roles]
     error: 2 problems; nothing was called
     "#);
     let unknown = good.replace("solver = [\"m1\", \"m2\", \"m3\"]", "solver = [\"m1\", \"n2\"]");
@@ -354,7 +354,7 @@ fn invalid_searches_are_rejected() {
     18 | solver = ["m1", "n2"]
        |                 ^^^^
        |
-       = help: name a table under [models], or write provider/model such as `openai/gpt-4o-mini`
+       = help: use a name under [models], or provider/model such as `openai/gpt-4o-mini`
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(rejection(&good, &["--max-cells", "10"]), @"
@@ -372,7 +372,7 @@ fn invalid_searches_are_rejected() {
     15 | method = "threshold_se"
        |          ^^^^^^^^^^^^^^
        |
-       = help: add the mean score that is good enough: `threshold = 0.75`
+       = help: add the sufficient mean score: `threshold = 0.75`
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(rejection(&good, &["--method", "threshold_se"]), @r#"
@@ -410,7 +410,7 @@ fn invalid_searches_are_rejected() {
     1 | [suite]
       | ^
       |
-      = help: add `cases`: what the targets are asked.
+      = help: add `cases`: inputs of the targets
     error: 2 problems; nothing was called
     "#);
 }

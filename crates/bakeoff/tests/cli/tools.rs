@@ -373,7 +373,7 @@ fn unknown_tools_get_a_suggestion() {
       |          ^^^^^^^^^^^
       |
       = help: did you mean `read_file`?
-    error: the tool `list_files` is named twice
+    error: duplicate tool `list_files`
      --> bakeoff.toml:5:37
       |
     5 | tools = ["read_fiel", "list_files", "list_files", "teleport"]
@@ -384,7 +384,7 @@ fn unknown_tools_get_a_suggestion() {
     5 | tools = ["read_fiel", "list_files", "list_files", "teleport"]
       |                                                   ^^^^^^^^^^
       |
-      = help: known here: `read_file`, `write_file`, `list_files`, `run_command`, `http_fetch`
+      = help: expected one of: `read_file`, `write_file`, `list_files`, `run_command`, `http_fetch`
     error: 3 problems; nothing was called
     "#);
     insta::assert_snapshot!(rejection("model = \"sim/tool\"\ntools = \"read_file\""), @r#"
@@ -394,7 +394,7 @@ fn unknown_tools_get_a_suggestion() {
     5 | tools = "read_file"
       |         ^^^^^^^^^^^
       |
-      = help: `tools`: of a model: tools that it may call, until it answers without calling one.
+      = help: `tools`: for models: tools that the model may call until it responds without a tool call
     error: 1 problem; nothing was called
     "#);
 }
@@ -408,7 +408,7 @@ fn http_fetch_and_fetch_hosts_require_each_other() {
     5 | tools = ["http_fetch"]
       |          ^^^^^^^^^^^^
       |
-      = help: add `fetch_hosts = ["example.com"]` with the hosts that may be fetched from, or `["*"]` for all
+      = help: add the allowed hosts, such as `fetch_hosts = ["example.com"]`, or `["*"]` for all
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(rejection("model = \"sim/tool\"\ntools = [\"http_fetch\"]\nfetch_hosts = [\"https://example.com/\", \"*.com\"]"), @r#"
@@ -418,14 +418,14 @@ fn http_fetch_and_fetch_hosts_require_each_other() {
     6 | fetch_hosts = ["https://example.com/", "*.com"]
       |                ^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: such as `example.com`, `127.0.0.1:8080`, or `*` for all hosts
-    error: `*.com` is no host
+      = help: for example `example.com`, `127.0.0.1:8080`, or `*` for all hosts
+    error: `*.com` is not a host
      --> bakeoff.toml:6:40
       |
     6 | fetch_hosts = ["https://example.com/", "*.com"]
       |                                        ^^^^^^^
       |
-      = help: such as `example.com`, `127.0.0.1:8080`, or `*` for all hosts
+      = help: for example `example.com`, `127.0.0.1:8080`, or `*` for all hosts
     error: 2 problems; nothing was called
     "#);
     insta::assert_snapshot!(rejection("model = \"sim/tool\"\ntools = []\nfetch_hosts = [\"a.com\"]"), @r#"
@@ -447,21 +447,21 @@ fn tool_limits_are_range_checked() {
     5 | max_turns = 0
       |             ^
       |
-      = help: `max_turns`: of a model with tools: most calls of the model in a trial; 50 when absent.
+      = help: `max_turns`: for models with tools: maximum number of model calls in a trial [default: 50]
     error: `tool_timeout_seconds` must be a number from 0.001 to 1000000000, not 0
      --> bakeoff.toml:6:24
       |
     6 | tool_timeout_seconds = 0
       |                        ^
       |
-      = help: `tool_timeout_seconds`: of a model with tools: how long one call of a tool may take; 120 when absent.
-    error: `max_context_tokens` must be a whole number from 1000 to 100000000, not 10
+      = help: `tool_timeout_seconds`: for models with tools: time limit in seconds of a tool call [default: 120]
+    error: `max_context_tokens` must be an integer from 1000 to 100000000, not 10
      --> bakeoff.toml:7:22
       |
     7 | max_context_tokens = 10
       |                      ^^
       |
-      = help: `max_context_tokens`: of a model with tools: its window; of a longer conversation less is sent. Everything is sent when absent.
+      = help: `max_context_tokens`: for models with tools: context window in tokens; longer conversations are shortened [default: unlimited]
     error: 3 problems; nothing was called
     ");
 }
@@ -510,8 +510,8 @@ fn unstartable_mcp_servers_are_rejected_before_any_call() {
     5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
       |                                  ^^^^^^^^^^^^^^^^
       |
-      = help: name a program on the PATH, or an executable file beside the suite
-    error: two servers are named `fs`
+      = help: use a program on the PATH, or an executable file next to the suite file
+    error: duplicate server name `fs`
      --> bakeoff.toml:5:64
       |
     5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
@@ -523,18 +523,18 @@ fn unstartable_mcp_servers_are_rejected_before_any_call() {
       |                                                                                         ^^^^
       |
       = help: did you mean `tools`?
-    error: a server's name must not be empty
+    error: empty server name
      --> bakeoff.toml:5:114
       |
     5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
       |                                                                                                                  ^^
-    error: `command` must be a list of at least one text, not an empty list
+    error: `command` must be a non-empty list of strings, not an empty list
      --> bakeoff.toml:5:128
       |
     5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]
       |                                                                                                                                ^^
       |
-      = help: `command`: the program and its arguments; it runs in the trial's workspace.
+      = help: `command`: program and its arguments; runs in the workspace of the trial
     error: 5 problems; nothing was called
     "#);
 }

@@ -6,7 +6,7 @@ use crate::trace::Trace;
 use crate::trial::failed;
 use bakeoff_core::{Attempt, ErrorKind, NanoDollars, TrialError, TrialKey};
 use bakeoff_llm::Ordinals;
-use bakeoff_suite::{Case, ChainTarget, Step, Target, with_texts};
+use bakeoff_suite::{Case, ChainStep, ChainTarget, Target, with_texts};
 use serde_json::json;
 
 /// Calls each step with the answers of the steps before it. The answer of the last is the chain's.
@@ -48,7 +48,7 @@ pub(super) async fn run_chain(
 }
 
 /// Adds the attempt of a step to that of the chain.
-fn add_step(total: &mut Attempt, attempt: Attempt, step: &Step) {
+fn add_step(total: &mut Attempt, attempt: Attempt, step: &ChainStep) {
     if attempt.error.is_none() {
         let mut usage = total.usage.unwrap_or_default();
         usage += attempt.usage.unwrap_or_default();

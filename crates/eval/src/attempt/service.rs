@@ -40,7 +40,7 @@ async fn send(
         Ok(body) => body,
         Err(reason) => return failed(ErrorKind::Template, format!("body: {reason}")),
     };
-    if let Some(wrong) = target.wrong_body(&body) {
+    if let Some(wrong) = target.body_error(&body) {
         return failed(ErrorKind::Template, wrong);
     }
     if target.service.has_body() {

@@ -1,4 +1,4 @@
-//! The formats of case files.
+//! Formats of case files: JSON Lines, JSON, CSV and TOML.
 
 use crate::problem::{Problem, SourcePosition};
 use serde_json::value::RawValue;
@@ -8,69 +8,70 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The fields of a case, and where they are.
+/// Fields of a case with their position.
 #[derive(Debug, Clone)]
-pub(crate) struct Row {
-    /// The byte of its file where it starts; 0 when it is held.
+pub(crate) struct CaseRow {
+    /// Byte offset of the row in its file; 0 for rows in memory.
     pub(crate) start: u64,
     pub(crate) position: Option<Box<SourcePosition>>,
     pub(crate) fields: Map<String, Value>,
 }
 
-pub(super) type Rows = Box<dyn Iterator<Item = Result<Row, Problem>> + Send>;
+pub(super) type RowIter = Box<dyn Iterator<Item = Result<CaseRow, Problem>> + Send>;
 
-/// No case is longer; a file that has no lines would otherwise fill the memory.
-const LONGEST_LINE: u64 = 64 * 1024 * 1024;
+/// Maximum length of a line. Without it, a file without line breaks would be read into memory.
+const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// How cases are written.
+/// Format of the cases.
 #[derive(Debug, Clone)]
-pub(super) enum Format {
+pub(super) enum CaseFormat {
     /// One JSON object per line.
     JsonLines,
-    /// A header and one case per record.
+    /// Header and one case per record.
     Csv,
-    /// Cases that came whole: from the suite itself, a JSON array or a TOML file.
-    Held(Arc<Vec<Row>>),
+    /// Cases in memory: from the suite file, a JSON array or a TOML file.
+    InMemory(Arc<Vec<CaseRow>>),
 }
 
-impl Format {
-    /// Tells the format by the file's ending, and reads what must be read whole.
-    pub(super) fn open(path: &Path) -> Result<Format, Problem> {
-        let whole = |message: String, hint: &str| Problem {
+impl CaseFormat {
+    /// Determines the format by the file extension and reads JSON and TOML files into memory.
+    pub(super) fn open(path: &Path) -> Result<CaseFormat, Problem> {
+        let file_problem = |message: String, hint: &str| Problem {
             code: None,
             message,
             path: path.to_owned(),
             position: None,
             hint: Some(hint.to_owned()),
         };
-        // Cases are read more than once, which pipes and devices do not allow.
+        // Cases are read more than once, which excludes pipes and devices.
         let metadata = std::fs::metadata(path).map_err(|error| {
             let message = format!("cannot read the cases: {error}");
-            whole(message, "`file` is relative to the suite file")
+            file_problem(message, "`file` is relative to the suite file")
         })?;
         if !metadata.is_file() {
             let message = "cannot read the cases: not a regular file".to_owned();
-            return Err(whole(message, "write the cases to a file first"));
+            return Err(file_problem(message, "write the cases to a file first"));
         }
-        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        match ending {
-            "jsonl" | "ndjson" => Ok(Format::JsonLines),
-            "csv" => Ok(Format::Csv),
-            "json" => json_rows(path).map(|rows| Format::Held(Arc::new(rows))),
-            "toml" => toml_rows(path).map(|rows| Format::Held(Arc::new(rows))),
-            _ => Err(whole(
-                format!("cannot tell the format of the cases from the ending `{ending}`"),
+        let extension =
+            path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        match extension {
+            "jsonl" | "ndjson" => Ok(CaseFormat::JsonLines),
+            "csv" => Ok(CaseFormat::Csv),
+            "json" => json_rows(path).map(|rows| CaseFormat::InMemory(Arc::new(rows))),
+            "toml" => toml_rows(path).map(|rows| CaseFormat::InMemory(Arc::new(rows))),
+            _ => Err(file_problem(
+                format!("unknown case file extension `{extension}`"),
                 "use .jsonl, .json, .csv or .toml",
             )),
         }
     }
 
-    /// All rows, from the beginning.
-    pub(super) fn rows(&self, path: &Path) -> Rows {
+    /// Returns all rows in file order.
+    pub(super) fn rows(&self, path: &Path) -> RowIter {
         match self {
-            Format::JsonLines => json_lines(path.to_owned()),
-            Format::Csv => csv_records(path.to_owned()),
-            Format::Held(rows) => {
+            CaseFormat::JsonLines => json_lines(path.to_owned()),
+            CaseFormat::Csv => csv_records(path.to_owned()),
+            CaseFormat::InMemory(rows) => {
                 let rows = Arc::clone(rows);
                 Box::new((0..rows.len()).map(move |index| Ok(rows[index].clone())))
             }
@@ -78,30 +79,30 @@ impl Format {
     }
 }
 
-/// Rows in any order, of a file that was read once.
+/// Random access to the rows of a file that was read once.
 #[derive(Debug)]
-pub(super) enum Access {
-    /// Where each row starts, and the end of the file.
+pub(super) enum RowReader {
+    /// Offsets of the rows and of the end of the file.
     JsonLines {
         file: File,
         starts: Vec<u64>,
     },
-    /// The same, and the names of the columns.
+    /// Offsets as for JSON Lines, and the names of the columns.
     Csv {
         file: File,
         starts: Vec<u64>,
         headers: Vec<String>,
     },
-    Held(Arc<Vec<Row>>),
+    InMemory(Arc<Vec<CaseRow>>),
 }
 
-impl Access {
-    /// `starts` has the start of each row.
+impl RowReader {
+    /// Opens the file; `starts` are the offsets of the rows.
     pub(super) fn open(
-        format: &Format,
+        format: &CaseFormat,
         path: &Path,
         mut starts: Vec<u64>,
-    ) -> Result<Access, Problem> {
+    ) -> Result<RowReader, Problem> {
         let open = || {
             let file = File::open(path)?;
             let length = file.metadata()?.len();
@@ -109,31 +110,33 @@ impl Access {
         };
         let open = || open().map_err(|error| io_problem(path, &error));
         Ok(match format {
-            Format::Held(rows) => Access::Held(Arc::clone(rows)),
-            Format::JsonLines => {
+            CaseFormat::InMemory(rows) => RowReader::InMemory(Arc::clone(rows)),
+            CaseFormat::JsonLines => {
                 let (file, length) = open()?;
                 starts.push(length);
-                Access::JsonLines { file, starts }
+                RowReader::JsonLines { file, starts }
             }
-            Format::Csv => {
+            CaseFormat::Csv => {
                 let (_, headers) = csv_reader(path)?;
                 let (file, length) = open()?;
                 starts.push(length);
-                Access::Csv { file, starts, headers }
+                RowReader::Csv { file, starts, headers }
             }
         })
     }
 
-    /// The row with that number, from 0; none when there is none any more.
-    pub(super) fn row(&self, path: &Path, number: usize) -> Result<Option<Row>, Problem> {
+    /// Returns the row with the number `number`, from 0; `None` if the file no longer has it.
+    pub(super) fn row(&self, path: &Path, number: usize) -> Result<Option<CaseRow>, Problem> {
         match self {
-            Access::Held(rows) => Ok(rows.get(number).cloned()),
-            Access::JsonLines { file, starts } => {
-                let bytes = part(file, starts, number).map_err(|error| io_problem(path, &error))?;
+            RowReader::InMemory(rows) => Ok(rows.get(number).cloned()),
+            RowReader::JsonLines { file, starts } => {
+                let bytes =
+                    row_bytes(file, starts, number).map_err(|error| io_problem(path, &error))?;
                 json_line(path, number + 1, 0, &bytes)
             }
-            Access::Csv { file, starts, headers } => {
-                let bytes = part(file, starts, number).map_err(|error| io_problem(path, &error))?;
+            RowReader::Csv { file, starts, headers } => {
+                let bytes =
+                    row_bytes(file, starts, number).map_err(|error| io_problem(path, &error))?;
                 let reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&*bytes);
                 let first = reader.into_records().next();
                 first.map(|record| csv_row(path, headers, record)).transpose()
@@ -142,12 +145,12 @@ impl Access {
     }
 }
 
-fn part(file: &File, starts: &[u64], number: usize) -> std::io::Result<Vec<u8>> {
+fn row_bytes(file: &File, starts: &[u64], number: usize) -> std::io::Result<Vec<u8>> {
     use std::os::unix::fs::FileExt;
     let (Some(start), Some(end)) = (starts.get(number), starts.get(number + 1)) else {
         return Ok(Vec::new());
     };
-    let mut bytes = vec![0; end.saturating_sub(*start).min(LONGEST_LINE) as usize];
+    let mut bytes = vec![0; end.saturating_sub(*start).min(MAX_LINE_BYTES) as usize];
     file.read_exact_at(&mut bytes, *start)?;
     Ok(bytes)
 }
@@ -162,15 +165,15 @@ fn line_problem(path: &Path, line: usize, text: &str, message: String) -> Proble
     Problem { code: None, message, path: path.to_owned(), position, hint: None }
 }
 
-/// What is wrong with the JSON of one line, in its place.
+/// Creates a problem for invalid JSON on a line, with its column.
 fn json_problem(path: &Path, line: usize, text: &str, error: &serde_json::Error) -> Problem {
     let message = error.to_string();
-    // It counts lines within the line.
+    // The error counts lines within this line.
     let message = message.split(" at line ").next().unwrap_or_default();
     let mut problem = line_problem(path, line, text, format!("not JSON: {message}"));
     if let Some(position) = &mut problem.position {
         let start = error.column().saturating_sub(1);
-        // Of a long line only the beginning is shown.
+        // The excerpt has only the beginning of a long line.
         if let Some(before) = text.get(..start) {
             position.column = before.chars().count() + 1;
             position.span = start.min(position.excerpt.len())..position.excerpt.len();
@@ -179,27 +182,27 @@ fn json_problem(path: &Path, line: usize, text: &str, error: &serde_json::Error)
     problem
 }
 
-/// A line of a file.
-struct Line {
-    /// From 1.
+/// Line of a file.
+struct FileLine {
+    /// Line number, from 1.
     number: usize,
-    /// The byte where it starts.
+    /// Byte offset of the line.
     start: u64,
     bytes: std::io::Result<Vec<u8>>,
 }
 
-/// The lines of a file; reading ends with the first error.
-fn lines(file: File) -> impl Iterator<Item = Line> {
+/// Returns the lines of a file up to the first error.
+fn lines(file: File) -> impl Iterator<Item = FileLine> {
     let mut reader = Some(BufReader::with_capacity(1 << 16, file));
     let mut end = 0;
     (1..).map_while(move |number| {
         let mut line = Vec::new();
-        let read = reader.as_mut()?.take(LONGEST_LINE).read_until(b'\n', &mut line);
+        let read = reader.as_mut()?.take(MAX_LINE_BYTES).read_until(b'\n', &mut line);
         let start = end;
         end += line.len() as u64;
         let bytes = match read {
             Ok(0) => return None,
-            Ok(length) if length as u64 == LONGEST_LINE => {
+            Ok(length) if length as u64 == MAX_LINE_BYTES => {
                 Err(std::io::Error::other(format!("line {number} is too long")))
             }
             Ok(_) => Ok(line),
@@ -208,11 +211,11 @@ fn lines(file: File) -> impl Iterator<Item = Line> {
         if bytes.is_err() {
             reader = None;
         }
-        Some(Line { number, start, bytes })
+        Some(FileLine { number, start, bytes })
     })
 }
 
-fn json_lines(path: PathBuf) -> Rows {
+fn json_lines(path: PathBuf) -> RowIter {
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) => return Box::new(std::iter::once(Err(io_problem(&path, &error)))),
@@ -223,8 +226,13 @@ fn json_lines(path: PathBuf) -> Rows {
     }))
 }
 
-/// The case on a line; none when it is blank.
-fn json_line(path: &Path, number: usize, start: u64, bytes: &[u8]) -> Result<Option<Row>, Problem> {
+/// Parses the case on a line; `None` for a blank line.
+fn json_line(
+    path: &Path,
+    number: usize,
+    start: u64,
+    bytes: &[u8],
+) -> Result<Option<CaseRow>, Problem> {
     let problem = |text: &str, message: &str| line_problem(path, number, text, message.to_owned());
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Err(problem(&String::from_utf8_lossy(bytes), "not UTF-8"));
@@ -234,7 +242,7 @@ fn json_line(path: &Path, number: usize, start: u64, bytes: &[u8]) -> Result<Opt
         return Ok(None);
     }
     match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(fields)) => Ok(Some(Row {
+        Ok(Value::Object(fields)) => Ok(Some(CaseRow {
             start,
             position: Some(Box::new(SourcePosition::line(number, text))),
             fields,
@@ -244,7 +252,7 @@ fn json_line(path: &Path, number: usize, start: u64, bytes: &[u8]) -> Result<Opt
     }
 }
 
-fn csv_records(path: PathBuf) -> Rows {
+fn csv_records(path: PathBuf) -> RowIter {
     let (reader, headers) = match csv_reader(&path) {
         Ok(opened) => opened,
         Err(problem) => return Box::new(std::iter::once(Err(problem))),
@@ -258,10 +266,12 @@ fn csv_reader(path: &Path) -> Result<(csv::Reader<File>, Vec<String>), Problem> 
     let headers = reader.headers().map_err(problem)?;
     let name = |header: &str| header.trim_start_matches('\u{feff}').trim().to_owned();
     let headers: Vec<String> = headers.iter().map(name).collect();
-    let twice = |(number, name): (usize, &String)| headers[..number].contains(name);
-    if let Some(name) = headers.iter().enumerate().find(|column| twice(*column)).map(|(_, n)| n) {
+    let is_duplicate = |(number, name): (usize, &String)| headers[..number].contains(name);
+    if let Some(name) =
+        headers.iter().enumerate().find(|column| is_duplicate(*column)).map(|(_, n)| n)
+    {
         let line = headers.join(",");
-        return Err(line_problem(path, 1, &line, format!("two columns are named `{name}`")));
+        return Err(line_problem(path, 1, &line, format!("duplicate column `{name}`")));
     }
     Ok((reader, headers))
 }
@@ -275,21 +285,21 @@ fn csv_row(
     path: &Path,
     headers: &[String],
     record: csv::Result<csv::StringRecord>,
-) -> Result<Row, Problem> {
+) -> Result<CaseRow, Problem> {
     let record = record.map_err(|error| csv_problem(path, &error))?;
     let position = record.position();
     let line = position.map_or(1, |position| position.line() as usize);
     let start = position.map_or(0, csv::Position::byte);
     let text = record.iter().collect::<Vec<_>>().join(",");
     let fields = headers.iter().cloned().zip(record.iter().map(Value::from)).collect();
-    Ok(Row { start, position: Some(Box::new(SourcePosition::line(line, &text))), fields })
+    Ok(CaseRow { start, position: Some(Box::new(SourcePosition::line(line, &text))), fields })
 }
 
 fn read_text(path: &Path) -> Result<String, Problem> {
     std::fs::read_to_string(path).map_err(|error| io_problem(path, &error))
 }
 
-fn json_rows(path: &Path) -> Result<Vec<Row>, Problem> {
+fn json_rows(path: &Path) -> Result<Vec<CaseRow>, Problem> {
     let text = read_text(path)?;
     let rows: Vec<&RawValue> =
         serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
@@ -299,12 +309,12 @@ fn json_rows(path: &Path) -> Result<Vec<Row>, Problem> {
         })?;
     rows.into_iter()
         .map(|row| {
-            // Each row is a part of the text, so its address tells where.
+            // Each row is a slice of the text, so its address gives its offset.
             let start = (row.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
             let position =
                 Some(Box::new(SourcePosition::of(&text, start..start + row.get().len())));
             match serde_json::from_str(row.get()) {
-                Ok(Value::Object(fields)) => Ok(Row { start: 0, position, fields }),
+                Ok(Value::Object(fields)) => Ok(CaseRow { start: 0, position, fields }),
                 _ => Err(Problem {
                     code: None,
                     message: "a case must be a JSON object".to_owned(),
@@ -317,7 +327,7 @@ fn json_rows(path: &Path) -> Result<Vec<Row>, Problem> {
         .collect()
 }
 
-fn toml_rows(path: &Path) -> Result<Vec<Row>, Problem> {
+fn toml_rows(path: &Path) -> Result<Vec<CaseRow>, Problem> {
     let text = read_text(path)?;
     let problem = |span: std::ops::Range<usize>, message: String| Problem {
         code: None,
@@ -343,7 +353,7 @@ fn toml_rows(path: &Path) -> Result<Vec<Row>, Problem> {
     Ok(node
         .tables("case")
         .into_iter()
-        .map(|case| Row {
+        .map(|case| CaseRow {
             start: 0,
             position: Some(Box::new(SourcePosition::of(&text, case.span.clone()))),
             fields: case.to_json(),

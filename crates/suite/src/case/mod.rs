@@ -1,83 +1,83 @@
-//! Cases: what the targets are asked, read from files of any size.
+//! Cases, the inputs of the targets, read from files of any size.
 
 mod files;
 
-pub(crate) use files::Row;
+pub(crate) use files::CaseRow;
 
 use crate::problem::{Problem, SourcePosition};
 use crate::template::fields;
 use bakeoff_core::{CaseId, CaseIds};
-use files::{Access, Format};
+use files::{CaseFormat, RowReader};
 use minijinja::Value as Fields;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// One case.
+/// Case: one input of the targets.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// Its place among all cases, from 0.
+    /// Index among all cases, from 0.
     pub index: usize,
-    /// Its id; its number when it has none of its own.
+    /// Id; the case number, from 1, if the case has none.
     pub id: CaseId,
-    /// Words to choose it by.
+    /// Tags for filters and checks.
     pub tags: Vec<String>,
-    /// All its fields, for templates.
+    /// All fields, for templates.
     pub fields: Fields,
-    /// Checks of its own, as they were written.
-    pub(crate) checks: Option<Arc<OwnChecks>>,
+    /// Checks of this case only, not yet parsed.
+    pub(crate) checks: Option<Arc<CaseChecks>>,
 }
 
-/// The checks that a case brings along.
+/// Checks defined in a case.
 #[derive(Debug)]
-pub(crate) struct OwnChecks {
+pub(crate) struct CaseChecks {
     pub(crate) tables: Vec<Map<String, Value>>,
-    /// Where the case is.
+    /// Position of the case.
     pub(crate) position: Option<Box<SourcePosition>>,
 }
 
-/// Where cases come from. Reading can start over, so that nothing needs to be held.
+/// Source of the cases. It can be read repeatedly, so cases need not stay in memory.
 #[derive(Debug, Clone)]
 pub struct CaseSource {
     path: PathBuf,
-    format: Format,
+    format: CaseFormat,
 }
 
-/// What a look at all cases found.
+/// Summary of all cases, collected in one pass.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Every id, in order.
+    /// All ids in order.
     pub ids: Arc<CaseIds>,
-    /// Every field that at least one case has.
+    /// All fields that at least one case has.
     pub fields: BTreeSet<String>,
-    /// The fields of the first case.
+    /// Fields of the first case.
     pub(crate) first: Option<Fields>,
-    /// Where each case starts in its file.
+    /// Byte offset of each case in its file.
     starts: Vec<u64>,
-    /// What was in each case, in short.
-    prints: Arc<Vec<u64>>,
-    /// Changes when any case changes.
+    /// Hash of the fields of each case.
+    fingerprints: Arc<Vec<u64>>,
+    /// Digest of all cases.
     pub digest: String,
-    /// What is wrong.
+    /// Problems of the cases.
     pub problems: Vec<Problem>,
 }
 
-/// More problems than this in one file help nobody.
-const MOST_PROBLEMS: usize = 20;
+/// Maximum number of reported problems per file.
+const MAX_PROBLEMS: usize = 20;
 
 impl CaseSource {
-    /// Opens a case file by its ending.
+    /// Opens a case file in the format of its extension.
     pub(crate) fn open(path: &Path) -> Result<CaseSource, Problem> {
-        Ok(CaseSource { path: path.to_owned(), format: Format::open(path)? })
+        Ok(CaseSource { path: path.to_owned(), format: CaseFormat::open(path)? })
     }
 
-    /// Cases that stand in the suite file itself.
-    pub(crate) fn inline(path: &Path, rows: Vec<Row>) -> CaseSource {
-        CaseSource { path: path.to_owned(), format: Format::Held(Arc::new(rows)) }
+    /// Creates a source from rows in memory, such as the inline cases of a suite.
+    pub(crate) fn inline(path: &Path, rows: Vec<CaseRow>) -> CaseSource {
+        CaseSource { path: path.to_owned(), format: CaseFormat::InMemory(Arc::new(rows)) }
     }
 
-    /// All cases, in order.
+    /// Returns all cases in order.
     pub fn iter(&self) -> impl Iterator<Item = Result<Case, Problem>> + Send + use<> {
         let path = self.path.clone();
         self.format
@@ -86,32 +86,32 @@ impl CaseSource {
             .map(move |(index, row)| Case::from_row(&path, index, row?))
     }
 
-    /// Cases in any order, once all were looked at.
+    /// Returns a reader with random access, based on the survey of the same source.
     pub fn reader(&self, survey: &Survey) -> Result<CaseReader, Problem> {
-        let access = Access::open(&self.format, &self.path, survey.starts.clone())?;
-        let (ids, prints) = (Arc::clone(&survey.ids), Arc::clone(&survey.prints));
-        Ok(CaseReader { path: self.path.clone(), access, ids, prints })
+        let access = RowReader::open(&self.format, &self.path, survey.starts.clone())?;
+        let (ids, fingerprints) = (Arc::clone(&survey.ids), Arc::clone(&survey.fingerprints));
+        Ok(CaseReader { path: self.path.clone(), access, ids, fingerprints })
     }
 
-    /// The digest that [`Survey::digest`] would have if there were only the first so many cases.
+    /// Returns the [`Survey::digest`] of the first `first` cases; `None` if there are fewer.
     pub fn digest_of(&self, first: usize) -> Option<String> {
-        let mut digest = Digest::default();
+        let mut digest = CaseDigest::default();
         let cases: Vec<()> =
             self.iter().take(first).map(|case| digest.add(&case.ok()?)).collect::<Option<_>>()?;
         (cases.len() == first).then(|| digest.finish())
     }
 
-    /// The file that cases come from.
+    /// Returns the path of the file with the cases.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads all cases once and keeps what must be known of them.
+    /// Reads all cases once and collects their summary.
     pub(crate) fn survey(&self) -> Survey {
         let mut survey = Survey::default();
-        let mut digest = Digest::default();
-        let mut found = FewProblems::default();
-        let (mut starts, mut prints) = (Vec::new(), Vec::new());
+        let mut digest = CaseDigest::default();
+        let mut found = ProblemBuffer::default();
+        let (mut starts, mut fingerprints) = (Vec::new(), Vec::new());
         let ids: CaseIds = self
             .format
             .rows(&self.path)
@@ -124,95 +124,92 @@ impl CaseSource {
             .map(|case| match case {
                 Ok(case) => {
                     digest.add(&case);
-                    prints.push(print(&case));
-                    note_fields(&case.fields, &mut survey.fields);
+                    fingerprints.push(fingerprint(&case));
+                    collect_fields(&case.fields, &mut survey.fields);
                     survey.first.get_or_insert(case.fields);
                     case.id
                 }
                 Err(problem) => {
                     found.push(problem);
-                    prints.push(0);
-                    // Keeps the numbers of the others right; no case has an empty id.
+                    fingerprints.push(0);
+                    // Keeps the indices of the other cases correct; no case has an empty id.
                     CaseId::from("")
                 }
             })
             .collect();
-        self.note_repeated(&ids, &mut found);
+        self.report_duplicates(&ids, &mut found);
         survey.problems = found.finish();
         survey.digest = digest.finish();
-        Survey { ids: Arc::new(ids), starts, prints: Arc::new(prints), ..survey }
+        Survey { ids: Arc::new(ids), starts, fingerprints: Arc::new(fingerprints), ..survey }
     }
 
-    fn note_repeated(&self, ids: &CaseIds, found: &mut FewProblems) {
-        let repeated = ids.repeated().filter(|(first, _)| ids.get(*first) != Some(""));
+    fn report_duplicates(&self, ids: &CaseIds, found: &mut ProblemBuffer) {
+        let duplicates = ids.repeated().filter(|(first, _)| ids.get(*first) != Some(""));
         let mut pairs: Vec<(usize, usize)> =
-            repeated.map(|(first, again)| (again, first)).collect();
+            duplicates.map(|(first, again)| (again, first)).collect();
         if pairs.is_empty() {
             return;
         }
-        // In the order of the file, which is read once more for their places.
+        // File order, because the file is read once more for the positions.
         pairs.sort_unstable();
         let mut rows = self.format.rows(&self.path).enumerate();
         for (again, first) in pairs {
             if found.is_full() {
-                found.push_unseen();
+                found.omit();
                 continue;
             }
             let row = rows.find(|(index, _)| *index == again);
             found.push(Problem {
                 code: None,
-                message: format!(
-                    "the case id `{}` is used twice",
-                    ids.get(again).unwrap_or_default()
-                ),
+                message: format!("duplicate case id `{}`", ids.get(again).unwrap_or_default()),
                 path: self.path.clone(),
                 position: row.and_then(|(_, row)| row.ok()?.position),
-                hint: Some(format!("case number {} has it too; ids must be unique", first + 1)),
+                hint: Some(format!("case {} has the same id; ids must be unique", first + 1)),
             });
         }
     }
 }
 
-/// Cases in any order. Nothing of them is held.
+/// Random access to cases, which do not stay in memory.
 #[derive(Debug)]
 pub struct CaseReader {
     path: PathBuf,
-    access: Access,
+    access: RowReader,
     ids: Arc<CaseIds>,
-    prints: Arc<Vec<u64>>,
+    fingerprints: Arc<Vec<u64>>,
 }
 
 impl CaseReader {
-    /// The case with that number, from 0, as long as its file has not changed.
+    /// Returns the case with this index; fails if the case has changed since the survey.
     pub fn case(&self, index: usize) -> Result<Case, Problem> {
         let changed = || Problem {
             code: None,
-            message: format!("case number {} is no longer the one it was", index + 1),
+            message: format!("case {} has changed since the run started", index + 1),
             path: self.path.clone(),
             position: None,
-            hint: Some("a run needs its case file until its end".to_owned()),
+            hint: Some("do not change the case file during a run".to_owned()),
         };
         let row = self.access.row(&self.path, index).map_err(|_| changed())?.ok_or_else(changed)?;
         let case = Case::from_row(&self.path, index, row)?;
         let is_same = self.ids.get(index) == Some(case.id.as_str())
-            && self.prints.get(index) == Some(&print(&case));
+            && self.fingerprints.get(index) == Some(&fingerprint(&case));
         if is_same { Ok(case) } else { Err(changed()) }
     }
 }
 
-/// What is in a case, in short.
-fn print(case: &Case) -> u64 {
+/// Returns a hash of the fields of a case.
+fn fingerprint(case: &Case) -> u64 {
     let hash = blake3::hash(case.fields.to_string().as_bytes());
     let mut first = [0; 8];
     first.copy_from_slice(&hash.as_bytes()[..8]);
     u64::from_le_bytes(first)
 }
 
-/// Changes when any case changes.
+/// Digest of a sequence of cases.
 #[derive(Default)]
-struct Digest(blake3::Hasher);
+struct CaseDigest(blake3::Hasher);
 
-impl Digest {
+impl CaseDigest {
     fn add(&mut self, case: &Case) -> Option<()> {
         self.0.update(case.fields.to_string().as_bytes()).update(b"\n");
         Some(())
@@ -223,36 +220,36 @@ impl Digest {
     }
 }
 
-/// The first problems of a file, and how many more there are.
+/// First problems of a file and the number of omitted ones.
 #[derive(Debug, Default)]
-pub(crate) struct FewProblems {
+pub(crate) struct ProblemBuffer {
     first: Vec<Problem>,
-    more: usize,
+    omitted: usize,
 }
 
-impl FewProblems {
+impl ProblemBuffer {
     fn is_full(&self) -> bool {
-        self.first.len() >= MOST_PROBLEMS
+        self.first.len() >= MAX_PROBLEMS
     }
 
     pub(crate) fn push(&mut self, problem: Problem) {
-        if self.is_full() { self.push_unseen() } else { self.first.push(problem) }
+        if self.is_full() { self.omit() } else { self.first.push(problem) }
     }
 
-    fn push_unseen(&mut self) {
-        self.more += 1;
+    fn omit(&mut self) {
+        self.omitted += 1;
     }
 
     pub(crate) fn finish(mut self) -> Vec<Problem> {
         self.first.sort_by_key(|problem| problem.position.as_ref().map(|position| position.line));
-        if let (1.., Some(last)) = (self.more, self.first.last_mut()) {
-            last.hint = Some(format!("and {} more problems in this file", self.more));
+        if let (1.., Some(last)) = (self.omitted, self.first.last_mut()) {
+            last.hint = Some(format!("and {} more problems in this file", self.omitted));
         }
         self.first
     }
 }
 
-fn note_fields(fields: &Fields, known: &mut BTreeSet<String>) {
+fn collect_fields(fields: &Fields, known: &mut BTreeSet<String>) {
     for name in fields.try_iter().into_iter().flatten() {
         if let Some(name) = name.as_str()
             && !known.contains(name)
@@ -263,12 +260,12 @@ fn note_fields(fields: &Fields, known: &mut BTreeSet<String>) {
 }
 
 impl Case {
-    fn from_row(path: &Path, index: usize, row: Row) -> Result<Case, Problem> {
-        let Row { position, fields, .. } = row;
+    fn from_row(path: &Path, index: usize, row: CaseRow) -> Result<Case, Problem> {
+        let CaseRow { position, fields, .. } = row;
         match Case::from_fields(index, fields) {
             Ok((case, tables)) if tables.is_empty() => Ok(case),
             Ok((case, tables)) => {
-                Ok(Case { checks: Some(Arc::new(OwnChecks { tables, position })), ..case })
+                Ok(Case { checks: Some(Arc::new(CaseChecks { tables, position })), ..case })
             }
             Err(message) => {
                 Err(Problem { code: None, message, path: path.to_owned(), position, hint: None })
@@ -276,7 +273,7 @@ impl Case {
         }
     }
 
-    /// The case, and the tables of its own checks.
+    /// Returns the case and the tables of its checks.
     fn from_fields(
         index: usize,
         mut row: Map<String, Value>,
@@ -285,9 +282,9 @@ impl Case {
             None => (index + 1).to_string(),
             Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
             Some(Value::Number(id)) => id.to_string(),
-            Some(Value::String(_)) => return Err("a case's `id` must not be empty".to_owned()),
+            Some(Value::String(_)) => return Err("case `id` must not be empty".to_owned()),
             Some(other) => {
-                return Err(format!("a case's `id` must be text or a number, not {other}"));
+                return Err(format!("case `id` must be a string or a number, not {other}"));
             }
         };
         let tags = match row.get("tags") {
@@ -302,28 +299,29 @@ impl Case {
                 .iter()
                 .map(|tag| tag.as_str().map(str::to_owned))
                 .collect::<Option<_>>()
-                .ok_or("a case's `tags` must be texts")?,
+                .ok_or("case `tags` must be strings")?,
             Some(other) => {
-                return Err(format!("a case's `tags` must be a list of texts, not {other}"));
+                return Err(format!("case `tags` must be a list of strings, not {other}"));
             }
         };
         row.insert("id".to_owned(), id.clone().into());
-        let checks = own_checks(row.get("checks"))?;
+        let checks = case_checks(row.get("checks"))?;
         Ok((Case { index, id: id.into(), tags, fields: fields(&row), checks: None }, checks))
     }
 }
 
-fn own_checks(field: Option<&Value>) -> Result<Vec<Map<String, Value>>, String> {
-    const WRONG: &str = "a case's `checks` must be a list of tables such as {\"kind\": \"contains\", \"value\": \"x\"}";
+fn case_checks(field: Option<&Value>) -> Result<Vec<Map<String, Value>>, String> {
+    const MESSAGE: &str =
+        "case `checks` must be a list of tables such as {\"kind\": \"contains\", \"value\": \"x\"}";
     match field {
         None | Some(Value::Null) => Ok(Vec::new()),
-        // An empty cell of a CSV file.
+        // Empty cell of a CSV file.
         Some(Value::String(text)) if text.trim().is_empty() => Ok(Vec::new()),
         Some(Value::Array(tables)) => {
             let tables = tables.iter().map(|table| table.as_object().cloned());
-            tables.collect::<Option<_>>().ok_or_else(|| WRONG.to_owned())
+            tables.collect::<Option<_>>().ok_or_else(|| MESSAGE.to_owned())
         }
-        Some(_) => Err(WRONG.to_owned()),
+        Some(_) => Err(MESSAGE.to_owned()),
     }
 }
 
@@ -331,7 +329,7 @@ fn own_checks(field: Option<&Value>) -> Result<Vec<Map<String, Value>>, String> 
 mod tests {
     use super::*;
 
-    fn written(name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
+    fn write_file(name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
@@ -339,7 +337,7 @@ mod tests {
     }
 
     fn ids(name: &str, text: &str) -> Vec<String> {
-        let (_folder, path) = written(name, text);
+        let (_folder, path) = write_file(name, text);
         let survey = CaseSource::open(&path).unwrap().survey();
         assert_eq!(survey.problems, [], "{name}");
         assert!(survey.fields.contains("q"), "{name}: {:?}", survey.fields);
@@ -347,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_gives_the_same_cases() {
+    fn all_formats_give_the_same_cases() {
         let expected = ["one", "2"];
         let json = r#"{"id": "one", "q": "a"}"#;
         assert_eq!(ids("a.jsonl", &format!("\u{feff}{json}\r\n\n{{\"q\": \"b\"}}")), expected);
@@ -357,18 +355,18 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_a_list_or_a_text_with_commas() {
+    fn tags_are_a_list_or_a_comma_separated_string() {
         let (_folder, path) =
-            written("a.jsonl", "{\"tags\": [\"x\", \"y\"]}\n{\"tags\": \"x, z\"}\n");
+            write_file("a.jsonl", "{\"tags\": [\"x\", \"y\"]}\n{\"tags\": \"x, z\"}\n");
         let source = CaseSource::open(&path).unwrap();
         let tags: Vec<Vec<String>> = source.iter().map(|case| case.unwrap().tags).collect();
         assert_eq!(tags, [["x", "y"], ["x", "z"]]);
     }
 
     #[test]
-    fn problems_name_their_lines() {
+    fn problems_have_line_numbers() {
         let text = "{\"id\": \"a\"}\nnot json\n[1]\n{\"id\": \"a\"}\n{\"id\": {}}\n";
-        let (_folder, path) = written("a.jsonl", text);
+        let (_folder, path) = write_file("a.jsonl", text);
         let survey = CaseSource::open(&path).unwrap().survey();
         let lines: Vec<usize> = survey
             .problems
@@ -379,14 +377,14 @@ mod tests {
     }
 
     #[test]
-    fn cases_are_read_in_any_order() {
+    fn reader_returns_cases_in_any_order() {
         let texts = [
             ("a.jsonl", "\u{feff}{\"id\": \"one\"}\r\n\n{\"id\": \"two\"}\n  \n{\"q\": \"é\"}"),
             ("a.csv", "\u{feff}id,q\none,\"a\nb\"\n\ntwo,b\n3,\n"),
             ("a.json", "[{\"id\": \"one\"}, {\"id\": \"two\"}, {}]"),
         ];
         for (name, text) in texts {
-            let (_folder, path) = written(name, text);
+            let (_folder, path) = write_file(name, text);
             let source = CaseSource::open(&path).unwrap();
             let survey = source.survey();
             let reader = source.reader(&survey).unwrap();
@@ -401,13 +399,13 @@ mod tests {
     }
 
     #[test]
-    fn cases_that_change_under_the_run_are_noticed() {
-        let (_folder, path) = written("a.jsonl", "{\"id\": \"a\"}\n{\"id\": \"b\"}\n");
+    fn reader_detects_changed_cases() {
+        let (_folder, path) = write_file("a.jsonl", "{\"id\": \"a\"}\n{\"id\": \"b\"}\n");
         let source = CaseSource::open(&path).unwrap();
         let reader = source.reader(&source.survey()).unwrap();
-        // The same length, the same ids, another question.
+        // Same length and ids, different whitespace.
         std::fs::write(&path, "{\"id\": \"a\"}\n{\"id\":\"b\"} \n").unwrap();
-        assert!(reader.case(1).is_ok(), "spaces are no change");
+        assert!(reader.case(1).is_ok(), "whitespace is not a change");
         let other = "{\"id\": \"a\"}\n{\"id\": \"b\", \"q\": 1}\n";
         let longer = CaseSource::open(&path).unwrap();
         let reader_of_longer = longer.reader(&longer.survey()).unwrap();
@@ -416,14 +414,14 @@ mod tests {
         std::fs::write(&path, "{\"id\": \"b\"}\n").unwrap();
         for index in [0, 1] {
             let problem = reader.case(index).unwrap_err();
-            assert!(problem.message.contains("no longer the one"), "{problem}");
+            assert!(problem.message.contains("changed since the run started"), "{problem}");
         }
     }
 
     #[test]
-    fn the_first_cases_have_the_digest_of_a_file_with_them_alone() {
-        let (_folder, path) = written("a.jsonl", "{\"q\": 1}\n{\"q\": 2}\n");
-        let (_other, one) = written("a.jsonl", "{\"q\": 1}\n");
+    fn digest_of_first_cases_equals_digest_of_shorter_file() {
+        let (_folder, path) = write_file("a.jsonl", "{\"q\": 1}\n{\"q\": 2}\n");
+        let (_other, one) = write_file("a.jsonl", "{\"q\": 1}\n");
         let digest = CaseSource::open(&one).unwrap().survey().digest;
         let source = CaseSource::open(&path).unwrap();
         assert_eq!(source.digest_of(1), Some(digest));
@@ -432,9 +430,9 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_follows_the_contents() {
+    fn digest_depends_on_content_only() {
         let digest = |text: &str| {
-            let (_folder, path) = written("a.jsonl", text);
+            let (_folder, path) = write_file("a.jsonl", text);
             CaseSource::open(&path).unwrap().survey().digest
         };
         assert_eq!(digest("{\"q\": 1}\n"), digest("{\"q\":1}"));
@@ -442,16 +440,16 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_a_problem_and_no_panic() {
-        let (_folder, path) = written("a.jsonl", "");
+    fn unreadable_files_are_problems() {
+        let (_folder, path) = write_file("a.jsonl", "");
         std::fs::write(&path, b"{\"a\": \"\xff\"}\n").unwrap();
         assert_eq!(CaseSource::open(&path).unwrap().survey().problems.len(), 1);
-        let (_folder, path) = written("a.csv", "a,b\n1,2\n3\n");
+        let (_folder, path) = write_file("a.csv", "a,b\n1,2\n3\n");
         assert!(CaseSource::open(&path).unwrap().survey().problems[0].message.contains("not CSV"));
-        let (_folder, path) = written("a.json", "{\"a\": 1}");
+        let (_folder, path) = write_file("a.json", "{\"a\": 1}");
         assert!(CaseSource::open(&path).unwrap_err().message.contains("JSON array"));
-        let (_folder, path) = written("a.txt", "");
-        assert!(CaseSource::open(&path).unwrap_err().message.contains("ending `txt`"));
+        let (_folder, path) = write_file("a.txt", "");
+        assert!(CaseSource::open(&path).unwrap_err().message.contains("extension `txt`"));
         assert!(CaseSource::open(Path::new("gone.jsonl")).is_err());
     }
 }

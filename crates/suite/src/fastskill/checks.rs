@@ -1,8 +1,8 @@
-//! `checks.toml`.
+//! Reading of the checks of a FastSkill project (`checks.toml`).
 
 use crate::problem::{Problem, Problems, suggest};
-use crate::spec::{Field, Section, Shape, optional, required};
-use crate::tree::{self, At, Node};
+use crate::spec::{Field, Section, ValueType, optional, required};
+use crate::tree::{self, Node, SourceText};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,84 +10,95 @@ use toml::de::DeTable;
 
 const INVALID: &str = "EVAL_CHECKS_INVALID";
 
-/// Checks that FastSkill has.
-const NAMES: [(&str, &Section); 4] = [
+/// Check kinds of FastSkill.
+const KINDS: [(&str, &Section); 4] = [
     ("trigger_expectation", &TRIGGER),
     ("command_contains", &COMMAND),
     ("file_exists", &FILE),
     ("max_command_count", &COUNT),
 ];
 
-const NAME: Field = required("name", Shape::Text, "What it looks at.");
-const REQUIRED: Field =
-    optional("required", Shape::Boolean, "Whether the trial depends on it; true when absent.");
+const NAME: Field = required("name", ValueType::Text, "Check kind");
+const REQUIRED: Field = optional(
+    "required",
+    ValueType::Boolean,
+    "Whether the trial fails with this check [default: true]",
+);
 
 const TRIGGER: Section = Section::new(
-    "Whether the skill was used.",
+    "Skill was used",
     &[
         NAME,
         REQUIRED,
-        required("pattern", Shape::Text, "What is seen when it is."),
-        optional("expected", Shape::Boolean, "Whether it is to be seen at all; true when absent."),
+        required("pattern", ValueType::Text, "Text in the trace that shows the use of the skill"),
+        optional("expected", ValueType::Boolean, "Whether the skill must be used [default: true]"),
     ],
 );
 
 const COMMAND: Section = Section::new(
-    "A command was run.",
-    &[NAME, REQUIRED, required("pattern", Shape::Text, "What a command must contain.")],
+    "Command was run",
+    &[NAME, REQUIRED, required("pattern", ValueType::Text, "Text that a command must contain")],
 );
 
 const FILE: Section = Section::new(
-    "A file was left.",
-    &[NAME, REQUIRED, required("path", Shape::Text, "Its path in the workspace.")],
+    "File exists after the trial",
+    &[NAME, REQUIRED, required("path", ValueType::Text, "Path in the workspace")],
 );
 
 const COUNT: Section = Section::new(
-    "Few commands were run.",
+    "Number of commands is limited",
     &[
         NAME,
         REQUIRED,
-        required("limit", Shape::Integer { least: 0, most: 1_000_000_000 }, "The most."),
+        required(
+            "limit",
+            ValueType::Integer { min: 0, max: 1_000_000_000 },
+            "Maximum number of commands",
+        ),
     ],
 );
 
-/// The checks of a project.
+/// Checks of a project.
 #[derive(Debug, Default)]
-pub(super) struct Checks(Vec<Rule>);
+pub(super) struct ProjectChecks(Vec<ProjectCheck>);
 
-/// A check, as a check of a case.
+/// Check in the form of a case check.
 #[derive(Debug)]
-struct Rule {
+struct ProjectCheck {
     name: String,
     table: Map<String, Value>,
 }
 
-impl Checks {
-    /// The checks of a case.
+impl ProjectChecks {
+    /// Returns the checks of a case.
     ///
-    /// Where `trigger_expectation` tells whether the skill was used, a case that should not trigger it
-    /// is asked neither for the skill's commands nor for its files.
+    /// If the project has a `trigger_expectation`, cases that should not trigger the skill are not checked for
+    /// its commands and files.
     pub(super) fn of_case(&self, should_trigger: bool) -> Value {
-        let tells = self.0.iter().any(|rule| rule.name == "trigger_expectation");
-        let is_due = |rule: &&Rule| {
+        let checks_trigger = self.0.iter().any(|check| check.name == "trigger_expectation");
+        let applies = |check: &&ProjectCheck| {
             should_trigger
-                || !tells
-                || !matches!(rule.name.as_str(), "command_contains" | "file_exists")
+                || !checks_trigger
+                || !matches!(check.name.as_str(), "command_contains" | "file_exists")
         };
-        let table = |rule: &Rule| {
-            let mut table = rule.table.clone();
-            if rule.name == "trigger_expectation" {
-                let is_wanted = table.get("expected") != Some(&Value::Bool(false));
-                table.insert("expected".to_owned(), (is_wanted && should_trigger).into());
+        let table = |check: &ProjectCheck| {
+            let mut table = check.table.clone();
+            if check.name == "trigger_expectation" {
+                let is_expected = table.get("expected") != Some(&Value::Bool(false));
+                table.insert("expected".to_owned(), (is_expected && should_trigger).into());
             }
             Value::Object(table)
         };
-        self.0.iter().filter(is_due).map(table).collect()
+        self.0.iter().filter(applies).map(table).collect()
     }
 }
 
-/// Reads the file. What is wrong with it is added to the problems, in its own places.
-pub(super) fn read(folder: &Path, file: At<&str>, problems: &mut Problems<'_>) -> Checks {
+/// Reads the file and reports its problems at their positions in it.
+pub(super) fn read(
+    folder: &Path,
+    file: SourceText<'_>,
+    problems: &mut Problems<'_>,
+) -> ProjectChecks {
     let path = folder.join(file.value);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
@@ -96,7 +107,7 @@ pub(super) fn read(folder: &Path, file: At<&str>, problems: &mut Problems<'_>) -
                 problems.at(file.span, format!("{}: cannot read the checks: {error}", file.value));
             problem.code = Some(INVALID);
             problem.hint = Some("`checks` is relative to the project file".to_owned());
-            return Checks::default();
+            return ProjectChecks::default();
         }
     };
     let mut found = Problems::new(&path, &text);
@@ -104,13 +115,14 @@ pub(super) fn read(folder: &Path, file: At<&str>, problems: &mut Problems<'_>) -
     for error in &errors {
         found.at(error.span().unwrap_or(0..0), format!("not TOML: {}", error.message()));
     }
-    let rules = if errors.is_empty() { rules(table.get_ref(), &mut found) } else { Vec::new() };
+    let checks =
+        if errors.is_empty() { read_checks(table.get_ref(), &mut found) } else { Vec::new() };
     let coded = |problem: Problem| Problem { code: Some(INVALID), ..problem };
     problems.extend(found.into_sorted().into_iter().map(coded));
-    Checks(rules)
+    ProjectChecks(checks)
 }
 
-fn rules(table: &DeTable<'_>, problems: &mut Problems<'_>) -> Vec<Rule> {
+fn read_checks(table: &DeTable<'_>, problems: &mut Problems<'_>) -> Vec<ProjectCheck> {
     let root = Node::new(table, 0..0);
     for (key, value) in table {
         let is_list = value
@@ -119,28 +131,28 @@ fn rules(table: &DeTable<'_>, problems: &mut Problems<'_>) -> Vec<Rule> {
             .is_some_and(|items| items.iter().all(|item| item.get_ref().is_table()));
         if key.get_ref() != "check" || !is_list {
             problems
-                .at(key.span(), format!("`{}` is no list of checks", key.get_ref()))
+                .at(key.span(), format!("`{}` is not a list of checks", key.get_ref()))
                 .with_hint("write each check as a [[check]] table");
         }
     }
     let mut ids = BTreeSet::new();
-    root.tables("check").iter().filter_map(|node| rule(node, &mut ids, problems)).collect()
+    root.tables("check").iter().filter_map(|node| read_check(node, &mut ids, problems)).collect()
 }
 
-fn rule(
+fn read_check(
     node: &Node<'_, '_>,
     ids: &mut BTreeSet<String>,
     problems: &mut Problems<'_>,
-) -> Option<Rule> {
+) -> Option<ProjectCheck> {
     let Some(name) = node.text("name") else {
         problems
             .at(node.span.clone(), "the check has no `name`")
-            .with_hint("add `name`: what it looks at");
+            .with_hint("add `name`: check kind");
         return None;
     };
-    let Some((_, section)) = NAMES.iter().find(|(known, _)| *known == name.value) else {
+    let Some((_, section)) = KINDS.iter().find(|(known, _)| *known == name.value) else {
         problems.at(name.span, format!("unknown check `{}`", name.value)).hint =
-            suggest(name.value, NAMES.iter().map(|(known, _)| *known));
+            suggest(name.value, KINDS.iter().map(|(known, _)| *known));
         return None;
     };
     let about = format!("the check `{}`", name.value);
@@ -148,13 +160,13 @@ fn rule(
     let mut table = node.to_json();
     table.remove("name");
     table.insert("kind".to_owned(), name.value.into());
-    // What is searched for is no template.
+    // Patterns and paths of FastSkill are not templates.
     for key in ["pattern", "path"] {
         if let Some(text) = node.text(key).filter(|text| text.value.contains('{')) {
             let quoted = format!("{{{{ {} }}}}", Value::from(text.value));
             table.insert(key.to_owned(), quoted.into());
         }
     }
-    table.insert("id".to_owned(), crate::checks::free_id(name.value, ids).into());
-    Some(Rule { name: name.value.to_owned(), table })
+    table.insert("id".to_owned(), crate::checks::unused_id(name.value, ids).into());
+    Some(ProjectCheck { name: name.value.to_owned(), table })
 }

@@ -1,18 +1,17 @@
-//! FastSkill projects: `[tool.fastskill.eval]` of a `skill-project.toml`, its prompts and its checks,
-//! as they are.
+//! Loading of FastSkill projects: `[tool.fastskill.eval]` of a `skill-project.toml` with its prompts and
+//! checks.
 //!
-//! Agents on the command line become targets, prompts become cases with a copy of the project as
-//! their workspace, and checks become checks of each case, because what is expected of a case
-//! depends on its `should_trigger`.
+//! Agents on the command line become targets, and prompts become cases whose workspace is a copy of the
+//! project. Checks become checks of each case, because they depend on its `should_trigger`.
 
 mod checks;
 mod prompts;
 
 use super::checks::CheckReader;
 use super::programs::{self, INSTALL, ProgramTarget, UNAVAILABLE};
-use super::settings::{Settings, settings};
-use super::spec::{MAX_TRIALS, Section, Shape, coded, optional, required};
-use super::suite::{self, LoadOptions, Suite, folder_name};
+use super::settings::{self, Settings};
+use super::spec::{MAX_TRIALS, Section, ValueType, coded, optional, required};
+use super::suite::{FastSkillProject, LoadOptions, Suite, folder_name};
 use super::targets::{Target, TargetKind};
 use super::tree::{self, Node};
 use super::workspaces;
@@ -27,68 +26,68 @@ use std::path::Path;
 use std::time::Duration;
 use toml::de::DeTable;
 
-/// The file's name.
+/// Name of the project file.
 pub(super) const FILE_NAME: &str = "skill-project.toml";
 
-/// Printed when there is no `[tool.fastskill.eval]`.
+/// Error code of a project without `[tool.fastskill.eval]`.
 pub(super) const CONFIG_MISSING: &str = "EVAL_CONFIG_MISSING";
 
 const INVALID_CSV: &str = "EVAL_INVALID_CSV";
 
-/// How long an agent may take.
-const TIMEOUT: u64 = 900;
+/// Default time limit of an agent in seconds.
+const DEFAULT_TIMEOUT_SECONDS: u64 = 900;
 
 const EVAL: Section = Section::new(
-    "How the skill is evaluated.",
+    "Evaluation of the skill",
     &[
-        required("prompts", Shape::Text, "A CSV file with the prompts."),
-        optional("checks", Shape::Text, "A TOML file with the checks."),
+        required("prompts", ValueType::Text, "CSV file with the prompts"),
+        optional("checks", ValueType::Text, "TOML file with the checks"),
         optional(
             "timeout_seconds",
-            Shape::Integer { least: 1, most: 1_000_000_000 },
-            "How long an agent may take; 900 when absent.",
+            ValueType::Integer { min: 1, max: 1_000_000_000 },
+            "Time limit in seconds of an agent [default: 900]",
         ),
         coded(
             "EVAL_INVALID_TRIALS_CONFIG",
             optional(
                 "trials_per_case",
-                Shape::Integer { least: 1, most: MAX_TRIALS as i64 },
-                "Attempts at each case; 1 when absent.",
+                ValueType::Integer { min: 1, max: MAX_TRIALS as i64 },
+                "Number of trials per case [default: 1]",
             ),
         ),
         optional(
             "parallel",
-            Shape::Integer { least: 0, most: u32::MAX as i64 },
-            "Most trials at once; the number of cores when absent.",
+            ValueType::Integer { min: 0, max: u32::MAX as i64 },
+            "Maximum number of concurrent trials [default: number of cores]",
         ),
         coded(
             "EVAL_INVALID_THRESHOLD",
             optional(
                 "pass_threshold",
-                Shape::Number { least: 0.0, most: 1.0 },
-                "Share of a case's trials that must pass; 1 when absent.",
+                ValueType::Number { min: 0.0, max: 1.0 },
+                "Share of a case's trials that must pass [default: 1]",
             ),
         ),
         optional(
             "fail_on_missing_agent",
-            Shape::Boolean,
-            "Whether an agent that is not installed is an error; true when absent.",
+            ValueType::Boolean,
+            "Whether a missing agent is an error [default: true]",
         ),
     ],
 );
 
-/// Whether a file is a FastSkill project: by its name, or by what is in it.
+/// Returns whether a file is a FastSkill project, by its name or its content.
 pub(super) fn is_project(path: &Path, table: &DeTable<'_>) -> bool {
     let has_table = Node::new(table, 0..0).table("tool").and_then(|tool| tool.table("fastskill"));
     path.file_name().is_some_and(|name| name == FILE_NAME) || has_table.is_some()
 }
 
-/// Reads a project. `None` when there are problems.
+/// Loads a project.
 pub(super) fn load(
     path: &Path,
     text: &str,
     table: &DeTable<'_>,
-    wanted: LoadOptions<'_>,
+    options: LoadOptions<'_>,
     environment: Environment<'_>,
 ) -> Result<Suite, SuiteError> {
     let mut problems = Problems::new(path, text);
@@ -96,30 +95,30 @@ pub(super) fn load(
     let eval =
         ["tool", "fastskill", "eval"].iter().try_fold(root.clone(), |node, name| node.table(name));
     let Some(eval) = eval else {
-        let problem = problems.at(0..0, "there is no [tool.fastskill.eval]");
+        let problem = problems.at(0..0, "missing table [tool.fastskill.eval]");
         problem.code = Some(CONFIG_MISSING);
         problem.hint = Some("add the table with `prompts = \"prompts.csv\"`".to_owned());
         return Err(problems.into());
     };
-    let project = Project { path, text, root, eval, wanted, environment };
-    match project.suite(&mut problems) {
+    let loader = ProjectLoader { path, text, root, eval, options, environment };
+    match loader.load(&mut problems) {
         Some(suite) if problems.is_empty() => Ok(suite),
         _ => Err(problems.into()),
     }
 }
 
-struct Project<'a, 't> {
+struct ProjectLoader<'a, 't> {
     path: &'a Path,
     text: &'a str,
     root: Node<'a, 't>,
     eval: Node<'a, 't>,
-    wanted: LoadOptions<'a>,
+    options: LoadOptions<'a>,
     environment: Environment<'a>,
 }
 
-impl Project<'_, '_> {
-    fn suite(&self, problems: &mut Problems<'_>) -> Option<Suite> {
-        let mut warnings = self.check_form(problems);
+impl ProjectLoader<'_, '_> {
+    fn load(&self, problems: &mut Problems<'_>) -> Option<Suite> {
+        let mut warnings = self.validate(problems);
         let settings = self.settings(problems);
         let folder = self.path.parent().unwrap_or(Path::new(""));
         let checks = self.eval.text("checks").map(|file| checks::read(folder, file, problems));
@@ -130,9 +129,9 @@ impl Project<'_, '_> {
         let mut survey = cases.survey();
         let coded = |problem: Problem| Problem { code: Some(INVALID_CSV), ..problem };
         problems.extend(survey.problems.drain(..).map(coded));
-        let mut misplaced = Problems::new(self.path, self.text);
-        workspaces::check(&cases, &survey.fields, &targets, folder, &mut misplaced);
-        problems.extend(misplaced.into_sorted().into_iter().map(coded));
+        let mut workspace_problems = Problems::new(self.path, self.text);
+        workspaces::check(&cases, &survey.fields, &targets, folder, &mut workspace_problems);
+        problems.extend(workspace_problems.into_sorted().into_iter().map(coded));
         let digest = blake3::Hasher::new()
             .update(self.text.as_bytes())
             .update(survey.digest.as_bytes())
@@ -144,7 +143,7 @@ impl Project<'_, '_> {
             name: self.name(),
             path: self.path.to_owned(),
             settings,
-            parts: targets.iter().map(part).collect(),
+            part_digests: targets.iter().map(target_part).collect(),
             check_reader: CheckReader::of_targets(folder, target_names.clone()),
             targets,
             select: None,
@@ -157,7 +156,7 @@ impl Project<'_, '_> {
             simulated: BTreeMap::new(),
             digest,
             warnings,
-            project: Some(suite::Project {
+            project: Some(FastSkillProject {
                 root: folder.to_owned(),
                 checks: self.eval.text("checks").map(|file| folder.join(file.value)),
             }),
@@ -171,20 +170,20 @@ impl Project<'_, '_> {
         name.unwrap_or_else(|| folder_name(self.path))
     }
 
-    /// Finds values that cannot be. Keys that FastSkill does not know it does not mind.
-    fn check_form(&self, problems: &mut Problems<'_>) -> Vec<(&'static str, String)> {
+    /// Validates the table. Unknown keys are warnings, because FastSkill ignores them.
+    fn validate(&self, problems: &mut Problems<'_>) -> Vec<(&'static str, String)> {
         let mut all = Problems::new(self.path, self.text);
         let span = self.eval.span.clone();
         let name = "[tool.fastskill.eval]";
         tree::validate(self.eval.entries(), span, &EVAL, name, &mut all);
-        let (unknown, wrong): (Vec<Problem>, Vec<Problem>) = all
+        let (unknown, invalid): (Vec<Problem>, Vec<Problem>) = all
             .into_sorted()
             .into_iter()
             .partition(|problem| problem.message.starts_with("unknown key"));
-        problems.extend(wrong);
+        problems.extend(invalid);
         let warning = |problem: Problem| {
             let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-            ("EVAL_CONFIG_UNKNOWN", format!("{} is not used{hint}", problem.message))
+            ("EVAL_CONFIG_UNKNOWN", format!("{} is ignored{hint}", problem.message))
         };
         unknown.into_iter().map(warning).collect()
     }
@@ -197,7 +196,7 @@ impl Project<'_, '_> {
             decimal.value.parse().unwrap_or_else(|_| {
                 let is_number =
                     decimal.value.parse::<f64>().is_ok_and(|n| (0.0..=1.0).contains(&n));
-                // What is out of range has been reported already.
+                // The validation has reported values out of range.
                 if is_number {
                     let message = "`pass_threshold` must be a plain decimal from 0 to 1";
                     problems.at(decimal.span, message).code = Some("EVAL_INVALID_THRESHOLD");
@@ -208,22 +207,22 @@ impl Project<'_, '_> {
         Settings {
             trials: count("trials_per_case").unwrap_or(1),
             threshold: threshold.unwrap_or(Threshold::ALL),
-            parallel: count("parallel").map(|most| most.max(1)),
-            timeout: Duration::from_secs(seconds.unwrap_or(TIMEOUT)),
-            ..settings(None, problems)
+            parallel: count("parallel").map(|max| max.max(1)),
+            timeout: Duration::from_secs(seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS)),
+            ..settings::read(None, problems)
         }
     }
 
-    /// The agents on the command line, each once; without any, the one that is installed.
+    /// Returns the agents on the command line without duplicates, or the only installed agent.
     fn agents(&self) -> Vec<String> {
-        if self.wanted.targets.is_empty() {
+        if self.options.targets.is_empty() {
             return match self.installed().as_slice() {
                 [only] => vec![(*only).to_owned()],
                 _ => Vec::new(),
             };
         }
         let mut agents: Vec<String> = Vec::new();
-        for name in self.wanted.targets {
+        for name in self.options.targets {
             if !agents.contains(name) {
                 agents.push(name.clone());
             }
@@ -231,12 +230,12 @@ impl Project<'_, '_> {
         agents
     }
 
-    /// The agents that could be chosen.
+    /// Returns the names of the installed agents.
     fn installed(&self) -> Vec<&'static str> {
-        let is_there = |agent: &CodingAgent| {
-            programs::agent_target(*agent, self.wanted.model, &[], self.environment).is_some()
+        let is_installed = |agent: &CodingAgent| {
+            programs::agent_target(*agent, self.options.model, &[], self.environment).is_some()
         };
-        CodingAgent::ALL.into_iter().filter(is_there).map(CodingAgent::name).collect()
+        CodingAgent::ALL.into_iter().filter(is_installed).map(CodingAgent::name).collect()
     }
 
     fn targets(
@@ -245,7 +244,7 @@ impl Project<'_, '_> {
         warnings: &mut Vec<(&'static str, String)>,
         problems: &mut Problems<'_>,
     ) -> Option<Vec<Target>> {
-        let may_miss = self.eval.boolean("fail_on_missing_agent") == Some(false);
+        let allows_missing = self.eval.boolean("fail_on_missing_agent") == Some(false);
         let mut missing = Vec::new();
         let mut targets = Vec::new();
         let known = || CodingAgent::ALL.iter().map(|agent| agent.name());
@@ -257,32 +256,32 @@ impl Project<'_, '_> {
                 problem.hint = suggest(&name, known().collect::<Vec<_>>());
                 continue;
             };
-            let program = programs::agent_target(agent, self.wanted.model, &[], self.environment);
+            let program = programs::agent_target(agent, self.options.model, &[], self.environment);
             match program {
                 Some(program) => targets.push(self.target(&name, folder, program)?),
                 None => missing.push(programs::unavailable(agent)),
             }
         }
-        // A run of nothing would pass.
-        let is_fatal = !may_miss || targets.is_empty();
+        // A run without trials would pass.
+        let is_fatal = !allows_missing || targets.is_empty();
         for message in missing {
             if is_fatal {
                 let problem = problems.at(self.eval.span.clone(), message);
                 problem.code = Some(UNAVAILABLE);
                 problem.hint = Some(INSTALL.to_owned());
             } else {
-                warnings.push((UNAVAILABLE, format!("{message}; it is left out")));
+                warnings.push((UNAVAILABLE, format!("{message}; skipped")));
             }
         }
-        if self.wanted.targets.is_empty() && targets.is_empty() && self.wanted.must_run {
+        if self.options.targets.is_empty() && targets.is_empty() && self.options.must_run {
             let installed = self.installed();
             let (message, names) = match installed.len() {
-                0 => ("no agent is installed", known().collect()),
-                _ => ("several agents are installed, and none is chosen", installed),
+                0 => ("no agent installed", known().collect()),
+                _ => ("several agents installed, none selected", installed),
             };
             let problem = problems.at(self.eval.span.clone(), message);
             problem.code = Some(UNAVAILABLE);
-            problem.hint = Some(format!("`--agent NAME`, with one of {}", names.join(", ")));
+            problem.hint = Some(format!("select one with `--agent NAME`: {}", names.join(", ")));
         }
         Some(targets)
     }
@@ -292,7 +291,7 @@ impl Project<'_, '_> {
         Some(Target {
             name: name.into(),
             gate: true,
-            // Whatever stands in a prompt, it is no template.
+            // The prompts of FastSkill are not templates, so they are inserted as a field.
             prompt: Template::compile("{{ prompt }}").ok()?,
             timeout: None,
             kind: TargetKind::Program(ProgramTarget { workspace, ..program }),
@@ -302,8 +301,8 @@ impl Project<'_, '_> {
     }
 }
 
-/// What results of a target depend on.
-fn part(target: &Target) -> (String, String) {
+/// Returns the part of a target that results depend on, by display name.
+fn target_part(target: &Target) -> (String, String) {
     let model = match &target.kind {
         TargetKind::Program(ProgramTarget { agent: Some((agent, model)), .. }) => {
             format!("{} {}", agent.name(), model.as_deref().unwrap_or_default())

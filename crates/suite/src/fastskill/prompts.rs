@@ -1,32 +1,32 @@
-//! The prompts: a CSV file, with everything that CSV allows.
+//! Reading of the prompts of a FastSkill project, a CSV file.
 
 use super::INVALID_CSV;
-use super::checks::Checks;
-use crate::case::Row;
+use super::checks::ProjectChecks;
+use crate::case::CaseRow;
 use crate::problem::{Problem, Problems, SourcePosition};
-use crate::tree::At;
+use crate::tree::SourceText;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 const NOT_FOUND: &str = "EVAL_PROMPTS_NOT_FOUND";
 
-/// Columns that a file must have.
+/// Required columns.
 const REQUIRED: [&str; 3] = ["id", "prompt", "should_trigger"];
 
-/// Fields that mean something else to Bakeoff than a column of that name would.
+/// Columns that are ignored because Bakeoff gives these fields another meaning.
 const RESERVED: [&str; 2] = ["checks", "workspace"];
 
-/// Cases, and the file that they came from.
+/// Cases and the path of their file.
 pub(super) struct Prompts {
     pub(super) path: PathBuf,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<CaseRow>,
 }
 
-/// Reads the file. `None` when it cannot be used at all.
+/// Reads the file; `None` if it is unreadable or empty.
 pub(super) fn read(
     folder: &Path,
-    file: At<&str>,
-    checks: &Checks,
+    file: SourceText<'_>,
+    checks: &ProjectChecks,
     problems: &mut Problems<'_>,
 ) -> Option<Prompts> {
     let path = folder.join(file.value);
@@ -40,9 +40,9 @@ pub(super) fn read(
             return None;
         }
     };
-    let (rows, wrong) = rows(&text, checks);
-    let is_empty = rows.is_empty() && wrong.is_empty();
-    problems.extend(wrong.into_iter().map(|(position, message, hint)| Problem {
+    let (rows, found) = read_rows(&text, checks);
+    let is_empty = rows.is_empty() && found.is_empty();
+    problems.extend(found.into_iter().map(|(position, message, hint)| Problem {
         code: Some(INVALID_CSV),
         message,
         path: path.clone(),
@@ -50,19 +50,19 @@ pub(super) fn read(
         hint,
     }));
     if is_empty {
-        // A run of nothing would pass.
-        let problem = problems.at(file.span, format!("{}: there are no prompts", file.value));
+        // A run without trials would pass.
+        let problem = problems.at(file.span, format!("{}: no prompts", file.value));
         problem.code = Some(INVALID_CSV);
         return None;
     }
     Some(Prompts { path, rows })
 }
 
-/// Where something is wrong, what, and what to do about it.
-type Wrong = (Option<SourcePosition>, String, Option<String>);
+/// Position, message and hint of a problem.
+type PromptProblem = (Option<SourcePosition>, String, Option<String>);
 
-fn rows(text: &[u8], checks: &Checks) -> (Vec<Row>, Vec<Wrong>) {
-    let mut wrong: Vec<Wrong> = Vec::new();
+fn read_rows(text: &[u8], checks: &ProjectChecks) -> (Vec<CaseRow>, Vec<PromptProblem>) {
+    let mut problems: Vec<PromptProblem> = Vec::new();
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text);
     let headers: Vec<String> = match reader.headers() {
@@ -71,13 +71,12 @@ fn rows(text: &[u8], checks: &Checks) -> (Vec<Row>, Vec<Wrong>) {
     };
     let shown = headers.join(",");
     for name in REQUIRED.iter().filter(|name| !headers.iter().any(|header| header == *name)) {
-        let hint =
-            "the columns are id, prompt, should_trigger, and perhaps tags and workspace_subdir";
+        let hint = "required columns: id, prompt, should_trigger; optional: tags, workspace_subdir";
         let position = Some(SourcePosition::line(1, &shown));
-        wrong.push((position, format!("there is no column `{name}`"), Some(hint.to_owned())));
+        problems.push((position, format!("missing column `{name}`"), Some(hint.to_owned())));
     }
-    if !wrong.is_empty() {
-        return (Vec::new(), wrong);
+    if !problems.is_empty() {
+        return (Vec::new(), problems);
     }
     let mut rows = Vec::new();
     for record in reader.records() {
@@ -85,7 +84,7 @@ fn rows(text: &[u8], checks: &Checks) -> (Vec<Row>, Vec<Wrong>) {
             Ok(record) => record,
             Err(error) => {
                 let line = error.position().map_or(1, |position| position.line() as usize);
-                wrong.push((
+                problems.push((
                     Some(SourcePosition::line(line, "")),
                     format!("not CSV: {error}"),
                     None,
@@ -95,19 +94,21 @@ fn rows(text: &[u8], checks: &Checks) -> (Vec<Row>, Vec<Wrong>) {
         };
         let line = record.position().map_or(1, |position| position.line() as usize);
         let position = SourcePosition::line(line, &record.iter().collect::<Vec<_>>().join(","));
-        match fields(&headers, &record, checks) {
-            Ok(fields) => rows.push(Row { start: 0, position: Some(Box::new(position)), fields }),
-            Err((message, hint)) => wrong.push((Some(position), message, hint)),
+        match case_fields(&headers, &record, checks) {
+            Ok(fields) => {
+                rows.push(CaseRow { start: 0, position: Some(Box::new(position)), fields })
+            }
+            Err((message, hint)) => problems.push((Some(position), message, hint)),
         }
     }
-    (rows, wrong)
+    (rows, problems)
 }
 
-/// The case of a record.
-fn fields(
+/// Returns the case fields of a record.
+fn case_fields(
     headers: &[String],
     record: &csv::StringRecord,
-    checks: &Checks,
+    checks: &ProjectChecks,
 ) -> Result<Map<String, Value>, (String, Option<String>)> {
     if record.len() > headers.len() {
         let message = format!("{} fields, but {} columns", record.len(), headers.len());
@@ -118,7 +119,7 @@ fn fields(
         record.get(column)
     };
     if let Some(name) = REQUIRED.iter().find(|name| of(name).is_none()) {
-        return Err((format!("the record has no `{name}`"), None));
+        return Err((format!("record without field `{name}`"), None));
     }
     let should_trigger =
         match of("should_trigger").unwrap_or_default().trim().to_lowercase().as_str() {

@@ -1,12 +1,12 @@
-//! Reading `[select]`, with everything that is wrong with it.
+//! Reading and validation of `[select]`.
 
 use super::{SelectBudget, SelectObjective, SelectPlan};
 use crate::models::NamedModel;
 use crate::problem::{Problem, Problems, suggest};
 use crate::resolve;
 use crate::roles::roles_of;
-use crate::suite::Refining;
-use crate::tree::{At, Node};
+use crate::suite::LoadContext;
+use crate::tree::{Node, SourceText};
 use bakeoff_core::NanoDollars;
 use bakeoff_llm::Model;
 use bakeoff_select::SelectorOptions;
@@ -14,25 +14,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// Most combinations of one search.
-const MOST_COMBINATIONS: usize = 100_000;
+/// Maximum number of combinations of a search.
+const MAX_COMBINATIONS: usize = 100_000;
 
-/// A plan, and who its candidates are.
-pub(crate) struct Search {
+/// Plan of a search with its resolved candidates.
+pub(crate) struct SelectSection {
     pub(crate) plan: SelectPlan,
-    pub(crate) fillers: BTreeMap<String, Filler>,
+    pub(crate) candidates: BTreeMap<String, RoleCandidate>,
 }
 
-/// Who may fill a role.
-pub(crate) struct Filler {
+/// Candidate for a role.
+pub(crate) struct RoleCandidate {
     /// `provider/model`.
     pub(crate) label: String,
-    /// Absent for programs, which make their calls themselves.
+    /// Model; absent for programs, which make the calls themselves.
     pub(crate) model: Option<Model>,
 }
 
-/// The target whose roles are filled, if that is clear.
-pub(crate) fn target(root: &Node<'_, '_>) -> Option<String> {
+/// Returns the name of the target whose roles are searched, if it is unambiguous.
+pub(crate) fn target_name(root: &Node<'_, '_>) -> Option<String> {
     let select = root.table("select")?;
     let named = select.text("target").map(|name| name.value);
     let nodes = root.tables("target");
@@ -45,8 +45,8 @@ pub(crate) fn target(root: &Node<'_, '_>) -> Option<String> {
     named.or(only).map(str::to_owned)
 }
 
-/// That there is nothing to search in a file.
-pub(crate) fn missing(path: &Path, root: Option<&Node<'_, '_>>) -> Problem {
+/// Creates the problem of a suite without `[select]`.
+pub(crate) fn missing_section(path: &Path, root: Option<&Node<'_, '_>>) -> Problem {
     let targets = root.map(|root| root.tables("target")).unwrap_or_default();
     let has_roles = targets.iter().any(|node| !roles_of(node).is_empty());
     let hint = match has_roles {
@@ -60,30 +60,30 @@ pub(crate) fn missing(path: &Path, root: Option<&Node<'_, '_>>) -> Problem {
     };
     Problem {
         code: None,
-        message: "the suite has no [select], so there is nothing to choose from".to_owned(),
+        message: "the suite has no [select] table".to_owned(),
         path: path.to_owned(),
         position: None,
         hint: Some(hint.to_owned()),
     }
 }
 
-/// Reads `[select]`. Keys of models are needed only when combinations are wanted.
+/// Reads `[select]`. API keys of candidates are needed only when combinations are loaded.
 pub(crate) fn read(
     root: &Node<'_, '_>,
     models: &BTreeMap<String, NamedModel>,
-    refining: &Refining<'_>,
+    context: &LoadContext<'_>,
     problems: &mut Problems<'_>,
-) -> Option<Search> {
+) -> Option<SelectSection> {
     let node = root.table("select")?;
-    let reader = Reader { node: &node, models, refining };
+    let reader = SelectReader { node: &node, models, context };
     let objective = reader.objective(problems);
     let method = node.text("method").map_or("auto", |method| method.value);
     reader.check_method(method, problems);
     let proposer = reader.proposer(problems);
     let target = reader.target(root, problems)?;
     let roles = reader.roles(&target, problems);
-    let fillers = reader.fillers(&target, &roles, problems);
-    Some(Search {
+    let candidates = reader.candidates(&target, &roles, problems);
+    Some(SelectSection {
         plan: SelectPlan {
             target: target.text("name")?.value.to_owned(),
             roles,
@@ -96,17 +96,17 @@ pub(crate) fn read(
             budget: reader.budget(),
             options: reader.options(),
         },
-        fillers,
+        candidates,
     })
 }
 
-struct Reader<'a, 't> {
+struct SelectReader<'a, 't> {
     node: &'a Node<'a, 't>,
     models: &'a BTreeMap<String, NamedModel>,
-    refining: &'a Refining<'a>,
+    context: &'a LoadContext<'a>,
 }
 
-impl Reader<'_, '_> {
+impl SelectReader<'_, '_> {
     fn target<'r, 't>(
         &self,
         root: &Node<'r, 't>,
@@ -117,9 +117,8 @@ impl Reader<'_, '_> {
         let users: Vec<&Node<'_, '_>> =
             nodes.iter().filter(|node| !roles_of(node).is_empty()).collect();
         let names: Vec<&str> = users.iter().filter_map(|node| name(node)).collect();
-        let hint =
-            "a target has a role by `model = \"role/solver\"`, by `role` in a chain, or by `roles`";
-        let Some(wanted) = self.node.text("target") else {
+        let hint = "give a target a role with `model = \"role/solver\"`, `role` in a chain step, or `roles`";
+        let Some(named) = self.node.text("target") else {
             match users.as_slice() {
                 [only] => return Some((*only).clone()),
                 [] => problems.at(self.node.span.clone(), "no target has a role").with_hint(hint),
@@ -129,22 +128,22 @@ impl Reader<'_, '_> {
             };
             return None;
         };
-        match nodes.iter().find(|node| name(node) == Some(wanted.value)) {
+        match nodes.iter().find(|node| name(node) == Some(named.value)) {
             Some(found) if roles_of(found).is_empty() => {
-                let message = format!("the target `{}` has no roles", wanted.value);
-                problems.at(wanted.span, message).with_hint(hint);
+                let message = format!("the target `{}` has no roles", named.value);
+                problems.at(named.span, message).with_hint(hint);
                 None
             }
             Some(found) => Some(found.clone()),
             None => {
-                let message = format!("there is no target `{}`", wanted.value);
-                problems.at(wanted.span, message).hint = suggest(wanted.value, names);
+                let message = format!("there is no target `{}`", named.value);
+                problems.at(named.span, message).hint = suggest(named.value, names);
                 None
             }
         }
     }
 
-    /// Roles with their candidates.
+    /// Reads the roles with their candidates.
     fn roles(
         &self,
         target: &Node<'_, '_>,
@@ -152,7 +151,7 @@ impl Reader<'_, '_> {
     ) -> Vec<(String, Vec<String>)> {
         let used: Vec<&str> = roles_of(target).iter().map(|role| role.value).collect();
         let target_name = target.text("name").map_or("", |name| name.value);
-        let unknown = |key: &At<&str>, problems: &mut Problems<'_>| {
+        let unknown = |key: &SourceText<'_>, problems: &mut Problems<'_>| {
             let message = format!("the target `{target_name}` has no role `{}`", key.value);
             problems.at(key.span.clone(), message).hint = suggest(key.value, used.iter().copied());
         };
@@ -171,14 +170,14 @@ impl Reader<'_, '_> {
             }
             if candidates.is_empty() {
                 problems
-                    .at(key.span.clone(), format!("the role `{}` has no candidates", key.value))
-                    .with_hint("name models for it, or leave it out and fill it under [roles]");
+                    .at(key.span.clone(), format!("role `{}` has no candidates", key.value))
+                    .with_hint("add models, or remove the role and assign a model under [roles]");
             }
             let mut seen = BTreeSet::new();
-            for twice in candidates.iter().filter(|one| !seen.insert(one.value)) {
+            for duplicate in candidates.iter().filter(|one| !seen.insert(one.value)) {
                 let message =
-                    format!("`{}` is twice among the candidates of `{}`", twice.value, key.value);
-                problems.at(twice.span.clone(), message);
+                    format!("duplicate candidate `{}` of role `{}`", duplicate.value, key.value);
+                problems.at(duplicate.span.clone(), message);
             }
             let names = candidates.iter().map(|candidate| candidate.value.to_owned());
             roles.push((key.value.to_owned(), names.collect::<Vec<_>>()));
@@ -189,43 +188,43 @@ impl Reader<'_, '_> {
                 used.first().unwrap_or(&"solver")
             ));
         }
-        // Of a target that is read, whoever reads it says that nobody fills a role.
-        if !self.refining.wants(target) {
+        // For selected targets, the reader of targets reports roles without a model.
+        if !self.context.is_selected(target) {
             for role in roles_of(target) {
-                let is_there = roles.iter().any(|(name, _)| name == role.value);
-                if !is_there {
-                    self.refining.roles.fill(&role, problems);
+                let has_candidates = roles.iter().any(|(name, _)| name == role.value);
+                if !has_candidates {
+                    self.context.roles.require(&role, problems);
                 }
             }
         }
         let count = roles.iter().map(|(_, names)| names.len()).try_fold(1, usize::checked_mul);
-        if count.is_none_or(|count| count > MOST_COMBINATIONS) {
+        if count.is_none_or(|count| count > MAX_COMBINATIONS) {
             let count = count.map_or("too many".to_owned(), |count| count.to_string());
             problems
                 .at(
                     table.span.clone(),
-                    format!("{count} combinations, at most {MOST_COMBINATIONS} are possible"),
+                    format!("{count} combinations; the maximum is {MAX_COMBINATIONS}"),
                 )
-                .with_hint("leave out candidates, or fix roles under [roles]");
+                .with_hint("remove candidates, or assign fixed models under [roles]");
         }
         roles
     }
 
-    /// Who the candidates are; a problem for each that nobody knows.
-    fn fillers(
+    /// Resolves the candidates and reports unknown ones.
+    fn candidates(
         &self,
         target: &Node<'_, '_>,
         roles: &[(String, Vec<String>)],
         problems: &mut Problems<'_>,
-    ) -> BTreeMap<String, Filler> {
+    ) -> BTreeMap<String, RoleCandidate> {
         let Some(table) = self.node.table("roles") else { return BTreeMap::new() };
-        let mut fillers = BTreeMap::new();
+        let mut candidates = BTreeMap::new();
         let mut seen = BTreeSet::new();
         let lists = roles.iter().filter_map(|(role, _)| table.texts(role));
         for candidate in lists.flatten().filter(|candidate| seen.insert(candidate.value)) {
             let (name, label) = (candidate.value, resolve::label(&candidate, self.models));
             let model = if target.get("agent").is_some() {
-                // An agent has its own names of models.
+                // Agents have their own model names.
                 None
             } else if target.get("command").is_some() {
                 match resolve::find(candidate, self.models, problems) {
@@ -238,16 +237,16 @@ impl Reader<'_, '_> {
                     None => continue,
                 }
             };
-            fillers.insert(name.to_owned(), Filler { label, model });
+            candidates.insert(name.to_owned(), RoleCandidate { label, model });
         }
-        fillers
+        candidates
     }
 
-    /// A model; without its key when it is not going to be asked.
-    fn model(&self, name: At<&str>, problems: &mut Problems<'_>) -> Option<Model> {
-        let environment = self.refining.environment;
+    /// Resolves a model; without its API key if the search is not run.
+    fn model(&self, name: SourceText<'_>, problems: &mut Problems<'_>) -> Option<Model> {
+        let environment = self.context.environment;
         let lenient = |name: &str| environment(name).or_else(|| Some("not needed".to_owned()));
-        match self.refining.combinations {
+        match self.context.loads_combinations {
             true => resolve::resolve_in(name, self.models, environment, problems),
             false => resolve::resolve_in(name, self.models, &lenient, problems),
         }
@@ -255,18 +254,16 @@ impl Reader<'_, '_> {
 
     fn proposer(&self, problems: &mut Problems<'_>) -> Option<(String, Model)> {
         let name = self.node.text("proposer")?;
-        let written = name.value.to_owned();
-        Some((written, self.model(name, problems)?))
+        let label = name.value.to_owned();
+        Some((label, self.model(name, problems)?))
     }
 
-    /// Methods that cannot do without something.
+    /// Reports missing keys that a method requires.
     fn check_method(&self, method: &str, problems: &mut Problems<'_>) {
         let needed = match method {
-            "threshold_se" => {
-                Some(("threshold", "the mean score that is good enough: `threshold = 0.75`"))
-            }
+            "threshold_se" => Some(("threshold", "the sufficient mean score: `threshold = 0.75`")),
             "lm_proposal" => {
-                Some(("proposer", "the model that proposes: `proposer = \"openai/gpt-4o\"`"))
+                Some(("proposer", "the proposing model: `proposer = \"openai/gpt-4o\"`"))
             }
             _ => None,
         };
@@ -287,8 +284,8 @@ impl Reader<'_, '_> {
         if let [first, second, ..] = all.as_slice() {
             let span = self.node.get(second).map_or(self.node.span.clone(), |value| value.span());
             problems
-                .at(span, format!("`{first}` and `{second}` cannot both say what is best"))
-                .with_hint("keep the weights, `cheapest_within` or `max_task_usd`");
+                .at(span, format!("`{first}` and `{second}` cannot be combined"))
+                .with_hint("use only one of the weights, `cheapest_within` and `max_task_usd`");
         }
         SelectObjective {
             cost_weight: number("cost_weight"),

@@ -1,59 +1,71 @@
-//! Fields of `[cases]` and `[[check]]`.
+//! Keys of `[cases]` and `[[check]]`.
 
-use super::{Field, Section, Shape, optional, required};
+use super::{Field, Section, ValueType, optional, required};
 use bakeoff_check::{KindInfo, ParameterInfo, ParameterType};
 
 pub(super) const CASES: Section = Section::new(
-    "What the targets are asked.",
+    "Inputs of the targets",
     &[
-        optional("file", Shape::Text, "A .jsonl, .json, .csv or .toml file beside the suite."),
+        optional(
+            "file",
+            ValueType::Text,
+            "Case file (.jsonl, .json, .csv or .toml), relative to the suite file",
+        ),
         optional(
             "inline",
-            Shape::OpenList,
-            "Cases written here. Of their keys, `id`, `tags`, `checks` (checks of the case alone), and for programs `workspace` and `workspace_subdir` have a meaning of their own.",
+            ValueType::OpenTables,
+            "Inline cases. Reserved keys: `id`, `tags`, `checks` (checks of this case only), and for programs `workspace` and `workspace_subdir`.",
         ),
     ],
 );
 
-/// Keys that every kind of check has.
+/// Keys of all check kinds.
 pub(crate) const CHECK_COMMON: Section = Section::new(
-    "What makes an answer right.",
+    "Condition that an output must meet",
     &[
-        required("kind", Shape::Text, "What it looks at."),
-        optional("id", Shape::Text, "Its name in results; made from its kind when absent."),
-        optional("negate", Shape::Boolean, "Pass when it would fail; false when absent."),
+        required("kind", ValueType::Text, "Check kind"),
+        optional("id", ValueType::Text, "Name in results [default: derived from the kind]"),
+        optional("negate", ValueType::Boolean, "Invert the result [default: false]"),
         optional(
             "required",
-            Shape::Boolean,
-            "Whether the trial depends on it; true when absent. Others count for the score.",
+            ValueType::Boolean,
+            "Whether the trial fails with this check; other checks only count for the score [default: true]",
         ),
         optional(
             "weight",
-            Shape::Number { least: 0.0, most: 1e6 },
-            "Its share of the score; 1 when absent.",
+            ValueType::Number { min: 0.0, max: 1e6 },
+            "Weight in the score [default: 1]",
         ),
-        optional("targets", Shape::Texts { some: true }, "Only for these targets."),
-        optional("tags", Shape::Texts { some: true }, "Only for cases with one of these tags."),
+        optional(
+            "targets",
+            ValueType::TextList { non_empty: true },
+            "Names of the targets to check [default: all]",
+        ),
+        optional(
+            "tags",
+            ValueType::TextList { non_empty: true },
+            "Tags of the cases to check; a case needs one of them [default: all cases]",
+        ),
     ],
 );
 
-/// The keys that a kind of check has of its own.
-pub(crate) fn own_fields(kind: &KindInfo) -> Vec<Field> {
-    kind.all_parameters().map(own_field).collect()
+/// Returns the keys specific to a check kind.
+pub(crate) fn kind_fields(kind: &KindInfo) -> Vec<Field> {
+    kind.all_parameters().map(parameter_field).collect()
 }
 
-fn own_field(parameter: &ParameterInfo) -> Field {
-    let shape = match parameter.kind {
-        ParameterType::Text => Shape::Text,
-        ParameterType::Template => Shape::Template,
-        ParameterType::Texts | ParameterType::Templates => Shape::Texts { some: true },
-        ParameterType::Boolean => Shape::Boolean,
-        ParameterType::Integer { min: least, max: most } => Shape::Integer { least, most },
-        ParameterType::Number { min: least, max: most } => Shape::Number { least, most },
-        ParameterType::Choice(words) => Shape::Choice(words),
-        ParameterType::Table | ParameterType::ValueTable => Shape::Open,
-        ParameterType::TemplateTable => Shape::TextMap,
-        ParameterType::Value => Shape::Any,
+fn parameter_field(parameter: &ParameterInfo) -> Field {
+    let value_type = match parameter.kind {
+        ParameterType::Text => ValueType::Text,
+        ParameterType::Template => ValueType::Template,
+        ParameterType::Texts | ParameterType::Templates => ValueType::TextList { non_empty: true },
+        ParameterType::Boolean => ValueType::Boolean,
+        ParameterType::Integer { min, max } => ValueType::Integer { min, max },
+        ParameterType::Number { min, max } => ValueType::Number { min, max },
+        ParameterType::Choice(words) => ValueType::Choice(words),
+        ParameterType::Table | ParameterType::ValueTable => ValueType::OpenTable,
+        ParameterType::TemplateTable => ValueType::TextMap,
+        ParameterType::Value => ValueType::Any,
     };
-    Field { required: parameter.required, ..optional(parameter.name, shape, parameter.about) }
+    Field { required: parameter.required, ..optional(parameter.name, value_type, parameter.about) }
 }

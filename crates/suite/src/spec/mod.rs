@@ -1,6 +1,6 @@
-//! The suite file, described as data.
+//! Description of the suite file as data.
 //!
-//! Reading, the errors for what is written wrong, and the JSON Schema all come from these tables.
+//! Reading, validation messages and the JSON Schema are derived from these tables.
 
 mod checks;
 mod models;
@@ -8,18 +8,20 @@ mod select;
 mod settings;
 mod targets;
 
-pub(crate) use checks::{CHECK_COMMON, own_fields};
+pub(crate) use checks::{CHECK_COMMON, kind_fields};
+#[cfg(test)]
+pub(crate) use models::LIMITS;
 pub(crate) use models::{MODEL, SIM};
 pub(crate) use settings::SUITE;
-pub(crate) use targets::{STEP, TARGET, TargetSort};
+pub(crate) use targets::{STEP, TARGET, TargetType};
 
-/// A table of the file.
+/// Table of the file.
 #[derive(Debug)]
 pub(crate) struct Section {
-    /// What it is for.
+    /// Purpose of the table.
     pub(crate) about: &'static str,
     fields: &'static [Field],
-    /// Keys that other tables have too.
+    /// Keys shared with other tables.
     shared: &'static [Field],
 }
 
@@ -28,12 +30,12 @@ impl Section {
         Section { about, fields, shared: &[] }
     }
 
-    /// Adds keys that other tables have too.
+    /// Adds keys shared with other tables.
     const fn with(self, shared: &'static [Field]) -> Section {
         Section { shared, ..self }
     }
 
-    /// Returns all keys that the table may have.
+    /// Returns all keys of the table.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &'static Field> + Clone + use<> {
         self.fields.iter().chain(self.shared)
     }
@@ -44,44 +46,44 @@ impl Section {
     }
 }
 
-/// A key of a table.
+/// Key of a table.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
-    pub(crate) shape: Shape,
+    pub(crate) value_type: ValueType,
     pub(crate) required: bool,
-    /// What it means, with its default.
+    /// Help text with the default. Used in hints and as the description in the JSON Schema.
     pub(crate) about: &'static str,
-    /// Printed with errors about its value.
+    /// Error code printed with problems of the value.
     pub(crate) code: Option<&'static str>,
-    /// Of `[[target]]`: the sorts of target that may have the key; all of them when empty.
-    pub(crate) sorts: &'static [TargetSort],
-    /// Of `[[target]]`: the sort of target that the key makes it.
-    pub(crate) defines: Option<TargetSort>,
-    /// What changes with its value.
+    /// Target types that allow the key of `[[target]]`; empty for all.
+    pub(crate) target_types: &'static [TargetType],
+    /// Target type that the key of `[[target]]` implies.
+    pub(crate) implies: Option<TargetType>,
+    /// Effect of the value on results.
     pub(crate) effect: Effect,
 }
 
-/// What changes with the value of a key, for digests of the parts of a suite.
+/// Effect of a key's value on results, for the digests of suite parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// No special effect: a setting changes no verdict, and a model key changes answers.
-    Usual,
-    /// Of `[suite]`: the verdict.
+    /// Default: a key of `[suite]` changes no verdict, a key of a model changes outputs.
+    Default,
+    /// A key of `[suite]` that changes verdicts.
     Verdict,
-    /// Of `[models.*]`: how the model is called, but not what it answers.
+    /// A key of `[models.*]` that changes how the model is called, but not its outputs.
     Call,
 }
 
 impl Field {
-    /// Limits the key to some sorts of target.
-    const fn only_for(self, sorts: &'static [TargetSort]) -> Field {
-        Field { sorts, ..self }
+    /// Limits the key to some target types.
+    const fn only_for(self, target_types: &'static [TargetType]) -> Field {
+        Field { target_types, ..self }
     }
 
-    /// Makes the key tell the sort of its target.
-    const fn defines(self, sort: TargetSort) -> Field {
-        Field { defines: Some(sort), ..self }
+    /// Makes the key imply a target type.
+    const fn implies(self, target_type: TargetType) -> Field {
+        Field { implies: Some(target_type), ..self }
     }
 
     const fn effect(self, effect: Effect) -> Field {
@@ -89,98 +91,122 @@ impl Field {
     }
 }
 
-/// What may be written for a key.
+/// Type of the value of a key.
 #[derive(Debug)]
-pub(crate) enum Shape {
-    /// Text.
+pub(crate) enum ValueType {
+    /// String.
     Text,
-    /// Text that is a template over the case's fields.
+    /// String that is a template with case fields.
     Template,
-    /// Yes or no.
+    /// `true` or `false`.
     Boolean,
-    /// A whole number in a range.
-    Integer { least: i64, most: i64 },
-    /// Any number in a range.
-    Number { least: f64, most: f64 },
-    /// Requests in flight: a whole number in a range, or `"min-start-max"`.
-    Connections { most: u32 },
-    /// One of these words.
+    /// Integer in a range.
+    Integer { min: i64, max: i64 },
+    /// Number in a range.
+    Number { min: f64, max: f64 },
+    /// Requests in flight: integer up to `max`, or `"min-start-max"`.
+    Connections { max: u32 },
+    /// One of these strings.
     Choice(&'static [&'static str]),
-    /// A list of texts; when `some` is true it must not be empty.
-    Texts { some: bool },
-    /// A list of some of these words.
-    Words(&'static [&'static str]),
-    /// A table from names to texts.
+    /// List of strings.
+    TextList { non_empty: bool },
+    /// List of some of these strings.
+    ChoiceList(&'static [&'static str]),
+    /// Table with user-defined keys and string values.
     TextMap,
-    /// A table from names to lists of texts.
-    TextLists,
-    /// A table of its own.
+    /// Table with user-defined keys and lists of strings.
+    TextListMap,
+    /// Table.
     Table(&'static Section),
-    /// Any number of tables.
+    /// List of tables.
     Tables(&'static Section),
-    /// Tables under names that the user chooses.
-    Named(&'static Section),
-    /// A table whose keys are the user's.
-    Open,
-    /// Text, or a table whose keys are the user's.
-    TextOrOpen,
-    /// Any number of tables whose keys are the user's.
-    OpenList,
-    /// Anything.
+    /// Tables with user-defined names.
+    NamedTables(&'static Section),
+    /// Table with arbitrary content.
+    OpenTable,
+    /// String, or table with arbitrary content.
+    TextOrTable,
+    /// List of tables with arbitrary content.
+    OpenTables,
+    /// Any value.
     Any,
-    /// Any number of checks; their keys depend on their kind.
+    /// List of checks, whose keys depend on the check kind.
     Checks,
 }
 
-pub(super) const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Field {
+pub(super) const fn optional(
+    name: &'static str,
+    value_type: ValueType,
+    about: &'static str,
+) -> Field {
     Field {
         name,
-        shape,
+        value_type,
         required: false,
         about,
         code: None,
-        sorts: &[],
-        defines: None,
-        effect: Effect::Usual,
+        target_types: &[],
+        implies: None,
+        effect: Effect::Default,
     }
 }
 
-pub(super) const fn required(name: &'static str, shape: Shape, about: &'static str) -> Field {
-    Field { required: true, ..optional(name, shape, about) }
+pub(super) const fn required(
+    name: &'static str,
+    value_type: ValueType,
+    about: &'static str,
+) -> Field {
+    Field { required: true, ..optional(name, value_type, about) }
 }
 
 pub(super) const fn coded(code: &'static str, field: Field) -> Field {
     Field { code: Some(code), ..field }
 }
 
-/// Most trials of one case.
+/// Maximum number of trials per case.
 pub const MAX_TRIALS: u32 = 1000;
 
-/// Most requests in flight that can be asked for.
+/// Maximum value for the number of requests in flight.
 pub(crate) const MAX_CONNECTIONS: u32 = 100_000;
 
-const SECONDS: Shape = Shape::Number { least: 0.001, most: 1e9 };
+/// Returns the words of a choice.
+const fn choice_words<T, const N: usize>(choices: &[(&'static str, T); N]) -> [&'static str; N] {
+    let mut words = [""; N];
+    let mut index = 0;
+    while index < N {
+        words[index] = choices[index].0;
+        index += 1;
+    }
+    words
+}
 
-/// The whole file.
+/// Returns the value of a word of a choice.
+pub(crate) fn choice<T: Copy>(choices: &[(&str, T)], word: &str) -> Option<T> {
+    choices.iter().find(|(known, _)| *known == word).map(|(_, value)| *value)
+}
+
+const SECONDS: ValueType = ValueType::Number { min: 0.001, max: 1e9 };
+
+/// The suite file.
 pub(crate) const SUITE_FILE: Section = Section::new(
-    "A Bakeoff suite: cases, targets, checks and settings.",
+    "Bakeoff suite: cases, targets, checks and settings",
     &[
-        optional("suite", Shape::Table(&SUITE), "Settings of the suite."),
-        optional("models", Shape::Named(&MODEL), "Models under names of your own."),
+        optional("suite", ValueType::Table(&SUITE), "Suite settings"),
+        optional("models", ValueType::NamedTables(&MODEL), "Models by user-defined name"),
         optional(
             "roles",
-            Shape::TextMap,
-            "Who fills which role in `bakeoff run`: a name under [models] or [sim], or provider/model.",
+            ValueType::TextMap,
+            "Model assigned to each role in `bakeoff run`: a name under [models] or [sim], or provider/model",
         ),
         optional(
             "select",
-            Shape::Table(&select::SELECT),
-            "Which combination of models `bakeoff select` looks for.",
+            ValueType::Table(&select::SELECT),
+            "Search space and method of `bakeoff select`",
         ),
-        required("target", Shape::Tables(&TARGET), "What is under test."),
-        required("cases", Shape::Table(&checks::CASES), "What the targets are asked."),
-        optional("check", Shape::Checks, "What makes an answer right."),
-        optional("sim", Shape::Named(&SIM), "Simulated models under names of your own."),
+        required("target", ValueType::Tables(&TARGET), "Systems under test"),
+        required("cases", ValueType::Table(&checks::CASES), "Inputs of the targets"),
+        optional("check", ValueType::Checks, "Conditions that an output must meet"),
+        optional("sim", ValueType::NamedTables(&SIM), "Simulated models by user-defined name"),
     ],
 );
 
@@ -191,8 +217,9 @@ mod tests {
     use bakeoff_llm::PROVIDERS;
 
     #[test]
-    fn words_of_other_crates_are_complete() {
-        let Some(Shape::Choice(agents)) = TARGET.field("agent").map(|field| &field.shape) else {
+    fn agent_and_provider_names_are_complete() {
+        let Some(ValueType::Choice(agents)) = TARGET.field("agent").map(|field| &field.value_type)
+        else {
             panic!("`agent` is a choice");
         };
         assert_eq!(*agents, CodingAgent::ALL.map(CodingAgent::name));
@@ -203,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn no_table_has_a_key_twice() {
+    fn keys_of_a_table_are_unique() {
         for section in [&SUITE_FILE, &SUITE, &MODEL, &SIM, &TARGET, &STEP, &CHECK_COMMON] {
             let mut names: Vec<&str> = section.fields().map(|field| field.name).collect();
             names.sort_unstable();

@@ -1,184 +1,200 @@
-//! Fields of `[models.*]` and `[sim.*]`.
+//! Keys of `[models.*]` and `[sim.*]`.
 
-use super::{Effect, MAX_CONNECTIONS, SECONDS, Section, Shape, optional, required};
+use super::{
+    Effect, MAX_CONNECTIONS, SECONDS, Section, ValueType, choice_words, optional, required,
+};
+use crate::limits::RETRY_AFTER_CHOICES;
+use bakeoff_pace::Strategy;
+
+const STRATEGY_NAMES: [&str; Strategy::ALL.len()] = {
+    let mut names = [""; Strategy::ALL.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = Strategy::ALL[index].as_str();
+        index += 1;
+    }
+    names
+};
+
+const RETRY_AFTER_WORDS: [&str; 2] = choice_words(&RETRY_AFTER_CHOICES);
 
 pub(crate) const MODEL: Section = Section::new(
-    "A model under a name of your own.",
+    "Model with a user-defined name",
     &[
         required(
             "provider",
-            Shape::Text,
-            "Who serves it: anthropic, azure, cerebras, gemini, groq, mistral, openai, openai-responses, openrouter, sim or together.",
+            ValueType::Text,
+            "Provider: anthropic, azure, cerebras, gemini, groq, mistral, openai, openai-responses, openrouter, sim or together",
         ),
-        required("model", Shape::Text, "The provider's name of the model."),
-        optional("base_url", Shape::Text, "Another address than the provider's."),
-        optional("api_key_env", Shape::Text, "The environment variable that holds the key.")
+        required("model", ValueType::Text, "Model name at the provider"),
+        optional("base_url", ValueType::Text, "Base URL [default: the provider's]"),
+        optional("api_key_env", ValueType::Text, "Environment variable with the API key")
             .effect(Effect::Call),
         optional(
             "headers",
-            Shape::TextMap,
-            "Sent with every request; `$NAME` takes an environment variable.",
+            ValueType::TextMap,
+            "Additional headers of every request; `$NAME` is replaced with an environment variable",
         )
         .effect(Effect::Call),
         optional(
             "query",
-            Shape::TextMap,
-            "Added to every address; `$NAME` takes an environment variable.",
+            ValueType::TextMap,
+            "Additional query parameters of every request; `$NAME` is replaced with an environment variable",
         )
         .effect(Effect::Call),
-        optional("limits", Shape::Table(&LIMITS), "How much of it may be used.")
+        optional("limits", ValueType::Table(&LIMITS), "Rate and concurrency limits, timeouts and retries")
             .effect(Effect::Call),
-        optional("prices", Shape::Table(&PRICES), "Dollars per million tokens.")
+        optional("prices", ValueType::Table(&PRICES), "Prices in dollars per million tokens")
             .effect(Effect::Call),
-        optional("stream", Shape::Boolean, "Ask for the answer in pieces; false when absent."),
+        optional("stream", ValueType::Boolean, "Whether to stream responses [default: false]"),
     ],
 );
 
-const PER_MINUTE: Shape = Shape::Integer { least: 1, most: 1_000_000_000_000 };
+const PER_MINUTE: ValueType = ValueType::Integer { min: 1, max: 1_000_000_000_000 };
 
-const LIMITS: Section = Section::new(
-    "How much of a model may be used, and how hard a call is tried.",
+pub(crate) const LIMITS: Section = Section::new(
+    "Rate and concurrency limits, timeouts and retries",
     &[
         optional(
             "strategy",
-            Shape::Choice(&["auto", "fixed", "adaptive", "reactive", "proactive", "none"]),
-            "By what it is decided when a request goes out; `auto` when absent, which finds the limits out.",
+            ValueType::Choice(&STRATEGY_NAMES),
+            "Rate-limiting strategy; `auto` detects the limits [default: auto]",
         ),
         optional(
             "connections",
-            Shape::Connections { most: MAX_CONNECTIONS },
-            "Most requests in flight; when absent, 10 for `fixed`, 400 for `auto`, \"4-20-200\" for `adaptive`, else no bound.",
+            ValueType::Connections { max: MAX_CONNECTIONS },
+            "Maximum number of requests in flight [default: 10 for `fixed`, 400 for `auto`, \"4-20-200\" for `adaptive`, otherwise unlimited]",
         ),
-        optional("rpm", PER_MINUTE, "Requests per minute, for `auto` and `proactive`."),
+        optional("rpm", PER_MINUTE, "Requests per minute, for `auto` and `proactive`"),
         optional(
             "tpm",
             PER_MINUTE,
-            "Tokens of prompts and answers per minute, for `auto` and `proactive`.",
+            "Prompt and completion tokens per minute, for `auto` and `proactive`",
         ),
-        optional("itpm", PER_MINUTE, "Tokens of prompts per minute, for `auto` and `proactive`."),
-        optional("otpm", PER_MINUTE, "Tokens of answers per minute, for `auto` and `proactive`."),
+        optional("itpm", PER_MINUTE, "Prompt tokens per minute, for `auto` and `proactive`"),
+        optional("otpm", PER_MINUTE, "Completion tokens per minute, for `auto` and `proactive`"),
         optional(
             "burst",
-            Shape::Integer { least: 1, most: 1_000_000 },
-            "Of `proactive`: requests that may go out at once, the others spread evenly by `rpm`; a whole minute's when absent.",
+            ValueType::Integer { min: 1, max: 1_000_000 },
+            "For `proactive`: requests that may be sent at once; the others are spread evenly by `rpm` [default: those of one minute]",
         ),
         optional(
             "cooldown_seconds",
-            Shape::Number { least: 0.0, most: 1e9 },
-            "Of `adaptive`: least time between two cuts; 15 when absent.",
+            ValueType::Number { min: 0.0, max: 1e9 },
+            "For `adaptive`: minimum seconds between two decreases [default: 15]",
         ),
         optional(
             "decrease_factor",
-            Shape::Number { least: 0.0, most: 1.0 },
-            "Of `adaptive`: what is left of the window after a cut; 0.8 when absent.",
+            ValueType::Number { min: 0.0, max: 1.0 },
+            "For `adaptive`: factor applied to the window at a decrease [default: 0.8]",
         ),
         optional(
             "scale_up_percent",
-            Shape::Number { least: 0.0, most: 1.0 },
-            "Of `adaptive`: growth per round after the first rejection, as a share; 0.05 when absent.",
+            ValueType::Number { min: 0.0, max: 1.0 },
+            "For `adaptive`: growth per round after the first rejection, as a share [default: 0.05]",
         ),
         optional(
             "retry_after",
-            Shape::Choice(&["strict", "test"]),
-            "Of `auto`: whether an announced wait is kept in full, or single requests may test it; `strict` when absent.",
+            ValueType::Choice(&RETRY_AFTER_WORDS),
+            "For `auto`: whether to wait for the full Retry-After time (`strict`) or to let single requests test it (`test`) [default: strict]",
         ),
         optional(
             "max_retries",
-            Shape::Integer { least: 0, most: 1_000_000 },
-            "Most retries of a call; when absent, 8 after errors, and after throttling until the time is up.",
+            ValueType::Integer { min: 0, max: 1_000_000 },
+            "Maximum number of retries of a call [default: 8 after errors; until the timeout after throttling]",
         ),
         optional(
             "timeout",
             SECONDS,
-            "Seconds for a whole call, waiting for its turn left out; the suite's `timeout_seconds` when absent.",
+            "Time limit in seconds of a call with its retries, without time in the queue [default: `timeout_seconds` of the suite]",
         ),
-        optional("attempt_timeout", SECONDS, "Seconds for one attempt of a call."),
+        optional("attempt_timeout", SECONDS, "Time limit in seconds of one request of a call"),
     ],
 );
 
 const PRICES: Section = Section::new(
-    "Dollars per million tokens.",
+    "Prices in dollars per million tokens",
     &[
-        required("input", Shape::Number { least: 0.0, most: f64::MAX }, "Prompt tokens."),
-        required("output", Shape::Number { least: 0.0, most: f64::MAX }, "Answer tokens."),
+        required("input", ValueType::Number { min: 0.0, max: f64::MAX }, "Prompt tokens"),
+        required("output", ValueType::Number { min: 0.0, max: f64::MAX }, "Completion tokens"),
         optional(
             "cache_read",
-            Shape::Number { least: 0.0, most: f64::MAX },
-            "Prompt tokens read from the provider's cache; as `input` when absent.",
+            ValueType::Number { min: 0.0, max: f64::MAX },
+            "Prompt tokens read from the provider's cache [default: `input`]",
         ),
         optional(
             "cache_write",
-            Shape::Number { least: 0.0, most: f64::MAX },
-            "Prompt tokens written to the provider's cache; as `input` when absent.",
+            ValueType::Number { min: 0.0, max: f64::MAX },
+            "Prompt tokens written to the provider's cache [default: `input`]",
         ),
     ],
 );
 
 pub(crate) const SIM: Section = Section::new(
-    "A simulated model.",
+    "Simulated model",
     &[
         optional(
             "answers",
-            Shape::Tables(&CANNED),
-            "Answers by what the user said; the first that fits is given.",
+            ValueType::Tables(&CANNED),
+            "Responses by user message; the first match is used",
         ),
-        optional("default", Shape::Text, "The answer when none of `answers` fits."),
+        optional("default", ValueType::Text, "Response when no entry of `answers` matches"),
         optional(
             "calls",
-            Shape::Tables(&CALL),
-            "Tools that it calls, one after the other, before it answers.",
+            ValueType::Tables(&CALL),
+            "Tools that the model calls in sequence before it responds",
         ),
         optional(
             "pass",
-            Shape::Number { least: 0.0, most: 1.0 },
-            "Probability that the right answer is given; 1 when absent.",
+            ValueType::Number { min: 0.0, max: 1.0 },
+            "Probability of the correct response [default: 1]",
         ),
-        optional("wrong", Shape::Text, "The wrong answer."),
+        optional("wrong", ValueType::Text, "Incorrect response"),
         optional(
             "latency_ms",
-            Shape::Number { least: 0.0, most: 1e9 },
-            "How long its answers take; 0 when absent.",
+            ValueType::Number { min: 0.0, max: 1e9 },
+            "Latency of responses in milliseconds [default: 0]",
         ),
         optional(
             "latency_sigma",
-            Shape::Number { least: 0.0, most: 10.0 },
-            "Spread of the latency (log-normal around `latency_ms`); 0 when absent.",
+            ValueType::Number { min: 0.0, max: 10.0 },
+            "Spread of the latency (log-normal around `latency_ms`) [default: 0]",
         ),
         optional(
             "output_tokens",
-            Shape::Integer { least: 1, most: 1_000_000_000 },
-            "Tokens of each answer, instead of counting.",
+            ValueType::Integer { min: 1, max: 1_000_000_000 },
+            "Fixed number of completion tokens per response [default: counted]",
         ),
         optional(
             "bias",
-            Shape::Number { least: -100.0, most: 100.0 },
-            "Makes it a judge that likes the first of two answers better than it is, or, when negative, worse.",
+            ValueType::Number { min: -100.0, max: 100.0 },
+            "As a judge: bonus of the first of two outputs; negative values are a malus",
         ),
         optional(
             "noise",
-            Shape::Number { least: 0.0, most: 100.0 },
-            "Makes it a judge that misperceives the quality of each answer, with this standard deviation.",
+            ValueType::Number { min: 0.0, max: 100.0 },
+            "As a judge: standard deviation of the error in the perceived quality of an output",
         ),
     ],
 );
 
 const CANNED: Section = Section::new(
-    "An answer prepared for something that the user may say.",
+    "Response to matching user messages",
     &[
-        required("when", Shape::Text, "Fits when the last user message contains it."),
-        required("answer", Shape::Text, "The answer."),
+        required("when", ValueType::Text, "Text that the last user message must contain"),
+        required("answer", ValueType::Text, "Response"),
         optional(
             "pass",
-            Shape::Number { least: 0.0, most: 1.0 },
-            "Probability that it is given instead of the wrong one; the model's `pass` when absent.",
+            ValueType::Number { min: 0.0, max: 1.0 },
+            "Probability of this response instead of the incorrect one [default: `pass` of the model]",
         ),
     ],
 );
 
 const CALL: Section = Section::new(
-    "A tool that is called.",
+    "Tool call",
     &[
-        required("tool", Shape::Text, "Which one."),
-        optional("arguments", Shape::Open, "What it is given; nothing when absent."),
+        required("tool", ValueType::Text, "Tool name"),
+        optional("arguments", ValueType::OpenTable, "Arguments of the call [default: none]"),
     ],
 );

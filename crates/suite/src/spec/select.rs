@@ -1,118 +1,118 @@
-//! Fields of `[select]`.
+//! Keys of `[select]`.
 
-use super::{Field, Section, Shape, optional, required};
+use super::{Field, Section, ValueType, optional, required};
 
-const SHARE: Shape = Shape::Number { least: 0.0, most: 1.0 };
-const WEIGHT: Shape = Shape::Number { least: 0.0, most: 1e6 };
-const COUNT: Shape = Shape::Integer { least: 1, most: 1_000_000_000 };
+const SHARE: ValueType = ValueType::Number { min: 0.0, max: 1.0 };
+const WEIGHT: ValueType = ValueType::Number { min: 0.0, max: 1e6 };
+const COUNT: ValueType = ValueType::Integer { min: 1, max: 1_000_000_000 };
 
-/// `[select]`.
+/// Keys of `[select]`.
 pub(super) const SELECT: Section =
-    Section::new("Which combination of models `bakeoff select` looks for.", &FIELDS);
+    Section::new("Search space and method of `bakeoff select`", &FIELDS);
 
 const FIELDS: [Field; 24] = [
     optional(
         "target",
-        Shape::Text,
-        "The target whose roles are filled; may be left out when exactly one target uses roles.",
+        ValueType::Text,
+        "Target whose roles are searched [default: the only target with roles]",
     ),
     required(
         "roles",
-        Shape::TextLists,
-        "For each role its candidates, such as `solver = [\"small\", \"large\"]`; a role without them is filled as [roles] says.",
+        ValueType::TextListMap,
+        "Candidates of each role, such as `solver = [\"small\", \"large\"]`; other roles keep their model of [roles]",
     ),
-    optional("describe", Shape::TextMap, "What roles do, for the model that proposes."),
+    optional("describe", ValueType::TextMap, "Descriptions of the roles for the proposing model"),
     optional(
         "method",
-        Shape::Choice(bakeoff_select::SELECTOR_NAMES),
-        "How it is searched; `auto` when absent.",
+        ValueType::Choice(bakeoff_select::SELECTOR_NAMES),
+        "Search method [default: auto]",
     ),
     optional(
         "confidence",
-        Shape::Number { least: 0.5, most: 0.9999 },
-        "Of `auto` and `strict`: how sure the choice must be; 0.95 when absent.",
+        ValueType::Number { min: 0.5, max: 0.9999 },
+        "For `auto` and `strict`: confidence of the choice [default: 0.95]",
     ),
     optional(
         "epsilon",
         SHARE,
-        "Of `auto` and `epsilon_lucb`: combinations that differ by no more are as good as each other; 0.01 when absent.",
+        "For `auto` and `epsilon_lucb`: score difference up to which combinations count as equal [default: 0.01]",
     ),
     optional(
         "cost_weight",
         WEIGHT,
-        "What the dearest combination loses of its score against one for free; 0 when absent.",
+        "Score penalty of the most expensive combination relative to a free one [default: 0]",
     ),
     optional(
         "latency_weight",
         WEIGHT,
-        "What the slowest combination loses of its score against one that takes no time; 0 when absent.",
+        "Score penalty of the slowest combination relative to one without latency [default: 0]",
     ),
     optional(
         "cheapest_within",
         SHARE,
-        "Look for the cheapest combination whose score is at most so much below the best.",
+        "Choose the cheapest combination whose score is at most this much below the best",
     ),
     optional(
         "max_task_usd",
-        Shape::Number { least: 0.0, most: 1e9 },
-        "Look for the best combination that costs at most so many dollars for a case.",
+        ValueType::Number { min: 0.0, max: 1e9 },
+        "Choose the best combination that costs at most this many dollars per case",
     ),
     optional(
         "max_cost_usd",
-        Shape::Number { least: 0.0, most: 1e9 },
-        "Nothing more is tried once the search has cost so many dollars.",
+        ValueType::Number { min: 0.0, max: 1e9 },
+        "Budget of the search in dollars; no cell starts after it is spent",
     ),
     optional(
         "max_cells",
-        Shape::Integer { least: 1, most: i64::MAX },
-        "Most cells that are tried: a combination at a case is a cell.",
+        ValueType::Integer { min: 1, max: i64::MAX },
+        "Maximum number of cells (combination and case) to try",
     ),
     optional(
         "deadline",
-        Shape::Number { least: 0.001, most: 1e9 },
-        "Nothing more is tried once the search has taken so many seconds.",
+        ValueType::Number { min: 0.001, max: 1e9 },
+        "Time budget of the search in seconds; no cell starts after it",
     ),
     optional(
         "proposer",
-        Shape::Text,
-        "Of `lm_proposal`: the model that proposes; a name under [models] or [sim], or provider/model.",
+        ValueType::Text,
+        "For `lm_proposal`: proposing model, a name under [models] or [sim], or provider/model",
     ),
     optional(
         "fraction",
         SHARE,
-        "Of `random_search`, `bayesian` and `matrix_ucb`: share of the combinations, or cells, to try.",
+        "For `random_search`, `bayesian` and `matrix_ucb`: share of the combinations or cells to try",
     ),
-    optional("threshold", SHARE, "Of `threshold_se`: the mean score that is good enough."),
+    optional("threshold", SHARE, "For `threshold_se`: sufficient mean score"),
     optional(
         "width",
-        Shape::Number { least: 0.0, most: 1e6 },
-        "Of `arm_elimination`, `threshold_se` and `epsilon_lucb`: standard errors that bounds lie from the mean; 1 when absent.",
+        ValueType::Number { min: 0.0, max: 1e6 },
+        "For `arm_elimination`, `threshold_se` and `epsilon_lucb`: distance of the bounds from the mean in standard errors [default: 1]",
     ),
     optional(
         "first",
         COUNT,
-        "Of `arm_elimination`, `threshold_se` and `epsilon_lucb`: cases that every combination gets first.",
+        "For `arm_elimination`, `threshold_se` and `epsilon_lucb`: number of cases that every combination starts with",
     ),
     optional(
         "growth",
-        Shape::Number { least: 1.0, most: 1e6 },
-        "Of `arm_elimination`: what each round is larger by; 2 when absent.",
+        ValueType::Number { min: 1.0, max: 1e6 },
+        "For `arm_elimination`: growth factor of the rounds [default: 2]",
     ),
     optional(
         "curiosity",
-        Shape::Number { least: 0.0, most: 1e6 },
-        "Of `matrix_ucb`: what uncertainty is worth; 1 when absent.",
+        ValueType::Number { min: 0.0, max: 1e6 },
+        "For `matrix_ucb`: exploration weight of uncertainty [default: 1]",
     ),
     optional(
         "batch",
         COUNT,
-        "Of `hill_climbing`, `bayesian` and `matrix_ucb`: what is tried between two decisions; 1 when absent.",
+        "For `hill_climbing`, `bayesian` and `matrix_ucb`: number of trials between two decisions [default: 1]",
     ),
-    optional("iterations", COUNT, "Of `hill_climbing`: rounds for each start; 20 when absent."),
-    optional("restarts", COUNT, "Of `hill_climbing`: how often to start; 3 when absent."),
+    optional("iterations", COUNT, "For `hill_climbing`: maximum rounds per start [default: 20]"),
+    optional("restarts", COUNT, "For `hill_climbing`: number of starts [default: 3]"),
     optional(
         "patience",
         COUNT,
-        "Of `hill_climbing`: rounds without improvement that end a start; 3 when absent.",
+        "For `hill_climbing`: rounds without improvement that end a start [default: 3]",
     ),
 ];

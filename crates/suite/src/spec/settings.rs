@@ -1,86 +1,91 @@
-//! Fields of `[suite]`.
+//! Keys of `[suite]`.
 
-use super::{Effect, MAX_TRIALS, SECONDS, Section, Shape, coded, optional};
+use super::{Effect, MAX_TRIALS, SECONDS, Section, ValueType, choice_words, coded, optional};
+use crate::settings::{ARTIFACT_CHOICES, CACHE_CHOICES, EARLY_STOP_CHOICES};
+
+const EARLY_STOP_WORDS: [&str; 3] = choice_words(&EARLY_STOP_CHOICES);
+const ARTIFACT_WORDS: [&str; 3] = choice_words(&ARTIFACT_CHOICES);
+const CACHE_WORDS: [&str; 3] = choice_words(&CACHE_CHOICES);
 
 pub(crate) const SUITE: Section = Section::new(
-    "Settings of the suite.",
+    "Suite settings",
     &[
-        optional("name", Shape::Text, "Its name; the folder's name when absent."),
+        optional("name", ValueType::Text, "Suite name [default: name of its folder]"),
         coded(
             "EVAL_INVALID_TRIALS_CONFIG",
             optional(
                 "trials",
-                Shape::Integer { least: 1, most: MAX_TRIALS as i64 },
-                "Attempts of each target at each case; 1 when absent.",
+                ValueType::Integer { min: 1, max: MAX_TRIALS as i64 },
+                "Number of trials of each target on each case [default: 1]",
             ),
         ).effect(Effect::Verdict),
         coded(
             "EVAL_INVALID_THRESHOLD",
             optional(
                 "threshold",
-                Shape::Number { least: 0.0, most: 1.0 },
-                "Share of a case's trials that must pass; 1 when absent.",
+                ValueType::Number { min: 0.0, max: 1.0 },
+                "Share of a case's trials that must pass [default: 1]",
             ),
         ).effect(Effect::Verdict),
         optional(
             "parallel",
-            Shape::Integer { least: 1, most: 1_000_000 },
-            "Most trials at once over all targets; when absent, models are bounded by their limits and programs by the number of cores.",
+            ValueType::Integer { min: 1, max: 1_000_000 },
+            "Maximum number of concurrent trials over all targets [default: limits of the models; number of cores for programs]",
         ),
         optional(
             "timeout_seconds",
             SECONDS,
-            "How long a program or a model call may take; 600 when absent.",
+            "Time limit in seconds of a program or a model call [default: 600]",
         ),
         optional(
             "early_stop",
-            Shape::Choice(&["off", "decided", "confident"]),
-            "When a case is stopped before its last trial: never, when no missing trial can change its verdict, or when the full run would give the same one at the risk `alpha`; `off` when absent.",
+            ValueType::Choice(&EARLY_STOP_WORDS),
+            "When to stop a case before its last trial: `off` (never), `decided` (no remaining trial can change its verdict) or `confident` (the full run would give the same verdict, with error risk `alpha`) [default: off]",
         ).effect(Effect::Verdict),
         optional(
             "alpha",
-            Shape::Number { least: 1e-9, most: 0.5 },
-            "The risk that `confident` gives the run another verdict than all its trials would; 0.05 when absent.",
+            ValueType::Number { min: 1e-9, max: 0.5 },
+            "Risk that `confident` gives the run another verdict than all its trials would [default: 0.05]",
         ).effect(Effect::Verdict),
         optional(
             "lookahead",
-            Shape::Integer { least: 1, most: MAX_TRIALS as i64 },
-            "Trials of a case that may be under way at once although an earlier one may make them needless; 1 when absent. Those that are needed in any case always may.",
+            ValueType::Integer { min: 1, max: MAX_TRIALS as i64 },
+            "Maximum number of concurrent trials of a case that an earlier trial may make unnecessary; trials needed in any case are not limited [default: 1]",
         ),
         optional(
             "max_error_rate",
-            Shape::Number { least: 0.0, most: 1.0 },
-            "A target is given up when a larger share of its planned trials errors; 0.1 when absent, 1 means never.",
+            ValueType::Number { min: 0.0, max: 1.0 },
+            "Maximum share of planned trials with errors before the target is stopped; 1 disables the limit [default: 0.1]",
         ),
         optional(
             "max_cost_usd",
-            Shape::Number { least: 0.0, most: 1e9 },
-            "No trial starts once the run has cost so many dollars.",
+            ValueType::Number { min: 0.0, max: 1e9 },
+            "Budget of the run in dollars; no trial starts after it is spent",
         ),
         optional(
             "max_tokens",
-            Shape::Integer { least: 1, most: i64::MAX },
-            "No trial starts once the run has used so many tokens.",
+            ValueType::Integer { min: 1, max: i64::MAX },
+            "Token budget of the run; no trial starts after it is used up",
         ),
         optional(
             "deadline",
             SECONDS,
-            "No trial starts once the run has taken so many seconds.",
+            "Time budget of the run in seconds; no trial starts after it",
         ),
         optional(
             "cost_warning",
-            Shape::Integer { least: 1, most: i64::MAX },
-            "Warn before a run of so many trials; 100 when absent.",
+            ValueType::Integer { min: 1, max: i64::MAX },
+            "Number of trials from which a run starts with a warning [default: 100]",
         ),
         optional(
             "artifacts",
-            Shape::Choice(&["all", "failures", "none"]),
-            "Which trials get a folder of files; `all` when absent. The journal always has everything.",
+            ValueType::Choice(&ARTIFACT_WORDS),
+            "Trials that get a folder with artifacts; the journal always has all results [default: all]",
         ),
         optional(
             "cache",
-            Shape::Choice(&["run", "shared", "none"]),
-            "Whose answers are used again: this run's (when it is resumed), every run's, or nobody's; `run` when absent.",
+            ValueType::Choice(&CACHE_WORDS),
+            "Scope of the response cache: `run` (this run, when it is resumed), `shared` (all runs) or `none` [default: run]",
         ),
     ],
 );

@@ -1,223 +1,251 @@
-//! Fields of `[[target]]` and `[[target.chain]]`.
+//! Keys of `[[target]]` and `[[target.chain]]`.
 
-use super::{Field, MAX_CONNECTIONS, SECONDS, Section, Shape, optional, required};
+use super::{
+    Field, MAX_CONNECTIONS, SECONDS, Section, ValueType, choice_words, optional, required,
+};
+use crate::programs::PROTOCOL_CHOICES;
+use bakeoff_agent::CodingAgent;
 
-/// What a target is, told by its keys. The order is that of error messages.
+/// Type of a target, derived from its keys. The order is that of error messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum TargetSort {
+pub(crate) enum TargetType {
     Chain,
     Program,
     Agent,
     Service,
     Model,
-    /// A model with tools.
-    Loop,
+    /// Model with tools.
+    ToolModel,
 }
 
-const MODELS: &[TargetSort] = &[TargetSort::Model, TargetSort::Loop];
-const LOOPS: &[TargetSort] = &[TargetSort::Loop];
-const PROGRAMS: &[TargetSort] = &[TargetSort::Program];
-const CODING_AGENTS: &[TargetSort] = &[TargetSort::Agent];
-const SERVICES: &[TargetSort] = &[TargetSort::Service];
-const WITH_WORKSPACE: &[TargetSort] = &[TargetSort::Program, TargetSort::Agent, TargetSort::Loop];
-const WITH_TIMEOUT: &[TargetSort] =
-    &[TargetSort::Program, TargetSort::Agent, TargetSort::Service, TargetSort::Loop];
+const MODELS: &[TargetType] = &[TargetType::Model, TargetType::ToolModel];
+const TOOL_MODELS: &[TargetType] = &[TargetType::ToolModel];
+const PROGRAMS: &[TargetType] = &[TargetType::Program];
+const CODING_AGENTS: &[TargetType] = &[TargetType::Agent];
+const SERVICES: &[TargetType] = &[TargetType::Service];
+const WITH_WORKSPACE: &[TargetType] =
+    &[TargetType::Program, TargetType::Agent, TargetType::ToolModel];
+const WITH_TIMEOUT: &[TargetType] =
+    &[TargetType::Program, TargetType::Agent, TargetType::Service, TargetType::ToolModel];
 
-/// Settings of a request to a model.
+/// Settings of a model request.
 const REQUEST: [Field; 9] = [
-    optional("temperature", Shape::Number { least: 0.0, most: 2.0 }, "Sampling temperature.")
-        .only_for(MODELS),
-    optional("top_p", Shape::Number { least: 0.0, most: 1.0 }, "Nucleus sampling.")
+    optional("temperature", ValueType::Number { min: 0.0, max: 2.0 }, "Sampling temperature")
         .only_for(MODELS),
     optional(
-        "max_tokens",
-        Shape::Integer { least: 1, most: 100_000_000 },
-        "Most tokens of the answer.",
+        "top_p",
+        ValueType::Number { min: 0.0, max: 1.0 },
+        "Probability mass of nucleus sampling",
     )
     .only_for(MODELS),
-    optional("stop", Shape::Texts { some: false }, "Texts that end the answer.").only_for(MODELS),
+    optional(
+        "max_tokens",
+        ValueType::Integer { min: 1, max: 100_000_000 },
+        "Maximum number of completion tokens",
+    )
+    .only_for(MODELS),
+    optional("stop", ValueType::TextList { non_empty: false }, "Stop sequences").only_for(MODELS),
     optional(
         "thinking",
-        Shape::Text,
-        "How much the model should think, in the provider's words: low, medium, high, …",
+        ValueType::Text,
+        "Reasoning effort as named by the provider: low, medium, high, …",
     )
     .only_for(MODELS),
     optional(
         "thinking_tokens",
-        Shape::Integer { least: 0, most: 100_000_000 },
-        "Most tokens it may think; 0 switches thinking off.",
+        ValueType::Integer { min: 0, max: 100_000_000 },
+        "Maximum number of reasoning tokens; 0 disables reasoning",
     )
     .only_for(MODELS),
-    optional("json", Shape::Boolean, "Demand a JSON object; false when absent.").only_for(MODELS),
-    optional("json_schema", Shape::Open, "Demand JSON that fits this schema.").only_for(MODELS),
-    optional("extra", Shape::Open, "Fields for the provider's request as they are.")
+    optional("json", ValueType::Boolean, "Require a JSON object as output [default: false]")
         .only_for(MODELS),
+    optional("json_schema", ValueType::OpenTable, "JSON Schema of the output").only_for(MODELS),
+    optional(
+        "extra",
+        ValueType::OpenTable,
+        "Additional fields of the provider's request, sent unchanged",
+    )
+    .only_for(MODELS),
 ];
 
 pub(crate) const TARGET: Section = Section::new(
-        "What is under test: a model with a prompt, a chain of models, a program, a coding agent or an HTTP service.",
+        "System under test: a model with a prompt, a chain of models, a program, a coding agent or an HTTP service",
         &[
-            required("name", Shape::Text, "Its name in results."),
+            required("name", ValueType::Text, "Name in results"),
             optional(
                 "model",
-                Shape::Text,
-                "A name under [models] or [sim], provider/model, or role/name for who fills a role; with `agent`, the agent's name of its model.",
-            ).defines(TargetSort::Model),
+                ValueType::Text,
+                "Model: a name under [models] or [sim], provider/model, or role/name; with `agent`, a model name of that agent",
+            ).implies(TargetType::Model),
             optional(
                 "command",
-                Shape::Texts { some: true },
-                "A program and its arguments: the prompt on standard input, or in an argument in place of `{prompt}`; the answer on standard output.",
-            ).defines(TargetSort::Program),
-            optional("agent", Shape::Choice(&AGENTS), "A coding agent that is installed here.").defines(TargetSort::Agent),
-            optional("url", Shape::Text, "The address of an HTTP service.").defines(TargetSort::Service),
-            // Needed by all but chains; who reads targets says so.
+                ValueType::TextList { non_empty: true },
+                "Program and its arguments; reads the prompt from standard input or from the argument `{prompt}`, writes its output to standard output",
+            ).implies(TargetType::Program),
+            optional("agent", ValueType::Choice(&AGENT_NAMES), "Installed coding agent").implies(TargetType::Agent),
+            optional("url", ValueType::Text, "URL of an HTTP service").implies(TargetType::Service),
+            // Required for all targets but chains, which the reader of targets checks.
             optional(
                 "prompt",
-                Shape::Template,
-                "What it is asked; steps of a chain have their own.",
+                ValueType::Template,
+                "Prompt template; steps of a chain have their own",
             ),
             optional(
                 "chain",
-                Shape::Tables(&STEP),
-                "Models that are asked one after the other; the answer of the last is the target's.",
-            ).defines(TargetSort::Chain),
+                ValueType::Tables(&STEP),
+                "Models called in sequence; the output of the last one is the output of the target",
+            ).implies(TargetType::Chain),
             optional(
                 "roles",
-                Shape::Texts { some: true },
-                "Of a program: roles whose models it is told in its environment, as `BAKEOFF_MODEL_<ROLE>`.",
+                ValueType::TextList { non_empty: true },
+                "For programs: roles whose models are passed in the environment as `BAKEOFF_MODEL_<ROLE>`",
             ).only_for(PROGRAMS),
-            optional("system", Shape::Template, "Instructions for a model.").only_for(MODELS),
+            optional("system", ValueType::Template, "System prompt of a model").only_for(MODELS),
             optional(
                 "gate",
-                Shape::Boolean,
-                "Whether it counts for the run's verdict; true when absent.",
+                ValueType::Boolean,
+                "Whether the target counts for the verdict of the run [default: true]",
             ),
             optional(
                 "timeout_seconds",
                 SECONDS,
-                "How long a program, an agent, a service or a model with tools may take; the suite's when absent.",
+                "Time limit in seconds of a program, agent, service or model with tools [default: `timeout_seconds` of the suite]",
             ).only_for(WITH_TIMEOUT),
             optional(
                 "workspace",
-                Shape::Text,
-                "Of a program, agent or model with tools: the folder beside the suite that each trial gets a copy of; an empty one when absent.",
+                ValueType::Text,
+                "For programs, agents and models with tools: folder, relative to the suite file, that is copied for each trial [default: an empty folder]",
             ).only_for(WITH_WORKSPACE),
             optional(
                 "protocol",
-                Shape::Choice(&["text", "jsonl"]),
-                "Of a program: whether it is started for each trial (`text`), or stays and answers line by line (`jsonl`); `text` when absent.",
+                ValueType::Choice(&PROTOCOL_WORDS),
+                "For programs: `text` starts a process per trial, `jsonl` keeps one process that exchanges JSON lines [default: text]",
             ).only_for(PROGRAMS),
             optional(
                 "tools",
-                Shape::Words(&bakeoff_agent::TOOL_NAMES),
-                "Of a model: tools that it may call, until it answers without calling one.",
-            ).only_for(MODELS).defines(TargetSort::Loop),
+                ValueType::ChoiceList(&bakeoff_agent::TOOL_NAMES),
+                "For models: tools that the model may call until it responds without a tool call",
+            ).only_for(MODELS).implies(TargetType::ToolModel),
             optional(
                 "mcp",
-                Shape::Tables(&MCP),
-                "Of a model: MCP servers whose tools it may call.",
-            ).only_for(MODELS).defines(TargetSort::Loop),
+                ValueType::Tables(&MCP),
+                "For models: MCP servers whose tools the model may call",
+            ).only_for(MODELS).implies(TargetType::ToolModel),
             optional(
                 "max_turns",
-                Shape::Integer { least: 1, most: 10_000 },
-                "Of a model with tools: most calls of the model in a trial; 50 when absent.",
-            ).only_for(MODELS).defines(TargetSort::Loop),
+                ValueType::Integer { min: 1, max: 10_000 },
+                "For models with tools: maximum number of model calls in a trial [default: 50]",
+            ).only_for(MODELS).implies(TargetType::ToolModel),
             optional(
                 "tool_timeout_seconds",
                 SECONDS,
-                "Of a model with tools: how long one call of a tool may take; 120 when absent.",
-            ).only_for(LOOPS),
+                "For models with tools: time limit in seconds of a tool call [default: 120]",
+            ).only_for(TOOL_MODELS),
             optional(
                 "fetch_hosts",
-                Shape::Texts { some: true },
-                "Of a model with the tool `http_fetch`: hosts that it may fetch from, such as \"example.com\" or \"127.0.0.1:8080\"; \"*\" is all of them.",
-            ).only_for(LOOPS),
+                ValueType::TextList { non_empty: true },
+                "For the tool `http_fetch`: allowed hosts, such as \"example.com\" or \"127.0.0.1:8080\"; \"*\" allows all",
+            ).only_for(TOOL_MODELS),
             optional(
                 "max_context_tokens",
-                Shape::Integer { least: 1_000, most: 100_000_000 },
-                "Of a model with tools: its window; of a longer conversation less is sent. Everything is sent when absent.",
-            ).only_for(LOOPS),
-            optional("args", Shape::Texts { some: false }, "Of an agent: more arguments.").only_for(CODING_AGENTS),
+                ValueType::Integer { min: 1_000, max: 100_000_000 },
+                "For models with tools: context window in tokens; longer conversations are shortened [default: unlimited]",
+            ).only_for(TOOL_MODELS),
+            optional("args", ValueType::TextList { non_empty: false }, "For agents: additional arguments").only_for(CODING_AGENTS),
             optional(
                 "method",
-                Shape::Choice(&["POST", "GET", "PUT", "PATCH", "DELETE"]),
-                "Of a service: the method of the request; POST when absent.",
+                ValueType::Choice(&["POST", "GET", "PUT", "PATCH", "DELETE"]),
+                "For services: HTTP method [default: POST]",
             ).only_for(SERVICES),
             optional(
                 "headers",
-                Shape::TextMap,
-                "Of a service: sent with every request; `$NAME` takes an environment variable.",
+                ValueType::TextMap,
+                "For services: headers of every request; `$NAME` is replaced with an environment variable",
             ).only_for(SERVICES),
             optional(
                 "body",
-                Shape::TextOrOpen,
-                "Of a service: a template of the JSON that is sent, or a table whose texts are templates; `{ prompt = \"{{ prompt }}\" }` when absent.",
+                ValueType::TextOrTable,
+                "For services: JSON template of the request body, or a table with template strings [default: { prompt = \"{{ prompt }}\" }]",
             ).only_for(SERVICES),
             optional(
                 "answer",
-                Shape::Text,
-                "Of a service: where the answer is in the JSON that comes back, as a JSONPath; all of it when absent.",
+                ValueType::Text,
+                "For services: JSONPath of the output in the response [default: the whole response]",
             ).only_for(SERVICES),
             optional(
                 "usage",
-                Shape::Table(&USAGE),
-                "Of a service: where tokens and cost are in the JSON that comes back.",
+                ValueType::Table(&USAGE),
+                "For services: JSONPaths of token counts and cost in the response",
             ).only_for(SERVICES),
             optional(
                 "connections",
-                Shape::Integer { least: 1, most: MAX_CONNECTIONS as i64 },
-                "Of a service: most requests in flight; 10 when absent.",
+                ValueType::Integer { min: 1, max: MAX_CONNECTIONS as i64 },
+                "For services: maximum number of requests in flight [default: 10]",
             ).only_for(SERVICES),
         ],
     )
     .with(&REQUEST);
 
 const MCP: Section = Section::new(
-    "An MCP server: a program that has tools.",
+    "MCP server: a program that provides tools",
     &[
-        required("name", Shape::Text, "Its tools are called `<name>__<tool>`."),
+        required("name", ValueType::Text, "Server name; tools are named `<name>__<tool>`"),
         required(
             "command",
-            Shape::Texts { some: true },
-            "The program and its arguments; it runs in the trial's workspace.",
+            ValueType::TextList { non_empty: true },
+            "Program and its arguments; runs in the workspace of the trial",
         ),
-        optional("tools", Shape::Texts { some: true }, "Only these of its tools; all when absent."),
+        optional(
+            "tools",
+            ValueType::TextList { non_empty: true },
+            "Names of the tools to use [default: all]",
+        ),
     ],
 );
 
-/// Coding agents that are known by name.
-const AGENTS: [&str; 5] = ["claude", "codex", "gemini", "opencode", "cursor-agent"];
+/// Names of all coding agents.
+const AGENT_NAMES: [&str; CodingAgent::ALL.len()] = {
+    let mut names = [""; CodingAgent::ALL.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = CodingAgent::ALL[index].name();
+        index += 1;
+    }
+    names
+};
+
+const PROTOCOL_WORDS: [&str; 2] = choice_words(&PROTOCOL_CHOICES);
 
 const USAGE: Section = Section::new(
-    "Where tokens and cost are in the JSON that a service answers with.",
+    "JSONPaths of token counts and cost in the response",
     &[
-        optional("input_tokens", Shape::Text, "A JSONPath to the tokens of the prompt."),
-        optional("output_tokens", Shape::Text, "A JSONPath to the tokens of the answer."),
-        optional("cost_usd", Shape::Text, "A JSONPath to the dollars that it cost."),
+        optional("input_tokens", ValueType::Text, "JSONPath of the number of prompt tokens"),
+        optional("output_tokens", ValueType::Text, "JSONPath of the number of completion tokens"),
+        optional("cost_usd", ValueType::Text, "JSONPath of the cost in dollars"),
     ],
 );
 
-/// A step of a chain.
+/// Keys of a chain step.
 pub(crate) const STEP: Section = Section::new(
-    "A step of a chain: a model that is asked, and whose answer later steps see.",
+    "Chain step: a model call whose output is available to later steps",
     &[
-        optional("role", Shape::Text, "The role of who is asked; see [roles] and [select]."),
+        optional("role", ValueType::Text, "Role of the model; see [roles] and [select]"),
         optional(
             "name",
-            Shape::Text,
-            "What later steps call its answer, as {{ name }}; its role when absent.",
+            ValueType::Text,
+            "Name of the output in templates of later steps, as {{ name }} [default: the role]",
         ),
         optional(
             "model",
-            Shape::Text,
-            "Who is asked when it has no role: a name under [models] or [sim], or provider/model.",
+            ValueType::Text,
+            "Model of a step without a role: a name under [models] or [sim], or provider/model",
         ),
         required(
             "prompt",
-            Shape::Template,
-            "What it is asked: a template over the case's fields and the answers of earlier steps.",
+            ValueType::Template,
+            "Prompt template with case fields and outputs of earlier steps",
         ),
-        optional("system", Shape::Template, "Instructions; a template, too."),
+        optional("system", ValueType::Template, "System prompt template"),
     ],
 )
 .with(&REQUEST);

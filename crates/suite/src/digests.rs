@@ -1,4 +1,4 @@
-//! The parts of a suite that results depend on, so that a run goes on only with what it began with.
+//! Digests of the parts of a suite that results depend on. A run resumes only with unchanged parts.
 
 use super::spec::{Effect, MODEL, SIM, SUITE};
 use super::tree::Node;
@@ -6,11 +6,13 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Of larger files only the size counts.
-const LARGEST_FILE: u64 = 16 * 1024 * 1024;
+/// Maximum size of a file whose content is hashed; for larger files only the size counts.
+const MAX_HASHED_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Digests of targets, checks, models and settings, with the files beside the suite that they name.
-pub(super) fn digests(root: &Node<'_, '_>, folder: &Path) -> BTreeMap<String, String> {
+/// Returns the digests of targets, checks, models and settings, including the files that they name.
+///
+/// The keys are stored in `run.json` and compared on resume.
+pub(super) fn part_digests(root: &Node<'_, '_>, folder: &Path) -> BTreeMap<String, String> {
     let digest = |fields: Map<String, Value>| digest(&Value::Object(fields), folder);
     let mut parts = BTreeMap::new();
     if let Some(suite) = root.table("suite") {
@@ -37,11 +39,11 @@ pub(super) fn digests(root: &Node<'_, '_>, folder: &Path) -> BTreeMap<String, St
     let models = [("models", &MODEL, "model"), ("sim", &SIM, "simulated model")];
     for (key, section, what) in models {
         let Some(tables) = root.table(key) else { continue };
-        let is_for_calls =
+        let changes_calls_only =
             |key: &str| section.field(key).is_some_and(|field| field.effect == Effect::Call);
         for (name, mut fields) in tables.to_json() {
             if let Some(fields) = fields.as_object_mut() {
-                fields.retain(|key, _| !is_for_calls(key));
+                fields.retain(|key, _| !changes_calls_only(key));
                 parts.insert(format!("{what} `{name}`"), digest(fields.clone()));
             }
         }
@@ -55,7 +57,7 @@ fn digest(value: &Value, folder: &Path) -> String {
     let servers = value["mcp"].as_array().into_iter().flatten();
     let commands = servers.map(|server| &server["command"]).chain([&value["command"]]);
     let words = commands.filter_map(Value::as_array).flatten();
-    // `file.py:function` names a file, too.
+    // `file.py:function` names a file.
     let function = value["function"].as_str().and_then(|text| text.split(':').next());
     let files = words.filter_map(Value::as_str).chain(value["file"].as_str()).chain(function);
     for name in files.filter(|name| Path::new(name).is_relative() && !name.is_empty()) {
@@ -67,27 +69,27 @@ fn digest(value: &Value, folder: &Path) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// Adds a file such as a program's source or a schema, if there is one.
+/// Adds a file such as a program's source or a schema, if it exists.
 fn add_file(path: &Path, hasher: &mut blake3::Hasher) {
     let Ok(data) = path.metadata() else { return };
     if !data.is_file() {
         return;
     }
     hasher.update(&data.len().to_le_bytes());
-    if data.len() <= LARGEST_FILE
+    if data.len() <= MAX_HASHED_BYTES
         && let Ok(contents) = std::fs::read(path)
     {
         hasher.update(&contents);
     }
 }
 
-/// Adds all files of a folder, in the order of their names; links are not followed.
+/// Adds all files of a folder in the order of their names; does not follow links.
 fn add_folder(folder: &Path, hasher: &mut blake3::Hasher) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut entries: Vec<std::fs::DirEntry> = entries.collect();
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
-        if is_no_part(&entry.path()) {
+        if is_excluded(&entry.path()) {
             continue;
         }
         hasher.update(entry.file_name().as_encoded_bytes()).update(b"\0");
@@ -99,8 +101,8 @@ fn add_folder(folder: &Path, hasher: &mut blake3::Hasher) {
     }
 }
 
-/// Whether a folder changes by itself: history, and runs.
-fn is_no_part(path: &Path) -> bool {
+/// Returns whether a folder is excluded because it changes independently of the suite: `.git` and runs.
+fn is_excluded(path: &Path) -> bool {
     let is_run = |path: &Path| path.join("journal.jsonl").is_file();
     let mut inner = std::fs::read_dir(path).into_iter().flatten().flatten();
     path.file_name().is_some_and(|name| name == ".git")
