@@ -5,7 +5,7 @@
 
 use super::escalation::{Escalation, PackRequest, RowAnswer, RowResults};
 use super::failures::{DeferredFailures, FailureCause, FailureDecision};
-use super::pack_feed;
+use super::pack_feeder::{POLL_INTERVAL, PackFeeder};
 use super::request::{ModelState, RequestContext, RequestOutcome};
 use super::runner::rows_of;
 use super::scan::{self, InputScan};
@@ -43,7 +43,8 @@ const VALUE_FIELD: &str = "value";
 /// use std::sync::Arc;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// let client = Arc::new(Client::new(ClientConfig::default()));
+/// let config = ClientConfig::default().simulated_models([bakeoff_map::simulated_models()]);
+/// let client = Arc::new(Client::new(config));
 /// let model = Model::resolve(&ModelConfig::named("sim", "map"), &|_| None)?;
 /// let task = Task::new("Copy each name.", vec![Field::new("copy", FieldType::String)]);
 /// let answers = map_items(&client, &model, &task, ["Ada", "Grace"]).await?;
@@ -103,6 +104,7 @@ pub async fn map_items<T: Serialize>(
         active: HashMap::new(),
         queue: VecDeque::new(),
         requests: JoinSet::new(),
+        feeder: PackFeeder::new(),
         failures: DeferredFailures::default(),
         answers,
         stop: None,
@@ -146,6 +148,7 @@ struct ItemsRunner {
     /// Requests not started yet.
     queue: VecDeque<(u64, PackRequest)>,
     requests: JoinSet<ItemsReport>,
+    feeder: PackFeeder,
     failures: DeferredFailures<FinishedRequest>,
     /// Results by the index of the item.
     answers: Vec<Option<Result<Answer, ItemError>>>,
@@ -155,7 +158,7 @@ struct ItemsRunner {
 
 impl ItemsRunner {
     async fn run(mut self) -> Vec<Result<Answer, ItemError>> {
-        let mut poll = tokio::time::interval(pack_feed::POLL_INTERVAL);
+        let mut poll = tokio::time::interval(POLL_INTERVAL);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.start_queued();
@@ -189,9 +192,8 @@ impl ItemsRunner {
         self.finish()
     }
 
-    fn can_start_pack(&self) -> bool {
-        let RequestContext { client, models, .. } = &*self.context;
-        pack_feed::pools_have_capacity(client, models, self.requests.len())
+    fn can_start_pack(&mut self) -> bool {
+        self.feeder.can_start(&self.context.client, &self.context.models)
     }
 
     fn start_pack(&mut self, pack: Pack) {
@@ -213,6 +215,7 @@ impl ItemsRunner {
         while let Some((number, request)) = self.queue.pop_front() {
             let Some((pack, _)) = self.active.get(&number) else { continue };
             let (context, pack) = (Arc::clone(&self.context), Arc::clone(pack));
+            self.feeder.start();
             self.requests.spawn(async move {
                 let (outcome, usage) = context.send(&request, &rows_of(&request, &pack)).await;
                 ItemsReport { pack: number, request, outcome, is_fresh: usage.requests > 0 }
@@ -222,6 +225,7 @@ impl ItemsRunner {
 
     /// Processes the outcome of a request. There is one model, so every round is the last.
     fn process(&mut self, report: Result<ItemsReport, tokio::task::JoinError>) {
+        self.feeder.finish();
         // A panic is a bug in this program.
         let Ok(ItemsReport { pack, request, outcome, is_fresh }) = report else {
             self.stop("a request task panicked; please report this bug".to_owned());
