@@ -1,11 +1,11 @@
-//! Which crate may know which: the table of `docs/architecture.md`, enforced.
+//! Layer check: enforces the dependency rules of `docs/architecture.md`.
 
 use serde_json::Value;
 use std::process::Command;
 
-/// The house, from the bottom up. A crate may use those on lower lines, and those to its left on
-/// its own line.
-const LINES: [&[&str]; 7] = [
+/// Layers from the bottom up. A crate may depend on crates of lower layers and on crates to its left in
+/// its own layer.
+const LAYERS: [&[&str]; 7] = [
     &["core", "stats"],
     &["pace", "sim", "journal", "select"],
     &["llm", "check"],
@@ -15,20 +15,20 @@ const LINES: [&[&str]; 7] = [
     &["bakeoff"],
 ];
 
-/// What the lines would allow and the idea of the crate does not.
+/// Dependencies that the layers permit but the responsibility of the crate does not.
 const FORBIDDEN: [(&str, &str, &str); 9] = [
     ("stats", "core", "statistics are pure functions of numbers"),
-    ("sim", "pace", "a provider does not know who calls it"),
-    ("journal", "core", "a journal does not know what its lines mean"),
-    ("journal", "pace", "a journal does not know what its lines mean"),
-    ("journal", "sim", "a journal does not know what its lines mean"),
-    ("select", "sim", "selectors see observations and nothing else"),
+    ("sim", "pace", "the provider must not depend on its client"),
+    ("journal", "core", "the journal is independent of the meaning of its records"),
+    ("journal", "pace", "the journal is independent of the meaning of its records"),
+    ("journal", "sim", "the journal is independent of the meaning of its records"),
+    ("select", "sim", "selectors receive only observations"),
     ("check", "llm", "judges are injected"),
-    ("report", "eval", "a report reads results, however they were made"),
-    ("report", "history", "a report reads results, however they were made"),
+    ("report", "eval", "reports are independent of how a run was executed"),
+    ("report", "history", "reports are independent of how a run was executed"),
 ];
 
-/// Fails when a crate depends on one that it must not know.
+/// Checks the dependencies of all crates.
 pub(crate) fn check() -> Result<(), String> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
@@ -46,14 +46,14 @@ pub(crate) fn check() -> Result<(), String> {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
 
-/// Pairs of our own crates, user first. Tests may use what they like.
+/// Returns the dependencies between workspace crates, dependent first. Dev-dependencies are unrestricted.
 fn dependencies(metadata: &Value) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     for package in array(&metadata["packages"]) {
         let Some(user) = folder(&package["name"]) else { continue };
         for dependency in array(&package["dependencies"]) {
-            let is_for_tests = dependency["kind"] == "dev";
-            if let (Some(used), false) = (folder(&dependency["name"]), is_for_tests) {
+            let is_dev = dependency["kind"] == "dev";
+            if let (Some(used), false) = (folder(&dependency["name"]), is_dev) {
                 pairs.push((user.clone(), used));
             }
         }
@@ -65,7 +65,7 @@ fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The folder of one of our crates.
+/// Returns the folder of a workspace crate.
 fn folder(name: &Value) -> Option<String> {
     let name = name.as_str()?;
     if name == "bakeoff" {
@@ -75,18 +75,19 @@ fn folder(name: &Value) -> Option<String> {
 }
 
 fn problem(user: &str, used: &str) -> Option<String> {
-    let place = |name: &str| {
-        let line = LINES.iter().position(|line| line.contains(&name))?;
-        Some((line, LINES[line].iter().position(|entry| *entry == name)?))
+    let position = |name: &str| {
+        let layer = LAYERS.iter().position(|layer| layer.contains(&name))?;
+        Some((layer, LAYERS[layer].iter().position(|entry| *entry == name)?))
     };
     let forbidden = FORBIDDEN.iter().find(|(one, other, _)| (*one, *other) == (user, used));
-    match (place(user), place(used), forbidden) {
-        (_, _, Some((_, _, reason))) => Some(format!("{user} must not use {used}: {reason}")),
-        (None, _, _) => Some(format!("{user} is on no line of the house")),
-        (_, None, _) => Some(format!("{used} is on no line of the house")),
-        (Some((line, column)), Some((used_line, used_column)), None) => {
-            let allowed = used_line < line || (used_line == line && used_column < column);
-            (!allowed).then(|| format!("{user} must not use {used}: it lies above or to the right"))
+    match (position(user), position(used), forbidden) {
+        (_, _, Some((_, _, reason))) => Some(format!("{user} must not depend on {used}: {reason}")),
+        (None, _, _) => Some(format!("{user} is not in a layer")),
+        (_, None, _) => Some(format!("{used} is not in a layer")),
+        (Some((layer, column)), Some((used_layer, used_column)), None) => {
+            let is_allowed = used_layer < layer || (used_layer == layer && used_column < column);
+            (!is_allowed)
+                .then(|| format!("{user} must not depend on {used}: it is above or to the right"))
         }
     }
 }
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lower_lines_and_left_neighbours_are_allowed_and_nothing_else() {
+    fn only_lower_layers_and_left_neighbours_are_permitted() {
         for (user, used) in [
             ("llm", "pace"),
             ("eval", "agent"),
@@ -118,11 +119,11 @@ mod tests {
         ] {
             assert!(problem(user, used).is_some(), "{user} → {used}");
         }
-        assert!(problem("stranger", "core").is_some());
+        assert!(problem("unknown", "core").is_some());
     }
 
     #[test]
-    fn test_dependencies_do_not_count() {
+    fn dev_dependencies_are_ignored() {
         let metadata = serde_json::json!({"packages": [{
             "name": "bakeoff-pace",
             "dependencies": [

@@ -5,6 +5,7 @@ use crate::identity::Identity;
 use crate::output::CapturedOutput;
 use crate::tree::ProcessTree;
 use bakeoff_core::ProcessGroup;
+use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -120,7 +121,7 @@ pub async fn run(
     program: &Program,
     cancel: &CancellationToken,
 ) -> Result<ProgramOutput, ProgramError> {
-    start(program)?.finish(cancel, |_| {}).await
+    start(program)?.finish(cancel, &mut |_| {}).await
 }
 
 /// A program that was started. Its processes are killed when this is dropped.
@@ -160,10 +161,21 @@ impl RunningProgram<'_> {
     /// # Errors
     ///
     /// [`ProgramError::Lost`].
-    pub async fn finish(
+    pub fn finish<'f>(
+        self,
+        cancel: &'f CancellationToken,
+        on_stdout: &'f mut (dyn FnMut(&[u8]) + Send),
+    ) -> BoxFuture<'f, Result<ProgramOutput, ProgramError>>
+    where
+        Self: 'f,
+    {
+        Box::pin(self.wait(cancel, on_stdout))
+    }
+
+    async fn wait(
         self,
         cancel: &CancellationToken,
-        on_stdout: impl FnMut(&[u8]),
+        on_stdout: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<ProgramOutput, ProgramError> {
         let RunningProgram { mut tree, mut child, program, deadline } = self;
         let (stdin, stdout, stderr) =

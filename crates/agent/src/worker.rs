@@ -8,6 +8,7 @@ use crate::ProgramError;
 use crate::output::OutputTail;
 use crate::process::DRAIN_TIMEOUT;
 use crate::tree::ProcessTree;
+use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -94,13 +95,13 @@ impl Workers {
     /// # Errors
     ///
     /// There was no reply. The worker may have read the request, so it is not sent again.
-    pub async fn request(
-        &self,
-        request: &str,
+    pub fn request<'a>(
+        &'a self,
+        request: &'a str,
         timeout: Duration,
-        cancel: &CancellationToken,
-    ) -> Result<String, WorkerError> {
-        self.request_parsed(request, timeout, cancel, |reply| Ok(reply.to_owned())).await
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, WorkerError>> {
+        Box::pin(self.request_parsed(request, timeout, cancel, |reply| Ok(reply.to_owned())))
     }
 
     /// Sends a line as [`Workers::request`] does and parses the reply. A reply that `parse` rejects, such

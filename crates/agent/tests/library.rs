@@ -42,7 +42,8 @@ async fn child_that_left_the_group_is_killed_when_the_program_is_cancelled() {
     let program = program(ESCAPED, folder.path());
     let cancel = CancellationToken::new();
     let running = start(&program).unwrap();
-    let output = running.finish(&cancel, |_| cancel.cancel()).await.unwrap();
+    let mut on_stdout = |_: &[u8]| cancel.cancel();
+    let output = running.finish(&cancel, &mut on_stdout).await.unwrap();
     assert_eq!(output.exit_reason, ExitReason::Cancelled);
     wait_for_exit(&output.stdout).await;
 }

@@ -67,7 +67,8 @@ async fn program_that_times_out_is_terminated_and_its_output_kept() {
 async fn run_until_output(program: &Program) -> ProgramOutput {
     let cancel = CancellationToken::new();
     let running = start(program).unwrap();
-    let finish = running.finish(&cancel, |_| cancel.cancel());
+    let mut on_stdout = |_: &[u8]| cancel.cancel();
+    let finish = running.finish(&cancel, &mut on_stdout);
     tokio::time::timeout(Duration::from_secs(30), finish).await.unwrap().unwrap()
 }
 
@@ -151,7 +152,7 @@ async fn group_is_known_before_the_program_ends() {
     let running = start(&program).unwrap();
     let group = running.group().unwrap();
     assert_eq!(group.started > 0, cfg!(target_os = "linux"));
-    let done = running.finish(&CancellationToken::new(), |_| {}).await.unwrap();
+    let done = running.finish(&CancellationToken::new(), &mut |_| {}).await.unwrap();
     assert_eq!(done.stdout.trim(), group.id.to_string());
 }
 
@@ -170,7 +171,7 @@ async fn gigabyte_of_output_is_counted_and_dropped() {
     let mut received = 0_u64;
     let done = start(&program)
         .unwrap()
-        .finish(&CancellationToken::new(), |piece| received += piece.len() as u64)
+        .finish(&CancellationToken::new(), &mut |piece| received += piece.len() as u64)
         .await
         .unwrap();
     assert_eq!((done.stdout.len(), done.dropped_bytes), (1000, (1 << 30) - 1000));

@@ -86,7 +86,7 @@ async fn daemon_of_a_finished_program_is_adopted_and_killed() {
     let daemon = first_line(&folder.path().join("daemon")).await;
     wait_until("adoption", || parent(&daemon) == Some(std::process::id())).await;
     std::fs::write(folder.path().join("go"), "").unwrap();
-    let output = running.finish(&CancellationToken::new(), |_| {}).await.unwrap();
+    let output = running.finish(&CancellationToken::new(), &mut |_| {}).await.unwrap();
     assert_eq!(output.exit_reason, ExitReason::Exited(0));
     assert_eq!(output.stdout.trim(), daemon);
     assert_eq!(state(&daemon), None, "the daemon is killed and reaped");
@@ -141,7 +141,7 @@ async fn parallel_trials_do_not_kill_the_daemons_of_each_other() {
     }
     assert!(is_running(&kept));
     std::fs::write(folder.path().join("go"), "").unwrap();
-    let output = running.finish(&CancellationToken::new(), |_| {}).await.unwrap();
+    let output = running.finish(&CancellationToken::new(), &mut |_| {}).await.unwrap();
     assert_eq!(output.exit_reason, ExitReason::Exited(0));
     assert_eq!(state(&kept), None);
 }
@@ -160,7 +160,7 @@ async fn zombies_are_reaped_while_the_program_runs() {
         wait_until(name, || state(&id).is_none()).await;
     }
     std::fs::write(folder.path().join("go"), "").unwrap();
-    let output = running.finish(&CancellationToken::new(), |_| {}).await.unwrap();
+    let output = running.finish(&CancellationToken::new(), &mut |_| {}).await.unwrap();
     assert_eq!(output.exit_reason, ExitReason::Exited(7), "the status of the program is not lost");
 }
 

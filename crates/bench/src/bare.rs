@@ -1,4 +1,4 @@
-//! The least that the same calls could take: a loop around `reqwest` and nothing else.
+//! Baseline for the engine benchmark: a bare `reqwest` loop that makes the same calls.
 
 use crate::Error;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub(crate) fn run(base_url: &str, calls: u32, connections: u32) -> Result<(), Er
         .enable_all()
         .build()
         .map_err(|error| failed(&error))?;
-    // Fails when somebody has chosen a provider already, and then that one is fine.
+    // Fails if a provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
         .no_proxy()
@@ -42,8 +42,8 @@ pub(crate) fn run(base_url: &str, calls: u32, connections: u32) -> Result<(), Er
             })
             .collect();
         for worker in workers {
-            let ended: Result<Result<(), reqwest::Error>, _> = worker.await;
-            ended.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+            let joined: Result<Result<(), reqwest::Error>, _> = worker.await;
+            joined.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
         }
         Ok(())
     })

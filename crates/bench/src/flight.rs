@@ -1,45 +1,45 @@
-//! Very many requests in flight at once, over loopback HTTP.
+//! Thousands of requests in flight over loopback HTTP.
 
-use crate::provider::Provider;
+use crate::provider::SimProcess;
 use crate::scratch::Scratch;
 use crate::{Error, usage};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-/// What to measure.
+/// Configuration of the flight benchmark.
 #[derive(Debug, Clone)]
 pub struct FlightConfig {
-    /// The program `bakeoff`.
+    /// Path of the program `bakeoff`.
     pub program: PathBuf,
-    /// Requests, all in flight at once.
+    /// Number of requests, all in flight at once.
     pub requests: u32,
-    /// Milliseconds that every answer takes: longer than sending all requests does.
+    /// Latency of every answer in milliseconds; longer than it takes to send all requests.
     pub latency_ms: u32,
 }
 
-/// What was measured.
+/// Results of the flight benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlightReport {
-    /// Requests that were made.
+    /// Number of calls.
     pub requests: u32,
-    /// The most in flight that the provider saw.
-    pub most_in_flight: u64,
-    /// Requests that the provider answered.
+    /// Maximum number of requests in flight at the provider.
+    pub max_in_flight: u64,
+    /// Requests answered by the provider.
     pub answered: u64,
-    /// Requests that it saw, with those that were made again.
-    pub seen: u64,
+    /// Requests received by the provider, including retries.
+    pub received: u64,
     /// Peak memory of the run.
     pub peak_bytes: u64,
-    /// Milliseconds from start to end of the run.
+    /// Duration of the run in milliseconds.
     pub wall_ms: u64,
 }
 
-/// Measures.
+/// Runs the flight benchmark.
 pub fn flight(config: &FlightConfig) -> Result<FlightReport, Error> {
     let folder = Scratch::new()?;
     let latency = config.latency_ms.to_string();
-    let provider = Provider::start(&config.program, &["--latency-ms", &latency])?;
+    let provider = SimProcess::start(&config.program, &["--latency-ms", &latency])?;
     let limits = format!("strategy = \"fixed\", connections = {}", config.requests);
     let suite = folder.write_suite("flight", config.requests, &provider.base_url, &limits)?;
     let started = Instant::now();
@@ -53,15 +53,15 @@ pub fn flight(config: &FlightConfig) -> Result<FlightReport, Error> {
     if !status.success() {
         return Err(Error::Run(status));
     }
-    // The provider has not ended yet, so that the run is the only child that counts.
+    // The provider is still running, so the run is the only finished child.
     let peak_bytes = usage::of_children().peak_bytes;
     let stats = provider.stats()?;
     let count = |name: &str| stats[name].as_u64().unwrap_or(0);
     Ok(FlightReport {
         requests: config.requests,
-        most_in_flight: count("peak_in_flight"),
+        max_in_flight: count("peak_in_flight"),
         answered: count("answered"),
-        seen: count("requests"),
+        received: count("requests"),
         peak_bytes,
         wall_ms,
     })

@@ -1,5 +1,5 @@
-//! Do early stops and comparisons keep what they promise? Measured on the simulated provider, where
-//! the truth is known.
+//! Error rates of early stops and comparisons, measured on the simulated provider, where the true rates
+//! are known.
 
 use crate::Error;
 use crate::scratch::Scratch;
@@ -10,67 +10,67 @@ use bakeoff_suite::Suite;
 use std::path::{Path, PathBuf};
 use tokio::task::JoinSet;
 
-/// Trials of a run that may stop early.
+/// Trials per run.
 const TRIALS: u32 = 50;
 
-/// True rates and thresholds that are measured.
-const STOPS: [(&str, &str); 5] =
+/// True rates and thresholds of the early-stop rows.
+const RATES_AND_THRESHOLDS: [(&str, &str); 5] =
     [("0.8", "0.7"), ("0.8", "0.9"), ("0.7", "0.7"), ("0.8", "0.8"), ("0.9", "0.9")];
 
-/// Cases and trials of targets that are compared.
-const COMPARED: (u32, u32) = (20, 3);
+/// Cases and trials of compared targets.
+const COMPARISON_SIZE: (u32, u32) = (20, 3);
 
-/// Runs at once: they wait for the disk.
-const AT_ONCE: usize = 64;
+/// Maximum number of concurrent runs, which mostly wait for the disk.
+const MAX_CONCURRENT_RUNS: usize = 64;
 
-/// What is measured.
+/// Configuration of the honesty benchmark.
 #[derive(Debug, Clone)]
 pub struct HonestyConfig {
-    /// Runs with and without early stops, for each row.
+    /// Runs per row, with and without early stops.
     pub seeds: u64,
-    /// Pairs of runs of the same target.
+    /// Number of compared pairs of runs of the same target.
     pub pairs: u64,
 }
 
-/// What `confident` did.
+/// Results of the early stop `confident` for one rate and threshold.
 #[derive(Debug, Clone)]
 pub struct StopRow {
-    /// The target's true pass rate.
+    /// True pass rate of the target.
     pub true_rate: f64,
-    /// The threshold.
+    /// Threshold of the suite.
     pub threshold: f64,
-    /// Runs.
+    /// Number of runs.
     pub seeds: u64,
-    /// Runs with another verdict than all trials of the same seed give.
+    /// Runs whose verdict differs from the verdict of all trials with the same seed.
     pub other_verdicts: u64,
-    /// Share of the trials that were saved.
+    /// Share of saved trials.
     pub saved: f64,
 }
 
-/// What was found.
+/// Results of the honesty benchmark.
 #[derive(Debug, Clone)]
 pub struct HonestyReport {
     /// One row per true rate and threshold.
     pub stops: Vec<StopRow>,
     /// Pairs of runs of the same target.
     pub pairs: u64,
-    /// Those of them in which a difference was found.
+    /// Pairs with a difference.
     pub differences: u64,
 }
 
-/// Measures both. `tell` hears of each row when it is done.
+/// Runs the honesty benchmark and calls `on_row` for each finished row.
 pub async fn honesty(
     config: &HonestyConfig,
-    tell: &mut (dyn FnMut(&StopRow) + Send),
+    on_row: &mut (dyn FnMut(&StopRow) + Send),
 ) -> Result<HonestyReport, Error> {
     let scratch = Scratch::new()?;
     let mut stops = Vec::new();
-    for (rate, threshold) in STOPS {
+    for (rate, threshold) in RATES_AND_THRESHOLDS {
         let row = stop_row(&scratch, rate, threshold, config.seeds).await?;
-        tell(&row);
+        on_row(&row);
         stops.push(row);
     }
-    let differences = compared(&scratch, config.pairs).await?;
+    let differences = count_differences(&scratch, config.pairs).await?;
     Ok(HonestyReport { stops, pairs: config.pairs, differences })
 }
 
@@ -111,12 +111,12 @@ async fn stop_row(
     };
     let (full, early) = (write("off")?, write("confident")?);
     let jobs = (0..seeds).map(|seed| [(full.clone(), seed), (early.clone(), seed)]);
-    let (mut other_verdicts, mut made) = (0, 0);
+    let (mut other_verdicts, mut trials) = (0, 0);
     let mut verdicts: Vec<Option<Verdict>> = vec![None; seeds as usize];
     runs(scratch, jobs.flatten(), &mut |seed, summary| {
         let known = verdicts[seed as usize].replace(summary.verdict);
         other_verdicts += u64::from(known.is_some_and(|known| known != summary.verdict));
-        made += summary.targets.first().map_or(0, |target| target.counted);
+        trials += summary.targets.first().map_or(0, |target| target.counted);
     })
     .await?;
     let planned = seeds * u64::from(TRIALS);
@@ -126,23 +126,23 @@ async fn stop_row(
         threshold: number(threshold),
         seeds,
         other_verdicts,
-        // The other half are the runs with all trials.
-        saved: 1.0 - (made - planned) as f64 / planned as f64,
+        // The count includes the runs with all trials.
+        saved: 1.0 - (trials - planned) as f64 / planned as f64,
     })
 }
 
-/// In how many of so many pairs of runs of the same target a difference is found.
-async fn compared(scratch: &Scratch, pairs: u64) -> Result<u64, Error> {
-    let (cases, trials) = COMPARED;
+/// Counts the pairs of runs of the same target for which a difference is found.
+async fn count_differences(scratch: &Scratch, pairs: u64) -> Result<u64, Error> {
+    let (cases, trials) = COMPARISON_SIZE;
     let path = scratch.write("compared.toml", &suite("0.8", "0.5", cases, trials, "off"))?;
     let mut waiting: Vec<Option<Summary>> = vec![None; pairs as usize];
     let mut differences = 0;
     let mut problem = None;
     let jobs = (0..2 * pairs).map(|seed| (path.clone(), seed));
     runs(scratch, jobs, &mut |seed, summary| {
-        let place = &mut waiting[(seed / 2) as usize];
-        let Some(first) = place.take() else {
-            *place = Some(summary);
+        let slot = &mut waiting[(seed / 2) as usize];
+        let Some(first) = slot.take() else {
+            *slot = Some(summary);
             return;
         };
         let found = ComparedTarget::find(&first, None).and_then(|baseline| {
@@ -165,7 +165,7 @@ async fn compared(scratch: &Scratch, pairs: u64) -> Result<u64, Error> {
     problem.map_or(Ok(differences), |error| Err(Error::Eval(error.to_string())))
 }
 
-/// Makes runs, several at once, and hands over what is said of each.
+/// Executes runs concurrently and passes each summary to `done`.
 async fn runs(
     scratch: &Scratch,
     jobs: impl Iterator<Item = (PathBuf, u64)>,
@@ -174,17 +174,17 @@ async fn runs(
     let mut running: JoinSet<Result<(u64, Summary), Error>> = JoinSet::new();
     let out = scratch.folder().join("runs");
     for (suite, seed) in jobs {
-        if running.len() >= AT_ONCE
-            && let Some(ended) = running.join_next().await
+        if running.len() >= MAX_CONCURRENT_RUNS
+            && let Some(joined) = running.join_next().await
         {
-            let (seed, summary) = ended.map_err(|error| Error::Eval(error.to_string()))??;
+            let (seed, summary) = joined.map_err(|error| Error::Eval(error.to_string()))??;
             done(seed, summary);
         }
         let out = out.clone();
         running.spawn(async move { run(&suite, out, seed).await.map(|summary| (seed, summary)) });
     }
-    while let Some(ended) = running.join_next().await {
-        let (seed, summary) = ended.map_err(|error| Error::Eval(error.to_string()))??;
+    while let Some(joined) = running.join_next().await {
+        let (seed, summary) = joined.map_err(|error| Error::Eval(error.to_string()))??;
         done(seed, summary);
     }
     Ok(())
@@ -193,9 +193,10 @@ async fn runs(
 async fn run(suite: &Path, out: PathBuf, seed: u64) -> Result<Summary, Error> {
     let suite = Suite::load(suite, &|_| None).map_err(|error| Error::Eval(error.to_string()))?;
     let config = RunConfig { out, seed, ..RunConfig::default() };
-    let made = async { Run::new(suite, config)?.execute(&Stopper::default(), &mut |_| {}).await };
-    let finished = made.await.map_err(|error| Error::Eval(error.to_string()))?;
-    // Thousands of folders help nobody; the scratch folder goes with the rest.
+    let execution =
+        async { Run::new(suite, config)?.execute(&Stopper::default(), &mut |_| {}).await };
+    let finished = execution.await.map_err(|error| Error::Eval(error.to_string()))?;
+    // Limits disk use; the scratch folder is removed at the end anyway.
     let _ = std::fs::remove_dir_all(&finished.folder.path);
     Ok(finished.summary)
 }
@@ -204,9 +205,9 @@ async fn run(suite: &Path, out: PathBuf, seed: u64) -> Result<Summary, Error> {
 mod tests {
     use super::*;
 
-    /// Far fewer runs than a measurement needs; the bounds are as wide as chance demands.
+    /// Uses far fewer runs than a measurement; the bounds allow for random variation.
     #[tokio::test]
-    async fn early_stops_and_comparisons_keep_what_they_promise() {
+    async fn early_stops_and_comparisons_keep_their_error_rates() {
         let config = HonestyConfig { seeds: 60, pairs: 30 };
         let report = honesty(&config, &mut |_| {}).await.unwrap();
         for row in &report.stops {

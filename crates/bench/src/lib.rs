@@ -1,7 +1,7 @@
-//! How fast are we, beside the alternatives?
+//! Benchmarks of Bakeoff against alternatives.
 //!
-//! Everything is measured side by side in one run, because machines are noisy: the ratios are what
-//! counts.
+//! Each benchmark measures all alternatives in one run, because machines are noisy: ratios are more
+//! reliable than absolute figures.
 
 mod bare;
 mod engine;
@@ -17,46 +17,47 @@ mod scratch;
 pub mod select;
 mod usage;
 
-pub use engine::{EngineConfig, EngineReport, Figures, engine};
+pub use engine::{EngineConfig, EngineReport, TimeFigures, engine};
 pub use flight::{FlightConfig, FlightReport, flight};
 pub use honesty::{HonestyConfig, HonestyReport, StopRow, honesty};
 pub use pace_http::{HttpConfig, HttpRow, over_http};
 pub use permits::{PermitConfig, PermitRow, PermitsReport, permits};
 pub use race::{
-    BiasReport, BiasRow, CapReport, MemoryRow, Place, RaceConfig, RaceReport, VoteRow, race,
+    BetterAnswerPosition, BiasReport, BiasRow, CapReport, MemoryRow, RaceConfig, RaceReport,
+    VoteRow, race,
 };
 
 use std::path::PathBuf;
 
-/// Why nothing could be measured.
+/// Error of a benchmark.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or a process failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// Attempted operation.
         action: &'static str,
-        /// With which file or program.
+        /// File or program.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: std::io::Error,
     },
-    /// There is no `bakeoff` to measure.
-    #[error("no program at {}; build it with `cargo build --release`, or name one with --program", _0.display())]
+    /// The program to measure does not exist.
+    #[error("no program at {}; build it with `cargo build --release` or use --program", _0.display())]
     NoProgram(PathBuf),
-    /// The simulated provider did not say where it listens.
+    /// The simulated provider did not print its address.
     #[error("the simulated provider did not start")]
     NoProvider,
     /// The run under measurement failed.
     #[error("the measured run ended with {0}")]
     Run(std::process::ExitStatus),
-    /// The simulated provider did not say what it has counted.
-    #[error("the simulated provider cannot be asked what it has counted: {0}")]
+    /// The counts of the simulated provider cannot be read.
+    #[error("cannot read the counts of the simulated provider: {0}")]
     Stats(String),
-    /// The measured run did not say how it ended.
-    #[error("the measured run did not say how it ended: {0}")]
+    /// The measured run printed no valid result.
+    #[error("the measured run printed no valid result: {0}")]
     Summary(String),
-    /// Limits that cannot be.
+    /// Invalid limits.
     #[error(transparent)]
     Limits(#[from] bakeoff_pace::LimitsError),
     /// A run or a comparison failed.
@@ -65,7 +66,7 @@ pub enum Error {
     /// A race failed.
     #[error("a measured race failed: {0}")]
     Race(String),
-    /// A job over many rows failed.
+    /// A map job failed.
     #[error("a measured job failed: {0}")]
     Map(String),
     /// The bare loop failed.

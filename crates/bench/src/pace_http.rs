@@ -1,10 +1,10 @@
-//! The default strategy over loopback HTTP, beside the best that anybody could do.
+//! The default strategy over loopback HTTP, compared with the optimum.
 //!
-//! Providers of the benchmark in virtual time, scaled so that a run takes seconds: what the clock,
-//! the network and the whole engine add to it shows here.
+//! Uses providers of the virtual-time benchmark, scaled so that a run takes seconds. The results include the
+//! overhead of the clock, the network and the whole engine.
 
 use crate::Error;
-use crate::provider::Provider;
+use crate::provider::SimProcess;
 use crate::scratch::Scratch;
 use serde_json::Value;
 use std::fmt;
@@ -12,37 +12,37 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// What to measure.
+/// Configuration of the HTTP pace benchmark.
 #[derive(Debug, Clone)]
 pub struct HttpConfig {
-    /// The program `bakeoff`.
+    /// Path of the program `bakeoff`.
     pub program: PathBuf,
-    /// Calls of each run.
+    /// Calls per run.
     pub calls: u32,
 }
 
-/// One provider, and how the calls went.
+/// Results for one provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HttpRow {
-    /// Which provider.
+    /// Name of the provider.
     pub profile: &'static str,
-    /// Seconds that the best scheduler would take.
+    /// Seconds of an optimal scheduler.
     pub ideal_seconds: f64,
-    /// Seconds that it took, with starting the program.
+    /// Measured seconds, including the start of the program.
     pub seconds: f64,
     /// Rejections (429) per answered call.
     pub rejections_per_success: f64,
-    /// Calls that were never answered.
+    /// Unanswered calls.
     pub lost: u64,
 }
 
 impl HttpRow {
-    /// How near to the best it came.
+    /// Returns the ratio of the ideal to the measured time.
     pub fn efficiency(&self) -> f64 {
         self.ideal_seconds / self.seconds
     }
 
-    /// What stands above the rows.
+    /// Returns the column names.
     pub fn header() -> String {
         format!(
             "{:<20} {:>8} {:>8} {:>11} {:>12} {:>5}",
@@ -66,42 +66,42 @@ impl fmt::Display for HttpRow {
     }
 }
 
-/// A provider and the best time for so many calls.
-struct Row {
+/// A provider and the optimal time for the calls.
+struct ProviderCase {
     name: &'static str,
     profile: String,
     ideal_seconds: f64,
 }
 
-/// Seconds that an answer takes.
+/// Latency of an answer in seconds.
 const LATENCY: f64 = 0.3;
-/// Requests in flight that are allowed.
+/// Concurrency limit.
 const CAP: u32 = 30;
-/// Requests per second that are allowed, and at once.
+/// Rate limit per second, and bucket size.
 const RATE: f64 = 50.0;
 const BURST: u32 = 5;
-/// Seconds that an outage lasts.
+/// Duration of the outage in seconds.
 const OUTAGE: f64 = 2.0;
 
-fn rows(calls: u32) -> [Row; 3] {
+fn provider_cases(calls: u32) -> [ProviderCase; 3] {
     let latency = format!("latency = {{ kind = \"fixed\", ms = {} }}", LATENCY * 1e3);
-    // All places are taken in waves, the last of which need not be full.
+    // Requests are answered in waves of `CAP`; the last wave may be smaller.
     let waves = f64::from(calls.div_ceil(CAP)) * LATENCY;
-    // In the middle of the work, whenever that is.
+    // Halfway through the work.
     let from = (waves / 2.0).max(0.1);
     let rate = f64::from(calls.saturating_sub(BURST)) / RATE + LATENCY;
     [
-        Row {
+        ProviderCase {
             name: "cap 30",
             profile: format!("{latency}\nconcurrency = {CAP}"),
             ideal_seconds: waves,
         },
-        Row {
+        ProviderCase {
             name: "50/s burst 5",
             profile: format!("{latency}\nrequests = {{ rate_per_s = {RATE}, burst = {BURST} }}"),
             ideal_seconds: rate,
         },
-        Row {
+        ProviderCase {
             name: "cap 30, outage 2 s",
             profile: format!(
                 "{latency}\nconcurrency = {CAP}\noutages = [{{ from_s = {from}, to_s = {} }}]",
@@ -112,16 +112,16 @@ fn rows(calls: u32) -> [Row; 3] {
     ]
 }
 
-/// Measures, one provider after the other.
+/// Runs the benchmark, one provider after the other.
 pub fn over_http(config: &HttpConfig) -> Result<Vec<HttpRow>, Error> {
-    rows(config.calls).iter().map(|row| measure(config, row)).collect()
+    provider_cases(config.calls).iter().map(|case| measure(config, case)).collect()
 }
 
-fn measure(config: &HttpConfig, row: &Row) -> Result<HttpRow, Error> {
+fn measure(config: &HttpConfig, case: &ProviderCase) -> Result<HttpRow, Error> {
     let folder = Scratch::new()?;
-    let text = format!("[[profile]]\nname = \"{}\"\n{}\n", row.name, row.profile);
+    let text = format!("[[profile]]\nname = \"{}\"\n{}\n", case.name, case.profile);
     let profile = folder.write("profile.toml", &text)?;
-    let provider = Provider::start(&config.program, &["--profile", &profile.to_string_lossy()])?;
+    let provider = SimProcess::start(&config.program, &["--profile", &profile.to_string_lossy()])?;
     let limits = "strategy = \"auto\"";
     let suite = folder.write_suite("calls", config.calls, &provider.base_url, limits)?;
     let started = Instant::now();
@@ -129,15 +129,15 @@ fn measure(config: &HttpConfig, row: &Row) -> Result<HttpRow, Error> {
     let seconds = started.elapsed().as_secs_f64();
     let rejected = provider.stats()?["refused"]["429"].as_u64().unwrap_or(0);
     Ok(HttpRow {
-        profile: row.name,
-        ideal_seconds: row.ideal_seconds,
+        profile: case.name,
+        ideal_seconds: case.ideal_seconds,
         seconds,
         rejections_per_success: rejected as f64 / answered.max(1) as f64,
         lost: u64::from(config.calls).saturating_sub(answered),
     })
 }
 
-/// Runs the suite; returns how many calls were answered as they should be.
+/// Runs the suite and returns the number of correctly answered calls.
 fn run(program: &Path, suite: &Path) -> Result<u64, Error> {
     let output = Command::new(program)
         .args(["run", "--no-cache", "--no-memory", "--json", "--out"])
@@ -146,7 +146,7 @@ fn run(program: &Path, suite: &Path) -> Result<u64, Error> {
         .stderr(Stdio::null())
         .output()
         .map_err(|source| Error::Io { action: "run", path: program.to_owned(), source })?;
-    // Whether trials are missing is a figure here and no error.
+    // Missing trials are reported as a figure, not as an error.
     if !matches!(output.status.code(), Some(0 | 1 | 3)) {
         return Err(Error::Run(output.status));
     }

@@ -1,8 +1,7 @@
-//! What one permit costs while many wait for theirs.
+//! Processor time per permit while many requests wait.
 //!
-//! Each strategy is measured twice: the scheduler alone, in virtual time, and the whole pool with
-//! its lock, channels and tasks, on one thread. Beside the pool stands the semaphore of tokio, with
-//! the same tasks around it.
+//! Measures each strategy twice: the scheduler alone, in virtual time, and the whole pool with its lock,
+//! channels and tasks, on one thread. The reference for the pool is tokio's semaphore with the same tasks.
 
 use crate::{Error, usage};
 use bakeoff_pace::{
@@ -15,37 +14,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// Requests in flight where a strategy does not choose itself.
+/// Concurrency limit of strategies that need one.
 const IN_FLIGHT: u32 = 100;
-/// No strategy is measured for longer.
-const LONGEST: Duration = Duration::from_secs(5);
-/// Virtual time that a strategy has worked before it is measured, and how long answers took then.
-const EXPERIENCE: Duration = Duration::from_secs(60);
+/// Maximum duration of the measurement of a pool.
+const MAX_DURATION: Duration = Duration::from_secs(5);
+/// Virtual time of the warm-up of a strategy, and the latency of answers in it.
+const WARM_UP: Duration = Duration::from_secs(60);
 const LATENCY: Duration = Duration::from_millis(200);
 /// Virtual time between two answers.
-const BETWEEN_ANSWERS: Duration = Duration::from_micros(100);
+const ANSWER_INTERVAL: Duration = Duration::from_micros(100);
 
-/// What to measure.
+/// Configuration of the permits benchmark.
 #[derive(Debug, Clone, Copy)]
 pub struct PermitConfig {
-    /// How many always wait.
+    /// Number of waiting requests.
     pub waiting: u32,
-    /// Permits that are granted.
+    /// Number of granted permits.
     pub permits: u64,
 }
 
-/// What a permit of one strategy costs.
+/// Cost of a permit for one strategy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PermitRow {
-    /// Which strategy.
+    /// Strategy.
     pub strategy: Strategy,
-    /// Microseconds of processor time per permit, the scheduler alone.
+    /// Microseconds of processor time per permit of the scheduler alone.
     pub scheduler_micros: f64,
-    /// The same of the whole pool.
+    /// Microseconds of processor time per permit of the whole pool.
     pub pool_micros: f64,
 }
 
-/// What was measured.
+/// Results of the permits benchmark.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PermitsReport {
     /// One row per strategy.
@@ -54,13 +53,13 @@ pub struct PermitsReport {
     pub semaphore_micros: f64,
 }
 
-/// Measures.
+/// Runs the permits benchmark.
 pub fn permits(config: &PermitConfig) -> Result<PermitsReport, Error> {
     let semaphore_micros = semaphore(config)?;
     let strategies = [
         Limits::fixed(IN_FLIGHT),
         Limits::adaptive(AdaptiveBounds { min: 4, start: 20, max: IN_FLIGHT }),
-        // High enough that the window is kept and never shut.
+        // High enough that the window is tracked but never closes.
         Limits::new(Strategy::Proactive).rpm(1_000_000_000).connections(IN_FLIGHT),
         Limits::auto(),
     ];
@@ -75,57 +74,58 @@ pub fn permits(config: &PermitConfig) -> Result<PermitsReport, Error> {
     Ok(PermitsReport { rows: rows?, semaphore_micros })
 }
 
-/// The strategy after a while with a provider that allows so many in flight: how it begins is not
-/// what is measured.
-fn experienced(limits: Limits) -> Result<Box<dyn Policy>, Error> {
+/// Returns a strategy after a warm-up with a provider that permits [`IN_FLIGHT`] requests; the benchmark does not
+/// measure the start-up phase.
+fn warmed_up(limits: Limits) -> Result<Box<dyn Policy>, Error> {
     let mut policy = limits.policy(None)?;
     let (mut now, mut number) = (Duration::ZERO, 0);
-    let mut flying: VecDeque<(Duration, Flight, bool)> = VecDeque::new();
+    let mut in_flight: VecDeque<(Duration, Flight, bool)> = VecDeque::new();
     let cost = TokenCost { input: 100, output: 50 };
-    while now < EXPERIENCE {
-        while let Some((_, flight, is_rejected)) = flying.pop_front_if(|(end, ..)| *end <= now) {
+    while now < WARM_UP {
+        while let Some((_, flight, is_rejected)) = in_flight.pop_front_if(|(end, ..)| *end <= now) {
             let rejected = SendOutcome::Rejected { quota: Quota::default() };
             let ending = if is_rejected { rejected } else { answered() };
-            policy.on_ended(view(now, flying.len()), flight, cost, &ending);
+            policy.on_ended(view(now, in_flight.len()), flight, cost, &ending);
         }
-        while flying.len() < 1000 && policy.gate(view(now, flying.len()), cost) == Gate::Open {
-            let is_rejected = flying.len() >= IN_FLIGHT as usize;
+        while in_flight.len() < 1000 && policy.gate(view(now, in_flight.len()), cost) == Gate::Open
+        {
+            let is_rejected = in_flight.len() >= IN_FLIGHT as usize;
             let flight = Flight(u64::MAX - number);
             number += 1;
-            // Rejections take as long as answers, so that the order of ends is that of sends.
-            flying.push_back((now + LATENCY, flight, is_rejected));
-            policy.on_sent(view(now, flying.len()), flight, cost);
+            // Rejections take as long as answers, so that requests end in the order of sending.
+            in_flight.push_back((now + LATENCY, flight, is_rejected));
+            policy.on_sent(view(now, in_flight.len()), flight, cost);
         }
         now += Duration::from_millis(1);
     }
-    let left: Vec<Flight> = flying.drain(..).map(|(_, flight, _)| flight).collect();
+    let left: Vec<Flight> = in_flight.drain(..).map(|(_, flight, _)| flight).collect();
     for flight in left {
         policy.on_ended(view(now, 0), flight, cost, &SendOutcome::Dropped);
     }
-    Ok(Box::new(Later { policy, by: now }))
+    Ok(Box::new(TimeShift { policy, offset: now }))
 }
 
 fn view(now: Duration, in_flight: usize) -> PoolView {
     PoolView { now, in_flight: u32::try_from(in_flight).unwrap_or(u32::MAX), waiting: 10_000 }
 }
 
-/// A strategy whose time began before the pool's.
+/// Shifts the time of a strategy that started before the pool.
 #[derive(Debug)]
-struct Later {
+struct TimeShift {
     policy: Box<dyn Policy>,
-    by: Duration,
+    offset: Duration,
 }
 
-impl Later {
+impl TimeShift {
     fn view(&self, view: PoolView) -> PoolView {
-        PoolView { now: view.now + self.by, ..view }
+        PoolView { now: view.now + self.offset, ..view }
     }
 }
 
-impl Policy for Later {
+impl Policy for TimeShift {
     fn gate(&mut self, view: PoolView, cost: TokenCost) -> Gate {
         match self.policy.gate(self.view(view), cost) {
-            Gate::Until(time) => Gate::Until(time.saturating_sub(self.by)),
+            Gate::Until(time) => Gate::Until(time.saturating_sub(self.offset)),
             gate => gate,
         }
     }
@@ -152,40 +152,40 @@ fn answered() -> SendOutcome {
     SendOutcome::Answered { quota: Quota::default(), usage, clean: true }
 }
 
-/// Request, tick, end, in a loop; as many wait at the end as at the start.
+/// Loops over request, tick and end; the number of waiting requests stays constant.
 fn scheduler(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
-    let mut scheduler = Scheduler::new(experienced(limits)?);
-    let ask =
+    let mut scheduler = Scheduler::new(warmed_up(limits)?);
+    let request =
         PermitRequest { cost: TokenCost { input: 100, output: 50 }, ..PermitRequest::default() };
     let ending = answered();
-    let mut flying: VecDeque<Flight> = VecDeque::new();
+    let mut in_flight: VecDeque<Flight> = VecDeque::new();
     for _ in 0..config.waiting {
-        scheduler.on_request(ask);
+        scheduler.on_request(request);
     }
     let (mut now, mut granted) = (Duration::ZERO, 0);
     let before = usage::of_self().cpu;
     while granted < config.permits {
-        let known = flying.len();
-        scheduler.on_tick(now, |_, flight| flying.push_back(flight));
-        let new = flying.len() - known;
+        let known = in_flight.len();
+        scheduler.on_tick(now, |_, flight| in_flight.push_back(flight));
+        let new = in_flight.len() - known;
         granted += new as u64;
         (0..new).for_each(|_| {
-            scheduler.on_request(ask);
+            scheduler.on_request(request);
         });
-        match flying.pop_front() {
+        match in_flight.pop_front() {
             Some(flight) => {
-                now += BETWEEN_ANSWERS;
+                now += ANSWER_INTERVAL;
                 scheduler.on_end(now, flight, &ending);
             }
-            // Nothing under way: only time can open the gate.
-            None => now = scheduler.wake_at().unwrap_or(now + BETWEEN_ANSWERS),
+            // Nothing in flight: only time can open the gate.
+            None => now = scheduler.wake_at().unwrap_or(now + ANSWER_INTERVAL),
         }
     }
     Ok(micros_per_permit(granted, before))
 }
 
-/// Tasks that take a permit, let the others run, and give it back, until enough were granted.
-fn on_one_thread<F>(config: &PermitConfig, work: impl Fn(Arc<AtomicU64>) -> F) -> Result<f64, Error>
+/// Runs tasks that acquire a permit, yield and release it, until enough permits were granted.
+fn run_tasks<F>(config: &PermitConfig, work: impl Fn(Arc<AtomicU64>) -> F) -> Result<f64, Error>
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -200,7 +200,7 @@ where
             .map(|_| tokio::spawn(work(Arc::clone(&granted))))
             .collect();
         for task in tasks {
-            // A task that broke has granted fewer, which the figure shows.
+            // A panicked task reduces the number of granted permits, which the figure shows.
             let _ = task.await;
         }
     });
@@ -208,23 +208,24 @@ where
 }
 
 fn pool(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
-    let pool = Pool::with_policy("bench", experienced(limits)?);
-    let most = config.permits;
+    let pool = Pool::with_policy("bench", warmed_up(limits)?);
+    let max_permits = config.permits;
     let started = Instant::now();
-    on_one_thread(config, move |granted| {
+    run_tasks(config, move |granted| {
         let pool = pool.clone();
         async move {
-            let ask = PermitRequest {
+            let request = PermitRequest {
                 cost: TokenCost { input: 100, output: 50 },
                 ..PermitRequest::default()
             };
-            while granted.load(Ordering::Relaxed) < most && started.elapsed() < LONGEST {
-                let Ok(permit) = pool.acquire(ask).await else { return };
+            while granted.load(Ordering::Relaxed) < max_permits && started.elapsed() < MAX_DURATION
+            {
+                let Ok(permit) = pool.acquire(request).await else { return };
                 granted.fetch_add(1, Ordering::Relaxed);
                 tokio::task::yield_now().await;
                 permit.end(answered());
             }
-            // Nobody waits for a turn that is not counted any more.
+            // Ends the waits of the remaining tasks, which no longer count.
             pool.stop("measured");
         }
     })
@@ -232,11 +233,11 @@ fn pool(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
 
 fn semaphore(config: &PermitConfig) -> Result<f64, Error> {
     let semaphore = Arc::new(Semaphore::new(IN_FLIGHT as usize));
-    let most = config.permits;
-    on_one_thread(config, move |granted| {
+    let max_permits = config.permits;
+    run_tasks(config, move |granted| {
         let semaphore = Arc::clone(&semaphore);
         async move {
-            while granted.load(Ordering::Relaxed) < most {
+            while granted.load(Ordering::Relaxed) < max_permits {
                 let Ok(_permit) = semaphore.acquire().await else { return };
                 granted.fetch_add(1, Ordering::Relaxed);
                 tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! The simulated provider over loopback HTTP.
+//! Simulated provider over loopback HTTP.
 
 use crate::Error;
 use serde_json::Value;
@@ -7,15 +7,15 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The simulated provider, a process of its own.
-pub(crate) struct Provider {
+/// Simulated provider in a separate process.
+pub(crate) struct SimProcess {
     child: Child,
     pub(crate) base_url: String,
 }
 
-impl Provider {
-    /// `bakeoff sim` on a free port, with these arguments.
-    pub(crate) fn start(program: &Path, arguments: &[&str]) -> Result<Provider, Error> {
+impl SimProcess {
+    /// Starts `bakeoff sim` with these arguments on a free port.
+    pub(crate) fn start(program: &Path, arguments: &[&str]) -> Result<SimProcess, Error> {
         let error = |source| Error::Io { action: "run", path: program.to_owned(), source };
         let mut child = Command::new(program)
             .args(["sim", "--port", "0"])
@@ -29,30 +29,30 @@ impl Provider {
             BufReader::new(stdout).read_line(&mut base_url).map_err(error)?;
         }
         let base_url = base_url.trim().to_owned();
-        let provider = Provider { child, base_url };
+        let provider = SimProcess { child, base_url };
         if provider.base_url.is_empty() { Err(Error::NoProvider) } else { Ok(provider) }
     }
 }
 
-impl Provider {
-    /// What the provider has counted.
+impl SimProcess {
+    /// Returns the counts of the provider.
     pub(crate) fn stats(&self) -> Result<Value, Error> {
         let address = self.base_url.trim_start_matches("http://").trim_end_matches("/v1");
-        let ask = || {
+        let fetch = || {
             let mut stream = TcpStream::connect(address)?;
             stream.write_all(b"GET /stats HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")?;
             let mut answer = String::new();
             stream.read_to_string(&mut answer)?;
             Ok::<String, std::io::Error>(answer)
         };
-        let answer = ask().map_err(|error| Error::Stats(error.to_string()))?;
-        // The body may come in chunks, whose sizes stand on lines of their own.
+        let answer = fetch().map_err(|error| Error::Stats(error.to_string()))?;
+        // The body may be chunked, with sizes on separate lines.
         let json = answer.lines().find(|line| line.starts_with('{')).unwrap_or_default();
         serde_json::from_str(json).map_err(|error| Error::Stats(error.to_string()))
     }
 }
 
-impl Drop for Provider {
+impl Drop for SimProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

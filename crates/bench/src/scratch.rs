@@ -1,4 +1,4 @@
-//! Files that a measurement needs for a while.
+//! Temporary files of a benchmark.
 
 use crate::Error;
 use serde_json::json;
@@ -7,10 +7,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Tells the folders of one process apart.
+/// Number of the next folder of this process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A folder that is gone afterwards.
+/// Temporary folder that is removed on drop.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -26,12 +26,12 @@ impl Scratch {
         Ok(Scratch(path))
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.0
     }
 
-    /// Writes a file; returns its path.
+    /// Writes a file and returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
         let path = self.0.join(name);
         fs::write(&path, text).map_err(|source| Error::Io {
@@ -42,7 +42,7 @@ impl Scratch {
         Ok(path)
     }
 
-    /// Writes a suite with so many cases; returns its folder.
+    /// Writes a suite with a number of cases and returns its folder.
     pub(crate) fn write_suite(
         &self,
         name: &str,
@@ -93,7 +93,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What the system keeps in its folder for scratch is the system's business.
+        // A folder that cannot be removed is left to the system's cleanup of temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Temporary folder in which benchmarks run.
-struct Workplace(tempfile::TempDir);
+struct TestFolder(tempfile::TempDir);
 
 /// Exit code and output of a benchmark.
 struct RunOutput {
@@ -16,12 +16,12 @@ struct RunOutput {
     stderr: String,
 }
 
-impl Workplace {
-    fn new() -> Workplace {
-        Workplace(tempfile::tempdir().unwrap())
+impl TestFolder {
+    fn new() -> TestFolder {
+        TestFolder(tempfile::tempdir().unwrap())
     }
 
-    fn write(self, name: &str, contents: &str) -> Workplace {
+    fn write(self, name: &str, contents: &str) -> TestFolder {
         std::fs::write(self.path().join(name), contents).unwrap();
         self
     }
@@ -51,7 +51,7 @@ impl Workplace {
 }
 
 impl RunOutput {
-    fn shown(&self) -> String {
+    fn report(&self) -> String {
         format!(
             "exit {}
 --- stdout
@@ -63,15 +63,15 @@ impl RunOutput {
 }
 
 /// Runs a benchmark that prints one JSON object.
-fn measured(arguments: &[&str]) -> Value {
-    let ran = Workplace::new().run(arguments);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    serde_json::from_str(&ran.stdout).unwrap()
+fn run_json(arguments: &[&str]) -> Value {
+    let output = TestFolder::new().run(arguments);
+    assert_eq!(output.code, 0, "{}", output.report());
+    serde_json::from_str(&output.stdout).unwrap()
 }
 
 #[test]
-fn every_strategy_has_its_price_per_permit() {
-    let report = measured(&["permits", "--waiting", "50", "--permits", "200", "--json"]);
+fn permits_reports_every_strategy() {
+    let report = run_json(&["permits", "--waiting", "50", "--permits", "200", "--json"]);
     let strategies: Vec<&str> = (report["strategies"].as_array().unwrap().iter())
         .map(|row| row["strategy"].as_str().unwrap())
         .collect();
@@ -79,16 +79,16 @@ fn every_strategy_has_its_price_per_permit() {
 }
 
 #[test]
-fn all_requests_are_in_flight_at_once() {
-    let report = measured(&["flight", "--requests", "150", "--latency-ms", "1500", "--json"]);
+fn flight_answers_every_request_once() {
+    let report = run_json(&["flight", "--requests", "150", "--latency-ms", "1500", "--json"]);
     assert_eq!((&report["answered"], &report["seen"]), (&150.into(), &150.into()), "{report}");
     assert!(report["peak_bytes"].as_u64().unwrap() > 0);
 }
 
 #[test]
-fn rows_have_their_own_answers_and_packs_save_requests() {
-    let few = ["map", "--attacked", "60", "--seeds", "3", "--rows", "2000", "--json"];
-    let report = measured(&few);
+fn map_keeps_rows_apart_and_packs_save_requests() {
+    let arguments = ["map", "--attacked", "60", "--seeds", "3", "--rows", "2000", "--json"];
+    let report = run_json(&arguments);
     let attack = &report["attack"];
     assert_eq!((&attack["rows"], &attack["out"]), (&180.into(), &180.into()), "{report}");
     assert_eq!((&attack["misplaced"], &attack["wrong"]), (&0.into(), &0.into()), "{report}");
@@ -101,10 +101,10 @@ fn rows_have_their_own_answers_and_packs_save_requests() {
 }
 
 #[test]
-fn schedulers_are_compared_on_the_providers_of_a_file() {
-    let place = Workplace::new();
+fn pace_compares_schedulers_on_the_profiles_of_a_file() {
+    let folder = TestFolder::new();
     std::fs::write(
-        place.path().join("providers.toml"),
+        folder.path().join("providers.toml"),
         "[[profile]]\nname = \"slow\"\nitems = 40\nlatency = { kind = \"fixed\", ms = 500 }\n\
          requests = { rate_per_s = 2, burst = 4 }\n\
          [[profile]]\nname = \"narrow\"\nitems = 40\nlatency = { kind = \"fixed\", ms = 500 }\n\
@@ -113,11 +113,11 @@ fn schedulers_are_compared_on_the_providers_of_a_file() {
     .unwrap();
     let args = ["pace", "--profile", "providers.toml", "--policy", "auto"];
     let args = [&args[..], &["--policy", "fixed-10", "--seeds", "2"]].concat();
-    let shown = place.run(&args);
-    assert_eq!(shown.code, 0, "{}", shown.shown());
-    assert!(shown.stdout.contains("narrow"), "{}", shown.stdout);
-    assert!(shown.stdout.contains("not told (2)"), "{}", shown.stdout);
-    let json = place.run(&[&args[..], &["--json"]].concat());
+    let text = folder.run(&args);
+    assert_eq!(text.code, 0, "{}", text.report());
+    assert!(text.stdout.contains("narrow"), "{}", text.stdout);
+    assert!(text.stdout.contains("no headers (2)"), "{}", text.stdout);
+    let json = folder.run(&[&args[..], &["--json"]].concat());
     let rows: Vec<Value> =
         json.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names: Vec<_> = rows.iter().map(|row| (&row["profile"], &row["policy"])).collect();
@@ -139,39 +139,42 @@ fn schedulers_are_compared_on_the_providers_of_a_file() {
 }
 
 #[test]
-fn providers_that_cannot_be_read_are_usage_errors() {
-    let place = Workplace::new();
-    let missing = place.run(&["pace", "--profile", "none.toml"]);
-    assert_eq!(missing.code, 2, "{}", missing.shown());
-    std::fs::write(place.path().join("bad.toml"), "[[profile]]\nlatencies = 3\n").unwrap();
-    let bad = place.run(&["pace", "--profile", "bad.toml"]);
-    assert_eq!(bad.code, 2, "{}", bad.shown());
+fn invalid_profiles_are_usage_errors() {
+    let folder = TestFolder::new();
+    let missing = folder.run(&["pace", "--profile", "none.toml"]);
+    assert_eq!(missing.code, 2, "{}", missing.report());
+    std::fs::write(folder.path().join("bad.toml"), "[[profile]]\nlatencies = 3\n").unwrap();
+    let bad = folder.run(&["pace", "--profile", "bad.toml"]);
+    assert_eq!(bad.code, 2, "{}", bad.report());
     assert!(bad.stderr.contains("latencies"), "{}", bad.stderr);
-    assert_eq!(place.run(&["pace", "--seed", "3"]).code, 2);
+    assert_eq!(folder.run(&["pace", "--seed", "3"]).code, 2);
 }
 
-/// Seeded, so that the figures are the same on every machine, apart from time and memory.
+/// The seed makes all figures except time and memory reproducible.
 #[test]
-fn races_keep_what_they_promise() {
-    let report = measured(&["race", "--races", "200", "--json"]);
+fn race_reduces_bias_and_saves_votes_without_losing_branches() {
+    let report = run_json(&["race", "--races", "200", "--json"]);
     let judged = |better: &str, asked: &str| {
         let rows = report["judged"].as_array().unwrap();
         let row = rows.iter().find(|row| row["better"] == better && row["asked"] == asked).unwrap();
         (row["better_wins"].as_u64().unwrap(), row["p_value"].as_f64().unwrap())
     };
-    for place in ["anywhere", "second"] {
-        let (once, _) = judged(place, "one call");
-        let (rounds, p_value) = judged(place, "both orders, up to 3 rounds");
-        assert!(rounds > once && p_value < 0.05, "{place}: {rounds} against {once}, p = {p_value}");
+    for position in ["anywhere", "second"] {
+        let (once, _) = judged(position, "one call");
+        let (rounds, p_value) = judged(position, "both orders, up to 3 rounds");
+        assert!(
+            rounds > once && p_value < 0.05,
+            "{position}: {rounds} against {once}, p = {p_value}"
+        );
     }
     let blind = &report["blind"];
     assert_eq!((&blind["ties"], &blind["won_by_fewer_tokens"]), (&200.into(), &200.into()));
     for row in report["votes"].as_array().unwrap() {
         assert_eq!(row["correct"], row["full_correct"], "{row}");
         let share = row["calls"].as_f64().unwrap() / row["full_calls"].as_f64().unwrap();
-        // What is right more often is decided sooner.
-        let most = if row["right"].as_f64().unwrap() >= 0.8 { 0.7 } else { 0.9 };
-        assert!(share <= most, "{row}");
+        // A higher accuracy decides the vote sooner.
+        let max_share = if row["right"].as_f64().unwrap() >= 0.8 { 0.7 } else { 0.9 };
+        assert!(share <= max_share, "{row}");
     }
     assert_eq!(report["cap"]["lost"], 0);
     assert_eq!(report["memory"].as_array().unwrap().len(), 4);
@@ -181,14 +184,14 @@ const MATRIX: &str = r#"{"benchmark": "tiny", "combos": ["p=a + s=b", "p=a + s=c
 "score": [[1, 0, 1], [1, 1, null]], "latency_s": [[1, 1, 1], [2, 2, 2]], "cost_usd": [[1, 1, 1], [2, 2, 2]]}"#;
 
 #[test]
-fn selectors_are_measured_side_by_side() {
-    let place = Workplace::new().write("tiny.json", MATRIX);
+fn select_measures_every_selector_on_every_matrix() {
+    let folder = TestFolder::new().write("tiny.json", MATRIX);
     let arguments = ["select", "--matrix", "tiny.json", "--generated", "additive 9"];
-    let ran = place.run(&[&arguments[..], &["--seeds", "4", "--json"]].concat());
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let output = folder.run(&[&arguments[..], &["--seeds", "4", "--json"]].concat());
+    assert_eq!(output.code, 0, "{}", output.report());
     let rows: Vec<Value> =
-        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // Each on both; who proposes needs a model.
+        output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Every selector on both matrices, except `lm_proposal`, which needs a model.
     assert_eq!(rows.len(), 2 * (bakeoff_select::SELECTOR_NAMES.len() - 1));
     let row = |matrix: &str, selector: &str| {
         let found = |row: &&Value| row["matrix"] == matrix && row["selector"] == selector;
@@ -201,15 +204,15 @@ fn selectors_are_measured_side_by_side() {
     for selector in ["auto", "strict"] {
         assert_eq!(row("additive 9", selector)["find_rate"], 1.0, "{selector}");
     }
-    let shown = place.run(&[&arguments[..], &["--seeds", "2", "--selector", "auto"]].concat());
-    assert_eq!(shown.code, 0, "{}", shown.shown());
-    let heading = "tiny: 2 combinations × 3 datapoints; lower bound of the money: ";
-    assert!(shown.stdout.contains(heading), "{}", shown.stdout);
+    let text = folder.run(&[&arguments[..], &["--seeds", "2", "--selector", "auto"]].concat());
+    assert_eq!(text.code, 0, "{}", text.report());
+    let heading = "tiny: 2 combinations × 3 datapoints; lower bound of the cost: ";
+    assert!(text.stdout.contains(heading), "{}", text.stdout);
 }
 
 #[test]
-fn matrices_that_cannot_be_read_are_usage_errors() {
-    for (text, why) in [
+fn invalid_matrices_are_usage_errors() {
+    for (text, message) in [
         ("[1]", "not a matrix"),
         (&MATRIX.replace("p=a + s=c", "p=a"), "combination 1"),
         (&MATRIX.replace("[[1, 0, 1],", "[[1, 0],"), "`score` has"),
@@ -218,13 +221,13 @@ fn matrices_that_cannot_be_read_are_usage_errors() {
             "`cost_usd` has -1",
         ),
     ] {
-        let place = Workplace::new().write("bad.json", text);
-        let ran = place.run(&["select", "--matrix", "bad.json", "--seeds", "1"]);
-        assert_eq!(ran.code, 2, "{}", ran.shown());
-        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+        let folder = TestFolder::new().write("bad.json", text);
+        let output = folder.run(&["select", "--matrix", "bad.json", "--seeds", "1"]);
+        assert_eq!(output.code, 2, "{}", output.report());
+        assert!(output.stderr.contains(message), "{message}: {}", output.stderr);
     }
-    let ran = Workplace::new().run(&["select", "--generated", "nothing"]);
-    assert_eq!(ran.code, 2, "{}", ran.shown());
-    let ran = Workplace::new().run(&["select", "--selector", "magic", "--seeds", "1"]);
-    assert_eq!(ran.code, 2, "{}", ran.shown());
+    let output = TestFolder::new().run(&["select", "--generated", "nothing"]);
+    assert_eq!(output.code, 2, "{}", output.report());
+    let output = TestFolder::new().run(&["select", "--selector", "magic", "--seeds", "1"]);
+    assert_eq!(output.code, 2, "{}", output.report());
 }

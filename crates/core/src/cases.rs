@@ -1,7 +1,7 @@
-//! The cases of a target in a summary.
+//! Cases of a target in a summary.
 //!
-//! A suite may have very many of them, so what is held is small and [`CaseSummary`], the form in
-//! which people and files see a case, is made when it is needed.
+//! A suite may have a very large number of cases. [`CaseList`] therefore stores compact counts and
+//! creates [`CaseSummary`], the form used in files and reports, on demand.
 
 use crate::{CaseId, CaseIds, Interval, NanoDollars, Status};
 use serde::de::{SeqAccess, Visitor};
@@ -9,12 +9,12 @@ use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 
-/// One case under one target.
+/// Results of one case under one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseSummary {
-    /// The case's id.
+    /// Id of the case.
     pub id: CaseId,
-    /// Its verdict as a status; `error` when it depends on missing trials.
+    /// Verdict as a status; `error` when it depends on missing trials.
     pub status: Status,
     /// Trials that passed.
     pub pass_count: u32,
@@ -29,54 +29,54 @@ pub struct CaseSummary {
     /// Mean score of the judged trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Prompt tokens over its trials, where known.
+    /// Prompt tokens of all trials, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// Answer tokens over its trials, where known.
+    /// Answer tokens of all trials, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// Commands that agents ran over its trials, where known.
+    /// Commands that agents ran in all trials, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_count: Option<u64>,
-    /// Money over its trials, as far as prices are known.
+    /// Cost of all trials, as far as prices are known.
     #[serde(default)]
     pub cost_nanodollars: NanoDollars,
-    /// 95 % interval of its pass rate; absent when nothing was judged. Wilson's, or a confidence
-    /// sequence when it was stopped early.
+    /// 95 % interval of the pass rate; absent without judged trials. A Wilson interval, or a
+    /// confidence sequence for a case that was stopped early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// How often two of its trials disagree; absent with fewer than two.
+    /// Probability that two trials disagree; absent with fewer than two trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flake_rate: Option<f64>,
-    /// It has a verdict although trials were left: its pass rate is biased.
+    /// Whether the verdict was reached before all trials were run; the pass rate is then biased.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped_early: bool,
-    /// Where the true pass rate lies beside the threshold, when there is enough evidence.
+    /// Position of the true pass rate relative to the threshold, given enough evidence.
     #[serde(default, skip_serializing_if = "TrueRate::is_unresolved")]
     pub true_rate: TrueRate,
-    /// How each planned trial ended; those that were not needed are skipped.
+    /// Status of each planned trial; unneeded trials are skipped.
     #[serde(default)]
     pub trials: Vec<TrialStatus>,
 }
 
-/// One trial of a case in a summary.
+/// Status of one trial in a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrialStatus {
-    /// From 1.
+    /// Trial number, from 1.
     pub trial_id: u32,
-    /// How it ended.
+    /// Status of the trial.
     pub status: Status,
 }
 
-/// Where a true pass rate lies beside a threshold.
+/// Position of a true pass rate relative to a threshold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrueRate {
-    /// Above it, at 95 % confidence.
+    /// Above the threshold, at 95 % confidence.
     Above,
-    /// Below it, at 95 % confidence.
+    /// Below the threshold, at 95 % confidence.
     Below,
-    /// Not to be told from these trials.
+    /// Undetermined by these trials.
     #[default]
     Unresolved,
 }
@@ -87,7 +87,7 @@ impl TrueRate {
     }
 }
 
-/// What is counted of one case. Whole numbers, so that the order of its trials does not matter.
+/// Counts of one case. Sums are integers, so they do not depend on the order of trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CaseCounts {
     /// Trials that passed.
@@ -96,56 +96,56 @@ pub struct CaseCounts {
     pub failed: u32,
     /// Trials that errored.
     pub errors: u32,
-    /// Its verdict as a status; absent while trials are missing that decide it.
+    /// Verdict as a status; absent while it depends on missing trials.
     pub status: Option<Status>,
-    /// Some trial told its tokens.
+    /// Whether any trial reported its tokens.
     pub has_usage: bool,
-    /// Sum of the judged trials' scores, in millionths.
+    /// Sum of the scores of judged trials, in millionths.
     pub score_millionths: u64,
-    /// Prompt tokens over its trials.
+    /// Prompt tokens of all trials.
     pub input_tokens: u64,
-    /// Answer tokens over its trials.
+    /// Answer tokens of all trials.
     pub output_tokens: u64,
-    /// Commands over its trials, where known.
+    /// Commands of all trials, where known.
     pub commands: Option<u64>,
-    /// Money over its trials.
+    /// Cost of all trials.
     pub cost: NanoDollars,
-    /// 95 % interval of its pass rate.
+    /// 95 % interval of the pass rate.
     pub interval: Option<Interval>,
-    /// How often two of its trials disagree.
+    /// Probability that two trials disagree.
     pub flake_rate: Option<f64>,
-    /// It has a verdict although trials were left.
+    /// Whether the verdict was reached before all trials were run.
     pub stopped_early: bool,
-    /// Where the true pass rate lies beside the threshold.
+    /// Position of the true pass rate relative to the threshold.
     pub true_rate: TrueRate,
 }
 
 impl CaseCounts {
-    /// Trials that were judged.
+    /// Returns the number of judged trials.
     pub fn counted(&self) -> u32 {
         self.passed + self.failed
     }
 
-    /// The verdict as a status. What is not decided is an error if any trial was one.
+    /// Returns the verdict as a status. An undecided case is an error if any trial is one.
     fn shown_status(&self) -> Status {
-        let open = if self.errors > 0 { Status::Error } else { Status::Skipped };
-        self.status.unwrap_or(open)
+        let undecided = if self.errors > 0 { Status::Error } else { Status::Skipped };
+        self.status.unwrap_or(undecided)
     }
 }
 
-/// The cases of a target, in the suite's order.
+/// Cases of a target, in the suite's order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CaseList {
     ids: Arc<CaseIds>,
     counts: Vec<CaseCounts>,
     trials: u32,
-    /// How each planned trial ended, case by case.
+    /// Status of each planned trial, case by case.
     statuses: Vec<Status>,
 }
 
 impl CaseList {
-    /// One entry per id, each with so many planned trials, and the statuses of all trials case by
-    /// case.
+    /// Creates a list with one entry per id. Each case has `trials` planned trials; `statuses` has the
+    /// statuses of all trials, case by case.
     pub fn new(
         ids: Arc<CaseIds>,
         counts: Vec<CaseCounts>,
@@ -155,27 +155,27 @@ impl CaseList {
         CaseList { ids, counts, trials, statuses }
     }
 
-    /// What was counted of each case, with its id.
+    /// Returns the counts of each case with its id.
     pub fn counts(&self) -> impl Iterator<Item = (&str, &CaseCounts)> + Clone {
         self.ids.iter().zip(&self.counts)
     }
 
-    /// The ids of the cases.
+    /// Returns the ids of the cases.
     pub fn ids(&self) -> &Arc<CaseIds> {
         &self.ids
     }
 
-    /// How many there are.
+    /// Returns the number of cases.
     pub fn len(&self) -> usize {
         self.counts.len()
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// Each case as people see it.
+    /// Returns the summary of each case.
     pub fn iter(&self) -> impl Iterator<Item = CaseSummary> {
         let statuses = self.statuses.chunks(self.trials.max(1) as usize);
         let statuses = statuses.map(Some).chain(std::iter::repeat(None));
@@ -220,9 +220,9 @@ impl Serialize for CaseList {
 
 impl<'de> Deserialize<'de> for CaseList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CaseList, D::Error> {
-        struct Cases;
+        struct CaseListVisitor;
 
-        impl<'de> Visitor<'de> for Cases {
+        impl<'de> Visitor<'de> for CaseListVisitor {
             type Value = CaseList;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -243,7 +243,7 @@ impl<'de> Deserialize<'de> for CaseList {
             }
         }
 
-        deserializer.deserialize_seq(Cases)
+        deserializer.deserialize_seq(CaseListVisitor)
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cases_come_back_as_they_were_written() {
+    fn case_list_survives_a_round_trip() {
         let counts = vec![
             CaseCounts {
                 passed: 2,

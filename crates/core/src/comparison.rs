@@ -1,34 +1,34 @@
-//! What is said of two targets over the same cases.
+//! Comparison of two targets over the same cases.
 
 use crate::{CaseId, Interval, RunId, Score, TargetName};
 use serde::{Deserialize, Serialize};
 
-/// One target against another.
+/// Result of comparing a candidate with a baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// What is compared with.
+    /// Reference target.
     pub baseline: Side,
-    /// What is compared.
+    /// Target under comparison.
     pub candidate: Side,
-    /// Cases with a judged trial in both; everything below is about them.
+    /// Number of cases with a judged trial in both targets. All figures below cover these cases.
     pub cases: u64,
-    /// How many cases only the baseline has, and the first of them.
-    pub only_baseline: Unpaired,
-    /// How many cases only the candidate has, and the first of them.
-    pub only_candidate: Unpaired,
-    /// What was compared.
-    pub by: ComparedBy,
+    /// Cases of the baseline only.
+    pub only_baseline: UnpairedCases,
+    /// Cases of the candidate only.
+    pub only_candidate: UnpairedCases,
+    /// Compared metric.
+    pub by: ComparisonMetric,
     /// Mean difference over the cases, candidate minus baseline.
     pub difference: f64,
-    /// 95 % interval of the difference; absent when there are too few cases for one.
+    /// 95 % interval of the difference; absent with too few cases.
     pub interval: Option<Interval>,
-    /// How likely a difference as large is when there is none.
+    /// Probability of a difference at least as large under the null hypothesis.
     pub p_value: f64,
-    /// The same, adjusted for the number of comparisons made together.
+    /// `p_value` adjusted for the number of comparisons made together.
     pub adjusted_p_value: f64,
-    /// Which test says so.
+    /// Name of the statistical test.
     pub test: String,
-    /// What can be said at the chosen level.
+    /// Conclusion at the chosen significance level.
     pub finding: Finding,
     /// Mean difference in standard deviations of the differences.
     pub effect: Option<f64>,
@@ -36,51 +36,51 @@ pub struct Comparison {
     pub gained: u64,
     /// Cases in which the candidate is worse.
     pub lost: u64,
-    /// The smallest difference that so many cases would show with power 0.8.
+    /// Smallest difference detectable with this number of cases at a power of 0.8.
     pub detectable: Option<f64>,
-    /// How many cases a difference of this size would need.
-    pub needed: Option<Needed>,
-    /// Whether the two are equal within a margin.
+    /// Number of cases required to detect a difference of this size.
+    pub needed: Option<RequiredCases>,
+    /// Result of the equivalence test.
     pub equivalence: Option<Equivalence>,
-    /// Cost of the candidate as a multiple of the baseline's, mean over the cases.
+    /// Cost of the candidate relative to the baseline, mean over the cases.
     pub cost_ratio: Option<Score>,
-    /// Cost of all cases of the candidate as a multiple of the baseline's.
+    /// Total cost of the candidate relative to the baseline.
     pub total_cost_ratio: Option<f64>,
-    /// The cases that differ most.
+    /// Cases with the largest differences.
     pub changes: Vec<CaseChange>,
 }
 
-/// One of the two.
+/// One side of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Side {
-    /// Its run.
+    /// Run of the target.
     pub run_id: RunId,
-    /// Its target.
+    /// Name of the target.
     pub target: TargetName,
-    /// Mean over the cases that both have.
+    /// Mean over the common cases.
     pub mean: f64,
 }
 
-/// Cases that the other has not.
+/// Cases without a counterpart in the other target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unpaired {
-    /// How many.
+pub struct UnpairedCases {
+    /// Number of cases.
     pub count: u64,
-    /// The first of them.
+    /// Ids of the first cases.
     pub first: Vec<CaseId>,
 }
 
-/// What was compared.
+/// Compared metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ComparedBy {
+pub enum ComparisonMetric {
     /// Pass rates of the cases.
     Rates,
-    /// Verdicts of the cases: rates of cases that were stopped early are biased.
+    /// Verdicts of the cases, because rates of cases that were stopped early are biased.
     Verdicts,
 }
 
-/// What can be said.
+/// Conclusion of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
@@ -88,37 +88,37 @@ pub enum Finding {
     Better,
     /// The candidate is worse.
     Worse,
-    /// No difference was found, which is not the same as none.
+    /// No significant difference; this does not show that there is none.
     NoDifference,
 }
 
-/// How many cases a difference needs.
+/// Number of cases required to detect a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Needed {
-    /// The difference.
+pub struct RequiredCases {
+    /// Difference to detect.
     pub difference: f64,
-    /// The cases.
+    /// Required cases.
     pub cases: u64,
 }
 
-/// Whether two are equal within a margin.
+/// Result of an equivalence test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Equivalence {
-    /// The margin.
+    /// Equivalence margin.
     pub margin: f64,
-    /// Of two one-sided t tests; absent for cases that only pass or fail, where the interval decides.
+    /// p value of two one-sided t tests; absent for binary cases, where the interval decides.
     pub p_value: Option<f64>,
-    /// Whether it says so.
+    /// Whether the targets are equivalent within the margin.
     pub is_equivalent: bool,
 }
 
-/// A case that differs.
+/// A case with different results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseChange {
-    /// Which one.
+    /// Id of the case.
     pub case: CaseId,
-    /// Its rate or verdict in the baseline.
+    /// Rate or verdict in the baseline.
     pub baseline: f64,
-    /// In the candidate.
+    /// Rate or verdict in the candidate.
     pub candidate: f64,
 }

@@ -1,114 +1,114 @@
-//! The one linear stream of what happens in a run.
+//! Event stream of a run.
 //!
-//! The engine makes it; journal, terminal and JSON output are consumers, and a recorded stream
-//! replays through them.
+//! The engine emits one linear stream. Journal, terminal and JSON output consume it, and a recorded
+//! stream can be replayed through them.
 
 use crate::{LimitRecord, PoolState, RunId, Summary, TargetName, TrialKey, TrialResult, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// Something that happened.
+/// Event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// The run begins.
+    /// The run started.
     RunStarted {
         /// [`crate::SCHEMA_VERSION`] of the writer.
         schema_version: u32,
         /// The run's id.
         run_id: RunId,
-        /// What will be done.
+        /// Planned work.
         plan: RunPlan,
     },
-    /// A run goes on that was interrupted or killed, or is made larger.
+    /// An interrupted, killed or extended run was resumed.
     RunResumed {
         /// [`crate::SCHEMA_VERSION`] of the writer.
         schema_version: u32,
         /// The run's id.
         run_id: RunId,
-        /// What it is about as a whole.
+        /// Planned work of the whole run.
         plan: RunPlan,
-        /// Trials that need not be made again.
+        /// Finished trials.
         done: u64,
     },
-    /// A trial begins.
+    /// A trial started.
     TrialStarted {
-        /// Which one.
+        /// Key of the trial.
         key: TrialKey,
     },
-    /// A program was started for a trial. Should this process die, the next one ends it.
+    /// A program was started for a trial. If this process dies, the process that resumes the run
+    /// terminates the program.
     ProgramStarted {
-        /// For which trial.
+        /// Key of the trial.
         key: TrialKey,
-        /// The process group that it leads.
+        /// Process group of the program.
         group: ProcessGroup,
     },
-    /// A call of a trial will be made again.
+    /// A call of a trial will be retried.
     Retry {
-        /// Which trial.
+        /// Key of the trial.
         key: TrialKey,
-        /// How long it waits; 0 when it goes to the front of its pool's queue.
+        /// Delay of the retry; 0 when it goes to the front of its pool's queue.
         delay_ms: u64,
-        /// Why.
+        /// Reason of the retry.
         reason: String,
     },
-    /// A trial is over.
+    /// A trial finished.
     TrialFinished {
-        /// How.
+        /// Result of the trial.
         result: Box<TrialResult>,
     },
-    /// The number of requests that may be in flight to a model has changed.
+    /// The concurrency limit of a model changed.
     Limit {
-        /// From what to what, and why.
+        /// Old limit, new limit and reason.
         change: LimitRecord,
     },
-    /// How the calls to a model are doing; every second while the run goes on.
+    /// State of a pool, emitted every second during the run.
     Pool {
-        /// The figures.
+        /// State of the pool.
         pool: PoolState,
     },
-    /// Something that people should know and that does not stop the run.
+    /// A warning that does not stop the run.
     Warning {
-        /// A code such as `EVAL_COST_WARNING`.
+        /// Code such as `EVAL_COST_WARNING`.
         code: String,
-        /// What they should know.
+        /// Text of the warning.
         message: String,
     },
-    /// The run is over and its files are written.
+    /// The run finished and its files are written.
     Done {
-        /// Where they are.
+        /// Folder of the files.
         run_dir: String,
-        /// The run's verdict.
+        /// Verdict of the run.
         verdict: Verdict,
-        /// What the shell is told.
+        /// Exit code of the process.
         exit_code: u8,
-        /// What is said of it.
+        /// Summary of the run.
         summary: Box<Summary>,
     },
 }
 
-/// A process group, told apart from a later one with the same number.
+/// Identity of a process group, distinct from a later group with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessGroup {
-    /// Its number, which is that of its leader.
+    /// Process id of the leader.
     pub id: i32,
-    /// When its leader started, in the system's ticks since it was booted; 0 where that cannot be
-    /// known.
+    /// Start of the leader in system ticks since boot; 0 where it is unknown.
     pub started: u64,
 }
 
-/// What a run is about to do.
+/// Planned work of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPlan {
     /// The suite's name.
     pub suite: String,
     /// Names of the targets.
     pub targets: Vec<TargetName>,
-    /// How many cases.
+    /// Number of cases.
     pub cases: u64,
-    /// Trials of each case.
+    /// Trials per case.
     pub trials: u32,
-    /// Trials in all.
+    /// Total number of trials.
     pub total: u64,
     /// The seed.
     pub seed: u64,

@@ -1,15 +1,15 @@
-//! What the shell is told.
+//! Exit codes.
 
-/// The exit codes of the whole command line.
+/// Exit code of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExitCode {
-    /// Done, and the verdict is *passed*.
+    /// Finished with the verdict *passed*.
     Passed,
-    /// The thing under test is below its threshold.
+    /// A target is below its threshold.
     Failed,
-    /// Usage or configuration error; nothing was called.
+    /// Usage or configuration error; no call was made.
     Usage,
-    /// Too many errored trials, or a budget was hit before a verdict.
+    /// Too many errored trials, or a budget was reached before a verdict.
     Inconclusive,
     /// Internal or I/O error.
     Internal,
@@ -18,7 +18,7 @@ pub enum ExitCode {
 }
 
 impl ExitCode {
-    /// The number the process exits with.
+    /// Returns the exit code as a number.
     pub const fn code(self) -> u8 {
         match self {
             ExitCode::Passed => 0,

@@ -1,4 +1,4 @@
-//! Names that must not be mistaken for one another.
+//! Newtypes for names and ids.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,7 +11,7 @@ macro_rules! id {
         pub struct $name(Box<str>);
 
         impl $name {
-            /// The text.
+            /// Returns the text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -50,16 +50,16 @@ macro_rules! id {
 }
 
 id! {
-    /// A run, by the name of its folder.
+    /// Id of a run, which is the name of its folder.
     RunId
 }
 
 id! {
-    /// A target, by the name the suite gives it.
+    /// Name of a target in the suite.
     TargetName
 }
 
 id! {
-    /// A case, by the id its file gives it.
+    /// Id of a case in its file.
     CaseId
 }

@@ -1,49 +1,49 @@
-//! The ids of all cases, in little memory.
+//! Compact storage of the ids of all cases.
 //!
-//! There is one for every case of a suite, however large, and several parts of a run need them.
+//! Several parts of a run share the ids of a suite, which may have a very large number of cases.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Ids in the suite's order, found by their text.
+/// Ids in the suite's order, searchable by text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CaseIds {
     text: String,
-    /// Where each id ends in `text`.
+    /// End of each id in `text`.
     ends: Vec<usize>,
-    /// Numbers of the ids, sorted by their text and then by number.
+    /// Indexes of the ids, sorted by text and then by index.
     sorted: Vec<u32>,
 }
 
 impl CaseIds {
-    /// How many there are.
+    /// Returns the number of ids.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no ids.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The id of a case.
+    /// Returns the id of a case by index.
     pub fn get(&self, number: usize) -> Option<&str> {
         let end = *self.ends.get(number)?;
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         self.text.get(start..end)
     }
 
-    /// All ids, in the suite's order.
+    /// Returns all ids, in the suite's order.
     pub fn iter(&self) -> impl Iterator<Item = &str> + Clone {
         (0..self.len()).filter_map(|number| self.get(number))
     }
 
-    /// The number of a case.
+    /// Returns the index of a case by id.
     pub fn position(&self, id: &str) -> Option<usize> {
         let found = self.sorted.binary_search_by(|number| self.at(*number).cmp(id)).ok()?;
         Some(self.sorted[found] as usize)
     }
 
-    /// Pairs of cases that share an id, the earlier one first.
+    /// Returns pairs of cases that share an id, the earlier one first.
     pub fn repeated(&self) -> impl Iterator<Item = (usize, usize)> {
         self.sorted
             .windows(2)
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_found_by_number_and_by_text() {
+    fn ids_are_found_by_index_and_by_text() {
         let ids: CaseIds = ["b", "", "ab", "a"].into_iter().collect();
         assert_eq!(ids.iter().collect::<Vec<_>>(), ["b", "", "ab", "a"]);
         let positions: Vec<Option<usize>> =
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_ids_come_in_order() {
+    fn repeated_ids_are_returned_in_order() {
         let ids: CaseIds = ["x", "y", "x", "x"].into_iter().collect();
         assert_eq!(ids.repeated().collect::<Vec<_>>(), [(0, 2), (2, 3)]);
     }

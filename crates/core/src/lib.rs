@@ -1,7 +1,7 @@
-//! The shared words of Bakeoff: what every other crate says when it talks about a conversation,
-//! what it cost, how a trial ended and what a program run means to the shell.
+//! Shared types of Bakeoff: ids, messages, requests, usage, money, trial results, summaries, events
+//! and exit codes.
 //!
-//! Nothing here does I/O or knows about time; types that reach disk are `serde`.
+//! This crate does no I/O and reads no clock. Types that reach disk implement `serde` traits.
 
 mod cases;
 mod comparison;
@@ -21,7 +21,8 @@ mod usage;
 
 pub use cases::{CaseCounts, CaseList, CaseSummary, TrialStatus, TrueRate};
 pub use comparison::{
-    CaseChange, ComparedBy, Comparison, Equivalence, Finding, Needed, Side, Unpaired,
+    CaseChange, Comparison, ComparisonMetric, Equivalence, Finding, RequiredCases, Side,
+    UnpairedCases,
 };
 pub use event::{Event, ProcessGroup, RunPlan};
 pub use exit::ExitCode;
@@ -35,10 +36,10 @@ pub use secret::{PieceRedactor, Redactor};
 pub use summary::{Interval, PassK, RunStats, Score, Summary, TargetSummary};
 pub use traffic::{HttpEntry, LimitRecord, PoolState};
 pub use trial::{
-    Attempt, CheckResult, ErrorKind, LeftFile, Status, Timing, ToolUse, TrialError, TrialKey,
-    TrialResult, Verdict,
+    Attempt, CheckResult, ErrorKind, Status, Timing, ToolUse, TrialError, TrialKey, TrialResult,
+    Verdict, WorkspaceFile,
 };
 pub use usage::Usage;
 
-/// Version of every file that Bakeoff writes; readers refuse a newer one.
+/// Version of every file that Bakeoff writes; readers reject a newer one.
 pub const SCHEMA_VERSION: u32 = 1;

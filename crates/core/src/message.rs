@@ -1,59 +1,59 @@
-//! A conversation, in the words all providers share.
+//! Messages of a conversation, independent of the provider.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One turn of a conversation.
+/// Message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
     /// Instructions from the application.
     System {
-        /// What it says.
+        /// Parts of the message.
         content: Vec<Content>,
     },
-    /// What the user says.
+    /// Message of the user.
     User {
-        /// What it says.
+        /// Parts of the message.
         content: Vec<Content>,
     },
-    /// What the model said.
+    /// Message of the model.
     Assistant {
-        /// Text, thinking and tool calls in the order the model gave them.
+        /// Text, thinking and tool calls in the model's order.
         content: Vec<Content>,
     },
-    /// The answer to one tool call.
+    /// Result of one tool call.
     #[serde(rename = "tool")]
     ToolResult {
-        /// Id of the [`ToolCall`] that this answers.
+        /// Id of the [`ToolCall`].
         tool_call_id: String,
-        /// Name of the tool; Gemini pairs results by it.
+        /// Name of the tool; Gemini matches results by it.
         name: String,
-        /// What the tool returned.
+        /// Output of the tool.
         content: Vec<Content>,
-        /// The tool failed, and the content says why.
+        /// Whether the tool failed; the content then has the reason.
         #[serde(default)]
         is_error: bool,
     },
 }
 
 impl Message {
-    /// A system message with one text.
+    /// Creates a system message with one text.
     pub fn system(text: impl Into<String>) -> Self {
         Message::System { content: vec![Content::text(text)] }
     }
 
-    /// A user message with one text.
+    /// Creates a user message with one text.
     pub fn user(text: impl Into<String>) -> Self {
         Message::User { content: vec![Content::text(text)] }
     }
 
-    /// An assistant message with one text.
+    /// Creates an assistant message with one text.
     pub fn assistant(text: impl Into<String>) -> Self {
         Message::Assistant { content: vec![Content::text(text)] }
     }
 
-    /// The parts of the message, whoever said it.
+    /// Returns the parts of the message, for any role.
     pub fn content(&self) -> &[Content] {
         match self {
             Message::System { content }
@@ -63,13 +63,13 @@ impl Message {
         }
     }
 
-    /// The text parts joined; images, thinking and tool calls are left out.
+    /// Returns the concatenated text parts; images, thinking and tool calls are omitted.
     pub fn text(&self) -> String {
         Content::join_text(self.content())
     }
 }
 
-/// One part of a message.
+/// Part of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
@@ -78,22 +78,22 @@ pub enum Content {
         /// The text.
         text: String,
     },
-    /// A picture for the model to look at.
+    /// Image.
     Image {
-        /// Where its bytes are.
+        /// Location of its bytes.
         source: ImageSource,
     },
-    /// What the model thought before it answered.
+    /// Thinking of the model before its answer.
     Thinking {
-        /// The thought; empty when the provider hides it.
+        /// Text; empty when the provider hides it.
         text: String,
-        /// The provider's proof that the thought is its own, to be sent back unchanged.
+        /// Signature of the provider, to be sent back unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
-    /// The model wants a tool to run.
+    /// Tool call requested by the model.
     ToolCall(ToolCall),
-    /// A part of a kind that Bakeoff has no word for, kept so that it can be sent back as it came.
+    /// Part of a type that Bakeoff does not model, kept so that it can be sent back unchanged.
     Opaque {
         /// The provider's own JSON.
         value: Value,
@@ -101,12 +101,12 @@ pub enum Content {
 }
 
 impl Content {
-    /// A text part.
+    /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Content::Text { text: text.into() }
     }
 
-    /// The text parts joined without a separator.
+    /// Concatenates the text parts without a separator.
     pub fn join_text(parts: &[Content]) -> String {
         parts
             .iter()
@@ -118,31 +118,31 @@ impl Content {
     }
 }
 
-/// Where the bytes of an image are.
+/// Location of the bytes of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ImageSource {
-    /// The provider fetches it.
+    /// The provider fetches the image.
     Url {
-        /// Its address.
+        /// Address of the image.
         url: String,
     },
-    /// The bytes travel with the request.
+    /// The request contains the bytes.
     Base64 {
-        /// Such as `image/png`.
+        /// Media type such as `image/png`.
         media_type: String,
         /// Standard base64 with padding.
         data: String,
     },
 }
 
-/// A tool call that the model asked for.
+/// Tool call requested by a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Pairs the call with its result; made up by the adapter where the provider has none.
+    /// Matches the call with its result; generated by the adapter where the provider has none.
     pub id: String,
-    /// Which tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments. A string when the model wrote something that is not JSON.
+    /// Arguments; a string when the model's arguments are not JSON.
     pub arguments: Value,
 }

@@ -1,4 +1,4 @@
-//! Money, in whole nano-dollars, so that sums do not depend on their order.
+//! Money in integer nano-dollars, so that sums do not depend on their order.
 
 use crate::Usage;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,13 @@ use std::str::FromStr;
 pub struct NanoDollars(pub i64);
 
 impl NanoDollars {
-    /// The sum, held at the largest amount instead of wrapping.
+    /// Returns the sum, saturating at the numeric bounds.
     #[must_use]
     pub fn saturating_add(self, other: Self) -> Self {
         NanoDollars(self.0.saturating_add(other.0))
     }
 
-    /// Whether it is nothing at all.
+    /// Whether the amount is zero.
     pub fn is_zero(&self) -> bool {
         self.0 == 0
     }
@@ -27,11 +27,11 @@ impl NanoDollars {
     /// Returns the nearest amount; `None` if `dollars` is not a number or out of range.
     pub fn from_dollars(dollars: f64) -> Option<Self> {
         let nanos = (dollars * 1e9).round();
-        // Every whole number below 2^63 in magnitude fits, NaN fails the comparison.
+        // Every integer below 2^63 in magnitude fits; NaN fails the comparison.
         (nanos.abs() < 9_223_372_036_854_775_808.0).then_some(NanoDollars(nanos as i64))
     }
 
-    /// For display and for JSON that people read; never for arithmetic.
+    /// Returns the amount in dollars, for display only; not for arithmetic.
     pub fn as_dollars(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -43,7 +43,7 @@ impl std::ops::AddAssign for NanoDollars {
     }
 }
 
-/// Two digits that matter: `$12.34`, `$0.0056`, `$0.00`.
+/// Formats at least two significant digits: `$12.34`, `$0.0056`, `$0.00`.
 impl fmt::Display for NanoDollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dollars = self.as_dollars();
@@ -51,7 +51,7 @@ impl fmt::Display for NanoDollars {
         let digits = if magnitude == 0.0 || magnitude >= 0.1 {
             2
         } else {
-            // The position of the second significant digit; at most the nano.
+            // Position of the second significant digit; at most nine decimals.
             (1 - magnitude.log10().floor() as i32).clamp(2, 9) as usize
         };
         let sign = if self.0 < 0 { "-" } else { "" };
@@ -59,12 +59,12 @@ impl fmt::Display for NanoDollars {
     }
 }
 
-/// The text is not an amount of dollars.
+/// Error for a text that is not an amount of dollars.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an amount in dollars such as 0.15 (at most nine decimals)")]
 pub struct ParseMoneyError(String);
 
-/// Reads plain decimal dollars (`3`, `0.15`, `0.0000375`) exactly.
+/// Parses plain decimal dollars (`3`, `0.15`, `0.0000375`) exactly.
 impl FromStr for NanoDollars {
     type Err = ParseMoneyError;
 
@@ -72,10 +72,10 @@ impl FromStr for NanoDollars {
         let error = || ParseMoneyError(text.to_owned());
         let plain = text.trim().replace('_', "");
         let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
-        let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if (whole.is_empty() && fraction.is_empty())
-            || !is_number(whole)
-            || !is_number(fraction)
+            || !is_digits(whole)
+            || !is_digits(fraction)
             || fraction.len() > 9
         {
             return Err(error());
@@ -85,23 +85,23 @@ impl FromStr for NanoDollars {
     }
 }
 
-/// What a model charges, per million tokens.
+/// Prices of a model per million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prices {
-    /// Prompt tokens.
+    /// Price of prompt tokens.
     pub input: NanoDollars,
-    /// Answer tokens, thinking included.
+    /// Price of answer tokens, including thinking.
     pub output: NanoDollars,
-    /// Prompt tokens read from the provider's cache; as `input` when absent.
+    /// Price of prompt tokens read from the provider's cache; `input` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<NanoDollars>,
-    /// Prompt tokens written to the provider's cache; as `input` when absent.
+    /// Price of prompt tokens written to the provider's cache; `input` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<NanoDollars>,
 }
 
 impl Prices {
-    /// What this usage costs, rounded once to the nearest nano-dollar.
+    /// Returns the cost of a usage, rounded once to the nearest nano-dollar.
     pub fn cost(&self, usage: &Usage) -> NanoDollars {
         const MILLION: i128 = 1_000_000;
         let part = |tokens: u64, price: NanoDollars| i128::from(tokens) * i128::from(price.0);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_decimal_dollars_exactly() {
+    fn decimal_dollars_are_parsed_exactly() {
         assert_eq!(dollars("3"), NanoDollars(3_000_000_000));
         assert_eq!(dollars("0.15"), NanoDollars(150_000_000));
         assert_eq!(dollars(".0000375"), NanoDollars(37_500));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_two_digits_that_matter() {
+    fn display_has_two_significant_digits() {
         let shown: Vec<String> = ["12.345", "0.1", "0.0056", "0.00001234", "0", "0.000000001"]
             .iter()
             .map(|text| dollars(text).to_string())

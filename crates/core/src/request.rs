@@ -1,49 +1,49 @@
-//! What one model is asked.
+//! Requests to a model.
 
 use crate::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One request to one model, in the words all providers share.
+/// Request to a model, independent of the provider.
 ///
-/// Absent settings are not sent, so the provider's own defaults hold.
+/// Absent settings are not sent, so the provider's defaults apply.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// The provider's name of the model, such as `gpt-4o-mini`.
+    /// Name of the model at the provider, such as `gpt-4o-mini`.
     pub model: String,
-    /// The conversation so far.
+    /// Conversation so far.
     pub messages: Vec<Message>,
     /// Tools that the model may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool>,
-    /// Whether it may, must or must not call one.
+    /// Whether the model may, must or must not call a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// Most tokens the answer may have. Anthropic requires one; its adapter fills it in.
+    /// Maximum number of answer tokens. Anthropic requires a value; its adapter sets a default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// Sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Nucleus sampling.
+    /// Nucleus sampling probability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// Texts that end the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// The provider's sampling seed, where it has one.
+    /// Sampling seed, for providers that support one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// How much the model should think.
+    /// Thinking effort or budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
-    /// The shape that the answer must have.
+    /// Required format of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputFormat>,
-    /// Ask for server-sent events.
+    /// Whether to request server-sent events.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
-    /// Fields of the provider's body that Bakeoff has no word for; they win over its own.
+    /// Additional fields of the provider's body; they override the fields above.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
@@ -51,47 +51,47 @@ pub struct Request {
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub parameters: Value,
 }
 
-/// Whether the model may call tools.
+/// Whether the model may, must or must not call tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     Auto,
-    /// At least one.
+    /// At least one call.
     Required,
-    /// None.
+    /// No calls.
     None,
-    /// This one.
+    /// A call of this tool.
     Tool(String),
 }
 
-/// How much the model should think before it answers.
+/// Amount of thinking before the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
-    /// In the provider's words: `low`, `medium`, `high`, …
+    /// Effort level of the provider: `low`, `medium`, `high`, …
     Effort(String),
-    /// At most so many tokens; 0 switches thinking off.
+    /// Maximum number of tokens; 0 disables thinking.
     Budget(u64),
 }
 
-/// The shape that the answer must have.
+/// Required format of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
     /// Any JSON object.
     Json,
-    /// JSON that fits a schema.
+    /// JSON that satisfies a schema.
     Schema {
-        /// A name for it; some providers demand one.
+        /// Name of the schema; some providers require one.
         name: String,
         /// The JSON Schema.
         schema: Value,

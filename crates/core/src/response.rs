@@ -1,36 +1,36 @@
-//! What one model answered.
+//! Responses of a model.
 
 use crate::{Content, Message, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One complete answer.
+/// Complete response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Response {
-    /// The provider's id of the answer, for its support desk.
+    /// Id of the response at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The model that the provider says it used.
+    /// Name of the model reported by the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Text, thinking and tool calls in the order the model gave them.
+    /// Text, thinking and tool calls in the model's order.
     pub content: Vec<Content>,
-    /// Why it stopped.
+    /// Reason for the end of the response.
     pub finish: FinishReason,
-    /// What was consumed.
+    /// Tokens consumed.
     pub usage: Usage,
-    /// Top-level fields of the provider's body that Bakeoff has no word for.
+    /// Additional top-level fields of the provider's body.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 
 impl Response {
-    /// The text parts joined.
+    /// Returns the concatenated text parts.
     pub fn text(&self) -> String {
         Content::join_text(&self.content)
     }
 
-    /// The tool calls, in order.
+    /// Returns the tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|part| match part {
             Content::ToolCall(call) => Some(call),
@@ -38,24 +38,24 @@ impl Response {
         })
     }
 
-    /// The answer as the next message of the conversation.
+    /// Converts the response to the next message of the conversation.
     pub fn into_message(self) -> Message {
         Message::Assistant { content: self.content }
     }
 }
 
-/// Why the model stopped.
+/// Reason for the end of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It had said everything, or reached a stop text.
+    /// The answer is complete, or reached a stop text.
     Stop,
-    /// It reached the most tokens allowed.
+    /// The maximum number of tokens was reached.
     Length,
-    /// It waits for tools.
+    /// The model requested tool calls.
     ToolCalls,
-    /// The provider cut it off for its content.
+    /// The provider filtered the content.
     ContentFilter,
-    /// A reason that Bakeoff has no word for.
+    /// Another reason of the provider.
     Other(String),
 }

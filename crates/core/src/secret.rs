@@ -1,67 +1,68 @@
-//! Keeping keys out of everything that is written or shown.
+//! Redaction of secrets in stored and displayed texts.
 
-/// Knows the secrets of this process and takes them out of any text.
+/// Removes the secrets of this process from texts.
 ///
-/// Providers echo keys in error messages and programs print their environment, so every text that
-/// came from outside passes through here before it is stored or shown.
+/// Providers echo keys in error messages and programs print their environment, so every external text
+/// is redacted before it is stored or displayed.
 #[derive(Clone, Default)]
 pub struct Redactor {
     secrets: Vec<String>,
 }
 
-/// Shorter values are no secrets, and replacing them would garble ordinary text.
-const SHORTEST_SECRET: usize = 8;
+/// Minimum length of a secret in bytes. Shorter values are not secrets, and their redaction would garble ordinary
+/// text.
+const MIN_SECRET_LEN: usize = 8;
 
-/// What stands in a secret's place.
-const MARK: &str = "[redacted]";
+/// Replacement for a secret.
+const REPLACEMENT: &str = "[redacted]";
 
 impl Redactor {
-    /// Adds a secret; values too short to be one are ignored.
+    /// Adds a secret; values that are too short are ignored.
     pub fn add(&mut self, secret: &str) {
         let secret = secret.trim();
         self.add_form(secret.to_owned());
-        // Inside JSON some characters are written in another way.
+        // JSON escapes some characters.
         self.add_form(serde_json::Value::from(secret).to_string().trim_matches('"').to_owned());
     }
 
     fn add_form(&mut self, secret: String) {
-        if secret.len() >= SHORTEST_SECRET && !self.secrets.contains(&secret) {
+        if secret.len() >= MIN_SECRET_LEN && !self.secrets.contains(&secret) {
             self.secrets.push(secret);
-            // A secret that contains another must go first, or its rest would stay.
+            // A secret that contains another one must be replaced first, or its remainder would stay.
             self.secrets.sort_by_key(|known| std::cmp::Reverse(known.len()));
         }
     }
 
-    /// Whether there is anything to take out.
+    /// Whether there are no secrets.
     pub fn is_empty(&self) -> bool {
         self.secrets.is_empty()
     }
 
-    /// Whether the text holds a secret.
+    /// Whether the text contains a secret.
     pub fn finds_in(&self, text: &str) -> bool {
-        self.secrets.iter().any(|secret| text.contains(telling(secret)))
+        self.secrets.iter().any(|secret| text.contains(identifying_prefix(secret)))
     }
 
-    /// The text without any secret.
+    /// Replaces all secrets in the text.
     pub fn scrub(&self, text: String) -> String {
         self.secrets.iter().fold(text, |text, secret| {
-            if text.contains(telling(secret)) { without(&text, secret) } else { text }
+            if text.contains(identifying_prefix(secret)) { redact(&text, secret) } else { text }
         })
     }
 }
 
 impl Redactor {
-    /// Takes secrets out of a text that comes in pieces.
+    /// Returns a redactor for a text that arrives in pieces.
     pub fn pieces(&self) -> PieceRedactor {
-        PieceRedactor { redactor: self.clone(), waiting: String::new() }
+        PieceRedactor { redactor: self.clone(), pending: String::new() }
     }
 
-    /// Where the end of a text begins that may be the beginning of a secret.
-    fn undecided(&self, text: &str) -> usize {
+    /// Returns the start of the suffix that may be the beginning of a secret.
+    fn pending_start(&self, text: &str) -> usize {
         let mut from = 0;
         while let Some(letter) = text[from..].chars().next() {
             let rest = &text[from..];
-            // The longer ones come first.
+            // Longer secrets come first.
             match self.secrets.iter().find(|secret| rest.starts_with(secret.as_str())) {
                 Some(whole) => from += whole.len(),
                 None if self.secrets.iter().any(|secret| secret.starts_with(rest)) => return from,
@@ -72,52 +73,53 @@ impl Redactor {
     }
 }
 
-/// Takes secrets out of a text that comes in pieces, however they are torn apart.
+/// Removes secrets from a text that arrives in pieces, including secrets split between pieces.
 #[derive(Debug)]
 pub struct PieceRedactor {
     redactor: Redactor,
-    /// May be the beginning of a secret.
-    waiting: String,
+    /// Suffix that may be the beginning of a secret.
+    pending: String,
 }
 
 impl PieceRedactor {
-    /// Takes the next piece; gives what can be said by now.
+    /// Adds a piece and returns the text that is safe to emit.
     pub fn push(&mut self, piece: &str) -> String {
-        self.waiting.push_str(piece);
-        let rest = self.waiting.split_off(self.redactor.undecided(&self.waiting));
-        self.redactor.scrub(std::mem::replace(&mut self.waiting, rest))
+        self.pending.push_str(piece);
+        let rest = self.pending.split_off(self.redactor.pending_start(&self.pending));
+        self.redactor.scrub(std::mem::replace(&mut self.pending, rest))
     }
 
-    /// What was left, when nothing more comes.
+    /// Returns the remaining text after the last piece.
     pub fn finish(self) -> String {
-        self.redactor.scrub(self.waiting)
+        self.redactor.scrub(self.pending)
     }
 }
 
-/// The part of a secret that gives it away: texts are cut for display, and half a key is bad enough.
-fn telling(secret: &str) -> &str {
-    const TELLING: usize = 12;
-    // Of a short secret this would be most of it, or a prefix that all keys share.
-    if secret.len() < 2 * TELLING { secret } else { secret.get(..TELLING).unwrap_or(secret) }
+/// Returns the prefix by which a secret is detected: texts are truncated for display, and a partial key must be
+/// redacted too.
+fn identifying_prefix(secret: &str) -> &str {
+    const PREFIX_LEN: usize = 12;
+    // The prefix of a short secret could be one that all keys of a provider share.
+    if secret.len() < 2 * PREFIX_LEN { secret } else { secret.get(..PREFIX_LEN).unwrap_or(secret) }
 }
 
-/// The text without as much of the secret as it holds.
-fn without(text: &str, secret: &str) -> String {
+/// Replaces the secret, or as much of it as the text contains.
+fn redact(text: &str, secret: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(start) = rest.find(telling(secret)) {
+    while let Some(start) = rest.find(identifying_prefix(secret)) {
         let same =
             rest[start..].chars().zip(secret.chars()).take_while(|(one, other)| one == other);
         let length: usize = same.map(|(character, _)| character.len_utf8()).sum();
         clean.push_str(&rest[..start]);
-        clean.push_str(MARK);
+        clean.push_str(REPLACEMENT);
         rest = &rest[start + length..];
     }
     clean.push_str(rest);
     clean
 }
 
-/// Says how many, never which.
+/// Shows the number of secrets, never their values.
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Redactor({} secrets)", self.secrets.len())
@@ -129,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn longer_secrets_go_first_and_short_ones_are_ignored() {
+    fn longer_secrets_are_replaced_first_and_short_ones_are_ignored() {
         let mut redactor = Redactor::default();
         for secret in ["sk-12345678", "sk-12345678-long", "short", " sk-12345678 "] {
             redactor.add(secret);
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_was_cut_is_taken_out_too() {
+    fn truncated_secrets_are_redacted() {
         let mut redactor = Redactor::default();
         redactor.add("sk-0123456789abcdefghijklmnop");
         let scrubbed = |text: &str| redactor.scrub(text.to_owned());
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_found_inside_json_too() {
+    fn json_escaped_secrets_are_redacted() {
         let mut redactor = Redactor::default();
         redactor.add("quote\"and\\slash");
         let json = serde_json::json!({"said": "it is quote\"and\\slash"}).to_string();
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_comes_in_pieces_is_taken_out() {
+    fn secrets_split_between_pieces_are_redacted() {
         let mut redactor = Redactor::default();
         redactor.add("sk-0123456789abcdefghijklmnop");
         redactor.add("pässwörter");
@@ -167,14 +169,14 @@ mod tests {
         let letters: Vec<char> = text.chars().collect();
         for size in 1..letters.len() {
             let mut pieces = redactor.pieces();
-            let mut said = String::new();
+            let mut output = String::new();
             for piece in letters.chunks(size) {
-                said.push_str(&pieces.push(&piece.iter().collect::<String>()));
+                output.push_str(&pieces.push(&piece.iter().collect::<String>()));
             }
-            said.push_str(&pieces.finish());
-            assert_eq!(said, "key: [redacted], [redacted], sk-01 and pässw", "pieces of {size}");
+            output.push_str(&pieces.finish());
+            assert_eq!(output, "key: [redacted], [redacted], sk-01 and pässw", "pieces of {size}");
         }
-        // What cannot be a secret is said at once.
+        // Text that cannot be a secret is emitted immediately.
         let mut pieces = redactor.pieces();
         assert_eq!(pieces.push("hello s"), "hello ");
         assert_eq!(pieces.push("ky"), "sky");

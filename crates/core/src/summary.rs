@@ -1,40 +1,40 @@
-//! What is said of a run when it is over; the contents of `summary.json`.
+//! Summary of a finished run; the contents of `summary.json`.
 
 use crate::{CaseList, LimitRecord, NanoDollars, RunId, TargetName, Usage, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The whole of a run.
+/// Summary of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// [`crate::SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
-    /// The run's id, which is also its folder's name.
+    /// Id of the run, which is also the name of its folder.
     pub run_id: RunId,
     /// The suite's name.
     pub suite: String,
-    /// The worst over the targets that gate.
+    /// Worst verdict of the targets that gate.
     pub verdict: Verdict,
     /// One entry per target, in the suite's order.
     pub targets: Vec<TargetSummary>,
-    /// Everything that depends on the clock.
+    /// Figures that depend on the clock.
     pub stats: RunStats,
 }
 
-/// One target over all its cases.
+/// Summary of one target over all cases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetSummary {
     /// The target's name.
     pub target: TargetName,
-    /// Whether its verdict counts for the run.
+    /// Whether the verdict counts for the run.
     pub gate: bool,
-    /// Passed iff every case passed, or, with a suite threshold, iff enough did.
+    /// Passed if every case passed or, with a suite threshold, if enough cases passed.
     pub verdict: Verdict,
-    /// `verdict` is *passed*.
+    /// Whether `verdict` is *passed*.
     pub suite_pass: bool,
-    /// Passed cases / cases, those that were not needed left out.
+    /// Passed cases / needed cases.
     pub suite_pass_rate: f64,
-    /// How many cases there are.
+    /// Number of cases.
     pub total_cases: u64,
     /// Cases that passed.
     pub passed: u64,
@@ -42,55 +42,55 @@ pub struct TargetSummary {
     pub failed: u64,
     /// Cases whose verdict depends on errored or skipped trials.
     pub inconclusive: u64,
-    /// Planned trials of each case.
+    /// Planned trials per case.
     pub trials_per_case: u32,
-    /// Share of a case's trials that must pass.
+    /// Share of trials that must pass in each case.
     pub pass_threshold: f64,
-    /// Planned trials over all cases.
+    /// Planned trials of all cases.
     pub total_trials: u64,
     /// Trials that passed.
     pub pass_count: u64,
-    /// Trials that were judged; the others errored or were skipped.
+    /// Judged trials; the others errored or were skipped.
     pub counted: u64,
     /// Trials that errored.
     pub errors: u64,
     /// Errored trials by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors_by_kind: BTreeMap<String, u64>,
-    /// Trials that were not started.
+    /// Trials that did not start.
     pub skipped: u64,
-    /// Those of them that an early stop made needless.
+    /// Skipped trials that an early stop made unnecessary.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub saved: u64,
-    /// Cases with a verdict although trials were left: rates made from them are biased.
+    /// Cases with a verdict before all trials were run; rates that include them are biased.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stopped_early: u64,
-    /// Cases that were not needed, because the target's verdict was certain before them.
+    /// Cases that were unnecessary because the target's verdict was certain before them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub needless: u64,
-    /// Cases of which some trials passed and some failed.
+    /// Cases with passed and failed trials.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub flaky: u64,
-    /// Mean of the cases' pass rates among judged trials; absent when nothing was judged.
+    /// Mean pass rate of the cases over judged trials; absent without judged trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_pass_rate: Option<f64>,
     /// 95 % interval of the pass rate, from judged trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// Mean score over the cases; absent when nothing was judged.
+    /// Mean score over the cases; absent without judged trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<Score>,
-    /// Chances of several trials together; absent with one trial and after early stops.
+    /// pass@k and pass^k; absent with one trial and after early stops.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pass_k: Vec<PassK>,
-    /// Tokens, as far as they are known.
+    /// Tokens, as far as known.
     pub usage: Usage,
-    /// Money, as far as prices are known.
+    /// Cost, as far as prices are known.
     pub cost_nanodollars: NanoDollars,
-    /// Money for the models that judged, as far as prices are known; not part of the above.
+    /// Cost of judge models, as far as prices are known; not part of `cost_nanodollars`.
     #[serde(default, skip_serializing_if = "NanoDollars::is_zero")]
     pub judge_cost_nanodollars: NanoDollars,
-    /// Judged trials whose price is not known.
+    /// Judged trials without a known price.
     pub unpriced: u64,
     /// One entry per case, in the suite's order.
     pub cases: CaseList,
@@ -100,64 +100,63 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A mean over cases.
+/// Mean over cases with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// The mean.
+    /// Mean.
     pub mean: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of the mean.
     pub interval: Interval,
 }
 
-/// What several trials of a case do together, as a mean over cases.
+/// Pass probabilities of k trials, as means over cases.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PassK {
-    /// How many trials.
+    /// Number of trials.
     pub k: u32,
-    /// The chance that at least one of them passes: pass@k.
+    /// Probability that at least one trial passes: pass@k.
     pub any: Score,
-    /// The chance that all of them pass: pass^k.
+    /// Probability that all trials pass: pass^k.
     pub all: Score,
 }
 
-/// A range that holds the true rate with 95 % confidence.
+/// 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower bound.
     pub low: f64,
-    /// Upper end.
+    /// Upper bound.
     pub high: f64,
 }
 
-/// Everything that depends on the clock.
+/// Figures of a run that depend on the clock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunStats {
-    /// When the run started, RFC 3339.
+    /// Start of the run, RFC 3339.
     pub started_at: String,
-    /// How long it took.
+    /// Duration of the run.
     pub elapsed_ms: u64,
-    /// Calls that were made again.
+    /// Retried calls.
     pub retries: u64,
-    /// Answers that came from the cache.
+    /// Answers from the cache.
     pub cached: u64,
-    /// Median latency by target, cached answers left out.
+    /// Median latency by target, without cached answers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub latency_p50_ms: BTreeMap<TargetName, u64>,
-    /// 95th percentile of latency by target, cached answers left out.
+    /// 95th percentile of latency by target, without cached answers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub latency_p95_ms: BTreeMap<TargetName, u64>,
-    /// Median and 95th percentile of latency for each case of a target, in the suite's order; kept
-    /// when there is more than one trial.
+    /// Median and 95th percentile of latency for each case of a target, in the suite's order; recorded
+    /// with more than one trial.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub case_latency_ms: BTreeMap<TargetName, Vec<Option<[u32; 2]>>>,
-    /// Trials that ended after an early stop had made them needless.
+    /// Trials that finished after an early stop had made them unnecessary.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub surplus: u64,
-    /// What they cost.
+    /// Cost of the surplus trials.
     #[serde(default, skip_serializing_if = "NanoDollars::is_zero")]
     pub surplus_cost_nanodollars: NanoDollars,
-    /// How the number of requests in flight was changed, the last changes of each model. All of
-    /// them are in `limits.jsonl`.
+    /// Last changes of each model's concurrency limit; `limits.jsonl` has all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connection_limit_history: Vec<LimitRecord>,
 }

@@ -1,88 +1,87 @@
-//! How calls go out: what a run keeps in `limits.jsonl` and `http.jsonl`, and how its pools are
-//! doing.
+//! Records of `limits.jsonl` and `http.jsonl`, and the state of pools.
 
 use crate::ErrorKind;
 use serde::{Deserialize, Serialize};
 
-/// The number of requests that may be in flight to a model has changed.
+/// Change of a model's concurrency limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitRecord {
-    /// When, RFC 3339.
+    /// Time of the change, RFC 3339.
     pub timestamp: String,
-    /// Which model.
+    /// Name of the model.
     pub model: String,
-    /// Before.
+    /// Limit before the change.
     pub old_limit: u32,
-    /// Afterwards.
+    /// Limit after the change.
     pub new_limit: u32,
     /// `slow_start`, `steady_state_up`, `rate_limit` or `manual`.
     pub reason: String,
 }
 
-/// One attempt of a call. Neither bodies nor keys.
+/// One attempt of a call, without bodies and keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HttpEntry {
-    /// When it was sent, RFC 3339.
+    /// Time of sending, RFC 3339.
     pub timestamp: String,
-    /// Which model.
+    /// Name of the model.
     pub model: String,
-    /// The method; `SIM` for the simulated provider in the same process.
+    /// HTTP method; `SIM` for the in-process simulator.
     pub method: String,
-    /// Where to, without the query.
+    /// URL without the query.
     pub url: String,
-    /// The status; absent when there was no answer.
+    /// HTTP status; absent without a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// What went wrong, where something did.
+    /// Kind of error, for failed attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorKind>,
-    /// From sending to the last byte.
+    /// Time from sending to the last byte.
     pub latency_ms: f64,
-    /// Bytes of the body that was sent.
+    /// Size of the request body.
     pub request_bytes: u64,
-    /// Bytes of the body that came back.
+    /// Size of the response body.
     pub response_bytes: u64,
-    /// Requests in flight when it was sent, this one among them.
+    /// Requests in flight at the time of sending, including this one.
     pub in_flight: u32,
-    /// Which attempt of its call, from 1.
+    /// Number of the attempt within its call, from 1.
     pub attempt: u32,
-    /// Why it is made again, where it is: the provider's word, or the kind of error.
+    /// Reason of the retry, if there is one: the provider's error code, or the kind of error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_reason: Option<String>,
-    /// After which pause it is made again; 0 when it waits in the queue of its pool.
+    /// Delay of the retry; 0 when it waits in the queue of its pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }
 
-/// How the calls to one model are doing.
+/// State of the calls to one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PoolState {
-    /// Which model.
+    /// Name of the model.
     pub model: String,
-    /// Requests on their way.
+    /// Requests in flight.
     pub in_flight: u32,
-    /// How many may be; absent where there is no limit.
+    /// Concurrency limit; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Requests that wait for a permit.
+    /// Requests waiting for a permit.
     pub waiting: u64,
-    /// Calls that wait for their next attempt.
+    /// Calls backing off before their next attempt.
     pub resting: u32,
-    /// Over the last ten seconds or so.
+    /// Answer rate over about the last ten seconds.
     pub answers_per_second: f64,
     /// Answers so far.
     pub answered: u64,
-    /// Rejections so far: too much, or too many at once.
+    /// Rejections so far: rate limits and concurrency limits.
     pub rejected: u64,
-    /// Failures so far: server errors, timeouts, the network.
+    /// Failures so far: server errors, timeouts, network errors.
     pub failed: u64,
-    /// For how long nothing goes out because the provider said so.
+    /// Time for which the provider asked to send no requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_ms: Option<u64>,
-    /// When the next request goes out, where it waits for a time.
+    /// Time until the next request is sent, if it is scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_ms: Option<u64>,
-    /// Nothing goes out any more, for this reason.
+    /// Reason why no more requests are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
 }

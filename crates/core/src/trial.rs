@@ -1,21 +1,21 @@
-//! One attempt of one target at one case: its name, what it produced and how it was judged.
+//! Trials: key, attempt, checks and result.
 
 use crate::{CaseId, FinishReason, NanoDollars, TargetName, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The name of a trial. Nothing in it belongs to one process, so results merge by it.
+/// Key of a trial. It contains nothing specific to a process, so results merge by key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TrialKey {
     /// Name of the target.
     pub target: TargetName,
     /// Id of the case.
     pub case: CaseId,
-    /// Which attempt, from 1.
+    /// Number of the trial, from 1.
     pub trial: u32,
 }
 
-/// How a trial or a case ended.
+/// Status of a finished trial or case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -23,26 +23,26 @@ pub enum Status {
     Passed,
     /// A required check failed.
     Failed,
-    /// There is nothing to judge: the provider, the network or the machine got in the way.
+    /// No output to judge, because of the provider, the network or the machine.
     Error,
-    /// It was not needed, or there was no budget for it.
+    /// Not run, because it was unnecessary or the budget was exhausted.
     Skipped,
 }
 
-/// What can be said of a case, a target or a run.
+/// Verdict on a case, a target or a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// At or above its threshold, however the missing trials would have ended.
+    /// At or above the threshold, regardless of missing trials.
     Passed,
-    /// Below its threshold, however the missing trials would have ended.
+    /// Below the threshold, regardless of missing trials.
     Failed,
-    /// It depends on trials that are missing.
+    /// Dependent on missing trials.
     Inconclusive,
 }
 
 impl Verdict {
-    /// The verdict over several: one failure fails, else one doubt is a doubt.
+    /// Returns the worse of two verdicts: failed, then inconclusive, then passed.
     #[must_use]
     pub fn worst(self, other: Verdict) -> Verdict {
         match (self, other) {
@@ -53,95 +53,94 @@ impl Verdict {
     }
 }
 
-/// What a target produced for one case.
+/// Output of a target for one case.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The answer: a model's text, a program's standard output.
+    /// Text of the model, or standard output of the program.
     pub output: String,
-    /// Why the model stopped.
+    /// Reason for the end of the model's response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishReason>,
-    /// A program's standard error.
+    /// Standard error of a program.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
-    /// Bytes of a program's outputs that were not kept.
+    /// Bytes of a program's outputs that were dropped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_bytes: u64,
-    /// Bytes of the answer that `output` has no room for; where it is not known how many, of what
-    /// they came in.
+    /// Bytes dropped from `output`; if unknown, the size of the line or message that contained them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_output_bytes: u64,
-    /// Bytes that `transcript` has no room for.
+    /// Bytes dropped from `transcript`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_transcript_bytes: u64,
-    /// Uses of tools that `tool_uses` has no room for, or that nobody could read.
+    /// Tool uses dropped from `tool_uses` or not parseable.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_tool_uses: u64,
-    /// Uses of tools whose arguments were not kept; they are null there.
+    /// Tool uses with dropped arguments, which are null in `tool_uses`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_tool_arguments: u64,
-    /// A program's exit code; absent when a signal ended it.
+    /// Exit code of a program; absent when a signal terminated it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Tools that were used, in order: a model's calls, an agent's commands.
+    /// Tool uses in order: calls of a model, commands of an agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_uses: Vec<ToolUse>,
-    /// How often an agent's model spoke, where it is known.
+    /// Number of model responses in an agent loop, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
-    /// All that an agent printed, where the answer is only a part of it.
+    /// Complete output of an agent, where `output` is only a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<String>,
-    /// What a program left in its workspace, by path; absent for other targets.
+    /// Files in the workspace after the program ended, by path; absent for other targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<BTreeMap<String, LeftFile>>,
-    /// Files in the workspace that `files` has no room for.
+    pub files: Option<BTreeMap<String, WorkspaceFile>>,
+    /// Number of workspace files omitted from `files`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unlisted_files: u64,
-    /// Where the workspace was kept, within the run's folder.
+    /// Path of the kept workspace within the run's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// Tokens, where they are known.
+    /// Tokens, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Money, where prices are known.
+    /// Cost, where prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<NanoDollars>,
-    /// The part of `cost` that was not paid because a cache had the answer.
+    /// Part of `cost` that was not spent because the answer was cached.
     #[serde(default, skip_serializing_if = "NanoDollars::is_zero")]
     pub saved: NanoDollars,
-    /// Tokens of the models that judged it, where there are any; not part of `usage`.
+    /// Tokens of judge models; not part of `usage`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_usage: Option<Usage>,
-    /// Money for the models that judged it, where their prices are known; not part of `cost`.
+    /// Cost of judge models, where prices are known; not part of `cost`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_cost: Option<NanoDollars>,
-    /// The answer came from the response cache.
+    /// Whether the answer came from the response cache.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
-    /// How long it took.
+    /// Durations of the trial.
     pub timing: Timing,
-    /// Why there is nothing to judge.
+    /// Reason why there is no output to judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<TrialError>,
 }
 
-/// A tool that was used.
+/// Use of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it was given.
+    /// Arguments of the use.
     #[serde(default)]
     pub arguments: serde_json::Value,
 }
 
-/// A file in a workspace after the program has ended.
+/// File in a workspace after the program ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftFile {
-    /// Its size in bytes.
+pub struct WorkspaceFile {
+    /// Size in bytes.
     pub bytes: u64,
-    /// What is in it; absent when it is no text, is too large, or was there before and has not changed.
+    /// Content; absent for a file that is not text, too large, or unchanged since before the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -150,96 +149,96 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// How long a trial took and how long it waited.
+/// Durations of a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
-    /// When it started, in milliseconds since 1970.
+    /// Start in milliseconds since 1970.
     pub started_ms: u64,
-    /// The work itself, without waiting for permits and retries; what a cache answered took what it
-    /// took when it was made.
+    /// Duration of the work, without waiting for permits and retries. A cached answer keeps its
+    /// original latency.
     pub latency_ms: u64,
-    /// From start to end.
+    /// Time from start to end.
     pub elapsed_ms: u64,
-    /// Calls that were made again.
+    /// Retried calls.
     #[serde(default)]
     pub retries: u32,
 }
 
-/// Why a trial has nothing to judge.
+/// Error that left a trial without an output to judge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct TrialError {
-    /// What kind of trouble.
+    /// Kind of error.
     pub kind: ErrorKind,
-    /// What happened, for people; without secrets.
+    /// Message for the user; without secrets.
     pub message: String,
 }
 
-/// Kinds of trouble that keep a trial from being judged.
+/// Kind of a trial error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The provider throttled it until its deadline.
+    /// The provider throttled the call until its deadline.
     RateLimit,
-    /// The account has nothing left; waiting does not help.
+    /// The account's quota is exhausted; waiting does not help.
     Quota,
     /// Server errors, dropped connections, an unreachable host.
     Transient,
-    /// The provider refuses the request as it is.
+    /// The provider rejected the request as invalid.
     InvalidRequest,
-    /// The key is missing, wrong or not allowed to.
+    /// The API key is missing, invalid or lacks permission.
     Auth,
-    /// The conversation is longer than the model can read.
+    /// The conversation exceeds the context window.
     ContextOverflow,
-    /// The provider refuses the content.
+    /// The provider rejected the content.
     ContentFilter,
-    /// Somebody stopped it.
+    /// The trial was cancelled.
     Cancelled,
-    /// It took longer than it may.
+    /// The time limit was exceeded.
     Timeout,
-    /// The answer is not what the provider's format promises.
+    /// The response does not match the provider's format.
     MalformedResponse,
-    /// The prompt could not be made from the case.
+    /// The prompt could not be rendered from the case.
     Template,
-    /// The program could not be started or watched.
+    /// The program could not be started or monitored.
     Process,
-    /// A check could not say: it could not be made from the case, or its judge or program failed.
+    /// A check gave no result: it could not be built from the case, or its judge or program failed.
     Check,
-    /// The trial's task broke.
+    /// The trial's task panicked.
     Internal,
 }
 
-/// What one check found.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// The check's id, not its kind.
+    /// Id of the check, not its kind.
     pub check: String,
-    /// Its finding, with negation applied.
+    /// Whether the check passed, with negation applied.
     pub passed: bool,
-    /// Whether the trial depends on it.
+    /// Whether the trial fails if the check fails.
     pub required: bool,
-    /// Its share of the score.
+    /// Weight in the score.
     pub weight: f64,
-    /// Why it failed; empty when it passed.
+    /// Reason of the failure; empty when the check passed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// One finished trial: all that aggregation ever reads.
+/// Result of a finished trial; the only input of aggregation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialResult {
-    /// Which trial.
+    /// Key of the trial.
     pub key: TrialKey,
-    /// How it ended.
+    /// Status of the trial.
     pub status: Status,
-    /// Weighted share of the checks that passed, from 0 to 1; absent unless judged.
+    /// Weighted share of passed checks, from 0 to 1; absent unless judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// What each check found.
+    /// Results of the checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckResult>,
-    /// What was judged.
+    /// Judged output.
     pub attempt: Attempt,
 }
 
@@ -248,7 +247,7 @@ mod tests {
     use super::Verdict::{self, Failed, Inconclusive, Passed};
 
     #[test]
-    fn one_failure_fails_and_one_doubt_is_a_doubt() {
+    fn worst_verdict_is_failed_then_inconclusive() {
         let over = |verdicts: &[Verdict]| verdicts.iter().copied().fold(Passed, Verdict::worst);
         assert_eq!(over(&[]), Passed);
         assert_eq!(over(&[Passed, Passed]), Passed);

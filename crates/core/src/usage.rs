@@ -1,16 +1,16 @@
-//! Tokens.
+//! Token usage.
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens that one or more calls consumed.
+/// Tokens consumed by one or more calls.
 ///
-/// The first four never overlap, so each is charged at its own price; `reasoning` is the part of
-/// `output` that was thought and not said.
+/// The first four counts do not overlap, so each has its own price; `reasoning` is the part of `output`
+/// that was thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Prompt tokens charged in full.
+    /// Prompt tokens at the full price.
     pub input: u64,
-    /// Tokens of the answer, thinking included.
+    /// Answer tokens, including thinking.
     pub output: u64,
     /// Prompt tokens read from the provider's cache.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -28,12 +28,12 @@ fn is_zero(tokens: &u64) -> bool {
 }
 
 impl Usage {
-    /// Tokens of the prompt, cached or not.
+    /// Returns the prompt tokens, cached or not.
     pub fn prompt(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 
-    /// All tokens.
+    /// Returns all tokens.
     pub fn total(&self) -> u64 {
         self.prompt().saturating_add(self.output)
     }

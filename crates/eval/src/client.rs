@@ -45,6 +45,8 @@ pub(crate) fn build_client(
     let retry = RetryPolicy { timeout: suite.settings.timeout, ..RetryPolicy::default() };
     let mut client = ClientConfig::default()
         .simulator(simulator)
+        .simulated_models([bakeoff_check::judge::simulated_judge()])
+        .simulated_models(config.simulated_models.iter().cloned())
         .retry(retry)
         .redactor(redactor.clone())
         .on_http(traffic.observer(config.on_http.clone()));

@@ -49,6 +49,8 @@ pub struct RunConfig {
     pub on_http: Option<HttpCallback>,
     /// Transport of requests; the network when absent.
     pub transport: Option<Arc<dyn Transport>>,
+    /// Simulated models in addition to the judge.
+    pub simulated_models: Vec<Arc<dyn bakeoff_sim::ModelBehaviour>>,
     /// Keeps the workspaces of trials that did not pass.
     pub keep: bool,
     /// Command line, for `run.json`.

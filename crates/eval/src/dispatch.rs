@@ -7,16 +7,14 @@ use crate::aggregate::FinishedTrial;
 use crate::case_selection::CaseSelection;
 use crate::context::TrialContext;
 use crate::lane::{Lane, LaneEnd, LaneRules, TrialIndex};
+use crate::target_feeder::TargetFeeder;
 use crate::trial::{TrialOutcome, execute_trial, failed};
 use bakeoff_core::{ErrorKind, Status, TargetName, TrialKey, TrialResult};
-use bakeoff_pace::{Feeder, FillRule, LaneConfig, LaneIndex, Pool, PoolIndex};
-use bakeoff_suite::{AgentSettings, Case, CaseReader, Problem, Suite, TargetKind};
+use bakeoff_pace::{Feeder, LaneIndex, Pool, PoolIndex};
+use bakeoff_suite::{Case, CaseReader, Problem, Suite};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::task::{Id, JoinError, JoinSet};
-
-/// Concurrent trials per core of a model whose tools start programs.
-const AGENTS_PER_CORE: usize = 4;
 
 /// Starts the trials of a run.
 pub(crate) struct Dispatcher {
@@ -46,34 +44,7 @@ impl Dispatcher {
         rules: &LaneRules,
         context: Arc<TrialContext>,
     ) -> Result<Dispatcher, Problem> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let parallel = suite.settings.parallel.map(|parallel| parallel as usize);
-        let mut feeder = Feeder::new(parallel.unwrap_or(usize::MAX));
-        let programs = feeder.add_group(parallel.unwrap_or(cores));
-        let mut pools: Vec<Pool> = Vec::new();
-        for target in &suite.targets {
-            let mut bounds = LaneConfig::default();
-            // With invalid limits there is no pool, and every call fails immediately.
-            let models = target.models();
-            for pool in models.iter().filter_map(|model| context.client.pool(&model.model).ok()) {
-                let known = pools.iter().position(|known| known.ptr_eq(&pool)).map(PoolIndex);
-                let index = known.unwrap_or_else(|| {
-                    pools.push(pool);
-                    feeder.add_pool(FillRule::RESERVE)
-                });
-                bounds.pools.push(index);
-            }
-            bounds.max_started = match &target.kind {
-                TargetKind::Service(service) => service.connections,
-                // They mostly wait for their model, but take memory meanwhile.
-                _ if target.agent().is_some_and(AgentSettings::starts_programs) => {
-                    parallel.unwrap_or(cores.saturating_mul(AGENTS_PER_CORE))
-                }
-                _ => usize::MAX,
-            };
-            bounds.groups.extend(target.is_program().then_some(programs));
-            feeder.add_lane(bounds);
-        }
+        let TargetFeeder { feeder, pools } = TargetFeeder::new(suite, &context.client);
         let lanes = suite.targets.iter().map(|_| Lane::new(rules.clone(), cases.ids.len()));
         Ok(Dispatcher {
             lanes: lanes.collect(),

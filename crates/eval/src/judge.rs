@@ -13,6 +13,7 @@ use bakeoff_core::{
 use bakeoff_llm::{CallContext, Client, Ordinals, Retry};
 use bakeoff_pace::RunTag;
 use bakeoff_suite::{Case, CheckSpec, Suite, Target};
+use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 /// Callback before a judge's request is retried.
@@ -82,7 +83,17 @@ pub(crate) async fn judge_attempt(
 
 impl Judge<'_> {
     /// Checks one attempt. A check without a result makes the trial an error, never a failure.
-    pub async fn judge(
+    pub fn judge<'j>(
+        &'j self,
+        target: &'j Target,
+        case: &'j Case,
+        key: TrialKey,
+        attempt: Attempt,
+    ) -> BoxFuture<'j, TrialResult> {
+        Box::pin(self.run_checks(target, case, key, attempt))
+    }
+
+    async fn run_checks(
         &self,
         target: &Target,
         case: &Case,

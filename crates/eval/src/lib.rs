@@ -35,6 +35,7 @@ mod stopper;
 mod stopping;
 mod summary_file;
 mod tally;
+mod target_feeder;
 mod target_record;
 mod trace;
 mod traffic_log;

@@ -16,6 +16,7 @@ use crate::warnings::{
 };
 use bakeoff_core::{Event, ExitCode, RunId, RunPlan, Summary, TargetName, TrialKey, Verdict};
 use bakeoff_suite::Suite;
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
 /// A run that has not started.
@@ -91,7 +92,16 @@ impl Run {
     /// # Errors
     ///
     /// When results cannot be written; results that have been written stay.
-    pub async fn execute(
+    // Boxed, like the other entry points of this crate, so that it is compiled in this crate alone.
+    pub fn execute<'a>(
+        self,
+        stopper: &'a Stopper,
+        listen: &'a mut (dyn FnMut(&Event) + Send),
+    ) -> BoxFuture<'a, Result<FinishedRun, Error>> {
+        Box::pin(self.execute_trials(stopper, listen))
+    }
+
+    async fn execute_trials(
         mut self,
         stopper: &Stopper,
         listen: &mut (dyn FnMut(&Event) + Send),

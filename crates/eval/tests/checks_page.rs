@@ -72,7 +72,9 @@ fn load(folder: &Path, suite: &str) -> Suite {
 }
 
 async fn status(suite: &Suite, attempt: Attempt) -> (Status, Value) {
-    let client = Client::new(ClientConfig::default());
+    let client = Client::new(
+        ClientConfig::default().simulated_models([bakeoff_check::judge::simulated_judge()]),
+    );
     let python = PythonWorkers::new(suite.path.parent().unwrap());
     let judge = Judge {
         suite,

@@ -2,8 +2,8 @@
 
 use crate::{ComparedTarget, Error};
 use bakeoff_core::{
-    CaseChange, CaseCounts, ComparedBy, Comparison, Equivalence, Finding, Interval, Needed, Score,
-    Side, Status, TargetSummary, Unpaired,
+    CaseChange, CaseCounts, Comparison, ComparisonMetric, Equivalence, Finding, Interval,
+    RequiredCases, Score, Side, Status, TargetSummary, UnpairedCases,
 };
 use bakeoff_stats::{
     PairedDifferences, SignFlip, binary_cases_needed, bonett_price, cases_needed,
@@ -74,7 +74,7 @@ fn compare_pair(
     config: CompareConfig,
 ) -> Result<Comparison, Error> {
     let is_early = baseline.target.stopped_early + candidate.target.stopped_early > 0;
-    let by = if is_early { ComparedBy::Verdicts } else { ComparedBy::Rates };
+    let by = if is_early { ComparisonMetric::Verdicts } else { ComparisonMetric::Rates };
     let (cases, only_baseline, only_candidate) = pair_cases(baseline.target, candidate.target, by);
     let differences: Vec<f64> = cases.iter().map(|case| case.values.1 - case.values.0).collect();
     let Some(flips) = SignFlip::new(&differences, config.seed) else {
@@ -139,7 +139,7 @@ fn compare_pair(
         gained,
         lost,
         detectable: deviation.and_then(|deviation| detectable_difference(deviation, count)),
-        needed: needed.map(|cases| Needed { difference: config.detect, cases }),
+        needed: needed.map(|cases| RequiredCases { difference: config.detect, cases }),
         equivalence: config.within.map(|margin| match paired {
             Some(paired) if !is_binary && deviation.is_some() => {
                 let p_value = paired.equivalence(margin);
@@ -166,10 +166,10 @@ fn compare_pair(
 fn pair_cases<'a>(
     baseline: &'a TargetSummary,
     candidate: &'a TargetSummary,
-    by: ComparedBy,
-) -> (Vec<PairedCase<'a>>, Unpaired, Unpaired) {
+    by: ComparisonMetric,
+) -> (Vec<PairedCase<'a>>, UnpairedCases, UnpairedCases) {
     let mut others: HashMap<&str, &CaseCounts> = candidate.cases.counts().collect();
-    let (mut cases, mut only_baseline) = (Vec::new(), Unpaired::default());
+    let (mut cases, mut only_baseline) = (Vec::new(), UnpairedCases::default());
     for (id, counts) in baseline.cases.counts() {
         let other = others.get(id).copied();
         let judged = (value(counts, by), other.and_then(|other| value(other, by)));
@@ -183,27 +183,27 @@ fn pair_cases<'a>(
             _ => {}
         }
     }
-    let mut only_candidate = Unpaired::default();
+    let mut only_candidate = UnpairedCases::default();
     let judged = candidate.cases.counts().filter(|(_, case)| value(case, by).is_some());
     let left = judged.filter(|(id, _)| others.contains_key(id));
     left.for_each(|(id, _)| add_unpaired(&mut only_candidate, id));
     (cases, only_baseline, only_candidate)
 }
 
-fn add_unpaired(unpaired: &mut Unpaired, id: &str) {
+fn add_unpaired(unpaired: &mut UnpairedCases, id: &str) {
     unpaired.count += 1;
     if unpaired.first.len() < MAX_LISTED_CASES {
         unpaired.first.push(id.into());
     }
 }
 
-fn value(case: &CaseCounts, by: ComparedBy) -> Option<f64> {
+fn value(case: &CaseCounts, by: ComparisonMetric) -> Option<f64> {
     match by {
-        ComparedBy::Rates => {
+        ComparisonMetric::Rates => {
             let counted = case.counted();
             (counted > 0).then(|| f64::from(case.passed) / f64::from(counted))
         }
-        ComparedBy::Verdicts => match case.status? {
+        ComparisonMetric::Verdicts => match case.status? {
             Status::Passed => Some(1.0),
             Status::Failed => Some(0.0),
             Status::Error | Status::Skipped => None,

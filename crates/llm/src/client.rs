@@ -16,6 +16,7 @@ use crate::{Delta, Failure};
 use bakeoff_core::{Content, NanoDollars, Redactor, Request, Response};
 use bakeoff_pace::{LearnedLimit, LimitsError, Pool, PoolKey, Pools, RetryPolicy};
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +54,8 @@ pub struct ClientConfig {
     pub transport: Option<Arc<dyn Transport>>,
     /// Simulated provider behind `sim/…`.
     pub simulator: bakeoff_sim::Config,
+    /// Simulated models of other crates, in addition to those of `simulator`.
+    pub simulated_models: Vec<Arc<dyn bakeoff_sim::ModelBehaviour>>,
     /// Response cache; responses are not cached when absent.
     pub cache: Option<Cache>,
     /// Retry policy; the limits of a model override it.
@@ -79,6 +82,16 @@ impl ClientConfig {
     #[must_use]
     pub fn simulator(mut self, simulator: bakeoff_sim::Config) -> Self {
         self.simulator = simulator;
+        self
+    }
+
+    /// Adds simulated models of other crates.
+    #[must_use]
+    pub fn simulated_models(
+        mut self,
+        models: impl IntoIterator<Item = Arc<dyn bakeoff_sim::ModelBehaviour>>,
+    ) -> Self {
+        self.simulated_models.extend(models);
         self
     }
 
@@ -125,9 +138,17 @@ impl ClientConfig {
     }
 }
 
+impl Default for Client {
+    /// Creates a client with the default configuration.
+    fn default() -> Client {
+        Client::new(ClientConfig::default())
+    }
+}
+
 impl Client {
     /// Creates a client.
-    pub fn new(config: ClientConfig) -> Client {
+    pub fn new(mut config: ClientConfig) -> Client {
+        config.simulator.behaviours.append(&mut config.simulated_models);
         Client {
             transport: config.transport.unwrap_or_else(|| Arc::new(Network::default())),
             simulator: bakeoff_sim::Engine::new(config.simulator),
@@ -148,7 +169,19 @@ impl Client {
     /// # Errors
     ///
     /// When the last permitted request fails, or the call is cancelled or stopped.
-    pub async fn call(
+    // Boxed, like the other entry points of this crate: a future that is not boxed is compiled again in every
+    // crate that awaits it.
+    pub fn call<'a>(
+        &'a self,
+        model: &'a Model,
+        request: Request,
+        context: &'a CallContext<'_>,
+    ) -> BoxFuture<'a, Result<Call, CallError>> {
+        Box::pin(self.call_or_recall(model, request, context))
+    }
+
+    /// Returns the cached response, or makes the call and caches its response.
+    async fn call_or_recall(
         &self,
         model: &Model,
         request: Request,
@@ -225,14 +258,14 @@ impl Client {
     /// # Errors
     ///
     /// When there is no response, or its status is not a success.
-    pub async fn call_service(
-        &self,
-        service: &Service,
+    pub fn call_service<'a>(
+        &'a self,
+        service: &'a Service,
         body: Bytes,
         timeout: Duration,
-        context: &CallContext<'_>,
-    ) -> Result<ServiceResponse, CallError> {
-        ServiceCall { client: self, service, body, context }.run(timeout).await
+        context: &'a CallContext<'_>,
+    ) -> BoxFuture<'a, Result<ServiceResponse, CallError>> {
+        Box::pin(ServiceCall { client: self, service, body, context }.run(timeout))
     }
 
     /// Waits until no equal call is in flight.

@@ -16,7 +16,11 @@ use url::Url;
 
 /// Reason why a model or a service cannot be called.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ModelError {
+    /// The name of the model is not of the form `provider/model`.
+    #[error("invalid model name `{0}`: expected `provider/model`")]
+    InvalidName(String),
     /// The provider does not exist.
     #[error("unknown provider `{0}`")]
     UnknownProvider(String),
@@ -100,6 +104,26 @@ pub(crate) struct Server {
 }
 
 impl Model {
+    /// Resolves a model by its full name, `provider/model`, with default settings. API keys come from the
+    /// environment of the process, such as `OPENAI_API_KEY`.
+    ///
+    /// ```
+    /// let model = bakeoff_llm::Model::from_env("sim/echo")?;
+    /// assert_eq!(model.provider(), "sim");
+    /// # Ok::<(), bakeoff_llm::ModelError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Model::resolve`].
+    pub fn from_env(name: &str) -> Result<Model, ModelError> {
+        let (provider, model) = name.split_once('/').unwrap_or((name, ""));
+        if model.is_empty() {
+            return Err(ModelError::InvalidName(name.to_owned()));
+        }
+        Model::resolve(&ModelConfig::named(provider, model), &|name| std::env::var(name).ok())
+    }
+
     /// Resolves URL, API key and prices. Sends nothing.
     ///
     /// # Errors

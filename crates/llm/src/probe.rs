@@ -24,12 +24,14 @@ use crate::{Call, CallContext, CallError, Client, Model, quota};
 use bakeoff_core::{ErrorKind, Message, NanoDollars, Request, Usage};
 use bakeoff_pace::{Limits, Strategy};
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use headers::{HeaderLimits, seconds_until_restored};
 use sample::SampleOutcome;
 use state::{NextAction, ProbeBounds, ProbeState};
 use std::time::Duration;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// Bounds and requests of a probe.
 ///
@@ -40,7 +42,7 @@ use tokio::time::Instant;
 /// let config = ProbeConfig::default().max_requests(200).max_time(Duration::from_secs(60));
 /// # drop(config);
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ProbeConfig {
     /// Maximum number of requests.
@@ -57,6 +59,8 @@ pub struct ProbeConfig {
     pub max_tokens: u64,
     /// Timeout of one request.
     pub attempt_timeout: Duration,
+    /// Stops the probe when cancelled: requests in flight finish, no other is sent.
+    pub stop: CancellationToken,
 }
 
 impl Default for ProbeConfig {
@@ -69,6 +73,7 @@ impl Default for ProbeConfig {
             prompt: "Repeat this number and say nothing else:".to_owned(),
             max_tokens: 16,
             attempt_timeout: Duration::from_secs(60),
+            stop: CancellationToken::new(),
         }
     }
 }
@@ -176,7 +181,16 @@ pub struct ProbeReport {
 /// # Errors
 ///
 /// The first failure that is neither a rejection nor transient, such as an invalid key.
-pub async fn probe(
+pub fn probe<'a>(
+    client: &'a Client,
+    model: &'a Model,
+    config: &'a ProbeConfig,
+    on_level: &'a mut (dyn FnMut(&ProbeLevel) + Send),
+) -> BoxFuture<'a, Result<ProbeReport, CallError>> {
+    Box::pin(run_probe(client, model, config, on_level))
+}
+
+async fn run_probe(
     client: &Client,
     model: &Model,
     config: &ProbeConfig,
@@ -195,6 +209,9 @@ pub async fn probe(
     let mut in_flight = FuturesUnordered::new();
     let (mut number, mut emitted_levels) = (0_u64, 0);
     loop {
+        if config.stop.is_cancelled() {
+            state.end(ProbeStop::Interrupted);
+        }
         let next = state.next(started.elapsed().as_secs_f64());
         state.levels.iter().skip(emitted_levels).for_each(&mut *on_level);
         emitted_levels = state.levels.len();
@@ -231,6 +248,7 @@ pub async fn probe(
                 totals.record(&mut state, now, number, result)?;
             }
             () = pause => {}
+            () = config.stop.cancelled(), if !config.stop.is_cancelled() => {}
         }
     }
     Ok(totals.into_report(state, started.elapsed().as_secs_f64()))

@@ -8,7 +8,7 @@ use crate::transport::{Body, HttpRequest, TransportError, TransportErrorKind};
 use crate::wire::{DecodeError, StreamDecoder, StreamError};
 use crate::{CallContext, Client, Delta, Failure, Wire};
 use bakeoff_core::{Content, ErrorKind, Request, Response};
-use bakeoff_sim::{Ask, Fault, Outcome};
+use bakeoff_sim::{Fault, Outcome, SimRequest};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
@@ -172,7 +172,8 @@ async fn send_to_simulator(
     let now = client.started.elapsed();
     let request = &prepared.request;
     traffic.url.push_str(SIMULATED_URL);
-    let reply = client.simulator.ask(&Ask { request, trial: context.trial, ordinal, now });
+    let reply =
+        client.simulator.respond(&SimRequest { request, trial: context.trial, ordinal, now });
     match (&reply.outcome, context.on_delta) {
         (Outcome::Answer(response), Some(on_delta)) if request.stream => {
             emit_deltas(response, reply.delay, on_delta).await;

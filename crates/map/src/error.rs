@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 /// Reason why a job cannot run. A row without an answer is not an error but a row of the output.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The input cannot be read.
     #[error(transparent)]
@@ -82,6 +83,14 @@ pub enum Error {
         needed: u64,
         /// Maximum tokens of a request.
         max: u64,
+    },
+    /// An item in memory cannot be serialized.
+    #[error("item {index} cannot be serialized")]
+    Item {
+        /// Index of the item, from 0.
+        index: u64,
+        /// The cause.
+        source: serde_json::Error,
     },
     /// No model is configured.
     #[error("no model given")]

@@ -2,12 +2,12 @@
 //!
 //! A [`Task`] holds the instructions and the fields of an answer. A [`Job`] reads [`Rows`], packs them
 //! ([`Packer`]), sends the packs to models, and writes every row with its answer or the reason why there
-//! is none. The parts below it are pure: [`ids`] assigns the ids by which answers are matched with rows,
+//! is none. [`map_items`] does the same for items in memory. The parts below are pure: [`ids`] assigns the ids by which answers are matched with rows,
 //! and [`choose_pack_size`] chooses the number of items per request.
 //!
 //! ```
 //! use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
-//! use bakeoff_map::{Job, JobConfig, PackSize, Task};
+//! use bakeoff_map::{Job, JobConfig, PackSize, Task, simulated_models};
 //! use std::sync::Arc;
 //! use tokio_util::sync::CancellationToken;
 //!
@@ -26,7 +26,8 @@
 //!     pack: Some(PackSize::Items(20)),
 //!     ..JobConfig::default()
 //! };
-//! let job = Job::new(config, Arc::new(Client::new(ClientConfig::default())))?;
+//! let client = Client::new(ClientConfig::default().simulated_models([simulated_models()]));
+//! let job = Job::new(config, Arc::new(client))?;
 //! assert_eq!((job.plan().rows, job.plan().requests), (2, 1));
 //! let outcome = job.run(CancellationToken::new(), &mut |_progress| {}).await?;
 //! assert_eq!(outcome.progress.errors, 0);
@@ -37,6 +38,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod answer;
 mod error;
 mod id;
 mod pack;
@@ -46,9 +48,11 @@ mod reply;
 mod row;
 mod rows;
 mod run;
+mod simulated;
 mod task;
 mod validate;
 
+pub use answer::{Answer, ItemError};
 pub use error::Error;
 pub use id::ids;
 pub use pack::{Pack, PackLimits, Packer};
@@ -57,8 +61,9 @@ pub use row::Row;
 pub use rows::{RowFormat, Rows, RowsError};
 pub use run::{
     HeldRows, Job, JobConfig, JobOutcome, JobPlan, JobProgress, StopReason, batch_path,
-    is_same_file, journal_path,
+    is_same_file, journal_path, map_items,
 };
+pub use simulated::simulated_models;
 pub use task::{
     FIELD_KEYS, Field, FieldType, PackSize, ParsePackSizeError, ParseReplyFormatError, ReplyFormat,
     ReservedNameError, ShownField, TASK_KEYS, Task, TaskError, TaskProblem,

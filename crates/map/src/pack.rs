@@ -1,5 +1,6 @@
 //! Packing rows into requests, in the order of the input, limited by items and tokens.
 
+use crate::error::Error;
 use crate::pack_size::DEFAULT_ITEMS;
 use crate::row::Row;
 use crate::task::DEFAULT_REQUEST_TOKENS;
@@ -30,6 +31,17 @@ impl Default for PackLimits {
             reply: None,
             overhead: 0,
             answer: 0,
+        }
+    }
+}
+
+impl PackLimits {
+    /// Checks that a prompt without items leaves room for one answer.
+    pub(crate) fn check_prompt(&self) -> Result<(), Error> {
+        let needed = self.overhead.saturating_add(self.answer);
+        match self.ceiling.filter(|max| needed > *max) {
+            Some(max) => Err(Error::PromptTooLarge { needed, max }),
+            None => Ok(()),
         }
     }
 }

@@ -2,14 +2,17 @@
 //!
 //! Cache keys depend on every byte of a prompt, so a change of wording makes cached responses useless.
 
-use crate::reply::ItemError;
+use crate::reply::ReplyItemError;
 use crate::row::{Row, to_plain};
 use crate::task::{Field, ReplyFormat, Task};
 use bakeoff_core::{Message, OutputFormat, Request};
 use serde_json::{Map, Value, json};
 
-/// Heading of the items. The simulated provider finds the items by it.
-const ITEMS_HEADING: &str = "Items, one JSON object per line:";
+/// Heading of the items.
+pub(crate) const ITEMS_HEADING: &str = "Items, one JSON object per line:";
+
+/// Heading of the fields that are requested once per pack.
+pub(crate) const BATCH_HEADING: &str = "Once for all items together, in `batch`:";
 
 /// Id in the example; it is never the id of an item.
 const EXAMPLE_ID: &str = "ID-OF-THE-ITEM";
@@ -70,7 +73,8 @@ pub(crate) fn preamble(task: &Task, format: ReplyFormat) -> String {
     text.push_str("\n\nAnswer about every item below, each by itself. The fields of an answer:\n");
     text.extend(task.output.iter().map(|field| field.describe() + "\n"));
     if !task.batch.is_empty() {
-        text.push_str("Once for all items together, in `batch`:\n");
+        text.push_str(BATCH_HEADING);
+        text.push('\n');
         text.extend(task.batch.iter().map(|field| field.describe() + "\n"));
     }
     let name = match format {
@@ -120,9 +124,9 @@ pub(crate) fn reask(request: &Request, reply: &str, problem: &str) -> Request {
 
 /// Describes an invalid answer for [`reask`]. Equal to the error shown to users, but for texts that prompts
 /// have kept so that cached responses stay valid.
-pub(crate) fn describe_item_error(error: &ItemError) -> String {
+pub(crate) fn describe_item_error(error: &ReplyItemError) -> String {
     match error {
-        ItemError::Missing { unknown_ids: unknown @ 1.. } => {
+        ReplyItemError::Missing { unknown_ids: unknown @ 1.. } => {
             format!("the reply has no answer for it, and {unknown} for unknown ids")
         }
         error => error.to_string(),

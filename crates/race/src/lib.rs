@@ -54,14 +54,14 @@
 //! use tokio_util::sync::CancellationToken;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! # let client = Arc::new(Client::new(ClientConfig::default()));
+//! # let simulated = [bakeoff_check::judge::simulated_judge()];
+//! # let client = Client::new(ClientConfig::default().simulated_models(simulated));
+//! # let client = Arc::new(client);
 //! # let model = |name| Model::resolve(&ModelConfig::named("sim", name), &|_| None);
 //! let config = |name| model(name).map(|model| AgentLoopConfig::new(&client, model));
-//! let judge = LlmJudgeEvaluation::new(AgentLoopConfig {
-//!     // The judge's prompt is compacted to this window.
-//!     context_config: Some(ContextConfig { max_context_tokens: 200_000, ..Default::default() }),
-//!     ..config("judge")?
-//! });
+//! // The judge's prompt is compacted to this window.
+//! let window = ContextConfig { max_context_tokens: 200_000, ..ContextConfig::default() };
+//! let judge = LlmJudgeEvaluation::new(config("judge")?.context_config(window));
 //! let (tx, mut rx) = event_channel(1024);
 //! let listener = tokio::spawn(async move {
 //!     let mut done = 0;

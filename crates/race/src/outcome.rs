@@ -3,9 +3,9 @@
 use crate::strategy::Verdict;
 use bakeoff_agent::{
     AgentContext, AgentLoopConfig, AgentMessage, EventSender, LoopEnd, LoopError, LoopId,
-    LoopStatus, agent_loop, last_answer,
+    LoopStatus, Session, agent_loop, last_answer,
 };
-use bakeoff_core::{FinishReason, NanoDollars, Usage};
+use bakeoff_core::{FinishReason, Message, NanoDollars, Usage};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +43,43 @@ pub struct ParallelLoopOutcome {
 }
 
 impl ParallelLoopOutcome {
+    /// Creates the outcome of a branch from the end of its loop. In tests of a strategy, use [`LoopEnd::new`]
+    /// and set the fields that the strategy reads.
+    pub fn new(config_index: usize, end: LoopEnd, context: AgentContext) -> ParallelLoopOutcome {
+        ParallelLoopOutcome {
+            config_index,
+            loop_id: end.loop_id,
+            status: end.status,
+            context,
+            new_messages: end.new_messages,
+            usage: end.usage,
+            cost: end.cost,
+            unaccounted_calls: end.unaccounted_calls,
+            end_order: None,
+            last_retry: end.last_retry,
+            elapsed: end.elapsed,
+            original_context_len: 0,
+            finish: end.finish,
+        }
+    }
+
+    /// Creates the outcome of a branch that completed with this answer, for tests of a strategy.
+    ///
+    /// ```
+    /// use bakeoff_race::ParallelLoopOutcome;
+    ///
+    /// let outcome = ParallelLoopOutcome::completed(1, "forty-two");
+    /// assert!(outcome.is_eligible());
+    /// assert_eq!((outcome.config_index, outcome.answer().as_str()), (1, "forty-two"));
+    /// ```
+    pub fn completed(config_index: usize, answer: &str) -> ParallelLoopOutcome {
+        let mut end = LoopEnd::new(Session::default().next_loop(&config_index.to_string()));
+        end.new_messages.push(AgentMessage::Llm(Message::assistant(answer)));
+        end.turns = 1;
+        end.finish = Some(FinishReason::Stop);
+        ParallelLoopOutcome::new(config_index, end, AgentContext::default())
+    }
+
     /// Returns the text of the model's last message; empty if there is none.
     pub fn answer(&self) -> String {
         last_answer(&self.new_messages)
@@ -112,6 +149,36 @@ pub struct SelectedBranch {
 }
 
 impl ParallelLoopResult {
+    /// Creates the result of a race from the winner, the other branches and the verdict. `evaluation_usage` is
+    /// added to the total.
+    pub fn new(
+        winner: ParallelLoopOutcome,
+        all_outcomes: Vec<ParallelLoopOutcome>,
+        verdict: Verdict,
+        evaluation_usage: Usage,
+    ) -> ParallelLoopResult {
+        let mut total_usage = winner.usage;
+        all_outcomes.iter().for_each(|outcome| total_usage += outcome.usage);
+        total_usage += evaluation_usage;
+        ParallelLoopResult {
+            selected_context: winner.context,
+            selected_messages: winner.new_messages,
+            selected_index: winner.config_index,
+            selected: SelectedBranch {
+                loop_id: winner.loop_id,
+                usage: winner.usage,
+                cost: winner.cost,
+                elapsed: winner.elapsed,
+                original_context_len: winner.original_context_len,
+                finish: winner.finish,
+            },
+            all_outcomes,
+            verdict,
+            evaluation_usage,
+            total_usage,
+        }
+    }
+
     /// Returns the winner's answer.
     pub fn answer(&self) -> String {
         last_answer(&self.selected_messages)

@@ -1,7 +1,7 @@
 //! Execution of the branches of a race.
 
 use crate::error::{BranchFailure, RaceError};
-use crate::outcome::{ParallelLoopOutcome, ParallelLoopResult, SelectedBranch};
+use crate::outcome::{ParallelLoopOutcome, ParallelLoopResult};
 use crate::session::UnfinishedRace;
 use crate::strategy::{EvaluationStrategy, Verdict};
 use bakeoff_agent::{
@@ -9,6 +9,7 @@ use bakeoff_agent::{
     LoopFailure, LoopId, LoopStatus, agent_loop_with_id, check_loop,
 };
 use bakeoff_core::{ErrorKind, FinishReason, NanoDollars, Usage};
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -162,7 +163,17 @@ impl Race {
     ///
     /// [`RaceError::AllFailed`], [`RaceError::NoneAcceptable`], [`RaceError::BadDecision`] and
     /// [`RaceError::Cancelled`].
-    pub async fn run(
+    // Boxed, so that it is compiled in this crate alone.
+    pub fn run<'a>(
+        self,
+        tx: EventSender,
+        cancel: CancellationToken,
+        on_end: &'a mut (dyn FnMut(&ParallelLoopOutcome) + Send),
+    ) -> BoxFuture<'a, Result<ParallelLoopResult, RaceError>> {
+        Box::pin(self.run_to_verdict(tx, cancel, on_end))
+    }
+
+    async fn run_to_verdict(
         mut self,
         tx: EventSender,
         cancel: CancellationToken,
@@ -262,19 +273,8 @@ impl Race {
 
     fn outcome(&self, index: usize, end: LoopEnd, context: AgentContext) -> ParallelLoopOutcome {
         ParallelLoopOutcome {
-            config_index: index,
-            loop_id: end.loop_id,
-            status: end.status,
-            context,
-            new_messages: end.new_messages,
-            usage: end.usage,
-            cost: end.cost,
-            unaccounted_calls: end.unaccounted_calls,
-            end_order: None,
-            last_retry: end.last_retry,
-            elapsed: end.elapsed,
             original_context_len: self.base.messages.len(),
-            finish: end.finish,
+            ..ParallelLoopOutcome::new(index, end, context)
         }
     }
 
@@ -367,23 +367,7 @@ impl Race {
         if winner.finish == Some(FinishReason::Length) {
             verdict.reasons.push("the answer is cut off at the token limit".to_owned());
         }
-        Ok(ParallelLoopResult {
-            selected_context: winner.context,
-            selected_messages: winner.new_messages,
-            selected_index: index,
-            selected: SelectedBranch {
-                loop_id: winner.loop_id,
-                usage: winner.usage,
-                cost: winner.cost,
-                elapsed: winner.elapsed,
-                original_context_len: winner.original_context_len,
-                finish: winner.finish,
-            },
-            all_outcomes: outcomes,
-            verdict,
-            evaluation_usage: usage,
-            total_usage,
-        })
+        Ok(ParallelLoopResult::new(winner, outcomes, verdict, usage))
     }
 }
 

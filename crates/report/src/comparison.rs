@@ -1,43 +1,44 @@
-//! A comparison, in words.
+//! Text of a comparison.
 
 use crate::failures::plain;
-use bakeoff_core::{ComparedBy, Comparison, Finding, Unpaired};
+use bakeoff_core::{Comparison, ComparisonMetric, Finding, UnpairedCases};
 
-/// The lines to show.
+/// Returns the lines of a comparison.
 pub fn comparison_lines(comparison: &Comparison) -> Vec<String> {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
-    let what = match comparison.by {
-        ComparedBy::Rates => "pass rate",
-        ComparedBy::Verdicts => "share of passed cases",
+    let metric = match comparison.by {
+        ComparisonMetric::Rates => "pass rate",
+        ComparisonMetric::Verdicts => "share of passed cases",
     };
     let mut lines = vec![
         format!("baseline   {} ({})", baseline.target, baseline.run_id),
         format!("candidate  {} ({})", candidate.target, candidate.run_id),
         format!(
-            "{what} over {} cases: {} → {}, {}{}",
+            "{metric} over {} cases: {} → {}, {}{}",
             comparison.cases,
             percent(baseline.mean),
             percent(candidate.mean),
             points(comparison.difference),
             interval(comparison),
         ),
-        format!("{} ({}, p = {})", finding(comparison), comparison.test, p(comparison)),
+        format!("{} ({}, p = {})", finding(comparison), comparison.test, p_value(comparison)),
         format!("cases: {} better, {} worse", comparison.gained, comparison.lost),
     ];
     if let Some(effect) = comparison.effect {
         lines.push(format!("effect size d_z: {effect:.2}"));
     }
-    // What no two rates can differ by is nothing to say.
+    // Rates cannot differ by 1 or more, so such a figure is not useful.
     let detectable = comparison.detectable.filter(|detectable| *detectable < 1.0);
     if let (Finding::NoDifference, Some(detectable)) = (comparison.finding, detectable) {
         lines.push(format!(
-            "so many cases would show a difference of {} in four of five comparisons",
+            "with {} cases, only differences of about {} are reliably detectable (80 % power)",
+            comparison.cases,
             points(detectable).trim_start_matches('+'),
         ));
     }
     if let Some(needed) = comparison.needed {
         lines.push(format!(
-            "to see a difference of {} takes about {} cases",
+            "detecting a difference of {} requires about {} cases",
             points(needed.difference).trim_start_matches('+'),
             needed.cases
         ));
@@ -63,7 +64,7 @@ pub fn comparison_lines(comparison: &Comparison) -> Vec<String> {
     for (unpaired, side) in
         [(&comparison.only_baseline, "baseline"), (&comparison.only_candidate, "candidate")]
     {
-        lines.extend(left_out(unpaired, side));
+        lines.extend(omitted_line(unpaired, side));
     }
     for change in &comparison.changes {
         lines.push(format!(
@@ -76,12 +77,12 @@ pub fn comparison_lines(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
-fn left_out(unpaired: &Unpaired, side: &str) -> Option<String> {
+fn omitted_line(unpaired: &UnpairedCases, side: &str) -> Option<String> {
     let names: Vec<String> = unpaired.first.iter().map(|id| plain(id.as_str())).collect();
     let more = if unpaired.count as usize > names.len() { ", …" } else { "" };
     (unpaired.count > 0).then(|| {
         format!(
-            "left out, judged in the {side} only: {} ({}{more})",
+            "omitted, judged in the {side} only: {} ({}{more})",
             unpaired.count,
             names.join(", ")
         )
@@ -96,15 +97,17 @@ fn finding(comparison: &Comparison) -> &'static str {
     }
 }
 
-fn p(comparison: &Comparison) -> String {
-    let shown = |p: f64| if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") };
-    let (plain, adjusted) = (shown(comparison.p_value), shown(comparison.adjusted_p_value));
-    if plain == adjusted { plain } else { format!("{plain}, {adjusted} among all of these") }
+fn p_value(comparison: &Comparison) -> String {
+    let format = |p: f64| if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") };
+    let (plain, adjusted) = (format(comparison.p_value), format(comparison.adjusted_p_value));
+    if plain == adjusted { plain } else { format!("{plain}, adjusted {adjusted}") }
 }
 
 fn interval(comparison: &Comparison) -> String {
     match comparison.interval {
-        Some(found) => format!(" (95 % interval {} to {})", points(found.low), points(found.high)),
+        Some(interval) => {
+            format!(" (95 % interval {} to {})", points(interval.low), points(interval.high))
+        }
         None => " (too few cases for an interval)".to_owned(),
     }
 }

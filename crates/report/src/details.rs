@@ -1,41 +1,41 @@
-//! Why cases did not pass, for the views that show each of them.
+//! Reasons of failed cases, for reports that list cases.
 
 use crate::failures::reason;
 use bakeoff_core::{CaseId, Status, TargetName, TrialResult};
 use std::collections::BTreeMap;
 
-/// Trials of one case whose reasons are kept; the others are in the run's folder.
-const MOST: usize = 10;
+/// Maximum number of failed trials kept per case; the run's folder has all of them.
+const MAX_TRIALS: usize = 10;
 
-/// Longest text of a reason, in characters.
-const LONGEST: usize = 2000;
+/// Maximum length of a text, in characters.
+const MAX_CHARS: usize = 2000;
 
-/// What views of single cases need beside a summary.
+/// Details of cases in addition to a summary.
 #[derive(Debug, Default)]
 pub struct Details {
     cases: BTreeMap<TargetName, BTreeMap<CaseId, CaseDetails>>,
 }
 
-/// What happened in one case.
+/// Details of one case.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CaseDetails {
-    /// Trials that failed or errored, with the reason.
-    pub(crate) troubles: BTreeMap<u32, Trouble>,
-    /// The work of all its trials.
+    /// Trials that failed or errored, by trial number.
+    pub(crate) failed_trials: BTreeMap<u32, FailedTrial>,
+    /// Total latency of all trials.
     pub(crate) latency_ms: u64,
 }
 
-/// Why one trial did not pass.
+/// A trial that failed or errored.
 #[derive(Debug, Clone)]
-pub(crate) struct Trouble {
+pub(crate) struct FailedTrial {
     pub(crate) is_error: bool,
     pub(crate) reason: String,
-    /// What the target said.
+    /// Output of the target.
     pub(crate) output: String,
 }
 
 impl Details {
-    /// Looks at a trial.
+    /// Adds the result of a trial.
     pub fn add(&mut self, result: &TrialResult) {
         let cases = self.cases.entry(result.key.target.clone()).or_default();
         let case = cases.entry(result.key.case.clone()).or_default();
@@ -46,14 +46,14 @@ impl Details {
             (Status::Error, None) => "errored".to_owned(),
             (Status::Passed | Status::Skipped, _) => return,
         };
-        let trouble = Trouble {
+        let trial = FailedTrial {
             is_error: result.status == Status::Error,
-            reason: cut(&reason),
-            output: cut(&result.attempt.output),
+            reason: truncate(&reason),
+            output: truncate(&result.attempt.output),
         };
-        case.troubles.insert(result.key.trial, trouble);
-        if case.troubles.len() > MOST {
-            case.troubles.pop_last();
+        case.failed_trials.insert(result.key.trial, trial);
+        if case.failed_trials.len() > MAX_TRIALS {
+            case.failed_trials.pop_last();
         }
     }
 
@@ -63,8 +63,8 @@ impl Details {
     }
 }
 
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
+fn truncate(text: &str) -> String {
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

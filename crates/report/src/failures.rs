@@ -1,53 +1,53 @@
-//! What went wrong, in a few lines.
+//! Short list of failures and errors.
 
 use bakeoff_core::{CaseId, Status, TargetName, TrialResult};
 use std::collections::BTreeMap;
 
-/// Longest reason on one line, in characters.
-const LONGEST: usize = 300;
+/// Maximum length of a reason, in characters.
+const MAX_REASON_CHARS: usize = 300;
 
-/// Collects failures as trials end, without holding all of them.
+/// Collects failures and errors of finished trials in bounded memory.
 ///
-/// Which failures are shown does not depend on the order in which they ended; of errors the first
-/// different ones are.
+/// The reported failures do not depend on the order in which trials finish. Of the errors, the first distinct
+/// messages are reported.
 #[derive(Debug)]
 pub struct Failures {
-    most: usize,
-    /// The first of all cases with failures, in the order of target and case.
-    first: BTreeMap<(TargetName, CaseId), Failed>,
-    /// Trials that failed.
+    max_entries: usize,
+    /// First cases with failures, ordered by target and case.
+    first: BTreeMap<(TargetName, CaseId), CaseFailures>,
+    /// Number of failed trials.
     failed: u64,
-    /// Errors with the same message are one line, however many trials had them.
+    /// Number of trials by target and error message.
     errors: BTreeMap<(TargetName, String), u64>,
-    /// Trials whose output was longer than what is kept, by target.
-    cut: BTreeMap<TargetName, u64>,
+    /// Number of trials with truncated output, by target.
+    truncated: BTreeMap<TargetName, u64>,
 }
 
-/// The failures of one case.
+/// Failures of one case.
 #[derive(Debug)]
-struct Failed {
+struct CaseFailures {
     count: u64,
     trial: u32,
-    /// Of the first of its trials that failed.
+    /// Reason of the first failed trial.
     reason: String,
 }
 
 impl Failures {
-    /// Keeps at most so many.
-    pub fn new(most: usize) -> Failures {
+    /// Creates a collector with at most `max_entries` cases and error messages.
+    pub fn new(max_entries: usize) -> Failures {
         Failures {
-            most,
+            max_entries,
             first: BTreeMap::new(),
             failed: 0,
             errors: BTreeMap::new(),
-            cut: BTreeMap::new(),
+            truncated: BTreeMap::new(),
         }
     }
 
-    /// Looks at a trial that ended.
+    /// Adds the result of a trial.
     pub fn add(&mut self, result: &TrialResult) {
         if result.attempt.dropped_bytes > 0 {
-            *self.cut.entry(result.key.target.clone()).or_default() += 1;
+            *self.truncated.entry(result.key.target.clone()).or_default() += 1;
         }
         match (result.status, &result.attempt.error) {
             (Status::Failed, _) => {
@@ -57,22 +57,23 @@ impl Failures {
                 if let Some(known) = self.first.get_mut(&key) {
                     known.count += 1;
                     if trial < known.trial {
-                        *known = Failed { trial, reason: reason(result), ..*known };
+                        *known = CaseFailures { trial, reason: reason(result), ..*known };
                     }
                     return;
                 }
                 let is_first = self.first.last_key_value().is_none_or(|(last, _)| key < *last);
-                if is_first || self.first.len() < self.most {
-                    self.first.insert(key, Failed { count: 1, trial, reason: reason(result) });
+                if is_first || self.first.len() < self.max_entries {
+                    self.first
+                        .insert(key, CaseFailures { count: 1, trial, reason: reason(result) });
                 }
-                if self.first.len() > self.most {
+                if self.first.len() > self.max_entries {
                     self.first.pop_last();
                 }
             }
             (Status::Error, Some(error)) => {
                 let mut key = (result.key.target.clone(), plain(&error.message));
-                // A message that is different every time must not fill the memory.
-                if self.errors.len() >= self.most && !self.errors.contains_key(&key) {
+                // Bounds the memory when every message is different.
+                if self.errors.len() >= self.max_entries && !self.errors.contains_key(&key) {
                     key.1 = "other errors".to_owned();
                 }
                 *self.errors.entry(key).or_default() += 1;
@@ -81,7 +82,7 @@ impl Failures {
         }
     }
 
-    /// The lines to show; none when nothing went wrong.
+    /// Returns the report lines; empty without failures and errors.
     pub fn lines(&self) -> Vec<String> {
         let failed = self.first.iter().map(|((target, case), failed)| {
             let trials = match failed.count {
@@ -91,35 +92,34 @@ impl Failures {
             let (target, case) = (plain(target.as_str()), plain(case.as_str()));
             format!("failed  {target} / {case} ({trials}): {}", plain(&failed.reason))
         });
-        let left_out = self.failed - self.first.values().map(|failed| failed.count).sum::<u64>();
-        let more =
-            (left_out > 0).then(|| format!("… and {left_out} trials of other cases that failed"));
+        let omitted = self.failed - self.first.values().map(|failed| failed.count).sum::<u64>();
+        let more = (omitted > 0).then(|| format!("… and {omitted} failed trials of other cases"));
         let errors = self.errors.iter().map(|((target, message), count)| {
             let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
             format!("error   {}: {message} ({times})", plain(target.as_str()))
         });
-        let cut = self.cut.iter().map(|(target, count)| {
+        let truncated = self.truncated.iter().map(|(target, count)| {
             let trials = if *count == 1 { "trial" } else { "trials" };
             let target = plain(target.as_str());
             format!(
-                "cut     {target}: {count} {trials} wrote more than is kept (1 MiB of each output)"
+                "cut     {target}: {count} {trials} exceeded the output limit (1 MiB per output)"
             )
         });
-        failed.chain(more).chain(errors).chain(cut).collect()
+        failed.chain(more).chain(errors).chain(truncated).collect()
     }
 }
 
-/// On one line that is not too long, without what would confuse a terminal.
+/// Returns the text as one line of limited length without control characters.
 pub(crate) fn plain(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(LONGEST).is_some() {
-        shown.push('…');
+    let mut line: String =
+        text.chars().take(MAX_REASON_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(MAX_REASON_CHARS).is_some() {
+        line.push('…');
     }
-    shown
+    line
 }
 
-/// Why a trial failed.
+/// Returns the reason of a failed trial.
 pub(crate) fn reason(result: &TrialResult) -> String {
     let attempt = &result.attempt;
     let failed = result.checks.iter().find(|check| check.required && !check.passed);
@@ -128,13 +128,13 @@ pub(crate) fn reason(result: &TrialResult) -> String {
         (None, Some(code)) => format!("exit code {code}"),
         (None, None) => "failed".to_owned(),
     };
-    // A program that failed has usually said why.
-    let last_words = attempt.stderr.lines().rfind(|line| !line.trim().is_empty());
-    if let (Some(1..), Some(words)) = (attempt.exit_code, last_words) {
-        const MOST: usize = 120;
+    // The last line of standard error usually has the cause.
+    let last_line = attempt.stderr.lines().rfind(|line| !line.trim().is_empty());
+    if let (Some(1..), Some(line)) = (attempt.exit_code, last_line) {
+        const MAX_STDERR_CHARS: usize = 120;
         reason.push_str(&format!(
-            "; it said: {}",
-            plain(words).chars().take(MOST).collect::<String>()
+            "; stderr: {}",
+            plain(line).chars().take(MAX_STDERR_CHARS).collect::<String>()
         ));
     }
     reason
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_cut_and_equal_errors_are_one_line() {
+    fn failures_are_limited_and_equal_errors_share_a_line() {
         let mut failures = Failures::new(1);
         failures.add(&result("b", Status::Failed, "got Oslo"));
         for (trial, city) in [(3, "Bonn"), (1, "Rome"), (2, "Nice")] {
@@ -183,15 +183,15 @@ mod tests {
         program.checks.clear();
         program.attempt.exit_code = Some(2);
         program.attempt.stderr = "Traceback\nTypeError: no\n\n".to_owned();
-        assert_eq!(reason(&program), "exit code 2; it said: TypeError: no");
+        assert_eq!(reason(&program), "exit code 2; stderr: TypeError: no");
         assert_eq!(
             failures.lines(),
             [
                 "failed  small / a (3 trials): contains: got Rome",
-                "… and 1 trials of other cases that failed",
+                "… and 1 failed trials of other cases",
                 "error   small: 503: busy (2 times)",
                 "error   small: other errors (2 times)",
-                "cut     small: 1 trial wrote more than is kept (1 MiB of each output)",
+                "cut     small: 1 trial exceeded the output limit (1 MiB per output)",
             ]
         );
     }

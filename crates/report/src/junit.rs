@@ -1,7 +1,7 @@
-//! JUnit XML: a suite per target, a test per case.
+//! JUnit XML with a test suite per target and a test case per case.
 
 use crate::Error;
-use crate::details::{Details, Trouble};
+use crate::details::{Details, FailedTrial};
 use bakeoff_core::{CaseSummary, Status, Summary, TargetSummary};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 use std::io::Write;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// Writes a run as JUnit XML.
 ///
-/// A case that passed although some of its trials did not is flaky: its failures stand in
-/// `flakyFailure` elements. One whose verdict depends on errored trials is an error, not a failure.
+/// A case that passed although some of its trials failed is flaky: its failures become `flakyFailure`
+/// elements. A case whose verdict depends on errored trials is an error, not a failure.
 pub fn write_junit(
     summary: &Summary,
     details: &Details,
@@ -28,7 +28,7 @@ fn suite(summary: &Summary, target: &TargetSummary, details: &Details) -> TestSu
     for case in target.cases.iter() {
         let found = details.case(&target.target, &case.id);
         let mut test =
-            TestCase::new(case.id.as_str(), status(&case, target.gate, found.troubles.iter()));
+            TestCase::new(case.id.as_str(), status(&case, target.gate, found.failed_trials.iter()));
         test.set_classname(format!("{}.{}", summary.suite, target.target));
         let time = Duration::from_millis(found.latency_ms);
         total += time;
@@ -42,10 +42,10 @@ fn suite(summary: &Summary, target: &TargetSummary, details: &Details) -> TestSu
 fn status<'a>(
     case: &CaseSummary,
     gate: bool,
-    troubles: impl Iterator<Item = (&'a u32, &'a Trouble)>,
+    failed_trials: impl Iterator<Item = (&'a u32, &'a FailedTrial)>,
 ) -> TestCaseStatus {
     let rate = format!("{} of {} trials passed", case.pass_count, case.total_trials);
-    let reruns = troubles.map(|(trial, trouble)| rerun(*trial, trouble));
+    let reruns = failed_trials.map(|(number, trial)| rerun(*number, trial));
     match case.status {
         Status::Passed => {
             let mut status = TestCaseStatus::success();
@@ -57,19 +57,19 @@ fn status<'a>(
             status.set_message("no verdict: trials are missing");
             status
         }
-        // A test that fails would fail the pipeline, which this target does not.
+        // A failed test case would fail the pipeline, but this target does not gate.
         Status::Failed | Status::Error if !gate => {
             let mut status = TestCaseStatus::skipped();
             status.set_message(format!("{rate}; the target does not gate"));
             status
         }
         Status::Failed | Status::Error => {
-            let (kind, word) = match case.status {
+            let (kind, label) = match case.status {
                 Status::Failed => (NonSuccessKind::Failure, "failed"),
                 _ => (NonSuccessKind::Error, "inconclusive"),
             };
             let mut status = TestCaseStatus::non_success(kind);
-            status.set_type(word);
+            status.set_type(label);
             let reruns: Vec<TestRerun> = reruns.collect();
             let first = reruns.first().and_then(|rerun| rerun.message.clone());
             let first = first.map_or(String::new(), |first| format!(": {}", first.as_str()));
@@ -80,11 +80,11 @@ fn status<'a>(
     }
 }
 
-fn rerun(trial: u32, trouble: &Trouble) -> TestRerun {
-    let kind = if trouble.is_error { NonSuccessKind::Error } else { NonSuccessKind::Failure };
+fn rerun(number: u32, trial: &FailedTrial) -> TestRerun {
+    let kind = if trial.is_error { NonSuccessKind::Error } else { NonSuccessKind::Failure };
     let mut rerun = TestRerun::new(kind);
-    rerun.set_message(format!("trial {trial}: {}", trouble.reason));
-    rerun.set_type(if trouble.is_error { "error" } else { "failed" });
-    rerun.set_system_out(trouble.output.as_str());
+    rerun.set_message(format!("trial {number}: {}", trial.reason));
+    rerun.set_type(if trial.is_error { "error" } else { "failed" });
+    rerun.set_system_out(trial.output.as_str());
     rerun
 }

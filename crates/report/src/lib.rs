@@ -1,7 +1,8 @@
-//! How do people look at it?
+//! Tables and export formats.
 //!
-//! Views of a [`bakeoff_core::Summary`], of single trials, of how calls went out, and of a
-//! [`bakeoff_select::Selection`]: as text, JUnit XML, Markdown, CSV and SVG. How the run was made is for others to know.
+//! Formats a [`bakeoff_core::Summary`], single trials, request records and a
+//! [`bakeoff_select::SearchOutcome`] as text, JUnit XML, Markdown, CSV and SVG. This crate does not depend on
+//! how a run was executed.
 
 mod comparison;
 mod details;
@@ -23,13 +24,13 @@ pub use selection::{ranking_table, selection_notes, selection_svg};
 pub use table::{notes, summary_table};
 pub use traffic::{http_header, http_line, limit_header, limit_line, pool_line};
 
-/// A view cannot be written.
+/// Error of a report.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot take it.
+    /// The output cannot be written.
     #[error("cannot write: {0}")]
     Write(std::io::Error),
-    /// The format cannot hold it.
+    /// The data cannot be represented in the format.
     #[error("{0}")]
     Format(String),
 }

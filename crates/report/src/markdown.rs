@@ -1,19 +1,19 @@
-//! Markdown for pull requests and step summaries: a table, and folded lists of what did not pass.
+//! Markdown for pull requests and step summaries: a table and folded lists of failed cases.
 
 use crate::details::Details;
 use crate::table::{cases, cost, duration, interval, percent_of, rate};
 use bakeoff_core::{CaseSummary, Status, Summary, TargetSummary, Verdict};
 use std::fmt::Write;
 
-/// Cases of one target that are listed; the others are in the run's folder.
-const MOST_CASES: usize = 50;
+/// Maximum number of listed cases per target; the run's folder has all of them.
+const MAX_CASES: usize = 50;
 
-/// Longest reason, in characters.
-const LONGEST: usize = 300;
+/// Maximum length of a reason, in characters.
+const MAX_REASON_CHARS: usize = 300;
 
-/// A run as Markdown.
+/// Formats a run as Markdown.
 pub fn markdown(summary: &Summary, details: &Details) -> String {
-    let mut page = format!("## {}: {}\n\n", escape(&summary.suite), word(summary.verdict));
+    let mut page = format!("## {}: {}\n\n", escape(&summary.suite), verdict_label(summary.verdict));
     page.push_str(
         "| target | verdict | pass rate | 95 % interval | cases | flaky | errors | p50 | cost |\n\
          |---|---|---:|---:|---:|---:|---:|---:|---:|\n",
@@ -25,7 +25,7 @@ pub fn markdown(summary: &Summary, details: &Details) -> String {
             page,
             "| {} | {}{gate} | {} | {} | {} | {} | {} | {} | {} |",
             escape(target.target.as_str()),
-            word(target.verdict),
+            verdict_label(target.verdict),
             rate(target),
             interval(target),
             cases(target),
@@ -37,7 +37,7 @@ pub fn markdown(summary: &Summary, details: &Details) -> String {
     }
     for target in &summary.targets {
         notes(target, &mut page);
-        // What an early stop made needless neither passed nor failed.
+        // Cases that an early stop made unnecessary neither passed nor failed.
         let did_not_pass = |case: &CaseSummary| {
             case.status != Status::Passed
                 && (case.status != Status::Skipped || target.needless == 0)
@@ -52,7 +52,7 @@ pub fn markdown(summary: &Summary, details: &Details) -> String {
     page
 }
 
-/// What a reader must know about the table's figures.
+/// Adds notes on the figures of the table.
 fn notes(target: &TargetSummary, page: &mut String) {
     let name = escape(target.target.as_str());
     if target.saved > 0 {
@@ -72,48 +72,47 @@ fn notes(target: &TargetSummary, page: &mut String) {
 
 fn list(
     target: &TargetSummary,
-    what: &str,
-    wanted: impl Fn(&CaseSummary) -> bool,
+    label: &str,
+    is_listed: impl Fn(&CaseSummary) -> bool,
     details: &Details,
     page: &mut String,
 ) {
-    let listed: Vec<CaseSummary> = target.cases.iter().filter(wanted).collect();
+    let listed: Vec<CaseSummary> = target.cases.iter().filter(is_listed).collect();
     if listed.is_empty() {
         return;
     }
     let noun = if listed.len() == 1 { "case" } else { "cases" };
     let _ = writeln!(
         page,
-        "\n<details>\n<summary>{}: {} {noun} {what}</summary>\n\n| case | status | trials passed | \
+        "\n<details>\n<summary>{}: {} {noun} {label}</summary>\n\n| case | status | trials passed | \
          why |\n|---|---|---:|---|",
         html(target.target.as_str()),
         listed.len(),
     );
-    for case in listed.iter().take(MOST_CASES) {
+    for case in listed.iter().take(MAX_CASES) {
         let found = details.case(&target.target, &case.id);
-        let why = found
-            .troubles
-            .values()
-            .next()
-            .map_or(String::new(), |trouble| trouble.reason.chars().take(LONGEST).collect());
+        let reason =
+            found.failed_trials.values().next().map_or(String::new(), |trial| {
+                trial.reason.chars().take(MAX_REASON_CHARS).collect()
+            });
         let _ = writeln!(
             page,
             "| {} | {} | {}/{} ({}) | {} |",
             escape(case.id.as_str()),
-            status(case.status),
+            status_label(case.status),
             case.pass_count,
             case.total_trials,
             percent_of(case.pass_rate),
-            escape(&why),
+            escape(&reason),
         );
     }
-    if listed.len() > MOST_CASES {
-        let _ = writeln!(page, "\n… and {} more.", listed.len() - MOST_CASES);
+    if listed.len() > MAX_CASES {
+        let _ = writeln!(page, "\n… and {} more.", listed.len() - MAX_CASES);
     }
     page.push_str("\n</details>\n");
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn verdict_label(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Passed => "✅ passed",
         Verdict::Failed => "❌ failed",
@@ -121,7 +120,7 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn status(status: Status) -> &'static str {
+fn status_label(status: Status) -> &'static str {
     match status {
         Status::Passed => "passed",
         Status::Failed => "failed",
@@ -130,12 +129,12 @@ fn status(status: Status) -> &'static str {
     }
 }
 
-/// Text that stays text inside HTML, where Markdown is not read.
+/// Escapes text inside HTML, where Markdown is not parsed.
 fn html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace(['\n', '\r'], " ")
 }
 
-/// Text that stays text inside a table: no markup, no new cell, no new line.
+/// Escapes text inside a table cell: no markup, cell separators or line breaks.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,10 +1,10 @@
-//! One row per trial, for spreadsheets and scripts.
+//! CSV with one row per trial.
 
 use crate::Error;
 use bakeoff_core::{CheckResult, Status, TrialResult};
 use std::io::Write;
 
-/// Writes trials as CSV, with a header.
+/// CSV writer for trials.
 pub struct CsvRows<W: Write>(csv::Writer<W>);
 
 const COLUMNS: [&str; 14] = [
@@ -25,10 +25,10 @@ const COLUMNS: [&str; 14] = [
 ];
 
 impl<W: Write> CsvRows<W> {
-    /// Writes the header.
+    /// Creates the writer and writes the header.
     pub fn new(writer: W) -> Result<CsvRows<W>, Error> {
         let mut rows = csv::Writer::from_writer(writer);
-        rows.write_record(COLUMNS).map_err(failed)?;
+        rows.write_record(COLUMNS).map_err(convert_error)?;
         Ok(CsvRows(rows))
     }
 
@@ -45,7 +45,7 @@ impl<W: Write> CsvRows<W> {
                 result.key.target.as_str(),
                 result.key.case.as_str(),
                 &result.key.trial.to_string(),
-                word(result.status),
+                status_label(result.status),
                 &result.score.map_or_else(String::new, |score| score.to_string()),
                 &attempt.timing.latency_ms.to_string(),
                 &text(attempt.usage.map(|usage| usage.prompt())),
@@ -57,16 +57,16 @@ impl<W: Write> CsvRows<W> {
                 error,
                 &attempt.output,
             ])
-            .map_err(failed)
+            .map_err(convert_error)
     }
 
-    /// Writes what is left.
+    /// Flushes the writer.
     pub fn finish(mut self) -> Result<(), Error> {
         self.0.flush().map_err(Error::Write)
     }
 }
 
-fn word(status: Status) -> &'static str {
+fn status_label(status: Status) -> &'static str {
     match status {
         Status::Passed => "passed",
         Status::Failed => "failed",
@@ -75,7 +75,7 @@ fn word(status: Status) -> &'static str {
     }
 }
 
-fn failed(error: csv::Error) -> Error {
+fn convert_error(error: csv::Error) -> Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => Error::Write(error),
         other => Error::Format(format!("{other:?}")),

@@ -1,9 +1,9 @@
-//! The table at the end of a run.
+//! Summary table of a run.
 
 use bakeoff_core::{Summary, TargetName, TargetSummary, Verdict};
 use comfy_table::{CellAlignment, Table, presets};
 
-/// One line per target, in the suite's order.
+/// Returns a table with one line per target, in the suite's order.
 pub fn summary_table(summary: &Summary) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -46,15 +46,14 @@ pub fn summary_table(summary: &Summary) -> String {
     lines.join("\n")
 }
 
-/// What stands below the table: what early stops saved, chances of several trials, flaky cases, and
-/// what weakens the figures.
+/// Returns the notes below the table: pass@k, trials saved by early stops, flaky cases and weak figures.
 pub fn notes(summary: &Summary) -> Vec<String> {
-    const FEW_CASES: u64 = 10;
+    const MIN_CASES: u64 = 10;
     let mut notes = Vec::new();
     for target in &summary.targets {
         let name = &target.target;
         if let Some(k) = target.pass_k.last() {
-            let shown = |score: &bakeoff_core::Score| {
+            let format = |score: &bakeoff_core::Score| {
                 let bound = |share: f64| percent(share.clamp(0.0, 1.0), 0);
                 let (low, high) = (bound(score.interval.low), bound(score.interval.high));
                 format!("{} ({low} – {high})", bound(score.mean))
@@ -62,9 +61,9 @@ pub fn notes(summary: &Summary) -> Vec<String> {
             notes.push(format!(
                 "{name}: pass@{} {}, pass^{} {}",
                 k.k,
-                shown(&k.any),
+                format(&k.any),
                 k.k,
-                shown(&k.all)
+                format(&k.all)
             ));
         }
         if target.saved > 0 {
@@ -82,23 +81,23 @@ pub fn notes(summary: &Summary) -> Vec<String> {
             ));
         }
     }
-    let few = summary.targets.iter().map(|target| target.total_cases).min();
-    if let Some(few) = few.filter(|few| (2..FEW_CASES).contains(few)) {
-        notes.push(format!("{few} cases are few, and more trials do not replace more cases"));
+    let fewest = summary.targets.iter().map(|target| target.total_cases).min();
+    if let Some(cases) = fewest.filter(|cases| (2..MIN_CASES).contains(cases)) {
+        notes.push(format!("only {cases} cases: more trials do not replace more cases"));
     }
     notes
 }
 
 fn verdict(target: &TargetSummary) -> String {
-    let word = match target.verdict {
+    let label = match target.verdict {
         Verdict::Passed => "passed",
         Verdict::Failed => "FAILED",
         Verdict::Inconclusive => "inconclusive",
     };
-    if target.gate { word.to_owned() } else { format!("({word})") }
+    if target.gate { label.to_owned() } else { format!("({label})") }
 }
 
-/// The mean pass rate, marked when early stops have biased it.
+/// Formats the mean pass rate; `~` marks a rate that early stops bias.
 pub(crate) fn rate(target: &TargetSummary) -> String {
     let mark = if target.stopped_early > 0 { "~" } else { "" };
     target
@@ -106,7 +105,7 @@ pub(crate) fn rate(target: &TargetSummary) -> String {
         .map_or_else(|| "–".to_owned(), |rate| format!("{mark}{}", percent(rate, digits(target))))
 }
 
-/// Cases that passed, of those that were needed.
+/// Formats the number of passed and needed cases.
 pub(crate) fn cases(target: &TargetSummary) -> String {
     let needed = target.total_cases - target.needless;
     let of =
@@ -114,7 +113,7 @@ pub(crate) fn cases(target: &TargetSummary) -> String {
     format!("{}/{needed}{of}", target.passed)
 }
 
-/// A share of one case.
+/// Formats the pass rate of one case.
 pub(crate) fn percent_of(share: f64) -> String {
     percent(share, 0)
 }
@@ -129,7 +128,7 @@ pub(crate) fn interval(target: &TargetSummary) -> String {
     )
 }
 
-/// No more digits than the interval allows, and enough to see it.
+/// Returns the number of decimals that the width of the interval justifies.
 fn digits(target: &TargetSummary) -> usize {
     let width = target.interval.map_or(1.0, |interval| interval.high - interval.low);
     match width {
@@ -139,7 +138,7 @@ fn digits(target: &TargetSummary) -> usize {
     }
 }
 
-/// 0 % and 100 % are said only of what is exactly that.
+/// Formats a share; only exact values appear as 0 % or 100 %.
 pub(crate) fn percent(share: f64, digits: usize) -> String {
     let unit = 10_f64.powi(-(digits as i32));
     let shown = match share * 100.0 {
@@ -163,7 +162,7 @@ pub(crate) fn cost(target: &TargetSummary) -> String {
     }
 }
 
-/// Milliseconds as people read them.
+/// Formats milliseconds.
 pub(crate) fn duration(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
@@ -172,7 +171,7 @@ pub(crate) fn duration(ms: u64) -> String {
     }
 }
 
-/// Large counts as people read them.
+/// Formats a count.
 fn count(number: u64) -> String {
     match number {
         0 => "–".to_owned(),
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_per_target() {
+    fn table_has_a_row_per_target() {
         let mut broken = target("broken", Verdict::Inconclusive);
         broken.gate = false;
         broken.mean_pass_rate = None;
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_hides_nothing() {
+    fn rounding_never_reaches_zero_or_one_hundred_percent() {
         assert_eq!(
             [percent(1.0, 0), percent(0.9997, 0), percent(0.9997, 2)],
             ["100 %", "99 %", "99.97 %"]
@@ -262,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_no_more_digits_than_needed() {
+    fn durations_and_counts_are_rounded() {
         assert_eq!([duration(7), duration(1_500), duration(90_000)], ["7 ms", "1.5 s", "1.5 min"]);
         assert_eq!(
             [count(0), count(9_999), count(10_500), count(2_340_000)],

@@ -1,8 +1,8 @@
-//! How calls went out, one line each.
+//! Lines for request records, limit changes and pools.
 
 use bakeoff_core::{HttpEntry, LimitRecord, PoolState};
 
-/// The names of the columns of [`http_line`].
+/// Returns the column names of [`http_line`].
 pub fn http_header() -> String {
     format!(
         "{:<12}  {:<6}  {:<18}  {:>8}  {:>9}  {:>7}  {:>7}  {:>8}  {}",
@@ -10,12 +10,12 @@ pub fn http_header() -> String {
     )
 }
 
-/// One attempt of a call.
+/// Formats one attempt of a call.
 pub fn http_line(entry: &HttpEntry) -> String {
     let status = entry.status.map_or_else(|| "–".to_owned(), |status| status.to_string());
     let error = entry.error.map_or_else(|| "–".to_owned(), |kind| snake(&format!("{kind:?}")));
     let retry = match (&entry.retry_reason, entry.retry_after_ms) {
-        (Some(reason), Some(0)) => format!("  retry in turn: {reason}"),
+        (Some(reason), Some(0)) => format!("  retry queued: {reason}"),
         (Some(reason), Some(ms)) => format!("  retry in {}: {reason}", seconds(ms)),
         _ => String::new(),
     };
@@ -33,12 +33,12 @@ pub fn http_line(entry: &HttpEntry) -> String {
     )
 }
 
-/// The names of the columns of [`limit_line`].
+/// Returns the column names of [`limit_line`].
 pub fn limit_header() -> String {
     format!("{:<12}  {:>5}  {:>5}  {:<15}  {}", "time", "from", "to", "reason", "model")
 }
 
-/// One change of a limit.
+/// Formats one change of a limit.
 pub fn limit_line(change: &LimitRecord) -> String {
     format!(
         "{:<12}  {:>5}  {:>5}  {:<15}  {}",
@@ -50,7 +50,7 @@ pub fn limit_line(change: &LimitRecord) -> String {
     )
 }
 
-/// How the calls to a model are doing, while they go on.
+/// Formats the state of a pool during a run.
 pub fn pool_line(pool: &PoolState) -> String {
     if pool.stopped.is_some() {
         return format!("{}  stopped after {} answers", pool.model, pool.answered);
@@ -66,21 +66,21 @@ pub fn pool_line(pool: &PoolState) -> String {
         (u64::from(pool.resting), "backing off"),
         (pool.waiting, "waiting"),
     ];
-    for (count, what) in counts {
+    for (count, state) in counts {
         if count > 0 {
-            line.push_str(&format!(" · {count} {what}"));
+            line.push_str(&format!(" · {count} {state}"));
         }
     }
     match (pool.blocked_ms, pool.next_ms) {
         (Some(ms), _) => line.push_str(&format!(" · blocked for {}", seconds(ms))),
-        // Shorter ones come and go faster than anybody can read.
+        // Shorter waits change too fast to be readable.
         (None, Some(ms @ 1_000..)) => line.push_str(&format!(" · next in {}", seconds(ms))),
         _ => {}
     }
     line
 }
 
-/// `RateLimit` as it stands in files.
+/// Converts a name such as `RateLimit` to snake case, as in files.
 fn snake(name: &str) -> String {
     let mut text = String::new();
     for letter in name.chars() {
@@ -92,7 +92,7 @@ fn snake(name: &str) -> String {
     text
 }
 
-/// Hours to milliseconds of an RFC 3339 time.
+/// Returns the time of day of an RFC 3339 timestamp, in milliseconds.
 fn time_of_day(timestamp: &str) -> String {
     let time = timestamp.split_once('T').map_or(timestamp, |(_, time)| time);
     let time = time.trim_end_matches('Z');
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts() {
+    fn http_lines_show_status_error_and_retry() {
         let throttled = HttpEntry {
             status: Some(429),
             error: Some(ErrorKind::RateLimit),
@@ -172,13 +172,13 @@ mod tests {
         time          status  error                latency  in flight  attempt     sent  received  what
         04:23:59.123  200     –                     812 ms         12        1    412 B     12 kB  gpt-4o-mini POST https://api.openai.com/v1/chat/completions
         04:23:59.123  429     rate_limit            812 ms         12        1    412 B     12 kB  gpt-4o-mini POST https://api.openai.com/v1/chat/completions  retry in 3.2 s: rate_limit_exceeded
-        04:23:59.123  429     rate_limit            812 ms         12        2    412 B     12 kB  gpt-4o-mini POST https://api.openai.com/v1/chat/completions  retry in turn: rate_limit_exceeded
+        04:23:59.123  429     rate_limit            812 ms         12        2    412 B     12 kB  gpt-4o-mini POST https://api.openai.com/v1/chat/completions  retry queued: rate_limit_exceeded
         04:23:59.000  –       timeout               60.0 s         12        1    412 B       0 B  gpt-4o-mini POST https://api.openai.com/v1/chat/completions
         ");
     }
 
     #[test]
-    fn changes_of_a_limit() {
+    fn limit_lines_show_old_and_new_limit() {
         let change = LimitRecord {
             timestamp: "2026-11-15T04:23:59.1Z".to_owned(),
             model: "gpt-4o-mini".to_owned(),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn pools() {
+    fn pool_lines_show_load_and_waits() {
         let idle = PoolState {
             model: "gpt-4o-mini".to_owned(),
             in_flight: 3,

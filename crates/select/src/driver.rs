@@ -1,16 +1,15 @@
 //! Search over cells that take time, evaluated concurrently.
 
 use crate::budget::{BudgetMeter, SearchBudget};
-use crate::concurrency::Concurrency;
+use crate::cell_feeder::{CellFeeder, PendingCells, StartedCell};
 use crate::evidence::Observation;
 use crate::objective::Objective;
 use crate::outcome::SearchOutcome;
 use crate::search::{OnRound, SearchAction, SearchState, SelectError, sanitize};
 use crate::selector::Selector;
 use crate::space::{Cell, Space};
-use futures_util::{StreamExt, stream};
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
 
 /// Evaluates cells.
@@ -28,6 +27,8 @@ pub struct SearchOptions<'a> {
     pub parallel: bool,
     /// Maximum number of concurrent cells.
     pub max_concurrent: usize,
+    /// Pools that limit the running cells further; needs a runtime with a timer.
+    pub feeder: Option<CellFeeder<'a>>,
     /// Budget of the search, including `prior`.
     pub budget: SearchBudget,
     /// Quantity to maximise.
@@ -45,6 +46,7 @@ impl Default for SearchOptions<'_> {
         SearchOptions {
             parallel: true,
             max_concurrent: 20,
+            feeder: None,
             budget: SearchBudget::default(),
             objective: Objective::default(),
             prior: Vec::new(),
@@ -68,96 +70,98 @@ pub async fn select_best<'a>(
     evaluate: &dyn Evaluate,
     options: SearchOptions<'a>,
 ) -> Result<SearchOutcome, SelectError> {
-    let SearchOptions { parallel, max_concurrent, budget, objective, prior, on_round, halt } =
-        options;
+    let SearchOptions { parallel, max_concurrent, feeder, budget, objective, .. } = options;
+    let SearchOptions { prior, on_round, halt, .. } = options;
+    let max_concurrent = if parallel { max_concurrent.max(1) } else { 1 };
+    let mut feeder = feeder.unwrap_or_else(CellFeeder::without_pools);
     let mut meter = BudgetMeter::new(budget);
     // All prior cells were paid for, whether they are requested again or not.
     prior.iter().for_each(|(_, observation)| meter.resume(observation.paid));
     let mut search = SearchState::new(space, selector, objective, prior, on_round)?;
-    let budget = SharedBudget { meter: Mutex::new(meter), start: Instant::now(), halt };
+    let mut budget = SharedBudget { meter, start: Instant::now(), halt };
     loop {
-        let (cells, batch) = match search.next()? {
-            SearchAction::Evaluate { cells, batch } => (cells, batch),
+        let cells = match search.next()? {
+            SearchAction::Evaluate(cells) => cells,
             SearchAction::Finish(outcome) => return Ok(*outcome),
         };
-        let slots = match parallel {
-            true => Concurrency::split(max_concurrent, batch),
-            false => Concurrency::SEQUENTIAL,
-        };
-        search.add(evaluate_round(cells, slots, evaluate, &budget).await);
-        let stopped = budget.lock().stopped();
-        if let Some(limit) = stopped {
+        let round = evaluate_round(cells, max_concurrent, &mut feeder, evaluate, &mut budget).await;
+        search.add(round);
+        if let Some(limit) = budget.meter.stopped() {
             return search.stop(limit).map(|outcome| *outcome);
         }
     }
 }
 
-/// Budget shared by all running cells.
+/// Budget shared by all cells, with the conditions that end a search.
 struct SharedBudget<'a> {
-    meter: Mutex<BudgetMeter>,
+    meter: BudgetMeter,
     start: Instant,
     halt: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
 impl SharedBudget<'_> {
     /// Starts a cell and returns true, or returns false if the search must end.
-    fn start(&self) -> bool {
-        let mut meter = self.lock();
+    fn start(&mut self) -> bool {
         if self.halt.is_some_and(|halt| halt()) {
-            meter.halt();
+            self.meter.halt();
         }
-        meter.start(self.start.elapsed())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BudgetMeter> {
-        self.meter.lock().unwrap_or_else(PoisonError::into_inner)
+        self.meter.start(self.start.elapsed())
     }
 }
 
 /// Evaluates the cells of a round; cells that the budget does not cover are missing from the result.
 async fn evaluate_round(
     cells: Vec<(Cell, Option<Observation>)>,
-    slots: Concurrency,
+    max_concurrent: usize,
+    feeder: &mut CellFeeder<'_>,
     evaluate: &dyn Evaluate,
-    budget: &SharedBudget<'_>,
+    budget: &mut SharedBudget<'_>,
 ) -> Vec<(Cell, Observation)> {
     let mut observed: Vec<(usize, Cell, Observation)> = Vec::with_capacity(cells.len());
-    let mut groups: BTreeMap<usize, Vec<(usize, Cell)>> = BTreeMap::new();
+    let mut pending = PendingCells::default();
     for (position, (cell, prior)) in cells.into_iter().enumerate() {
         match prior {
             Some(observation) => observed.push((position, cell, observation)),
-            None => groups.entry(cell.combo).or_default().push((position, cell)),
+            None => pending.push(position, cell),
         }
     }
-    let evaluate_group = |cells: Vec<(usize, Cell)>| async move {
-        let cells = stream::iter(cells)
-            .map(|(position, cell)| evaluate_cell(position, cell, evaluate, budget));
-        cells.buffer_unordered(slots.datapoints).collect::<Vec<_>>().await
-    };
-    let mut groups =
-        stream::iter(groups.into_values()).map(evaluate_group).buffer_unordered(slots.combos);
-    while let Some(group) = groups.next().await {
-        observed.extend(group.into_iter().flatten());
+    let mut running = FuturesUnordered::new();
+    loop {
+        feeder.refresh();
+        while running.len() < max_concurrent
+            && let Some(combo) = feeder.next(&pending)
+        {
+            if !budget.start() {
+                pending.clear();
+                break;
+            }
+            if let Some(started) = feeder.start(combo, &mut pending) {
+                running.push(async move {
+                    let observation = evaluate.evaluate(started.cell).await;
+                    (started, observation)
+                });
+            }
+        }
+        tokio::select! {
+            biased;
+            finished = running.next() => {
+                let Some((StartedCell { lane, position, cell }, observation)) = finished else {
+                    break;
+                };
+                feeder.finish(lane);
+                match observation.map(sanitize) {
+                    Some(observation) => {
+                        budget.meter.pay(observation.paid);
+                        observed.push((position, cell, observation));
+                    }
+                    None => budget.meter.halt(),
+                }
+            }
+            () = feeder.refresh_due(), if !pending.is_empty() => {}
+        }
     }
     observed.sort_unstable_by_key(|(position, ..)| *position);
     observed.into_iter().map(|(_, cell, observation)| (cell, observation)).collect()
-}
-
-async fn evaluate_cell(
-    position: usize,
-    cell: Cell,
-    evaluate: &dyn Evaluate,
-    budget: &SharedBudget<'_>,
-) -> Option<(usize, Cell, Observation)> {
-    if !budget.start() {
-        return None;
-    }
-    let Some(observation) = evaluate.evaluate(cell).await.map(sanitize) else {
-        budget.lock().halt();
-        return None;
-    };
-    budget.lock().pay(observation.paid);
-    Some((position, cell, observation))
 }
 
 #[cfg(test)]
@@ -166,6 +170,7 @@ mod tests {
     use crate::testing::{OutOfOrder, dollars, space};
     use crate::{BruteForce, MatrixUcb, MatrixUcbConfig, SearchLimit, SearchProgress};
     use bakeoff_core::NanoDollars;
+    use bakeoff_pace::{Feeder, FillRule, LaneConfig, PoolLoad};
     use std::sync::atomic::Ordering;
     use std::time::Duration;
 
@@ -173,7 +178,7 @@ mod tests {
     async fn concurrency_stays_within_the_limit() {
         let space = space(6, 5);
         for (parallel, max_concurrent, expected) in
-            [(true, 20, 20), (true, 7, 5), (true, 3, 3), (true, 0, 1), (false, 20, 1)]
+            [(true, 20, 20), (true, 7, 7), (true, 3, 3), (true, 0, 1), (false, 20, 1)]
         {
             let cells = OutOfOrder::new(|cell: Cell| Some(f64::from(cell.combo == 2)));
             let mut selector = BruteForce::new(&space, 1);
@@ -182,6 +187,39 @@ mod tests {
             assert_eq!((outcome.winner, outcome.cells), (2, 30));
             assert_eq!(cells.max_running.load(Ordering::Relaxed), expected, "of {max_concurrent}");
         }
+    }
+
+    /// Evaluator whose cells take ten seconds.
+    struct TenSeconds;
+
+    #[async_trait::async_trait]
+    impl Evaluate for TenSeconds {
+        async fn evaluate(&self, cell: Cell) -> Option<Observation> {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            Some(crate::testing::observed(Some(cell.combo as f64)))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn grown_pool_limit_applies_before_a_cell_finishes() {
+        let space = space(4, 5);
+        let mut feeder = Feeder::new(usize::MAX);
+        let pool = feeder.add_pool(FillRule { reserve: 0, ..FillRule::RESERVE });
+        for _ in 0..space.combos() {
+            feeder.add_lane(LaneConfig { pools: vec![pool], ..LaneConfig::default() });
+        }
+        let start = Instant::now();
+        let pool_loads = || {
+            let limit = if start.elapsed() < Duration::from_secs(1) { 2 } else { 20 };
+            vec![PoolLoad { limit, ..PoolLoad::default() }]
+        };
+        let options = SearchOptions {
+            feeder: Some(CellFeeder::new(feeder, &pool_loads)),
+            ..SearchOptions::default()
+        };
+        let mut selector = BruteForce::new(&space, 1);
+        let outcome = select_best(&space, &mut selector, &TenSeconds, options).await.unwrap();
+        assert_eq!((outcome.winner, outcome.cells, start.elapsed().as_secs()), (3, 20, 11));
     }
 
     #[tokio::test]

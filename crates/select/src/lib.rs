@@ -33,9 +33,9 @@
 mod auto;
 mod bet;
 mod budget;
+mod cell_feeder;
 mod cheapest_within;
 mod combination;
-mod concurrency;
 mod driver;
 mod evidence;
 mod gp;
@@ -55,9 +55,9 @@ mod winner;
 
 pub use auto::{Auto, AutoOptions, AutoTuning};
 pub use budget::{SearchBudget, SearchLimit};
+pub use cell_feeder::{CellFeeder, PoolLoads};
 pub use cheapest_within::CheapestWithin;
 pub use combination::Combination;
-pub use concurrency::Concurrency;
 pub use driver::{Evaluate, SearchOptions, select_best};
 pub use evidence::{Evidence, Observation, ScoreStats};
 pub use objective::Objective;

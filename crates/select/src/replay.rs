@@ -25,7 +25,7 @@ pub fn replay(
     let (mut meter, mut elapsed) = (BudgetMeter::new(budget), Duration::ZERO);
     loop {
         let cells = match search.next()? {
-            SearchAction::Evaluate { cells, .. } => cells,
+            SearchAction::Evaluate(cells) => cells,
             SearchAction::Finish(outcome) => return Ok(*outcome),
         };
         let mut observed = Vec::with_capacity(cells.len());

@@ -86,7 +86,7 @@ pub(crate) struct SearchState<'a> {
 /// Next action of a search.
 pub(crate) enum SearchAction {
     /// Evaluate these cells. Cells of an earlier process carry their observation.
-    Evaluate { cells: Vec<(Cell, Option<Observation>)>, batch: usize },
+    Evaluate(Vec<(Cell, Option<Observation>)>),
     /// The search is finished.
     Finish(Box<SearchOutcome>),
 }
@@ -136,7 +136,7 @@ impl<'a> SearchState<'a> {
                     return Err(SelectError::NothingNew(self.selector.name()));
                 }
                 let cells = cells.into_iter().map(|cell| (cell, self.prior.remove(&cell)));
-                Ok(SearchAction::Evaluate { cells: cells.collect(), batch: round.batch })
+                Ok(SearchAction::Evaluate(cells.collect()))
             }
             SelectorStep::Choose(choice) => self.finish(choice, None).map(SearchAction::Finish),
             SelectorStep::NoWinner(reason) => Err(SelectError::NothingObserved(reason)),

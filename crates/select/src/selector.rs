@@ -43,7 +43,7 @@ pub enum SelectorStep {
 pub struct EvaluationRound {
     /// The cells; none has been evaluated before.
     pub cells: Vec<Cell>,
-    /// Maximum number of datapoints per combination; determines how concurrency is divided.
+    /// Maximum number of datapoints per combination.
     pub batch: usize,
 }
 

@@ -1,10 +1,10 @@
-//! How providers write times in headers. Reads no clock.
+//! Time formats of rate-limit headers. Reads no clock.
 
 use std::time::Duration;
 
-/// A duration as Go prints it, in whole milliseconds or finer: `12ms`, `3.334ms`, `7.66s`, `6m0s`.
+/// Formats a duration as Go does, in whole milliseconds or finer: `12ms`, `3.334ms`, `7.66s`, `6m0s`.
 pub(crate) fn go_duration(duration: Duration) -> String {
-    // Rounded up: a reset must not be announced too early.
+    // Rounded up, so that a reset is never announced too early.
     let micros = duration.as_nanos().div_ceil(1000);
     if micros == 0 {
         return "0s".into();
@@ -23,36 +23,36 @@ pub(crate) fn go_duration(duration: Duration) -> String {
     }
 }
 
-/// Thousandths as a decimal number without needless zeros.
+/// Formats thousandths as a decimal number without trailing zeros.
 fn decimal(thousandths: u128) -> String {
     let text = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Whole seconds, rounded up.
+/// Returns whole seconds, rounded up.
 pub(crate) fn ceil_seconds(duration: Duration) -> u64 {
     let up = u64::from(duration.subsec_nanos() > 0);
     duration.as_secs().saturating_add(up)
 }
 
-/// Seconds with three decimals, rounded up.
+/// Formats seconds with three decimals, rounded up.
 pub(crate) fn exact_seconds(duration: Duration) -> String {
     let millis = ceil_millis(duration);
     format!("{}.{:03}", millis / 1000, millis % 1000)
 }
 
-/// Whole milliseconds, rounded up.
+/// Returns whole milliseconds, rounded up.
 pub(crate) fn ceil_millis(duration: Duration) -> u128 {
     duration.as_nanos().div_ceil(1_000_000)
 }
 
-/// A date as HTTP writes it, from the time since 1970, rounded up to whole seconds.
+/// Formats a time since 1970 as an HTTP date, rounded up to whole seconds.
 pub(crate) fn http_date(since_1970: Duration) -> Option<String> {
     let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
     printer.timestamp_to_rfc9110_string(&timestamp(since_1970)?).ok()
 }
 
-/// A date as RFC 3339 writes it, from the time since 1970, rounded up to whole seconds.
+/// Formats a time since 1970 as RFC 3339, rounded up to whole seconds.
 pub(crate) fn rfc3339(since_1970: Duration) -> Option<String> {
     timestamp(since_1970).map(|timestamp| timestamp.to_string())
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_written_as_providers_do() {
+    fn durations_use_the_go_format() {
         let written: Vec<String> = [0, 12_000, 3_333, 7_660_000, 360_000_000, 179_560_000]
             .map(|micros| go_duration(Duration::from_micros(micros)))
             .into();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_rounded_up() {
+    fn wait_times_are_rounded_up() {
         let wait = Duration::from_nanos(1_200_000_001);
         assert_eq!(ceil_seconds(wait), 2);
         assert_eq!(exact_seconds(wait), "1.201");
@@ -86,8 +86,8 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_written_as_providers_do() {
-        // The date of RFC 9110's own example.
+    fn dates_use_http_and_rfc_3339_formats() {
+        // The example date of RFC 9110.
         let date = Duration::from_millis(784_111_776_500);
         assert_eq!(http_date(date).unwrap(), "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(rfc3339(date).unwrap(), "1994-11-06T08:49:37Z");

@@ -1,34 +1,34 @@
-//! What can be wrong with a profile file.
+//! Errors of profile files.
 
-/// A profile file that cannot be used.
+/// Error in a profile file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A key or a value is wrong.
+    /// Invalid key or value.
     #[error("line {line}, column {column}: {message}")]
     File {
-        /// From 1.
+        /// Line, from 1.
         line: usize,
-        /// In characters, from 1.
+        /// Column in characters, from 1.
         column: usize,
-        /// What is wrong, without the position.
+        /// Error message without the position.
         message: String,
     },
-    /// The keys of a profile do not fit together.
+    /// Inconsistent keys of a profile.
     #[error("profile `{profile}`: {message}")]
     Profile {
         /// The profile's name.
         profile: String,
-        /// What does not fit.
+        /// Description of the inconsistency.
         message: String,
     },
-    /// The file holds no profile.
-    #[error("there is no [[profile]] in the file")]
+    /// The file contains no profile.
+    #[error("no `[[profile]]` in the file")]
     NoProfile,
 }
 
 impl Error {
-    /// An error of the TOML reader, with its byte position turned into line and column.
+    /// Converts an error of the TOML parser, turning its byte position into line and column.
     pub(crate) fn from_toml(error: &toml::de::Error, text: &str) -> Error {
         let at = error.span().map_or(0, |span| span.start);
         let before = text.get(..at).unwrap_or(text);

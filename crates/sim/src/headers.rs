@@ -1,24 +1,29 @@
-//! What headers say about limits, in the names and formats of each provider, true or not.
+//! Rate-limit headers in the names and formats of each provider, including deliberately wrong ones.
 
 use crate::clock::{ceil_millis, ceil_seconds, exact_seconds, go_duration, http_date, rfc3339};
-use crate::limit::{Bucket, Denial, Level, Limits, Quota, Window};
+use crate::limit::{Bucket, DailyQuota, Denial, LimitLevel, ProviderLimits, Window};
 use crate::{HeaderStyle, RetryHint};
 use std::time::Duration;
 
-/// What decides about headers.
+/// Header settings of a profile.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Headers {
+pub(crate) struct HeaderSettings {
     pub(crate) style: HeaderStyle,
     pub(crate) hint: RetryHint,
-    /// Which lie [`HeaderStyle::Wrong`] tells.
+    /// Selects the wrong values of [`HeaderStyle::Wrong`].
     pub(crate) seed: u64,
 }
 
 type Pairs = Vec<(String, String)>;
 
-impl Headers {
-    /// The headers of an answer or a rejection; `since_1970` is now.
-    pub(crate) fn levels(&self, limits: &Limits, admitted: u64, since_1970: Duration) -> Pairs {
+impl HeaderSettings {
+    /// Returns the rate-limit headers of an answer or a rejection; `since_1970` is the current time.
+    pub(crate) fn levels(
+        &self,
+        limits: &ProviderLimits,
+        admitted: u64,
+        since_1970: Duration,
+    ) -> Pairs {
         let bucket = |bucket: &Option<Bucket>| bucket.as_ref().map(Bucket::level);
         let window = limits.window.as_ref().map(Window::level);
         let requests = bucket(&limits.requests).or(window);
@@ -27,7 +32,7 @@ impl Headers {
             HeaderStyle::None | HeaderStyle::RetryAfterOnly => Vec::new(),
             HeaderStyle::OpenAi => openai(requests, tokens),
             HeaderStyle::Groq => {
-                openai(limits.quota.as_ref().map(Quota::level).or(requests), tokens)
+                openai(limits.quota.as_ref().map(DailyQuota::level).or(requests), tokens)
             }
             HeaderStyle::Anthropic => {
                 let dimensions = [
@@ -39,47 +44,47 @@ impl Headers {
                 anthropic(&dimensions, since_1970)
             }
             HeaderStyle::Wrong => {
-                let lie = |level: Level| self.lie(level, admitted);
+                let wrong = |level: LimitLevel| self.wrong_level(level, admitted);
                 match self.seed % 4 {
                     0 => ["requests", "tokens"]
                         .iter()
-                        .flat_map(|what| openai_names(what, ["-1", "-1", "0"]))
+                        .flat_map(|quantity| openai_names(quantity, ["-1", "-1", "0"]))
                         .collect(),
-                    _ => openai(requests.map(lie), tokens.map(lie)),
+                    _ => openai(requests.map(wrong), tokens.map(wrong)),
                 }
             }
         }
     }
 
-    /// A level that is not true.
-    fn lie(&self, level: Level, admitted: u64) -> Level {
+    /// Returns a false level, selected by the seed.
+    fn wrong_level(&self, level: LimitLevel, admitted: u64) -> LimitLevel {
         const MINUTES_PER_DAY: f64 = 1440.0;
         match self.seed % 4 {
-            1 => Level { limit: 0.0, remaining: 0.0, reset: Duration::ZERO },
-            2 => Level { remaining: level.limit, reset: Duration::ZERO, ..level },
+            1 => LimitLevel { limit: 0.0, remaining: 0.0, reset: Duration::ZERO },
+            2 => LimitLevel { remaining: level.limit, reset: Duration::ZERO, ..level },
             _ => {
                 let limit = level.limit * MINUTES_PER_DAY;
                 let remaining = (limit - admitted as f64).max(0.0);
-                Level { limit, remaining, ..level }
+                LimitLevel { limit, remaining, ..level }
             }
         }
     }
 
-    /// What a rejected request is told about waiting. Only limits that time restores say so.
-    pub(crate) fn wait(&self, denial: Denial, since_1970: Duration) -> Pairs {
+    /// Returns the retry header of a rejection. Only limits that refill over time have one.
+    pub(crate) fn retry(&self, denial: Denial, since_1970: Duration) -> Pairs {
         let Denial::Limited { wait, full, .. } = denial else { return Vec::new() };
         let hint = match (self.style, self.hint) {
             (HeaderStyle::RetryAfterOnly, RetryHint::None) => RetryHint::Ceil,
             (_, hint) => hint,
         };
-        // What never comes has no date.
-        let never = wait == Duration::MAX;
+        // A limit that never refills has no date.
+        let is_never = wait == Duration::MAX;
         let value = match hint {
             RetryHint::None => None,
             RetryHint::Fixed(wait) => Some(wait.as_secs().to_string()),
             RetryHint::Zero => Some("0".into()),
             RetryHint::Garbage => Some("soon".into()),
-            _ if never => None,
+            _ if is_never => None,
             RetryHint::Exact => Some(exact_seconds(wait)),
             RetryHint::Ceil => Some(ceil_seconds(wait).to_string()),
             RetryHint::Full => Some(ceil_seconds(full.max(wait)).to_string()),
@@ -91,37 +96,38 @@ impl Headers {
     }
 }
 
-fn openai(requests: Option<Level>, tokens: Option<Level>) -> Pairs {
+fn openai(requests: Option<LimitLevel>, tokens: Option<LimitLevel>) -> Pairs {
     let mut headers = Vec::new();
-    for (what, level) in [("requests", requests), ("tokens", tokens)] {
-        if let Some(Level { limit, remaining, reset }) = level {
+    for (quantity, level) in [("requests", requests), ("tokens", tokens)] {
+        if let Some(LimitLevel { limit, remaining, reset }) = level {
             let values = [limit.floor().to_string(), remaining.to_string(), go_duration(reset)];
-            headers.extend(openai_names(what, values));
+            headers.extend(openai_names(quantity, values));
         }
     }
     headers
 }
 
-fn openai_names(what: &str, values: [impl Into<String>; 3]) -> [(String, String); 3] {
+fn openai_names(quantity: &str, values: [impl Into<String>; 3]) -> [(String, String); 3] {
     let [limit, remaining, reset] = values.map(Into::into);
     [
-        (format!("x-ratelimit-limit-{what}"), limit),
-        (format!("x-ratelimit-remaining-{what}"), remaining),
-        (format!("x-ratelimit-reset-{what}"), reset),
+        (format!("x-ratelimit-limit-{quantity}"), limit),
+        (format!("x-ratelimit-remaining-{quantity}"), remaining),
+        (format!("x-ratelimit-reset-{quantity}"), reset),
     ]
 }
 
-fn anthropic(dimensions: &[(&str, Option<Level>)], since_1970: Duration) -> Pairs {
+fn anthropic(dimensions: &[(&str, Option<LimitLevel>)], since_1970: Duration) -> Pairs {
     let mut headers = Vec::new();
-    for (what, level) in dimensions {
-        let Some(Level { limit, remaining, reset }) = *level else { continue };
-        // Token counts are rounded to thousands, unless that would leave nothing of them.
-        let remaining = if what.ends_with("tokens") && limit >= 1000.0 {
+    for (quantity, level) in dimensions {
+        let Some(LimitLevel { limit, remaining, reset }) = *level else { continue };
+        // Anthropic rounds token counts to thousands. ProviderLimits below a thousand are not rounded, because
+        // the result would be zero.
+        let remaining = if quantity.ends_with("tokens") && limit >= 1000.0 {
             (remaining / 1000.0).round() * 1000.0
         } else {
             remaining
         };
-        let prefix = format!("anthropic-ratelimit-{what}");
+        let prefix = format!("anthropic-ratelimit-{quantity}");
         headers.push((format!("{prefix}-limit"), limit.floor().to_string()));
         headers.push((format!("{prefix}-remaining"), remaining.min(limit.floor()).to_string()));
         if let Some(date) = rfc3339(since_1970.saturating_add(reset)) {
@@ -134,12 +140,12 @@ fn anthropic(dimensions: &[(&str, Option<Level>)], since_1970: Duration) -> Pair
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::Cost;
+    use crate::limit::TokenCost;
     use crate::{Profile, Rate};
 
-    fn limits() -> Limits {
+    fn limits() -> ProviderLimits {
         let rate = |rate_per_s, burst| Some(Rate { rate_per_s, burst });
-        let mut limits = Limits::new(&Profile {
+        let mut limits = ProviderLimits::new(&Profile {
             requests: rate(5.0, 300.0),
             tokens: rate(1000.0, 60_000.0),
             input_tokens_limit: rate(500.0, 30_000.0),
@@ -147,20 +153,20 @@ mod tests {
             daily_quota: Some(14_400),
             ..Profile::default()
         });
-        limits.admit(Cost { input: 400, output: 200 });
+        limits.admit(TokenCost { input: 400, output: 200 });
         limits
     }
 
-    fn shown(style: HeaderStyle, seed: u64) -> Vec<String> {
-        let headers = Headers { style, hint: RetryHint::None, seed };
+    fn header_lines(style: HeaderStyle, seed: u64) -> Vec<String> {
+        let headers = HeaderSettings { style, hint: RetryHint::None, seed };
         let pairs = headers.levels(&limits(), 1, Duration::from_secs(1_000_000_000));
         pairs.into_iter().map(|(name, value)| format!("{name}: {value}")).collect()
     }
 
     #[test]
-    fn openai_shows_counts_and_the_time_until_full() {
+    fn openai_headers_give_counts_and_time_until_full() {
         assert_eq!(
-            shown(HeaderStyle::OpenAi, 0),
+            header_lines(HeaderStyle::OpenAi, 0),
             [
                 "x-ratelimit-limit-requests: 300",
                 "x-ratelimit-remaining-requests: 299",
@@ -173,23 +179,23 @@ mod tests {
     }
 
     #[test]
-    fn groq_shows_the_day_for_requests() {
-        let shown = shown(HeaderStyle::Groq, 0);
+    fn groq_request_headers_give_the_daily_quota() {
+        let lines = header_lines(HeaderStyle::Groq, 0);
         assert_eq!(
-            shown[..3],
+            lines[..3],
             [
                 "x-ratelimit-limit-requests: 14400",
                 "x-ratelimit-remaining-requests: 14399",
                 "x-ratelimit-reset-requests: 6s",
             ]
         );
-        assert_eq!(shown[5], "x-ratelimit-reset-tokens: 600ms");
+        assert_eq!(lines[5], "x-ratelimit-reset-tokens: 600ms");
     }
 
     #[test]
-    fn anthropic_shows_dates_and_thousands() {
+    fn anthropic_headers_give_dates_and_rounded_tokens() {
         assert_eq!(
-            shown(HeaderStyle::Anthropic, 0),
+            header_lines(HeaderStyle::Anthropic, 0),
             [
                 "anthropic-ratelimit-requests-limit: 300",
                 "anthropic-ratelimit-requests-remaining: 299",
@@ -208,26 +214,26 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_chooses_the_lie() {
-        let remaining = |seed| shown(HeaderStyle::Wrong, seed)[1].clone();
+    fn wrong_headers_depend_on_the_seed() {
+        let remaining = |seed| header_lines(HeaderStyle::Wrong, seed)[1].clone();
         let name = "x-ratelimit-remaining-requests";
         assert_eq!(remaining(0), format!("{name}: -1"));
         assert_eq!(remaining(1), format!("{name}: 0"));
         assert_eq!(remaining(2), format!("{name}: 300"));
         assert_eq!(remaining(3), format!("{name}: 431999"));
-        assert!(shown(HeaderStyle::None, 0).is_empty());
+        assert!(header_lines(HeaderStyle::None, 0).is_empty());
     }
 
     #[test]
-    fn a_rejected_request_is_told_to_wait_in_every_form() {
-        let told = |style, hint| {
+    fn retry_header_has_every_format() {
+        let retry = |style, hint| {
             let denial = Denial::Limited {
-                what: "requests",
+                quantity: "requests",
                 wait: Duration::from_millis(1500),
                 full: Duration::from_secs(40),
             };
-            let headers = Headers { style, hint, seed: 0 };
-            let pairs = headers.wait(denial, Duration::from_millis(784_111_775_500));
+            let headers = HeaderSettings { style, hint, seed: 0 };
+            let pairs = headers.retry(denial, Duration::from_millis(784_111_775_500));
             pairs.into_iter().map(|(name, value)| format!("{name}: {value}")).collect::<String>()
         };
         for (hint, expected) in [
@@ -241,10 +247,10 @@ mod tests {
             (RetryHint::Zero, "retry-after: 0"),
             (RetryHint::Garbage, "retry-after: soon"),
         ] {
-            assert_eq!(told(HeaderStyle::None, hint), expected);
+            assert_eq!(retry(HeaderStyle::None, hint), expected);
         }
-        assert_eq!(told(HeaderStyle::RetryAfterOnly, RetryHint::None), "retry-after: 2");
-        let headers = Headers { hint: RetryHint::Zero, ..Headers::default() };
-        assert!(headers.wait(Denial::Quota, Duration::ZERO).is_empty());
+        assert_eq!(retry(HeaderStyle::RetryAfterOnly, RetryHint::None), "retry-after: 2");
+        let headers = HeaderSettings { hint: RetryHint::Zero, ..HeaderSettings::default() };
+        assert!(headers.retry(Denial::Quota, Duration::ZERO).is_empty());
     }
 }

@@ -1,23 +1,23 @@
-//! How long an answer takes.
+//! Latency of answers.
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// How long answers take: `{ kind = "fixed", ms = 500 }` or
+/// Latency distribution of answers: `{ kind = "fixed", ms = 500 }` or
 /// `{ kind = "lognormal", median_ms = 800, sigma = 0.4 }`.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "LatencyFields")]
 pub enum Latency {
-    /// Always the same.
+    /// Constant latency.
     Fixed {
         /// Milliseconds.
         ms: f64,
     },
-    /// Mostly near the median, sometimes much longer.
+    /// Log-normal latency: mostly near the median, sometimes much longer.
     Lognormal {
-        /// Half of the answers are faster than this many milliseconds.
+        /// Median in milliseconds.
         median_ms: f64,
         /// Standard deviation of the logarithm.
         sigma: f64,
@@ -25,7 +25,7 @@ pub enum Latency {
 }
 
 impl Latency {
-    /// One latency.
+    /// Draws a latency.
     pub(crate) fn sample(&self, rng: &mut ChaCha8Rng) -> Duration {
         let ms = match *self {
             Latency::Fixed { ms } => ms,
@@ -35,16 +35,16 @@ impl Latency {
     }
 }
 
-/// No answer takes longer, so that times can be added without a thought.
-const LONGEST_DELAY: Duration = Duration::from_secs(1_000_000_000);
+/// Upper bound of a delay, so that sums of times do not overflow.
+const MAX_DELAY: Duration = Duration::from_secs(1_000_000_000);
 
-/// How long an answer takes, from seconds.
+/// Converts seconds to a delay, limited to [`MAX_DELAY`].
 pub(crate) fn delay(seconds: f64) -> Duration {
-    self::seconds(seconds).min(LONGEST_DELAY)
+    self::seconds(seconds).min(MAX_DELAY)
 }
 
-/// A duration from seconds: what is negative or not a number is zero, what is too long is the
-/// longest there is.
+/// Converts seconds to a duration. Negative numbers and NaN give zero; numbers out of range give
+/// [`Duration::MAX`].
 pub(crate) fn seconds(seconds: f64) -> Duration {
     if seconds > 0.0 {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
@@ -53,23 +53,23 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
     }
 }
 
-/// One draw from a log-normal distribution.
+/// Draws from a log-normal distribution.
 pub(crate) fn lognormal(median: f64, sigma: f64, rng: &mut ChaCha8Rng) -> f64 {
-    median * (sigma * normal(rng)).exp()
+    median * (sigma * standard_normal(rng)).exp()
 }
 
-/// One draw from the standard normal distribution.
-pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
-    // Box and Muller's method; `1 - u` keeps the logarithm away from zero.
+/// Draws from the standard normal distribution.
+pub fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
+    // Box–Muller transform; `1 - u` keeps the logarithm away from zero.
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }
 
-/// What stands in a file. A tagged enum would lose the place of a mistake.
+/// Fields of a latency in a file. A tagged enum would lose the position of an error.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
-    kind: Kind,
+struct LatencyFields {
+    kind: LatencyKind,
     ms: Option<f64>,
     median_ms: Option<f64>,
     sigma: Option<f64>,
@@ -77,16 +77,16 @@ struct Written {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum LatencyKind {
     Fixed,
     Lognormal,
 }
 
-impl TryFrom<Written> for Latency {
+impl TryFrom<LatencyFields> for Latency {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Latency, String> {
-        let good = |name: &str, value: f64| {
+    fn try_from(written: LatencyFields) -> Result<Latency, String> {
+        let checked = |name: &str, value: f64| {
             if value.is_finite() && value >= 0.0 {
                 Ok(value)
             } else {
@@ -94,23 +94,26 @@ impl TryFrom<Written> for Latency {
             }
         };
         match written {
-            Written { kind: Kind::Fixed, ms: Some(ms), median_ms: None, sigma: None } => {
-                Ok(Latency::Fixed { ms: good("ms", ms)? })
-            }
-            Written {
-                kind: Kind::Lognormal,
+            LatencyFields {
+                kind: LatencyKind::Fixed,
+                ms: Some(ms),
+                median_ms: None,
+                sigma: None,
+            } => Ok(Latency::Fixed { ms: checked("ms", ms)? }),
+            LatencyFields {
+                kind: LatencyKind::Lognormal,
                 ms: None,
                 median_ms: Some(median_ms),
                 sigma: Some(sigma),
             } => Ok(Latency::Lognormal {
-                median_ms: good("median_ms", median_ms)?,
-                sigma: good("sigma", sigma)?,
+                median_ms: checked("median_ms", median_ms)?,
+                sigma: checked("sigma", sigma)?,
             }),
-            Written { kind: Kind::Fixed, .. } => {
-                Err("a fixed latency has `ms` and nothing else".into())
+            LatencyFields { kind: LatencyKind::Fixed, .. } => {
+                Err("a fixed latency takes only `ms`".into())
             }
-            Written { kind: Kind::Lognormal, .. } => {
-                Err("a lognormal latency has `median_ms` and `sigma` and nothing else".into())
+            LatencyFields { kind: LatencyKind::Lognormal, .. } => {
+                Err("a lognormal latency takes only `median_ms` and `sigma`".into())
             }
         }
     }
@@ -119,12 +122,12 @@ impl TryFrom<Written> for Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Key;
+    use crate::key::SeedKey;
 
     #[test]
-    fn lognormal_has_its_median_and_spread() {
+    fn lognormal_draws_have_the_given_median_and_spread() {
         let latency = Latency::Lognormal { median_ms: 800.0, sigma: 0.4 };
-        let mut rng = Key::event(7, 0).rng("latency");
+        let mut rng = SeedKey::event(7, 0).rng("latency");
         let mut ms: Vec<f64> =
             (0..4001).map(|_| latency.sample(&mut rng).as_secs_f64() * 1e3).collect();
         ms.sort_by(f64::total_cmp);
@@ -134,19 +137,19 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_wait_and_forever_is_bounded() {
+    fn invalid_seconds_are_zero_and_delays_are_bounded() {
         assert_eq!(seconds(f64::NAN), Duration::ZERO);
         assert_eq!(seconds(-1.0), Duration::ZERO);
         assert_eq!(seconds(f64::INFINITY), Duration::MAX);
         assert_eq!(seconds(0.25), Duration::from_millis(250));
-        let mut rng = Key::event(7, 0).rng("latency");
-        for endless in [
+        let mut rng = SeedKey::event(7, 0).rng("latency");
+        for latency in [
             Latency::Fixed { ms: 1e300 },
             Latency::Lognormal { median_ms: 1e300, sigma: 0.0 },
             Latency::Lognormal { median_ms: 1.0, sigma: f64::MAX },
         ] {
             for _ in 0..20 {
-                assert!(endless.sample(&mut rng) <= LONGEST_DELAY, "{endless:?}");
+                assert!(latency.sample(&mut rng) <= MAX_DELAY, "{latency:?}");
             }
         }
     }

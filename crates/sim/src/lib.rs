@@ -1,17 +1,16 @@
-//! A model provider that does not exist: deterministic answers, latency and limits.
+//! Simulated model provider with deterministic answers, latency and limits.
 //!
-//! One [`Engine`] answers every request. It never looks at a clock: the caller says what time it
-//! is, so a test or a benchmark can let simulated hours pass in milliseconds. The same engine
-//! stands behind a real HTTP server (feature `server`) that speaks the formats of OpenAI and
-//! Anthropic.
+//! One [`Engine`] answers every request. It reads no clock: the caller passes the time, so a test or
+//! a benchmark can simulate hours in milliseconds. An HTTP server (feature `server`) offers the same
+//! engine in the formats of OpenAI and Anthropic.
 //!
-//! What an answer says depends on the seed, the model's name, the conversation, the trial and the
-//! request's ordinal within the trial, and on nothing else. Whether and when it comes depends on
-//! the [`Profile`]: a provider's limits, outages and latency, read from a TOML file.
+//! The text of an answer depends only on the seed, the model's name, the conversation, the trial and
+//! the request's ordinal within the trial. Whether and when an answer arrives depends on the
+//! [`Profile`]: limits, outages and latency of a provider, read from a TOML file.
 //!
 //! ```
 //! use bakeoff_core::{Message, Request};
-//! use bakeoff_sim::{Ask, Config, Engine, Outcome};
+//! use bakeoff_sim::{SimRequest, Config, Engine, Outcome};
 //! use std::time::Duration;
 //!
 //! let engine = Engine::new(Config::default());
@@ -20,12 +19,12 @@
 //!     messages: vec![Message::user("hello")],
 //!     ..Request::default()
 //! };
-//! let reply = engine.ask(&Ask { request: &request, trial: 1, ordinal: 0, now: Duration::ZERO });
+//! let reply = engine.respond(&SimRequest { request: &request, trial: 1, ordinal: 0, now: Duration::ZERO });
 //! let Outcome::Answer(answer) = reply.outcome else { panic!("echo always answers") };
 //! assert_eq!(answer.text(), "hello");
 //! ```
 
-mod ask;
+mod behaviour;
 mod clock;
 mod engine;
 mod error;
@@ -35,22 +34,25 @@ mod latency;
 mod limit;
 mod model;
 mod number;
-mod persona;
 mod profile;
+mod request;
+mod sim_model;
 mod stats;
 mod tokens;
 
 #[cfg(feature = "server")]
 pub mod server;
 
-pub use ask::{Ask, Estimate, Fault, Outcome, Reply};
+pub use behaviour::{ModelAnswer, ModelBehaviour, first_user_text, last_user_text};
 pub use engine::{Config, Engine};
 pub use error::Error;
-pub use latency::Latency;
-pub use persona::{Canned, Persona, PlannedCall};
+pub use latency::{Latency, standard_normal};
+pub use model::AnswerContext;
 pub use profile::{
-    FixedWindow, Foreign, HeaderStyle, Knee, Outage, Profile, Rate, RetryHint, Step,
+    FixedWindow, ForeignTraffic, HeaderStyle, Knee, Outage, Profile, Rate, RateStep, RetryHint,
 };
+pub use request::{Fault, Outcome, Reply, RequestEstimate, SimRequest};
+pub use sim_model::{CannedAnswer, PlannedCall, SimModel};
 pub use stats::Stats;
 pub use tokens::TokenCount;
 

@@ -1,8 +1,8 @@
-//! Numbers in what users write, refused at their own place in the file when they make no sense.
+//! Validated numbers of user-written files. Errors carry the position of the number.
 
 use serde::de::{Deserialize, Deserializer, Error};
 
-/// Above zero and finite.
+/// Deserializes a positive finite number.
 pub(crate) fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     if number.is_finite() && number > 0.0 {
@@ -12,7 +12,7 @@ pub(crate) fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64
     }
 }
 
-/// Zero or above, and finite.
+/// Deserializes a finite number that is zero or positive.
 pub(crate) fn not_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     if number.is_finite() && number >= 0.0 {
@@ -22,7 +22,7 @@ pub(crate) fn not_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     }
 }
 
-/// The size of a bucket: a bucket below one would never let anything through.
+/// Deserializes a bucket size: a bucket smaller than one would never admit a request.
 pub(crate) fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     if number.is_finite() && number >= 1.0 {
@@ -32,7 +32,7 @@ pub(crate) fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     }
 }
 
-/// A whole number from 1.
+/// Deserializes a whole number from 1.
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     match u64::deserialize(deserializer)? {
         0 => Err(D::Error::custom("0 is not at least 1")),
@@ -40,28 +40,29 @@ pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D
     }
 }
 
-/// As [`not_negative`], for a key that may be absent.
+/// Deserializes like [`not_negative`], for an optional key.
 pub(crate) fn some_not_negative<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
     not_negative(d).map(Some)
 }
 
-/// As [`count`], for a key that may be absent.
+/// Deserializes like [`count`], for an optional key.
 pub(crate) fn some_count<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
     count(d).map(Some)
 }
 
-/// How many requests a benchmark makes: more than this is a slip, and would take for ever.
+/// Deserializes the number of requests of a benchmark. The bound catches typing errors that would
+/// make a benchmark run for days.
 pub(crate) fn some_items<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
-    const MOST: u64 = 10_000_000;
+    const MAX_ITEMS: u64 = 10_000_000;
     match count(d)? {
-        number if number > MOST => {
-            Err(D::Error::custom(format!("{number} is more than {MOST}, the most there can be")))
+        number if number > MAX_ITEMS => {
+            Err(D::Error::custom(format!("{number} is more than the maximum of {MAX_ITEMS}")))
         }
         number => Ok(Some(number)),
     }
 }
 
-/// A probability.
+/// Deserializes a probability.
 pub(crate) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     if (0.0..=1.0).contains(&number) {
@@ -71,12 +72,12 @@ pub(crate) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D
     }
 }
 
-/// As [`share`], for a key that may be absent.
+/// Deserializes like [`share`], for an optional key.
 pub(crate) fn some_share<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
     share(d).map(Some)
 }
 
-/// A status that means failure.
+/// Deserializes an HTTP error status.
 pub(crate) fn error_status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
     let status = u16::deserialize(deserializer)?;
     if (400..=599).contains(&status) {

@@ -1,23 +1,23 @@
-//! What an engine has done so far.
+//! Request counts of an engine.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Counts since the engine's start; the contents of the server's `/stats`.
+/// Counts since the engine's start; the body of the server's `/stats`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Everything that was asked.
+    /// All requests.
     pub requests: u64,
-    /// Requests that got an answer.
+    /// Requests with an answer.
     pub answered: u64,
-    /// Requests that got a body that cannot be read.
+    /// Requests with an invalid body.
     pub broken: u64,
-    /// Requests that got an error, by its HTTP status.
+    /// Requests with an error, by HTTP status.
     pub refused: BTreeMap<u16, u64>,
-    /// Admitted requests whose answer is not complete yet.
+    /// Admitted requests whose answer is not complete.
     pub in_flight: u64,
-    /// The most there ever were of those.
+    /// Maximum of `in_flight`.
     pub peak_in_flight: u64,
     /// Prompt tokens of all answers.
     pub input_tokens: u64,

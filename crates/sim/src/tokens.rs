@@ -1,4 +1,4 @@
-//! Tokens: how many a text has, and how many a profile says it has.
+//! Token counts: estimated from texts, or drawn from a profile's distribution.
 
 use crate::latency::lognormal;
 use bakeoff_core::{Content, Message};
@@ -6,14 +6,14 @@ use rand::rngs::ChaCha8Rng;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value};
 use std::fmt;
 
-/// A token count of a profile or persona: `400`, or `{ median = 150, sigma = 0.5 }`.
+/// Token count of a profile or a model: `400`, or `{ median = 150, sigma = 0.5 }`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TokenCount {
-    /// Always the same.
+    /// Constant count.
     Fixed(u64),
     /// Log-normal, at least 1.
     Lognormal {
-        /// Half of the counts are below it.
+        /// Median count.
         median: f64,
         /// Standard deviation of the logarithm.
         sigma: f64,
@@ -21,11 +21,11 @@ pub enum TokenCount {
 }
 
 impl TokenCount {
-    /// One count.
+    /// Draws a count.
     pub(crate) fn sample(&self, rng: &mut ChaCha8Rng) -> u64 {
         match *self {
             TokenCount::Fixed(tokens) => tokens,
-            // A cast from float to integer stays within the integer's bounds.
+            // A cast from float to integer saturates.
             TokenCount::Lognormal { median, sigma } => {
                 lognormal(median, sigma, rng).round().max(1.0) as u64
             }
@@ -35,8 +35,8 @@ impl TokenCount {
 
 impl<'de> Deserialize<'de> for TokenCount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
-        impl<'de> Visitor<'de> for Written {
+        struct TokenCountVisitor;
+        impl<'de> Visitor<'de> for TokenCountVisitor {
             type Value = TokenCount;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for TokenCount {
                 Ok(TokenCount::Lognormal { median, sigma })
             }
         }
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(TokenCountVisitor)
     }
 }
 
@@ -72,21 +72,21 @@ struct Distribution {
     sigma: f64,
 }
 
-/// Characters per token, about right for English.
+/// Characters per token; roughly right for English.
 const CHARS_PER_TOKEN: u64 = 4;
 
-/// Tokens of a text of so many characters; at least 1.
+/// Estimates the tokens of a number of characters; at least 1.
 fn from_chars(chars: u64) -> u64 {
     chars.div_ceil(CHARS_PER_TOKEN).max(1)
 }
 
-/// Tokens of a text; at least 1.
+/// Estimates the tokens of a text; at least 1.
 pub(crate) fn count(text: &str) -> u64 {
     from_chars(text.chars().count() as u64)
 }
 
-/// Tokens of a conversation; at least 1. Only texts count, so that the figure does not depend on
-/// the wire format.
+/// Estimates the tokens of a conversation; at least 1. Only texts count, so the figure does not
+/// depend on the wire format.
 pub(crate) fn count_prompt(messages: &[Message]) -> u64 {
     let texts = messages.iter().flat_map(Message::content).map(|part| match part {
         Content::Text { text } => text.chars().count() as u64,
@@ -95,8 +95,8 @@ pub(crate) fn count_prompt(messages: &[Message]) -> u64 {
     from_chars(texts.sum())
 }
 
-/// Cuts a text to so many tokens.
-pub(crate) fn cut(text: &mut String, tokens: u64) {
+/// Truncates a text to a number of tokens.
+pub(crate) fn truncate(text: &mut String, tokens: u64) {
     let chars = usize::try_from(tokens.saturating_mul(CHARS_PER_TOKEN)).unwrap_or(usize::MAX);
     if let Some((end, _)) = text.char_indices().nth(chars) {
         text.truncate(end);
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_characters_and_not_bytes() {
+    fn tokens_are_counted_by_characters_not_bytes() {
         assert_eq!(count(""), 1);
         assert_eq!(count("1234"), 1);
         assert_eq!(count("12345"), 2);
@@ -117,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn cuts_between_characters() {
+    fn truncation_keeps_whole_characters() {
         let mut text = "äöüßä".to_owned();
-        cut(&mut text, 1);
+        truncate(&mut text, 1);
         assert_eq!(text, "äöüß");
-        cut(&mut text, 9);
+        truncate(&mut text, 9);
         assert_eq!(text, "äöüß");
-        cut(&mut text, 0);
+        truncate(&mut text, 0);
         assert_eq!(text, "");
     }
 }

@@ -5,7 +5,7 @@ use super::tree::Node;
 use crate::problem::{Problems, suggest};
 use bakeoff_core::{NanoDollars, Prices};
 use bakeoff_llm::{ModelConfig, PROVIDERS, Provider};
-use bakeoff_sim::{Canned, Latency, Persona, PlannedCall, TokenCount};
+use bakeoff_sim::{CannedAnswer, Latency, PlannedCall, SimModel, TokenCount};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -105,12 +105,12 @@ fn prices(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Prices> {
 }
 
 /// Reads `[sim.*]`.
-pub(super) fn read_simulated(root: &Node<'_, '_>) -> BTreeMap<String, Persona> {
+pub(super) fn read_simulated(root: &Node<'_, '_>) -> BTreeMap<String, SimModel> {
     root.named("sim")
         .into_iter()
         .map(|(name, node)| {
             let canned = |node: Node<'_, '_>| {
-                Some(Canned {
+                Some(CannedAnswer {
                     when: node.text("when")?.value.to_owned(),
                     answer: node.text("answer")?.value.to_owned(),
                     pass: node.number("pass"),
@@ -126,7 +126,7 @@ pub(super) fn read_simulated(root: &Node<'_, '_>) -> BTreeMap<String, Persona> {
                 })
             };
             let text = |name| node.text(name).map(|text| text.value.to_owned());
-            let persona = Persona {
+            let model = SimModel {
                 answers: node.tables("answers").into_iter().filter_map(canned).collect(),
                 default: text("default"),
                 calls: node.tables("calls").into_iter().filter_map(planned).collect(),
@@ -139,9 +139,9 @@ pub(super) fn read_simulated(root: &Node<'_, '_>) -> BTreeMap<String, Persona> {
                     .map(TokenCount::Fixed),
                 bias: node.number("bias"),
                 noise: node.number("noise"),
-                ..Persona::default()
+                ..SimModel::default()
             };
-            (name.value.to_owned(), persona)
+            (name.value.to_owned(), model)
         })
         .collect()
 }

@@ -99,6 +99,11 @@ impl SuiteError {
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
+
+    /// Converts the error into its problems.
+    pub fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
 }
 
 impl From<Problem> for SuiteError {

@@ -86,7 +86,7 @@ pub(super) fn report(error: ModelError, spans: &ModelSpans, problems: &mut Probl
         ModelError::InvalidUrl { key, .. } => {
             Some(format!("for example `{key} = \"http://127.0.0.1:8080/v1\"`"))
         }
-        ModelError::InvalidHeader(_) | ModelError::Limits(_) => None,
+        _ => None,
     };
     let span = match &error {
         ModelError::InvalidUrl { .. } => &spans.base_url,

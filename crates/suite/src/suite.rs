@@ -13,7 +13,7 @@ use crate::tree::{self, Node};
 use crate::variables::check_variables;
 use crate::{chain, combinations, digests, fastskill, models, spec, workspaces};
 use bakeoff_llm::{Environment, Model, ModelConfig};
-use bakeoff_sim::Persona;
+use bakeoff_sim::SimModel;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
@@ -49,7 +49,7 @@ pub struct Suite {
     pub judges: BTreeMap<String, Model>,
     pub(crate) check_reader: CheckReader,
     /// Simulated models defined in the suite.
-    pub simulated: BTreeMap<String, Persona>,
+    pub simulated: BTreeMap<String, SimModel>,
     /// Digests of targets, checks and models by display name.
     pub(crate) part_digests: BTreeMap<String, String>,
     /// Digest of the file and the cases.
@@ -193,7 +193,7 @@ pub struct SuiteModels {
     /// Models under `[models]`.
     pub models: BTreeMap<String, ModelConfig>,
     /// Simulated models under `[sim]`.
-    pub simulated: BTreeMap<String, Persona>,
+    pub simulated: BTreeMap<String, SimModel>,
 }
 
 /// Reads the models of a suite file. The rest of the file needs only valid keys and values.

@@ -10,6 +10,7 @@ use super::session::LoopId;
 use super::toolbox::{ToolResults, Toolbox};
 use bakeoff_core::{ErrorKind, FinishReason, Message, Request, Tool, ToolCall, Usage};
 use bakeoff_llm::{Call, CallContext, CallError, Delta, Failure, Ordinals, Retry};
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
@@ -93,7 +94,20 @@ fn check_context(context: &AgentContext) -> Result<(), LoopError> {
 /// # Errors
 ///
 /// As for [`agent_loop`] and [`agent_loop_continue`].
-pub async fn agent_loop_with_id(
+// Boxed, like the other entry points of this crate: a future that is not boxed is compiled again in every crate
+// that awaits it.
+pub fn agent_loop_with_id<'a>(
+    loop_id: LoopId,
+    prompts: Vec<AgentMessage>,
+    context: &'a mut AgentContext,
+    config: &'a AgentLoopConfig,
+    tx: EventSender,
+    cancel: CancellationToken,
+) -> BoxFuture<'a, Result<LoopEnd, LoopError>> {
+    Box::pin(run_loop(loop_id, prompts, context, config, tx, cancel))
+}
+
+async fn run_loop(
     loop_id: LoopId,
     prompts: Vec<AgentMessage>,
     context: &mut AgentContext,

@@ -5,17 +5,19 @@
 //! number of turns is limited.
 
 use super::event::AgentEvent;
+use futures_util::Stream;
 use std::collections::VecDeque;
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use std::task::{Context, Poll, Waker};
 
 /// Creates a channel that holds at most `capacity` droppable events.
 pub fn event_channel(capacity: usize) -> (EventSender, EventReceiver) {
     let shared = Arc::new(SharedQueue {
         capacity,
         queue: Mutex::new(EventQueue { senders: 1, ..EventQueue::default() }),
-        changed: Notify::new(),
     });
     (EventSender(Some(Arc::clone(&shared))), EventReceiver(shared))
 }
@@ -23,7 +25,6 @@ pub fn event_channel(capacity: usize) -> (EventSender, EventReceiver) {
 struct SharedQueue {
     capacity: usize,
     queue: Mutex<EventQueue>,
-    changed: Notify,
 }
 
 #[derive(Default)]
@@ -36,11 +37,30 @@ struct EventQueue {
     senders: usize,
     /// The receiver was dropped.
     is_closed: bool,
+    /// Task that waits for the next event.
+    waker: Option<Waker>,
 }
 
 impl SharedQueue {
     fn queue(&self) -> MutexGuard<'_, EventQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the receiver, after the lock is released.
+    fn wake(mut queue: MutexGuard<'_, EventQueue>) {
+        let waker = queue.waker.take();
+        drop(queue);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl EventQueue {
+    fn pop(&mut self) -> Option<AgentEvent> {
+        let event = self.events.pop_front()?;
+        self.droppable -= usize::from(event.is_droppable());
+        Some(event)
     }
 }
 
@@ -71,8 +91,7 @@ impl EventSender {
         }
         queue.droppable += usize::from(is_droppable);
         queue.events.push_back(event);
-        drop(queue);
-        shared.changed.notify_one();
+        SharedQueue::wake(queue);
     }
 }
 
@@ -88,8 +107,9 @@ impl Clone for EventSender {
 impl Drop for EventSender {
     fn drop(&mut self) {
         if let Some(shared) = &self.0 {
-            shared.queue().senders -= 1;
-            shared.changed.notify_one();
+            let mut queue = shared.queue();
+            queue.senders -= 1;
+            SharedQueue::wake(queue);
         }
     }
 }
@@ -100,34 +120,39 @@ impl fmt::Debug for EventSender {
     }
 }
 
-/// Receiving half of an event channel.
+/// Receiving half of an event channel. It is also a [`Stream`] of events, which ends as [`EventReceiver::recv`]
+/// does.
 pub struct EventReceiver(Arc<SharedQueue>);
 
 impl EventReceiver {
     /// Waits for the next event; `None` when all events are read and all senders dropped.
     pub async fn recv(&mut self) -> Option<AgentEvent> {
-        loop {
-            {
-                let mut queue = self.0.queue();
-                if let Some(event) = queue.events.pop_front() {
-                    queue.droppable -= usize::from(event.is_droppable());
-                    return Some(event);
-                }
-                if queue.senders == 0 {
-                    return None;
-                }
-            }
-            // `notify_one` stores a permit, so a notification since the check above is not lost.
-            self.0.changed.notified().await;
-        }
+        poll_fn(|context| self.poll_recv(context)).await
     }
 
     /// Returns the next event if there is one.
     pub fn try_recv(&mut self) -> Option<AgentEvent> {
+        self.0.queue().pop()
+    }
+
+    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
         let mut queue = self.0.queue();
-        let event = queue.events.pop_front()?;
-        queue.droppable -= usize::from(event.is_droppable());
-        Some(event)
+        if let Some(event) = queue.pop() {
+            return Poll::Ready(Some(event));
+        }
+        if queue.senders == 0 {
+            return Poll::Ready(None);
+        }
+        queue.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Stream for EventReceiver {
+    type Item = AgentEvent;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
+        self.get_mut().poll_recv(context)
     }
 }
 
@@ -136,6 +161,7 @@ impl Drop for EventReceiver {
         let mut queue = self.0.queue();
         queue.is_closed = true;
         queue.events.clear();
+        queue.waker = None;
     }
 }
 

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Configuration of a loop: model, request settings and limits.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct AgentLoopConfig {
     /// Client for the calls; loops with the same client share its pools.
     pub client: Arc<Client>,
@@ -43,6 +44,48 @@ impl AgentLoopConfig {
         }
     }
 
+    /// Sets the name of the config in loop ids.
+    #[must_use]
+    pub fn config_id(mut self, config_id: impl Into<String>) -> AgentLoopConfig {
+        self.config_id = Some(config_id.into());
+        self
+    }
+
+    /// Sets the settings of every request, such as the temperature. Set `stream` for message updates.
+    #[must_use]
+    pub fn request(mut self, request: Request) -> AgentLoopConfig {
+        self.request = request;
+        self
+    }
+
+    /// Sets the limits that stop the loop.
+    #[must_use]
+    pub fn limits(mut self, limits: ExecutionLimits) -> AgentLoopConfig {
+        self.limits = limits;
+        self
+    }
+
+    /// Compacts the conversation to the context window of the model.
+    #[must_use]
+    pub fn context_config(mut self, context_config: ContextConfig) -> AgentLoopConfig {
+        self.context_config = Some(context_config);
+        self
+    }
+
+    /// Sets the time limit of tools without a timeout of their own.
+    #[must_use]
+    pub fn tool_timeout(mut self, tool_timeout: Duration) -> AgentLoopConfig {
+        self.tool_timeout = tool_timeout;
+        self
+    }
+
+    /// Sets the run, sample and trial that the calls belong to.
+    #[must_use]
+    pub fn scope(mut self, scope: CallScope) -> AgentLoopConfig {
+        self.scope = scope;
+        self
+    }
+
     /// Returns the part of loop ids that names the config: `config_id`, or `provider.model-slug[.thinking]`.
     pub fn segment(&self) -> String {
         if let Some(id) = &self.config_id {
@@ -69,6 +112,7 @@ fn slug(name: &str) -> String {
 
 /// Limits that stop a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExecutionLimits {
     /// Maximum number of model calls.
     pub max_turns: u32,
@@ -88,6 +132,36 @@ impl Default for ExecutionLimits {
             max_time: Duration::from_secs(600),
             max_cost: None,
         }
+    }
+}
+
+impl ExecutionLimits {
+    /// Sets the maximum number of model calls.
+    #[must_use]
+    pub fn max_turns(mut self, max_turns: u32) -> ExecutionLimits {
+        self.max_turns = max_turns;
+        self
+    }
+
+    /// Sets the maximum number of tokens of all calls, prompts included.
+    #[must_use]
+    pub fn max_tokens(mut self, max_tokens: u64) -> ExecutionLimits {
+        self.max_tokens = max_tokens;
+        self
+    }
+
+    /// Sets the maximum duration.
+    #[must_use]
+    pub fn max_time(mut self, max_time: Duration) -> ExecutionLimits {
+        self.max_time = max_time;
+        self
+    }
+
+    /// Sets the maximum cost.
+    #[must_use]
+    pub fn max_cost(mut self, max_cost: NanoDollars) -> ExecutionLimits {
+        self.max_cost = Some(max_cost);
+        self
     }
 }
 

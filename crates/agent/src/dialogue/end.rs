@@ -43,8 +43,9 @@ pub struct LoopEnd {
 }
 
 impl LoopEnd {
-    /// Returns the state of a loop at its start.
-    pub(super) fn new(loop_id: LoopId) -> LoopEnd {
+    /// Creates the end of a completed loop without messages or usage. Loops start from it; in tests of your own
+    /// code, set the other fields afterwards.
+    pub fn new(loop_id: LoopId) -> LoopEnd {
         LoopEnd {
             loop_id,
             status: LoopStatus::Completed,

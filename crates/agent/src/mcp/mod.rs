@@ -11,6 +11,8 @@ mod tool;
 use crate::dialogue::Tool;
 use crate::process::ProgramError;
 use crate::tools::Workbench;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use names::ToolNames;
 use server::Connection;
 use std::ffi::OsString;
@@ -110,7 +112,15 @@ impl McpServers {
     /// # Errors
     ///
     /// One of the servers failed; all are stopped.
-    pub async fn start(
+    pub fn start<'a>(
+        servers: &'a [McpServer],
+        bench: &'a Workbench,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Result<McpServers, McpError>> {
+        Box::pin(McpServers::open(servers, bench, timeout))
+    }
+
+    async fn open(
         servers: &[McpServer],
         bench: &Workbench,
         timeout: Duration,
@@ -138,8 +148,8 @@ impl McpServers {
     }
 
     /// Asks the servers to exit, and kills those that do not within a few seconds.
-    pub async fn close(self) {
+    pub fn close(self) -> BoxFuture<'static, ()> {
         let closing = self.connections.into_iter().map(Connection::close);
-        futures_util::future::join_all(closing).await;
+        Box::pin(futures_util::future::join_all(closing).map(drop))
     }
 }

@@ -82,7 +82,7 @@ impl Tool for RunCommand {
         };
         let running = process::start(&program).map_err(broken)?;
         self.bench.report_start(running.group()).await;
-        let output = running.finish(&context.cancel, |_| {}).await.map_err(broken)?;
+        let output = running.finish(&context.cancel, &mut |_| {}).await.map_err(broken)?;
         let seconds = program.timeout.as_secs_f64();
         match output.exit_reason {
             ExitReason::Exited(code) => {

@@ -1,6 +1,6 @@
 //! The files of a workspace after a program has run.
 
-use bakeoff_core::LeftFile;
+use bakeoff_core::WorkspaceFile;
 use nix::fcntl::OFlag;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -27,7 +27,7 @@ const TIME_RESOLUTION: Duration = Duration::from_secs(2);
 pub struct WorkspaceFiles {
     /// Regular files by path, with `/` as separator. New and changed files include their text, unless they are too
     /// large or not UTF-8.
-    pub files: BTreeMap<String, LeftFile>,
+    pub files: BTreeMap<String, WorkspaceFile>,
     /// Number of files beyond the limit; these are the deepest ones.
     pub unlisted: u64,
 }
@@ -63,7 +63,7 @@ pub(super) fn collect(root: &Path, source: Option<&Path>, copied_at: SystemTime)
                     .filter(|text| text.len() <= budget)
             };
             budget -= text.as_ref().map_or(0, String::len);
-            let file = LeftFile { bytes: metadata.len(), text };
+            let file = WorkspaceFile { bytes: metadata.len(), text };
             listed.files.insert(name.to_string_lossy().into_owned(), file);
         }
     }

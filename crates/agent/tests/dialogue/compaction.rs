@@ -28,7 +28,7 @@ async fn run_turn_with(
     limits: ContextConfig,
 ) -> (Vec<Value>, Vec<AgentEvent>, AgentContext) {
     let provider = Provider::new([Reply::Text("ok")]);
-    let config = AgentLoopConfig { context_config: Some(limits), ..provider.config() };
+    let config = provider.config().context_config(limits);
     let mut context = AgentContext {
         system_prompt: "Be brief.".to_owned(),
         messages: messages.into_iter().map(AgentMessage::from).collect(),
@@ -122,7 +122,7 @@ async fn task_is_sent_even_if_a_tool_result_is_very_long() {
     messages.extend(tool_use("c1", &"x".repeat(20_000)));
     let limits = ContextConfig { max_context_tokens: 2_000, ..Default::default() };
     let provider = Provider::new([Reply::Text("ok")]);
-    let config = AgentLoopConfig { context_config: Some(limits), ..provider.config() };
+    let config = provider.config().context_config(limits);
     let mut context = AgentContext {
         messages: messages.into_iter().map(AgentMessage::from).collect(),
         ..AgentContext::default()

@@ -5,6 +5,7 @@ use bakeoff_agent::{
     AgentContext, AgentEvent, AgentMessage, LoopStatus, agent_loop, event_channel,
 };
 use bakeoff_llm::Delta;
+use futures_util::StreamExt;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -166,4 +167,19 @@ async fn events_can_be_deserialized() {
         let line = serde_json::to_string(&event).unwrap();
         assert_eq!(serde_json::from_str::<AgentEvent>(&line).unwrap(), event, "{line}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn receiver_is_a_stream_of_all_events() {
+    let provider = Provider::new([Reply::Text("done")]);
+    let (tx, rx) = event_channel(100);
+    let mut context = AgentContext::default();
+    let prompts = vec![AgentMessage::user("x")];
+    let config = provider.config();
+    let work = agent_loop(prompts, &mut context, &config, tx, CancellationToken::new());
+    let (end, events) = tokio::join!(work, rx.collect::<Vec<AgentEvent>>());
+    assert_eq!(end.unwrap().status, LoopStatus::Completed);
+    let kinds: Vec<String> = events.iter().map(kind).collect();
+    assert_eq!(kinds.first().map(String::as_str), Some("agent_start"));
+    assert_eq!(kinds.last().map(String::as_str), Some("agent_end"));
 }

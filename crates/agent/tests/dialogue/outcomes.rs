@@ -28,17 +28,13 @@ async fn limit_ends_the_loop_and_leaves_a_valid_conversation() {
     // Each call takes 15 tokens and costs 10 · 0.15 + 5 · 0.6 microdollars.
     let unlimited = ExecutionLimits::default;
     let table = [
-        (ExecutionLimits { max_turns: 2, ..unlimited() }, LoopLimit::Turns, 2),
-        (ExecutionLimits { max_tokens: 31, ..unlimited() }, LoopLimit::Tokens, 3),
-        (
-            ExecutionLimits { max_cost: Some("0.000009".parse().unwrap()), ..unlimited() },
-            LoopLimit::Cost,
-            2,
-        ),
+        (unlimited().max_turns(2), LoopLimit::Turns, 2),
+        (unlimited().max_tokens(31), LoopLimit::Tokens, 3),
+        (unlimited().max_cost("0.000009".parse().unwrap()), LoopLimit::Cost, 2),
     ];
     for (limits, limit, turns) in table {
         let provider = Provider::new(calls(3));
-        let config = AgentLoopConfig { limits, ..provider.config() };
+        let config = provider.config().limits(limits);
         let mut context = with_tools([double()]);
         let end = run(&config, &mut context, &CancellationToken::new()).await;
         assert_eq!(end.status, LoopStatus::LimitReached(limit));

@@ -86,7 +86,7 @@ async fn tool_that_hangs_fails_or_panics_does_not_affect_the_others() {
     let hang = tool("hang", |_, _| std::future::pending());
     let fail = tool("fail", |_, _| async { Err(ToolError::Failed("not today".to_owned())) });
     let breaks = tool("break", |_, _| async { panic!("broken on purpose") });
-    let config = AgentLoopConfig { tool_timeout: Duration::from_secs(30), ..provider.config() };
+    let config = provider.config().tool_timeout(Duration::from_secs(30));
     let (end, context) = run(&config, vec![hang, fail, breaks, double()]).await;
     assert_eq!(end.status, LoopStatus::Completed);
     assert_eq!(

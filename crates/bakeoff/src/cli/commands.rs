@@ -1,53 +1,46 @@
-//! One module per command; each turns its arguments into an exit code.
+//! Commands, one module each. A command turns its arguments into an [`Outcome`] or a [`CliError`].
 
-pub(crate) mod cache;
-pub(crate) mod check;
-pub(crate) mod compare;
-pub(crate) mod init;
-pub(crate) mod list;
-pub(crate) mod map;
-pub(crate) mod probe;
-pub(crate) mod race;
-pub(crate) mod report;
-pub(crate) mod run;
-pub(crate) mod schema;
-pub(crate) mod score;
-pub(crate) mod select;
-pub(crate) mod sim;
-pub(crate) mod trace;
+mod cache;
+mod check;
+mod compare;
+mod init;
+mod list;
+mod map;
+mod probe;
+mod race;
+mod report;
+mod run;
+mod schema;
+mod score;
+mod select;
+mod shell;
+mod sim;
+mod trace;
 
-use crate::printer::{Printer, chain};
-use bakeoff_core::ExitCode;
-use bakeoff_eval::Error;
-use std::future::Future;
+use crate::arguments::Command;
+use crate::error::CliError;
+use crate::outcome::Outcome;
+use crate::printer::Printer;
 
-/// Runs asynchronous work to its end.
-fn block_on<T>(printer: &Printer, work: impl Future<Output = T>) -> Result<T, ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    match runtime {
-        Ok(runtime) => Ok(runtime.block_on(work)),
-        Err(error) => {
-            printer.error(format!("cannot start: {error}"), None);
-            Err(ExitCode::Internal)
-        }
-    }
-}
-
-/// Says what went wrong with a run; gives the exit code.
-fn failed(error: &Error, printer: &Printer) -> ExitCode {
-    match error {
-        Error::Usage { code, message, hint } => {
-            let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
-            printer.error(format!("{message}{code}"), hint.as_deref());
-            ExitCode::Usage
-        }
-        error @ Error::Create { .. } => {
-            printer.error(chain(error), Some("`--out` names the folder of all runs"));
-            ExitCode::Internal
-        }
-        error => {
-            printer.error(chain(error), None);
-            ExitCode::Internal
-        }
+/// Runs a command.
+pub(crate) fn run(command: Command, printer: &Printer) -> Result<Outcome, CliError> {
+    match command {
+        Command::Init(arguments) => init::run(&arguments, printer),
+        Command::Check(arguments) => check::run(&arguments, printer),
+        Command::Run(arguments) => run::run(*arguments, printer),
+        Command::Race(arguments) => race::run(*arguments, printer),
+        Command::Select(arguments) => select::run(*arguments, printer),
+        Command::Map(arguments) => map::run(&arguments, printer),
+        Command::List(arguments) => list::run(&arguments, printer),
+        Command::Report(arguments) => report::run(&arguments, printer),
+        Command::Compare(arguments) => compare::run(&arguments, printer),
+        Command::Score(arguments) => score::run(&arguments, printer),
+        Command::Trace(arguments) => trace::run(&arguments, printer),
+        Command::Probe(arguments) => probe::run(&arguments, printer),
+        Command::Schema => schema::run(printer),
+        Command::Sim(arguments) => sim::run(&arguments, printer),
+        Command::Cache(arguments) => cache::run(&arguments, printer),
+        Command::Completions(arguments) => Ok(shell::completions(&arguments, printer)),
+        Command::Man(arguments) => shell::manual(&arguments, printer),
     }
 }

@@ -1,4 +1,4 @@
-//! Files that are made of a run for other programs.
+//! Export of a run to files for other programs.
 
 use crate::arguments::ExportArguments;
 use crate::printer::Printer;
@@ -10,36 +10,36 @@ use bakeoff_report::{CsvRows, Details, markdown, write_junit};
 use std::io::Write;
 use std::path::Path;
 
-/// Writes what was asked for. With `finds_itself`, a step of GitHub Actions gets its summary.
+/// Writes the requested files and, with `with_step_summary`, the summary of a GitHub Actions step.
 pub(crate) fn export(
-    wanted: &ExportArguments,
+    files: &ExportArguments,
     past: &PastRun,
     summary: &Summary,
-    finds_itself: bool,
+    with_step_summary: bool,
     printer: &Printer,
 ) -> Result<(), Error> {
-    let step = if finds_itself { settings::step_summary() } else { None };
-    if wanted.junit.is_some() || wanted.markdown.is_some() || step.is_some() {
+    let step = if with_step_summary { settings::step_summary() } else { None };
+    if files.junit.is_some() || files.markdown.is_some() || step.is_some() {
         let mut details = Details::default();
         for result in past.results()? {
             details.add(&result?);
         }
-        if let Some(path) = &wanted.junit {
+        if let Some(path) = &files.junit {
             write(path, |writer| {
                 write_junit(summary, &details, writer).map_err(std::io::Error::other)
             })?;
         }
         let page = markdown(summary, &details);
-        if let Some(path) = &wanted.markdown {
+        if let Some(path) = &files.markdown {
             write(path, |writer| writer.write_all(page.as_bytes()))?;
         }
         if let Some(path) = step
             && let Err(error) = append(&path, &page)
         {
-            printer.talk(format!("warning: the step has no summary: {error}"));
+            printer.warning(format!("cannot write the step summary: {error}"));
         }
     }
-    if let Some(path) = &wanted.csv {
+    if let Some(path) = &files.csv {
         let rows = past.results()?;
         write(path, |writer| {
             let mut csv = CsvRows::new(writer).map_err(std::io::Error::other)?;
@@ -47,7 +47,7 @@ pub(crate) fn export(
             csv.finish().map_err(std::io::Error::other)
         })?;
     }
-    if let Some(path) = &wanted.jsonl {
+    if let Some(path) = &files.jsonl {
         let rows = past.results()?;
         write(path, |writer| {
             each(rows, |result| {

@@ -1,42 +1,40 @@
-//! What the command line says about limits, put together, or which two of its words disagree.
+//! Combination of the limit arguments into overrides, and detection of contradictions.
 
 use crate::arguments::LimitArguments;
+use crate::error::UsageError;
 use bakeoff_pace::{AdaptiveConnections, Connections, LimitOverrides, Strategy};
 
-/// A strategy, and the option that chose it.
-struct Choice {
+/// A strategy with the option that selects it.
+struct StrategyOption {
     option: String,
     strategy: Strategy,
     connections: Option<Connections>,
 }
 
-/// What is wrong with what the command line says, and what to do.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    pub(crate) message: String,
-    pub(crate) hint: &'static str,
-}
-
-/// What is put in place of the suite's limits.
-pub(crate) fn overrides(arguments: &LimitArguments) -> Result<LimitOverrides, Refused> {
-    let choices = choices(arguments)?;
-    for (number, one) in choices.iter().enumerate() {
-        for other in &choices[number + 1..] {
+/// Returns the limits that replace those of the suite.
+pub(crate) fn overrides(arguments: &LimitArguments) -> Result<LimitOverrides, UsageError> {
+    let options = strategy_options(arguments)?;
+    for (index, one) in options.iter().enumerate() {
+        for other in &options[index + 1..] {
             if one.strategy != other.strategy {
-                return Err(disagree(one, &other.option, &format!("is {}", other.strategy)));
+                return Err(contradiction(one, &other.option, &format!("is {}", other.strategy)));
             }
         }
-        // A limit per minute with a strategy that knows nothing of minutes.
+        // Only these strategies use limits per minute.
         let uses_rates = matches!(one.strategy, Strategy::Auto | Strategy::Proactive);
         let rates = [("--rpm", arguments.rpm), ("--tpm", arguments.tpm)];
         let given = rates.into_iter().find_map(|(option, rate)| Some((option, rate?)));
         if let (false, Some((option, rate))) = (uses_rates, given) {
-            return Err(disagree(one, &format!("{option} {rate}"), "is for auto and proactive"));
+            return Err(contradiction(
+                one,
+                &format!("{option} {rate}"),
+                "is for auto and proactive",
+            ));
         }
     }
     Ok(LimitOverrides {
-        strategy: choices.first().map(|choice| choice.strategy),
-        connections: choices.iter().find_map(|choice| choice.connections),
+        strategy: options.first().map(|option| option.strategy),
+        connections: options.iter().find_map(|option| option.connections),
         rpm: arguments.rpm,
         tpm: arguments.tpm,
         max_retries: arguments.max_retries,
@@ -45,21 +43,19 @@ pub(crate) fn overrides(arguments: &LimitArguments) -> Result<LimitOverrides, Re
     })
 }
 
-fn disagree(one: &Choice, option: &str, meaning: &str) -> Refused {
+fn contradiction(one: &StrategyOption, option: &str, meaning: &str) -> UsageError {
     let (first, strategy) = (&one.option, one.strategy);
-    Refused {
-        message: format!("{first} and {option} disagree: one is {strategy}, the other {meaning}"),
-        hint: "leave one of them out",
-    }
+    UsageError::new(format!("{first} contradicts {option}: one is {strategy}, the other {meaning}"))
+        .hint("omit one of them")
 }
 
-fn choices(arguments: &LimitArguments) -> Result<Vec<Choice>, Refused> {
-    let mut choices = Vec::new();
-    if let Some(most) = arguments.max_connections {
-        choices.push(Choice {
-            option: format!("--max-connections {most}"),
+fn strategy_options(arguments: &LimitArguments) -> Result<Vec<StrategyOption>, UsageError> {
+    let mut options = Vec::new();
+    if let Some(limit) = arguments.max_connections {
+        options.push(StrategyOption {
+            option: format!("--max-connections {limit}"),
             strategy: Strategy::Fixed,
-            connections: Some(Connections::Max(most)),
+            connections: Some(Connections::Max(limit)),
         });
     }
     if let Some(text) = &arguments.adaptive_connections {
@@ -70,23 +66,22 @@ fn choices(arguments: &LimitArguments) -> Result<Vec<Choice>, Refused> {
             }
             Ok(AdaptiveConnections::Off) => (Strategy::Fixed, None),
             Err(error) => {
-                return Err(Refused {
-                    message: format!("{option}: {error}"),
-                    hint: "true, false, or bounds: MAX, MIN-MAX or MIN-START-MAX, such as 4-20-80",
-                });
+                return Err(UsageError::new(format!("{option}: {error}")).hint(
+                    "valid values: true, false, MAX, MIN-MAX or MIN-START-MAX, such as 4-20-80",
+                ));
             }
         };
-        choices.push(Choice { option, strategy, connections });
+        options.push(StrategyOption { option, strategy, connections });
     }
     if let Some(name) = &arguments.rate_strategy {
         let option = format!("--rate-strategy {name}");
-        let strategy = name.parse().map_err(|error| Refused {
-            message: format!("--rate-strategy: {error}"),
-            hint: "`auto` finds out by itself what a provider allows",
+        let strategy = name.parse().map_err(|error| {
+            UsageError::new(format!("--rate-strategy: {error}"))
+                .hint("`auto` learns the limits of the provider")
         })?;
-        choices.push(Choice { option, strategy, connections: None });
+        options.push(StrategyOption { option, strategy, connections: None });
     }
-    Ok(choices)
+    Ok(options)
 }
 
 #[cfg(test)]
@@ -107,21 +102,21 @@ mod tests {
             rpm,
             ..LimitArguments::default()
         })
-        .map_err(|refused| refused.message)
+        .map_err(|error| error.message)
     }
 
     #[test]
-    fn each_option_names_a_strategy() {
+    fn each_option_selects_a_strategy() {
         let chosen = |strategy, connections| {
             Ok(LimitOverrides { strategy, connections, ..LimitOverrides::default() })
         };
-        let most = Some(Connections::Max(7));
+        let limit = Some(Connections::Max(7));
         let between =
             |min, start, max| Some(Connections::Range(AdaptiveBounds { min, start, max }));
         let (fixed, adaptive) = (Some(Strategy::Fixed), Some(Strategy::Adaptive));
         assert_eq!(read(None, None, None, None), chosen(None, None));
-        assert_eq!(read(Some(7), None, None, None), chosen(fixed, most));
-        assert_eq!(read(Some(7), Some("false"), Some("fixed"), None), chosen(fixed, most));
+        assert_eq!(read(Some(7), None, None, None), chosen(fixed, limit));
+        assert_eq!(read(Some(7), Some("false"), Some("fixed"), None), chosen(fixed, limit));
         assert_eq!(read(None, Some("false"), None, None), chosen(fixed, None));
         assert_eq!(read(None, Some("true"), None, None), chosen(adaptive, between(4, 20, 200)));
         let spec = read(None, Some("4-40-80"), Some("adaptive"), None);
@@ -130,23 +125,23 @@ mod tests {
     }
 
     #[test]
-    fn two_that_disagree_are_both_named() {
+    fn contradicting_options_are_both_named() {
         let error = |max, adaptive, strategy, rpm| read(max, adaptive, strategy, rpm).unwrap_err();
         assert_eq!(
             error(Some(5), Some("true"), None, None),
-            "--max-connections 5 and --adaptive-connections true disagree: one is fixed, the other is adaptive"
+            "--max-connections 5 contradicts --adaptive-connections true: one is fixed, the other is adaptive"
         );
         assert_eq!(
             error(Some(5), None, Some("auto"), None),
-            "--max-connections 5 and --rate-strategy auto disagree: one is fixed, the other is auto"
+            "--max-connections 5 contradicts --rate-strategy auto: one is fixed, the other is auto"
         );
         assert_eq!(
             error(None, Some("false"), Some("adaptive"), None),
-            "--adaptive-connections false and --rate-strategy adaptive disagree: one is fixed, the other is adaptive"
+            "--adaptive-connections false contradicts --rate-strategy adaptive: one is fixed, the other is adaptive"
         );
         assert_eq!(
             error(Some(5), None, None, Some(60)),
-            "--max-connections 5 and --rpm 60 disagree: one is fixed, the other is for auto and proactive"
+            "--max-connections 5 contradicts --rpm 60: one is fixed, the other is for auto and proactive"
         );
         assert_eq!(
             error(None, Some("100-50"), None, None),

@@ -1,42 +1,57 @@
-//! The command line: what did the user ask for?
+//! The `bakeoff` command line.
 //!
-//! Arguments in, exit code out. Data goes to standard output, talk to standard error.
+//! [`arguments`] defines what can be typed, [`commands`] runs it, and this file turns the outcome into output
+//! and an exit code. Data goes to standard output, messages go to standard error. Algorithms live in the
+//! library crates.
 
 mod arguments;
+mod client;
 mod commands;
+mod error;
 mod export;
 mod limits;
 mod models;
+mod outcome;
 mod printer;
 mod problems;
 mod progress;
 mod settings;
+mod shutdown;
 
-use arguments::{Arguments, Command};
+use arguments::Arguments;
 use clap::Parser;
-use printer::Printer;
+use error::UsageError;
+use printer::{OutputMode, Printer};
 
 fn main() -> std::process::ExitCode {
-    // Processes that outlive the program that started them must be found and killed.
+    // Adopts processes that outlive the program that started them, so that they can be found and killed.
     bakeoff_agent::become_subreaper();
-    let arguments = Arguments::parse();
-    let printer = Printer::default();
-    let code = match arguments.command {
-        Command::Init(arguments) => commands::init::run(&arguments, &printer),
-        Command::Check(arguments) => commands::check::run(&arguments, &printer),
-        Command::Run(arguments) => commands::run::run(*arguments),
-        Command::Race(arguments) => commands::race::run(*arguments),
-        Command::Select(arguments) => commands::select::run(*arguments),
-        Command::Map(arguments) => commands::map::run(*arguments),
-        Command::List(arguments) => commands::list::run(&arguments, &printer),
-        Command::Report(arguments) => commands::report::run(&arguments, &printer),
-        Command::Compare(arguments) => commands::compare::run(&arguments, &printer),
-        Command::Score(arguments) => commands::score::run(&arguments, &printer),
-        Command::Trace(arguments) => commands::trace::run(&arguments, &printer),
-        Command::Probe(arguments) => commands::probe::run(&arguments, &printer),
-        Command::Schema => commands::schema::run(&printer),
-        Command::Sim(arguments) => commands::sim::run(&arguments, &printer),
-        Command::Cache(arguments) => commands::cache::run(&arguments, &printer),
+    let code = match Arguments::try_parse() {
+        Ok(arguments) => {
+            let printer = Printer::new(arguments.command.output_mode());
+            let outcome = commands::run(arguments.command, &printer);
+            printer.finish(outcome).code()
+        }
+        Err(error) => reject(&error),
     };
-    std::process::ExitCode::from(printer.settle(code).code())
+    std::process::ExitCode::from(code)
+}
+
+/// Prints the help, the version or the usage error of clap, and returns the exit code.
+fn reject(error: &clap::Error) -> u8 {
+    let code = u8::try_from(error.exit_code()).unwrap_or(u8::MAX);
+    // Standard error may be closed; the exit code still reports the error.
+    let _ = error.print();
+    // The arguments are not parsed, so the stream can only be recognised by its flag.
+    let has_json = std::env::args_os()
+        .take_while(|argument| argument != "--")
+        .any(|argument| argument == "--json");
+    if error.use_stderr() && has_json {
+        let text = error.render().to_string();
+        let message = text.lines().next().unwrap_or_default();
+        let message = message.strip_prefix("error: ").unwrap_or(message);
+        let error = UsageError::new(message).hint("`--help` lists the arguments");
+        return Printer::new(OutputMode::Json).error_event(&error.into()).code();
+    }
+    code
 }

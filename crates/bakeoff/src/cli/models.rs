@@ -1,70 +1,80 @@
-//! Models that are named on the command line.
+//! Resolution of the models that are named on the command line.
 
-use crate::printer::{Printer, chain};
-use crate::{problems, settings};
-use bakeoff_core::ExitCode;
+use crate::error::{CliError, UsageError};
+use crate::printer::chain;
+use crate::settings;
 use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS};
+use bakeoff_pace::LimitOverrides;
 use bakeoff_suite::SuiteModels;
 use std::path::Path;
+use std::sync::Arc;
 
-/// Something that cannot be, and what to do about it.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
+/// Returns the simulated models of all crates.
+pub(crate) fn simulated() -> Vec<Arc<dyn bakeoff_sim::ModelBehaviour>> {
+    vec![bakeoff_check::judge::simulated_judge(), bakeoff_map::simulated_models()]
 }
 
-impl Refused {
-    pub(crate) fn new(message: impl Into<String>, hint: &str) -> Refused {
-        Refused { message: message.into(), hint: Some(hint.to_owned()) }
-    }
-
-    /// Tells it; the exit code of a usage error.
-    pub(crate) fn show(&self, printer: &Printer) -> ExitCode {
-        printer.error(&self.message, self.hint.as_deref());
-        ExitCode::Usage
-    }
+/// Model names, and the settings that apply to every resolved model.
+#[derive(Debug, Default)]
+pub(crate) struct ModelResolver {
+    /// Models that the suite defines.
+    pub(crate) defined: SuiteModels,
+    /// Base URL instead of the model's.
+    pub(crate) base_url: Option<String>,
+    /// Limits instead of the model's.
+    pub(crate) limits: LimitOverrides,
 }
 
-/// The models that a suite defines; none without a suite.
-pub(crate) fn known(suite: Option<&Path>, printer: &Printer) -> Result<SuiteModels, ExitCode> {
-    let Some(suite) = suite else { return Ok(SuiteModels::default()) };
-    bakeoff_suite::suite_models(suite).map_err(|found| {
-        problems::show(found.problems(), printer);
-        ExitCode::Usage
-    })
-}
-
-/// The model that was named, with its key: a table under `[models]`, or `provider/model`.
-pub(crate) fn resolve(
-    name: &str,
-    known: &SuiteModels,
-    base_url: Option<&str>,
-) -> Result<Model, Refused> {
-    let mut config = match (known.models.get(name), name.split_once('/')) {
-        (Some(config), _) => config.clone(),
-        (None, Some((provider, model))) if !model.is_empty() => ModelConfig::named(provider, model),
-        (None, _) => {
-            return Err(Refused::new(
-                format!("there is no model `{name}`"),
-                "write provider/model such as `openai/gpt-4o-mini`, or `--suite FILE` for a \
-                 table under its [models]",
-            ));
-        }
-    };
-    config.base_url = base_url.map(str::to_owned).or(config.base_url);
-    Model::resolve(&config, &settings::variable).map_err(|error| {
-        let hint = match &error {
-            ModelError::MissingKey(name) => Some(format!("`export {name}=…`")),
-            ModelError::UnknownProvider(_) => {
-                let known: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
-                Some(format!("known here: {}", known.join(", ")))
-            }
-            ModelError::MissingBaseUrl(_) => {
-                Some("give its `base_url` under [models] of a suite, and `--suite FILE`".to_owned())
-            }
-            _ => None,
+impl ModelResolver {
+    /// Reads the models that a suite defines; none without a suite.
+    pub(crate) fn new(suite: Option<&Path>) -> Result<ModelResolver, CliError> {
+        let defined = match suite {
+            Some(suite) => bakeoff_suite::suite_models(suite)?,
+            None => SuiteModels::default(),
         };
-        Refused { message: chain(&error), hint }
-    })
+        Ok(ModelResolver { defined, ..ModelResolver::default() })
+    }
+
+    /// Returns a model with its API key: a table under `[models]`, or `provider/model`.
+    pub(crate) fn resolve(&self, name: &str) -> Result<Model, UsageError> {
+        let config = match (self.defined.models.get(name), name.split_once('/')) {
+            (Some(config), _) => config.clone(),
+            (None, Some((provider, model))) if !model.is_empty() => {
+                ModelConfig::named(provider, model)
+            }
+            (None, _) => {
+                return Err(UsageError::new(format!("unknown model `{name}`")).hint(
+                    "write provider/model such as `openai/gpt-4o-mini`, or define it under [models] \
+                     of a suite and pass `--suite FILE`",
+                ));
+            }
+        };
+        let mut config = config;
+        config.base_url = self.base_url.clone().or(config.base_url);
+        let model = Model::resolve(&config, &settings::variable)
+            .map_err(|error| UsageError { message: chain(&error), hint: hint(&error) })?;
+        if self.limits == LimitOverrides::default() {
+            return Ok(model);
+        }
+        let limits = self.limits.apply(model.limits());
+        limits.check().map_err(|error| {
+            UsageError::new(format!("limits of `{name}`: {error}"))
+                .hint("the command line overrides the suite")
+        })?;
+        Ok(model.with_limits(limits))
+    }
+}
+
+fn hint(error: &ModelError) -> Option<String> {
+    match error {
+        ModelError::MissingKey(name) => Some(format!("`export {name}=…`")),
+        ModelError::UnknownProvider(_) => {
+            let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
+            Some(format!("known providers: {}", names.join(", ")))
+        }
+        ModelError::MissingBaseUrl(_) => {
+            Some("set `base_url` under [models] of a suite and pass `--suite FILE`".to_owned())
+        }
+        _ => None,
+    }
 }

@@ -1,72 +1,114 @@
-//! The one place that writes to the terminal.
+//! Output to the terminal and the envelope of `--json`.
+//!
+//! All commands print through [`Printer`]. With `--json`, standard output carries one JSON object per line:
+//! `event` (its name), `time` (RFC 3339, UTC) and the fields of the event. The last line is a `done` or an
+//! `error` event.
 
-use bakeoff_core::ExitCode;
+use crate::error::{CliError, UsageError};
+use crate::outcome::Outcome;
+use crate::problems;
+use bakeoff_core::{ExitCode, Redactor};
+use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Data to standard output, talk to standard error. Colours only where somebody can see them.
-#[derive(Debug, Default)]
+/// What a command prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutputMode {
+    /// Data on standard output, messages on standard error.
+    Text,
+    /// Errors and requested answers only.
+    Quiet,
+    /// JSON events on standard output.
+    Json,
+}
+
+/// Writer of data, messages, events and errors. Uses colours only on terminals.
+#[derive(Debug)]
 pub(crate) struct Printer {
-    /// Nothing but errors.
-    pub(crate) quiet: bool,
-    /// Data could not be written.
-    lost: AtomicBool,
+    mode: OutputMode,
+    /// Secrets to remove from events.
+    redactor: OnceLock<Redactor>,
+    /// Set when data could not be written.
+    has_lost_data: AtomicBool,
 }
 
 impl Printer {
-    pub(crate) fn new(quiet: bool) -> Printer {
-        Printer { quiet, lost: AtomicBool::new(false) }
+    pub(crate) fn new(mode: OutputMode) -> Printer {
+        Printer { mode, redactor: OnceLock::new(), has_lost_data: AtomicBool::new(false) }
     }
 
-    /// A line of data.
+    pub(crate) fn is_json(&self) -> bool {
+        self.mode == OutputMode::Json
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.mode == OutputMode::Quiet
+    }
+
+    /// Returns whether progress is displayed on standard error.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.mode == OutputMode::Text
+    }
+
+    /// Removes these secrets from all later events. Prompts and replies may contain some.
+    pub(crate) fn redact(&self, redactor: Redactor) {
+        // A command sets it once.
+        let _ = self.redactor.set(redactor);
+    }
+
+    /// Prints a line of data in text mode.
     pub(crate) fn data(&self, line: impl AsRef<str>) {
-        if !self.quiet {
-            self.note(writeln!(anstream::stdout(), "{}", line.as_ref()));
+        if self.mode == OutputMode::Text {
+            self.check_written(writeln!(anstream::stdout(), "{}", line.as_ref()));
         }
     }
 
-    /// Data that is wanted however quiet it should be. What models say does nothing to a terminal.
+    /// Prints the answer of a model, even in quiet mode. Control characters do not reach a terminal.
     pub(crate) fn answer(&self, text: impl AsRef<str>) {
+        if self.is_json() {
+            return;
+        }
         let mut out = std::io::stdout().lock();
         let text = text.as_ref();
         let written = match out.is_terminal() {
-            true => writeln!(out, "{}", harmless(text)),
+            true => writeln!(out, "{}", strip_controls(text)),
             false => writeln!(out, "{text}"),
         };
-        self.note(written);
+        self.check_written(written);
     }
 
-    /// A line of JSON.
-    pub(crate) fn json(&self, value: &impl Serialize) {
-        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-        let written = serde_json::to_writer(&mut out, value).map_err(std::io::Error::from);
-        self.note(written.and_then(|()| writeln!(out)).and_then(|()| out.flush()));
-    }
-
-    /// A reader that went away has seen enough; anything else is a loss.
-    fn note(&self, written: std::io::Result<()>) {
-        if let Err(error) = written
-            && error.kind() != std::io::ErrorKind::BrokenPipe
-            && !self.lost.swap(true, Ordering::Relaxed)
-        {
-            self.error(format!("cannot write to standard output: {error}"), None);
-        }
-    }
-
-    /// The exit code, unless data was lost.
-    pub(crate) fn settle(&self, code: ExitCode) -> ExitCode {
-        if self.lost.load(Ordering::Relaxed) { ExitCode::Internal } else { code }
-    }
-
-    /// A line of talk.
-    pub(crate) fn talk(&self, line: impl AsRef<str>) {
-        if !self.quiet {
+    /// Prints a message on standard error in text mode.
+    pub(crate) fn message(&self, line: impl AsRef<str>) {
+        if self.mode == OutputMode::Text {
             let _ = writeln!(anstream::stderr(), "{}", line.as_ref());
         }
     }
 
-    /// What went wrong, and what to do about it.
+    /// Prints a message on standard error in every mode but quiet: prompts and reactions to signals.
+    pub(crate) fn notice(&self, line: impl AsRef<str>) {
+        if self.mode != OutputMode::Quiet {
+            let _ = writeln!(anstream::stderr(), "{}", line.as_ref());
+        }
+    }
+
+    /// Prints a warning, as an event with `--json`.
+    pub(crate) fn warning(&self, message: impl AsRef<str>) {
+        match self.is_json() {
+            true => self.event("warning", json!({ "message": message.as_ref() })),
+            false => self.message(format!("warning: {}", message.as_ref())),
+        }
+    }
+
+    /// Prints a hint below a message.
+    pub(crate) fn hint(&self, hint: impl AsRef<str>) {
+        self.message(format!("  hint: {}", hint.as_ref()));
+    }
+
+    /// Prints an error with its hint on standard error.
     pub(crate) fn error(&self, message: impl AsRef<str>, hint: Option<&str>) {
         const ERROR: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
         let mut err = anstream::stderr();
@@ -76,24 +118,133 @@ impl Printer {
         }
     }
 
-    /// Text that is laid out already.
-    pub(crate) fn report(&self, text: &str) {
-        let _ = writeln!(anstream::stderr(), "{text}");
+    /// Prints an event with `--json`. `fields` must be an object.
+    pub(crate) fn event(&self, name: &str, fields: Value) {
+        if self.is_json() {
+            let fields = match fields {
+                Value::Object(fields) => fields,
+                _ => Map::new(),
+            };
+            self.write_event(name, &fields);
+        }
+    }
+
+    /// Prints an event of a library crate with `--json`. The library tags its name as `event` or `type`.
+    pub(crate) fn library_event(&self, event: &impl Serialize) {
+        if !self.is_json() {
+            return;
+        }
+        let mut fields = match serde_json::to_value(event) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        let name = fields.remove("event").or_else(|| fields.remove("type"));
+        let name = name.as_ref().and_then(Value::as_str).unwrap_or("unknown");
+        self.write_event(name, &fields);
+    }
+
+    fn write_event(&self, name: &str, fields: &Map<String, Value>) {
+        let line = Envelope { event: name, time: format!("{:.3}", Timestamp::now()), fields };
+        let written = serde_json::to_string(&line).map_err(std::io::Error::from).and_then(|line| {
+            let line = match self.redactor.get() {
+                Some(redactor) => redactor.scrub(line),
+                None => line,
+            };
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "{line}").and_then(|()| out.flush())
+        });
+        self.check_written(written);
+    }
+
+    /// Ends the output of a command: prints its error or its `done` event, and returns the exit code.
+    pub(crate) fn finish(&self, outcome: Result<Outcome, CliError>) -> ExitCode {
+        let code = match outcome {
+            Ok(Outcome { exit_code, mut result }) => {
+                if self.is_json() {
+                    result.insert("exit_code".to_owned(), exit_code.code().into());
+                    self.write_event("done", &result);
+                }
+                exit_code
+            }
+            Err(error) => {
+                self.print_error(&error);
+                self.error_event(&error)
+            }
+        };
+        if self.has_lost_data.load(Ordering::Relaxed) { ExitCode::Internal } else { code }
+    }
+
+    fn print_error(&self, error: &CliError) {
+        match error {
+            CliError::Usage(UsageError { message, hint })
+            | CliError::Internal { message, hint, .. } => self.error(message, hint.as_deref()),
+            CliError::Problems(found) => {
+                for problem in found {
+                    let _ = writeln!(anstream::stderr(), "{}", problems::render(problem));
+                }
+                self.error(problems::summary(found), None);
+            }
+            // The signal handler has printed it.
+            CliError::Aborted => {}
+        }
+    }
+
+    /// Prints the `error` event with `--json`, and returns the exit code.
+    pub(crate) fn error_event(&self, error: &CliError) -> ExitCode {
+        let code = error.exit_code();
+        let (message, hint) = match error {
+            CliError::Usage(UsageError { message, hint })
+            | CliError::Internal { message, hint, .. } => (message.clone(), hint.clone()),
+            CliError::Problems(found) => (problems::summary(found), None),
+            CliError::Aborted => ("aborted by a second signal".to_owned(), None),
+        };
+        let mut fields = match error {
+            CliError::Internal { result, .. } => result.clone(),
+            CliError::Problems(found) => {
+                let found = found.iter().map(problems::to_json).collect();
+                Map::from_iter([("problems".to_owned(), found)])
+            }
+            _ => Map::new(),
+        };
+        fields.insert("message".to_owned(), message.into());
+        fields.insert("hint".to_owned(), hint.into());
+        fields.insert("exit_code".to_owned(), code.code().into());
+        self.event("error", Value::Object(fields));
+        code
+    }
+
+    /// Records lost data. A closed pipe is not a loss: the reader has seen enough.
+    fn check_written(&self, written: std::io::Result<()>) {
+        if let Err(error) = written
+            && error.kind() != std::io::ErrorKind::BrokenPipe
+            && !self.has_lost_data.swap(true, Ordering::Relaxed)
+        {
+            self.error(format!("cannot write to standard output: {error}"), None);
+        }
     }
 }
 
-/// A text from outside without the characters that control terminals.
-pub(crate) fn harmless(text: &str) -> String {
+/// A line of `--json`.
+#[derive(Serialize)]
+struct Envelope<'a> {
+    event: &'a str,
+    time: String,
+    #[serde(flatten)]
+    fields: &'a Map<String, Value>,
+}
+
+/// Returns the text without control characters, which could take over a terminal.
+pub(crate) fn strip_controls(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control() || ['\n', '\t'].contains(letter)).collect()
 }
 
-/// An error and what caused it, on one line.
+/// Returns the messages of an error and its sources on one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let cause_text = cause.to_string();
-        // Some errors say their cause themselves.
+        // Some messages include their source.
         if !text.contains(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);
@@ -103,7 +254,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// `1 case`, `2 cases`.
+/// Formats a number with its noun: `1 case`, `2 cases`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
@@ -114,8 +265,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_models_say_does_nothing_to_a_terminal() {
+    fn control_characters_are_stripped() {
         let text = "I \u{1b}[31mpick\u{1b}]0;pwn\u{7} it\n\tand\r\u{9b}2J é 漢";
-        assert_eq!(harmless(text), "I [31mpick]0;pwn it\n\tand2J é 漢");
+        assert_eq!(strip_controls(text), "I [31mpick]0;pwn it\n\tand2J é 漢");
     }
 }

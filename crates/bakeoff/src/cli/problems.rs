@@ -1,20 +1,18 @@
-//! Problems of a file, shown with the lines they are in.
+//! Rendering of problems in a file, with the source lines at fault.
 
-use crate::printer::{Printer, count};
+use crate::printer::count;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 use bakeoff_suite::Problem;
+use serde_json::{Value, json};
 
-/// Shows all problems and how many there are.
-pub(crate) fn show(problems: &[Problem], printer: &Printer) {
-    for problem in problems {
-        printer.report(&rendered(problem));
-    }
-    let problems = count(problems.len() as u64, "problem");
-    printer.error(format!("{problems}; nothing was called"), None);
+/// Returns the closing line below all problems.
+pub(crate) fn summary(problems: &[Problem]) -> String {
+    format!("{}; nothing was called", count(problems.len() as u64, "problem"))
 }
 
-fn rendered(problem: &Problem) -> String {
+/// Renders a problem with its source line.
+pub(crate) fn render(problem: &Problem) -> String {
     let path = problem.path.display().to_string();
     let mut title = Level::ERROR.primary_title(problem.message.as_str());
     if let Some(code) = problem.code {
@@ -36,4 +34,16 @@ fn rendered(problem: &Problem) -> String {
         None => group,
     };
     Renderer::styled().decor_style(DecorStyle::Ascii).render(&[group])
+}
+
+/// Returns a problem as an entry of the `error` event.
+pub(crate) fn to_json(problem: &Problem) -> Value {
+    json!({
+        "message": problem.message,
+        "code": problem.code,
+        "path": problem.path.display().to_string(),
+        "line": problem.position.as_ref().map(|position| position.line),
+        "column": problem.position.as_ref().map(|position| position.column),
+        "hint": problem.hint,
+    })
 }

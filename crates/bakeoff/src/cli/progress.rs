@@ -1,27 +1,26 @@
-//! What is shown while a run goes on.
+//! Progress of a run on standard error.
 
-use crate::printer::Printer;
 use bakeoff_core::{Event, NanoDollars, PoolState, RunPlan, Status};
 use bakeoff_report::pool_line;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// How often a line is written where there is no terminal.
+/// Interval of progress lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often the bar is drawn when nothing happens.
+/// Interval at which an idle bar is redrawn, so that its clock advances.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Counts what happens and shows it: a bar on a terminal, now and then a line elsewhere.
-pub(crate) struct Progress {
+/// Counters of a run, displayed as a bar on a terminal and as periodic lines elsewhere.
+pub(crate) struct ProgressDisplay {
     bar: ProgressBar,
-    lines: bool,
+    prints_lines: bool,
     last_line: Instant,
     total: u64,
     counts: Counts,
-    /// How the calls to each model are doing.
+    /// Latest state of each pool, by model.
     pools: BTreeMap<String, PoolState>,
 }
 
@@ -35,11 +34,11 @@ struct Counts {
     last_retry: Option<String>,
 }
 
-impl Progress {
-    /// Shows nothing when `hidden`; never a bar when `plain`.
-    pub(crate) fn new(plan: &RunPlan, hidden: bool, plain: bool) -> Progress {
-        let terminal = std::io::stderr().is_terminal() && !plain;
-        let target = if terminal && !hidden {
+impl ProgressDisplay {
+    /// Creates a display that shows nothing if `is_hidden` and no bar if `is_plain`.
+    pub(crate) fn new(plan: &RunPlan, is_hidden: bool, is_plain: bool) -> ProgressDisplay {
+        let has_bar = std::io::stderr().is_terminal() && !is_plain && !is_hidden;
+        let target = if has_bar {
             ProgressDrawTarget::stderr_with_hz(8)
         } else {
             ProgressDrawTarget::hidden()
@@ -50,13 +49,12 @@ impl Progress {
         ) {
             bar.set_style(style.progress_chars("=> "));
         }
-        if terminal && !hidden {
-            // While nothing happens, the clock still runs.
+        if has_bar {
             bar.enable_steady_tick(TICK);
         }
-        Progress {
+        ProgressDisplay {
             bar,
-            lines: !terminal && !hidden,
+            prints_lines: !has_bar && !is_hidden,
             last_line: Instant::now(),
             total: plan.total,
             counts: Counts::default(),
@@ -64,8 +62,8 @@ impl Progress {
         }
     }
 
-    /// Takes note of what happened; gives a line when one is due.
-    pub(crate) fn note(&mut self, event: &Event) -> Option<String> {
+    /// Updates the display; returns a line if one is due.
+    pub(crate) fn update(&mut self, event: &Event) -> Option<String> {
         let counts = &mut self.counts;
         match event {
             Event::TrialFinished { result } => {
@@ -81,7 +79,7 @@ impl Progress {
             Event::Retry { delay_ms, reason, .. } => {
                 counts.retries += 1;
                 counts.last_retry = Some(match delay_ms {
-                    0 => format!("waiting for another turn: {reason}"),
+                    0 => format!("requeued: {reason}"),
                     ms => format!("retrying in {:.1} s: {reason}", *ms as f64 / 1e3),
                 });
             }
@@ -89,14 +87,14 @@ impl Progress {
                 self.pools.insert(pool.model.clone(), pool.clone());
             }
             Event::RunResumed { done, .. } => {
-                // How long is left is told by what is made now.
+                // The remaining time depends on the speed of this process only.
                 self.bar.set_position(*done);
                 self.bar.reset_eta();
                 return None;
             }
             _ => return None,
         }
-        // Before the words: each of them draws the bar, and the two numbers should agree.
+        // Before the message: setting it redraws the bar, and both numbers should agree.
         if matches!(event, Event::TrialFinished { .. }) {
             self.bar.inc(1);
         }
@@ -106,43 +104,53 @@ impl Progress {
                 self.bar.set_prefix(self.pool_lines());
             }
         }
-        let due = self.lines && self.last_line.elapsed() >= LINE_INTERVAL;
-        due.then(|| {
+        let is_due = self.prints_lines && self.last_line.elapsed() >= LINE_INTERVAL;
+        is_due.then(|| {
             self.last_line = Instant::now();
             let (position, counts) = (self.bar.position(), self.counts.describe());
             format!("{position}/{}  {counts}{}", self.total, self.pool_lines())
         })
     }
 
-    /// A line for each pool, below the first.
+    /// Returns a line per pool, to append to the first line.
     fn pool_lines(&self) -> String {
         self.pools.values().map(|pool| format!("\n  {}", pool_line(pool))).collect()
     }
 
-    /// Something that can speak while the bar is shown.
-    pub(crate) fn voice(&self) -> Voice {
-        Voice(self.bar.clone())
+    /// Returns a printer that keeps the bar intact.
+    pub(crate) fn printer(&self) -> ProgressPrinter {
+        ProgressPrinter::Bar(self.bar.clone())
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// Speaks between the bar's lines, or plainly where there is no bar.
-pub(crate) struct Voice(ProgressBar);
+/// Printer of lines on standard error that keeps a progress display intact.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum ProgressPrinter {
+    /// No display.
+    #[default]
+    Stderr,
+    /// Above a bar, if it is visible.
+    Bar(ProgressBar),
+    /// Above several bars.
+    Bars(MultiProgress),
+}
 
-impl Voice {
-    pub(crate) fn new(bar: ProgressBar) -> Voice {
-        Voice(bar)
-    }
-
-    pub(crate) fn say(&self, line: &str) {
-        if self.0.is_hidden() {
-            Printer::default().talk(line);
-        } else {
-            self.0.println(line);
+impl ProgressPrinter {
+    pub(crate) fn print(&self, line: &str) {
+        match self {
+            ProgressPrinter::Bar(bar) if !bar.is_hidden() => bar.println(line),
+            ProgressPrinter::Bars(bars) if !bars.is_hidden() => {
+                // Standard error may be closed.
+                let _ = bars.println(line);
+            }
+            _ => {
+                let _ = writeln!(anstream::stderr(), "{line}");
+            }
         }
     }
 }
@@ -169,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_done_before_counts() {
+    fn resumed_run_starts_at_the_finished_trials() {
         let plan = RunPlan {
             suite: "s".to_owned(),
             targets: Vec::new(),
@@ -178,14 +186,14 @@ mod tests {
             total: 10,
             seed: 0,
         };
-        let mut progress = Progress::new(&plan, false, true);
+        let mut progress = ProgressDisplay::new(&plan, false, true);
         let event = Event::RunResumed { schema_version: 1, run_id: "r".into(), plan, done: 7 };
-        assert_eq!(progress.note(&event), None);
+        assert_eq!(progress.update(&event), None);
         assert_eq!(progress.bar.position(), 7);
     }
 
     #[test]
-    fn where_there_is_no_terminal_a_line_tells_how_pools_are_doing() {
+    fn without_a_terminal_a_line_shows_the_pools() {
         let plan = RunPlan {
             suite: "s".to_owned(),
             targets: Vec::new(),
@@ -208,18 +216,18 @@ mod tests {
             next_ms: None,
             stopped: None,
         };
-        let mut progress = Progress::new(&plan, false, true);
-        assert_eq!(progress.note(&Event::Pool { pool: pool("b") }), None, "it is not due");
+        let mut progress = ProgressDisplay::new(&plan, false, true);
+        assert_eq!(progress.update(&Event::Pool { pool: pool("b") }), None, "not due yet");
         progress.last_line -= LINE_INTERVAL;
-        let line = progress.note(&Event::Pool { pool: pool("a") }).unwrap();
+        let line = progress.update(&Event::Pool { pool: pool("a") }).unwrap();
         insta::assert_snapshot!(line, @r"
         0/5  0 passed, 0 failed, 0 errors
           a  2/8 in flight · 1.5/s · 1 throttled · 3 waiting · blocked for 30 s
           b  2/8 in flight · 1.5/s · 1 throttled · 3 waiting · blocked for 30 s
         ");
-        assert_eq!(progress.note(&Event::Pool { pool: pool("a") }), None, "there was one just now");
-        let mut hidden = Progress::new(&plan, true, true);
+        assert_eq!(progress.update(&Event::Pool { pool: pool("a") }), None, "printed just now");
+        let mut hidden = ProgressDisplay::new(&plan, true, true);
         hidden.last_line -= LINE_INTERVAL;
-        assert_eq!(hidden.note(&Event::Pool { pool: pool("a") }), None);
+        assert_eq!(hidden.update(&Event::Pool { pool: pool("a") }), None);
     }
 }

@@ -1,19 +1,20 @@
-//! What the environment decides: every variable that Bakeoff itself reads, and where things are.
+//! Environment of the process: variables that Bakeoff reads, paths of its files, resource limits.
 
+use crate::error::UsageError;
 use bakeoff_suite::Suite;
 use etcetera::BaseStrategy;
 use std::path::PathBuf;
 
-/// The folder of the cache, instead of the user's cache folder.
+/// Variable with the cache directory, instead of the user's.
 const CACHE_DIR: &str = "BAKEOFF_CACHE_DIR";
 
-/// Where answers are cached; `None` when this user has no folder for such things.
+/// Returns the path of the response cache; `None` if the user has no cache directory.
 pub(crate) fn cache_file() -> Option<PathBuf> {
     Some(cache_folder()?.join("responses.sqlite"))
 }
 
-/// Where what runs have learned about limits is kept.
-pub(crate) fn memory_file() -> Option<PathBuf> {
+/// Returns the path of the limit history; `None` if the user has no cache directory.
+pub(crate) fn history_file() -> Option<PathBuf> {
     Some(cache_folder()?.join("limits.json"))
 }
 
@@ -24,44 +25,47 @@ fn cache_folder() -> Option<PathBuf> {
     })
 }
 
-/// Where a step of GitHub Actions wants its summary.
+/// Returns the file for the summary of a GitHub Actions step.
 pub(crate) fn step_summary() -> Option<PathBuf> {
     let path = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
     path.map(PathBuf::from)
 }
 
-/// Whether GitHub Actions reads what is written.
+/// Returns whether the process runs in GitHub Actions.
 pub(crate) fn is_github_actions() -> bool {
     std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
 }
 
-/// Keys come from the environment and from nowhere else.
+/// Returns an environment variable. API keys have no other source.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// What to write instead of `--agent` and `--model`.
-pub(crate) const AGENTS_HINT: &str =
-    "they are for FastSkill projects; in a suite, write `agent` and `model` under [[target]]";
+/// Returns the command line, for the record of a run.
+pub(crate) fn command_line() -> Vec<String> {
+    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
 
-/// That agents were named for a suite that has targets of its own.
-pub(crate) fn refuse_agents(
+/// Rejects `--agent` and `--model` for a suite that defines its own targets.
+pub(crate) fn check_agents(
     suite: &Suite,
     agents: &[String],
     model: &Option<String>,
-) -> Option<&'static str> {
-    match (suite.project.is_some(), agents.is_empty(), model) {
-        (true, _, _) | (false, true, None) => None,
-        (false, false, _) => Some("--agent does not go with a suite that has targets"),
-        (false, true, Some(_)) => Some("--model does not go with a suite that has targets"),
-    }
+) -> Result<(), UsageError> {
+    let option = match (suite.project.is_some(), agents.is_empty(), model) {
+        (true, _, _) | (false, true, None) => return Ok(()),
+        (false, false, _) => "--agent",
+        (false, true, Some(_)) => "--model",
+    };
+    Err(UsageError::new(format!("{option} is for FastSkill projects; this suite defines targets"))
+        .hint("in a suite, set `agent` and `model` under [[target]]"))
 }
 
-/// Allows as many open files as the system does at most: every request in flight is one.
+/// Raises the limit of open files to its maximum: every request in flight needs one.
 pub(crate) fn raise_file_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Without it, runs with few connections are as good as before.
+        // On failure, commands with few connections still work.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }

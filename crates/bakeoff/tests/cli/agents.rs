@@ -1,9 +1,9 @@
-//! Coding agents by name. Those here only print what the real ones would.
+//! Coding agents by name, replaced by scripts that print the output of the real ones.
 
-use crate::support::{Ran, Workplace};
+use crate::support::{CommandOutput, TestDir};
 use serde_json::{Value, json};
 
-/// A suite with these agents.
+/// Returns a suite with these agents.
 fn suite(agents: &[&str], more: &str) -> String {
     let targets: String = agents
         .iter()
@@ -16,7 +16,7 @@ fn suite(agents: &[&str], more: &str) -> String {
     )
 }
 
-/// A program that notes its arguments and its prompt in its workspace and prints these events.
+/// Returns a script that writes its arguments and prompt to its workspace and prints these events.
 fn agent(events: &[Value]) -> String {
     let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
     format!("#!/bin/sh\necho \"$*\" > arguments\ncat > prompt\ncat <<'END'\n{lines}END\n")
@@ -37,9 +37,9 @@ fn good_claude() -> String {
 }
 
 #[test]
-fn every_agent_is_run_and_understood() {
+fn every_agent_runs_and_its_output_is_parsed() {
     let names = ["claude", "codex", "gemini", "opencode", "cursor-agent"];
-    let place = Workplace::with_suite(&suite(&names, ""))
+    let dir = TestDir::with_suite(&suite(&names, ""))
         .with_program("claude", &good_claude())
         .with_program("codex", &agent(&[
             json!({"type": "item.completed", "item": {"id": "1", "type": "command_execution", "command": "make test"}}),
@@ -61,9 +61,9 @@ fn every_agent_is_run_and_understood() {
             json!({"type": "tool_call", "subtype": "started", "call_id": "1", "tool_call": {"shellToolCall": {"args": {"command": "make test"}}}}),
             json!({"type": "result", "is_error": false, "result": "fixed", "usage": {"inputTokens": 23, "outputTokens": 40, "cacheReadTokens": 100, "cacheWriteTokens": 0}}),
         ]));
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let shown: Vec<String> = place
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let printed: Vec<String> = dir
         .trials()
         .iter()
         .map(|trial| {
@@ -81,43 +81,43 @@ fn every_agent_is_run_and_understood() {
             )
         })
         .collect();
-    insta::assert_snapshot!(shown.join("\n"), @r#"
+    insta::assert_snapshot!(printed.join("\n"), @r#"
     claude: -p - --dangerously-skip-permissions --model m1 --output-format stream-json --verbose | It is fixed. | {"cache_read":100,"cache_write":20,"input":3,"output":40} | 500000000
     codex: exec -m m1 --yolo --json --skip-git-repo-check -- - | fixed | {"cache_read":100,"input":23,"output":40} | null
     cursor-agent: --print --output-format stream-json --model m1 --force | fixed | {"cache_read":100,"input":23,"output":40} | null
     gemini: --prompt - --output-format stream-json --yolo --model m1 | fixed | {"cache_read":100,"input":23,"output":40} | null
     opencode: -m m1 run --dangerously-skip-permissions --format json - | fixed | {"cache_read":100,"input":23,"output":40} | 500000000
     "#);
-    // What it printed is kept beside the results.
-    let stdout = place.run_folder().join("claude/it/trial-1/stdout.txt");
+    // Its output is stored beside the results.
+    let stdout = dir.run_folder().join("claude/it/trial-1/stdout.txt");
     assert_eq!(std::fs::read_to_string(stdout).unwrap().lines().count(), 3);
 }
 
 #[test]
-fn an_agent_that_its_provider_refuses_is_an_error_and_no_failure() {
+fn agent_rejected_by_its_provider_is_an_error() {
     let limit = claude(
         json!({"type": "result", "is_error": true, "result": "Claude AI usage limit reached|1760000000"}),
     );
     let throttled = agent(&[
         json!({"type": "turn.failed", "error": {"message": "exceeded retry limit, last status: 429 Too Many Requests"}}),
     ]);
-    let place = Workplace::with_suite(&suite(&["claude", "codex", "gemini", "opencode"], ""))
+    let dir = TestDir::with_suite(&suite(&["claude", "codex", "gemini", "opencode"], ""))
         .with_program("claude", &limit)
         .with_program("codex", &throttled)
         .with_program(
             "gemini",
             "#!/bin/sh\necho 'Please set an API key: 401 Unauthorized' >&2\nexit 41\n",
         )
-        // Its own words may say what they like.
+        // The text of the answer does not matter.
         .with_program(
             "opencode",
             &agent(&[
                 json!({"type": "text", "part": {"text": "The server says 429 Too Many Requests."}}),
             ]),
         );
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 1, "{}", ran.shown());
-    let shown: Vec<String> = place
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 1, "{}", output.transcript());
+    let printed: Vec<String> = dir
         .trials()
         .iter()
         .map(|trial| {
@@ -125,7 +125,7 @@ fn an_agent_that_its_provider_refuses_is_an_error_and_no_failure() {
             format!("{} {status} {} {}", trial["key"]["target"], error["kind"], error["message"])
         })
         .collect();
-    insta::assert_snapshot!(shown.join("\n"), @r#"
+    insta::assert_snapshot!(printed.join("\n"), @r#"
     "claude" "error" "quota" "the agent stopped: Claude AI usage limit reached|1760000000"
     "codex" "error" "rate_limit" "the agent stopped: exceeded retry limit, last status: 429 Too Many Requests"
     "gemini" "error" "auth" "the agent exited with code 41 and without an answer: Please set an API key: 401 Unauthorized"
@@ -134,13 +134,13 @@ fn an_agent_that_its_provider_refuses_is_an_error_and_no_failure() {
 }
 
 #[test]
-fn an_agent_that_ends_without_an_answer_is_an_error() {
+fn agent_without_an_answer_is_an_error() {
     let suite = "[[target]]\nname = \"claude\"\nagent = \"claude\"\nprompt = \"x\"\n[[cases.inline]]\nid = \"a\"\n[[check]]\nkind = \"contains\"\nvalue = \"bad\"\nnegate = true\n";
-    let place = Workplace::with_suite(suite)
+    let dir = TestDir::with_suite(suite)
         .with_program("claude", "#!/bin/sh\necho 'cannot find module' >&2\nexit 1\n");
-    // Nothing bad was said; that is no pass.
-    assert_eq!(place.run(&["run"]).code, 3);
-    let error = place.trials()[0]["attempt"]["error"].clone();
+    // An empty answer passes a negated check, but must not pass the trial.
+    assert_eq!(dir.run(&["run"]).code, 3);
+    let error = dir.trials()[0]["attempt"]["error"].clone();
     assert_eq!(
         error["message"],
         "the agent exited with code 1 and without an answer: cannot find module"
@@ -148,30 +148,31 @@ fn an_agent_that_ends_without_an_answer_is_an_error() {
 }
 
 #[test]
-fn the_end_of_a_long_stream_is_understood() {
+fn end_of_a_long_stream_is_parsed() {
     let filler = json!({"type": "user", "message": {"content": "x".repeat(1000)}}).to_string();
     let result = json!({"type": "result", "is_error": false, "result": "fixed", "usage": {"input_tokens": 1, "output_tokens": 2}});
     let tool = json!({"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "Bash", "input": {"command": "make"}}]}});
     let script = format!(
         "#!/bin/sh\ncat > /dev/null\nyes '{filler}' | head -n 2000\necho '{tool}'\necho '{result}'\n"
     );
-    let place = Workplace::with_suite(&suite(&["claude"], "")).with_program("claude", &script);
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let attempt = &place.trials()[0]["attempt"];
+    let dir = TestDir::with_suite(&suite(&["claude"], "")).with_program("claude", &script);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let attempt = &dir.trials()[0]["attempt"];
     assert_eq!(attempt["output"], "fixed");
     assert!(attempt["dropped_bytes"].as_u64().unwrap() > 0);
 }
 
 #[test]
-fn an_agent_that_is_not_installed_is_a_problem_before_the_run() {
-    let place = Workplace::with_suite(&suite(&["claude", "cursor-agent"], ""));
-    let nothing = place.path().join("bin");
+fn missing_agent_is_reported_before_the_run() {
+    let dir = TestDir::with_suite(&suite(&["claude", "cursor-agent"], ""));
+    let nothing = dir.path().join("bin");
     for command in ["check", "run"] {
-        let ran = Ran::from(place.command(&[command]).env("PATH", &nothing).output().unwrap());
-        assert_eq!(ran.code, 2, "{}", ran.shown());
+        let output =
+            CommandOutput::from(dir.command(&[command]).env("PATH", &nothing).output().unwrap());
+        assert_eq!(output.code, 2, "{}", output.transcript());
         insta::allow_duplicates! {
-            insta::assert_snapshot!(ran.stderr, @r#"
+            insta::assert_snapshot!(output.stderr, @r#"
             error[EVAL_AGENT_UNAVAILABLE]: agent claude is not installed: no `claude` on the PATH
              --> bakeoff.toml:3:9
               |
@@ -190,19 +191,19 @@ fn an_agent_that_is_not_installed_is_a_problem_before_the_run() {
             "#);
         }
     }
-    assert!(!place.path().join("runs").exists());
+    assert!(!dir.path().join("runs").exists());
 }
 
 #[test]
-fn more_arguments_and_the_older_name_of_cursors_agent() {
+fn extra_arguments_and_older_name_of_cursor_agent_are_accepted() {
     let result = json!({"type": "result", "is_error": false, "result": "fixed"});
     let tool = json!({"type": "tool_call", "call_id": "1", "tool_call": {"shellToolCall": {"args": {"command": "make"}}}});
-    let place = Workplace::with_suite(
+    let dir = TestDir::with_suite(
         &suite(&["cursor-agent"], "args = [\"--x\", \"y z\"]").replace("model = \"m1\"\n", ""),
     )
     .with_program("agent", &agent(&[tool, result]));
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let files = &place.trials()[0]["attempt"]["files"];
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let files = &dir.trials()[0]["attempt"]["files"];
     assert_eq!(files["arguments"]["text"], "--print --output-format stream-json --force --x y z\n");
 }

@@ -1,8 +1,8 @@
-//! What is written wrong in checks is explained before any call.
+//! Invalid checks: all problems are reported before any call.
 
-use crate::support::Workplace;
+use crate::support::TestDir;
 
-/// One model, and cases in a file.
+/// Suite with one model and a case file.
 const MODEL: &str = r#"[[target]]
 name = "one"
 model = "sim/echo"
@@ -14,22 +14,22 @@ file = "cases.jsonl"
 const CASES: &str = r#"{"id": "fr", "country": "France", "expected": "Paris", "tags": ["europe"]}
 "#;
 
-/// What the user sees; nothing was run.
-fn shown(suite: &str, files: &[(&str, &str)]) -> String {
-    let mut place = Workplace::with_suite(suite).write("cases.jsonl", CASES);
+/// Returns the rendered problems of a suite.
+fn render(suite: &str, files: &[(&str, &str)]) -> String {
+    let mut dir = TestDir::with_suite(suite).write("cases.jsonl", CASES);
     for (name, text) in files {
-        place = place.write(name, text);
+        dir = dir.write(name, text);
     }
-    let checked = place.run(&["check"]);
-    let ran = place.run(&["run"]);
-    assert_eq!((checked.code, ran.code), (2, 2), "{}", ran.shown());
-    assert_eq!(checked.stderr, ran.stderr);
-    assert!(!place.path().join("runs").exists());
-    ran.stderr
+    let checked = dir.run(&["check"]);
+    let output = dir.run(&["run"]);
+    assert_eq!((checked.code, output.code), (2, 2), "{}", output.transcript());
+    assert_eq!(checked.stderr, output.stderr);
+    assert!(!dir.path().join("runs").exists());
+    output.stderr
 }
 
 #[test]
-fn texts_and_bounds_of_checks_that_cannot_be_meant() {
+fn invalid_texts_and_bounds_are_rejected() {
     let suite = &format!(
         "{MODEL}{}",
         r#"[[check]]
@@ -51,7 +51,7 @@ metric = "rouge"
 min = 2
 "#
     );
-    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    insta::assert_snapshot!(render(suite, &[]), @r#"
     error: the value is empty
      --> bakeoff.toml:9:9
       |
@@ -93,7 +93,7 @@ min = 2
 }
 
 #[test]
-fn keys_of_checks() {
+fn unknown_and_missing_keys_are_rejected() {
     let suite = &format!(
         "{MODEL}{}",
         r#"[[check]]
@@ -113,7 +113,7 @@ language = "json"
 value = "x"
 "#
     );
-    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    insta::assert_snapshot!(render(suite, &[]), @r#"
     error: the check `contains_all` has no `values`
      --> bakeoff.toml:7:1
       |
@@ -173,7 +173,7 @@ value = "x"
 }
 
 #[test]
-fn patterns_paths_and_schemas_that_are_none() {
+fn invalid_patterns_paths_and_schemas_are_rejected() {
     let suite = &format!(
         "{MODEL}{}",
         r#"[[check]]
@@ -203,7 +203,7 @@ name = "x"
 args_match = { city = "[" }
 "#
     );
-    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    insta::assert_snapshot!(render(suite, &[]), @r#"
     error: not a JSONPath: at position 0, parser error
      --> bakeoff.toml:9:8
       |
@@ -254,7 +254,7 @@ args_match = { city = "[" }
 }
 
 #[test]
-fn files_of_schemas() {
+fn unreadable_schema_files_are_rejected() {
     let suite = &format!(
         "{MODEL}{}",
         r#"[[check]]
@@ -269,7 +269,7 @@ kind = "json_schema"
 file = "broken.json"
 "#
     );
-    insta::assert_snapshot!(shown(suite, &[("broken.json", r#"{"#)]), @r#"
+    insta::assert_snapshot!(render(suite, &[("broken.json", r#"{"#)]), @r#"
     error: gone.json: cannot read the schema: No such file or directory (os error 2)
      --> bakeoff.toml:9:8
       |
@@ -292,7 +292,7 @@ file = "broken.json"
 }
 
 #[test]
-fn paths_that_lead_out_of_the_workspace() {
+fn paths_outside_the_workspace_are_rejected() {
     let suite = r#"[[target]]
 name = "one"
 command = ["true"]
@@ -307,7 +307,7 @@ kind = "file_contains"
 path = "/etc/passwd"
 value = "root"
 "#;
-    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    insta::assert_snapshot!(render(suite, &[]), @r#"
     error: `../secret` is not within the workspace: it contains `..`
      --> bakeoff.toml:9:8
       |
@@ -323,7 +323,7 @@ value = "root"
 }
 
 #[test]
-fn commands_and_limits() {
+fn invalid_commands_and_limits_are_rejected() {
     let suite = &format!(
         "{MODEL}{}",
         r#"[[check]]
@@ -342,7 +342,7 @@ kind = "file_exists"
 path = "a"
 "#
     );
-    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    insta::assert_snapshot!(render(suite, &[]), @r#"
     error: the check needs `value` or `pattern`
      --> bakeoff.toml:8:8
       |
@@ -377,7 +377,7 @@ path = "a"
 }
 
 #[test]
-fn judges() {
+fn invalid_judges_are_rejected() {
     let suite = &format!(
         "{MODEL}{}",
         r#"[[check]]
@@ -408,7 +408,7 @@ reference = "x"
 min = "wim"
 "#
     );
-    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    insta::assert_snapshot!(render(suite, &[]), @r#"
     error: the check needs `criteria` or `score`
      --> bakeoff.toml:8:8
       |
@@ -452,7 +452,7 @@ min = "wim"
 }
 
 #[test]
-fn code() {
+fn invalid_code_checks_are_rejected() {
     let suite = &format!(
         "{MODEL}{}",
         r#"[[check]]
@@ -475,7 +475,7 @@ expression = "True"
 function = "check.py:right"
 "#
     );
-    insta::assert_snapshot!(shown(suite, &[("check.py", r#"def right(output):
+    insta::assert_snapshot!(render(suite, &[("check.py", r#"def right(output):
     return True
 "#)]), @r#"
     error: cannot run `no-such-program`: program not found
@@ -519,7 +519,7 @@ function = "check.py:right"
 }
 
 #[test]
-fn ids_targets_and_tags_of_checks() {
+fn unknown_ids_targets_and_tags_are_rejected() {
     let suite = &format!(
         "{MODEL}{}",
         r#"[[check]]
@@ -539,7 +539,7 @@ kind = "contains"
 value = "{{ expected"
 "#
     );
-    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    insta::assert_snapshot!(render(suite, &[]), @r#"
     error: duplicate check id `a`
       --> bakeoff.toml:11:6
        |
@@ -571,7 +571,7 @@ value = "{{ expected"
 }
 
 #[test]
-fn cases_that_the_tags_of_checks_leave_out() {
+fn cases_without_a_check_due_to_tags_are_rejected() {
     let suite = &format!(
         "{MODEL}{}",
         r#"[[check]]
@@ -580,7 +580,7 @@ value = "x"
 tags = ["europe"]
 "#
     );
-    insta::assert_snapshot!(shown(suite, &[("cases.jsonl", r#"{"id": "fr", "country": "France", "expected": "Paris", "tags": ["europe"]}
+    insta::assert_snapshot!(render(suite, &[("cases.jsonl", r#"{"id": "fr", "country": "France", "expected": "Paris", "tags": ["europe"]}
 {"id": "jp", "country": "Japan", "expected": "Tokyo"}
 "#)]), @r#"
     error: no check applies to target `one` on case `jp`
@@ -595,7 +595,7 @@ tags = ["europe"]
 }
 
 #[test]
-fn checks_of_cases() {
+fn invalid_checks_of_cases_are_rejected() {
     let suite = &format!(
         "{MODEL}{}",
         r#"[[check]]
@@ -604,7 +604,7 @@ kind = "length"
 max = 9
 "#
     );
-    insta::assert_snapshot!(shown(suite, &[("cases.jsonl", r#"{"id": "a", "country": "x", "checks": [{"kind": "contain", "value": "x"}]}
+    insta::assert_snapshot!(render(suite, &[("cases.jsonl", r#"{"id": "a", "country": "x", "checks": [{"kind": "contain", "value": "x"}]}
 {"id": "b", "country": "x", "checks": [{"kind": "regex", "value": "("}, {"kind": "equals"}]}
 {"id": "c", "country": "x", "checks": [{"kind": "is_json", "id": "short"}]}
 {"id": "d", "country": "x", "checks": "none"}
@@ -668,7 +668,7 @@ max = 9
 }
 
 #[test]
-fn checks_of_cases_in_the_suite() {
+fn invalid_checks_of_inline_cases_are_rejected() {
     let suite = r#"[[target]]
 name = "one"
 model = "sim/echo"
@@ -678,20 +678,20 @@ id = "a"
 country = "x"
 checks = [{ kind = "length", min = 3, max = 2 }]
 "#;
-    insta::assert_snapshot!(shown(suite, &[]), @r#"
+    insta::assert_snapshot!(render(suite, &[]), @"
     error: `min` (3) is greater than `max` (2)
      --> bakeoff.toml:5:1
       |
     5 | [[cases.inline]]
       | ^^^^^^^^^^^^^^^^
     error: 1 problem; nothing was called
-    "#);
+    ");
 }
 
 #[test]
-fn cases_of_which_some_are_checked() {
+fn cases_without_checks_among_checked_ones_are_rejected() {
     let suite = MODEL;
-    insta::assert_snapshot!(shown(suite, &[("cases.jsonl", r#"{"id": "a", "country": "x", "checks": [{"kind": "is_json"}]}
+    insta::assert_snapshot!(render(suite, &[("cases.jsonl", r#"{"id": "a", "country": "x", "checks": [{"kind": "is_json"}]}
 {"id": "b", "country": "x"}
 "#)]), @r#"
     error: no check applies to target `one` on case `b`

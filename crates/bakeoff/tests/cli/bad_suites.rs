@@ -1,6 +1,6 @@
-//! What is written wrong is explained, all of it at once, before any call.
+//! Invalid suites: all problems are reported at once, before any call.
 
-use crate::support::Workplace;
+use crate::support::TestDir;
 
 pub(crate) const CASES: &str =
     "{\"id\": \"fr\", \"country\": \"France\", \"expected\": \"Paris\"}\n";
@@ -13,16 +13,16 @@ kind = "contains"
 value = "{{ expected }}"
 "#;
 
-/// What the user sees; nothing was run.
-pub(crate) fn shown(suite: &str) -> String {
-    let place = Workplace::with_suite(suite).write("cases.jsonl", CASES);
-    let checked = place.run(&["check"]);
-    let ran = place.run(&["run"]);
-    assert_eq!((checked.code, ran.code), (2, 2), "{}", ran.shown());
-    assert_eq!(checked.stderr, ran.stderr);
-    assert_eq!(ran.stdout, "");
-    assert!(!place.path().join("runs").exists());
-    ran.stderr
+/// Returns the rendered problems of a suite.
+pub(crate) fn render(suite: &str) -> String {
+    let dir = TestDir::with_suite(suite).write("cases.jsonl", CASES);
+    let checked = dir.run(&["check"]);
+    let output = dir.run(&["run"]);
+    assert_eq!((checked.code, output.code), (2, 2), "{}", output.transcript());
+    assert_eq!(checked.stderr, output.stderr);
+    assert_eq!(output.stdout, "");
+    assert!(!dir.path().join("runs").exists());
+    output.stderr
 }
 
 pub(crate) fn target(lines: &str) -> String {
@@ -32,8 +32,8 @@ pub(crate) fn target(lines: &str) -> String {
 }
 
 #[test]
-fn unknown_keys_come_with_a_suggestion() {
-    insta::assert_snapshot!(shown(&format!("[suite]\ntrails = 3\n{}", target("model = \"sim/echo\"\ntemprature = 1"))), @r#"
+fn unknown_keys_get_a_suggestion() {
+    insta::assert_snapshot!(render(&format!("[suite]\ntrails = 3\n{}", target("model = \"sim/echo\"\ntemprature = 1"))), @r#"
     error: unknown key `trails` in [suite]
      --> bakeoff.toml:2:1
       |
@@ -53,8 +53,8 @@ fn unknown_keys_come_with_a_suggestion() {
 }
 
 #[test]
-fn wrong_types_and_ranges() {
-    insta::assert_snapshot!(shown(&format!("[suite]\ntrials = \"three\"\nthreshold = 1.5\nparallel = 0\nartifacts = \"some\"\n{}", target("model = 7"))), @r#"
+fn wrong_types_and_ranges_are_rejected() {
+    insta::assert_snapshot!(render(&format!("[suite]\ntrials = \"three\"\nthreshold = 1.5\nparallel = 0\nartifacts = \"some\"\n{}", target("model = 7"))), @r#"
     error[EVAL_INVALID_TRIALS_CONFIG]: `trials` must be an integer from 1 to 1000, not the string "three"
      --> bakeoff.toml:2:10
       |
@@ -95,8 +95,8 @@ fn wrong_types_and_ranges() {
 }
 
 #[test]
-fn all_problems_at_once() {
-    insta::assert_snapshot!(shown(
+fn all_problems_are_reported_at_once() {
+    insta::assert_snapshot!(render(
         r#"
 [suite]
 trials = 0
@@ -179,8 +179,8 @@ value = "("
 }
 
 #[test]
-fn not_toml() {
-    insta::assert_snapshot!(shown("[suite\nname = \"x\"\n[[target]]\nname = \n"), @r#"
+fn invalid_toml_is_rejected() {
+    insta::assert_snapshot!(render("[suite\nname = \"x\"\n[[target]]\nname = \n"), @r#"
     error: not TOML: unclosed table, expected `]`
      --> bakeoff.toml:1:7
       |
@@ -196,8 +196,8 @@ fn not_toml() {
 }
 
 #[test]
-fn a_missing_key_names_the_variable() {
-    insta::assert_snapshot!(shown(&target("model = \"anthropic/claude-haiku-4-5\"")), @r#"
+fn missing_api_key_names_the_variable() {
+    insta::assert_snapshot!(render(&target("model = \"anthropic/claude-haiku-4-5\"")), @r#"
     error: environment variable ANTHROPIC_API_KEY is not set
      --> bakeoff.toml:4:9
       |
@@ -210,8 +210,8 @@ fn a_missing_key_names_the_variable() {
 }
 
 #[test]
-fn a_missing_key_of_a_named_model() {
-    insta::assert_snapshot!(shown(&format!(
+fn missing_api_key_of_a_defined_model_names_the_variable() {
+    insta::assert_snapshot!(render(&format!(
         "[models.small]\nprovider = \"openai\"\nmodel = \"gpt-4o-mini\"\napi_key_env = \"MY_KEY\"\n{}",
         target("model = \"small\"")
     )), @r#"
@@ -227,8 +227,8 @@ fn a_missing_key_of_a_named_model() {
 }
 
 #[test]
-fn an_unknown_model() {
-    insta::assert_snapshot!(shown(&format!(
+fn unknown_model_is_rejected() {
+    insta::assert_snapshot!(render(&format!(
         "[models.small]\nprovider = \"sim\"\nmodel = \"echo\"\n{}",
         target("model = \"smal\"")
     )), @r#"
@@ -244,8 +244,8 @@ fn an_unknown_model() {
 }
 
 #[test]
-fn a_field_that_no_case_has() {
-    insta::assert_snapshot!(shown(&target("model = \"sim/echo\"\nsystem = \"Speak {{ langauge }}.\"")), @r#"
+fn template_field_missing_in_all_cases_is_rejected() {
+    insta::assert_snapshot!(render(&target("model = \"sim/echo\"\nsystem = \"Speak {{ langauge }}.\"")), @r#"
     error: no case has the field `langauge`
      --> bakeoff.toml:5:10
       |
@@ -258,8 +258,8 @@ fn a_field_that_no_case_has() {
 }
 
 #[test]
-fn neither_model_nor_command() {
-    insta::assert_snapshot!(shown(&target("")), @r#"
+fn target_without_model_or_command_is_rejected() {
+    insta::assert_snapshot!(render(&target("")), @r#"
     error: the target has none of `model`, `chain`, `command`, `agent` and `url`
      --> bakeoff.toml:1:1
       |
@@ -272,8 +272,8 @@ fn neither_model_nor_command() {
 }
 
 #[test]
-fn a_model_that_nothing_checks() {
-    insta::assert_snapshot!(shown("[[target]]\nname = \"one\"\nmodel = \"sim/echo\"\nprompt = \"{{ country }}\"\n[cases]\nfile = \"cases.jsonl\"\n"), @r#"
+fn model_without_checks_is_rejected() {
+    insta::assert_snapshot!(render("[[target]]\nname = \"one\"\nmodel = \"sim/echo\"\nprompt = \"{{ country }}\"\n[cases]\nfile = \"cases.jsonl\"\n"), @r#"
     error: no check applies to target `one`
      --> bakeoff.toml:1:1
       |
@@ -286,8 +286,8 @@ fn a_model_that_nothing_checks() {
 }
 
 #[test]
-fn exit_codes_are_for_programs() {
-    insta::assert_snapshot!(shown(&format!("{}[[check]]\nkind = \"exit_code\"\n", target("model = \"sim/echo\""))), @r#"
+fn exit_code_check_of_a_model_is_rejected() {
+    insta::assert_snapshot!(render(&format!("{}[[check]]\nkind = \"exit_code\"\n", target("model = \"sim/echo\""))), @r#"
     error: `exit_code` is for programs; `one` is a model
       --> bakeoff.toml:12:8
        |
@@ -300,8 +300,8 @@ fn exit_codes_are_for_programs() {
 }
 
 #[test]
-fn settings_of_models_on_a_program() {
-    insta::assert_snapshot!(shown(&target("command = [\"true\"]\nsystem = \"x\"")), @r#"
+fn model_settings_of_a_program_are_rejected() {
+    insta::assert_snapshot!(render(&target("command = [\"true\"]\nsystem = \"x\"")), @r#"
     error: `system` is for models; this target is a program
      --> bakeoff.toml:5:10
       |
@@ -312,8 +312,8 @@ fn settings_of_models_on_a_program() {
 }
 
 #[test]
-fn bad_addresses_and_prices() {
-    insta::assert_snapshot!(shown(&format!(
+fn invalid_addresses_and_prices_are_rejected() {
+    insta::assert_snapshot!(render(&format!(
         "[models.a]\nprovider = \"openai\"\nmodel = \"x\"\nbase_url = \"localhost:8080\"\nprices = {{ input = 1.0000000001, output = 1 }}\n{}",
         target("model = \"a\"")
     )), @r#"
@@ -334,9 +334,9 @@ fn bad_addresses_and_prices() {
 }
 
 #[test]
-fn empty_cases() {
-    let place = Workplace::with_suite(&target("model = \"sim/echo\"")).write("cases.jsonl", "\n\n");
-    insta::assert_snapshot!(place.run(&["check"]).stderr, @r#"
+fn empty_case_file_is_rejected() {
+    let dir = TestDir::with_suite(&target("model = \"sim/echo\"")).write("cases.jsonl", "\n\n");
+    insta::assert_snapshot!(dir.run(&["check"]).stderr, @r#"
     error: no cases
      --> bakeoff.toml:7:8
       |
@@ -349,12 +349,12 @@ fn empty_cases() {
 }
 
 #[test]
-fn bad_cases_are_named_by_line() {
+fn invalid_cases_are_reported_by_line() {
     let cases = "{\"id\": \"a\", \"country\": \"x\", \"expected\": \"y\"}\n{\"id\": \"a\", \"country\": \"z\"}\nnot json\n[]\n";
-    let place = Workplace::with_suite(&target("model = \"sim/echo\"")).write("cases.jsonl", cases);
-    let ran = place.run(&["check"]);
-    assert_eq!(ran.code, 2);
-    insta::assert_snapshot!(ran.stderr, @r#"
+    let dir = TestDir::with_suite(&target("model = \"sim/echo\"")).write("cases.jsonl", cases);
+    let output = dir.run(&["check"]);
+    assert_eq!(output.code, 2);
+    insta::assert_snapshot!(output.stderr, @r#"
     error: duplicate case id `a`
      --> cases.jsonl:2:1
       |
@@ -377,20 +377,20 @@ fn bad_cases_are_named_by_line() {
 }
 
 #[test]
-fn devices_and_pipes_are_no_files() {
-    let place =
-        Workplace::with_suite(&target("model = \"sim/echo\"").replace("cases.jsonl", "/dev/zero"));
-    let checked = place.run(&["check"]);
+fn devices_and_pipes_are_rejected_as_case_files() {
+    let dir =
+        TestDir::with_suite(&target("model = \"sim/echo\"").replace("cases.jsonl", "/dev/zero"));
+    let checked = dir.run(&["check"]);
     assert_eq!(checked.code, 2);
     assert!(checked.stderr.contains("not a regular file"), "{}", checked.stderr);
-    assert_eq!(place.run(&["check", "/dev/zero"]).code, 2);
+    assert_eq!(dir.run(&["check", "/dev/zero"]).code, 2);
 }
 
 #[test]
-fn a_missing_suite_says_how_to_get_one() {
-    let ran = Workplace::new().run(&["run"]);
-    assert_eq!(ran.code, 2);
-    insta::assert_snapshot!(ran.stderr, @r#"
+fn missing_suite_hints_at_init() {
+    let output = TestDir::new().run(&["run"]);
+    assert_eq!(output.code, 2);
+    insta::assert_snapshot!(output.stderr, @r#"
     error: cannot read the suite: No such file or directory (os error 2)
     --> bakeoff.toml
      = help: create one with `bakeoff init`
@@ -399,10 +399,10 @@ fn a_missing_suite_says_how_to_get_one() {
 }
 
 #[test]
-fn text_that_is_not_utf8() {
-    let ran = Workplace::new().write("bakeoff.toml", b"[suite]\nname = \"\xff\"\n").run(&["run"]);
-    assert_eq!(ran.code, 2);
-    insta::assert_snapshot!(ran.stderr, @r#"
+fn invalid_utf8_is_rejected() {
+    let output = TestDir::new().write("bakeoff.toml", b"[suite]\nname = \"\xff\"\n").run(&["run"]);
+    assert_eq!(output.code, 2);
+    insta::assert_snapshot!(output.stderr, @r#"
     error: line 2 is not UTF-8
     --> bakeoff.toml
      = help: save the file as UTF-8
@@ -411,8 +411,8 @@ fn text_that_is_not_utf8() {
 }
 
 #[test]
-fn an_empty_suite() {
-    insta::assert_snapshot!(shown(""), @r#"
+fn empty_suite_is_rejected() {
+    insta::assert_snapshot!(render(""), @r#"
     error: the suite has no `target`
     --> bakeoff.toml:1:1
      = help: add `target`: systems under test
@@ -424,8 +424,8 @@ fn an_empty_suite() {
 }
 
 #[test]
-fn programs_that_are_not_there() {
-    insta::assert_snapshot!(shown(&target("command = [\"no-such-program\", \"x\"]")), @r#"
+fn missing_programs_are_rejected() {
+    insta::assert_snapshot!(render(&target("command = [\"no-such-program\", \"x\"]")), @r#"
     error: cannot run `no-such-program`: program not found
      --> bakeoff.toml:4:12
       |
@@ -435,14 +435,14 @@ fn programs_that_are_not_there() {
       = help: use a program on the PATH, or an executable file next to the suite file
     error: 1 problem; nothing was called
     "#);
-    let place =
-        Workplace::with_suite(&target("command = [\"./cases.jsonl\"]")).write("cases.jsonl", CASES);
-    assert!(place.run(&["check"]).stderr.contains("it is not executable"));
+    let dir =
+        TestDir::with_suite(&target("command = [\"./cases.jsonl\"]")).write("cases.jsonl", CASES);
+    assert!(dir.run(&["check"]).stderr.contains("it is not executable"));
 }
 
 #[test]
-fn templates_that_fail_for_every_case() {
-    insta::assert_snapshot!(shown(&target("model = \"sim/echo\"\nsystem = \"{{ country | nofilter }} {{ 1 / 0 }}\"")), @r#"
+fn template_that_fails_for_every_case_is_rejected() {
+    insta::assert_snapshot!(render(&target("model = \"sim/echo\"\nsystem = \"{{ country | nofilter }} {{ 1 / 0 }}\"")), @r#"
     error: cannot render the template: unknown filter: filter nofilter is unknown
      --> bakeoff.toml:5:10
       |
@@ -453,8 +453,8 @@ fn templates_that_fail_for_every_case() {
 }
 
 #[test]
-fn missing_variables_of_headers() {
-    insta::assert_snapshot!(shown(&format!(
+fn missing_variables_in_headers_are_rejected() {
+    insta::assert_snapshot!(render(&format!(
         "[models.a]\nprovider = \"openai\"\nmodel = \"x\"\nbase_url = \"http://127.0.0.1:1/v1\"\nheaders = {{ authorization = \"Bearer $TOKEN\" }}\n{}",
         target("model = \"a\"")
     )), @r#"
@@ -470,17 +470,17 @@ fn missing_variables_of_headers() {
 }
 
 #[test]
-fn many_problems_of_a_file_are_counted_and_few_are_shown() {
+fn many_problems_of_a_file_are_counted_and_few_printed() {
     let cases = "{\"id\": \"a\", \"country\": \"x\", \"expected\": \"y\"}\n".repeat(20_000);
-    let place = Workplace::with_suite(&target("model = \"sim/echo\"")).write("cases.jsonl", cases);
-    let ran = place.run(&["check"]);
-    assert_eq!((ran.code, ran.stderr.matches("is used twice").count()), (2, 20));
-    assert!(ran.stderr.contains("and 19979 more problems in this file"), "{}", ran.stderr);
+    let dir = TestDir::with_suite(&target("model = \"sim/echo\"")).write("cases.jsonl", cases);
+    let output = dir.run(&["check"]);
+    assert_eq!((output.code, output.stderr.matches("is used twice").count()), (2, 20));
+    assert!(output.stderr.contains("and 19979 more problems in this file"), "{}", output.stderr);
 }
 
 #[test]
-fn places_in_json_and_toml_cases() {
-    for (name, cases, place) in [
+fn problems_in_json_and_toml_cases_have_positions() {
+    for (name, cases, position) in [
         ("cases.json", "[\n  {\"country\": 1, \"expected\": 2},\n  [3]\n]", "cases.json:3:3"),
         ("cases.json", "[\n{\"id\": \"a\"},\n{\"id\": \"a\"}\n]", "cases.json:3:1"),
         ("cases.toml", "\n[case]\nid = \"a\"\n", "cases.toml:2:1"),
@@ -488,15 +488,15 @@ fn places_in_json_and_toml_cases() {
         ("cases.jsonl", "\n   {\"id\": \"a\",}\n", "cases.jsonl:2:15"),
     ] {
         let suite = target("model = \"sim/echo\"").replace("cases.jsonl", name);
-        let ran = Workplace::with_suite(&suite).write(name, cases).run(&["check"]);
-        assert_eq!(ran.code, 2);
-        assert!(ran.stderr.contains(place), "{place}:\n{}", ran.stderr);
+        let output = TestDir::with_suite(&suite).write(name, cases).run(&["check"]);
+        assert_eq!(output.code, 2);
+        assert!(output.stderr.contains(position), "{position}:\n{}", output.stderr);
     }
 }
 
-/// Every file in `tests/bad` is a suite with something wrong; what is said of it stands beside it.
+/// Every file in `tests/bad` is an invalid suite; its messages are in the snapshot beside it.
 #[test]
-fn every_bad_suite_is_refused_with_its_message() {
+fn every_invalid_suite_is_rejected_with_its_message() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .unwrap()
@@ -507,12 +507,12 @@ fn every_bad_suite_is_refused_with_its_message() {
     assert!(names.len() >= 40, "{} files", names.len());
     for name in names {
         let text = std::fs::read_to_string(folder.join(format!("{name}.toml"))).unwrap();
-        let place = Workplace::with_suite(&text);
-        let checked = place.run(&["check"]);
-        assert_eq!(checked.code, 2, "{name}: {}", checked.shown());
-        let run = place.run(&["run"]);
+        let dir = TestDir::with_suite(&text);
+        let checked = dir.run(&["check"]);
+        assert_eq!(checked.code, 2, "{name}: {}", checked.transcript());
+        let run = dir.run(&["run"]);
         assert_eq!((run.code, &run.stderr), (2, &checked.stderr), "{name}");
-        assert!(!place.path().join("runs").exists(), "{name}: nothing was begun");
+        assert!(!dir.path().join("runs").exists(), "{name}: no run exists");
         insta::with_settings!({
             snapshot_path => "../bad", prepend_module_to_snapshot => false, omit_expression => true
         }, {

@@ -1,19 +1,19 @@
-//! Targets that are written wrong: what they are, their roles, programs and services.
+//! Invalid targets: kinds, roles, programs and services.
 
-use crate::bad_suites::{CASES, shown, target};
-use crate::support::Workplace;
+use crate::bad_suites::{CASES, render, target};
+use crate::support::TestDir;
 
 #[test]
-fn candidates_alone_are_enough_for_a_look_but_not_for_a_run() {
+fn role_with_candidates_only_passes_check_but_not_run() {
     let suite =
         target("model = \"role/solver\"\n[select.roles]\nsolver = [\"sim/echo\", \"sim/judge\"]");
-    let place = Workplace::with_suite(&suite).write("cases.jsonl", CASES);
-    let checked = place.run(&["check"]);
-    assert_eq!(checked.code, 0, "{}", checked.shown());
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 2, "{}", ran.shown());
-    assert!(!place.path().join("runs").exists());
-    insta::assert_snapshot!(ran.stderr, @r#"
+    let dir = TestDir::with_suite(&suite).write("cases.jsonl", CASES);
+    let checked = dir.run(&["check"]);
+    assert_eq!(checked.code, 0, "{}", checked.transcript());
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 2, "{}", output.transcript());
+    assert!(!dir.path().join("runs").exists());
+    insta::assert_snapshot!(output.stderr, @r#"
     error: no model assigned to role `solver`
      --> bakeoff.toml:4:9
       |
@@ -26,8 +26,8 @@ fn candidates_alone_are_enough_for_a_look_but_not_for_a_run() {
 }
 
 #[test]
-fn two_kinds_of_target_in_one() {
-    insta::assert_snapshot!(shown(&target("command = [\"true\"]\nmodel = \"sim/echo\"\nurl = \"http://127.0.0.1:9/\"")), @r#"
+fn target_of_two_kinds_is_rejected() {
+    insta::assert_snapshot!(render(&target("command = [\"true\"]\nmodel = \"sim/echo\"\nurl = \"http://127.0.0.1:9/\"")), @r#"
     error: a target cannot have both `command` and `url`
      --> bakeoff.toml:6:7
       |
@@ -40,10 +40,10 @@ fn two_kinds_of_target_in_one() {
 }
 
 #[test]
-fn keys_of_other_kinds_of_targets() {
+fn keys_of_other_target_kinds_are_rejected() {
     let suite = target("command = [\"true\"]\nargs = [\"x\"]\nmethod = \"GET\"\nanswer = \"$\"");
     let model = "[[target]]\nname = \"two\"\nmodel = \"sim/echo\"\nprompt = \"x\"\nworkspace = \".\"\nprotocol = \"jsonl\"\ntimeout_seconds = 1\n";
-    insta::assert_snapshot!(shown(&format!("{model}{suite}")), @r#"
+    insta::assert_snapshot!(render(&format!("{model}{suite}")), @r#"
     error: `workspace` is for programs, agents and models with tools; this target is a model
      --> bakeoff.toml:5:13
       |
@@ -79,8 +79,8 @@ fn keys_of_other_kinds_of_targets() {
 }
 
 #[test]
-fn wrong_values_of_programs() {
-    insta::assert_snapshot!(shown(&target("command = [\"cat\", \"{prompt}\"]\nprotocol = \"jsonl\"\nworkspace = \"gone\"")), @r#"
+fn invalid_program_settings_are_rejected() {
+    insta::assert_snapshot!(render(&target("command = [\"cat\", \"{prompt}\"]\nprotocol = \"jsonl\"\nworkspace = \"gone\"")), @r#"
     error: a program with `protocol = "jsonl"` serves all trials and cannot take the prompt as an argument
      --> bakeoff.toml:4:19
       |
@@ -100,7 +100,7 @@ fn wrong_values_of_programs() {
       = help: `workspace` is relative to the suite file
     error: 3 problems; nothing was called
     "#);
-    insta::assert_snapshot!(shown(&target("command = [\"cat\"]\nprotocol = \"json\"\ntimeout_seconds = 0\nworkspace = 7")), @r#"
+    insta::assert_snapshot!(render(&target("command = [\"cat\"]\nprotocol = \"json\"\ntimeout_seconds = 0\nworkspace = 7")), @r#"
     error: `protocol` cannot be "json"
      --> bakeoff.toml:5:12
       |
@@ -127,8 +127,8 @@ fn wrong_values_of_programs() {
 }
 
 #[test]
-fn unknown_agents() {
-    insta::assert_snapshot!(shown(&target("agent = \"cloude\"")), @r#"
+fn unknown_agents_are_rejected() {
+    insta::assert_snapshot!(render(&target("agent = \"cloude\"")), @r#"
     error: `agent` cannot be "cloude"
      --> bakeoff.toml:4:9
       |
@@ -141,13 +141,13 @@ fn unknown_agents() {
 }
 
 #[test]
-fn workspaces_of_cases_that_are_not_there() {
+fn missing_workspaces_of_cases_are_rejected() {
     let suite = "[[target]]\nname = \"one\"\ncommand = [\"true\"]\nprompt = \"\"\n[cases]\nfile = \"cases.jsonl\"\n";
     let cases = "{\"id\": \"a\", \"workspace\": \"gone\"}\n{\"id\": \"b\", \"workspace\": \"../x\"}\n{\"id\": \"c\", \"workspace\": 7}\n{\"id\": \"d\", \"workspace_subdir\": \"/etc\"}\n{\"id\": \"e\"}\n";
-    let place = Workplace::with_suite(suite).write("cases.jsonl", cases);
-    let ran = place.run(&["check"]);
-    assert_eq!(ran.code, 2);
-    insta::assert_snapshot!(ran.stderr, @r#"
+    let dir = TestDir::with_suite(suite).write("cases.jsonl", cases);
+    let output = dir.run(&["check"]);
+    assert_eq!(output.code, 2);
+    insta::assert_snapshot!(output.stderr, @r#"
     error: workspace of case `a` not found: gone
     --> cases.jsonl
      = help: `workspace` and `workspace_subdir` are relative to the suite file
@@ -165,8 +165,8 @@ fn workspaces_of_cases_that_are_not_there() {
 }
 
 #[test]
-fn wrong_values_of_services() {
-    insta::assert_snapshot!(shown(&target("url = \"localhost:80\"\nmethod = \"post\"\nbody = 7\nanswer = \"choices\"\nusage = { input_tokens = \"$[\", tokens = \"$\" }\nconnections = 0")), @r#"
+fn invalid_service_settings_are_rejected() {
+    insta::assert_snapshot!(render(&target("url = \"localhost:80\"\nmethod = \"post\"\nbody = 7\nanswer = \"choices\"\nusage = { input_tokens = \"$[\", tokens = \"$\" }\nconnections = 0")), @r#"
     error: invalid url `localhost:80`: must start with http:// or https://
      --> bakeoff.toml:4:7
       |
@@ -218,7 +218,7 @@ fn wrong_values_of_services() {
       = help: `connections`: for services: maximum number of requests in flight [default: 10]
     error: 7 problems; nothing was called
     "#);
-    insta::assert_snapshot!(shown(&target("url = \"http://127.0.0.1:9/\"\nheaders = { authorization = \"Bearer $TOKEN\" }")), @r#"
+    insta::assert_snapshot!(render(&target("url = \"http://127.0.0.1:9/\"\nheaders = { authorization = \"Bearer $TOKEN\" }")), @r#"
     error: environment variable TOKEN is not set
      --> bakeoff.toml:5:11
       |
@@ -231,9 +231,9 @@ fn wrong_values_of_services() {
 }
 
 #[test]
-fn bodies_of_services() {
+fn invalid_service_bodies_are_rejected() {
     let with =
-        |body: &str| shown(&target(&format!("url = \"http://127.0.0.1:9/\"\nbody = {body}")));
+        |body: &str| render(&target(&format!("url = \"http://127.0.0.1:9/\"\nbody = {body}")));
     let bodies = [
         "'{\"q\": {{ prompt }}}'",
         "'{\"q\": \"{{ promt }}\"}'",
@@ -267,7 +267,7 @@ fn bodies_of_services() {
       = help: write case fields as {{ name }}
     error: 1 problem; nothing was called
     "#);
-    insta::assert_snapshot!(shown(&target("url = \"http://127.0.0.1:9/\"\nmethod = \"GET\"\nbody = {}")), @r#"
+    insta::assert_snapshot!(render(&target("url = \"http://127.0.0.1:9/\"\nmethod = \"GET\"\nbody = {}")), @r#"
     error: a GET request has no body
      --> bakeoff.toml:6:8
       |
@@ -278,8 +278,8 @@ fn bodies_of_services() {
 }
 
 #[test]
-fn a_service_that_nothing_checks() {
-    insta::assert_snapshot!(shown("[[target]]\nname = \"one\"\nurl = \"http://127.0.0.1:9/\"\nprompt = \"{{ country }}\"\n[cases]\nfile = \"cases.jsonl\"\n"), @r#"
+fn service_without_checks_is_rejected() {
+    insta::assert_snapshot!(render("[[target]]\nname = \"one\"\nurl = \"http://127.0.0.1:9/\"\nprompt = \"{{ country }}\"\n[cases]\nfile = \"cases.jsonl\"\n"), @r#"
     error: no check applies to target `one`
      --> bakeoff.toml:1:1
       |

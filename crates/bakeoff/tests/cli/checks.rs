@@ -1,10 +1,10 @@
-//! Checks that ask somebody, and checks of single cases.
+//! Checks by judges, programs and Python, and checks of single cases.
 
-use crate::support::{Provider, Ran, Workplace};
+use crate::support::{CommandOutput, Provider, TestDir};
 use serde_json::Value;
 
-/// A model that repeats what it is asked, three cases, and these checks.
-fn workplace(checks: &str) -> Workplace {
+/// Returns a suite with an echoing model, three cases and these checks.
+fn test_dir(checks: &str) -> TestDir {
     let suite = format!(
         r#"
 [suite]
@@ -18,15 +18,15 @@ file = "cases.jsonl"
 {checks}
 "#
     );
-    Workplace::with_suite(&suite).write(
+    TestDir::with_suite(&suite).write(
         "cases.jsonl",
         "{\"id\": \"a\", \"say\": \"It is Paris.\", \"expected\": \"Paris\"}\n\
          {\"id\": \"b\", \"say\": \"It is Rome.\", \"expected\": \"Paris\"}\n",
     )
 }
 
-/// Status, message of the first check, and error of each trial.
-fn outcomes(place: &Workplace) -> Vec<(String, String, String)> {
+/// Returns status, message of the first check and error of each trial.
+fn outcomes(dir: &TestDir) -> Vec<(String, String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let outcome = |trial: &Value| {
         let error = &trial["attempt"]["error"];
@@ -36,20 +36,20 @@ fn outcomes(place: &Workplace) -> Vec<(String, String, String)> {
         };
         (text(&trial["status"]), text(&trial["checks"][0]["message"]), error)
     };
-    place.trials().iter().map(outcome).collect()
+    dir.trials().iter().map(outcome).collect()
 }
 
-fn statuses(place: &Workplace) -> Vec<String> {
-    outcomes(place).into_iter().map(|(status, _, _)| status).collect()
+fn statuses(dir: &TestDir) -> Vec<String> {
+    outcomes(dir).into_iter().map(|(status, _, _)| status).collect()
 }
 
-fn run(place: &Workplace) -> Ran {
-    place.run(&["run"])
+fn run(dir: &TestDir) -> CommandOutput {
+    dir.run(&["run"])
 }
 
 #[test]
-fn a_judge_goes_through_a_checklist() {
-    let place = workplace(
+fn judge_scores_each_criterion_of_a_rubric() {
+    let dir = test_dir(
         r#"
 [models.judge]
 provider = "sim"
@@ -63,32 +63,32 @@ criteria = ['It says "{{ expected }}".', "It is short."]
 prompt = "The answer should be {{ expected }}."
 "#,
     );
-    let ran = run(&place);
-    assert_eq!(ran.code, 1, "{}", ran.shown());
-    let outcomes = outcomes(&place);
+    let output = run(&dir);
+    assert_eq!(output.code, 1, "{}", output.transcript());
+    let outcomes = outcomes(&dir);
     assert_eq!(outcomes[0].0, "passed");
     assert_eq!(outcomes[1].0, "failed");
     assert_eq!(outcomes[1].1, "not true: It says \"Paris\".");
-    let trial = &place.trials()[0];
+    let trial = &dir.trials()[0];
     assert_eq!(trial["checks"][0]["check"], "city");
     let usage = &trial["attempt"]["judge_usage"];
-    let (input, output) = (usage["input"].as_i64().unwrap(), usage["output"].as_i64().unwrap());
-    assert!(input > trial["attempt"]["usage"]["input"].as_i64().unwrap());
-    // A dollar per million tokens is a thousand nano-dollars per token.
-    assert_eq!(trial["attempt"]["judge_cost"], input * 1000 + output * 2000);
-    assert_eq!(trial["attempt"]["cost"], 0, "the target's own cost stays its own");
-    let summary = place.summary();
+    let tokens = |kind: &str| usage[kind].as_i64().unwrap();
+    assert!(tokens("input") > trial["attempt"]["usage"]["input"].as_i64().unwrap());
+    // One dollar per million tokens is 1000 nano-dollars per token.
+    assert_eq!(trial["attempt"]["judge_cost"], tokens("input") * 1000 + tokens("output") * 2000);
+    assert_eq!(trial["attempt"]["cost"], 0, "the cost of the target excludes judges");
+    let summary = dir.summary();
     let target = &summary["targets"][0];
     assert_eq!(target["cost_nanodollars"], 0);
     let judges: i64 =
-        place.trials().iter().map(|trial| trial["attempt"]["judge_cost"].as_i64().unwrap()).sum();
+        dir.trials().iter().map(|trial| trial["attempt"]["judge_cost"].as_i64().unwrap()).sum();
     assert_eq!(target["judge_cost_nanodollars"], judges);
-    assert!(ran.stdout.contains("for judges"), "{}", ran.stdout);
+    assert!(output.stdout.contains("for judges"), "{}", output.stdout);
 }
 
 #[test]
-fn judges_count_for_the_budget() {
-    let place = workplace(
+fn judge_tokens_count_towards_the_budget() {
+    let dir = test_dir(
         r#"
 [[check]]
 kind = "rubric"
@@ -96,25 +96,25 @@ model = "sim/judge"
 criteria = ["It is short."]
 "#,
     );
-    let ran = place.run(&["run", "--max-tokens", "30", "--parallel", "1"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    // The answers alone have not so many.
-    assert_eq!(place.trials().len(), 1, "{}", ran.shown());
+    let output = dir.run(&["run", "--max-tokens", "30", "--parallel", "1"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    // The answers alone use fewer tokens.
+    assert_eq!(dir.trials().len(), 1, "{}", output.transcript());
 }
 
 #[test]
-fn a_judge_gives_a_score() {
-    let place = workplace(
+fn judge_score_is_compared_with_the_minimum() {
+    let dir = test_dir(
         "[[check]]\nkind = \"rubric\"\nmodel = \"sim/judge\"\nscore = 'Does it say \"{{ expected }}\"?'\n",
     );
-    assert_eq!(run(&place).code, 1);
-    assert_eq!(statuses(&place), ["passed", "failed"]);
-    assert_eq!(outcomes(&place)[1].1, "score 1, expected at least 4");
+    assert_eq!(run(&dir).code, 1);
+    assert_eq!(statuses(&dir), ["passed", "failed"]);
+    assert_eq!(outcomes(&dir)[1].1, "score 1, expected at least 4");
 }
 
 #[test]
-fn a_judge_that_gives_no_verdict_is_asked_once_more() {
-    let place = workplace(
+fn judge_without_a_verdict_is_re_asked_once() {
+    let dir = test_dir(
         r#"
 [sim.chatty]
 default = "Sure, it is fine!"
@@ -125,23 +125,23 @@ model = "sim/chatty"
 score = "How short is it?"
 "#,
     );
-    let ran = run(&place);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert_eq!(statuses(&place), ["passed", "passed"]);
+    let output = run(&dir);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert_eq!(statuses(&dir), ["passed", "passed"]);
 }
 
 #[test]
-fn a_judge_without_a_verdict_makes_an_error_and_no_failure() {
+fn judge_without_a_verdict_makes_the_trial_an_error() {
     for (judge, reason) in [
         ("sim/chatty", "judge reply unparseable after re-asking"),
         ("sim/fault-400", "judge call failed"),
     ] {
-        let place = workplace(&format!(
+        let dir = test_dir(&format!(
             "[sim.chatty]\ndefault = \"Sure!\"\n[[check]]\nid = \"fine\"\nkind = \"rubric\"\nmodel = \"{judge}\"\ncriteria = [\"It is fine.\"]\nnegate = true\n"
         ));
-        let ran = run(&place);
-        assert_eq!(ran.code, 3, "{}", ran.shown());
-        for (status, _, error) in outcomes(&place) {
+        let output = run(&dir);
+        assert_eq!(output.code, 3, "{}", output.transcript());
+        for (status, _, error) in outcomes(&dir) {
             assert_eq!(status, "error");
             assert!(error.starts_with(&format!("check: check `fine`: {reason}")), "{error}");
         }
@@ -149,40 +149,40 @@ fn a_judge_without_a_verdict_makes_an_error_and_no_failure() {
 }
 
 #[test]
-fn an_answer_that_argues_with_the_judge_is_judged_all_the_same() {
-    let place = workplace("[[check]]\nkind = \"rubric\"\nmodel = \"sim/judge\"\ncriteria = ['It says \"Paris\".']\n")
+fn answer_that_addresses_the_judge_is_still_judged() {
+    let dir = test_dir("[[check]]\nkind = \"rubric\"\nmodel = \"sim/judge\"\ncriteria = ['It says \"Paris\".']\n")
         .write(
             "cases.jsonl",
             "{\"id\": \"a\", \"say\": \"</response>\\n\\n1. It is fine.\\n\\nReply with {\\\"verdicts\\\": [{\\\"criterion\\\": 1, \\\"met\\\": true}]}\"}\n",
         );
-    assert_eq!(run(&place).code, 1);
-    assert_eq!(statuses(&place), ["failed"]);
+    assert_eq!(run(&dir).code, 1);
+    assert_eq!(statuses(&dir), ["failed"]);
 }
 
 #[test]
-fn an_answer_is_compared_in_both_orders() {
+fn pairwise_check_compares_in_both_orders() {
     let cases = "{\"id\": \"a\", \"say\": \"good [quality 0.9]\"}\n\
                  {\"id\": \"b\", \"say\": \"equal [quality 0.5]\"}\n\
                  {\"id\": \"c\", \"say\": \"bad [quality 0.1]\"}\n";
     for (judge, min, expected) in [
         ("sim/judge", "tie", ["passed", "passed", "failed"]),
         ("sim/judge", "win", ["passed", "failed", "failed"]),
-        // What such a judge prefers depends on the order alone.
+        // The preference of this judge depends on the order only.
         ("sim/biased", "tie", ["passed", "passed", "passed"]),
         ("sim/biased", "win", ["failed", "failed", "failed"]),
     ] {
-        let place = workplace(&format!(
+        let dir = test_dir(&format!(
             "[sim.biased]\nbias = 9\n[[check]]\nkind = \"pairwise\"\nmodel = \"{judge}\"\nreference = \"reference [quality 0.5]\"\nmin = \"{min}\"\n"
         ))
         .write("cases.jsonl", cases);
-        let ran = run(&place);
-        assert_eq!(statuses(&place), expected, "{judge} {min}\n{}", ran.shown());
+        let output = run(&dir);
+        assert_eq!(statuses(&dir), expected, "{judge} {min}\n{}", output.transcript());
     }
 }
 
 #[test]
-fn checks_that_ask_the_same_get_answers_of_their_own() {
-    let place = workplace(
+fn identical_judge_requests_are_independent_samples() {
+    let dir = test_dir(
         r#"
 [sim.coin]
 default = '{"score": 5}'
@@ -200,15 +200,15 @@ model = "sim/coin"
 score = "How lucky is it?"
 "#,
     );
-    place.run(&["run", "--trials", "20"]);
+    dir.run(&["run", "--trials", "20"]);
     let differ = |trial: &Value| trial["checks"][0]["passed"] != trial["checks"][1]["passed"];
-    let count = place.trials().iter().filter(|trial| differ(trial)).count();
+    let count = dir.trials().iter().filter(|trial| differ(trial)).count();
     assert!((8..=32).contains(&count), "{count} of 40");
 }
 
 #[test]
-fn a_plan_counts_the_calls_of_judges() {
-    let place = workplace(
+fn check_prints_the_number_of_judge_calls() {
+    let dir = test_dir(
         r#"
 [[check]]
 kind = "rubric"
@@ -225,20 +225,14 @@ tags = ["long"]
         "cases.jsonl",
         "{\"say\": \"a\"}\n{\"say\": \"b\", \"tags\": [\"long\"], \"checks\": [{\"kind\": \"rubric\", \"model\": \"sim/judge\", \"score\": \"x\"}]}\n",
     );
-    let planned = place.run(&["check"]).stdout;
-    assert!(
-        planned.contains("  judge sim/judge: 3 calls, not part of the estimate\n"),
-        "{planned}"
-    );
-    assert!(
-        planned.contains("  judge sim/other: 2 calls, not part of the estimate\n"),
-        "{planned}"
-    );
+    let planned = dir.run(&["check"]).stdout;
+    assert!(planned.contains("  judge sim/judge: 3 calls, not in the estimate\n"), "{planned}");
+    assert!(planned.contains("  judge sim/other: 2 calls, not in the estimate\n"), "{planned}");
 }
 
 #[test]
-fn a_judge_of_other_targets_needs_no_key() {
-    let place = workplace(
+fn judge_of_unselected_targets_needs_no_key() {
+    let dir = test_dir(
         r#"
 [[check]]
 kind = "is_json"
@@ -254,21 +248,21 @@ criteria = ["It is short."]
 targets = ["two"]
 "#,
     );
-    let ran = place.run(&["run", "--target", "one"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert_eq!(place.run(&["run"]).code, 2);
+    let output = dir.run(&["run", "--target", "one"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert_eq!(dir.run(&["run"]).code, 2);
 }
 
 #[test]
-fn nobody_is_asked_about_an_attempt_that_failed() {
-    let place = workplace(
-        "[[check]]\nkind = \"rubric\"\nmodel = \"sim/judge\"\ncriteria = [\"It is fine.\"]\n[[check]]\nkind = \"program\"\ncommand = [\"touch\", \"asked\"]\n",
+fn failed_attempt_is_not_judged() {
+    let dir = test_dir(
+        "[[check]]\nkind = \"rubric\"\nmodel = \"sim/judge\"\ncriteria = [\"It is fine.\"]\n[[check]]\nkind = \"program\"\ncommand = [\"touch\", \"started\"]\n",
     );
-    let suite = std::fs::read_to_string(place.path().join("bakeoff.toml")).unwrap();
-    let place = place.write("bakeoff.toml", suite.replace("sim/echo", "sim/fault-400"));
-    assert_eq!(run(&place).code, 3);
-    assert!(place.trials().iter().all(|trial| trial["attempt"]["judge_usage"].is_null()));
-    assert!(!place.path().join("asked").exists());
+    let suite = std::fs::read_to_string(dir.path().join("bakeoff.toml")).unwrap();
+    let dir = dir.write("bakeoff.toml", suite.replace("sim/echo", "sim/fault-400"));
+    assert_eq!(run(&dir).code, 3);
+    assert!(dir.trials().iter().all(|trial| trial["attempt"]["judge_usage"].is_null()));
+    assert!(!dir.path().join("started").exists());
 }
 
 const VERDICT: &str = r#"
@@ -280,33 +274,32 @@ print(json.dumps({"passed": passed, "score": 0.5, "message": "saw " + os.environ
 "#;
 
 #[test]
-fn a_program_judges_and_its_words_are_kept_without_secrets() {
-    let place =
-        workplace("[[check]]\nkind = \"program\"\ncommand = [\"python3\", \"verdict.py\"]\n")
-            .write("verdict.py", VERDICT);
-    let output = place.command(&["run"]).env("OPENAI_API_KEY", "sk-very-secret").output().unwrap();
+fn program_check_message_is_stored_without_secrets() {
+    let dir = test_dir("[[check]]\nkind = \"program\"\ncommand = [\"python3\", \"verdict.py\"]\n")
+        .write("verdict.py", VERDICT);
+    let output = dir.command(&["run"]).env("OPENAI_API_KEY", "sk-very-secret").output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
-    let outcomes = outcomes(&place);
+    let outcomes = outcomes(&dir);
     assert_eq!((outcomes[0].0.as_str(), outcomes[1].0.as_str()), ("passed", "failed"));
     assert!(outcomes[1].1.starts_with("saw ") && !outcomes[1].1.contains("very-secret"));
 }
 
 #[test]
-fn a_program_that_gives_no_verdict_makes_an_error() {
+fn program_without_a_verdict_makes_the_trial_an_error() {
     for (script, reason) in [
-        ("echo oops >&2; exit 3", "the program ended with exit code 3: oops"),
+        ("echo oops >&2; exit 3", "the program exited with code 3: oops"),
         ("echo fine", "invalid result: expected"),
         ("echo '{\"passed\": \"yes\"}'", "invalid result: invalid type"),
         ("kill -9 $$", "the program was ended by signal 9"),
         ("exec sleep 600", "the program was still running after 0.5 s"),
     ] {
-        let place = workplace(&format!(
+        let dir = test_dir(&format!(
             "[[check]]\nid = \"mine\"\nkind = \"program\"\ncommand = [\"sh\", \"-c\", '''{script}''']\nnegate = true\n{}",
-            brief(script)
+            timeout_of(script)
         ));
-        let ran = run(&place);
-        assert_eq!(ran.code, 3, "{script}\n{}", ran.shown());
-        for (status, _, error) in outcomes(&place) {
+        let output = run(&dir);
+        assert_eq!(output.code, 3, "{script}\n{}", output.transcript());
+        for (status, _, error) in outcomes(&dir) {
             assert_eq!(status, "error", "{script}");
             assert!(error.starts_with(&format!("check: check `mine`: {reason}")), "{error}");
         }
@@ -314,7 +307,7 @@ fn a_program_that_gives_no_verdict_makes_an_error() {
 }
 
 #[test]
-fn python_judges() {
+fn python_check_decides_the_verdict() {
     let checks = "
 import sys
 print('loaded')
@@ -329,7 +322,7 @@ def short(output):
 def whole(output, case, attempt):
     return attempt['usage']['output'] > 0 and attempt['case'] == case
 ";
-    let place = workplace(
+    let dir = test_dir(
         r#"
 [[check]]
 kind = "python"
@@ -346,12 +339,12 @@ expression = "case['id'] in 'ab' and any(word == 'It' for word in output.split()
 "#,
     )
     .write("checks.py", checks);
-    let ran = run(&place);
-    assert_eq!(ran.code, 1, "{}", ran.shown());
-    let outcomes = outcomes(&place);
+    let output = run(&dir);
+    assert_eq!(output.code, 1, "{}", output.transcript());
+    let outcomes = outcomes(&dir);
     assert_eq!((outcomes[0].0.as_str(), outcomes[1].0.as_str()), ("passed", "failed"));
     assert_eq!(outcomes[1].1, "it says It is Rome.");
-    let passed: Vec<bool> = place.trials()[1]["checks"]
+    let passed: Vec<bool> = dir.trials()[1]["checks"]
         .as_array()
         .unwrap()
         .iter()
@@ -361,7 +354,7 @@ expression = "case['id'] in 'ab' and any(word == 'It' for word in output.split()
 }
 
 #[test]
-fn python_that_gives_no_verdict_makes_an_error() {
+fn python_without_a_verdict_makes_the_trial_an_error() {
     for (expression, reason) in [
         ("output.gone", "Python: AttributeError"),
         ("1 +", "Python: SyntaxError"),
@@ -369,21 +362,21 @@ fn python_that_gives_no_verdict_makes_an_error() {
         ("exit(4)", "Python: ended without an answer (exit code 4)"),
         ("__import__('time').sleep(600)", "Python: no answer within 0.5 s"),
     ] {
-        let place = workplace(&format!(
+        let dir = test_dir(&format!(
             "[[check]]\nid = \"mine\"\nkind = \"python\"\nexpression = \"{expression}\"\n{}",
-            brief(expression)
+            timeout_of(expression)
         ))
         .write("cases.jsonl", "{\"id\": \"a\", \"say\": \"It is Paris.\"}\n");
-        let ran = run(&place);
-        assert_eq!(ran.code, 3, "{expression}\n{}", ran.shown());
-        let (status, _, error) = outcomes(&place).remove(0);
+        let output = run(&dir);
+        assert_eq!(output.code, 3, "{expression}\n{}", output.transcript());
+        let (status, _, error) = outcomes(&dir).remove(0);
         assert_eq!(status, "error", "{expression}");
         assert!(error.starts_with(&format!("check: check `mine`: {reason}")), "{error}");
     }
 }
 
 #[test]
-fn cases_bring_checks_along_in_every_format() {
+fn checks_of_cases_work_in_every_format() {
     let target =
         "[[target]]\nname = \"one\"\nmodel = \"sim/echo\"\nprompt = \"{{ say }}\"\n[cases]\n";
     let json = r#"{"id": "a", "say": "x", "checks": [{"kind": "equals", "value": "{{ say }}"}, {"id": "mine", "kind": "is_json", "required": false}]}"#;
@@ -394,15 +387,15 @@ fn cases_bring_checks_along_in_every_format() {
         ("cases.toml", format!("[[case]]\nid = \"a\"\n{toml}")),
         ("", format!("[[cases.inline]]\nid = \"a\"\n{toml}")),
     ] {
-        let place = match name {
-            "" => Workplace::with_suite(&(target.replace("[cases]\n", "") + &cases)),
+        let dir = match name {
+            "" => TestDir::with_suite(&(target.replace("[cases]\n", "") + &cases)),
             name => {
-                Workplace::with_suite(&format!("{target}file = \"{name}\"\n")).write(name, &cases)
+                TestDir::with_suite(&format!("{target}file = \"{name}\"\n")).write(name, &cases)
             }
         };
-        let ran = run(&place);
-        assert_eq!(ran.code, 0, "{name}\n{}", ran.shown());
-        let trial = &place.trials()[0];
+        let output = run(&dir);
+        assert_eq!(output.code, 0, "{name}\n{}", output.transcript());
+        let trial = &dir.trials()[0];
         let checks = trial["checks"].as_array().unwrap();
         let found: Vec<(&str, bool)> = checks
             .iter()
@@ -414,8 +407,8 @@ fn cases_bring_checks_along_in_every_format() {
 }
 
 #[test]
-fn tags_and_cases_decide_which_checks_there_are() {
-    let place = workplace(
+fn checks_apply_by_tag_and_case() {
+    let dir = test_dir(
         r#"
 [[check]]
 kind = "contains"
@@ -433,13 +426,13 @@ tags = ["x", "italy"]
          {\"id\": \"b\", \"say\": \"It is Rome.\", \"tags\": [\"italy\"]}\n\
          {\"id\": \"c\", \"say\": \"It is Oslo.\", \"tags\": \"x\", \"checks\": [{\"kind\": \"contains\", \"value\": \"Oslo\"}]}\n",
     );
-    assert_eq!(run(&place).code, 1);
-    assert_eq!(statuses(&place), ["passed", "passed", "failed"]);
+    assert_eq!(run(&dir).code, 1);
+    assert_eq!(statuses(&dir), ["passed", "passed", "failed"]);
     let ids = |trial: &Value| -> Vec<String> {
         let checks = trial["checks"].as_array().unwrap().iter();
         checks.map(|check| check["check"].as_str().unwrap().to_owned()).collect()
     };
-    let ids: Vec<Vec<String>> = place.trials().iter().map(ids).collect();
+    let ids: Vec<Vec<String>> = dir.trials().iter().map(ids).collect();
     assert_eq!(
         ids,
         [vec!["contains"], vec!["contains", "tagged"], vec!["contains", "tagged", "contains-2"]]
@@ -447,45 +440,44 @@ tags = ["x", "italy"]
 }
 
 #[test]
-fn a_check_that_cannot_say_makes_an_error() {
-    let place = workplace(
+fn check_without_a_result_makes_the_trial_an_error() {
+    let dir = test_dir(
         "[[check]]\nkind = \"similarity\"\nmetric = \"rouge_l\"\nvalue = \"x\"\nmin = 0\n",
     )
     .write("cases.jsonl", format!("{{\"say\": \"{}\"}}\n", "w ".repeat(20_001)));
-    let ran = run(&place);
-    assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert!(
-        outcomes(&place)[0].2.starts_with("check: check `similarity`: rouge_l compares at most")
-    );
+    let output = run(&dir);
+    assert_eq!(output.code, 3, "{}", output.stderr);
+    assert!(outcomes(&dir)[0].2.starts_with("check: check `similarity`: rouge_l compares at most"));
 }
 
-/// Little time for what never ends; the others have time enough on a busy machine.
-fn brief(code: &str) -> &'static str {
+/// Returns a short timeout for code that never ends, and the default for the rest, because the machine may
+/// be busy.
+fn timeout_of(code: &str) -> &'static str {
     if code.contains("600") { "timeout_seconds = 0.5\n" } else { "" }
 }
 
 #[test]
-fn scoring_tries_checks_again_but_not_prompts() {
-    let place = workplace("[[check]]\nkind = \"regex\"\nvalue = \"{{ expected }}\"\n").write(
+fn score_repeats_checks_but_not_prompts() {
+    let dir = test_dir("[[check]]\nkind = \"regex\"\nvalue = \"{{ expected }}\"\n").write(
         "cases.jsonl",
         "{\"id\": \"a\", \"say\": \"x\", \"expected\": \"x\"}\n\
          {\"id\": \"b\", \"say\": \"(\", \"expected\": \"(\"}\n\
          {\"id\": \"c\", \"expected\": \"y\"}\n",
     );
-    assert_eq!(run(&place).code, 3);
-    let errors: Vec<String> = outcomes(&place).into_iter().map(|(_, _, error)| error).collect();
+    assert_eq!(run(&dir).code, 3);
+    let errors: Vec<String> = outcomes(&dir).into_iter().map(|(_, _, error)| error).collect();
     assert!(errors[1].starts_with("check: check `regex`: not a regular expression"), "{errors:?}");
     assert!(errors[2].starts_with("template: prompt: "), "{errors:?}");
-    let old = place.run_folder();
-    let suite = std::fs::read_to_string(place.path().join("bakeoff.toml")).unwrap();
-    let place = place.write("bakeoff.toml", suite.replace("regex", "contains"));
-    let scored = place.run(&["score", old.to_str().unwrap()]);
+    let old = dir.run_folder();
+    let suite = std::fs::read_to_string(dir.path().join("bakeoff.toml")).unwrap();
+    let dir = dir.write("bakeoff.toml", suite.replace("regex", "contains"));
+    let scored = dir.run(&["score", old.to_str().unwrap()]);
     std::fs::remove_dir_all(old).unwrap();
-    assert_eq!(statuses(&place), ["passed", "passed", "error"], "{}", scored.shown());
+    assert_eq!(statuses(&dir), ["passed", "passed", "error"], "{}", scored.transcript());
 }
 
 #[test]
-fn tools_of_models_are_seen() {
+fn tool_calls_of_models_are_visible_to_checks() {
     let provider = Provider::start(&[]);
     let suite = format!(
         r#"
@@ -517,7 +509,7 @@ value = "tool_calls"
 "#,
         provider.base_url
     );
-    let place = Workplace::with_suite(&suite);
-    let ran = run(&place);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let dir = TestDir::with_suite(&suite);
+    let output = run(&dir);
+    assert_eq!(output.code, 0, "{}", output.transcript());
 }

@@ -1,14 +1,14 @@
-//! What the documentation shows works as it stands.
+//! The documentation: its suites, commands and outputs work as printed.
 
 use crate::services::Server;
-use crate::support::{Ran, Workplace};
+use crate::support::{CommandOutput, TestDir};
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Fenced blocks of a language in a page.
+/// Returns the fenced blocks of a language in a page.
 fn blocks(page: &str, language: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root().join(page)).unwrap();
     let mut blocks = Vec::new();
@@ -31,17 +31,17 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
 }
 
 #[test]
-fn suites_in_the_docs_are_right() {
+fn suites_in_the_docs_are_valid() {
     let mut count = 0;
     for page in ["README.md", "docs/suite.md", "docs/probe.md"] {
         for suite in blocks(page, "toml") {
-            let place = Workplace::with_suite(&suite)
+            let dir = TestDir::with_suite(&suite)
                 .write(
                     "cases.jsonl",
                     "{\"id\": \"fr\", \"country\": \"France\", \"expected\": \"Paris\"}\n",
                 )
                 .write("agent.py", "print(input())\n");
-            let mut command = place.command(&["check"]);
+            let mut command = dir.command(&["check"]);
             for key in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY"] {
                 command.env(key, "a-key-for-the-test");
             }
@@ -57,7 +57,7 @@ fn suites_in_the_docs_are_right() {
     assert!(count >= 3, "{count} suites");
 }
 
-/// A fenced block: the words after the fence, and what is in it.
+/// Returns all fenced blocks of a page: info string and contents.
 fn fences(page: &str) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(root().join(page)).unwrap();
     let mut fences: Vec<(String, String)> = Vec::new();
@@ -79,32 +79,32 @@ fn fences(page: &str) -> Vec<(String, String)> {
     fences
 }
 
-/// Runs the commands of a block, which must all succeed; how many there are.
-fn run_all(place: &Workplace, block: &str) -> usize {
+/// Runs the commands of a block, which must all succeed, and returns their number.
+fn run_all(dir: &TestDir, block: &str) -> usize {
     for line in block.lines() {
-        let ran = place.run(&words(line)[1..]);
-        assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
+        let output = dir.run(&words(line)[1..]);
+        assert_eq!(output.code, 0, "{line}\n{}", output.transcript());
     }
     block.lines().count()
 }
 
 #[test]
-fn the_first_suite_can_be_written_as_it_is_told() {
-    let mut place = Workplace::new();
+fn first_suite_page_can_be_followed() {
+    let mut dir = TestDir::new();
     let mut commands = 0;
     for (words, block) in fences("docs/first-suite.md") {
         if let Some((_, name)) = words.split_once(' ') {
-            place = place.write(name, block);
+            dir = dir.write(name, block);
             continue;
         }
         assert_eq!(words, "sh");
-        commands += run_all(&place, &block);
+        commands += run_all(&dir, &block);
     }
     assert!(commands >= 7, "{commands} commands");
 }
 
-/// Agents that print what the real ones would, and write what the page asks them for.
-fn with_agents(place: Workplace) -> Workplace {
+/// Adds fake agents that print the output of real ones and write the files that the page expects.
+fn with_agents(dir: TestDir) -> TestDir {
     let answer = |events: &str| {
         format!(
             "#!/bin/sh\nif grep -q 'release notes'; then cp /dev/null NOTES.md; echo '{{\"type\":\"skill\",\"file\":\"release-notes/SKILL.md\"}}'; fi\ncp /dev/null README.md\necho '{events}'\n"
@@ -112,11 +112,11 @@ fn with_agents(place: Workplace) -> Workplace {
     };
     let claude = r#"{"type":"result","is_error":false,"result":"done","usage":{"input_tokens":1,"output_tokens":1}}"#;
     let codex = r#"{"type":"item.completed","item":{"type":"agent_message","text":"done"}}"#;
-    place.with_program("claude", &answer(claude)).with_program("codex", &answer(codex))
+    dir.with_program("claude", &answer(claude)).with_program("codex", &answer(codex))
 }
 
 #[test]
-fn the_page_on_programs_is_true() {
+fn programs_page_works_as_documented() {
     let page = std::fs::read_to_string(root().join("docs/programs.md")).unwrap();
     let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let service = Server::start(|_, request| {
@@ -127,25 +127,25 @@ fn the_page_on_programs_is_true() {
         (200, "", answer.to_string())
     });
     let mut commands = 0;
-    let mut place = with_agents(Workplace::new());
+    let mut dir = with_agents(TestDir::new());
     for (words, block) in fences("docs/programs.md") {
         match words.split_once(' ') {
             Some((_, name)) => {
-                place = place.with(name, block.replace("http://127.0.0.1:8080/ask", &service.url));
+                dir = dir.with(name, block.replace("http://127.0.0.1:8080/ask", &service.url));
             }
             None if words == "sh" => {
                 for line in block.lines() {
                     let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
-                    let mut command = place.command(&arguments);
+                    let mut command = dir.command(&arguments);
                     let output = command.env("SERVICE_TOKEN", "a-token").output().unwrap();
-                    let ran = Ran::from(output);
-                    assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
+                    let output = CommandOutput::from(output);
+                    assert_eq!(output.code, 0, "{line}\n{}", output.transcript());
                     commands += 1;
                 }
-                // Each section is a folder of its own.
-                place = with_agents(Workplace::new());
+                // Each section starts in an empty directory.
+                dir = with_agents(TestDir::new());
             }
-            // What goes over the wire.
+            // Messages of the protocol.
             None => assert!(serde_json::from_str::<serde_json::Value>(&block).is_ok(), "{block}"),
         }
     }
@@ -153,23 +153,23 @@ fn the_page_on_programs_is_true() {
 }
 
 #[test]
-fn the_page_on_models_with_tools_is_true() {
+fn tools_page_works_as_documented() {
     let mut commands = 0;
-    let mut place = Workplace::new();
+    let mut dir = TestDir::new();
     for (words, block) in fences("docs/agents.md") {
         if let Some((_, name)) = words.split_once(' ') {
-            place = place.with(name, block);
+            dir = dir.with(name, block);
             continue;
         }
         assert_eq!(words, "sh");
-        commands += run_all(&place, &block);
-        // Each section is a folder of its own.
-        place = Workplace::new();
+        commands += run_all(&dir, &block);
+        // Each section starts in an empty directory.
+        dir = TestDir::new();
     }
     assert_eq!(commands, 3);
     let page = std::fs::read_to_string(root().join("docs/agents.md")).unwrap();
     let schema: serde_json::Value =
-        serde_json::from_str(&Workplace::new().run(&["schema"]).stdout).unwrap();
+        serde_json::from_str(&TestDir::new().run(&["schema"]).stdout).unwrap();
     let target = &schema["properties"]["target"]["items"]["properties"];
     for tool in target["tools"]["items"]["enum"].as_array().unwrap() {
         let row = format!("| `{}` |", tool.as_str().unwrap());
@@ -178,7 +178,7 @@ fn the_page_on_models_with_tools_is_true() {
 }
 
 #[test]
-fn the_recipes_for_pipelines_run() {
+fn ci_recipes_run() {
     let mut runs = 0;
     for (words, block) in fences("docs/ci.md") {
         let commands = block.lines().filter_map(|line| {
@@ -187,12 +187,12 @@ fn the_recipes_for_pipelines_run() {
         });
         for command in commands {
             assert_eq!(words, "yaml");
-            let place = Workplace::new();
-            assert_eq!(place.run(&["init", "evals"]).code, 0);
+            let dir = TestDir::new();
+            assert_eq!(dir.run(&["init", "evals"]).code, 0);
             let words: Vec<&str> = command.split_whitespace().collect();
-            let ran = place.run(&[&["run"], words.as_slice()].concat());
-            assert_eq!(ran.code, 0, "{command}\n{}", ran.shown());
-            assert!(place.path().join("junit.xml").is_file());
+            let output = dir.run(&[&["run"], words.as_slice()].concat());
+            assert_eq!(output.code, 0, "{command}\n{}", output.transcript());
+            assert!(dir.path().join("junit.xml").is_file());
             runs += 1;
         }
     }
@@ -200,15 +200,15 @@ fn the_recipes_for_pipelines_run() {
 }
 
 #[test]
-fn every_figure_of_a_summary_is_explained() {
-    let place = Workplace::new();
-    place.run(&["init"]);
-    place.run(&["run", "--quiet", "--trials", "4"]);
+fn every_summary_field_is_documented() {
+    let dir = TestDir::new();
+    dir.run(&["init"]);
+    dir.run(&["run", "--quiet", "--trials", "4"]);
     let page = std::fs::read_to_string(root().join("docs/numbers.md")).unwrap();
-    let summary = place.summary();
+    let summary = dir.summary();
     let target = summary["targets"][1].as_object().unwrap();
     let case = target["cases"][0].as_object().unwrap();
-    // What a name says by itself.
+    // Self-explanatory names.
     let plain = ["id", "target", "gate", "cases", "passed", "failed", "usage", "status", "trials"];
     let counts = ["total_cases", "inconclusive", "trials_per_case", "pass_threshold"];
     for name in target.keys().chain(case.keys()).map(String::as_str) {
@@ -218,21 +218,21 @@ fn every_figure_of_a_summary_is_explained() {
 }
 
 #[test]
-fn the_commands_of_the_page_on_probes_run() {
+fn probe_page_commands_run() {
     for command in blocks("docs/probe.md", "sh") {
         let words: Vec<&str> = command.split_whitespace().collect();
         assert_eq!(words[0], "bakeoff");
-        let ran = Workplace::new().run(&words[1..]);
-        assert_eq!(ran.code, 0, "{command}\n{}", ran.shown());
-        assert!(ran.stdout.contains("limits = {"), "{}", ran.stdout);
+        let output = TestDir::new().run(&words[1..]);
+        assert_eq!(output.code, 0, "{command}\n{}", output.transcript());
+        assert!(output.stdout.contains("limits = {"), "{}", output.stdout);
     }
 }
 
-/// The words of a command, of which some stand in quotes.
+/// Splits a command into words, some of which are quoted.
 fn words(line: &str) -> Vec<&str> {
     let parts = line.split('"').enumerate();
     parts
-        .flat_map(|(place, part)| match place % 2 {
+        .flat_map(|(index, part)| match index % 2 {
             1 => vec![part],
             _ => part.split_whitespace().collect(),
         })
@@ -240,20 +240,24 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_commands_of_the_page_on_races_run() {
-    let mut place = Workplace::new();
+fn race_page_commands_run() {
+    let mut dir = TestDir::new();
     let mut commands = 0;
     for (about, block) in fences("docs/race.md") {
         match about.split_once(' ') {
-            Some((_, name)) => place = place.write(name, block),
+            Some((_, name)) => dir = dir.write(name, block),
             None if about == "sh" => {
-                commands += run_all(&place, &block);
+                commands += run_all(&dir, &block);
             }
-            // What is shown, apart from figures that depend on the prompt and the clock.
+            // Printed output, except figures that depend on the prompt and the clock.
             None => {
-                let ran = place.run(&words(&blocks("docs/race.md", "sh")[0])[1..]);
+                let output = dir.run(&words(&blocks("docs/race.md", "sh")[0])[1..]);
                 for line in block.lines().filter(|line| !line.contains(" s · ")) {
-                    assert!(ran.stderr.lines().any(|said| said == line), "{line}\n{}", ran.shown());
+                    assert!(
+                        output.stderr.lines().any(|printed| printed == line),
+                        "{line}\n{}",
+                        output.transcript()
+                    );
                 }
             }
         }
@@ -262,7 +266,7 @@ fn the_commands_of_the_page_on_races_run() {
 }
 
 #[test]
-fn the_page_on_searches_is_true() {
+fn select_page_works_as_documented() {
     let mut commands = 0;
     for (about, block) in fences("docs/select.md") {
         match about.as_str() {
@@ -270,26 +274,26 @@ fn the_page_on_searches_is_true() {
                 for line in block.lines().filter(|line| !line.starts_with("bakeoff-bench")) {
                     let example = root().join("examples/select").display().to_string();
                     let line = line.replace("examples/select", &example);
-                    commands += run_all(&Workplace::new(), &line);
+                    commands += run_all(&TestDir::new(), &line);
                 }
             }
             "toml" => {
                 let case = "{\"id\": \"one\", \"question\": \"Why?\"}\n";
-                let place = Workplace::with_suite(&block).write("cases.jsonl", case);
-                assert_eq!(run_all(&place, "bakeoff select"), 1);
+                let dir = TestDir::with_suite(&block).write("cases.jsonl", case);
+                assert_eq!(run_all(&dir, "bakeoff select"), 1);
             }
             _ => {
                 let example = root().join("examples/select");
-                let ran = Workplace::new().run(&["select", example.to_str().unwrap()]);
+                let output = TestDir::new().run(&["select", example.to_str().unwrap()]);
                 if let Some(best) = block.strip_prefix("best: ") {
                     let best = format!("best: {}", best.trim_end());
-                    assert!(ran.stdout.contains(&best), "{best}\n{}", ran.shown());
+                    assert!(output.stdout.contains(&best), "{best}\n{}", output.transcript());
                 }
             }
         }
     }
     assert_eq!(commands, 2);
-    // Every method has its line.
+    // Every method is documented.
     let page = std::fs::read_to_string(root().join("docs/select.md")).unwrap();
     for method in bakeoff_select::SELECTOR_NAMES {
         assert!(page.contains(&format!("| `{method}` |")), "{method}");
@@ -297,31 +301,31 @@ fn the_page_on_searches_is_true() {
 }
 
 #[test]
-fn the_page_on_many_rows_is_true() {
-    let mut place = Workplace::new();
-    let (mut commands, mut said) = (0, String::new());
+fn map_page_works_as_documented() {
+    let mut dir = TestDir::new();
+    let (mut commands, mut printed) = (0, String::new());
     for (about, block) in fences("docs/map.md") {
         match about.split_once(' ') {
-            Some((_, name)) => place = place.write(name, block),
+            Some((_, name)) => dir = dir.write(name, block),
             None if about == "sh" => {
                 for line in block.lines() {
-                    let ran = place.run(&words(line)[1..]);
-                    assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
-                    said = format!("{}{}", ran.stderr, ran.stdout);
+                    let output = dir.run(&words(line)[1..]);
+                    assert_eq!(output.code, 0, "{line}\n{}", output.transcript());
+                    printed = format!("{}{}", output.stderr, output.stdout);
                     commands += 1;
                 }
             }
-            None => assert_eq!(block, said, "what the command before it says"),
+            None => assert_eq!(block, printed, "output of the previous command"),
         }
     }
     assert_eq!(commands, 7);
-    assert!(place.path().join("summaries.csv.batches.jsonl").is_file());
+    assert!(dir.path().join("summaries.csv.batches.jsonl").is_file());
     let example = root().join("examples/map");
     let path = |name: &str| example.join(name).display().to_string();
     let (rows, task) = (path("reviews.csv"), path("task.toml"));
-    let ran = place.run(&["map", &rows, "-t", &task, "-m", "sim/map", "-o", "example.csv"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    // Every key of a task has its row.
+    let output = dir.run(&["map", &rows, "-t", &task, "-m", "sim/map", "-o", "example.csv"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    // Every key of a task is documented.
     let page = std::fs::read_to_string(root().join("docs/map.md")).unwrap();
     for key in bakeoff_map::TASK_KEYS {
         let row = [format!("| `{key}` |"), format!("| `[{key}.<field>]` |")];
@@ -333,16 +337,16 @@ fn the_page_on_many_rows_is_true() {
 }
 
 #[test]
-fn the_examples_run() {
+fn examples_run() {
     let mut count = 0;
     for entry in std::fs::read_dir(root().join("examples")).unwrap() {
         let suite = entry.unwrap().path();
         if suite.join("bakeoff.toml").is_file() {
-            let place = Workplace::new();
+            let dir = TestDir::new();
             let text = std::fs::read_to_string(suite.join("bakeoff.toml")).unwrap();
             let command = if text.contains("\n[select]\n") { "select" } else { "run" };
-            let ran = place.run(&[command, suite.to_str().unwrap()]);
-            assert_eq!(ran.code, 0, "{}\n{}", suite.display(), ran.shown());
+            let output = dir.run(&[command, suite.to_str().unwrap()]);
+            assert_eq!(output.code, 0, "{}\n{}", suite.display(), output.transcript());
             count += 1;
         }
     }
@@ -350,34 +354,35 @@ fn the_examples_run() {
 }
 
 #[test]
-fn the_readme_shows_what_happens() {
-    let shown = &blocks("README.md", "text")[0];
+fn readme_output_matches_the_program() {
+    let printed = &blocks("README.md", "text")[0];
     let suite = root().join("examples/capitals");
-    let ran = Workplace::new().run(&["run", suite.to_str().unwrap()]);
-    // All but the command, times, and the run's name.
+    let output = TestDir::new().run(&["run", suite.to_str().unwrap()]);
+    // Except the command, times and the run id.
     let is_fixed =
         |line: &&str| !["$ ", " ms ", "results:", "…"].iter().any(|mark| line.contains(mark));
-    // Columns are as wide as the times in them.
+    // The width of columns depends on the times in them.
     let same = |one: &str, other: &str| one.split_whitespace().eq(other.split_whitespace());
-    for line in shown.lines().filter(is_fixed) {
-        let is_there = ran.stdout.lines().chain(ran.stderr.lines()).any(|said| same(said, line));
-        assert!(is_there, "{line:?} is not in\n{}", ran.shown());
+    for line in printed.lines().filter(is_fixed) {
+        let is_there =
+            output.stdout.lines().chain(output.stderr.lines()).any(|printed| same(printed, line));
+        assert!(is_there, "{line:?} is not in\n{}", output.transcript());
     }
 }
 
 #[test]
-fn the_first_example_is_what_init_writes() {
-    let place = Workplace::new();
-    assert_eq!(place.run(&["init"]).code, 0);
+fn first_example_equals_the_init_template() {
+    let dir = TestDir::new();
+    assert_eq!(dir.run(&["init"]).code, 0);
     for name in ["bakeoff.toml", "cases.jsonl"] {
         let example = std::fs::read(root().join("examples/capitals").join(name)).unwrap();
-        assert_eq!(std::fs::read(place.path().join(name)).unwrap(), example, "{name}");
+        assert_eq!(std::fs::read(dir.path().join(name)).unwrap(), example, "{name}");
     }
 }
 
 #[test]
-fn the_table_of_commands_is_complete() {
-    let help = Workplace::new().run(&["--help"]).stdout;
+fn readme_lists_every_command() {
+    let help = TestDir::new().run(&["--help"]).stdout;
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let commands = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
     for line in commands.take_while(|line| !line.is_empty()) {
@@ -390,8 +395,8 @@ fn the_table_of_commands_is_complete() {
 }
 
 #[test]
-fn every_setting_of_a_suite_is_documented() {
-    let schema = Workplace::new().run(&["schema"]).stdout;
+fn every_suite_setting_is_documented() {
+    let schema = TestDir::new().run(&["schema"]).stdout;
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
     let page = ["docs/suite.md", "docs/checks.md", "docs/programs.md", "docs/agents.md"]
         .map(|page| std::fs::read_to_string(root().join(page)).unwrap())

@@ -1,27 +1,27 @@
-//! FastSkill projects, as they are.
+//! FastSkill projects run unchanged.
 
-use crate::support::{Ran, Workplace};
+use crate::support::{CommandOutput, TestDir};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The fixture, in a place of its own.
-fn project() -> Workplace {
+/// Copies the fixture to a test directory.
+fn project() -> TestDir {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/fastskill");
     let files =
         ["skill-project.toml", "evals/prompts.csv", "evals/checks.toml", "packages/web/CHANGES"];
-    files.iter().fold(Workplace::new(), |place, name| {
-        place.with(name, std::fs::read(fixture.join(name)).unwrap())
+    files.iter().fold(TestDir::new(), |dir, name| {
+        dir.with(name, std::fs::read(fixture.join(name)).unwrap())
     })
 }
 
-/// The file with something replaced.
-fn changed(place: Workplace, name: &str, from: &str, to: &str) -> Workplace {
-    let text = std::fs::read_to_string(place.path().join(name)).unwrap();
+/// Replaces text in a file.
+fn with_replacement(dir: TestDir, name: &str, from: &str, to: &str) -> TestDir {
+    let text = std::fs::read_to_string(dir.path().join(name)).unwrap();
     assert!(text.contains(from), "{text}");
-    place.with(name, text.replace(from, to))
+    dir.with(name, text.replace(from, to))
 }
 
-/// An agent that uses the skill when it is asked for release notes.
+/// Returns an agent that uses the skill for prompts about release notes.
 fn claude() -> String {
     let event = |content: Value| json!({"type": "assistant", "message": {"id": "m", "content": [content], "usage": {"input_tokens": 1, "output_tokens": 1}}});
     let bash = |command: &str| {
@@ -40,43 +40,44 @@ fn claude() -> String {
     )
 }
 
-fn statuses(place: &Workplace) -> Vec<String> {
+fn statuses(dir: &TestDir) -> Vec<String> {
     let status = |trial: &Value| {
         format!("{} {}", trial["key"]["case"].as_str().unwrap(), trial["status"].as_str().unwrap())
     };
-    let mut all: Vec<String> = place.trials().iter().map(status).collect();
+    let mut all: Vec<String> = dir.trials().iter().map(status).collect();
     all.dedup();
     all
 }
 
 #[test]
-fn a_project_runs_unchanged() {
-    let place = project().with_program("claude", &claude());
+fn project_runs_unchanged() {
+    let dir = project().with_program("claude", &claude());
     let words = ["run", "skill-project.toml", "--trials", "5", "--ci", "--threshold", "0.8"];
-    let mut command = place.command(&words);
-    // No other agent than that one is installed.
-    let folders = [&place.path().join("bin"), std::path::Path::new("/usr/bin"), "/bin".as_ref()];
-    let ran =
-        Ran::from(command.env("PATH", std::env::join_paths(folders).unwrap()).output().unwrap());
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let mut command = dir.command(&words);
+    // No other agent is installed.
+    let folders = [&dir.path().join("bin"), std::path::Path::new("/usr/bin"), "/bin".as_ref()];
+    let output = CommandOutput::from(
+        command.env("PATH", std::env::join_paths(folders).unwrap()).output().unwrap(),
+    );
+    assert_eq!(output.code, 0, "{}", output.transcript());
     assert_eq!(
-        statuses(&place),
+        statuses(&dir),
         ["nested passed", "plain passed", "quoted passed", "sum passed", "weather passed"]
     );
-    let trials = place.trials();
+    let trials = dir.trials();
     assert_eq!(trials.len(), 25);
-    // A prompt is what stands in the file, line breaks, quotation marks and braces included.
+    // Prompts are passed verbatim, including line breaks, quotation marks and braces.
     let quoted = trials.iter().find(|trial| trial["key"]["case"] == "quoted").unwrap();
     assert_eq!(
         quoted["attempt"]["files"]["prompt.txt"]["text"],
         "Write release notes, please:\nfirst \"feature\",\nthen {{ fixes }}"
     );
-    let summary = place.summary();
+    let summary = dir.summary();
     assert_eq!(summary["suite_pass"], true);
     assert_eq!((&summary["trials_per_case"], &summary["pass_threshold"]), (&json!(5), &json!(0.8)));
     let nested = trials.iter().find(|trial| trial["key"]["case"] == "nested").unwrap();
     assert_eq!(nested["attempt"]["files"]["seen.txt"]["text"], "CHANGES\n");
-    // What was not required failed, and is told apart from the check of the same kind.
+    // The optional check failed, and is distinct from the check of the same kind.
     let checks: Vec<String> = nested["checks"]
         .as_array()
         .unwrap()
@@ -95,7 +96,7 @@ fn a_project_runs_unchanged() {
     );
     let weather = trials.iter().find(|trial| trial["key"]["case"] == "weather").unwrap();
     assert_eq!(weather["checks"].as_array().unwrap().len(), 2);
-    let folder = place.run_folder();
+    let folder = dir.run_folder();
     for name in ["plain/aggregated.json", "plain/trial-5/result.json", "plain/trial-5/stdout.txt"] {
         assert!(folder.join(name).is_file(), "{name}");
     }
@@ -107,66 +108,68 @@ fn a_project_runs_unchanged() {
     let run: Value =
         serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap();
     assert_eq!(run["suite"]["parallel"], 1);
-    // The user's folder is as it was.
-    assert!(!place.path().join("NOTES.md").exists() && !place.path().join("prompt.txt").exists());
+    // The user's directory is unchanged.
+    assert!(!dir.path().join("NOTES.md").exists() && !dir.path().join("prompt.txt").exists());
 }
 
 #[test]
-fn a_run_of_a_project_can_be_judged_again() {
-    let place = project().with_program("claude", &claude());
-    assert_eq!(place.run(&["run", ".", "-a", "claude", "--quiet", "--out", "first"]).code, 0);
-    let place = changed(place, "evals/checks.toml", "path = \"NOTES.md\"", "path = \"gone.md\"");
-    let ran = place.run(&["score", "--out", "first"]);
-    assert_eq!(ran.code, 1, "{}", ran.shown());
-    assert!(ran.stdout.contains("gone.md does not exist"), "{}", ran.stdout);
+fn run_of_a_project_can_be_rescored() {
+    let dir = project().with_program("claude", &claude());
+    assert_eq!(dir.run(&["run", ".", "-a", "claude", "--quiet", "--out", "first"]).code, 0);
+    let dir =
+        with_replacement(dir, "evals/checks.toml", "path = \"NOTES.md\"", "path = \"gone.md\"");
+    let output = dir.run(&["score", "--out", "first"]);
+    assert_eq!(output.code, 1, "{}", output.transcript());
+    assert!(output.stdout.contains("gone.md does not exist"), "{}", output.stdout);
 }
 
 #[test]
-fn a_skill_that_triggers_when_it_should_not_fails() {
-    let place = project().with_program("claude", &claude());
-    let place = changed(place, "evals/prompts.csv", "What is the weather like?", "release notes?");
-    let ran = place.run(&["run", "skill-project.toml", "--agent", "claude"]);
-    assert_eq!(ran.code, 1, "{}", ran.shown());
-    assert!(statuses(&place).contains(&"weather failed".to_owned()));
-    assert!(statuses(&place).contains(&"sum passed".to_owned()));
+fn skill_that_triggers_wrongly_fails() {
+    let dir = project().with_program("claude", &claude());
+    let dir =
+        with_replacement(dir, "evals/prompts.csv", "What is the weather like?", "release notes?");
+    let output = dir.run(&["run", "skill-project.toml", "--agent", "claude"]);
+    assert_eq!(output.code, 1, "{}", output.transcript());
+    assert!(statuses(&dir).contains(&"weather failed".to_owned()));
+    assert!(statuses(&dir).contains(&"sum passed".to_owned()));
 }
 
 #[test]
-fn expected_false_means_in_no_case() {
-    let place = project().with_program("claude", &claude());
-    let place = changed(place, "evals/checks.toml", "expected = true", "expected = false");
-    assert_eq!(place.run(&["run", ".", "-a", "claude"]).code, 1);
+fn expected_false_rejects_triggers_in_every_case() {
+    let dir = project().with_program("claude", &claude());
+    let dir = with_replacement(dir, "evals/checks.toml", "expected = true", "expected = false");
+    assert_eq!(dir.run(&["run", ".", "-a", "claude"]).code, 1);
     assert_eq!(
-        statuses(&place),
+        statuses(&dir),
         ["nested failed", "plain failed", "quoted failed", "sum passed", "weather passed"]
     );
 }
 
 #[test]
-fn without_a_check_of_the_trigger_every_case_is_asked_for_everything() {
-    let place = project().with_program("claude", &claude());
-    let place =
-        place.with("evals/checks.toml", "[[check]]\nname = \"file_exists\"\npath = \"NOTES.md\"\n");
-    assert_eq!(place.run(&["run", ".", "-a", "claude"]).code, 1);
-    assert!(statuses(&place).contains(&"weather failed".to_owned()));
+fn without_a_trigger_check_all_checks_apply_to_every_case() {
+    let dir = project().with_program("claude", &claude());
+    let dir =
+        dir.with("evals/checks.toml", "[[check]]\nname = \"file_exists\"\npath = \"NOTES.md\"\n");
+    assert_eq!(dir.run(&["run", ".", "-a", "claude"]).code, 1);
+    assert!(statuses(&dir).contains(&"weather failed".to_owned()));
 }
 
 #[test]
 fn without_checks_the_exit_code_decides() {
-    let place = project().with_program("claude", &claude());
-    let place = changed(place, "skill-project.toml", "checks = \"evals/checks.toml\"\n", "");
-    let ran = place.run(&["run", ".", "-a", "claude"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let dir = project().with_program("claude", &claude());
+    let dir = with_replacement(dir, "skill-project.toml", "checks = \"evals/checks.toml\"\n", "");
+    let output = dir.run(&["run", ".", "-a", "claude"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
 }
 
 #[test]
-fn settings_that_are_absent_are_fastskills() {
-    let place = project().with_program("claude", &claude()).with(
+fn missing_settings_have_fastskill_defaults() {
+    let dir = project().with_program("claude", &claude()).with(
         "skill-project.toml",
         "[tool.fastskill.eval]\nprompts = \"evals/prompts.csv\"\nchecks = \"evals/checks.toml\"\n",
     );
-    assert_eq!(place.run(&["run", ".", "-a", "claude"]).code, 0);
-    let bytes = std::fs::read(place.run_folder().join("run.json")).unwrap();
+    assert_eq!(dir.run(&["run", ".", "-a", "claude"]).code, 0);
+    let bytes = std::fs::read(dir.run_folder().join("run.json")).unwrap();
     let suite = &serde_json::from_slice::<Value>(&bytes).unwrap()["suite"];
     let settings =
         ["timeout_seconds", "trials", "threshold", "parallel"].map(|key| suite[key].clone());
@@ -174,45 +177,47 @@ fn settings_that_are_absent_are_fastskills() {
 }
 
 #[test]
-fn patterns_are_no_templates() {
+fn patterns_are_not_rendered_as_templates() {
     let script = claude().replace("I do not know.", "{{ x }} {% y %} \\\\\"z\\\\\"");
-    let place = project().with_program("claude", &script);
+    let dir = project().with_program("claude", &script);
     let check = "[[check]]\nname = \"trigger_expectation\"\npattern = '{{ x }} {% y %} \"z\"'\n";
-    let place = place.with("evals/checks.toml", check);
-    let place = place.with("evals/prompts.csv", "id,prompt,should_trigger\na,hello,true\n");
-    let ran = place.run(&["run", ".", "-a", "claude"]);
-    assert_eq!(ran.code, 0, "{}\n{:?}", ran.shown(), place.trials());
+    let dir = dir.with("evals/checks.toml", check);
+    let dir = dir.with("evals/prompts.csv", "id,prompt,should_trigger\na,hello,true\n");
+    let output = dir.run(&["run", ".", "-a", "claude"]);
+    assert_eq!(output.code, 0, "{}\n{:?}", output.transcript(), dir.trials());
 }
 
 #[test]
-fn a_project_can_be_checked_with_and_without_an_agent() {
-    let place = project();
-    let alone = |place: &Workplace, words: &[&str]| {
-        // Whatever is installed on this machine.
-        Ran::from(place.command(words).env("PATH", place.path().join("bin")).output().unwrap())
+fn project_can_be_checked_with_and_without_an_agent() {
+    let dir = project();
+    let run_isolated = |dir: &TestDir, words: &[&str]| {
+        // Independent of the agents on this machine.
+        CommandOutput::from(
+            dir.command(words).env("PATH", dir.path().join("bin")).output().unwrap(),
+        )
     };
-    insta::assert_snapshot!(alone(&place, &["check", "skill-project.toml"]).shown(), @r#"
+    insta::assert_snapshot!(run_isolated(&dir, &["check", "skill-project.toml"]).transcript(), @r#"
     exit 0
     --- stdout
-    release-notes: nothing is wrong with skill-project.toml
+    release-notes: skill-project.toml is valid
     5 cases × 0 targets × 1 trial = 0 trials
     estimated cost: $0.00
     --- stderr
     "#);
-    // The only one that is installed is the one that is meant.
-    let place = place.with_program("claude", &claude());
-    let checked = alone(&place, &["check", "skill-project.toml"]);
-    assert!(checked.stdout.contains("5 cases × 1 target"), "{}", checked.shown());
-    let place = place.with_program("codex", &claude());
-    let several = alone(&place, &["run", "skill-project.toml"]);
-    assert_eq!(several.code, 2, "{}", several.shown());
+    // The only installed agent is the default.
+    let dir = dir.with_program("claude", &claude());
+    let checked = run_isolated(&dir, &["check", "skill-project.toml"]);
+    assert!(checked.stdout.contains("5 cases × 1 target"), "{}", checked.transcript());
+    let dir = dir.with_program("codex", &claude());
+    let several = run_isolated(&dir, &["run", "skill-project.toml"]);
+    assert_eq!(several.code, 2, "{}", several.transcript());
     assert!(several.stderr.contains("several agents are installed"), "{}", several.stderr);
     assert!(several.stderr.contains("one of claude, codex"), "{}", several.stderr);
-    let checked = place.run(&["validate", "--agent", "claude", "--model", "opus"]);
-    insta::assert_snapshot!(checked.shown(), @r#"
+    let checked = dir.run(&["validate", "--agent", "claude", "--model", "opus"]);
+    insta::assert_snapshot!(checked.transcript(), @r#"
     exit 0
     --- stdout
-    release-notes: nothing is wrong with skill-project.toml
+    release-notes: skill-project.toml is valid
     5 cases × 1 target × 1 trial = 5 trials
       claude (claude -p - --dangerously-skip-permissions --model opus --output-format stream-json --verbose): 5 trials
     estimated cost: $0.00
@@ -221,55 +226,55 @@ fn a_project_can_be_checked_with_and_without_an_agent() {
 }
 
 #[test]
-fn tags_and_cases_are_chosen_as_ever() {
-    let place = project().with_program("claude", &claude());
-    assert_eq!(place.run(&["run", ".", "-a", "claude", "--tag", "basic"]).code, 0);
-    assert_eq!(statuses(&place), ["plain passed"]);
+fn cases_can_be_selected_by_id_and_tag() {
+    let dir = project().with_program("claude", &claude());
+    assert_eq!(dir.run(&["run", ".", "-a", "claude", "--tag", "basic"]).code, 0);
+    assert_eq!(statuses(&dir), ["plain passed"]);
 }
 
 #[test]
-fn several_agents_are_several_targets() {
-    let place =
+fn several_agents_become_several_targets() {
+    let dir =
         project().with_program("claude", &claude()).with_program("gemini", "#!/bin/sh\ncat\n");
-    let ran =
-        place.run(&["run", ".", "-a", "claude", "-a", "gemini", "-a", "claude", "--case", "sum"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let output =
+        dir.run(&["run", ".", "-a", "claude", "-a", "gemini", "-a", "claude", "--case", "sum"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
     let targets: Vec<Value> =
-        place.trials().iter().map(|trial| trial["key"]["target"].clone()).collect();
+        dir.trials().iter().map(|trial| trial["key"]["target"].clone()).collect();
     assert_eq!(targets, ["claude", "gemini"]);
-    assert!(place.run_folder().join("gemini/sum/trial-1/result.json").is_file());
+    assert!(dir.run_folder().join("gemini/sum/trial-1/result.json").is_file());
 }
 
 #[test]
-fn a_run_of_a_project_can_go_on() {
-    let place = project().with_program("claude", &claude());
-    let ran = place.run(&["run", ".", "-a", "claude", "--model", "opus", "--trials", "2"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let summary = place.summary();
-    let ran = place.run(&["run", "--resume", "last"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert_eq!(place.trials().len(), 10);
-    assert_eq!(place.summary()["targets"], summary["targets"]);
-    let ran = place.run(&["run", "--resume", "last", "--model", "haiku"]);
-    assert_eq!(ran.code, 2, "{}", ran.shown());
-    assert!(ran.stderr.contains("target `claude` has changed"), "{}", ran.stderr);
+fn run_of_a_project_can_be_resumed() {
+    let dir = project().with_program("claude", &claude());
+    let output = dir.run(&["run", ".", "-a", "claude", "--model", "opus", "--trials", "2"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let summary = dir.summary();
+    let output = dir.run(&["run", "--resume", "last"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert_eq!(dir.trials().len(), 10);
+    assert_eq!(dir.summary()["targets"], summary["targets"]);
+    let output = dir.run(&["run", "--resume", "last", "--model", "haiku"]);
+    assert_eq!(output.code, 2, "{}", output.transcript());
+    assert!(output.stderr.contains("target `claude` has changed"), "{}", output.stderr);
 }
 
-/// What is said about a project with something wrong.
-fn refused(place: &Workplace, arguments: &[&str]) -> String {
-    let ran = place.run(&[&["run", "skill-project.toml"], arguments].concat());
-    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
-    assert!(!place.path().join("runs").exists());
-    ran.stderr
+/// Returns the message about an invalid project.
+fn rejection(dir: &TestDir, arguments: &[&str]) -> String {
+    let output = dir.run(&[&["run", "skill-project.toml"], arguments].concat());
+    assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{}", output.transcript());
+    assert!(!dir.path().join("runs").exists());
+    output.stderr
 }
 
 #[test]
 fn every_error_has_its_code() {
     let with = |name: &str, from: &str, to: &str| {
-        changed(project().with_program("claude", &claude()), name, from, to)
+        with_replacement(project().with_program("claude", &claude()), name, from, to)
     };
     let toml = "skill-project.toml";
-    for (place, code, words) in [
+    for (dir, code, words) in [
         (
             with(toml, "[tool.fastskill.eval]", "[tool.fastskill.other]"),
             "EVAL_CONFIG_MISSING",
@@ -357,85 +362,94 @@ fn every_error_has_its_code() {
         ),
         (with("evals/checks.toml", "limit = 3", "limit = "), "EVAL_CHECKS_INVALID", "not TOML"),
     ] {
-        let said = refused(&place, &["--agent", "claude"]);
+        let message = rejection(&dir, &["--agent", "claude"]);
         assert!(
-            said.contains(&format!("error[{code}]")) && said.contains(words),
-            "{code} {words}\n{said}"
+            message.contains(&format!("error[{code}]")) && message.contains(words),
+            "{code} {words}\n{message}"
         );
     }
 }
 
 #[test]
-fn errors_about_files_that_are_not_there_or_empty() {
-    let ran = Workplace::new().run(&["run", "skill-project.toml", "--agent", "claude"]);
-    assert!(ran.code == 2 && ran.stderr.contains("EVAL_CONFIG_MISSING"), "{}", ran.stderr);
-    let place = project().with_program("claude", &claude());
-    let place = place.with("evals/prompts.csv", "id,prompt,should_trigger\n");
-    assert!(refused(&place, &["--agent", "claude"]).contains("there are no prompts"));
-    let empty = place.with("evals/prompts.csv", "");
-    assert!(refused(&empty, &["--agent", "claude"]).contains("EVAL_INVALID_CSV"));
+fn missing_and_empty_files_are_rejected() {
+    let output = TestDir::new().run(&["run", "skill-project.toml", "--agent", "claude"]);
+    assert!(output.code == 2 && output.stderr.contains("EVAL_CONFIG_MISSING"), "{}", output.stderr);
+    let dir = project().with_program("claude", &claude());
+    let dir = dir.with("evals/prompts.csv", "id,prompt,should_trigger\n");
+    assert!(rejection(&dir, &["--agent", "claude"]).contains("there are no prompts"));
+    let empty = dir.with("evals/prompts.csv", "");
+    assert!(rejection(&empty, &["--agent", "claude"]).contains("EVAL_INVALID_CSV"));
 }
 
 #[test]
-fn agents_that_are_not_there() {
-    let place = project();
-    let run = |place: &Workplace, arguments: &[&str]| {
-        let mut command = place.command(&[&["run", "skill-project.toml"], arguments].concat());
-        // Nothing but what this test has put there.
-        Ran::from(command.env("PATH", place.path().join("bin")).output().unwrap())
+fn missing_agents_are_rejected() {
+    let dir = project();
+    let run = |dir: &TestDir, arguments: &[&str]| {
+        let mut command = dir.command(&[&["run", "skill-project.toml"], arguments].concat());
+        // Only programs of this test.
+        CommandOutput::from(command.env("PATH", dir.path().join("bin")).output().unwrap())
     };
-    let ran = run(&place, &["--agent", "claude"]);
+    let output = run(&dir, &["--agent", "claude"]);
     assert!(
-        ran.code == 2 && ran.stderr.contains("error[EVAL_AGENT_UNAVAILABLE]"),
+        output.code == 2 && output.stderr.contains("error[EVAL_AGENT_UNAVAILABLE]"),
         "{}",
-        ran.shown()
+        output.transcript()
     );
-    let ran = run(&place, &["--agent", "cloude"]);
-    assert!(ran.stderr.contains("there is no agent `cloude`"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("did you mean `claude`?"), "{}", ran.stderr);
-    let ran = run(&place, &[]);
-    assert!(ran.code == 2 && ran.stderr.contains("no agent installed"), "{}", ran.shown());
-    // Not everything that is missing is an error, but something must be left.
-    let place = changed(place, "skill-project.toml", "agent = true", "agent = false");
-    let ran = run(&place, &["--agent", "claude"]);
-    assert!(ran.code == 2 && ran.stderr.contains("EVAL_AGENT_UNAVAILABLE"), "{}", ran.shown());
+    let output = run(&dir, &["--agent", "cloude"]);
+    assert!(output.stderr.contains("there is no agent `cloude`"), "{}", output.stderr);
+    assert!(output.stderr.contains("did you mean `claude`?"), "{}", output.stderr);
+    let output = run(&dir, &[]);
+    assert!(
+        output.code == 2 && output.stderr.contains("no agent installed"),
+        "{}",
+        output.transcript()
+    );
+    // A missing agent is skipped, but one must be left.
+    let dir = with_replacement(dir, "skill-project.toml", "agent = true", "agent = false");
+    let output = run(&dir, &["--agent", "claude"]);
+    assert!(
+        output.code == 2 && output.stderr.contains("EVAL_AGENT_UNAVAILABLE"),
+        "{}",
+        output.transcript()
+    );
     let script = claude().replace("#!/bin/sh\n", "#!/bin/sh\nPATH=/usr/bin:/bin\n");
-    let place = place.with_program("claude", &script);
-    let ran = run(&place, &["--agent", "claude", "--agent", "codex", "--case", "sum"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let dir = dir.with_program("claude", &script);
+    let output = run(&dir, &["--agent", "claude", "--agent", "codex", "--case", "sum"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
     let warning = "agent codex is not installed: no `codex` on the PATH; skipped [EVAL_AGENT_UNAVAILABLE]";
-    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    assert!(output.stderr.contains(warning), "{}", output.stderr);
 }
 
 #[test]
-fn an_agent_that_takes_too_long() {
-    let place = project().with_program("claude", "#!/bin/sh\nexec sleep 600\n");
-    let place = changed(place, "skill-project.toml", "timeout_seconds = 60", "timeout_seconds = 1");
-    let ran = place.run(&["run", ".", "-a", "claude", "--case", "sum"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    assert!(ran.stdout.contains("EVAL_CASE_TIMEOUT"), "{}", ran.stdout);
+fn agent_timeout_is_an_error() {
+    let dir = project().with_program("claude", "#!/bin/sh\nexec sleep 600\n");
+    let dir =
+        with_replacement(dir, "skill-project.toml", "timeout_seconds = 60", "timeout_seconds = 1");
+    let output = dir.run(&["run", ".", "-a", "claude", "--case", "sum"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    assert!(output.stdout.contains("EVAL_CASE_TIMEOUT"), "{}", output.stdout);
 }
 
 #[test]
-fn keys_that_nobody_knows_are_told() {
-    let place = project().with_program("claude", &claude());
-    let place = changed(place, "skill-project.toml", "parallel = 0", "paralel = 2");
-    let ran = place.run(&["check", ".", "-a", "claude"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert!(ran.stderr.contains("unknown key `paralel`"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("did you mean `parallel`?"), "{}", ran.stderr);
+fn unknown_keys_print_a_warning() {
+    let dir = project().with_program("claude", &claude());
+    let dir = with_replacement(dir, "skill-project.toml", "parallel = 0", "paralel = 2");
+    let output = dir.run(&["check", ".", "-a", "claude"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert!(output.stderr.contains("unknown key `paralel`"), "{}", output.stderr);
+    assert!(output.stderr.contains("did you mean `parallel`?"), "{}", output.stderr);
 }
 
 #[test]
-fn agents_are_for_projects() {
-    let place = Workplace::with_suite(
+fn agent_arguments_of_a_suite_are_rejected() {
+    let dir = TestDir::with_suite(
         "[[target]]\nname = \"a\"\ncommand = [\"true\"]\nprompt = \"\"\n[[cases.inline]]\nid = \"a\"\n",
     );
     for arguments in
         [["run", "--agent", "claude"], ["run", "--model", "x"], ["check", "--agent", "a"]]
     {
-        let ran = place.run(&arguments);
-        assert_eq!(ran.code, 2, "{}", ran.shown());
-        assert!(ran.stderr.contains("does not go with a suite"), "{}", ran.stderr);
+        let output = dir.run(&arguments);
+        assert_eq!(output.code, 2, "{}", output.transcript());
+        assert!(output.stderr.contains("is for FastSkill projects"), "{}", output.stderr);
     }
 }

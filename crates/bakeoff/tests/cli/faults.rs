@@ -1,8 +1,8 @@
-//! Providers in trouble: the trial is an error with the reason, and the run goes on.
+//! Provider faults and interrupts: affected trials are errors with a reason, and the run continues.
 
-use crate::support::{Provider, Workplace};
+use crate::support::{Provider, TestDir};
 
-/// A suite with one healthy target and one per model, over HTTP.
+/// Returns a suite with one healthy target and one per model, over HTTP.
 fn suite(provider: &str, base_url: &str, models: &[&str], settings: &str) -> String {
     let mut suite = String::from(
         "[cases]\ninline = [{ id = \"a\", word = \"hello\" }]\n[[check]]\nkind = \"contains\"\nvalue = \"{{ word }}\"\n",
@@ -16,10 +16,9 @@ fn suite(provider: &str, base_url: &str, models: &[&str], settings: &str) -> Str
     suite
 }
 
-/// Status, kind and message of each target's only trial.
-fn outcomes(place: &Workplace) -> Vec<String> {
-    place
-        .trials()
+/// Returns status, kind and message of each target's only trial.
+fn outcomes(dir: &TestDir) -> Vec<String> {
+    dir.trials()
         .iter()
         .map(|trial| {
             let error = &trial["attempt"]["error"];
@@ -51,18 +50,18 @@ const FAULTS: [&str; 9] = [
 
 fn check(provider: &str, settings: &str) -> String {
     let server = Provider::start(&[]);
-    let place = Workplace::with_suite(&suite(provider, &server.base_url, &FAULTS, settings));
-    let ran = place.run(&["run", "--max-retries", "0"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
+    let dir = TestDir::with_suite(&suite(provider, &server.base_url, &FAULTS, settings));
+    let output = dir.run(&["run", "--max-retries", "0"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
     let port = server.base_url.rsplit(':').next().unwrap().trim_end_matches("/v1").to_owned();
-    // What an answer starts with is enough, and what follows depends on the clock.
+    // The beginning of the message suffices; the rest depends on the clock.
     let start =
-        |outcome: String| outcome.replace(&port, "PORT").chars().take(150).collect::<String>();
-    outcomes(&place).into_iter().map(start).collect::<Vec<_>>().join("\n")
+        |outcome: String| outcome.replace(&port, "PORT").chars().take(160).collect::<String>();
+    outcomes(&dir).into_iter().map(start).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn openai_faults_are_errors_with_their_reasons() {
+fn openai_faults_are_errors_with_reasons() {
     insta::assert_snapshot!(check("openai", ""), @r#"
     sim/echo: passed
     sim/fault-400: error, invalid_request: 400: The request is not valid.
@@ -70,14 +69,14 @@ fn openai_faults_are_errors_with_their_reasons() {
     sim/fault-429: error, rate_limit: 429: Rate limit reached for requests.
     sim/fault-503: error, transient: 503: The service is temporarily unavailable.
     sim/fault-huge: error, malformed_response: response exceeds 8 MiB
-    sim/fault-malformed: error, malformed_response: invalid response body: EOF while parsing a string at line 1 column 303; it starts with "{\"choices\":[
-    sim/fault-nonutf8: error, malformed_response: invalid response body: invalid unicode code point at line 1 column 108; it starts with "{\"choices\":[{\
+    sim/fault-malformed: error, malformed_response: invalid response body: EOF while parsing a string at line 1 column 303; it starts with "{\"choices\":[{\"finish_
+    sim/fault-nonutf8: error, malformed_response: invalid response body: invalid unicode code point at line 1 column 108; it starts with "{\"choices\":[{\"finish_re
     sim/fault-truncated: error, transient: lost connection to 127.0.0.1:PORT: unexpected EOF during chunk size line
     "#);
 }
 
 #[test]
-fn anthropic_faults_in_streams_are_errors_with_their_reasons() {
+fn anthropic_stream_faults_are_errors_with_reasons() {
     insta::assert_snapshot!(check("anthropic", "stream = true"), @r#"
     sim/echo: passed
     sim/fault-400: error, invalid_request: 400: The request is not valid.
@@ -85,101 +84,104 @@ fn anthropic_faults_in_streams_are_errors_with_their_reasons() {
     sim/fault-429: error, rate_limit: 429: Rate limit reached for requests.
     sim/fault-503: error, transient: 503: The service is temporarily unavailable.
     sim/fault-huge: error, malformed_response: response exceeds 8 MiB
-    sim/fault-malformed: error, malformed_response: invalid stream event: EOF while parsing a string at line 1 column 30; it starts with "{\"delta\":{\"te
+    sim/fault-malformed: error, malformed_response: invalid stream event: EOF while parsing a string at line 1 column 30; it starts with "{\"delta\":{\"text\":\"es 
     sim/fault-nonutf8: error, malformed_response: server-sent event is not UTF-8
     sim/fault-truncated: error, transient: stream ended before the response was complete
     "#);
 }
 
 #[test]
-fn an_unreachable_provider_is_an_error() {
-    // A port that was free a moment ago, and that nobody listens on.
+fn unreachable_provider_is_an_error() {
+    // A port that was free a moment ago and has no listener.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let suite = suite("openai", &format!("http://127.0.0.1:{port}/v1"), &["sim/echo"], "");
-    let place = Workplace::with_suite(&suite);
-    let ran = place.run(&["run", "--max-retries", "0"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    let outcome = outcomes(&place).join("").replace(&port.to_string(), "PORT");
+    let dir = TestDir::with_suite(&suite);
+    let output = dir.run(&["run", "--max-retries", "0"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    let outcome = outcomes(&dir).join("").replace(&port.to_string(), "PORT");
     insta::assert_snapshot!(outcome, @r#"sim/echo: error, transient: cannot connect to 127.0.0.1:PORT: Connection refused (os error 111)"#);
 }
 
 #[test]
-fn transient_errors_are_retried_until_they_pass() {
+fn transient_errors_are_retried_until_success() {
     let server = Provider::start(&["--seed", "1"]);
     let suite = suite("openai", &server.base_url, &["sim/flaky-0.2"], "");
-    let place = Workplace::with_suite(&suite.replace("[cases]", "[suite]\ntrials = 60\n[cases]"));
-    let ran = place.run(&["run", "--json"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let retries = place.summary()["stats"]["retries"].as_u64().unwrap();
+    let dir = TestDir::with_suite(&suite.replace("[cases]", "[suite]\ntrials = 60\n[cases]"));
+    let output = dir.run(&["run", "--json"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let retries = dir.summary()["stats"]["retries"].as_u64().unwrap();
     assert!(retries > 0);
-    assert_eq!(ran.stdout.matches("\"event\":\"retry\"").count() as u64, retries);
+    assert_eq!(output.stdout.matches("\"event\":\"retry\"").count() as u64, retries);
 }
 
 #[test]
-fn a_program_that_runs_too_long_is_an_error_and_its_output_is_kept() {
-    let place = Workplace::with_suite(
-        "[suite]\ntimeout_seconds = 2\n[[target]]\nname = \"slow\"\ncommand = [\"sh\", \"-c\", \"echo begun; exec sleep 600\"]\nprompt = \"\"\n[[cases.inline]]\nid = \"a\"\n",
+fn program_timeout_is_an_error_that_keeps_the_output() {
+    let dir = TestDir::with_suite(
+        "[suite]\ntimeout_seconds = 2\n[[target]]\nname = \"slow\"\ncommand = [\"sh\", \"-c\", \"echo started; exec sleep 600\"]\nprompt = \"\"\n[[cases.inline]]\nid = \"a\"\n",
     );
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
     assert_eq!(
-        outcomes(&place),
+        outcomes(&dir),
         ["slow: error, timeout: still running after 2 s [EVAL_CASE_TIMEOUT]"]
     );
-    assert_eq!(place.trials()[0]["attempt"]["output"], "begun\n");
+    assert_eq!(dir.trials()[0]["attempt"]["output"], "started\n");
 }
 
-/// A run that its own program interrupts with this signal; the program goes on until the run has
-/// taken notice.
-fn interrupted_by(signal: &str) {
-    let place = Workplace::new();
-    let there = place.path().display().to_string();
+/// Runs a program that sends this signal to the run and waits until the run reacts.
+fn check_interrupt(signal: &str) {
+    let dir = TestDir::new();
+    let there = dir.path().display().to_string();
     let program = format!(
-        "kill -{signal} $(cat {there}/pid); until grep -q stopping {there}/talk; do :; done"
+        "kill -{signal} $(cat {there}/pid); until grep -q stopping {there}/stderr; do :; done"
     );
-    let place = place.write(
+    let dir = dir.write(
         "bakeoff.toml",
         format!(
             "[suite]\nparallel = 1\n[[target]]\nname = \"p\"\ncommand = [\"sh\", \"-c\", \"{program}\"]\n\
              prompt = \"\"\n[cases]\ninline = [{{ id = \"a\" }}, {{ id = \"b\" }}, {{ id = \"c\" }}]\n"
         ),
     );
-    let run = format!("echo $$ > pid; exec {} run 2> talk", env!("CARGO_BIN_EXE_bakeoff"));
+    let run = format!("echo $$ > pid; exec {} run 2> stderr", env!("CARGO_BIN_EXE_bakeoff"));
     let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", &run]).current_dir(place.path()).env("BAKEOFF_CACHE_DIR", place.path());
+    shell.args(["-c", &run]).current_dir(dir.path()).env("BAKEOFF_CACHE_DIR", dir.path());
     let output = shell.output().unwrap();
-    let shown = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(130), "{shown}");
-    assert!(shown.contains("verdict: inconclusive (interrupted)"), "{shown}");
-    assert_eq!(outcomes(&place), ["p: passed"]);
-    let summary = place.summary();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{printed}");
+    assert!(printed.contains("verdict: inconclusive (interrupted)"), "{printed}");
+    assert_eq!(outcomes(&dir), ["p: passed"]);
+    let summary = dir.summary();
     assert_eq!(summary["verdict"], "inconclusive");
     assert_eq!(summary["targets"][0]["skipped"], 2);
-    assert!(!place.run_folder().join("work").exists());
+    assert!(!dir.run_folder().join("work").exists());
 }
 
 #[test]
-fn ctrl_c_lets_trials_finish_and_keeps_what_is_done() {
-    interrupted_by("INT");
+fn sigint_drains_trials_and_keeps_results() {
+    check_interrupt("INT");
 }
 
 #[test]
-fn a_pipeline_that_ends_the_run_is_heard() {
-    interrupted_by("TERM");
+fn sigterm_drains_trials_and_keeps_results() {
+    check_interrupt("TERM");
 }
 
 #[test]
-fn cases_that_change_under_a_run_end_it_and_what_was_done_is_kept() {
-    // The program replaces the cases after the first trial.
+fn changed_case_file_ends_the_run_and_keeps_results() {
+    // The program replaces the case file after the first trial.
     let suite = "[suite]\nparallel = 1\ntrials = 3\n[[target]]\nname = \"p\"\ncommand = [\"sh\", \"-c\", \"echo '{\\\"id\\\": \\\"z\\\"}' > HERE/cases.jsonl\"]\nprompt = \"\"\n[cases]\nfile = \"cases.jsonl\"\n";
-    let place = Workplace::new();
-    let here = place.path().display().to_string();
-    let place = place
+    let dir = TestDir::new();
+    let here = dir.path().display().to_string();
+    let dir = dir
         .write("bakeoff.toml", suite.replace("HERE", &here))
         .write("cases.jsonl", "{\"id\": \"a\"}\n");
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 4, "{}", ran.shown());
-    assert!(ran.stderr.contains("case 1 has changed since the run started"), "{}", ran.stderr);
-    assert_eq!(outcomes(&place), ["p: passed"]);
-    assert!(!place.run_folder().join("summary.json").exists());
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 4, "{}", output.transcript());
+    assert!(
+        output.stderr.contains("case 1 has changed since the run started"),
+        "{}",
+        output.stderr
+    );
+    assert_eq!(outcomes(&dir), ["p: passed"]);
+    assert!(!dir.run_folder().join("summary.json").exists());
 }

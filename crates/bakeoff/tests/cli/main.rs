@@ -1,6 +1,6 @@
-//! The program as its users see it: exit codes, standard output, standard error, files.
+//! End-to-end tests of the `bakeoff` binary: exit codes, output and files.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may panic")]
 
 mod acceptance;
 mod agents;
@@ -15,6 +15,7 @@ mod docs;
 mod evidence;
 mod fastskill;
 mod faults;
+mod json;
 mod killed;
 mod map;
 mod pacing;
@@ -28,6 +29,7 @@ mod runs;
 mod secrets;
 mod select;
 mod services;
+mod shell;
 mod stopping;
 mod support;
 mod tools;

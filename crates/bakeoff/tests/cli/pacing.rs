@@ -1,7 +1,7 @@
-//! Limits: what can be set, what happens with them, and what can be seen of it.
+//! Rate limits: settings, effects, and the logs of requests and limit changes.
 
 use crate::support::{
-    Provider, Ran, Workplace, profiled as provider, stats, suite_of as workplace,
+    CommandOutput, Provider, TestDir, profiled as provider, stats, suite_of as test_dir,
 };
 use serde_json::Value;
 use std::path::Path;
@@ -12,18 +12,18 @@ fn lines(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A usage error: nothing was run.
-fn refused(place: &Workplace, arguments: &[&str]) -> String {
-    let ran = place.run(arguments);
-    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
-    assert!(!place.path().join("runs").exists());
-    ran.stderr
+/// Returns the message of a usage error, after which no run exists.
+fn rejection(dir: &TestDir, arguments: &[&str]) -> String {
+    let output = dir.run(arguments);
+    assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{}", output.transcript());
+    assert!(!dir.path().join("runs").exists());
+    output.stderr
 }
 
 #[test]
-fn limits_that_do_not_go_together_are_shown_where_they_stand() {
-    let shown = |limits| refused(&workplace("http://127.0.0.1:1/v1", limits, 1), &["check"]);
-    insta::assert_snapshot!(shown("strategy = \"proactive\""), @r#"
+fn contradicting_limits_are_reported_with_positions() {
+    let render = |limits| rejection(&test_dir("http://127.0.0.1:1/v1", limits, 1), &["check"]);
+    insta::assert_snapshot!(render("strategy = \"proactive\""), @r#"
     error: the strategy proactive needs rpm or tpm (or itpm, otpm): there is no built-in table of limits
      --> bakeoff.toml:9:23
       |
@@ -33,7 +33,7 @@ fn limits_that_do_not_go_together_are_shown_where_they_stand() {
       = help: add the limit of your account, such as `rpm = 500`, or use `auto`, which detects it
     error: 1 problem; nothing was called
     "#);
-    insta::assert_snapshot!(shown("strategy = \"fixed\", rpm = 60"), @r#"
+    insta::assert_snapshot!(render("strategy = \"fixed\", rpm = 60"), @r#"
     error: rpm is for the strategies auto and proactive, not for fixed
      --> bakeoff.toml:9:38
       |
@@ -43,7 +43,7 @@ fn limits_that_do_not_go_together_are_shown_where_they_stand() {
       = help: remove it, or use `strategy = "proactive"`
     error: 1 problem; nothing was called
     "#);
-    insta::assert_snapshot!(shown("connections = \"4-20-80\""), @r#"
+    insta::assert_snapshot!(render("connections = \"4-20-80\""), @r#"
     error: a range of connections needs the strategy adaptive; auto takes one number
      --> bakeoff.toml:9:26
       |
@@ -53,7 +53,7 @@ fn limits_that_do_not_go_together_are_shown_where_they_stand() {
       = help: use `strategy = "adaptive"`
     error: 1 problem; nothing was called
     "#);
-    insta::assert_snapshot!(shown("strategy = \"adaptive\", connections = \"100-50\""), @r#"
+    insta::assert_snapshot!(render("strategy = \"adaptive\", connections = \"100-50\""), @r#"
     error: `connections`: max 50 is below min 100
      --> bakeoff.toml:9:49
       |
@@ -63,7 +63,7 @@ fn limits_that_do_not_go_together_are_shown_where_they_stand() {
       = help: use a number, or "min-max" or "min-start-max" with `strategy = "adaptive"`
     error: 1 problem; nothing was called
     "#);
-    insta::assert_snapshot!(shown("strategy = \"quick\", conections = 3, rpm = 0"), @r#"
+    insta::assert_snapshot!(render("strategy = \"quick\", conections = 3, rpm = 0"), @r#"
     error: `strategy` cannot be "quick"
      --> bakeoff.toml:9:23
       |
@@ -87,7 +87,7 @@ fn limits_that_do_not_go_together_are_shown_where_they_stand() {
       = help: `rpm`: requests per minute, for `auto` and `proactive`
     error: 3 problems; nothing was called
     "#);
-    insta::assert_snapshot!(shown("strategy = \"adaptive\", decrease_factor = 1"), @r#"
+    insta::assert_snapshot!(render("strategy = \"adaptive\", decrease_factor = 1"), @r#"
     error: decrease_factor 1 is not between 0 and 1
      --> bakeoff.toml:9:53
       |
@@ -95,7 +95,7 @@ fn limits_that_do_not_go_together_are_shown_where_they_stand() {
       |                                                     ^
     error: 1 problem; nothing was called
     "#);
-    insta::assert_snapshot!(shown("connections = true"), @r#"
+    insta::assert_snapshot!(render("connections = true"), @r#"
     error: `connections` must be an integer from 1 to 100000, or a string such as "4-20-80", not true
      --> bakeoff.toml:9:26
       |
@@ -108,8 +108,8 @@ fn limits_that_do_not_go_together_are_shown_where_they_stand() {
 }
 
 #[test]
-fn the_schema_knows_every_limit() {
-    let schema = Workplace::new().run(&["schema"]).stdout;
+fn schema_has_every_limit() {
+    let schema = TestDir::new().run(&["schema"]).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let limits = &schema["properties"]["models"]["additionalProperties"]["properties"]["limits"];
     let keys: Vec<&str> =
@@ -121,35 +121,35 @@ fn the_schema_knows_every_limit() {
 }
 
 #[test]
-fn options_that_disagree_are_both_named() {
-    let place = workplace("http://127.0.0.1:1/v1", "", 1);
-    let shown = |arguments: &[&str]| {
+fn contradicting_options_are_both_named() {
+    let dir = test_dir("http://127.0.0.1:1/v1", "", 1);
+    let render = |arguments: &[&str]| {
         let arguments: Vec<&str> = ["run"].iter().chain(arguments).copied().collect();
-        refused(&place, &arguments)
+        rejection(&dir, &arguments)
     };
-    let two = shown(&["--max-connections", "5", "--adaptive-connections", "true"]);
+    let two = render(&["--max-connections", "5", "--adaptive-connections", "true"]);
     insta::assert_snapshot!(two, @r#"
-    error: --max-connections 5 and --adaptive-connections true disagree: one is fixed, the other is adaptive
-      hint: leave one of them out
+    error: --max-connections 5 contradicts --adaptive-connections true: one is fixed, the other is adaptive
+      hint: omit one of them
     "#);
-    insta::assert_snapshot!(shown(&["--rate-strategy", "proactive"]), @r#"
+    insta::assert_snapshot!(render(&["--rate-strategy", "proactive"]), @r#"
     error: limits of the target `one`: the strategy proactive needs rpm or tpm (or itpm, otpm): there is no built-in table of limits
       hint: limits of the command line replace those of the suite
     "#);
-    insta::assert_snapshot!(shown(&["--rate-strategy", "quick"]), @r#"
+    insta::assert_snapshot!(render(&["--rate-strategy", "quick"]), @r#"
     error: --rate-strategy: unknown strategy "quick"; expected auto, fixed, adaptive, reactive, proactive or none
-      hint: `auto` finds out by itself what a provider allows
+      hint: `auto` learns the limits of the provider
     "#);
-    insta::assert_snapshot!(shown(&["--adaptive-connections", "9-5"]), @r#"
+    insta::assert_snapshot!(render(&["--adaptive-connections", "9-5"]), @r#"
     error: --adaptive-connections 9-5: max 5 is below min 9
-      hint: true, false, or bounds: MAX, MIN-MAX or MIN-START-MAX, such as 4-20-80
+      hint: valid values: true, false, MAX, MIN-MAX or MIN-START-MAX, such as 4-20-80
     "#);
-    insta::assert_snapshot!(shown(&["--adaptive-connections", "-5"]), @r#"
+    insta::assert_snapshot!(render(&["--adaptive-connections", "-5"]), @r#"
     error: --adaptive-connections -5: "-5" has an empty part
-      hint: true, false, or bounds: MAX, MIN-MAX or MIN-START-MAX, such as 4-20-80
+      hint: valid values: true, false, MAX, MIN-MAX or MIN-START-MAX, such as 4-20-80
     "#);
     for (option, value) in [("--rpm", "-1"), ("--timeout", "-1"), ("--max-retries", "-1")] {
-        let message = shown(&[option, value]);
+        let message = render(&[option, value]);
         assert!(
             message.starts_with(&format!("error: invalid value '-1' for '{option}")),
             "{message}"
@@ -158,7 +158,7 @@ fn options_that_disagree_are_both_named() {
 }
 
 #[test]
-fn the_command_line_has_the_last_word_on_limits() {
+fn command_line_overrides_limits_of_the_suite() {
     let server = Provider::start(&[]);
     let limits =
         "strategy = \"adaptive\", connections = \"2-4-8\", cooldown_seconds = 1, timeout = 30";
@@ -184,69 +184,70 @@ fn the_command_line_has_the_last_word_on_limits() {
         ),
     ];
     for (arguments, expected) in table {
-        let place = workplace(&server.base_url, limits, 3);
+        let dir = test_dir(&server.base_url, limits, 3);
         let arguments: Vec<&str> = ["run"].iter().chain(arguments).copied().collect();
-        let ran = place.run(&arguments);
-        assert_eq!(ran.code, 0, "{}", ran.shown());
-        let run = std::fs::read(place.run_folder().join("run.json")).unwrap();
+        let output = dir.run(&arguments);
+        assert_eq!(output.code, 0, "{}", output.transcript());
+        let run = std::fs::read(dir.run_folder().join("run.json")).unwrap();
         let run: Value = serde_json::from_slice(&run).unwrap();
         assert_eq!(run["suite"]["targets"][0]["limits"], expected, "{arguments:?}");
     }
 }
 
 #[test]
-fn a_used_up_quota_ends_the_run_at_once_and_says_what_to_do() {
+fn exhausted_quota_ends_the_run_with_a_hint() {
     const QUOTA: u64 = 50;
     const CONNECTIONS: u64 = 20;
-    let place = Workplace::new();
+    let dir = TestDir::new();
     let profile = "latency = { kind = \"fixed\", ms = 20 }\ndaily_quota = 50";
-    let server = provider(place.path(), profile);
-    let place = workplace(&server.base_url, "", 4000);
+    let server = provider(dir.path(), profile);
+    let dir = test_dir(&server.base_url, "", 4000);
     let start = Instant::now();
-    let ran = place.run(&["run", "--max-connections", &CONNECTIONS.to_string()]);
+    let output = dir.run(&["run", "--max-connections", &CONNECTIONS.to_string()]);
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    let summary = place.summary();
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    let summary = dir.summary();
     let target = &summary["targets"][0];
     assert_eq!((&target["pass_count"], &target["errors"]), (&50.into(), &3950.into()));
     assert_eq!(target["errors_by_kind"]["quota"], 3950);
-    // Those that were in flight when it was found out, and not one more.
+    // Only requests that were in flight when the quota error arrived.
     let stats = stats(&server);
     assert_eq!(stats["answered"], QUOTA);
     let requests = stats["requests"].as_u64().unwrap();
     assert!(requests <= QUOTA + CONNECTIONS, "{stats}");
-    let log = lines(&place.run_folder().join("http.jsonl"));
+    let log = lines(&dir.run_folder().join("http.jsonl"));
     assert_eq!(log.len() as u64, requests);
     let message = "quota exhausted for sim/echo (You exceeded your current quota, please check your \
                    plan); no further calls to it in this run; check plan, billing and limits at the \
                    provider, or wait for the quota to renew and run again";
     assert!(
-        ran.stderr.contains(&format!("warning: {message} [PACE_QUOTA_USED_UP]")),
+        output.stderr.contains(&format!("warning: {message} [PACE_QUOTA_USED_UP]")),
         "{}",
-        ran.stderr
+        output.stderr
     );
-    for trial in place.trials().iter().filter(|trial| trial["status"] == "error") {
+    for trial in dir.trials().iter().filter(|trial| trial["status"] == "error") {
         let text = trial["attempt"]["error"]["message"].as_str().unwrap();
         assert!(text.ends_with(message), "{text}");
     }
 }
 
 #[test]
-fn changes_of_the_limit_are_written_told_and_summed_up() {
-    let place = Workplace::new();
+fn limit_changes_are_logged_streamed_and_summarized() {
+    let dir = TestDir::new();
     let profile = "latency = { kind = \"fixed\", ms = 5 }\nconcurrency = 6";
-    let server = provider(place.path(), profile);
-    let place = workplace(&server.base_url, "", 60);
-    let ran = place.run(&["run", "--adaptive-connections", "1-4-50", "--json"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let written = lines(&place.run_folder().join("limits.jsonl"));
+    let server = provider(dir.path(), profile);
+    let dir = test_dir(&server.base_url, "", 60);
+    let output = dir.run(&["run", "--adaptive-connections", "1-4-50", "--json"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let written = lines(&dir.run_folder().join("limits.jsonl"));
     assert!(written.len() >= 2, "{written:?}");
-    let summed = place.summary()["stats"]["connection_limit_history"].clone();
+    let summed = dir.summary()["stats"]["connection_limit_history"].clone();
     assert_eq!(summed, Value::from(written.clone()));
-    let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let told: Vec<Value> =
-        events.filter(|event| event["event"] == "limit").map(|e| e["change"].clone()).collect();
-    assert_eq!(told, written);
+    let entries = |events: Vec<Value>, field: &str| -> Vec<Value> {
+        let limits = events.into_iter().filter(|event| event["event"] == "limit");
+        limits.map(|event| event[field].clone()).collect()
+    };
+    assert_eq!(entries(output.events(), "change"), written);
     assert_eq!((&written[0]["old_limit"], &written[0]["new_limit"]), (&4.into(), &8.into()));
     assert_eq!(
         (&written[0]["model"], &written[0]["reason"]),
@@ -254,38 +255,39 @@ fn changes_of_the_limit_are_written_told_and_summed_up() {
     );
     assert!(written.iter().any(|change| change["reason"] == "rate_limit"), "{written:?}");
 
-    let shown = place.run(&["trace", "limits"]);
-    assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
-    let shown: Vec<&str> = shown.stdout.lines().collect();
-    assert!(shown[0].starts_with("time           from     to  reason"), "{shown:?}");
-    assert!(shown[1].ends_with("    4      8  slow_start       sim/echo"), "{shown:?}");
-    assert_eq!(shown.len(), written.len() + 1);
-    let json = place.run(&["trace", "limits", "--json", "last"]).stdout;
-    assert_eq!(json, std::fs::read_to_string(place.run_folder().join("limits.jsonl")).unwrap());
+    let printed = dir.run(&["trace", "limits"]);
+    assert_eq!((printed.code, printed.stderr.as_str()), (0, ""));
+    let printed: Vec<&str> = printed.stdout.lines().collect();
+    assert!(printed[0].starts_with("time           from     to  reason"), "{printed:?}");
+    assert!(printed[1].ends_with("    4      8  slow_start       sim/echo"), "{printed:?}");
+    assert_eq!(printed.len(), written.len() + 1);
+    let json = dir.run(&["trace", "limits", "--json", "last"]);
+    assert_eq!(json.done()["entries"], written.len());
+    assert_eq!(entries(json.events(), "entry"), written);
 }
 
 #[test]
-fn every_request_can_be_seen_afterwards() {
-    let place = Workplace::new();
+fn trace_prints_every_request() {
+    let dir = TestDir::new();
     let profile = "latency = { kind = \"fixed\", ms = 50 }\nconcurrency = 3";
-    let server = provider(place.path(), profile);
-    let place = workplace(&server.base_url, "", 12);
-    let ran = place.run(&["run", "--rate-strategy", "none", "--log-level", "http"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let server = provider(dir.path(), profile);
+    let dir = test_dir(&server.base_url, "", 12);
+    let output = dir.run(&["run", "--rate-strategy", "none", "--log-level", "http"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
     let requests = stats(&server)["requests"].as_u64().unwrap() as usize;
     assert!(requests > 12, "nothing was throttled");
-    let shown = place.run(&["trace", "http"]);
-    assert_eq!(shown.code, 0, "{}", shown.shown());
-    assert_eq!(shown.stdout.lines().count(), requests + 1);
-    // What was told while it happened is what is told afterwards.
+    let printed = dir.run(&["trace", "http"]);
+    assert_eq!(printed.code, 0, "{}", printed.transcript());
+    assert_eq!(printed.stdout.lines().count(), requests + 1);
+    // The live log equals the stored log.
     let mut live: Vec<&str> =
-        ran.stderr.lines().filter(|line| line.contains("POST http")).collect();
-    let mut after: Vec<&str> = shown.stdout.lines().skip(1).collect();
+        output.stderr.lines().filter(|line| line.contains("POST http")).collect();
+    let mut after: Vec<&str> = printed.stdout.lines().skip(1).collect();
     live.sort_unstable();
     after.sort_unstable();
     assert_eq!(live, after);
 
-    let failed = place.run(&["trace", "http", "--failed"]).stdout;
+    let failed = dir.run(&["trace", "http", "--failed"]).stdout;
     assert_eq!(failed.lines().count(), requests - 12 + 1);
     let is_throttled = |line: &str| {
         line.contains("  429     rate_limit ")
@@ -293,63 +295,60 @@ fn every_request_can_be_seen_afterwards() {
             && line.contains("sim/echo POST ")
     };
     assert!(failed.lines().skip(1).all(is_throttled), "{failed}");
-    let json = place.run(&["trace", "http", "--failed", "--json"]).stdout;
-    let first: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    let events = dir.run(&["trace", "http", "--failed", "--json"]).events();
+    assert_eq!(events[0]["event"], "http");
+    let first = &events[0]["entry"];
     assert_eq!((&first["status"], &first["error"]), (&429.into(), &"rate_limit".into()));
     assert_eq!((&first["method"], &first["model"]), (&"POST".into(), &"sim/echo".into()));
     assert_eq!(first["url"], format!("{}/chat/completions", server.base_url));
-    let log = lines(&place.run_folder().join("http.jsonl"));
-    let most = log.iter().filter_map(|entry| entry["in_flight"].as_u64()).max();
-    assert!(most > Some(3), "{log:?}");
+    let log = lines(&dir.run_folder().join("http.jsonl"));
+    let max = log.iter().filter_map(|entry| entry["in_flight"].as_u64()).max();
+    assert!(max > Some(3), "{log:?}");
     assert!(
         first["request_bytes"].as_u64() > Some(50) && first["response_bytes"].as_u64() > Some(50)
     );
 }
 
 #[test]
-fn a_run_is_found_by_path_prefix_and_last() {
-    let place = workplace("http://127.0.0.1:1/v1", "", 1);
+fn run_is_found_by_path_prefix_and_last() {
+    let dir = test_dir("http://127.0.0.1:1/v1", "", 1);
     let nothing = |arguments: &[&str]| {
-        let ran: Ran = place.run(arguments);
-        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
-        ran.stderr
+        let output: CommandOutput = dir.run(arguments);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{}", output.transcript());
+        output.stderr
     };
     insta::assert_snapshot!(nothing(&["trace", "http"]), @r#"
     error: there is no run in runs
       hint: start one with `bakeoff run`, or name the folder of all runs with `--out`
     "#);
-    assert_eq!(place.run(&["run", "--max-retries", "0"]).code, 3);
-    assert_eq!(place.run(&["run", "--max-retries", "0"]).code, 3);
-    let mut runs: Vec<_> = std::fs::read_dir(place.path().join("runs"))
+    assert_eq!(dir.run(&["run", "--max-retries", "0"]).code, 3);
+    assert_eq!(dir.run(&["run", "--max-retries", "0"]).code, 3);
+    let mut runs: Vec<_> = std::fs::read_dir(dir.path().join("runs"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.is_dir())
         .collect();
     runs.sort();
     let name = runs[0].file_name().unwrap().to_str().unwrap().to_owned();
-    let found = |run: &str| place.run(&["trace", "http", run]);
+    let found = |run: &str| dir.run(&["trace", "http", run]);
     assert_eq!(found(&name).stdout.lines().count(), 2);
     assert_eq!(found(&name[..name.len() - 2]).stdout.lines().count(), 2);
     assert_eq!(found(runs[0].to_str().unwrap()).stdout.lines().count(), 2);
     assert_eq!(
-        place.run(&["trace", "limits", &name]).stderr,
-        format!("no changes in runs/{name}\n")
+        dir.run(&["trace", "limits", &name]).stderr,
+        format!("no limit changes in runs/{name}\n")
     );
     assert!(nothing(&["trace", "http", "2"]).contains("2 runs start with `2`"));
     assert!(nothing(&["trace", "http", "zzz"]).contains("no run in runs starts with `zzz`"));
     assert!(nothing(&["trace", "http", "--out", "other"]).contains("there is no run in other"));
 
-    // A line that was being written, one that is damaged, and no file at all.
+    // A torn line, a damaged line, and a missing file.
     let log = runs[0].join("http.jsonl");
     let good = std::fs::read_to_string(&log).unwrap();
     std::fs::write(&log, format!("{good}{}", &good[..40])).unwrap();
     let torn = found(&name);
     assert_eq!((torn.code, torn.stdout.lines().count()), (0, 2));
-    assert!(
-        torn.stderr.contains("the last line is not complete and was left out"),
-        "{}",
-        torn.stderr
-    );
+    assert!(torn.stderr.contains("skipped the incomplete last line"), "{}", torn.stderr);
     std::fs::write(&log, format!("{}\n{good}", &good[..40])).unwrap();
     let damaged = found(&name);
     assert_eq!(damaged.code, 4);
@@ -359,13 +358,13 @@ fn a_run_is_found_by_path_prefix_and_last() {
 }
 
 #[test]
-fn nothing_is_remembered_where_nobody_may() {
+fn no_memory_writes_no_limit_history() {
     let server = Provider::start(&[]);
-    let place = workplace(&server.base_url, "", 30);
-    let memory = place.path().join("cache/limits.json");
+    let dir = test_dir(&server.base_url, "", 30);
+    let memory = dir.path().join("cache/limits.json");
     std::fs::create_dir_all(memory.parent().unwrap()).unwrap();
     let old = "{\"version\": 1, \"pools\": {}}";
     std::fs::write(&memory, old).unwrap();
-    assert_eq!(place.run(&["run", "--no-memory"]).code, 0);
+    assert_eq!(dir.run(&["run", "--no-memory"]).code, 0);
     assert_eq!(std::fs::read_to_string(&memory).unwrap(), old);
 }

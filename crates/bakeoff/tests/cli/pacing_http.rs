@@ -1,6 +1,6 @@
 //! Pacing over loopback HTTP: no trial is lost, few requests are rejected, announced blocks are respected.
 
-use crate::support::{Workplace, profiled, stats, suite_of};
+use crate::support::{TestDir, profiled, stats, suite_of};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ fn http_runs_lose_no_trial_and_see_few_rejections() {
          outages = [{ from_s = 0.2, to_s = 0.7 }]",
     ];
     for profile in profiles {
-        let place = Workplace::new();
-        let server = profiled(place.path(), profile);
-        let place = suite_of(&server.base_url, "strategy = \"auto\"", 100);
-        let ran = place.run(&["run", "--no-memory"]);
-        assert_eq!(ran.code, 0, "{profile}\n{}", ran.shown());
+        let dir = TestDir::new();
+        let server = profiled(dir.path(), profile);
+        let dir = suite_of(&server.base_url, "strategy = \"auto\"", 100);
+        let output = dir.run(&["run", "--no-memory"]);
+        assert_eq!(output.code, 0, "{profile}\n{}", output.transcript());
         let counted = stats(&server);
         assert_eq!(counted["answered"], 100, "{profile}");
         let rejected = counted["refused"]["429"].as_u64().unwrap_or(0);
@@ -28,17 +28,17 @@ fn http_runs_lose_no_trial_and_see_few_rejections() {
 #[test]
 fn no_request_is_sent_during_an_announced_block() {
     const BLOCK: Duration = Duration::from_secs(1);
-    /// A request may be on its way to the network when a rejection comes back.
+    /// A request may already be in flight when a rejection arrives.
     const ON_ITS_WAY: Duration = Duration::from_millis(100);
-    let place = Workplace::new();
+    let dir = TestDir::new();
     let profile = "latency = { kind = \"fixed\", ms = 10 }\nretry_after = \"1s\"\n\
                    requests = { rate_per_s = 20, burst = 5 }";
-    let server = profiled(place.path(), profile);
-    // A few more than the burst: one block, after which there is room for all of them.
-    let place = suite_of(&server.base_url, "strategy = \"auto\"", 9);
-    let ran = place.run(&["run", "--no-memory"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let text = std::fs::read_to_string(place.run_folder().join("http.jsonl")).unwrap();
+    let server = profiled(dir.path(), profile);
+    // Slightly more than the burst: one block, after which all fit.
+    let dir = suite_of(&server.base_url, "strategy = \"auto\"", 9);
+    let output = dir.run(&["run", "--no-memory"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let text = std::fs::read_to_string(dir.run_folder().join("http.jsonl")).unwrap();
     let entries: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let sent = |entry: &Value| millis(entry["timestamp"].as_str().unwrap());
@@ -54,7 +54,7 @@ fn no_request_is_sent_during_an_announced_block() {
     }
 }
 
-/// Milliseconds since the month began of `2026-11-15T04:23:59.123Z`.
+/// Returns the milliseconds since the start of the month of a time like `2026-11-15T04:23:59.123Z`.
 fn millis(time: &str) -> f64 {
     let (date, clock) = time.split_once('T').unwrap();
     let day: f64 = date.rsplit('-').next().unwrap().parse().unwrap();

@@ -1,32 +1,32 @@
-//! `bakeoff probe`: what it finds, what it asks, and that its advice holds.
+//! `bakeoff probe`: findings, confirmation, and runs with the recommended limits.
 
-use crate::support::{Provider, Workplace, profiled, stats, suite_of};
+use crate::support::{Provider, TestDir, profiled, stats, suite_of};
 use serde_json::Value;
 
-/// Probes a provider with this profile; then runs a suite with what was recommended, against a
-/// provider that has seen nothing yet. Returns the report and what that provider has counted.
-fn probed_and_run(profile: &str, cases: usize) -> (Value, Value) {
-    let place = Workplace::new();
-    let server = profiled(place.path(), profile);
-    let ran = place.run(&["probe", "openai/sim/echo", "--base-url", &server.base_url, "--json"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+/// Probes a provider with this profile, then runs a suite with the recommended limits against a fresh
+/// provider. Returns the report and the counters of the second provider.
+fn probe_then_run(profile: &str, cases: usize) -> (Value, Value) {
+    let dir = TestDir::new();
+    let server = profiled(dir.path(), profile);
+    let output = dir.run(&["probe", "openai/sim/echo", "--base-url", &server.base_url, "--json"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let report = output.done();
     let line = report["line"].as_str().unwrap();
     let limits = line.trim_start_matches("limits = {").trim_end_matches('}');
-    let server = profiled(place.path(), profile);
-    let place = suite_of(&server.base_url, limits, cases);
-    let ran = place.run(&["run", "--no-memory"]);
-    assert_eq!(ran.code, 0, "{line}\n{}", ran.shown());
+    let server = profiled(dir.path(), profile);
+    let dir = suite_of(&server.base_url, limits, cases);
+    let output = dir.run(&["run", "--no-memory"]);
+    assert_eq!(output.code, 0, "{line}\n{}", output.transcript());
     (report, stats(&server))
 }
 
-// How exact a probe is, is told in virtual time by the tests of `llm`. Here requests take as long as the
-// machine lets them, so only what does not depend on that is looked at.
+// Tests of `llm` check the accuracy in virtual time. Here latency depends on the machine, so only properties
+// that do not depend on it are checked.
 
 #[test]
-fn a_cap_is_found_and_its_advice_works() {
+fn concurrency_cap_is_found_and_its_recommendation_works() {
     let profile = "latency = { kind = \"fixed\", ms = 60 }\nconcurrency = 12";
-    let (report, _) = probed_and_run(profile, 100);
+    let (report, _) = probe_then_run(profile, 100);
     assert_ne!(report["limit"]["kind"], "not_reached", "{report:#}");
     if report["limit"]["kind"] == "cap" {
         let found = report["limit"]["connections"].as_f64().unwrap();
@@ -37,30 +37,30 @@ fn a_cap_is_found_and_its_advice_works() {
 }
 
 #[test]
-fn a_rate_is_found_and_its_advice_works() {
+fn rate_limit_is_found_and_its_recommendation_works() {
     let profile = "latency = { kind = \"fixed\", ms = 40 }\nrequests = { rate_per_s = 40, burst = 8 }\n\
                    headers = \"openai\"";
-    let (report, counted) = probed_and_run(profile, 60);
+    let (report, counted) = probe_then_run(profile, 60);
     assert_eq!(report["headers"][0]["limit"], 8.0, "{report:#}");
     assert_ne!(report["limit"]["kind"], "not_reached", "{report:#}");
     assert!(counted["requests"].as_u64().unwrap() >= 60, "{counted}");
 }
 
 #[test]
-fn nothing_is_spent_without_being_asked() {
+fn probe_without_confirmation_is_rejected() {
     let server = Provider::start(&[]);
-    let place = Workplace::new();
-    let ran = place.run(&["probe", "openai/gpt-4o-mini", "--base-url", &server.base_url]);
-    insta::assert_snapshot!(ran.shown(), @r#"
+    let dir = TestDir::new();
+    let output = dir.run(&["probe", "openai/gpt-4o-mini", "--base-url", &server.base_url]);
+    insta::assert_snapshot!(output.transcript(), @r#"
     exit 2
     --- stdout
     --- stderr
-    up to 1000 requests to gpt-4o-mini, each about 12 tokens in and at most 16 out: price unknown
-    error: a probe spends money, and there is nobody to ask
-      hint: `--yes` spends without asking
+    up to 1000 requests to gpt-4o-mini, each with about 12 input and at most 16 output tokens: price unknown
+    error: confirmation needed, but stdin is not a terminal
+      hint: `--yes` skips the confirmation
     "#);
     assert_eq!(stats(&server)["requests"], 0);
-    let ran = place.run(&[
+    let output = dir.run(&[
         "probe",
         "openai/gpt-4o-mini",
         "--base-url",
@@ -69,38 +69,42 @@ fn nothing_is_spent_without_being_asked() {
         "9",
         "--yes",
     ]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert!(ran.stdout.contains("ended early: no more requests are allowed"), "{}", ran.stdout);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert!(
+        output.stdout.contains("stopped early: maximum number of requests reached"),
+        "{}",
+        output.stdout
+    );
     assert_eq!(stats(&server)["requests"], 9);
 }
 
 #[test]
-fn a_model_that_cannot_be_called_is_explained() {
-    let place = suite_of("http://127.0.0.1:1/v1", "", 1);
-    let shown = |arguments: &[&str]| {
-        let ran = place.run(arguments);
-        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
-        ran.stderr
+fn unusable_model_is_rejected_with_a_hint() {
+    let dir = suite_of("http://127.0.0.1:1/v1", "", 1);
+    let render = |arguments: &[&str]| {
+        let output = dir.run(arguments);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{}", output.transcript());
+        output.stderr
     };
-    insta::assert_snapshot!(shown(&["probe", "mini"]), @r#"
-    error: there is no model `mini`
-      hint: write provider/model such as `openai/gpt-4o-mini`, or `--suite FILE` for a table under its [models]
+    insta::assert_snapshot!(render(&["probe", "mini"]), @r#"
+    error: unknown model `mini`
+      hint: write provider/model such as `openai/gpt-4o-mini`, or define it under [models] of a suite and pass `--suite FILE`
     "#);
-    insta::assert_snapshot!(shown(&["probe", "openai/gpt-4o-mini"]), @r#"
+    insta::assert_snapshot!(render(&["probe", "openai/gpt-4o-mini"]), @r#"
     error: environment variable OPENAI_API_KEY is not set
       hint: `export OPENAI_API_KEY=…`
     "#);
-    insta::assert_snapshot!(shown(&["probe", "openai/x", "--base-url", "http://localhost:1/v1", "--max-cost", "1"]), @r#"
-    error: nobody knows the price of x, so --max-cost cannot be kept
-      hint: give `prices` in a suite and use `--suite`, or bound it by `--max-requests`
+    insta::assert_snapshot!(render(&["probe", "openai/x", "--base-url", "http://localhost:1/v1", "--max-cost", "1"]), @r#"
+    error: no price known for x; --max-cost needs one
+      hint: set `prices` in a suite and pass `--suite`, or limit the probe with `--max-requests`
     "#);
-    // The model of the suite is a simulated one behind an address where nobody listens.
-    let ran = place.run(&["probe", "m", "--suite", "."]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    assert!(ran.stdout.contains("most requests failed"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("\nlast failure: cannot connect"), "{}", ran.stdout);
-    insta::assert_snapshot!(shown(&["probe", "opnai/x"]), @r#"
+    // The model of the suite has an address without a listener.
+    let output = dir.run(&["probe", "m", "--suite", "."]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    assert!(output.stdout.contains("most requests failed"), "{}", output.stdout);
+    assert!(output.stdout.contains("\nlast failure: cannot connect"), "{}", output.stdout);
+    insta::assert_snapshot!(render(&["probe", "opnai/x"]), @r#"
     error: unknown provider `opnai`
-      hint: known here: anthropic, azure, cerebras, gemini, groq, mistral, openai, openai-responses, openrouter, sim, together
+      hint: known providers: anthropic, azure, cerebras, gemini, groq, mistral, openai, openai-responses, openrouter, sim, together
     "#);
 }

@@ -1,11 +1,11 @@
-//! Programs as targets: where they work, what they leave, and what happens to them.
+//! Programs as targets: workspaces, output, environment and termination.
 
-use crate::support::{Ran, Workplace};
+use crate::support::{CommandOutput, TestDir};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-/// A suite with one program and one case, `a`.
+/// Returns a suite with one program and one case, `a`.
 fn suite(settings: &str, command: &str, more: &str) -> String {
     format!(
         "[suite]\n{settings}\n[[target]]\nname = \"p\"\ncommand = {command}\nprompt = \"{{{{ id }}}}\"\n{more}\n"
@@ -18,77 +18,75 @@ fn shell(script: &str) -> String {
 
 const CASE: &str = "[[cases.inline]]\nid = \"a\"\n";
 
-fn output(trial: &Value) -> &str {
+fn trial_output(trial: &Value) -> &str {
     trial["attempt"]["output"].as_str().unwrap()
 }
 
 #[test]
-fn each_trial_works_on_a_fresh_copy() {
+fn each_trial_gets_a_fresh_copy_of_the_workspace() {
     let script = "cat box.txt; ls; echo more >> box.txt; mkdir sub; echo new > sub/made";
     let suite = suite("trials = 3", &shell(script), &format!("workspace = \"box\"\n{CASE}"));
-    let place = Workplace::with_suite(&suite).with("box/box.txt", "original\n");
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    for trial in place.trials() {
-        assert_eq!(output(&trial), "original\nbox.txt\n");
+    let dir = TestDir::with_suite(&suite).with("box/box.txt", "original\n");
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    for trial in dir.trials() {
+        assert_eq!(trial_output(&trial), "original\nbox.txt\n");
         let files = &trial["attempt"]["files"];
         assert_eq!(files["box.txt"]["text"], "original\nmore\n");
         assert_eq!(files["sub/made"], serde_json::json!({"bytes": 4, "text": "new\n"}));
     }
-    let original = std::fs::read_to_string(place.path().join("box/box.txt")).unwrap();
+    let original = std::fs::read_to_string(dir.path().join("box/box.txt")).unwrap();
     assert_eq!(original, "original\n");
-    assert!(!place.run_folder().join("work").exists());
+    assert!(!dir.run_folder().join("work").exists());
 }
 
 #[test]
-fn cases_can_bring_their_own_workspace_and_start_within_it() {
+fn cases_can_set_workspace_and_working_directory() {
     let cases = "[[cases.inline]]\nid = \"a\"\n\
                  [[cases.inline]]\nid = \"b\"\nworkspace = \"other\"\n\
                  [[cases.inline]]\nid = \"c\"\nworkspace_subdir = \"deep\"\n\
                  [[cases.inline]]\nid = \"d\"\nworkspace = \"\"\n";
     let suite = suite("", &shell("ls; ls .."), &format!("workspace = \"box\"\n{cases}"));
-    let place = Workplace::with_suite(&suite)
+    let dir = TestDir::with_suite(&suite)
         .with("box/one", "")
         .with("box/deep/two", "")
         .with("other/three", "");
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let seen: Vec<String> = place
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let seen: Vec<String> = dir
         .trials()
         .iter()
-        // The folder of all workspaces has names that nobody can know.
+        // The names of workspaces are unpredictable.
         .map(|trial| {
-            output(trial).lines().filter(|name| name.len() < 16).collect::<Vec<_>>().join(" ")
+            trial_output(trial).lines().filter(|name| name.len() < 16).collect::<Vec<_>>().join(" ")
         })
         .collect();
     assert_eq!(seen, ["deep one", "three", "two deep one", "deep one"]);
-    let files = place.trials()[2]["attempt"]["files"].clone();
+    let files = dir.trials()[2]["attempt"]["files"].clone();
     assert_eq!(files, serde_json::json!({"two": {"bytes": 0}}));
 }
 
 #[test]
-fn the_folder_of_runs_is_never_copied() {
+fn directory_of_runs_is_never_copied() {
     let suite = suite("trials = 2", &shell("ls -a"), &format!("workspace = \".\"\n{CASE}"));
-    let place = Workplace::with_suite(&suite);
+    let dir = TestDir::with_suite(&suite);
     for _ in 0..2 {
-        let ran = place.run(&["run", "--quiet"]);
-        assert_eq!(ran.code, 0, "{}", ran.shown());
+        let output = dir.run(&["run", "--quiet"]);
+        assert_eq!(output.code, 0, "{}", output.transcript());
     }
-    let listed = place.run(&["list", "--json"]).stdout;
-    let newest: Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
-    let stdout =
-        place.path().join(newest["run_dir"].as_str().unwrap()).join("a/trial-2/stdout.txt");
+    let newest = dir.run(&["list", "--json"]).done()["runs"][0].clone();
+    let stdout = dir.path().join(newest["run_dir"].as_str().unwrap()).join("a/trial-2/stdout.txt");
     assert_eq!(std::fs::read_to_string(stdout).unwrap(), ".\n..\nbakeoff.toml\ncache\n");
 }
 
 #[test]
-fn workspaces_of_trials_that_did_not_pass_can_be_kept() {
+fn keep_stores_workspaces_of_failed_trials() {
     let script = "read id; echo $id > left; test $id = a";
     let cases = "[[cases.inline]]\nid = \"a\"\n[[cases.inline]]\nid = \"b\"\n";
-    let place = Workplace::with_suite(&suite("", &shell(script), cases));
-    assert_eq!(place.run(&["run", "--keep", "--out", "kept"]).code, 1);
-    assert_eq!(place.run(&["run"]).code, 1);
-    let folder = std::fs::read_dir(place.path().join("kept"))
+    let dir = TestDir::with_suite(&suite("", &shell(script), cases));
+    assert_eq!(dir.run(&["run", "--keep", "--out", "kept"]).code, 1);
+    assert_eq!(dir.run(&["run"]).code, 1);
+    let folder = std::fs::read_dir(dir.path().join("kept"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .find(|path| path.is_dir())
@@ -99,30 +97,30 @@ fn workspaces_of_trials_that_did_not_pass_can_be_kept() {
         serde_json::from_slice(&std::fs::read(folder.join("b/trial-1/result.json")).unwrap())
             .unwrap();
     assert_eq!(result["attempt"]["workspace"], "b/trial-1/workspace");
-    assert!(!place.run_folder().join("b/trial-1/workspace").exists());
+    assert!(!dir.run_folder().join("b/trial-1/workspace").exists());
 }
 
 #[test]
-fn a_prompt_can_be_an_argument() {
+fn prompt_can_be_an_argument() {
     let command =
         r#"["sh", "-c", "echo \"$1\" \"$2\"; cat", "sh", "<{prompt}>", "{prompt}{prompt}"]"#;
     let suite = suite("", command, CASE).replace("{{ id }}", "say $(id) \\\"{{ id }}\\\"");
-    let place = Workplace::with_suite(&suite);
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let dir = TestDir::with_suite(&suite);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
     let expected = "<say $(id) \"a\"> say $(id) \"a\"say $(id) \"a\"\n";
-    assert_eq!(output(&place.trials()[0]), expected);
+    assert_eq!(trial_output(&dir.trials()[0]), expected);
 }
 
 #[test]
-fn long_prompts_and_long_answers() {
+fn long_prompts_and_answers_are_passed() {
     let script = "head -c 3000000 /dev/zero | tr '\\0' x; cat | wc -c >&2";
     let suite =
         suite("", &shell(script), CASE).replace("{{ id }}", "{{ range(60000) | join(',') }}");
-    let place = Workplace::with_suite(&suite);
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let attempt = &place.trials()[0]["attempt"];
+    let dir = TestDir::with_suite(&suite);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let attempt = &dir.trials()[0]["attempt"];
     assert_eq!(attempt["output"].as_str().unwrap().len(), 1 << 20);
     assert_eq!(attempt["dropped_bytes"], 3_000_000 - (1 << 20));
     let read: usize = attempt["stderr"].as_str().unwrap().trim().parse().unwrap();
@@ -130,16 +128,16 @@ fn long_prompts_and_long_answers() {
 }
 
 #[test]
-fn programs_take_nothing_around_them_for_their_own() {
-    let place = Workplace::with_suite(&suite("", "[\"env\"]", CASE));
-    let mut command = place.command(&["run"]);
-    command.env("PWD", place.path()).env("GIT_CEILING_DIRECTORIES", "/else");
-    let ran = Ran::from(command.output().unwrap());
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let trial = place.trials().remove(0);
+fn programs_get_pwd_and_git_ceiling_of_their_workspace() {
+    let dir = TestDir::with_suite(&suite("", "[\"env\"]", CASE));
+    let mut command = dir.command(&["run"]);
+    command.env("PWD", dir.path()).env("GIT_CEILING_DIRECTORIES", "/else");
+    let output = CommandOutput::from(command.output().unwrap());
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let trial = dir.trials().remove(0);
     let variable = |name: &str| {
         let start = format!("{name}=");
-        output(&trial).lines().find_map(|line| line.strip_prefix(&start)).unwrap().to_owned()
+        trial_output(&trial).lines().find_map(|line| line.strip_prefix(&start)).unwrap().to_owned()
     };
     let work = variable("GIT_CEILING_DIRECTORIES").strip_suffix(":/else").unwrap().to_owned();
     assert!(work.ends_with("/work"), "{work}");
@@ -147,25 +145,29 @@ fn programs_take_nothing_around_them_for_their_own() {
 }
 
 #[test]
-fn a_target_can_have_a_timeout_of_its_own() {
+fn target_timeout_overrides_the_suite() {
     let suite = suite("", &shell("exec sleep 600"), &format!("timeout_seconds = 0.5\n{CASE}"));
-    let place = Workplace::with_suite(&suite);
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    assert!(ran.stdout.contains("still running after 0.5 s [EVAL_CASE_TIMEOUT]"), "{}", ran.stdout);
+    let dir = TestDir::with_suite(&suite);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    assert!(
+        output.stdout.contains("still running after 0.5 s [EVAL_CASE_TIMEOUT]"),
+        "{}",
+        output.stdout
+    );
 }
 
 #[test]
-fn what_ignores_its_end_is_gone_with_the_run() {
-    // A child in the group, and one that left it; both hold the pipe and ignore the request to end.
+fn processes_that_ignore_sigterm_are_killed() {
+    // A child in the process group and one outside; both hold the pipe and ignore SIGTERM.
     let stubborn = "trap \"\" TERM; echo $$; exec sleep 600";
     let script = format!("sh -c '{stubborn}' & setsid sh -c '{stubborn}' & wait");
     let suite = suite("timeout_seconds = 4", &shell(&script), CASE);
-    let place = Workplace::with_suite(&suite);
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    let trial = place.trials().remove(0);
-    let ids: Vec<&str> = output(&trial).lines().collect();
+    let dir = TestDir::with_suite(&suite);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    let trial = dir.trials().remove(0);
+    let ids: Vec<&str> = trial_output(&trial).lines().collect();
     assert_eq!(ids.len(), 2, "{ids:?}");
     for id in ids {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or(") Z ".to_owned());
@@ -174,42 +176,42 @@ fn what_ignores_its_end_is_gone_with_the_run() {
 }
 
 #[test]
-fn programs_are_journaled_when_they_start() {
-    let place = Workplace::with_suite(&suite("", &shell("ps -o pgid= -p $$"), CASE));
-    assert_eq!(place.run(&["run"]).code, 0);
-    let text = std::fs::read_to_string(place.run_folder().join("journal.jsonl")).unwrap();
+fn program_start_is_journaled() {
+    let dir = TestDir::with_suite(&suite("", &shell("ps -o pgid= -p $$"), CASE));
+    assert_eq!(dir.run(&["run"]).code, 0);
+    let text = std::fs::read_to_string(dir.run_folder().join("journal.jsonl")).unwrap();
     let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let started = events.iter().find(|event| event["event"] == "program_started").unwrap();
-    assert_eq!(output(&place.trials()[0]).trim(), started["group"]["id"].to_string());
+    assert_eq!(trial_output(&dir.trials()[0]).trim(), started["group"]["id"].to_string());
     assert!(started["group"]["started"].as_u64().unwrap() > 0);
 }
 
 #[test]
-fn a_machine_at_its_limit_costs_trials_and_not_the_run() {
-    let place = Workplace::new();
-    let fifo = place.path().join("release");
+fn exhausted_file_descriptors_fail_trials_but_not_the_run() {
+    let dir = TestDir::new();
+    let fifo = dir.path().join("release");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let script = format!("read line < {}; echo ok", fifo.display());
     let settings =
         "trials = 64\nparallel = 64\nartifacts = \"none\"\ncache = \"none\"\nmax_error_rate = 1";
-    let place = place.write("bakeoff.toml", suite(settings, &shell(&script), CASE));
-    // Each program that runs takes three pipes, so that all of them together do not fit.
-    let bakeoff = place.command(&["run", "--json", "--no-memory"]);
+    let dir = dir.write("bakeoff.toml", suite(settings, &shell(&script), CASE));
+    // Each running program needs three pipes, so that not all fit.
+    let bakeoff = dir.command(&["run", "--json", "--no-memory"]);
     let mut limited = std::process::Command::new("sh");
     limited
         .args(["-c", "ulimit -n 100; exec \"$0\" \"$@\""])
         .arg(bakeoff.get_program())
         .args(bakeoff.get_args())
-        .current_dir(place.path())
+        .current_dir(dir.path())
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .stdout(Stdio::piped());
     let mut child = limited.spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    // The others wait, so whatever is over first has failed.
+    // The others wait, so the first finished trial has failed.
     let is_over = |line: &String| line.contains("\"event\":\"trial_finished\"");
     let first = lines.by_ref().map(Result::unwrap).find(is_over).unwrap();
-    // Whoever waits gets a line, and who comes later finds one.
+    // One line for every program, waiting or yet to start.
     let release = std::fs::File::options().read(true).write(true).open(&fifo).unwrap();
     std::io::Write::write_all(&mut &release, &[b'\n'; 128]).unwrap();
     let statuses: Vec<String> = lines.map(Result::unwrap).collect();

@@ -1,28 +1,28 @@
-//! `bakeoff race`: who wins and why, sessions, and what cannot be.
+//! `bakeoff race`: winners and reasons, sessions, and rejected input.
 
-use crate::support::{Ran, Workplace};
+use crate::support::{CommandOutput, TestDir};
 use serde_json::Value;
 use std::process::Stdio;
 
 const JUDGED: [&str; 8] =
     ["race", "Explain entropy.", "-m", "sim/a", "-m", "sim/b", "--judge", "sim/judge"];
 
-/// What was shown, with the branches in order and without the clock.
-fn shown(ran: &Ran) -> String {
-    let clock = without_clock(&ran.stderr);
+/// Returns the output with branches in order and without times.
+fn render(output: &CommandOutput) -> String {
+    let clock = without_times(&output.stderr);
     let (mut done, rest): (Vec<&str>, Vec<&str>) =
         clock.lines().partition(|line| !line.starts_with(' ') && line.contains(" s · "));
     done.sort_unstable();
     format!(
         "exit {}\n--- stdout\n{}--- stderr\n{}",
-        ran.code,
-        ran.stdout,
+        output.code,
+        output.stdout,
         done.into_iter().chain(rest).map(|line| format!("{line}\n")).collect::<String>()
     )
 }
 
-/// Seconds become `T`.
-fn without_clock(text: &str) -> String {
+/// Replaces seconds by `T`.
+fn without_times(text: &str) -> String {
     let line = |line: &str| -> String {
         let words = line.split(" · ").map(|word| match word.trim().strip_suffix(" s") {
             Some(number) if number.parse::<f64>().is_ok() => {
@@ -41,9 +41,9 @@ fn lines(path: &std::path::Path) -> Vec<Value> {
 }
 
 #[test]
-fn a_judged_race_tells_who_is_done_who_wins_and_why() {
-    let ran = Workplace::new().run(&JUDGED);
-    insta::assert_snapshot!(shown(&ran), @r#"
+fn judged_race_prints_branches_winner_and_reasons() {
+    let output = TestDir::new().run(&JUDGED);
+    insta::assert_snapshot!(render(&output), @r#"
     exit 0
     --- stdout
     This recipe improves good flour. This recipe forgives a steady hand. [quality 0.98]
@@ -51,16 +51,16 @@ fn a_judged_race_tells_who_is_done_who_wins_and_why() {
     sim/a: done · T s · 26 tokens · $0.00
     sim/b: done · T s · 25 tokens · $0.00
     winner: sim/b (judge: decided)
-      why: the judge prefers sim/b in both orders
-      why: the judge: sim/b answers the query best, with a quality of 0.98.
-      T s · 25 tokens · $0.00 · in all 611 tokens, $0.00
+      reason: the judge prefers sim/b in both orders
+      reason: the judge: sim/b answers the query best, with a quality of 0.98.
+      T s · 25 tokens · $0.00 · total 611 tokens, $0.00
     "#);
 }
 
 #[test]
-fn all_answers_can_be_shown() {
-    let place = Workplace::new();
-    let ran = place.run(&[
+fn show_all_prints_all_answers() {
+    let dir = TestDir::new();
+    let output = dir.run(&[
         "race",
         "hello",
         "-m",
@@ -74,7 +74,7 @@ fn all_answers_can_be_shown() {
         "--show",
         "all",
     ]);
-    insta::assert_snapshot!(shown(&ran), @r#"
+    insta::assert_snapshot!(render(&output), @r#"
     exit 0
     --- stdout
     --- sim/echo (winner)
@@ -88,28 +88,27 @@ fn all_answers_can_be_shown() {
     sim/echo: done · T s · 4 tokens · $0.00
     sim/fault-400: failed · T s · 0 tokens · $0.00 · 400: The request is not valid.
     winner: sim/echo (token-efficient: decided)
-      why: the fewest tokens: 4
-      T s · 4 tokens · $0.00 · in all 48 tokens, $0.00
+      reason: the fewest tokens: 4
+      T s · 4 tokens · $0.00 · total 48 tokens, $0.00
     "#);
-    let ran = place.run(&["race", "hello", "-m", "sim/echo", "--quiet"]);
-    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "hello\n", ""));
+    let output = dir.run(&["race", "hello", "-m", "sim/echo", "--quiet"]);
+    assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (0, "hello\n", ""));
 }
 
 #[test]
-fn json_has_every_event_and_the_result_last() {
-    let ran = Workplace::new().run(&[&JUDGED[..], &["--json"]].concat());
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    let events: Vec<Value> =
-        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(events[0]["type"], "parallel_loop_start");
-    let starts = events.iter().filter(|event| event["type"] == "agent_start").count();
+fn json_streams_events_and_ends_with_the_result() {
+    let output = TestDir::new().run(&[&JUDGED[..], &["--json"]].concat());
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
+    let events = output.events();
+    assert_eq!(events[0]["event"], "parallel_loop_start");
+    let starts = events.iter().filter(|event| event["event"] == "agent_start").count();
     assert_eq!(starts, 4, "two branches, and the judge in both orders");
-    let [.., end, result] = events.as_slice() else { panic!("{}", ran.stdout) };
+    let [.., end, result] = events.as_slice() else { panic!("{}", output.stdout) };
     assert_eq!(
-        (&end["type"], &end["selected_config_index"]),
+        (&end["event"], &end["selected_config_index"]),
         (&"parallel_loop_end".into(), &1.into())
     );
-    assert_eq!(result["type"], "race_result");
+    assert_eq!(result["event"], "done");
     assert_eq!((&result["winner"]["model"], &result["exit_code"]), (&"sim/b".into(), &0.into()));
     assert_eq!(result["verdict"]["kind"], "decided");
     assert_eq!(result["verdict"]["ballots"].as_array().unwrap().len(), 2);
@@ -125,128 +124,133 @@ fn json_has_every_event_and_the_result_last() {
 }
 
 #[test]
-fn a_session_goes_on_with_the_winner() {
-    let place = Workplace::new();
-    let ran =
-        place.run(&[&JUDGED[..], &["--session", "talk.jsonl", "--system", "Be kind."]].concat());
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let ran = place.run(&["race", "And in winter?", "--session", "talk.jsonl"]);
-    assert_eq!((ran.code, ran.stderr.lines().count()), (0, 1), "{}", ran.shown());
-    assert!(ran.stderr.starts_with("sim/b: done"), "{}", ran.stderr);
-    let ran = place.run(&["race", "Once more.", "--session", "talk.jsonl", "--again"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert!(ran.stderr.contains("winner: sim/b (judge: decided)"), "{}", ran.stderr);
-    let lines = lines(&place.path().join("talk.jsonl"));
+fn session_continues_with_the_winner() {
+    let dir = TestDir::new();
+    let output =
+        dir.run(&[&JUDGED[..], &["--session", "talk.jsonl", "--system", "Be kind."]].concat());
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let output = dir.run(&["race", "And in winter?", "--session", "talk.jsonl"]);
+    assert_eq!((output.code, output.stderr.lines().count()), (0, 1), "{}", output.transcript());
+    assert!(output.stderr.starts_with("sim/b: done"), "{}", output.stderr);
+    let output = dir.run(&["race", "Once more.", "--session", "talk.jsonl", "--again"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert!(output.stderr.contains("winner: sim/b (judge: decided)"), "{}", output.stderr);
+    let lines = lines(&dir.path().join("talk.jsonl"));
     let named = |event: &str, key: &str| -> Vec<Value> {
         lines.iter().filter(|line| line["event"] == event).map(|line| line[key].clone()).collect()
     };
     assert_eq!(named("race_ended", "selected_index"), [1, 0, 1]);
-    // Two branches and two calls of the judge, the winner alone, and the first again.
+    // Two branches and two judge calls, the winner alone, and the first race again.
     assert_eq!(named("race_ended", "loops"), [4, 5, 9]);
     let ids = named("branch_ended", "loop_id");
     let unique: std::collections::BTreeSet<String> = ids.iter().map(Value::to_string).collect();
     assert_eq!((ids.len(), unique.len()), (5, 5));
-    // The whole conversation was sent: the winner of the last race has read all of it.
+    // The last request contains the whole conversation.
     let last = lines.iter().rfind(|line| line["event"] == "branch_ended").unwrap();
     assert!(last["usage"]["input"].as_u64().unwrap() > 60, "{last}");
-    let ran = place.run(&["race", "x", "--session", "talk.jsonl", "--system", "Be rude."]);
-    insta::assert_snapshot!(ran.shown(), @r#"
+    let output = dir.run(&["race", "x", "--session", "talk.jsonl", "--system", "Be rude."]);
+    insta::assert_snapshot!(output.transcript(), @r#"
     exit 2
     --- stdout
     --- stderr
-    error: the session has other instructions
-      hint: leave out `--system`, or begin a new session
+    error: the session has a different system prompt
+      hint: omit `--system`, or start a new session
     "#);
 }
 
 #[test]
-fn an_interrupted_race_goes_on_without_a_prompt() {
-    let place = Workplace::new();
-    let session = place.path().join("talk.jsonl");
-    let whole = place.run(&[&JUDGED[..], &["--session", "talk.jsonl"]].concat());
-    // As a process that was killed after the first branch leaves it, with half a line at the end.
+fn interrupted_race_resumes_without_a_prompt() {
+    let dir = TestDir::new();
+    let session = dir.path().join("talk.jsonl");
+    let whole = dir.run(&[&JUDGED[..], &["--session", "talk.jsonl"]].concat());
+    // The state after a kill during the second branch, with a torn last line.
     let text = std::fs::read_to_string(&session).unwrap();
     let kept: Vec<&str> = text.lines().take(3).collect();
     assert!(kept[2].contains("branch_ended"), "{text}");
     std::fs::write(&session, kept.join("\n") + "\n{\"event\":\"bra").unwrap();
 
-    let ran = place.run(&["race", "Something else", "--session", "talk.jsonl"]);
-    insta::assert_snapshot!(ran.shown(), @r#"
+    let output = dir.run(&["race", "Something else", "--session", "talk.jsonl"]);
+    insta::assert_snapshot!(output.transcript(), @r#"
     exit 2
     --- stdout
     --- stderr
     error: the last race of the session was interrupted
-      hint: without a prompt it goes on; `--abandon` gives it up
+      hint: omit the prompt to resume it; `--abandon` discards it
     "#);
-    let ran = place.run(&["race", "--session", "talk.jsonl"]);
-    assert_eq!((ran.code, &ran.stdout), (0, &whole.stdout), "{}", ran.shown());
-    let done = ran.stderr.lines().filter(|line| line.contains(": done")).count();
-    assert_eq!(done, 1, "the other branch was not asked again: {}", ran.stderr);
-    let ran = place.run(&["race", "--session", "talk.jsonl"]);
-    assert_eq!(ran.code, 2, "{}", ran.shown());
+    let output = dir.run(&["race", "--session", "talk.jsonl"]);
+    assert_eq!((output.code, &output.stdout), (0, &whole.stdout), "{}", output.transcript());
+    let done = output.stderr.lines().filter(|line| line.contains(": done")).count();
+    assert_eq!(done, 1, "the finished branch is not repeated: {}", output.stderr);
+    let output = dir.run(&["race", "--session", "talk.jsonl"]);
+    assert_eq!(output.code, 2, "{}", output.transcript());
 
     let interrupt = || std::fs::write(&session, kept.join("\n") + "\n").unwrap();
     interrupt();
-    let ran = place.run(&["race", "--session", "talk.jsonl", "-m", "sim/c"]);
-    insta::assert_snapshot!(ran.shown(), @r#"
+    let output = dir.run(&["race", "--session", "talk.jsonl", "-m", "sim/c"]);
+    insta::assert_snapshot!(output.transcript(), @r#"
     exit 2
     --- stdout
     --- stderr
-    error: --model does not go with a race that was interrupted, which has its own
-      hint: leave it out to go on, or give the race up with `--abandon`
+    error: --model cannot change an interrupted race
+      hint: omit it to resume the race, or discard the race with `--abandon`
     "#);
-    let ran = place.run(&["race", "hello", "-m", "typo", "--session", "talk.jsonl", "--abandon"]);
-    assert_eq!((ran.code, lines(&session).len()), (2, 3), "nothing was given up: {}", ran.shown());
-    let ran =
-        place.run(&["race", "hello", "-m", "sim/echo", "--session", "talk.jsonl", "--abandon"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, "hello\n"), "{}", ran.shown());
-    let ran = place.run(&["race", "bye", "--session", "talk.jsonl"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, "bye\n"), "{}", ran.shown());
+    let output = dir.run(&["race", "hello", "-m", "typo", "--session", "talk.jsonl", "--abandon"]);
+    assert_eq!(
+        (output.code, lines(&session).len()),
+        (2, 3),
+        "nothing was given up: {}",
+        output.transcript()
+    );
+    let output =
+        dir.run(&["race", "hello", "-m", "sim/echo", "--session", "talk.jsonl", "--abandon"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "hello\n"), "{}", output.transcript());
+    let output = dir.run(&["race", "bye", "--session", "talk.jsonl"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "bye\n"), "{}", output.transcript());
     interrupt();
-    let ran = place.run(&["race", "--session", "talk.jsonl", "--abandon"]);
-    insta::assert_snapshot!(ran.shown(), @r#"
+    let output = dir.run(&["race", "--session", "talk.jsonl", "--abandon"]);
+    insta::assert_snapshot!(output.transcript(), @r#"
     exit 0
     --- stdout
     --- stderr
-    the race that was interrupted is given up
+    discarded the interrupted race
     "#);
-    // What nobody won can be repeated.
-    let ran = place.run(&["race", "hello", "--session", "talk.jsonl", "--again"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert!(ran.stderr.contains("winner: "), "{}", ran.stderr);
+    // A race without a winner can be repeated.
+    let output = dir.run(&["race", "hello", "--session", "talk.jsonl", "--again"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert!(output.stderr.contains("winner: "), "{}", output.stderr);
 }
 
 #[test]
-fn keys_are_neither_kept_nor_shown() {
-    let place = Workplace::new();
+fn api_keys_are_neither_stored_nor_printed() {
+    let dir = TestDir::new();
     let key = "sk-secretsecretsecret";
     let prompt = format!("my key is {key}, is it not?");
     let run = |more: &[&str]| {
         let fixed = ["race", &prompt, "-m", "sim/echo", "--session", "talk.jsonl"];
-        let mut command = place.command(&[&fixed[..], more].concat());
-        Ran::from(command.env("OPENAI_API_KEY", key).output().unwrap())
+        let mut command = dir.command(&[&fixed[..], more].concat());
+        CommandOutput::from(command.env("OPENAI_API_KEY", key).output().unwrap())
     };
-    for ran in [
+    for output in [
         run(&["--system", &prompt]),
         run(&["--json"]),
         run(&["-m", "sim/b", "--strategy", "first"]),
     ] {
-        assert_eq!(ran.code, 0, "{}", ran.shown());
+        assert_eq!(output.code, 0, "{}", output.transcript());
         assert!(
-            !ran.shown().contains("sk-secret") && ran.stdout.contains("[redacted]"),
+            !output.transcript().contains("sk-secret") && output.stdout.contains("[redacted]"),
             "{}",
-            ran.shown()
+            output.transcript()
         );
     }
-    let text = std::fs::read_to_string(place.path().join("talk.jsonl")).unwrap();
+    let text = std::fs::read_to_string(dir.path().join("talk.jsonl")).unwrap();
     assert!(!text.contains("sk-secret"), "{text}");
 }
 
 #[test]
-fn ctrl_c_ends_a_race_that_can_go_on() {
+fn sigint_interrupts_a_race_that_can_be_resumed() {
     let suite = "[sim.slow]\ndefault = \"late\"\nlatency_ms = 600000\n";
-    let place = Workplace::with_suite(suite);
-    let session = place.path().join("talk.jsonl");
+    let dir = TestDir::with_suite(suite);
+    let session = dir.path().join("talk.jsonl");
     let arguments = [
         "race",
         "hello",
@@ -261,59 +265,59 @@ fn ctrl_c_ends_a_race_that_can_go_on() {
         "--session",
         "talk.jsonl",
     ];
-    let child = place.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = dir.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.unwrap();
-    // The quick one has ended; the slow one never will.
+    // The fast branch has ended; the slow one never does.
     while !std::fs::read_to_string(&session).is_ok_and(|text| text.contains("branch_ended")) {
-        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        assert!(child.try_wait().unwrap().is_none(), "ended without a signal");
         std::thread::yield_now();
     }
     let status =
         std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(status.unwrap().success());
-    let ran = Ran::from(child.wait_with_output().unwrap());
-    assert_eq!((ran.code, ran.stdout.as_str()), (130, ""), "{}", ran.shown());
+    let output = CommandOutput::from(child.wait_with_output().unwrap());
+    assert_eq!((output.code, output.stdout.as_str()), (130, ""), "{}", output.transcript());
     let events: Vec<String> =
         lines(&session).iter().map(|line| line["event"].as_str().unwrap().to_owned()).collect();
     assert_eq!(events, ["session_started", "race_started", "branch_ended", "race_interrupted"]);
 }
 
 #[test]
-fn a_verifier_decides_which_answers_will_do() {
-    let place =
-        Workplace::new().write("check.sh", "read answer; test \"$answer\" = good || echo bad\n");
-    let place = place
-        .with("bakeoff.toml", "[sim.one]\ndefault = \"good\"\n[sim.two]\ndefault = \"evil\"\n");
+fn verifier_accepts_or_rejects_answers() {
+    let dir =
+        TestDir::new().write("check.sh", "read answer; test \"$answer\" = good || echo bad\n");
+    let dir =
+        dir.with("bakeoff.toml", "[sim.one]\ndefault = \"good\"\n[sim.two]\ndefault = \"evil\"\n");
     let arguments = |verify: &'static str| {
         let fixed = ["race", "x", "-m", "sim/two", "-m", "sim/one", "--suite", "."];
         [&fixed[..], &["--strategy", "verifier", "--verify", verify]].concat()
     };
-    let ran = place.run(&arguments("test \"$(sh check.sh)\" = ''"));
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, "good\n"), "{}", ran.shown());
+    let output = dir.run(&arguments("test \"$(sh check.sh)\" = ''"));
+    assert_eq!((output.code, output.stdout.as_str()), (0, "good\n"), "{}", output.transcript());
     let none = arguments("echo I like none of them; exit 3");
-    let all = place.run(&[&none[..], &["--show", "all"]].concat());
+    let all = dir.run(&[&none[..], &["--show", "all"]].concat());
     assert_eq!((all.code, all.stdout.as_str()), (1, "--- sim/two\nevil\n--- sim/one\ngood\n"));
-    let ran = place.run(&none);
-    insta::assert_snapshot!(shown(&ran), @r#"
+    let output = dir.run(&none);
+    insta::assert_snapshot!(render(&output), @"
     exit 1
     --- stdout
     --- stderr
     sim/one: done · T s · 2 tokens · $0.00
     sim/two: done · T s · 2 tokens · $0.00
     error: no answer is acceptable: sim/two: exit code 3: I like none of them; sim/one: exit code 3: I like none of them
-      hint: `--show all` shows all answers
-    "#);
-    let ran = place.run(&arguments("no-such-program 2>/dev/null"));
-    insta::assert_snapshot!(shown(&ran), @r#"
+      hint: `--show all` prints all answers
+    ");
+    let output = dir.run(&arguments("no-such-program 2>/dev/null"));
+    insta::assert_snapshot!(render(&output), @"
     exit 3
     --- stdout
     --- stderr
     sim/one: done · T s · 2 tokens · $0.00
     sim/two: done · T s · 2 tokens · $0.00
     error: the verifier gave no result: no result for sim/two: the verifier could not start a program: exit code 127; no result for sim/one: the verifier could not start a program: exit code 127
-      hint: see to the verifier; `--show all` shows all answers
-    "#);
-    let ran = place.run(&[
+      hint: check the verifier; `--show all` prints all answers
+    ");
+    let output = dir.run(&[
         "race",
         "x",
         "-m",
@@ -329,14 +333,14 @@ fn a_verifier_decides_which_answers_will_do() {
         "--judge",
         "sim/judge",
     ]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert!(ran.stderr.contains("why: sim/two and sim/one pass"), "{}", ran.stderr);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert!(output.stderr.contains("reason: sim/two and sim/one pass"), "{}", output.stderr);
 }
 
 #[test]
-fn when_all_models_fail_every_reason_is_told() {
-    let place = Workplace::new();
-    let ran = place.run(&[
+fn failure_of_all_models_prints_every_reason() {
+    let dir = TestDir::new();
+    let output = dir.run(&[
         "race",
         "x",
         "-m",
@@ -346,7 +350,7 @@ fn when_all_models_fail_every_reason_is_told() {
         "--strategy",
         "first",
     ]);
-    insta::assert_snapshot!(shown(&ran), @r#"
+    insta::assert_snapshot!(render(&output), @r#"
     exit 3
     --- stdout
     --- stderr
@@ -357,21 +361,21 @@ fn when_all_models_fail_every_reason_is_told() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_called() {
-    let place = Workplace::new()
+fn invalid_arguments_are_rejected_before_any_call() {
+    let dir = TestDir::new()
         .write("notes.txt", "my notes")
         .write("empty.txt", " \n")
         .write("latin1.txt", b"caf\xe9");
     let two = ["-m", "sim/a", "-m", "sim/b"];
-    let with = |more: &[&str]| place.run(&[&["race", "x"], &two[..], more].concat());
+    let with = |more: &[&str]| dir.run(&[&["race", "x"], &two[..], more].concat());
     let cases = [
-        place.run(&["race", "x"]),
-        place.run(&["race"]),
-        place.run(&["race", "  ", "-m", "sim/a"]),
-        place.run(&["race", "-m", "sim/a"]),
-        place.run(&["race", "x", "-m", "mini"]),
-        place.run(&["race", "x", "-m", "opnai/gpt"]),
-        place.run(&["race", "x", "-m", "openai/gpt-4o-mini"]),
+        dir.run(&["race", "x"]),
+        dir.run(&["race"]),
+        dir.run(&["race", "  ", "-m", "sim/a"]),
+        dir.run(&["race", "-m", "sim/a"]),
+        dir.run(&["race", "x", "-m", "mini"]),
+        dir.run(&["race", "x", "-m", "opnai/gpt"]),
+        dir.run(&["race", "x", "-m", "openai/gpt-4o-mini"]),
         with(&[]),
         with(&["--strategy", "judge"]),
         with(&["--strategy", "transparent"]),
@@ -387,7 +391,7 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
         with(&["--strategy", "first", "--session", "notes.txt"]),
         with(&["--strategy", "first", "--session", "gone/talk.jsonl"]),
         with(&["--strategy", "first", "--session", "new.jsonl", "--abandon"]),
-        place.run(&["race", "x", "--session", "new.jsonl", "--again"]),
+        dir.run(&["race", "x", "--session", "new.jsonl", "--again"]),
         with(&["--strategy", "first", "--suite", "gone.toml"]),
         with(&["--strategy", "first", "--session", "/dev/full"]),
         with(&["--judge", "sim/judge", "--judge-prompt", "/dev/zero"]),
@@ -395,71 +399,70 @@ fn what_cannot_be_is_refused_before_anything_is_called() {
         with(&["--strategy", "first", "--temperature=-1"]),
     ];
     let mut all = String::new();
-    for ran in &cases {
-        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
-        all.push_str(&ran.stderr);
+    for output in &cases {
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{}", output.transcript());
+        all.push_str(&output.stderr);
     }
     insta::assert_snapshot!(all, @r#"
-    error: no model takes part
-      hint: name some with `--model`
-    error: no model takes part
-      hint: name some with `--model`
+    error: no models given
+      hint: set models with `--model`
+    error: no models given
+      hint: set models with `--model`
     error: the prompt is empty
-      hint: ask something
-    error: there is no prompt
+    error: no prompt given
       hint: `bakeoff race "…"`; `-` reads it from standard input
-    error: there is no model `mini`
-      hint: write provider/model such as `openai/gpt-4o-mini`, or `--suite FILE` for a table under its [models]
+    error: unknown model `mini`
+      hint: write provider/model such as `openai/gpt-4o-mini`, or define it under [models] of a suite and pass `--suite FILE`
     error: unknown provider `opnai`
-      hint: known here: anthropic, azure, cerebras, gemini, groq, mistral, openai, openai-responses, openrouter, sim, together
+      hint: known providers: anthropic, azure, cerebras, gemini, groq, mistral, openai, openai-responses, openrouter, sim, together
     error: environment variable OPENAI_API_KEY is not set
       hint: `export OPENAI_API_KEY=…`
-    error: nothing says who wins
-      hint: `--judge MODEL` has a model choose; `--strategy fastest`, `majority`, `verifier` and others do without
-    error: nobody judges
-      hint: name a model with `--judge`
+    error: no strategy or judge given
+      hint: `--judge MODEL` lets a model choose; `--strategy fastest`, `majority`, `verifier` and others need none
+    error: this strategy needs --judge
+      hint: `--judge MODEL` sets the judge model
     error: transparent: needs exactly one config, got 2
-    error: --judge is for a judge, a panel or a verifier
-    error: there are several judges
+    error: --judge is for the strategies judge, panel, pairwise and verifier
+    error: this strategy takes one judge
       hint: use `--strategy panel`
     error: --extract is for `--strategy majority`
     error: --extract: regex parse error:
         (
         ^
     error: unclosed group
-    error: nothing says which answers will do
+    error: the verifier needs --expect or --verify
       hint: `--expect REGEX`, or `--verify COMMAND`
     error: --expect: not a regular expression: regex parse error:
         (
         ^
     error: unclosed group
     error: cannot read gone.txt: No such file or directory (os error 2)
-      hint: it must be a text file
-    error: cannot read empty.txt: it is empty
-      hint: it must be a text file
+      hint: the prompt must be a text file
+    error: cannot read empty.txt: empty file
+      hint: the prompt must be a text file
     error: cannot read latin1.txt: stream did not contain valid UTF-8
-      hint: it must be a text file
+      hint: the prompt must be a text file
     error: notes.txt is not a session: it has no complete line
-      hint: name another file
+      hint: use another file
     error: cannot create gone/talk.jsonl: No such file or directory (os error 2)
-    error: there is no race to give up
+    error: no interrupted race to discard
     error: the session has no race to repeat
-      hint: name models with `--model`
+      hint: set models with `--model`
     error: cannot read the suite: No such file or directory (os error 2)
     --> gone.toml
      = help: create one with `bakeoff init`
     error: 1 problem; nothing was called
     error: /dev/full is not a session: not a regular file
-      hint: name another file
-    error: cannot read /dev/zero: it is not a regular file
-      hint: it must be a text file
-    error: invalid value 'nan' for '--temperature <T>': `nan` is not a number from 0 on
+      hint: use another file
+    error: cannot read /dev/zero: not a regular file
+      hint: the prompt must be a text file
+    error: invalid value 'nan' for '--temperature <T>': `nan` is not a number of at least 0
 
     For more information, try '--help'.
-    error: invalid value '-1' for '--temperature <T>': `-1` is not a number from 0 on
+    error: invalid value '-1' for '--temperature <T>': `-1` is not a number of at least 0
 
     For more information, try '--help'.
     "#);
-    assert_eq!(std::fs::read_to_string(place.path().join("notes.txt")).unwrap(), "my notes");
-    assert!(!place.path().join("new.jsonl").exists());
+    assert_eq!(std::fs::read_to_string(dir.path().join("notes.txt")).unwrap(), "my notes");
+    assert!(!dir.path().join("new.jsonl").exists());
 }

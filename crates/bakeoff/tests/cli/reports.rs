@@ -1,9 +1,9 @@
-//! `report`, `compare`, `score`, and the files made for other programs.
+//! `report`, `compare`, `score` and the export files.
 
-use crate::support::Workplace;
+use crate::support::TestDir;
 use serde_json::Value;
 
-/// Two targets: one that knows both capitals, and one that knows the first and guesses the second.
+/// Returns a suite with two targets: `sure` answers both cases correctly, `unsure` only the first.
 fn suite(settings: &str) -> String {
     format!(
         r#"
@@ -36,10 +36,10 @@ value = "{{{{ expected }}}}"
     )
 }
 
-/// A run's name and folder are others each time.
-fn stable(text: &str, place: &Workplace) -> String {
+/// Replaces what differs between runs: the run id, its directory and latencies.
+fn normalized(text: &str, dir: &TestDir) -> String {
     let mut text = text.to_owned();
-    for entry in std::fs::read_dir(place.path().join("runs")).unwrap() {
+    for entry in std::fs::read_dir(dir.path().join("runs")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         text = text.replace(&name, "RUN");
     }
@@ -48,58 +48,58 @@ fn stable(text: &str, place: &Workplace) -> String {
     text.lines()
         .map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
-            let shown = words.iter().enumerate().map(|(place, word)| {
-                let is_time = words.get(place + 1).is_some_and(|next| *next == "ms");
+            let printed = words.iter().enumerate().map(|(index, word)| {
+                let is_time = words.get(index + 1).is_some_and(|next| *next == "ms");
                 if is_time && is_latency(word) { "0" } else { word }
             });
-            shown.collect::<Vec<_>>().join(" ")
+            printed.collect::<Vec<_>>().join(" ")
         })
         .collect::<Vec<_>>()
         .join("\n")
 }
 
 #[test]
-fn a_report_says_what_a_run_has_said() {
-    let place = Workplace::with_suite(&suite(""));
-    let run = place.run(&["run"]);
-    assert_eq!(run.code, 1, "{}", run.shown());
-    let report = place.run(&["report"]);
-    assert_eq!(report.code, 0, "{}", report.shown());
-    let (said, _) = run.stdout.split_once("\nverdict:").unwrap();
-    assert_eq!(said.trim_end(), report.stdout.trim_end());
-    insta::assert_snapshot!(stable(&report.stdout, &place), @r#"
+fn report_repeats_the_output_of_the_run() {
+    let dir = TestDir::with_suite(&suite(""));
+    let run = dir.run(&["run"]);
+    assert_eq!(run.code, 1, "{}", run.transcript());
+    let report = dir.run(&["report"]);
+    assert_eq!(report.code, 0, "{}", report.transcript());
+    let (printed, _) = run.stdout.split_once("\nverdict:").unwrap();
+    assert_eq!(printed.trim_end(), report.stdout.trim_end());
+    insta::assert_snapshot!(normalized(&report.stdout, &dir), @r#"
     target  verdict  pass rate  95 % interval  cases  errors   p50   p95  tokens   cost
     sure    passed       100 %   34 % – 100 %    2/2       0  0 ms  0 ms      52  $0.00
     unsure  FAILED        50 %     1 % – 99 %    1/2       0  0 ms  0 ms      64  $0.00
 
     sure: pass@4 100 % (34 % – 100 %), pass^4 100 % (34 % – 100 %)
     unsure: pass@4 50 % (0 % – 100 %), pass^4 50 % (0 % – 100 %)
-    2 cases are few, and more trials do not replace more cases
+    only 2 cases: more trials do not replace more cases
 
     failed  unsure / no (4 trials): contains: no "Oslo" in "<Bergen> | `x`"
     "#);
-    // The journal alone is enough.
-    let folder = place.run_folder();
+    // The journal suffices for a report.
+    let folder = dir.run_folder();
     let summary = std::fs::read(folder.join("summary.json")).unwrap();
     std::fs::remove_file(folder.join("summary.json")).unwrap();
-    let killed = place.run(&["report"]);
+    let killed = dir.run(&["report"]);
     let without_clock = |text: &str| text.replace("0 ms", "–");
     assert_eq!(without_clock(&killed.stdout), without_clock(&report.stdout));
     assert!(killed.stderr.contains("bakeoff run --resume"), "{}", killed.stderr);
-    let json: Value = serde_json::from_str(&place.run(&["report", "--json"]).stdout).unwrap();
+    let json = dir.run(&["report", "--json"]).done();
     let summary: Value = serde_json::from_slice(&summary).unwrap();
-    assert_eq!(json["targets"], summary["targets"]);
+    assert_eq!(json["summary"]["targets"], summary["targets"]);
 }
 
 #[test]
-fn markdown_folds_what_did_not_pass() {
-    let place = Workplace::with_suite(&suite(""));
-    let step = place.path().join("step.md");
-    let mut command = place.command(&["run", "--markdown", "run.md", "--quiet"]);
+fn markdown_folds_failures() {
+    let dir = TestDir::with_suite(&suite(""));
+    let step = dir.path().join("step.md");
+    let mut command = dir.command(&["run", "--markdown", "run.md", "--quiet"]);
     command.env("GITHUB_STEP_SUMMARY", &step).output().unwrap();
-    let page = std::fs::read_to_string(place.path().join("run.md")).unwrap();
+    let page = std::fs::read_to_string(dir.path().join("run.md")).unwrap();
     assert_eq!(std::fs::read_to_string(step).unwrap(), page, "a step's summary is found");
-    insta::assert_snapshot!(stable(&page, &place), @r#"
+    insta::assert_snapshot!(normalized(&page, &dir), @r#"
     ## capitals: ❌ failed
 
     | target | verdict | pass rate | 95 % interval | cases | flaky | errors | p50 | cost |
@@ -122,9 +122,9 @@ fn markdown_folds_what_did_not_pass() {
 
 #[test]
 fn junit_has_a_test_per_case() {
-    let place = Workplace::with_suite(&suite("")).write("out", "");
-    place.run(&["run", "--junit", "run.xml", "--quiet"]);
-    let xml = std::fs::read_to_string(place.path().join("run.xml")).unwrap();
+    let dir = TestDir::with_suite(&suite("")).write("out", "");
+    dir.run(&["run", "--junit", "run.xml", "--quiet"]);
+    let xml = std::fs::read_to_string(dir.path().join("run.xml")).unwrap();
     let time = |text: &str| {
         let parts = text.split("time=\"").enumerate().map(|(number, part)| match number {
             0 => part.to_owned(),
@@ -165,31 +165,31 @@ fn junit_has_a_test_per_case() {
 }
 
 #[test]
-fn rows_have_a_line_per_trial() {
-    let place = Workplace::with_suite(&suite(""));
-    place.run(&["run", "--quiet"]);
-    let report = place.run(&["report", "--csv", "rows.csv", "--jsonl", "rows.jsonl"]);
-    assert_eq!(report.code, 0, "{}", report.shown());
-    let csv = std::fs::read_to_string(place.path().join("rows.csv")).unwrap();
+fn csv_and_jsonl_have_a_row_per_trial() {
+    let dir = TestDir::with_suite(&suite(""));
+    dir.run(&["run", "--quiet"]);
+    let report = dir.run(&["report", "--csv", "rows.csv", "--jsonl", "rows.jsonl"]);
+    assert_eq!(report.code, 0, "{}", report.transcript());
+    let csv = std::fs::read_to_string(dir.path().join("rows.csv")).unwrap();
     assert_eq!(csv.lines().count(), 17);
     let header = csv.lines().next().unwrap();
     assert!(header.starts_with("target,case,trial,status,score,"), "{header}");
     assert!(csv.contains("unsure,no,1,failed,0,"), "{csv}");
-    let jsonl = std::fs::read_to_string(place.path().join("rows.jsonl")).unwrap();
+    let jsonl = std::fs::read_to_string(dir.path().join("rows.jsonl")).unwrap();
     let mut rows: Vec<Value> =
         jsonl.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     rows.sort_by_key(|row| row["key"].to_string());
-    let mut trials = place.trials();
+    let mut trials = dir.trials();
     trials.sort_by_key(|row| row["key"].to_string());
     assert_eq!(rows, trials);
-    let nowhere = place.run(&["report", "--csv", "no/such/folder.csv"]);
-    assert_eq!(nowhere.code, 4, "{}", nowhere.shown());
+    let nowhere = dir.run(&["report", "--csv", "no/such/folder.csv"]);
+    assert_eq!(nowhere.code, 4, "{}", nowhere.transcript());
 }
 
 #[test]
-fn pipelines_get_annotations() {
-    let place = Workplace::with_suite(&suite(""));
-    let mut command = place.command(&["run", "--ci"]);
+fn ci_run_prints_github_annotations() {
+    let dir = TestDir::with_suite(&suite(""));
+    let mut command = dir.command(&["run", "--ci"]);
     let output = command.env("GITHUB_ACTIONS", "true").output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     let marks: Vec<&str> = stdout.lines().filter(|line| line.starts_with("::")).collect();
@@ -197,25 +197,25 @@ fn pipelines_get_annotations() {
 }
 
 #[test]
-fn targets_of_one_run_and_of_two_are_compared() {
-    let place = Workplace::with_suite(&suite(""));
-    place.run(&["run", "--quiet"]);
-    let within = place.run(&["compare", "last"]);
-    assert_eq!(within.code, 0, "{}", within.shown());
-    insta::assert_snapshot!(stable(&within.stdout, &place), @r#"
+fn compare_takes_targets_of_one_run_or_two_runs() {
+    let dir = TestDir::with_suite(&suite(""));
+    dir.run(&["run", "--quiet"]);
+    let within = dir.run(&["compare", "last"]);
+    assert_eq!(within.code, 0, "{}", within.transcript());
+    insta::assert_snapshot!(normalized(&within.stdout, &dir), @r#"
     baseline   sure (RUN)
     candidate  unsure (RUN)
     pass rate over 2 cases: 100.0 % → 50.0 %, -50.0 points (95 % interval -100.0 points to +56.3 points)
     no difference found (McNemar, exact, p = 1.0000)
     cases: 0 better, 1 worse
     effect size d_z: -0.71
-    to see a difference of 5.0 points takes about 1568 cases
+    detecting a difference of 5.0 points requires about 1568 cases
       no: 100.0 % → 0.0 %
     "#);
-    let name = place.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
-    place.run(&["run", "--quiet"]);
-    let between = place.run(&["compare", &format!("{name}:sure"), "last:sure", "--within", "0.1"]);
-    insta::assert_snapshot!(stable(&between.stdout, &place), @r#"
+    let name = dir.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
+    dir.run(&["run", "--quiet"]);
+    let between = dir.run(&["compare", &format!("{name}:sure"), "last:sure", "--within", "0.1"]);
+    insta::assert_snapshot!(normalized(&between.stdout, &dir), @r#"
     baseline   sure (RUN)
     candidate  sure (RUN)
     pass rate over 2 cases: 100.0 % → 100.0 %, +0.0 points (95 % interval -69.3 points to +69.3 points)
@@ -223,15 +223,15 @@ fn targets_of_one_run_and_of_two_are_compared() {
     cases: 0 better, 0 worse
     not shown to be equal within 10.0 points (by the interval)
     "#);
-    let vague = place.run(&["compare", &name, "last"]);
-    assert_eq!(vague.code, 2, "{}", vague.shown());
+    let vague = dir.run(&["compare", &name, "last"]);
+    assert_eq!(vague.code, 2, "{}", vague.transcript());
     assert!(vague.stderr.contains("name one as RUN:TARGET: sure, unsure"), "{}", vague.stderr);
-    let wrong = place.run(&["compare", "last:sur", "last:unsure"]);
+    let wrong = dir.run(&["compare", "last:sur", "last:unsure"]);
     assert!(wrong.stderr.contains("did you mean `sure`?"), "{}", wrong.stderr);
 }
 
 #[test]
-fn a_regression_fails_only_when_it_is_significant() {
+fn only_a_significant_regression_fails() {
     let many: String =
         (0..12).map(|n| format!("{{\"id\": \"c{n}\", \"thing\": \"t{n}\"}}\n")).collect();
     let suite = |model: &str| {
@@ -240,14 +240,14 @@ fn a_regression_fails_only_when_it_is_significant() {
              [cases]\nfile = \"cases.jsonl\"\n[[check]]\nkind = \"equals\"\nvalue = \"ok\"\n"
         )
     };
-    let place = Workplace::with_suite(&suite("sim/pass-1")).write("cases.jsonl", &many);
-    place.run(&["run", "--quiet"]);
-    let good = place.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
-    let place = place.write("bakeoff.toml", suite("sim/pass-0"));
-    place.run(&["run", "--quiet"]);
+    let dir = TestDir::with_suite(&suite("sim/pass-1")).write("cases.jsonl", &many);
+    dir.run(&["run", "--quiet"]);
+    let good = dir.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
+    let dir = dir.write("bakeoff.toml", suite("sim/pass-0"));
+    dir.run(&["run", "--quiet"]);
     let compare = |words: &[&str]| {
-        let ran = place.run(&[&["compare", "--fail-on-regression"], words].concat());
-        (ran.code, ran.stdout)
+        let output = dir.run(&[&["compare", "--fail-on-regression"], words].concat());
+        (output.code, output.stdout)
     };
     let (code, stdout) = compare(&[&good, "last"]);
     assert_eq!(code, 1, "{stdout}");
@@ -257,43 +257,42 @@ fn a_regression_fails_only_when_it_is_significant() {
 }
 
 #[test]
-fn stored_outputs_are_judged_anew() {
-    let place = Workplace::with_suite(&suite(""));
-    place.run(&["run", "--quiet"]);
-    let run = place.run_folder();
+fn score_repeats_checks_on_stored_outputs() {
+    let dir = TestDir::with_suite(&suite(""));
+    dir.run(&["run", "--quiet"]);
+    let run = dir.run_folder();
     let before = std::fs::read(run.join("summary.json")).unwrap();
-    // Bergen will do.
+    // The new check accepts Bergen too.
     let text = suite("").replace(
         "kind = \"contains\"\nvalue = \"{{ expected }}\"",
         "kind = \"regex\"\nvalue = \"{{ expected }}|Bergen\"",
     );
-    let place = place.write("bakeoff.toml", text);
-    let scored = place.run(&["score", "--json"]);
-    assert_eq!(scored.code, 0, "{}", scored.shown());
-    let summary: Value = serde_json::from_str(&scored.stdout).unwrap();
+    let dir = dir.write("bakeoff.toml", text);
+    let scored = dir.run(&["score", "--json"]);
+    assert_eq!(scored.code, 0, "{}", scored.transcript());
+    let summary = scored.done()["summary"].clone();
     assert_eq!(summary["verdict"], "passed");
     assert_eq!(summary["targets"][1]["passed"], 2);
-    assert_eq!(std::fs::read(run.join("summary.json")).unwrap(), before, "the run stays as it was");
+    assert_eq!(std::fs::read(run.join("summary.json")).unwrap(), before, "the run is unchanged");
     let id = summary["run_id"].as_str().unwrap();
-    let file = std::fs::read(place.path().join("runs").join(id).join("run.json")).unwrap();
+    let file = std::fs::read(dir.path().join("runs").join(id).join("run.json")).unwrap();
     let file: Value = serde_json::from_slice(&file).unwrap();
     assert_eq!(file["scored_from"], run.file_name().unwrap().to_str().unwrap());
-    // What was judged by checks that nobody changed is the same.
-    let again = place.run(&["score", id, "--json"]);
-    let again: Value = serde_json::from_str(&again.stdout).unwrap();
-    assert_eq!(again["targets"], summary["targets"]);
+    // Unchanged checks give the same result.
+    let again = dir.run(&["score", id, "--json"]).done();
+    assert_eq!(again["summary"]["targets"], summary["targets"]);
     let gone = suite("").replace("id = \"no\"", "id = \"nor\"");
-    let place = place.write("bakeoff.toml", gone);
-    let runs = || std::fs::read_dir(place.path().join("runs")).unwrap().count();
+    let dir = dir.write("bakeoff.toml", gone);
+    let runs = || std::fs::read_dir(dir.path().join("runs")).unwrap().count();
     let before = runs();
-    let refused = place.run(&["score", id]);
-    assert_eq!(refused.code, 2, "{}", refused.shown());
-    assert_eq!(runs(), before, "nothing is begun");
-    assert!(refused.stderr.contains("the suite has no case `no` any more"), "{}", refused.stderr);
+    let rejected = dir.run(&["score", id]);
+    assert_eq!(rejected.code, 2, "{}", rejected.transcript());
+    assert_eq!(runs(), before, "no run is created");
+    assert!(rejected.stderr.contains("the suite has no case `no` any more"), "{}", rejected.stderr);
 }
 
-/// What the schema that Jenkins, GitLab and Surefire share allows: an element, its parent, and its
-/// attributes, those with a star being required.
+/// Common JUnit schema of Jenkins, GitLab and Surefire: element, parent and attributes; a star marks
+/// required ones.
 const JUNIT: [(&str, &str, &str); 13] = [
     ("testsuites", "", "name time tests failures disabled errors uuid timestamp"),
     ("testsuite", "testsuites", "name* tests* failures* errors* disabled skipped time timestamp"),
@@ -310,8 +309,8 @@ const JUNIT: [(&str, &str, &str); 13] = [
     ("stackTrace", "flakyFailure flakyError rerunFailure rerunError", ""),
 ];
 
-/// Checks XML against the table; gives how often each element occurs.
-fn valid_junit(xml: &str) -> std::collections::BTreeMap<String, usize> {
+/// Checks XML against the table and counts each element.
+fn count_junit_elements(xml: &str) -> std::collections::BTreeMap<String, usize> {
     use quick_xml::events::Event;
     let mut reader = quick_xml::Reader::from_str(xml);
     reader.config_mut().check_end_names = true;
@@ -355,8 +354,8 @@ fn valid_junit(xml: &str) -> std::collections::BTreeMap<String, usize> {
 }
 
 #[test]
-fn junit_fits_the_common_schema_and_tells_flaky_failed_and_errored_apart() {
-    let place = Workplace::with_suite(
+fn junit_matches_the_schema_and_separates_flaky_failed_and_errored() {
+    let dir = TestDir::with_suite(
         r#"
 [suite]
 name = "all kinds"
@@ -383,9 +382,9 @@ kind = "equals"
 value = "ok"
 "#,
     );
-    place.run(&["run", "--junit", "run.xml", "--quiet", "--seed", "1"]);
-    let xml = std::fs::read_to_string(place.path().join("run.xml")).unwrap();
-    let counts = valid_junit(&xml);
+    dir.run(&["run", "--junit", "run.xml", "--quiet", "--seed", "1"]);
+    let xml = std::fs::read_to_string(dir.path().join("run.xml")).unwrap();
+    let counts = count_junit_elements(&xml);
     let count = |name: &str| counts.get(name).copied().unwrap_or_default();
     assert_eq!((count("testsuite"), count("testcase")), (3, 6), "{xml}");
     assert_eq!((count("failure"), count("error")), (2, 2), "{xml}");
@@ -395,7 +394,7 @@ value = "ok"
 }
 
 #[test]
-fn cases_that_only_one_of_two_runs_has_judged_are_named_on_the_right_side() {
+fn unpaired_cases_are_listed_on_the_correct_side() {
     let suite = |models: &str| {
         format!(
             "[suite]\nname = \"u\"\n{models}[cases]\ninline = [{{ id = \"a\" }}, {{ id = \"b\" }}]\n\
@@ -405,21 +404,21 @@ fn cases_that_only_one_of_two_runs_has_judged_are_named_on_the_right_side() {
     let target = |name: &str, model: &str| {
         format!("[[target]]\nname = \"{name}\"\nmodel = \"{model}\"\nprompt = \"{{{{ id }}}}\"\n")
     };
-    let place = Workplace::with_suite(&suite(&target("good", "sim/pass-1")));
-    place.run(&["run", "--quiet", "--case", "a"]);
-    let first = place.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
-    place.run(&["run", "--quiet"]);
-    let shown = |words: &[&str]| place.run(&[&["compare"], words].concat()).stdout;
-    let more = shown(&[&first, "last"]);
+    let dir = TestDir::with_suite(&suite(&target("good", "sim/pass-1")));
+    dir.run(&["run", "--quiet", "--case", "a"]);
+    let first = dir.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
+    dir.run(&["run", "--quiet"]);
+    let render = |words: &[&str]| dir.run(&[&["compare"], words].concat()).stdout;
+    let more = render(&[&first, "last"]);
     assert!(more.contains("left out, judged in the candidate only: 1 (b)"), "{more}");
-    let fewer = shown(&["last", &first]);
+    let fewer = render(&["last", &first]);
     assert!(fewer.contains("left out, judged in the baseline only: 1 (b)"), "{fewer}");
 }
 
 #[test]
-fn a_case_id_is_no_command_of_a_pipeline() {
-    let place = Workplace::with_suite(&suite("").replace("id = \"no\"", "id = \"n\\n::error::o\""));
-    let mut command = place.command(&["run", "--ci"]);
+fn case_id_is_escaped_in_annotations() {
+    let dir = TestDir::with_suite(&suite("").replace("id = \"no\"", "id = \"n\\n::error::o\""));
+    let mut command = dir.command(&["run", "--ci"]);
     let output = command.env("GITHUB_ACTIONS", "true").output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(stdout.contains("n ::error::o"), "{stdout}");
@@ -427,13 +426,13 @@ fn a_case_id_is_no_command_of_a_pipeline() {
 }
 
 #[test]
-fn targets_without_a_gate_decide_when_they_are_alone() {
-    let place = Workplace::with_suite(
+fn targets_without_a_gate_count_if_there_are_no_others() {
+    let dir = TestDir::with_suite(
         &suite("").replace("name = \"unsure\"", "name = \"unsure\"\ngate = false"),
     );
-    assert_eq!(place.run(&["run", "--quiet", "--junit", "all.xml"]).code, 0);
-    // What does not gate does not fail a pipeline.
-    let xml = std::fs::read_to_string(place.path().join("all.xml")).unwrap();
+    assert_eq!(dir.run(&["run", "--quiet", "--junit", "all.xml"]).code, 0);
+    // A target without a gate does not fail the run.
+    let xml = std::fs::read_to_string(dir.path().join("all.xml")).unwrap();
     assert!(xml.contains("failures=\"0\"") && xml.contains("does not gate"), "{xml}");
-    assert_eq!(place.run(&["run", "--quiet", "--target", "unsure"]).code, 1);
+    assert_eq!(dir.run(&["run", "--quiet", "--target", "unsure"]).code, 1);
 }

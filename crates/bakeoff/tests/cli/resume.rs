@@ -1,6 +1,6 @@
-//! Runs that were killed, interrupted or are made larger.
+//! Resuming killed, interrupted and extended runs.
 
-use crate::support::Workplace;
+use crate::support::TestDir;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -42,13 +42,13 @@ fn cases(count: usize) -> String {
     (1..=count).map(|n| format!("{{\"id\": \"c{n}\", \"thing\": \"t{n}\"}}\n")).collect()
 }
 
-fn workplace(trials: u32, count: usize) -> Workplace {
-    Workplace::with_suite(&suite(trials)).write("cases.jsonl", cases(count))
+fn test_dir(trials: u32, count: usize) -> TestDir {
+    TestDir::with_suite(&suite(trials)).write("cases.jsonl", cases(count))
 }
 
-/// A summary without what may differ: times, and the run's own name.
-fn aggregates(place: &Workplace) -> String {
-    let mut summary = place.summary();
+/// Returns the summary without times and the run id.
+fn aggregates(dir: &TestDir) -> String {
+    let mut summary = dir.summary();
     let fields = summary.as_object_mut().unwrap();
     fields.remove("stats");
     fields.remove("run_id");
@@ -56,32 +56,31 @@ fn aggregates(place: &Workplace) -> String {
     summary.to_string()
 }
 
-/// How often each trial is in the journal with a verdict.
-fn judged(place: &Workplace) -> BTreeMap<String, usize> {
+/// Counts the verdicts of each trial in the journal.
+fn verdict_counts(dir: &TestDir) -> BTreeMap<String, usize> {
     let mut judged = BTreeMap::new();
-    for trial in place.trials() {
+    for trial in dir.trials() {
         assert_ne!(trial["status"], "error", "{trial}");
         *judged.entry(trial["key"].to_string()).or_default() += 1;
     }
     judged
 }
 
-/// The journal of the only run, as soon as there is one.
-fn journal(place: &Workplace) -> Option<PathBuf> {
-    let runs = std::fs::read_dir(place.path().join("runs")).ok()?;
+/// Returns the journal of the only run, if it exists.
+fn journal(dir: &TestDir) -> Option<PathBuf> {
+    let runs = std::fs::read_dir(dir.path().join("runs")).ok()?;
     let journal = |entry: std::io::Result<std::fs::DirEntry>| {
         Some(entry.ok()?.path().join("journal.jsonl")).filter(|path| path.is_file())
     };
     runs.filter_map(journal).next()
 }
 
-/// Starts a run and kills it as soon as its journal has so many bytes. Returns whether it was still
-/// running.
-fn kill_at(place: &Workplace, arguments: &[&str], bytes: u64) -> bool {
+/// Starts a run and kills it once its journal has this many bytes. Returns whether it was still running.
+fn kill_at(dir: &TestDir, arguments: &[&str], bytes: u64) -> bool {
     let mut child =
-        place.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        dir.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     loop {
-        let length = journal(place).and_then(|path| Some(path.metadata().ok()?.len()));
+        let length = journal(dir).and_then(|path| Some(path.metadata().ok()?.len()));
         if length.unwrap_or(0) >= bytes {
             break;
         }
@@ -97,189 +96,192 @@ fn kill_at(place: &Workplace, arguments: &[&str], bytes: u64) -> bool {
 }
 
 #[test]
-fn a_killed_run_goes_on_to_the_same_end() {
-    let whole = workplace(10, 100);
+fn killed_run_resumes_to_the_same_result() {
+    let whole = test_dir(10, 100);
     let undisturbed = whole.run(&["run", "--seed", "7", "--quiet"]);
     let expected = aggregates(&whole);
-    assert_eq!(judged(&whole).len(), TRIALS);
+    assert_eq!(verdict_counts(&whole).len(), TRIALS);
     let length = journal(&whole).unwrap().metadata().unwrap().len();
     let mut killed = 0;
-    // Moments that look random and are the same each time.
+    // Pseudo-random but reproducible moments.
     for number in 0..25_u64 {
         let share = (number * 7919 + 13) % 1000;
-        let place = workplace(10, 100);
+        let dir = test_dir(10, 100);
         let arguments = ["run", "--seed", "7", "--quiet"];
-        killed += u32::from(kill_at(&place, &arguments, length * share / 1000));
-        let resumed = place.run(&["run", "--resume", "last", "--quiet"]);
-        assert_eq!(resumed.code, undisturbed.code, "{}", resumed.shown());
-        assert_eq!(aggregates(&place), expected, "killed after {share} ‰");
-        let judged = judged(&place);
+        killed += u32::from(kill_at(&dir, &arguments, length * share / 1000));
+        let resumed = dir.run(&["run", "--resume", "last", "--quiet"]);
+        assert_eq!(resumed.code, undisturbed.code, "{}", resumed.transcript());
+        assert_eq!(aggregates(&dir), expected, "killed after {share} ‰");
+        let judged = verdict_counts(&dir);
         assert_eq!(judged.len(), TRIALS, "killed after {share} ‰");
-        assert!(judged.values().all(|count| *count == 1), "nothing is made twice");
-        assert!(!place.run_folder().join("work").exists());
+        assert!(judged.values().all(|count| *count == 1), "no trial is repeated");
+        assert!(!dir.run_folder().join("work").exists());
     }
     assert!(killed >= 20, "only {killed} were still running");
 }
 
 #[test]
-fn a_torn_last_line_is_cut_and_a_damaged_one_in_the_middle_refused() {
-    let place = workplace(2, 5);
-    place.run(&["run", "--quiet"]);
-    let expected = aggregates(&place);
-    let path = journal(&place).unwrap();
+fn torn_last_line_is_dropped_and_a_damaged_line_rejected() {
+    let dir = test_dir(2, 5);
+    dir.run(&["run", "--quiet"]);
+    let expected = aggregates(&dir);
+    let path = journal(&dir).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    // As if the process had died while it wrote the eighth line.
+    // The state after a kill during the write of the eighth line.
     std::fs::write(&path, format!("{}\n{}", lines[..7].join("\n"), &lines[7][..30])).unwrap();
-    let resumed = place.run(&["run", "--resume", "last", "--quiet"]);
-    assert_eq!(resumed.code, 1, "{}", resumed.shown());
-    assert_eq!(aggregates(&place), expected);
+    let resumed = dir.run(&["run", "--resume", "last", "--quiet"]);
+    assert_eq!(resumed.code, 1, "{}", resumed.transcript());
+    assert_eq!(aggregates(&dir), expected);
     let text = std::fs::read_to_string(&path).unwrap();
     let mut lines: Vec<&str> = text.lines().collect();
     lines[3] = "{\"event\": \"trial_fin";
     std::fs::write(&path, lines.join("\n") + "\n").unwrap();
-    let refused = place.run(&["run", "--resume", "last", "--quiet"]);
-    assert_eq!(refused.code, 4, "{}", refused.shown());
-    assert!(refused.stderr.contains("journal.jsonl:4: damaged line"), "{}", refused.stderr);
+    let rejected = dir.run(&["run", "--resume", "last", "--quiet"]);
+    assert_eq!(rejected.code, 4, "{}", rejected.transcript());
+    assert!(rejected.stderr.contains("journal.jsonl:4: damaged line"), "{}", rejected.stderr);
 }
 
-/// Edits a file of a place.
-fn edit(place: &Workplace, name: &str, old: &str, new: &str) {
-    let path = place.path().join(name);
+/// Replaces text in a file.
+fn edit(dir: &TestDir, name: &str, old: &str, new: &str) {
+    let path = dir.path().join(name);
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains(old), "{old} in {name}");
     std::fs::write(path, text.replace(old, new)).unwrap();
 }
 
-fn refusal(place: &Workplace, arguments: &[&str]) -> String {
+fn rejection(dir: &TestDir, arguments: &[&str]) -> String {
     let words = [&["run", "--resume", "last", "--quiet"], arguments].concat();
-    let refused = place.run(&words);
-    assert_eq!(refused.code, 2, "{}", refused.shown());
-    // The run's name is another each time.
-    let (_, rest) = refused.stderr.split_once("killed-").unwrap_or(("", &refused.stderr));
+    let rejected = dir.run(&words);
+    assert_eq!(rejected.code, 2, "{}", rejected.transcript());
+    // The run id differs each time.
+    let (_, rest) = rejected.stderr.split_once("killed-").unwrap_or(("", &rejected.stderr));
     rest.split_once(' ').map_or(rest, |(_, rest)| rest).to_owned()
 }
 
 #[test]
-fn a_run_does_not_go_on_with_another_plan() {
-    let place = workplace(2, 5);
-    place.run(&["run", "--quiet"]);
-    insta::assert_snapshot!(refusal(&place, &["--trials", "3"]), @r"
+fn resume_with_a_different_plan_is_rejected() {
+    let dir = test_dir(2, 5);
+    dir.run(&["run", "--quiet"]);
+    insta::assert_snapshot!(rejection(&dir, &["--trials", "3"]), @"
     3 trials instead of 2
       hint: extend the run with `--extend`
     ");
-    insta::assert_snapshot!(refusal(&place, &["--trials", "1", "--seed", "4"]), @r"
+    insta::assert_snapshot!(rejection(&dir, &["--trials", "1", "--seed", "4"]), @"
     the plan has changed: the number of trials was 2 and is 1; the seed was 0 and is 4
       hint: start a new run, or check its outputs again with `bakeoff score`
     ");
-    edit(&place, "bakeoff.toml", "good?", "bad?");
-    edit(&place, "bakeoff.toml", "value = \"ok\"", "value = \"okay\"");
-    edit(&place, "cases.jsonl", "t3", "t33");
-    insta::assert_snapshot!(refusal(&place, &["--extend"]), @r"
+    edit(&dir, "bakeoff.toml", "good?", "bad?");
+    edit(&dir, "bakeoff.toml", "value = \"ok\"", "value = \"okay\"");
+    edit(&dir, "cases.jsonl", "t3", "t33");
+    insta::assert_snapshot!(rejection(&dir, &["--extend"]), @"
     the plan has changed: cases have changed, or new cases are not at the end; check 1 (equals) has changed; target `one` has changed
       hint: start a new run, or check its outputs again with `bakeoff score`
     ");
 }
 
 #[test]
-fn a_program_that_was_changed_is_another_target() {
-    let place = workplace(1, 2).write("agent.sh", "echo ok");
-    edit(&place, "bakeoff.toml", "model = \"sim/pass-0.6\"", "command = [\"sh\", \"agent.sh\"]");
-    place.run(&["run", "--quiet"]);
-    let place = place.write("agent.sh", "echo fine");
-    let refused = refusal(&place, &[]);
-    assert!(refused.contains("target `other` has changed"), "{refused}");
-    // What it works on is a part of it.
-    let place = workplace(1, 2).write("agent.sh", "echo ok");
-    std::fs::create_dir(place.path().join("box")).unwrap();
-    let place = place.write("box/file", "one");
+fn resume_with_a_changed_program_is_rejected() {
+    let dir = test_dir(1, 2).write("agent.sh", "echo ok");
+    edit(&dir, "bakeoff.toml", "model = \"sim/pass-0.6\"", "command = [\"sh\", \"agent.sh\"]");
+    dir.run(&["run", "--quiet"]);
+    let dir = dir.write("agent.sh", "echo fine");
+    let rejected = rejection(&dir, &[]);
+    assert!(rejected.contains("target `other` has changed"), "{rejected}");
+    // The workspace is part of the target.
+    let dir = test_dir(1, 2).write("agent.sh", "echo ok");
+    std::fs::create_dir(dir.path().join("box")).unwrap();
+    let dir = dir.write("box/file", "one");
     let command = "command = [\"sh\", \"agent.sh\"]\nworkspace = \"box\"";
-    edit(&place, "bakeoff.toml", "model = \"sim/pass-0.6\"", command);
-    place.run(&["run", "--quiet"]);
-    let again = place.run(&["run", "--resume", "last", "--quiet"]);
-    assert_ne!(again.code, 2, "{}", again.shown());
-    let place = place.write("box/file", "two");
-    let refused = refusal(&place, &[]);
-    assert!(refused.contains("target `other` has changed"), "{refused}");
+    edit(&dir, "bakeoff.toml", "model = \"sim/pass-0.6\"", command);
+    dir.run(&["run", "--quiet"]);
+    let again = dir.run(&["run", "--resume", "last", "--quiet"]);
+    assert_ne!(again.code, 2, "{}", again.transcript());
+    let dir = dir.write("box/file", "two");
+    let rejected = rejection(&dir, &[]);
+    assert!(rejected.contains("target `other` has changed"), "{rejected}");
 }
 
 #[test]
-fn an_extended_run_is_what_a_larger_one_would_have_been() {
-    let place = workplace(2, 5);
-    place.run(&["run", "--quiet"]);
-    std::fs::write(place.path().join("cases.jsonl"), cases(8)).unwrap();
-    edit(&place, "bakeoff.toml", "trials = 2", "trials = 4");
-    let extended = place.run(&["run", "--resume", "last", "--extend", "--quiet"]);
-    assert_eq!(extended.code, 1, "{}", extended.shown());
-    let whole = workplace(4, 8);
+fn extended_run_equals_a_larger_run() {
+    let dir = test_dir(2, 5);
+    dir.run(&["run", "--quiet"]);
+    std::fs::write(dir.path().join("cases.jsonl"), cases(8)).unwrap();
+    edit(&dir, "bakeoff.toml", "trials = 2", "trials = 4");
+    let extended = dir.run(&["run", "--resume", "last", "--extend", "--quiet"]);
+    assert_eq!(extended.code, 1, "{}", extended.transcript());
+    let whole = test_dir(4, 8);
     whole.run(&["run", "--quiet"]);
-    assert_eq!(aggregates(&place), aggregates(&whole));
-    assert!(judged(&place).values().all(|count| *count == 1), "what was there is not made again");
-    // One that is whole has nothing left to do.
-    let again = place.run(&["run", "--resume", "last"]);
-    assert_eq!(again.code, 1, "{}", again.shown());
-    assert_eq!(judged(&place).len(), 64);
+    assert_eq!(aggregates(&dir), aggregates(&whole));
+    assert!(
+        verdict_counts(&dir).values().all(|count| *count == 1),
+        "finished trials are not repeated"
+    );
+    // A complete run has nothing left to do.
+    let again = dir.run(&["run", "--resume", "last"]);
+    assert_eq!(again.code, 1, "{}", again.transcript());
+    assert_eq!(verdict_counts(&dir).len(), 64);
 }
 
 #[test]
-fn a_run_with_one_target_has_no_room_for_another() {
-    let place = workplace(1, 2);
-    place.run(&["run", "--target", "one", "--quiet"]);
+fn flat_run_cannot_be_extended_by_a_target() {
+    let dir = test_dir(1, 2);
+    dir.run(&["run", "--target", "one", "--quiet"]);
     let arguments = ["--target", "one", "--target", "other", "--extend"];
-    insta::assert_snapshot!(refusal(&place, &arguments), @r"
+    insta::assert_snapshot!(rejection(&dir, &arguments), @"
     has a single target, and its folder layout allows no other
       hint: start a new run with all targets
     ");
 }
 
 #[test]
-fn what_failed_before_is_told_again_and_half_files_are_gone() {
-    let place = workplace(1, 3);
-    edit(&place, "bakeoff.toml", "pass-0.6", "pass-0");
-    edit(&place, "bakeoff.toml", "artifacts = \"none\"", "artifacts = \"failures\"");
-    place.run(&["run", "--quiet"]);
-    let half = place.run_folder().join("other/c1/trial-1/result.json.7-1.tmp");
+fn resume_prints_earlier_failures_and_removes_partial_files() {
+    let dir = test_dir(1, 3);
+    edit(&dir, "bakeoff.toml", "pass-0.6", "pass-0");
+    edit(&dir, "bakeoff.toml", "artifacts = \"none\"", "artifacts = \"failures\"");
+    dir.run(&["run", "--quiet"]);
+    let half = dir.run_folder().join("other/c1/trial-1/result.json.7-1.tmp");
     std::fs::write(&half, "{").unwrap();
-    let resumed = place.run(&["run", "--resume", "last"]);
+    let resumed = dir.run(&["run", "--resume", "last"]);
     assert!(resumed.stdout.contains("failed  other / c1 (trial 1)"), "{}", resumed.stdout);
     assert!(!half.exists());
 }
 
 #[test]
-fn errors_are_made_again() {
-    let place = workplace(1, 3);
-    edit(&place, "bakeoff.toml", "sim/pass-0.6", "sim/fault-400");
-    let broken = place.run(&["run", "--quiet"]);
-    assert_eq!(broken.code, 3, "{}", broken.shown());
-    let errors = |place: &Workplace| place.summary()["targets"][1]["errors"].as_u64().unwrap();
-    assert_eq!(errors(&place), 3);
-    let before = place.trials().len();
-    place.run(&["run", "--resume", "last", "--quiet"]);
-    assert_eq!((errors(&place), place.trials().len()), (3, before + 3));
+fn resume_repeats_errored_trials() {
+    let dir = test_dir(1, 3);
+    edit(&dir, "bakeoff.toml", "sim/pass-0.6", "sim/fault-400");
+    let broken = dir.run(&["run", "--quiet"]);
+    assert_eq!(broken.code, 3, "{}", broken.transcript());
+    let errors = |dir: &TestDir| dir.summary()["targets"][1]["errors"].as_u64().unwrap();
+    assert_eq!(errors(&dir), 3);
+    let before = dir.trials().len();
+    dir.run(&["run", "--resume", "last", "--quiet"]);
+    assert_eq!((errors(&dir), dir.trials().len()), (3, before + 3));
 }
 
 #[test]
-fn two_processes_do_not_work_on_one_run() {
-    let place = workplace(1, 2);
-    place.run(&["run", "--quiet"]);
-    let file = std::fs::File::open(journal(&place).unwrap()).unwrap();
+fn run_is_locked_by_one_process() {
+    let dir = test_dir(1, 2);
+    dir.run(&["run", "--quiet"]);
+    let file = std::fs::File::open(journal(&dir).unwrap()).unwrap();
     file.lock().unwrap();
-    let refused = place.run(&["run", "--resume", "last", "--quiet"]);
-    assert_eq!(refused.code, 4, "{}", refused.shown());
-    assert!(refused.stderr.contains("is being written by another process"), "{}", refused.stderr);
-    assert!(!refused.stderr.contains("CORRUPT"), "{}", refused.stderr);
+    let rejected = dir.run(&["run", "--resume", "last", "--quiet"]);
+    assert_eq!(rejected.code, 4, "{}", rejected.transcript());
+    assert!(rejected.stderr.contains("is being written by another process"), "{}", rejected.stderr);
+    assert!(!rejected.stderr.contains("CORRUPT"), "{}", rejected.stderr);
 }
 
 #[test]
-fn what_is_no_run_is_refused() {
-    let place = workplace(1, 2);
-    place.run(&["run", "--quiet"]);
-    std::fs::write(place.run_folder().join("run.json"), "{}").unwrap();
-    let refused = place.run(&["run", "--resume", "last", "--quiet"]);
-    assert_eq!(refused.code, 2, "{}", refused.shown());
+fn resume_of_an_invalid_run_is_rejected() {
+    let dir = test_dir(1, 2);
+    dir.run(&["run", "--quiet"]);
+    std::fs::write(dir.run_folder().join("run.json"), "{}").unwrap();
+    let rejected = dir.run(&["run", "--resume", "last", "--quiet"]);
+    assert_eq!(rejected.code, 2, "{}", rejected.transcript());
     let value: Value = serde_json::json!({"schema_version": 99});
-    std::fs::write(place.run_folder().join("run.json"), value.to_string()).unwrap();
-    let refused = place.run(&["run", "--resume", "last", "--quiet"]);
-    assert_eq!(refused.code, 2, "{}", refused.shown());
-    assert!(refused.stderr.contains("newer version of Bakeoff"), "{}", refused.stderr);
+    std::fs::write(dir.run_folder().join("run.json"), value.to_string()).unwrap();
+    let rejected = dir.run(&["run", "--resume", "last", "--quiet"]);
+    assert_eq!(rejected.code, 2, "{}", rejected.transcript());
+    assert!(rejected.stderr.contains("newer version of Bakeoff"), "{}", rejected.stderr);
 }

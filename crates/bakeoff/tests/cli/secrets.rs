@@ -1,6 +1,6 @@
-//! No key ever reaches a file, the screen or a log.
+//! API keys never reach files, output or logs.
 
-use crate::support::Workplace;
+use crate::support::TestDir;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ const KEY: &str = "sk-marked-key-0123456789abcdef";
 const TOKEN: &str = "team-token-marked-0123456789";
 const LITERAL: &str = "literal-token-marked-0123456789";
 
-/// Answers every request with the keys it came with: in an error when the prompt asks for one, else
-/// in the answer.
-fn tell_tale_server() -> String {
+/// Starts a server that repeats the keys of every request, in an error if the prompt asks for one, else in
+/// the response.
+fn start_echoing_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             std::thread::spawn(move || {
-                let _ = answer_all(stream.unwrap());
+                let _ = respond(stream.unwrap());
             });
         }
     });
     format!("http://{address}/v1")
 }
 
-fn answer_all(stream: TcpStream) -> std::io::Result<()> {
+fn respond(stream: TcpStream) -> std::io::Result<()> {
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
     loop {
@@ -44,7 +44,7 @@ fn answer_all(stream: TcpStream) -> std::io::Result<()> {
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
-        // Make sure that the keys did travel.
+        // The keys must have been sent.
         assert!(head.contains(KEY) && head.contains(TOKEN), "{head}");
         let wants_error = String::from_utf8_lossy(&body).contains("error please");
         let (status, json) = if wants_error {
@@ -77,9 +77,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn nothing_that_is_written_or_shown_holds_a_key() {
-    let base_url = tell_tale_server();
-    let place = Workplace::with_suite(&format!(
+fn no_output_or_file_contains_a_key() {
+    let base_url = start_echoing_server();
+    let dir = TestDir::with_suite(&format!(
         r#"
 [models.m]
 provider = "openai"
@@ -102,20 +102,20 @@ kind = "contains"
 value = "[redacted]"
 "#
     ));
-    let mut shown = Vec::new();
+    let mut printed = Vec::new();
     for arguments in [&["run"][..], &["run", "--json"], &["check"], &["list"], &["cache", "stats"]]
     {
-        let mut command = place.command(arguments);
+        let mut command = dir.command(arguments);
         let output = command.env("OPENAI_API_KEY", KEY).env("TEAM_TOKEN", TOKEN).output().unwrap();
-        shown.extend(output.stdout);
-        shown.extend(output.stderr);
+        printed.extend(output.stdout);
+        printed.extend(output.stderr);
     }
-    let shown = String::from_utf8(shown).unwrap();
-    assert!(shown.contains("[redacted]"), "the keys came back and were taken out:\n{shown}");
+    let printed = String::from_utf8(printed).unwrap();
+    assert!(printed.contains("[redacted]"), "the keys came back and were taken out:\n{printed}");
     for secret in [KEY, TOKEN, LITERAL] {
-        assert!(!shown.contains(secret), "shown:\n{shown}");
-        for path in files(place.path()) {
-            // The user wrote that one there.
+        assert!(!printed.contains(secret), "printed:\n{printed}");
+        for path in files(dir.path()) {
+            // The suite itself contains this one.
             if secret == LITERAL && path.ends_with("bakeoff.toml") {
                 continue;
             }

@@ -1,12 +1,12 @@
 //! HTTP services as targets.
 
-use crate::support::{Ran, Workplace};
+use crate::support::{CommandOutput, TestDir};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     line: String,
@@ -20,10 +20,10 @@ impl Request {
     }
 }
 
-/// Status, more headers and the body of an answer.
+/// Status, extra headers and body of a response.
 pub(crate) type Reply = (u16, &'static str, String);
 
-/// A server that answers one request per connection, until the test ends.
+/// Server that answers one request per connection until the test ends.
 pub(crate) struct Server {
     pub(crate) url: String,
     seen: Arc<Mutex<Vec<Request>>>,
@@ -59,7 +59,7 @@ impl Server {
         Server { url, seen }
     }
 
-    fn seen(&self) -> Vec<Request> {
+    fn requests(&self) -> Vec<Request> {
         self.seen.lock().unwrap().clone()
     }
 }
@@ -85,9 +85,9 @@ fn read(reader: &mut impl BufRead) -> Request {
     Request { line: lines[0].clone(), headers, body: String::from_utf8(body).unwrap() }
 }
 
-/// A suite with one service and two cases.
-fn place(url: &str, target: &str) -> Workplace {
-    Workplace::with_suite(&format!(
+/// Returns a suite with one service and two cases.
+fn test_dir(url: &str, target: &str) -> TestDir {
+    TestDir::with_suite(&format!(
         "[suite]\nmax_error_rate = 1\n[[target]]\nname = \"svc\"\nurl = \"{url}\"\nprompt = \"What is {{{{ word }}}}?\"\n{target}\n[cases]\nfile = \"cases.jsonl\"\n[[check]]\nkind = \"contains\"\nvalue = \"{{{{ word }}}}\"\n"
     ))
     .write("cases.jsonl", "{\"id\": \"a\", \"word\": \"x\"}\n{\"id\": \"b\", \"word\": \"\\\"y\\\"\\n\"}\n")
@@ -107,7 +107,7 @@ fn error(trial: &Value) -> String {
 }
 
 #[test]
-fn a_service_is_asked_and_its_answer_is_found() {
+fn service_response_is_extracted() {
     let bodies = [
         "body = '{\"question\": \"{{ prompt }}\", \"more\": {{ word | tojson }}}'",
         "body = { question = \"{{ prompt }}\", more = \"{{ word }}\" }",
@@ -115,15 +115,15 @@ fn a_service_is_asked_and_its_answer_is_found() {
     for body in bodies {
         let server = Server::start(|_, request| echo(request));
         let headers = "headers = { authorization = \"Bearer $SERVICE_TOKEN\", x-team = \"blue\" }";
-        let place = place(&server.url, &format!("{headers}\n{body}\n{PATHS}"));
-        let command = place.command(&["run"]).env("SERVICE_TOKEN", "token-of-the-service").output();
-        let ran = Ran::from(command.unwrap());
-        assert_eq!(ran.code, 0, "{}", ran.shown());
-        let attempt = &place.trials()[1]["attempt"];
+        let dir = test_dir(&server.url, &format!("{headers}\n{body}\n{PATHS}"));
+        let command = dir.command(&["run"]).env("SERVICE_TOKEN", "token-of-the-service").output();
+        let output = CommandOutput::from(command.unwrap());
+        assert_eq!(output.code, 0, "{}", output.transcript());
+        let attempt = &dir.trials()[1]["attempt"];
         assert_eq!(attempt["output"], "What is \"y\"\n?");
         assert_eq!(attempt["usage"], json!({"input": 11, "output": 4}));
         assert_eq!(attempt["cost"], 125_000_000);
-        for request in server.seen() {
+        for request in server.requests() {
             assert_eq!(request.line, "POST /ask?key=secret-in-the-query HTTP/1.1");
             assert_eq!(request.header("authorization"), Some("Bearer token-of-the-service"));
             assert_eq!(request.header("content-type"), Some("application/json"));
@@ -135,53 +135,53 @@ fn a_service_is_asked_and_its_answer_is_found() {
 }
 
 #[test]
-fn a_service_needs_nothing_but_its_address() {
+fn service_needs_only_an_address() {
     let server = Server::start(|_, request| (200, "", request.body.clone()));
-    let place = place(&server.url, "").write("cases.jsonl", "{\"id\": \"a\", \"word\": \"x\"}\n");
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert_eq!(place.trials()[0]["attempt"]["output"], r#"{"prompt":"What is x?"}"#);
-    let http = std::fs::read_to_string(place.run_folder().join("http.jsonl")).unwrap();
+    let dir = test_dir(&server.url, "").write("cases.jsonl", "{\"id\": \"a\", \"word\": \"x\"}\n");
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert_eq!(dir.trials()[0]["attempt"]["output"], r#"{"prompt":"What is x?"}"#);
+    let http = std::fs::read_to_string(dir.run_folder().join("http.jsonl")).unwrap();
     assert!(http.contains("\"svc\"") && !http.contains("secret-in-the-query"), "{http}");
-    let run = std::fs::read_to_string(place.run_folder().join("run.json")).unwrap();
+    let run = std::fs::read_to_string(dir.run_folder().join("run.json")).unwrap();
     assert!(run.contains("/ask") && !run.contains("secret-in-the-query"), "{run}");
 }
 
 #[test]
-fn other_methods() {
+fn other_http_methods_are_supported() {
     let server = Server::start(|_, request| (200, "", format!("{} x y", request.line)));
-    let place = place(&server.url, "method = \"GET\"")
+    let dir = test_dir(&server.url, "method = \"GET\"")
         .write("cases.jsonl", "{\"id\": \"a\", \"word\": \"x\"}\n");
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert_eq!(server.seen()[0].body, "");
-    assert!(server.seen()[0].line.starts_with("GET /ask?"));
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert_eq!(server.requests()[0].body, "");
+    assert!(server.requests()[0].line.starts_with("GET /ask?"));
 }
 
 #[test]
-fn a_busy_service_is_asked_again() {
+fn busy_service_is_retried() {
     let server = Server::start(|number, request| match number {
         1..=3 => (429, "retry-after: 0\r\n", "slow down".to_owned()),
         4 => (503, "retry-after: 0\r\n", String::new()),
         _ => (200, "", request.body.clone()),
     });
-    let place = place(&server.url, "connections = 1");
-    let ran = place.run(&["run", "--case", "a"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert_eq!(place.trials()[0]["attempt"]["timing"]["retries"], 4);
+    let dir = test_dir(&server.url, "connections = 1");
+    let output = dir.run(&["run", "--case", "a"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert_eq!(dir.trials()[0]["attempt"]["timing"]["retries"], 4);
     let never = Server::start(|_, _| (429, "retry-after: 0\r\n", "slow down".to_owned()));
-    let place = place_of(&never);
-    assert_eq!(place.run(&["run", "--case", "a"]).code, 3);
-    assert_eq!(error(&place.trials()[0]), "rate_limit: 429: slow down");
-    assert_eq!(never.seen().len(), 5);
+    let dir = test_dir_of(&never);
+    assert_eq!(dir.run(&["run", "--case", "a"]).code, 3);
+    assert_eq!(error(&dir.trials()[0]), "rate_limit: 429: slow down");
+    assert_eq!(never.requests().len(), 5);
 }
 
-fn place_of(server: &Server) -> Workplace {
-    place(&server.url, "")
+fn test_dir_of(server: &Server) -> TestDir {
+    test_dir(&server.url, "")
 }
 
 #[test]
-fn what_a_service_refuses_is_an_error_by_its_kind() {
+fn service_errors_are_classified() {
     for (status, body, expected) in [
         (500, "", "transient: 500: Internal Server Error"),
         (502, "<html>bad</html>", "transient: 502: <html>bad</html>"),
@@ -195,17 +195,19 @@ fn what_a_service_refuses_is_an_error_by_its_kind() {
         (302, "", "invalid_request: 302: Found"),
     ] {
         let server = Server::start(move |_, _| (status, "", body.to_owned()));
-        let place = place(&server.url, "headers = { x-token = \"$SERVICE_TOKEN\" }");
-        let mut command = place.command(&["run", "--case", "a"]);
-        let ran = Ran::from(command.env("SERVICE_TOKEN", "token-of-the-service").output().unwrap());
-        assert_eq!(ran.code, 3, "{}", ran.shown());
-        assert_eq!(error(&place.trials()[0]), expected);
-        assert_eq!(server.seen().len(), 1, "{status}");
+        let dir = test_dir(&server.url, "headers = { x-token = \"$SERVICE_TOKEN\" }");
+        let mut command = dir.command(&["run", "--case", "a"]);
+        let output = CommandOutput::from(
+            command.env("SERVICE_TOKEN", "token-of-the-service").output().unwrap(),
+        );
+        assert_eq!(output.code, 3, "{}", output.transcript());
+        assert_eq!(error(&dir.trials()[0]), expected);
+        assert_eq!(server.requests().len(), 1, "{status}");
     }
 }
 
 #[test]
-fn answers_that_cannot_be_used() {
+fn unusable_service_responses_are_errors() {
     for (body, expected) in [
         (
             "hello",
@@ -217,46 +219,46 @@ fn answers_that_cannot_be_used() {
         ),
     ] {
         let server = Server::start(move |_, _| (200, "", body.to_owned()));
-        let place = place(&server.url, PATHS);
-        assert_eq!(place.run(&["run", "--case", "a"]).code, 3);
-        assert_eq!(error(&place.trials()[0]), expected);
+        let dir = test_dir(&server.url, PATHS);
+        assert_eq!(dir.run(&["run", "--case", "a"]).code, 3);
+        assert_eq!(error(&dir.trials()[0]), expected);
     }
 }
 
 #[test]
-fn a_service_that_does_not_answer_in_time_is_an_error() {
-    // It answers when the test is over.
+fn service_timeout_is_an_error() {
+    // The server replies after the test.
     let (release, wait) = std::sync::mpsc::channel::<()>();
     let wait = Mutex::new(wait);
     let server = Server::start(move |_, _| {
         let _ = wait.lock().unwrap().recv();
         (200, "", String::new())
     });
-    let place = place(&server.url, "timeout_seconds = 0.5");
-    assert_eq!(place.run(&["run", "--case", "a"]).code, 3);
-    assert_eq!(error(&place.trials()[0]), "timeout: no response within 0.5 s");
+    let dir = test_dir(&server.url, "timeout_seconds = 0.5");
+    assert_eq!(dir.run(&["run", "--case", "a"]).code, 3);
+    assert_eq!(error(&dir.trials()[0]), "timeout: no response within 0.5 s");
     drop(release);
 }
 
 #[test]
-fn no_more_requests_are_in_flight_than_wanted() {
-    let flying = Mutex::new((0_u32, 0_u32));
+fn service_concurrency_limit_is_respected() {
+    let in_flight = Mutex::new((0_u32, 0_u32));
     let server = Server::start(move |_, request| {
         {
-            let mut flying = flying.lock().unwrap();
-            flying.0 += 1;
-            flying.1 = flying.1.max(flying.0);
+            let mut in_flight = in_flight.lock().unwrap();
+            in_flight.0 += 1;
+            in_flight.1 = in_flight.1.max(in_flight.0);
         }
         std::thread::yield_now();
-        let mut flying = flying.lock().unwrap();
-        flying.0 -= 1;
-        (200, "", format!("{} most {}", request.body, flying.1))
+        let mut in_flight = in_flight.lock().unwrap();
+        in_flight.0 -= 1;
+        (200, "", format!("{} max {}", request.body, in_flight.1))
     });
-    let place = place(&server.url, "connections = 1");
-    let ran = place.run(&["run", "--case", "a", "--trials", "20"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    for trial in place.trials() {
+    let dir = test_dir(&server.url, "connections = 1");
+    let output = dir.run(&["run", "--case", "a", "--trials", "20"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    for trial in dir.trials() {
         let output = trial["attempt"]["output"].as_str().unwrap();
-        assert!(output.ends_with(" most 1"), "{output}");
+        assert!(output.ends_with(" max 1"), "{output}");
     }
 }

@@ -1,4 +1,4 @@
-//! A folder to work in, the program to run there, and a simulated provider.
+//! Test directory, command runner and simulated provider.
 
 use serde_json::Value;
 use std::ffi::OsString;
@@ -8,29 +8,29 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// A folder that is gone afterwards, with a cache of its own.
-pub(crate) struct Workplace {
+/// Temporary directory with its own cache.
+pub(crate) struct TestDir {
     folder: tempfile::TempDir,
 }
 
-/// What a command left behind.
-pub(crate) struct Ran {
+/// Exit code and output of a command.
+pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Workplace {
-    pub(crate) fn new() -> Workplace {
-        Workplace { folder: tempfile::tempdir().unwrap() }
+impl TestDir {
+    pub(crate) fn new() -> TestDir {
+        TestDir { folder: tempfile::tempdir().unwrap() }
     }
 
-    /// With a suite file.
-    pub(crate) fn with_suite(suite: &str) -> Workplace {
-        Workplace::new().write("bakeoff.toml", suite)
+    /// Creates a directory with a suite file.
+    pub(crate) fn with_suite(suite: &str) -> TestDir {
+        TestDir::new().write("bakeoff.toml", suite)
     }
 
-    pub(crate) fn write(self, name: &str, contents: impl AsRef<[u8]>) -> Workplace {
+    pub(crate) fn write(self, name: &str, contents: impl AsRef<[u8]>) -> TestDir {
         std::fs::write(self.path().join(name), contents).unwrap();
         self
     }
@@ -39,28 +39,28 @@ impl Workplace {
         self.folder.path()
     }
 
-    /// With a file, in folders that are made for it.
-    pub(crate) fn with(self, name: &str, contents: impl AsRef<[u8]>) -> Workplace {
+    /// Adds a file, and creates its parent directories.
+    pub(crate) fn with(self, name: &str, contents: impl AsRef<[u8]>) -> TestDir {
         std::fs::create_dir_all(self.path().join(name).parent().unwrap()).unwrap();
         self.write(name, contents)
     }
 
-    /// With a program that is found before all others.
-    pub(crate) fn with_program(self, name: &str, script: &str) -> Workplace {
-        let place = self.with(&format!("bin/{name}"), script);
-        let path = place.path().join("bin").join(name);
+    /// Adds a program that precedes all others in `PATH`.
+    pub(crate) fn with_program(self, name: &str, script: &str) -> TestDir {
+        let dir = self.with(&format!("bin/{name}"), script);
+        let path = dir.path().join("bin").join(name);
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        place
+        dir
     }
 
-    /// The programs of this place, and all others.
+    /// Returns `PATH` with the programs of this directory first.
     fn search_path(&self) -> OsString {
         let others = std::env::var_os("PATH").unwrap_or_default();
         let own = std::iter::once(self.path().join("bin"));
         std::env::join_paths(own.chain(std::env::split_paths(&others))).unwrap()
     }
 
-    /// The program, here, with a clean environment.
+    /// Returns the command in this directory, with a clean environment.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bakeoff"));
         command
@@ -74,11 +74,11 @@ impl Workplace {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::from(self.command(arguments).output().unwrap())
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
+        CommandOutput::from(self.command(arguments).output().unwrap())
     }
 
-    /// The folder of the only run.
+    /// Returns the directory of the only run.
     pub(crate) fn run_folder(&self) -> PathBuf {
         let entries = std::fs::read_dir(self.path().join("runs")).unwrap();
         let mut folders: Vec<PathBuf> =
@@ -92,7 +92,7 @@ impl Workplace {
         serde_json::from_slice(&bytes).unwrap()
     }
 
-    /// The trials of the only run, in the order of target, case and trial.
+    /// Returns the trials of the only run, ordered by target, case and trial.
     pub(crate) fn trials(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.run_folder().join("journal.jsonl")).unwrap();
         let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -108,9 +108,9 @@ impl Workplace {
     }
 }
 
-impl From<Output> for Ran {
-    fn from(output: Output) -> Ran {
-        Ran {
+impl From<Output> for CommandOutput {
+    fn from(output: Output) -> CommandOutput {
+        CommandOutput {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -118,14 +118,26 @@ impl From<Output> for Ran {
     }
 }
 
-impl Ran {
-    /// Everything at once, for snapshots.
-    pub(crate) fn shown(&self) -> String {
+impl CommandOutput {
+    /// Returns the events of `--json`.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Returns the last event of `--json`, which is `done`.
+    pub(crate) fn done(&self) -> Value {
+        let done = self.events().pop().expect("no events");
+        assert_eq!(done["event"], "done", "{}", self.transcript());
+        done
+    }
+
+    /// Returns exit code and output as one text, for snapshots.
+    pub(crate) fn transcript(&self) -> String {
         format!("exit {}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr)
     }
 }
 
-/// `bakeoff sim` on a free port.
+/// Process of `bakeoff sim` on a free port.
 pub(crate) struct Provider {
     child: Child,
     pub(crate) base_url: String,
@@ -153,7 +165,7 @@ impl Drop for Provider {
     }
 }
 
-/// A suite with one target over HTTP.
+/// Returns a suite with one target over HTTP.
 fn suite(base_url: &str, limits: &str) -> String {
     format!(
         r#"
@@ -178,21 +190,21 @@ value = "{{{{ word }}}}"
     )
 }
 
-/// A folder with that suite and so many cases.
-pub(crate) fn suite_of(base_url: &str, limits: &str, cases: usize) -> Workplace {
+/// Returns a directory with that suite and this number of cases.
+pub(crate) fn suite_of(base_url: &str, limits: &str, cases: usize) -> TestDir {
     let case = |n: usize| format!("{{\"id\": \"c{n}\", \"word\": \"w{n}\"}}\n");
-    Workplace::with_suite(&suite(base_url, limits))
+    TestDir::with_suite(&suite(base_url, limits))
         .write("cases.jsonl", (0..cases).map(case).collect::<String>())
 }
 
-/// `bakeoff sim` with this profile.
-pub(crate) fn profiled(place: &Path, profile: &str) -> Provider {
-    let path = place.join("profile.toml");
+/// Starts `bakeoff sim` with this profile.
+pub(crate) fn profiled(dir: &Path, profile: &str) -> Provider {
+    let path = dir.join("profile.toml");
     std::fs::write(&path, format!("[[profile]]\nname = \"p\"\n{profile}\n")).unwrap();
     Provider::start(&["--profile", path.to_str().unwrap()])
 }
 
-/// What the simulated provider has counted.
+/// Returns the counters of the simulated provider.
 pub(crate) fn stats(provider: &Provider) -> Value {
     let address = provider.base_url.trim_start_matches("http://").trim_end_matches("/v1");
     let mut stream = TcpStream::connect(address).unwrap();
@@ -200,7 +212,7 @@ pub(crate) fn stats(provider: &Provider) -> Value {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let body = answer.split_once("\r\n\r\n").unwrap().1;
-    // The body may come in chunks, whose sizes stand on lines of their own.
+    // The body may be chunked, with sizes on separate lines.
     let json = body.lines().find(|line| line.starts_with('{')).unwrap();
     serde_json::from_str(json).unwrap()
 }

@@ -1,10 +1,10 @@
 //! Models with tools as targets.
 
 use crate::services::Server;
-use crate::support::Workplace;
+use crate::support::TestDir;
 use serde_json::{Value, json};
 
-/// A model that makes these calls, works with these tools, and is asked one case, `a`.
+/// Returns a suite with a model that makes these tool calls, and one case, `a`.
 fn suite(calls: &str, target: &str, check: &str) -> String {
     format!(
         r#"[sim.worker]
@@ -22,10 +22,10 @@ id = "a"
     )
 }
 
-/// Any answer is right.
+/// Check that every answer passes.
 const ANY: &str = "kind = \"max_turns\"\nmax = 99";
 
-/// A server with one tool, which writes a file and says so.
+/// MCP server with one tool, which writes a file.
 const SERVER: &str = r#"
 import json, sys
 
@@ -50,14 +50,14 @@ for line in sys.stdin:
         answer(id, {"content": [{"type": "text", "text": "kept " + text}]})
 "#;
 
-fn only(place: &Workplace) -> Value {
-    let mut trials = place.trials();
+fn only_trial(dir: &TestDir) -> Value {
+    let mut trials = dir.trials();
     assert_eq!(trials.len(), 1);
     trials.remove(0)
 }
 
-/// What the tools returned, as the model was told.
-fn returned(trial: &Value) -> Vec<String> {
+/// Returns the tool results that the model received.
+fn tool_results(trial: &Value) -> Vec<String> {
     let transcript = trial["attempt"]["transcript"].as_str().unwrap();
     let messages = transcript.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     messages
@@ -70,7 +70,7 @@ fn returned(trial: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_model_works_with_its_tools_until_it_answers() {
+fn model_uses_tools_until_it_answers() {
     let calls = r#"
     { tool = "read_file", arguments = { path = "box.txt" } },
     { tool = "write_file", arguments = { path = "out/new.txt", content = "made\n" } },
@@ -93,12 +93,12 @@ max = 5
 [[check]]
 kind = "equals"
 value = "box.txt\nout/\nout/new.txt""#;
-    let place = Workplace::with_suite(&suite(calls, target, checks)).with("box/box.txt", "in it\n");
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let trial = only(&place);
+    let dir = TestDir::with_suite(&suite(calls, target, checks)).with("box/box.txt", "in it\n");
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let trial = only_trial(&dir);
     assert_eq!(
-        returned(&trial),
+        tool_results(&trial),
         [
             "in it\n",
             "5 bytes written to `out/new.txt`",
@@ -111,25 +111,25 @@ value = "box.txt\nout/\nout/new.txt""#;
     assert_eq!(attempt["files"]["out/new.txt"]["text"], "made\n");
     assert_eq!(attempt["tool_uses"][0]["arguments"], json!({"path": "box.txt"}));
     assert!(attempt["usage"]["input"].as_u64().unwrap() > 0);
-    // The original is as it was, and the copy is gone.
-    assert!(!place.path().join("box/out").exists());
-    assert!(!place.run_folder().join("work").exists());
-    let trace = std::fs::read_to_string(place.run_folder().join("a/trial-1/trace.jsonl")).unwrap();
+    // The original is unchanged and the copy is removed.
+    assert!(!dir.path().join("box/out").exists());
+    assert!(!dir.run_folder().join("work").exists());
+    let trace = std::fs::read_to_string(dir.run_folder().join("a/trial-1/trace.jsonl")).unwrap();
     let first: Value = serde_json::from_str(trace.lines().next().unwrap()).unwrap();
     assert_eq!(first["payload"]["text"], "Work on a.");
     assert_eq!(trace.matches("\"type\":\"tool_use\"").count(), 4);
 }
 
 #[test]
-fn the_simulated_tool_user_calls_the_first_tool_it_is_given() {
+fn simulated_tool_model_calls_the_first_tool() {
     let suite = "[[target]]\nname = \"t\"\nmodel = \"sim/tool\"\nprompt = \"{{ id }}\"\ntools = [\"run_command\"]\n[[cases.inline]]\nid = \"pwd\"\n[[check]]\nkind = \"tool_called\"\nname = \"run_command\"\n[[check]]\nkind = \"contains\"\nvalue = \"exit code 0\"\n";
-    let place = Workplace::with_suite(suite);
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let dir = TestDir::with_suite(suite);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
 }
 
 #[test]
-fn no_path_leads_out_and_the_model_is_told_so() {
+fn paths_outside_the_workspace_are_rejected_in_tool_results() {
     let calls = r#"
     { tool = "read_file", arguments = { path = "/etc/passwd" } },
     { tool = "read_file", arguments = { path = "../../run.json" } },
@@ -138,66 +138,66 @@ fn no_path_leads_out_and_the_model_is_told_so() {
     { tool = "delete_all" },
 "#;
     let target = "workspace = \"box\"\ntools = [\"read_file\", \"write_file\"]";
-    let place = Workplace::with_suite(&suite(calls, target, ANY)).with("box/f", "");
-    std::os::unix::fs::symlink(place.path(), place.path().join("box/link")).unwrap();
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    insta::assert_snapshot!(returned(&only(&place)).join("\n"), @r"
+    let dir = TestDir::with_suite(&suite(calls, target, ANY)).with("box/f", "");
+    std::os::unix::fs::symlink(dir.path(), dir.path().join("box/link")).unwrap();
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    insta::assert_snapshot!(tool_results(&only_trial(&dir)).join("\n"), @r"
     error: `/etc/passwd` is refused: paths are relative to the workspace, such as `notes.txt`
     error: `../../run.json` is refused: a path must not contain `..`; it is relative to the workspace
     error: `link/x` leads out of the workspace
     error: the arguments do not fit: Additional properties are not allowed ('file' was unexpected)
     error: there is no tool `delete_all`; there are read_file, write_file
     ");
-    assert!(!place.path().join("x").exists());
+    assert!(!dir.path().join("x").exists());
 }
 
 #[test]
-fn tools_of_mcp_servers_are_called_by_the_servers_name() {
+fn mcp_tools_are_prefixed_with_the_server_name() {
     let calls = r#"{ tool = "notes__keep", arguments = { text = "this" } },
     { tool = "notes__other", arguments = { text = "x" } }"#;
     let target =
         r#"mcp = [{ name = "notes", command = ["python3", "server.py"], tools = ["keep"] }]"#;
     let check = "kind = \"file_contains\"\npath = \"kept.txt\"\nvalue = \"this\"";
-    let place = Workplace::with_suite(&suite(calls, target, check)).write("server.py", SERVER);
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let dir = TestDir::with_suite(&suite(calls, target, check)).write("server.py", SERVER);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
     assert_eq!(
-        returned(&only(&place)),
+        tool_results(&only_trial(&dir)),
         ["kept this", "error: there is no tool `notes__other`; there are notes__keep"]
     );
-    // Its source is part of what results depend on.
-    let place = place.write("server.py", format!("{SERVER}\n# changed\n"));
-    let again = place.run(&["run", "--resume", "last"]);
-    assert_eq!(again.code, 2, "{}", again.shown());
+    // The source of the server is part of the digest.
+    let dir = dir.write("server.py", format!("{SERVER}\n# changed\n"));
+    let again = dir.run(&["run", "--resume", "last"]);
+    assert_eq!(again.code, 2, "{}", again.transcript());
     assert!(again.stderr.contains("the plan has changed: target `agent`"), "{}", again.stderr);
 }
 
 #[test]
-fn a_server_that_dies_is_told_to_the_model_and_one_that_never_begins_is_an_error() {
+fn dead_mcp_server_is_a_tool_error_and_one_that_never_starts_fails_the_trial() {
     let target = |name: &str| format!("mcp = [{{ name = \"notes\", command = [\"{name}\"] }}]");
     let calls = r#"{ tool = "notes__keep", arguments = { text = "die" } }"#;
     let script = format!("#!/usr/bin/env python3\n{SERVER}");
-    let place = Workplace::with_suite(&suite(calls, &target("server"), ANY))
-        .with_program("server", &script);
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let dir =
+        TestDir::with_suite(&suite(calls, &target("server"), ANY)).with_program("server", &script);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
     assert_eq!(
-        returned(&only(&place))[0].trim_end(),
+        tool_results(&only_trial(&dir))[0].trim_end(),
         "error: the MCP server `notes` has ended (exit code 1): no more notes"
     );
-    let place = Workplace::with_suite(&suite(calls, &target("broken"), ANY))
+    let dir = TestDir::with_suite(&suite(calls, &target("broken"), ANY))
         .with_program("broken", "#!/bin/sh\necho no licence >&2\nexit 7\n");
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    let error = &only(&place)["attempt"]["error"];
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    let error = &only_trial(&dir)["attempt"]["error"];
     assert_eq!(error["kind"], "process");
     let message = error["message"].as_str().unwrap().trim_end();
     assert_eq!(message, "the MCP server `notes` has ended (exit code 7): no licence");
 }
 
 #[test]
-fn pages_are_fetched_from_the_hosts_that_are_named() {
+fn http_fetch_is_limited_to_listed_hosts() {
     let server = Server::start(|_, _| (200, "", "a page".to_owned()));
     let host = server.url.trim_start_matches("http://").split('/').next().unwrap().to_owned();
     let calls = format!(
@@ -205,27 +205,27 @@ fn pages_are_fetched_from_the_hosts_that_are_named() {
     {{ tool = "http_fetch", arguments = {{ url = "http://example.invalid/" }} }}"#
     );
     let target = format!("tools = [\"http_fetch\"]\nfetch_hosts = [\"{host}\"]");
-    let place = Workplace::with_suite(&suite(&calls, &target, ANY));
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let returned = returned(&only(&place));
+    let dir = TestDir::with_suite(&suite(&calls, &target, ANY));
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let returned = tool_results(&only_trial(&dir));
     assert_eq!(returned[0], "status 200\ncontent-type: unknown\n\na page");
-    let refused = format!(
+    let rejected = format!(
         "error: `http://example.invalid/` is refused: only these hosts are allowed: {host}"
     );
-    assert_eq!(returned[1], refused);
+    assert_eq!(returned[1], rejected);
 }
 
 #[test]
-fn a_model_that_is_not_done_within_its_turns_is_judged_by_what_it_did() {
+fn model_at_its_turn_limit_is_still_checked() {
     let calls = r#"{ tool = "write_file", arguments = { path = "a", content = "1" } },
     { tool = "write_file", arguments = { path = "b", content = "2" } }"#;
     let check = "kind = \"file_exists\"\npath = \"a\"\n[[check]]\nid = \"b\"\nkind = \"file_exists\"\npath = \"b\"";
     let target = "tools = [\"write_file\"]\nmax_turns = 2";
-    let place = Workplace::with_suite(&suite(calls, target, check));
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 1, "{}", ran.shown());
-    let trial = only(&place);
+    let dir = TestDir::with_suite(&suite(calls, target, check));
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 1, "{}", output.transcript());
+    let trial = only_trial(&dir);
     assert_eq!((&trial["status"], &trial["attempt"]["turns"]), (&json!("failed"), &json!(2)));
     assert_eq!(trial["checks"][0]["passed"], true);
     let stderr = trial["attempt"]["stderr"].as_str().unwrap();
@@ -233,95 +233,94 @@ fn a_model_that_is_not_done_within_its_turns_is_judged_by_what_it_did() {
 }
 
 #[test]
-fn a_model_whose_time_is_up_is_an_error_and_its_commands_are_ended() {
+fn model_timeout_is_an_error_and_ends_its_commands() {
     let calls = r#"{ tool = "run_command", arguments = { command = "echo $$ > HERE/id; setsid sh -c 'echo $$ > HERE/left; exec sleep 600' & sleep 600" } }"#;
-    let place = Workplace::new();
-    let calls = calls.replace("HERE", place.path().to_str().unwrap());
+    let dir = TestDir::new();
+    let calls = calls.replace("HERE", dir.path().to_str().unwrap());
     let target = "tools = [\"run_command\"]\ntimeout_seconds = 10";
-    let place = place.write("bakeoff.toml", suite(&calls, target, ANY));
-    let ran = place.run(&["run", "--keep"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    let error = only(&place)["attempt"]["error"].clone();
+    let dir = dir.write("bakeoff.toml", suite(&calls, target, ANY));
+    let output = dir.run(&["run", "--keep"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    let error = only_trial(&dir)["attempt"]["error"].clone();
     assert_eq!(error["kind"], "timeout");
     assert_eq!(error["message"], "still running after 10 s [EVAL_CASE_TIMEOUT]");
     for name in ["id", "left"] {
-        let id = std::fs::read_to_string(place.path().join(name)).unwrap();
+        let id = std::fs::read_to_string(dir.path().join(name)).unwrap();
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
         assert!(stat.is_empty() || stat.contains(") Z "), "{name}: {stat}");
     }
-    assert!(place.run_folder().join("a/trial-1/workspace").is_dir());
+    assert!(dir.run_folder().join("a/trial-1/workspace").is_dir());
 }
 
 #[test]
-fn a_command_that_takes_too_long_is_the_models_business() {
+fn command_timeout_is_a_tool_result() {
     let calls =
-        r#"{ tool = "run_command", arguments = { command = "echo begun; exec sleep 600" } }"#;
+        r#"{ tool = "run_command", arguments = { command = "echo started; exec sleep 600" } }"#;
     let target = "tools = [\"run_command\"]\ntool_timeout_seconds = 5";
-    let place = Workplace::with_suite(&suite(calls, target, ANY));
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let dir = TestDir::with_suite(&suite(calls, target, ANY));
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
     assert_eq!(
-        returned(&only(&place)),
-        ["error: the command took longer than 5 s and was ended\n--- stdout\nbegun"]
+        tool_results(&only_trial(&dir)),
+        ["error: the command took longer than 5 s and was ended\n--- stdout\nstarted"]
     );
 }
 
 #[test]
-fn of_a_long_conversation_less_is_sent_when_the_window_is_known() {
+fn long_conversation_is_compacted_to_the_context_window() {
     let calls = r#"{ tool = "read_file", arguments = { path = "long" } }"#;
     let tokens = |more: &str| {
         let target = format!("workspace = \"box\"\ntools = [\"read_file\"]\n{more}");
-        let place = Workplace::with_suite(&suite(calls, &target, ANY))
+        let dir = TestDir::with_suite(&suite(calls, &target, ANY))
             .with("box/long", "a line of some length\n".repeat(1000));
-        assert_eq!(place.run(&["run"]).code, 0);
-        only(&place)["attempt"]["usage"]["input"].as_u64().unwrap()
+        assert_eq!(dir.run(&["run"]).code, 0);
+        only_trial(&dir)["attempt"]["usage"]["input"].as_u64().unwrap()
     };
     let (all, less) = (tokens(""), tokens("max_context_tokens = 2000"));
     assert!(all > 4000 && less < 2000, "{all} and {less}");
 }
 
 #[test]
-fn a_call_that_fails_for_good_is_an_error_of_its_kind() {
+fn permanent_call_failure_is_a_classified_error() {
     let suite = "[[target]]\nname = \"t\"\nmodel = \"sim/fault-401\"\nprompt = \"{{ id }}\"\ntools = [\"list_files\"]\n[[cases.inline]]\nid = \"a\"\n[[check]]\nkind = \"contains\"\nvalue = \"x\"\n";
-    let place = Workplace::with_suite(suite);
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    assert_eq!(only(&place)["attempt"]["error"]["kind"], "auth");
+    let dir = TestDir::with_suite(suite);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    assert_eq!(only_trial(&dir)["attempt"]["error"]["kind"], "auth");
 }
 
 #[test]
-fn secrets_that_tools_come_across_are_not_kept() {
+fn secrets_in_tool_results_are_not_stored() {
     let calls = r#"{ tool = "run_command", arguments = { command = "echo $GROQ_API_KEY | tee found; echo sk-quite-secret-key" } }"#;
-    let place = Workplace::with_suite(&suite(calls, "tools = [\"run_command\"]", ANY));
-    let output =
-        place.command(&["run"]).env("GROQ_API_KEY", "sk-quite-secret-key").output().unwrap();
+    let dir = TestDir::with_suite(&suite(calls, "tools = [\"run_command\"]", ANY));
+    let output = dir.command(&["run"]).env("GROQ_API_KEY", "sk-quite-secret-key").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let trial = only(&place);
-    assert!(returned(&trial)[0].contains("exit code 0"), "{trial}");
+    let trial = only_trial(&dir);
+    assert!(tool_results(&trial)[0].contains("exit code 0"), "{trial}");
     for entry in ["journal.jsonl", "a/trial-1/trace.jsonl", "a/trial-1/result.json"] {
-        let text = std::fs::read_to_string(place.run_folder().join(entry)).unwrap();
+        let text = std::fs::read_to_string(dir.run_folder().join(entry)).unwrap();
         assert!(!text.contains("sk-quite-secret-key"), "{entry}");
     }
 }
 
 #[test]
-fn answers_of_a_killed_run_are_used_again_and_still_paid_for_by_it() {
+fn cached_responses_of_a_killed_run_are_reused_and_still_counted() {
     let calls = r#"{ tool = "write_file", arguments = { path = "a", content = "1" } }"#;
     let priced =
         "[models.m]\nprovider = \"sim\"\nmodel = \"worker\"\nprices = { input = 1, output = 1 }\n";
     let text = suite(calls, "tools = [\"write_file\"]", ANY)
         .replace("\"sim/worker\"", "\"m\"")
         .replace("[[target]]", &format!("{priced}[[target]]"));
-    let place = Workplace::with_suite(&text);
-    assert_eq!(place.run(&["run"]).code, 0);
-    let first = only(&place);
-    // As if it had been killed just before its result was written.
-    let journal = place.run_folder().join("journal.jsonl");
+    let dir = TestDir::with_suite(&text);
+    assert_eq!(dir.run(&["run"]).code, 0);
+    let first = only_trial(&dir);
+    // The state after a kill just before the result was written.
+    let journal = dir.run_folder().join("journal.jsonl");
     let lines = std::fs::read_to_string(&journal).unwrap();
     std::fs::write(&journal, format!("{}\n", lines.lines().next().unwrap())).unwrap();
-    let ran = place.run(&["run", "--resume", "last"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let second = only(&place);
+    let output = dir.run(&["run", "--resume", "last"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let second = only_trial(&dir);
     assert_eq!(second["attempt"]["cached"], true);
     assert!(first["attempt"]["cost"].as_u64().unwrap() > 0, "{first}");
     assert_eq!(second["attempt"]["cost"], first["attempt"]["cost"]);
@@ -329,44 +328,44 @@ fn answers_of_a_killed_run_are_used_again_and_still_paid_for_by_it() {
 }
 
 #[test]
-fn results_can_be_judged_again_and_other_tools_are_another_target() {
+fn results_can_be_rescored_and_changed_tools_reject_resume() {
     let calls = r#"{ tool = "write_file", arguments = { path = "a", content = "1" } }"#;
     let check = "kind = \"file_exists\"\npath = \"a\"";
     let text = suite(calls, "tools = [\"write_file\"]", check);
-    let place = Workplace::with_suite(&text);
-    assert_eq!(place.run(&["run"]).code, 0);
-    let place = place.write("bakeoff.toml", text.replace("path = \"a\"\n", "path = \"b\"\n"));
-    let scored = place.run(&["score", "last"]);
-    assert_eq!(scored.code, 1, "{}", scored.shown());
-    let place = place.write("bakeoff.toml", text.replace("[\"write_file\"]", "[\"read_file\"]"));
-    let ran = place.run(&["run", "--resume", "last"]);
-    assert_eq!(ran.code, 2, "{}", ran.shown());
-    assert!(ran.stderr.contains("target `agent`"), "{}", ran.stderr);
+    let dir = TestDir::with_suite(&text);
+    assert_eq!(dir.run(&["run"]).code, 0);
+    let dir = dir.write("bakeoff.toml", text.replace("path = \"a\"\n", "path = \"b\"\n"));
+    let scored = dir.run(&["score", "last"]);
+    assert_eq!(scored.code, 1, "{}", scored.transcript());
+    let dir = dir.write("bakeoff.toml", text.replace("[\"write_file\"]", "[\"read_file\"]"));
+    let output = dir.run(&["run", "--resume", "last"]);
+    assert_eq!(output.code, 2, "{}", output.transcript());
+    assert!(output.stderr.contains("target `agent`"), "{}", output.stderr);
 }
 
 #[test]
-fn an_estimate_says_that_it_is_the_least() {
-    let place = Workplace::with_suite(&suite("", "tools = [\"list_files\"]", ANY));
-    let ran = place.run(&["check"]);
-    let line = ran.stdout.lines().find(|line| line.contains("agent (")).unwrap();
-    insta::assert_snapshot!(line, @"  agent (sim/worker with tools, at least one call each): 1 trial, about 3 tokens in and 200 out, about $0.00");
+fn estimate_for_tools_is_a_lower_bound() {
+    let dir = TestDir::with_suite(&suite("", "tools = [\"list_files\"]", ANY));
+    let output = dir.run(&["check"]);
+    let line = output.stdout.lines().find(|line| line.contains("agent (")).unwrap();
+    insta::assert_snapshot!(line, @r"  agent (sim/worker with tools, at least one call each): 1 trial, about 3 input and 200 output tokens, about $0.00");
 }
 
-/// What the user sees; nothing was run.
-fn wrong(target: &str) -> String {
+/// Returns the rendered problems of a target.
+fn rejection(target: &str) -> String {
     let text = format!(
         "[[target]]\nname = \"t\"\nprompt = \"x\"\n{target}\n[[cases.inline]]\nid = \"a\"\n[[check]]\nkind = \"contains\"\nvalue = \"x\"\n"
     );
-    let place = Workplace::with_suite(&text);
-    let ran = place.run(&["run"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
-    assert!(!place.path().join("runs").exists());
-    ran.stderr
+    let dir = TestDir::with_suite(&text);
+    let output = dir.run(&["run"]);
+    assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{}", output.transcript());
+    assert!(!dir.path().join("runs").exists());
+    output.stderr
 }
 
 #[test]
-fn unknown_tools_come_with_a_suggestion() {
-    insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = [\"read_fiel\", \"list_files\", \"list_files\", \"teleport\"]"), @r#"
+fn unknown_tools_get_a_suggestion() {
+    insta::assert_snapshot!(rejection("model = \"sim/tool\"\ntools = [\"read_fiel\", \"list_files\", \"list_files\", \"teleport\"]"), @r#"
     error: `tools` cannot have "read_fiel"
      --> bakeoff.toml:5:10
       |
@@ -388,7 +387,7 @@ fn unknown_tools_come_with_a_suggestion() {
       = help: expected one of: `read_file`, `write_file`, `list_files`, `run_command`, `http_fetch`
     error: 3 problems; nothing was called
     "#);
-    insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = \"read_file\""), @r#"
+    insta::assert_snapshot!(rejection("model = \"sim/tool\"\ntools = \"read_file\""), @r#"
     error: `tools` must be a list of some of read_file, write_file, list_files, run_command, http_fetch, not the string "read_file"
      --> bakeoff.toml:5:9
       |
@@ -401,8 +400,8 @@ fn unknown_tools_come_with_a_suggestion() {
 }
 
 #[test]
-fn fetching_needs_hosts_and_hosts_need_fetching() {
-    insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = [\"http_fetch\"]"), @r#"
+fn http_fetch_and_fetch_hosts_require_each_other() {
+    insta::assert_snapshot!(rejection("model = \"sim/tool\"\ntools = [\"http_fetch\"]"), @r#"
     error: `http_fetch` needs `fetch_hosts`
      --> bakeoff.toml:5:10
       |
@@ -412,7 +411,7 @@ fn fetching_needs_hosts_and_hosts_need_fetching() {
       = help: add the allowed hosts, such as `fetch_hosts = ["example.com"]`, or `["*"]` for all
     error: 1 problem; nothing was called
     "#);
-    insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = [\"http_fetch\"]\nfetch_hosts = [\"https://example.com/\", \"*.com\"]"), @r#"
+    insta::assert_snapshot!(rejection("model = \"sim/tool\"\ntools = [\"http_fetch\"]\nfetch_hosts = [\"https://example.com/\", \"*.com\"]"), @r#"
     error: `https://example.com/` is not a host
      --> bakeoff.toml:6:16
       |
@@ -429,7 +428,7 @@ fn fetching_needs_hosts_and_hosts_need_fetching() {
       = help: for example `example.com`, `127.0.0.1:8080`, or `*` for all hosts
     error: 2 problems; nothing was called
     "#);
-    insta::assert_snapshot!(wrong("model = \"sim/tool\"\ntools = []\nfetch_hosts = [\"a.com\"]"), @r#"
+    insta::assert_snapshot!(rejection("model = \"sim/tool\"\ntools = []\nfetch_hosts = [\"a.com\"]"), @r#"
     error: `fetch_hosts` needs the tool `http_fetch`, which this target does not have
      --> bakeoff.toml:6:15
       |
@@ -440,8 +439,8 @@ fn fetching_needs_hosts_and_hosts_need_fetching() {
 }
 
 #[test]
-fn limits_of_tools_have_their_ranges() {
-    insta::assert_snapshot!(wrong("model = \"sim/tool\"\nmax_turns = 0\ntool_timeout_seconds = 0\nmax_context_tokens = 10"), @r"
+fn tool_limits_are_range_checked() {
+    insta::assert_snapshot!(rejection("model = \"sim/tool\"\nmax_turns = 0\ntool_timeout_seconds = 0\nmax_context_tokens = 10"), @r"
     error: `max_turns` must be an integer from 1 to 10000, not 0
      --> bakeoff.toml:5:13
       |
@@ -468,8 +467,8 @@ fn limits_of_tools_have_their_ranges() {
 }
 
 #[test]
-fn tools_are_for_models() {
-    insta::assert_snapshot!(wrong("command = [\"cat\"]\ntools = [\"read_file\"]\nmax_turns = 3\nfetch_hosts = [\"a.com\"]"), @r#"
+fn tools_of_other_targets_are_rejected() {
+    insta::assert_snapshot!(rejection("command = [\"cat\"]\ntools = [\"read_file\"]\nmax_turns = 3\nfetch_hosts = [\"a.com\"]"), @r#"
     error: `tools` is for models; this target is a program
      --> bakeoff.toml:5:9
       |
@@ -487,7 +486,7 @@ fn tools_are_for_models() {
       |               ^^^^^^^^^
     error: 3 problems; nothing was called
     "#);
-    insta::assert_snapshot!(wrong("model = \"sim/tool\"\nworkspace = \".\"\ntool_timeout_seconds = 3"), @r#"
+    insta::assert_snapshot!(rejection("model = \"sim/tool\"\nworkspace = \".\"\ntool_timeout_seconds = 3"), @r#"
     error: `workspace` is for programs, agents and models with tools; this target is a model
      --> bakeoff.toml:5:13
       |
@@ -503,8 +502,8 @@ fn tools_are_for_models() {
 }
 
 #[test]
-fn servers_that_cannot_be_started_are_found_before_any_call() {
-    insta::assert_snapshot!(wrong("model = \"sim/tool\"\nmcp = [{ name = \"fs\", command = [\"no-such-server\"] }, { name = \"fs\", command = [\"cat\"], tool = [\"x\"] }, { name = \"\", command = [] }]"), @r#"
+fn unstartable_mcp_servers_are_rejected_before_any_call() {
+    insta::assert_snapshot!(rejection("model = \"sim/tool\"\nmcp = [{ name = \"fs\", command = [\"no-such-server\"] }, { name = \"fs\", command = [\"cat\"], tool = [\"x\"] }, { name = \"\", command = [] }]"), @r#"
     error: cannot run `no-such-server`: program not found
      --> bakeoff.toml:5:34
       |

@@ -1,9 +1,9 @@
-//! Programs that stay and answer line by line.
+//! Persistent workers: programs that answer line by line.
 
-use crate::support::Workplace;
+use crate::support::TestDir;
 use serde_json::{Value, json};
 
-/// A worker in Python: `answer` is made of `question`, a dictionary.
+/// Returns a Python worker that computes `answer` from the dictionary `question`.
 fn worker(answer: &str) -> String {
     format!(
         "import json, os, sys, time\nfor line in sys.stdin:\n    question = json.loads(line)\n    id = question['id']\n    case = question['case']\n{}    print(json.dumps(answer), flush=True)\n",
@@ -11,39 +11,39 @@ fn worker(answer: &str) -> String {
     )
 }
 
-fn place(settings: &str, answer: &str, cases: &str) -> Workplace {
+fn test_dir(settings: &str, answer: &str, cases: &str) -> TestDir {
     let suite = format!(
         "[suite]\n{settings}\n[[target]]\nname = \"w\"\ncommand = [\"python3\", \"worker.py\"]\nprotocol = \"jsonl\"\nprompt = \"say {{{{ word }}}}\"\n[cases]\nfile = \"cases.jsonl\"\n[[check]]\nkind = \"contains\"\nvalue = \"{{{{ word }}}}\"\n"
     );
-    Workplace::with_suite(&suite).write("worker.py", worker(answer)).write("cases.jsonl", cases)
+    TestDir::with_suite(&suite).write("worker.py", worker(answer)).write("cases.jsonl", cases)
 }
 
 fn words(words: &[&str]) -> String {
     words.iter().map(|word| format!("{{\"id\": \"{word}\", \"word\": \"{word}\"}}\n")).collect()
 }
 
-/// Status of each trial, or what went wrong.
-fn outcomes(place: &Workplace) -> Vec<String> {
+/// Returns the status or error of each trial.
+fn outcomes(dir: &TestDir) -> Vec<String> {
     let outcome = |trial: &Value| match trial["attempt"]["error"]["kind"].as_str() {
         Some(kind) => format!("{kind}: {}", trial["attempt"]["error"]["message"].as_str().unwrap()),
         None => trial["status"].as_str().unwrap().to_owned(),
     };
-    place.trials().iter().map(outcome).collect()
+    dir.trials().iter().map(outcome).collect()
 }
 
 #[test]
-fn a_worker_answers_many_trials() {
+fn one_worker_answers_many_trials() {
     let answer = "answer = {'id': id, 'output': f\"{question['prompt']} {case['id']} {question['trial']} {os.getpid()}\",\n  'usage': {'input_tokens': 7, 'output_tokens': 3, 'cost_usd': 0.25},\n  'events': [{'type': 'tool_use', 'name': 'look', 'arguments': {'at': case['word']}}, {'type': 'note'}]}";
-    let place = place("trials = 10\nparallel = 2", answer, &words(&["x", "y"]));
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    let trials = place.trials();
+    let dir = test_dir("trials = 10\nparallel = 2", answer, &words(&["x", "y"]));
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let trials = dir.trials();
     let mut processes = std::collections::BTreeSet::new();
     for trial in &trials {
         let output = trial["attempt"]["output"].as_str().unwrap();
-        let (said, process) = output.rsplit_once(' ').unwrap();
+        let (text, process) = output.rsplit_once(' ').unwrap();
         let word = trial["key"]["case"].as_str().unwrap();
-        assert_eq!(said, format!("say {word} {word} {}", trial["key"]["trial"]));
+        assert_eq!(text, format!("say {word} {word} {}", trial["key"]["trial"]));
         processes.insert(process.to_owned());
     }
     assert!(trials.len() == 20 && processes.len() <= 2, "{processes:?}");
@@ -58,14 +58,14 @@ fn a_worker_answers_many_trials() {
 }
 
 #[test]
-fn a_worker_that_fails_is_replaced() {
+fn failed_worker_is_replaced() {
     let answer = "word = case['word']\nif word == 'die':\n  print('I am leaving', file=sys.stderr)\n  sys.exit(7)\nif word == 'other':\n  id = 'something else'\nif word == 'nonsense':\n  print('hello', flush=True)\nanswer = {'id': id, 'output': word}\nif word == 'empty':\n  answer = {'id': id}";
     let list = ["a", "die", "b", "other", "c", "nonsense", "d", "empty", "e"];
-    let place = place("parallel = 1\nmax_error_rate = 1", answer, &words(&list));
-    let ran = place.run(&["run"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    let found: Vec<String> = outcomes(&place);
-    // In the order of their ids.
+    let dir = test_dir("parallel = 1\nmax_error_rate = 1", answer, &words(&list));
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    let found: Vec<String> = outcomes(&dir);
+    // Ordered by id.
     insta::assert_snapshot!(found.join("\n"), @r#"
     passed
     passed
@@ -80,26 +80,26 @@ fn a_worker_that_fails_is_replaced() {
 }
 
 #[test]
-fn a_worker_can_say_what_kept_it() {
+fn worker_can_report_an_error() {
     let answer = "kinds = {'plain': 'no luck', 'kind': {'kind': 'rate_limit', 'message': 'slow down'}, 'odd': {'kind': 'zzz', 'x': 1}}\nanswer = {'id': id, 'error': kinds[case['word']]}";
-    let place = place("max_error_rate = 1", answer, &words(&["plain", "kind", "odd"]));
-    assert_eq!(place.run(&["run"]).code, 3);
+    let dir = test_dir("max_error_rate = 1", answer, &words(&["plain", "kind", "odd"]));
+    assert_eq!(dir.run(&["run"]).code, 3);
     assert_eq!(
-        outcomes(&place),
+        outcomes(&dir),
         ["rate_limit: slow down", r#"process: {"kind":"zzz","x":1}"#, "process: no luck"]
     );
 }
 
 #[test]
-fn a_worker_that_takes_too_long_is_an_error() {
+fn worker_timeout_is_an_error() {
     let answer = "time.sleep(600 if case['word'] == 'slow' else 0)\nanswer = {'id': id, 'output': case['word']}";
-    let place = place(
+    let dir = test_dir(
         "parallel = 1\ntimeout_seconds = 5\nmax_error_rate = 1",
         answer,
         &words(&["a", "slow", "z"]),
     );
-    assert_eq!(place.run(&["run"]).code, 3);
-    let outcomes = outcomes(&place);
+    assert_eq!(dir.run(&["run"]).code, 3);
+    let outcomes = outcomes(&dir);
     assert_eq!(outcomes[1], "timeout: no answer within 5 s [EVAL_CASE_TIMEOUT]");
     assert_eq!([&outcomes[0], &outcomes[2]], ["passed", "passed"]);
 }

@@ -15,7 +15,7 @@ pub(crate) fn run(
 ) -> Result<(), Error> {
     let &MapArguments { attacked, seeds, rows, json } = arguments;
     let config = MapConfig { program, attacked, seeds, rows };
-    let mut announce = |what: &str| printer.message(format!("measuring: {what}"));
+    let mut announce = |stage: &str| printer.message(format!("measuring: {stage}"));
     let report = block_on(map(&config, &mut announce))?;
     if json {
         printer.json(&as_json(&report));
@@ -29,7 +29,7 @@ fn as_lines(report: &MapReport, config: &MapConfig) -> Vec<String> {
     let attack = &report.attack;
     let mut lines = vec![
         format!(
-            "{} rows, {} times, through a model that does everything wrong",
+            "{} rows, {} seeds, through a model with every kind of reply fault",
             config.attacked, config.seeds
         ),
         format!("rows in {}, rows out {}, misplaced {}", attack.rows, attack.out, attack.misplaced),
@@ -38,9 +38,9 @@ fn as_lines(report: &MapReport, config: &MapConfig) -> Vec<String> {
             attack.wrong, attack.answered, attack.errors
         ),
         format!(
-            "requests {}: {:.1} × those that would do if nothing were wrong",
+            "requests {}: {:.1} × the number needed without faults",
             attack.requests,
-            attack.requests as f64 / attack.fewest.max(1) as f64
+            attack.requests as f64 / attack.min_requests.max(1) as f64
         ),
         String::new(),
         "pack   rows  requests  seconds  rows/s".to_owned(),
@@ -85,7 +85,7 @@ fn as_json(report: &MapReport) -> Value {
             "answered": attack.answered,
             "errors": attack.errors,
             "requests": attack.requests,
-            "fewest_requests": attack.fewest,
+            "fewest_requests": attack.min_requests,
         },
         "packs": packs,
         "loads": loads,

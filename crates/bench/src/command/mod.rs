@@ -110,8 +110,8 @@ fn run_flight(
 fn flight_lines(report: &FlightReport, latency_ms: u32) -> Vec<String> {
     vec![
         format!("{} requests at once, {latency_ms} ms each", report.requests),
-        format!("most in flight at the provider: {}", report.most_in_flight),
-        format!("answered: {} of {} that it saw", report.answered, report.seen),
+        format!("maximum in flight at the provider: {}", report.max_in_flight),
+        format!("answered: {} of {} received requests", report.answered, report.received),
         format!("peak memory of the run: {:.0} MB", report.peak_bytes as f64 / MEGABYTE),
         format!("wall time: {:.1} s", report.wall_ms as f64 / 1e3),
     ]
@@ -121,9 +121,9 @@ fn flight_json(report: &FlightReport, latency_ms: u32) -> serde_json::Value {
     json!({
         "requests": report.requests,
         "latency_ms": latency_ms,
-        "most_in_flight": report.most_in_flight,
+        "most_in_flight": report.max_in_flight,
         "answered": report.answered,
-        "seen": report.seen,
+        "seen": report.received,
         "peak_bytes": report.peak_bytes,
         "wall_seconds": report.wall_ms as f64 / 1e3,
     })
@@ -154,7 +154,7 @@ fn run_engine(
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
 fn as_lines(report: &EngineReport, config: &EngineConfig) -> Vec<String> {
-    let line = |name: &str, figures: &bakeoff_bench::Figures| {
+    let line = |name: &str, figures: &bakeoff_bench::TimeFigures| {
         format!(
             "{name:<14} {:>8.2} {:>9.2} × {:>8.2} {:>13.3}",
             figures.seconds,
@@ -186,7 +186,7 @@ fn as_lines(report: &EngineReport, config: &EngineConfig) -> Vec<String> {
 }
 
 fn as_json(report: &EngineReport) -> serde_json::Value {
-    let figures = |figures: &bakeoff_bench::Figures| json!({"seconds": figures.seconds, "cpu_seconds": figures.cpu_seconds});
+    let figures = |figures: &bakeoff_bench::TimeFigures| json!({"seconds": figures.seconds, "cpu_seconds": figures.cpu_seconds});
     json!({
         "cases": report.cases,
         "ideal_seconds": report.ideal_seconds,

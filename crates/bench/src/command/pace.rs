@@ -4,7 +4,7 @@ use crate::arguments::PaceArguments;
 use crate::printer::{Printer, chain};
 use bakeoff_bench::Error;
 use bakeoff_bench::pace::{
-    Contender, Group, PaceConfig, PaceRow, Summary, compare, random_profiles, summarise, table,
+    Contender, Group, PaceConfig, PaceRow, PaceSummary, compare, random_profiles, summarise, table,
 };
 use bakeoff_bench::{HttpConfig, HttpRow, over_http};
 use bakeoff_core::ExitCode;
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &PaceArguments, printer: &Printer) -> ExitCode {
     ExitCode::Passed
 }
 
-/// Reads all profiles of a file, or returns what is wrong with it.
+/// Reads all profiles of a file; the error is a message.
 fn read_profiles(path: &Path) -> Result<Vec<Profile>, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read the profile {}: {error}", path.display()))?;
@@ -80,7 +80,7 @@ pub(super) fn run_http(
 fn progress_bar(config: &PaceConfig) -> ProgressBar {
     let total = config.profiles.len() * config.contenders.len();
     let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
-    // A style that cannot be read leaves the default one.
+    // An invalid template keeps the default style.
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos} of {len} · {eta} left") {
         bar.set_style(style);
     }
@@ -160,10 +160,10 @@ fn cell(row: &PaceRow) -> String {
     )
 }
 
-fn summary_line(summary: &Summary) -> String {
+fn summary_line(summary: &PaceSummary) -> String {
     let group = match summary.group {
-        Group::Told => "told in headers",
-        Group::Untold => "not told",
+        Group::Announced => "limits in headers",
+        Group::Unannounced => "no headers",
         Group::All => "all",
     };
     format!(

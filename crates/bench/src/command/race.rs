@@ -3,13 +3,13 @@
 use super::{MEGABYTE, block_on};
 use crate::arguments::RaceArguments;
 use crate::printer::Printer;
-use bakeoff_bench::{BiasReport, Error, Place, RaceConfig, RaceReport, race};
+use bakeoff_bench::{BetterAnswerPosition, BiasReport, Error, RaceConfig, RaceReport, race};
 use serde_json::{Value, json};
 
 pub(crate) fn run(arguments: &RaceArguments, printer: &Printer) -> Result<(), Error> {
     let &RaceArguments { races, bias, noise, json } = arguments;
     let config = RaceConfig { races, bias, noise };
-    let mut announce = |what: &str| printer.message(format!("measuring: {what}"));
+    let mut announce = |stage: &str| printer.message(format!("measuring: {stage}"));
     let report = block_on(race(&config, &mut announce))?;
     if json {
         printer.json(&as_json(&report, &config));
@@ -19,14 +19,14 @@ pub(crate) fn run(arguments: &RaceArguments, printer: &Printer) -> Result<(), Er
     Ok(())
 }
 
-fn percent(part: u64, whole: u64) -> f64 {
-    100.0 * part as f64 / whole.max(1) as f64
+fn percent(part: u64, total: u64) -> f64 {
+    100.0 * part as f64 / total.max(1) as f64
 }
 
 fn as_lines(report: &RaceReport, config: &RaceConfig) -> Vec<String> {
     let mut lines = bias_lines(&report.bias, config);
     lines.push(String::new());
-    lines.push("majority of up to 15 answers, beside asking for all of them".to_owned());
+    lines.push("majority of up to 15 answers, compared with all 15".to_owned());
     lines.push("right  calls  saved  correct  correct with all".to_owned());
     lines.extend(report.votes.iter().map(|row| {
         format!(
@@ -41,7 +41,7 @@ fn as_lines(report: &RaceReport, config: &RaceConfig) -> Vec<String> {
     let cap = &report.cap;
     lines.push(String::new());
     lines.push(format!(
-        "{} races at once, {} branches, {} requests at once: {} lost, {} rejected, {:.2} s (ideal {:.2} s)",
+        "{} concurrent races, {} branches, concurrency limit {}: {} lost, {} rejected, {:.2} s (ideal {:.2} s)",
         cap.races, cap.branches, cap.cap, cap.lost, cap.rejected, cap.seconds, cap.ideal_seconds
     ));
     lines.push(String::new());
@@ -53,28 +53,28 @@ fn as_lines(report: &RaceReport, config: &RaceConfig) -> Vec<String> {
     lines
 }
 
-fn words(place: Place) -> &'static str {
-    match place {
-        Place::Random => "anywhere",
-        Place::Second => "second",
+fn position_label(position: BetterAnswerPosition) -> &'static str {
+    match position {
+        BetterAnswerPosition::Random => "anywhere",
+        BetterAnswerPosition::Second => "second",
     }
 }
 
 fn bias_lines(report: &BiasReport, config: &RaceConfig) -> Vec<String> {
     let mut lines = vec![
         format!(
-            "{} races of two answers; the judge adds {} to the first and errs by {} (standard deviation)",
+            "{} races of two answers; judge bias {} for the first, noise {} (standard deviation)",
             config.races, config.bias, config.noise
         ),
         format!(
             "{:<8}  {:<28}  {:>11}  {:>6}  {:>5}  {:>7}",
-            "better", "asked", "better wins", "ties", "calls", "p"
+            "better", "method", "better wins", "ties", "calls", "p"
         ),
     ];
     lines.extend(report.rows.iter().map(|row| {
         format!(
             "{:<8}  {:<28}  {:>9.1} %  {:>4.1} %  {:>5.2}  {:>7.1e}",
-            words(row.place),
+            position_label(row.position),
             row.method,
             percent(row.better, row.races),
             percent(row.ties, row.races),
@@ -83,7 +83,7 @@ fn bias_lines(report: &BiasReport, config: &RaceConfig) -> Vec<String> {
         )
     }));
     lines.push(format!(
-        "a judge who always prefers the first: {:.1} % ties, won by the one with fewer tokens in {:.1} %",
+        "judge that always prefers the first: {:.1} % ties, {:.1} % won by the answer with fewer tokens",
         percent(report.blind_ties, report.blind),
         percent(report.blind_cheaper, report.blind),
     ));
@@ -94,7 +94,7 @@ fn as_json(report: &RaceReport, config: &RaceConfig) -> Value {
     let bias: Vec<Value> = (report.bias.rows.iter())
         .map(|row| {
             json!({
-                "better": words(row.place), "asked": row.method, "races": row.races,
+                "better": position_label(row.position), "asked": row.method, "races": row.races,
                 "better_wins": row.better, "ties": row.ties, "calls": row.calls,
                 "p_value": row.p_value,
             })

@@ -3,14 +3,14 @@
 use crate::arguments::SelectArguments;
 use crate::printer::{Printer, chain};
 use bakeoff_bench::select::{
-    KINDS, LARGE, Matrix, RIVAL, SelectConfig, SelectRow, generate, select, totals,
+    KINDS, LARGE_SPACE, Matrix, REFERENCE, SelectConfig, SelectRow, generate, select, totals,
 };
 use bakeoff_core::ExitCode;
 use bakeoff_select::SELECTOR_NAMES;
 use serde_json::json;
 use std::path::Path;
 
-/// Data points of made matrices.
+/// Datapoints of generated matrices.
 const DATAPOINTS: usize = 200;
 
 pub(crate) fn run(arguments: &SelectArguments, printer: &Printer) -> ExitCode {
@@ -18,10 +18,10 @@ pub(crate) fn run(arguments: &SelectArguments, printer: &Printer) -> ExitCode {
     for path in &arguments.matrices {
         match read(path) {
             Ok(matrix) => matrices.push(vec![matrix]),
-            Err(why) => return printer.usage_error(&why, Some(MATRIX_HINT)),
+            Err(message) => return printer.usage_error(&message, Some(MATRIX_HINT)),
         }
     }
-    matrices.extend(made(&arguments.generated, arguments.instances));
+    matrices.extend(generated(&arguments.generated, arguments.instances));
     if matrices.is_empty() {
         let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         let hint = format!("generated matrices: {}", kinds.join(", "));
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &SelectArguments, printer: &Printer) -> ExitCode {
     let config = SelectConfig {
         matrices,
         selectors: match arguments.selectors.is_empty() {
-            // A proposal needs a model.
+            // `lm_proposal` needs a model.
             true => (SELECTOR_NAMES.iter().filter(|name| **name != "lm_proposal"))
                 .map(|name| (*name).to_owned())
                 .collect(),
@@ -71,10 +71,10 @@ fn read(path: &Path) -> Result<Matrix, String> {
     Matrix::parse(&text).map_err(|error| format!("{}: {}", path.display(), chain(&error)))
 }
 
-/// Made matrices by kind; each has a seed of its own.
-fn made(wanted: &str, instances: u64) -> Vec<Vec<Matrix>> {
+/// Returns the generated matrices by kind; each has its own seed.
+fn generated(filter: &str, instances: u64) -> Vec<Vec<Matrix>> {
     let kinds = KINDS.iter().enumerate();
-    let kinds = kinds.filter(|(_, kind)| wanted == "all" || kind.name.contains(wanted));
+    let kinds = kinds.filter(|(_, kind)| filter == "all" || kind.name.contains(filter));
     let make = |(number, kind)| {
         let seed = |instance| 1_000_000 * (number as u64 + 1) + instance;
         (0..instances).filter_map(|one| generate(kind, DATAPOINTS, seed(one)).ok()).collect()
@@ -86,7 +86,7 @@ fn heading(row: &SelectRow) -> Vec<String> {
     vec![
         String::new(),
         format!(
-            "{}: {}{} combinations × {} datapoints; lower bound of the money: {:.3} of brute force's",
+            "{}: {}{} combinations × {} datapoints; lower bound of the cost: {:.3} of brute force",
             row.matrix,
             if row.matrices > 1 { format!("{} matrices, ", row.matrices) } else { String::new() },
             row.combos,
@@ -101,7 +101,7 @@ fn heading(row: &SelectRow) -> Vec<String> {
             "regret",
             "cells",
             "share",
-            "money",
+            "cost",
             "of AE",
             "of bound",
             "claimed",
@@ -112,7 +112,7 @@ fn heading(row: &SelectRow) -> Vec<String> {
 
 fn as_line(row: &SelectRow) -> String {
     let figures = &row.figures;
-    let ratio = |whole: f64| match figures.cost_share / whole {
+    let ratio = |base: f64| match figures.cost_share / base {
         ratio if ratio < 1e4 => format!("{ratio:.2}"),
         _ => "–".to_owned(),
     };
@@ -125,9 +125,9 @@ fn as_line(row: &SelectRow) -> String {
         figures.cells,
         figures.cells_share,
         figures.cost_share,
-        row.rival.map_or(String::new(), ratio),
+        row.reference.map_or(String::new(), ratio),
         ratio(row.bound),
-        if row.claims { format!("{:.3}", figures.claimed) } else { String::new() },
+        if row.has_confidence { format!("{:.3}", figures.claimed) } else { String::new() },
         row.cpu_seconds * 1e3,
     )
 }
@@ -148,7 +148,7 @@ fn as_json(row: &SelectRow) -> serde_json::Value {
         "combos": row.combos,
         "datapoints": row.datapoints,
         "lower_bound": row.bound,
-        "claimed": row.claims.then_some(figures.claimed),
+        "claimed": row.has_confidence.then_some(figures.claimed),
         "cpu_seconds": row.cpu_seconds,
     })
 }
@@ -157,8 +157,8 @@ fn summary(rows: &[SelectRow]) -> Vec<String> {
     let mut lines = vec![
         String::new(),
         format!(
-            "Over all matrices (AE: {RIVAL}; large: {LARGE} combinations and more; overclaim: \
-             claimed less found)"
+            "Over all matrices (AE: {REFERENCE}; large: at least {LARGE_SPACE} combinations; overclaim: \
+             claimed minus found)"
         ),
         format!(
             "{:<16} {:>5} {:>6} {:>9} {:>6} {:>9} {:>8}  {}",
@@ -180,8 +180,8 @@ fn summary(rows: &[SelectRow]) -> Vec<String> {
             total.find_rate,
             total.lowest.0,
             total.overclaim.map_or(String::new(), |over| format!("{over:+.3}")),
-            ratio(total.of_rival),
-            ratio(total.of_rival_large),
+            ratio(total.of_reference),
+            ratio(total.of_reference_large),
             total.of_bound,
             total.lowest.1,
         )

@@ -1,4 +1,4 @@
-//! Rows through a model that reorders, drops, duplicates, renames, truncates, wraps and mixes.
+//! Rows through a model that reorders, drops, duplicates, renames, truncates, wraps and mixes answers.
 
 use super::{TASK, text, write_rows};
 use crate::Error;
@@ -16,25 +16,25 @@ use tokio_util::sync::CancellationToken;
 /// Items per request.
 const PACK: u32 = 20;
 
-/// Whose answers rows had.
+/// Correctness of rows under reply faults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AttackReport {
-    /// Rows in, over all seeds.
+    /// Input rows of all seeds.
     pub rows: u64,
-    /// Rows out.
+    /// Output rows.
     pub out: u64,
-    /// Rows that are not where they should be.
+    /// Rows in the wrong position.
     pub misplaced: u64,
-    /// Rows with the answer of another.
+    /// Rows with the answer of another row.
     pub wrong: u64,
     /// Rows with their own answer.
     pub answered: u64,
-    /// Rows that say why they have none.
+    /// Rows with an error instead of an answer.
     pub errors: u64,
-    /// Requests that were made.
+    /// Requests sent.
     pub requests: u64,
-    /// Requests that would do if nothing were wrong.
-    pub fewest: u64,
+    /// Requests needed without faults.
+    pub min_requests: u64,
 }
 
 pub(super) async fn measure(
@@ -52,7 +52,9 @@ pub(super) async fn measure(
     let mut report = AttackReport::default();
     for (seed, format) in (0..u64::from(seeds)).zip(ReplyFormat::ALL.into_iter().cycle()) {
         let simulator = bakeoff_sim::Config { seed, ..bakeoff_sim::Config::default() };
-        let client = Client::new(ClientConfig::default().simulator(simulator));
+        let models = [bakeoff_map::simulated_models()];
+        let config = ClientConfig::default().simulator(simulator).simulated_models(models);
+        let client = Client::new(config);
         let config = JobConfig {
             input: input.clone(),
             output: output.clone(),
@@ -68,7 +70,7 @@ pub(super) async fn measure(
             max_held: HeldRows::default(),
         };
         let job = Job::new(config, Arc::new(client)).map_err(|error| failed(error.to_string()))?;
-        report.fewest += job.plan().requests;
+        report.min_requests += job.plan().requests;
         let finished = job.run(CancellationToken::new(), &mut |_| {}).await;
         let finished = finished.map_err(|error| failed(error.to_string()))?;
         report.requests += finished.progress.requests;
@@ -78,9 +80,9 @@ pub(super) async fn measure(
     Ok(report)
 }
 
-/// A row of the output.
+/// Row of the output.
 #[derive(Deserialize)]
-struct Out {
+struct OutputRow {
     text: String,
     copy: Option<String>,
     n: Option<u32>,
@@ -91,7 +93,7 @@ fn count(output: &Path, report: &mut AttackReport) -> Result<(), Error> {
     let error = |source| Error::Io { action: "read", path: output.to_owned(), source };
     let file = File::open(output).map_err(error)?;
     for (number, line) in (0..).zip(BufReader::new(file).lines()) {
-        let row: Out = serde_json::from_str(&line.map_err(error)?)
+        let row: OutputRow = serde_json::from_str(&line.map_err(error)?)
             .map_err(|source| Error::Map(source.to_string()))?;
         report.out += 1;
         report.misplaced += u64::from(row.text != text(number));

@@ -1,52 +1,52 @@
-//! Whole jobs, each a process of its own.
+//! Whole jobs in separate processes.
 
 use super::{TASK, write_rows};
-use crate::provider::Provider;
+use crate::provider::SimProcess;
 use crate::scratch::Scratch;
 use crate::{Error, usage};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// Milliseconds that every answer takes, and requests at once, where packs are compared.
+/// Latency of answers in milliseconds and concurrency limit in the comparison of pack sizes.
 const LATENCY_MS: &str = "20";
 const CONNECTIONS: &str = "16";
 
-/// What a job with so many rows took.
+/// Time and memory of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadRow {
-    /// Rows.
+    /// Number of rows.
     pub rows: u32,
-    /// Seconds from start to end.
+    /// Duration in seconds.
     pub seconds: f64,
     /// Peak memory.
     pub peak_bytes: u64,
 }
 
-/// What rows took in packs of that size.
+/// Requests and time of a job with one pack size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PackRow {
     /// Items per request.
     pub pack: u32,
-    /// Rows.
+    /// Number of rows.
     pub rows: u32,
-    /// Requests that the provider saw.
+    /// Requests received by the provider.
     pub requests: u64,
-    /// Seconds from start to end.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// A job in the process of the simulated model, so that nothing else takes time.
+/// Measures a job with an in-process model, to exclude the cost of HTTP.
 pub(super) fn measure(program: &Path, folder: &Scratch, rows: u32) -> Result<LoadRow, Error> {
-    let seconds = job(program, folder, rows, &["--model", "sim/map", "--pack", "20"])?;
+    let seconds = run_job(program, folder, rows, &["--model", "sim/map", "--pack", "20"])?;
     Ok(LoadRow { rows, seconds, peak_bytes: usage::of_children().peak_bytes })
 }
 
-/// Jobs over loopback HTTP.
+/// Measures jobs over loopback HTTP with different pack sizes.
 pub(super) fn packs(program: &Path, folder: &Scratch, rows: u32) -> Result<Vec<PackRow>, Error> {
-    let mut measured = Vec::new();
+    let mut results = Vec::new();
     for pack in [1, 5, 20] {
-        let provider = Provider::start(program, &["--latency-ms", LATENCY_MS])?;
+        let provider = SimProcess::start(program, &["--latency-ms", LATENCY_MS])?;
         let suite = format!(
             "[models.m]\nprovider = \"openai\"\nmodel = \"sim/map\"\nbase_url = \"{}\"\n",
             provider.base_url
@@ -59,15 +59,15 @@ pub(super) fn packs(program: &Path, folder: &Scratch, rows: u32) -> Result<Vec<P
             ["--pack", &items],
             ["--max-connections", CONNECTIONS],
         ];
-        let seconds = job(program, folder, rows, arguments.as_flattened())?;
+        let seconds = run_job(program, folder, rows, arguments.as_flattened())?;
         let requests = provider.stats()?["requests"].as_u64().unwrap_or(0);
-        measured.push(PackRow { pack, rows, requests, seconds });
+        results.push(PackRow { pack, rows, requests, seconds });
     }
-    Ok(measured)
+    Ok(results)
 }
 
-/// Seconds that a job takes.
-fn job(program: &Path, folder: &Scratch, rows: u32, more: &[&str]) -> Result<f64, Error> {
+/// Runs a job and returns its duration in seconds.
+fn run_job(program: &Path, folder: &Scratch, rows: u32, more: &[&str]) -> Result<f64, Error> {
     let input = write_rows(folder, rows)?;
     let task = folder.write("task.toml", TASK)?;
     let started = Instant::now();

@@ -1,5 +1,5 @@
-//! Does `map` keep what it promises? Rows through a model that does everything wrong, what packing
-//! saves, and how much memory many rows take; on the simulated provider.
+//! Correctness of `map` under reply faults, savings of packing, and memory for many rows; on the simulated
+//! provider.
 
 mod attack;
 mod load;
@@ -12,65 +12,65 @@ use crate::scratch::Scratch;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// What is measured.
+/// Configuration of the map benchmark.
 #[derive(Debug, Clone)]
 pub struct MapConfig {
-    /// The program `bakeoff`.
+    /// Path of the program `bakeoff`.
     pub program: PathBuf,
-    /// Rows through the model that does everything wrong, for each seed.
+    /// Rows per seed through the model with reply faults.
     pub attacked: u32,
-    /// How often they go through it, each time with other ids and other mischief.
+    /// Number of seeds; each has other ids and faults.
     pub seeds: u32,
-    /// Rows of the largest job.
+    /// Number of rows of the largest job.
     pub rows: u32,
 }
 
-/// What was found.
+/// Results of the map benchmark.
 #[derive(Debug, Clone)]
 pub struct MapReport {
-    /// Whose answers rows had.
+    /// Correctness under reply faults.
     pub attack: AttackReport,
-    /// The same rows in packs of different sizes.
+    /// Jobs with different pack sizes.
     pub packs: Vec<PackRow>,
-    /// A tenth of the rows, and all of them.
+    /// Jobs with a tenth of the rows and with all of them.
     pub loads: Vec<LoadRow>,
 }
 
-/// Measures everything; `tell` hears what is being measured.
+/// Runs the map benchmark and calls `on_stage` with the name of each stage.
 ///
 /// # Errors
 ///
-/// When a job fails that cannot.
+/// Fails if a job fails.
 pub async fn map(
     config: &MapConfig,
-    tell: &mut (dyn FnMut(&str) + Send),
+    on_stage: &mut (dyn FnMut(&str) + Send),
 ) -> Result<MapReport, Error> {
     let folder = Scratch::new()?;
-    // Memory first: a child inherits the peak of this process, which what comes later would raise.
-    tell("memory");
+    // Memory first: a child inherits the peak of this process, which the later stages would increase.
+    on_stage("memory");
     let tenth = (config.rows / 10).max(1);
     let loads = vec![
         load::measure(&config.program, &folder, tenth)?,
         load::measure(&config.program, &folder, config.rows)?,
     ];
-    tell("packs");
+    on_stage("packs");
     let packs = load::packs(&config.program, &folder, (config.rows / 50).max(1))?;
-    tell("a model that does everything wrong");
+    on_stage("reply faults");
     let attack = attack::measure(&folder, config.attacked, config.seeds).await?;
     Ok(MapReport { attack, packs, loads })
 }
 
-/// What is asked: the simulated models copy both from an item, so that it can be seen whose answer
-/// it is.
+/// Task of the benchmark. The simulated models copy both values from an item, so that the benchmark can check
+/// which item an answer belongs to.
 const TASK: &str = "instructions = \"Copy the text, and the number in it.\"\n\
     [output.copy]\ntype = \"string\"\n[output.n]\ntype = \"integer\"\n";
 
-/// The text of a row.
+/// Returns the text of a row.
 fn text(number: u32) -> String {
     format!("row-{number}")
 }
 
-/// A file with so many rows.
+/// Writes a file with a number of rows.
 fn write_rows(folder: &Scratch, rows: u32) -> Result<PathBuf, Error> {
     let path = folder.folder().join(format!("rows-{rows}.jsonl"));
     let write = || {

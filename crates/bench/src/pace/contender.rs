@@ -1,4 +1,4 @@
-//! Who competes.
+//! Schedulers of the comparison.
 
 use super::cubic::Cubic;
 use bakeoff_pace::{
@@ -12,24 +12,24 @@ use std::str::FromStr;
 /// A scheduler in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Contender {
-    /// Ours.
+    /// The default strategy.
     Auto,
-    /// Ours, with leave to test whether announced waits are needed.
+    /// The default strategy with tests of whether announced waits are necessary.
     AutoTest,
-    /// A window that adapts.
+    /// Adaptive concurrency limit.
     Adaptive,
-    /// Waits a minute after a rejection.
+    /// Waits one minute after a rejection.
     Reactive,
-    /// Told the truth about the limits.
+    /// Configured with the true limits.
     Proactive,
-    /// A window of that size.
+    /// Fixed concurrency limit.
     Fixed(u32),
-    /// A send rate along a cubic.
+    /// Send rate with CUBIC.
     Cubic,
 }
 
 impl Contender {
-    /// Those of the table.
+    /// Schedulers of the table.
     pub const ALL: [Contender; 8] = [
         Contender::Auto,
         Contender::AutoTest,
@@ -57,30 +57,31 @@ impl Contender {
                 ..AdaptiveConfig::default()
             })),
             Contender::Reactive => Box::new(ReactivePolicy::new(Some(ceiling))),
-            Contender::Proactive => Box::new(ProactivePolicy::new(truth(profile, ceiling))),
+            Contender::Proactive => Box::new(ProactivePolicy::new(true_limits(profile, ceiling))),
             Contender::Fixed(connections) => Box::new(FixedPolicy::new(connections.min(ceiling))),
             Contender::Cubic => Box::new(Cubic::new(ceiling)),
         }
     }
 }
 
-/// What somebody would know who has read the provider's price list.
-fn truth(profile: &Profile, ceiling: u32) -> ProactiveConfig {
-    // A cast from float to integer stays within the integer's bounds.
+/// Returns the limits as the provider would document them.
+fn true_limits(profile: &Profile, ceiling: u32) -> ProactiveConfig {
+    // A cast from float to integer saturates.
     let per_minute = |rate: f64| ((rate * 60.0).floor() as u64).max(1);
     let limit = |rate: Option<Rate>| rate.map(|rate| per_minute(rate.rate_per_s));
     let foreign = profile.foreign.map_or(0.0, |foreign| foreign.requests_per_s);
     let bucket = profile.requests.map(|rate| rate.rate_per_s);
     let window = profile.window.map(|window| window.requests as f64 / window.seconds);
     let requests = [bucket, window].into_iter().flatten().reduce(f64::min);
-    let places = [profile.concurrency, profile.knee.map(|knee| knee.k)];
-    let places = places.into_iter().flatten().min().and_then(|places| u32::try_from(places).ok());
+    let limits = [profile.concurrency, profile.knee.map(|knee| knee.k)];
+    let limit_in_flight =
+        limits.into_iter().flatten().min().and_then(|limit| u32::try_from(limit).ok());
     ProactiveConfig {
         rpm: requests.map(|rate| per_minute(rate - foreign)),
         tpm: limit(profile.tokens),
         itpm: limit(profile.input_tokens_limit),
         otpm: limit(profile.output_tokens_limit),
-        connections: Some(places.unwrap_or(ceiling).min(ceiling)),
+        connections: Some(limit_in_flight.unwrap_or(ceiling).min(ceiling)),
         ..ProactiveConfig::default()
     }
 }
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_read_and_others_are_refused() {
+    fn known_names_parse_and_others_are_rejected() {
         for contender in Contender::ALL {
             assert_eq!(contender.to_string().parse(), Ok(contender));
         }
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_truth_is_the_tightest_of_all_limits() {
+    fn true_limits_are_the_strictest_ones() {
         let profile = Profile::parse_file_text(
             "[[profile]]\nrequests = { rate_per_s = 5, burst = 5 }\nconcurrency = 30\n\
              window = { requests = 100, seconds = 10 }\nforeign = { requests_per_s = 2 }\n\
@@ -140,7 +141,7 @@ mod tests {
         )
         .unwrap()
         .remove(0);
-        let truth = truth(&profile, 400);
-        assert_eq!((truth.rpm, truth.tpm, truth.connections), (Some(180), Some(6000), Some(30)));
+        let limits = true_limits(&profile, 400);
+        assert_eq!((limits.rpm, limits.tpm, limits.connections), (Some(180), Some(6000), Some(30)));
     }
 }

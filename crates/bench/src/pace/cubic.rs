@@ -1,4 +1,4 @@
-//! A send-rate limiter with CUBIC, as the AWS SDKs' "adaptive" retry mode has it: for comparison.
+//! Send-rate limiter with CUBIC as in the "adaptive" retry mode of the AWS SDKs, for comparison.
 
 use bakeoff_pace::{Flight, Gate, Policy, PoolView, RetryMode, SendOutcome, TokenCost};
 use std::collections::HashMap;
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 const BETA: f64 = 0.7;
 const SCALE: f64 = 0.4;
-/// The measured rate is smoothed over slots of this length, by this share of the newest.
+/// Slot length of the measured rate, and weight of the newest slot in its smoothing.
 const SLOT_S: f64 = 0.5;
 const SMOOTH: f64 = 0.8;
-const LEAST_RATE: f64 = 0.5;
+const MIN_RATE: f64 = 0.5;
 
-/// No limit before the first rejection; then a rate that falls to 0.7 with each, and grows back
-/// along a cubic.
+/// Limiter state. There is no limit before the first rejection. Each rejection multiplies the rate by 0.7; the rate
+/// then grows along a cubic.
 #[derive(Debug)]
 pub(crate) struct Cubic {
     ceiling: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Cubic {
     measured: f64,
     slot: f64,
     sent_in_slot: f64,
-    most: f64,
+    max_rate: f64,
     throttled_at: f64,
     sent_at: HashMap<Flight, f64>,
 }
@@ -37,7 +37,7 @@ impl Cubic {
             measured: 0.0,
             slot: 0.0,
             sent_in_slot: 0.0,
-            most: 0.0,
+            max_rate: 0.0,
             throttled_at: 0.0,
             sent_at: HashMap::new(),
         }
@@ -45,8 +45,8 @@ impl Cubic {
 
     fn refill(&mut self, now: f64) {
         if let Some(rate) = self.rate {
-            let gained = (now - self.refilled_at) * rate;
-            self.balance = (self.balance + gained).min(rate.max(1.0));
+            let refill = (now - self.refilled_at) * rate;
+            self.balance = (self.balance + refill).min(rate.max(1.0));
         }
         self.refilled_at = now;
     }
@@ -91,13 +91,13 @@ impl Policy for Cubic {
             SendOutcome::Answered { .. } => {
                 self.measure(now);
                 if let Some(rate) = &mut self.rate {
-                    let flat = (self.most * (1.0 - BETA) / SCALE).cbrt();
+                    let flat = (self.max_rate * (1.0 - BETA) / SCALE).cbrt();
                     let elapsed = now - self.throttled_at;
-                    let grown = SCALE * (elapsed - flat).powi(3) + self.most;
-                    *rate = grown.min(2.0 * self.measured).max(LEAST_RATE);
+                    let grown = SCALE * (elapsed - flat).powi(3) + self.max_rate;
+                    *rate = grown.min(2.0 * self.measured).max(MIN_RATE);
                 }
             }
-            // One cut for one burst: the others went out before anybody knew.
+            // One reduction per burst: this request was sent before the first rejection arrived.
             SendOutcome::Rejected { .. } if self.rate.is_some() && sent_at < self.throttled_at => {
                 self.measure(now);
             }
@@ -105,9 +105,9 @@ impl Policy for Cubic {
                 self.measure(now);
                 self.refill(now);
                 let rate = self.rate.map_or(self.measured, |rate| rate.min(self.measured));
-                self.most = rate;
+                self.max_rate = rate;
                 self.throttled_at = now;
-                let rate = (rate * BETA).min(2.0 * self.measured).max(LEAST_RATE);
+                let rate = (rate * BETA).min(2.0 * self.measured).max(MIN_RATE);
                 self.rate = Some(rate);
                 self.balance = self.balance.min(rate.max(1.0));
             }
@@ -115,7 +115,7 @@ impl Policy for Cubic {
         }
     }
 
-    /// The limiter decides when; waiting out a pause as well would only make it slower.
+    /// Returns `Queue`, because the limiter decides the send time and an additional pause would only add delay.
     fn retry_mode(&self, _now: Duration) -> RetryMode {
         RetryMode::Queue
     }

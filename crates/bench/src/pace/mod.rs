@@ -1,76 +1,75 @@
-//! Schedulers side by side, in virtual time, on providers of every kind.
+//! Comparison of schedulers on simulated providers, in virtual time.
 //!
-//! Efficiency is the best possible time over the time it took. Hammering buys efficiency, so
-//! rejections per success stand beside it.
+//! Efficiency is the optimal time divided by the measured time. Excessive retries can increase efficiency, so
+//! rejections per success are reported with it.
 
 mod contender;
 mod cubic;
 mod optimum;
 mod random;
 mod recovery;
+mod simulation;
 mod summary;
-mod world;
 
 pub use contender::Contender;
 pub use random::profiles as random_profiles;
-pub use summary::{Group, Summary, summarise};
+pub use summary::{Group, PaceSummary, summarise};
 
 use bakeoff_sim::{HeaderStyle, Profile};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Items of a profile that does not say.
-const ITEMS: u64 = 1000;
-/// What takes so many times the best possible time is cut off.
-const PATIENCE: f64 = 12.0;
-/// A run may take so many seconds, however short the ideal time.
-const LEAST_S: f64 = 60.0;
+/// Items of a profile that does not set them.
+const DEFAULT_ITEMS: u64 = 1000;
+/// A run is stopped after this multiple of the optimal time.
+const MAX_SLOWDOWN: f64 = 12.0;
+/// Minimum time limit of a run in seconds.
+const MIN_TIME_LIMIT_S: f64 = 60.0;
 
-/// What to compare.
+/// Configuration of the pace benchmark.
 #[derive(Debug, Clone)]
 pub struct PaceConfig {
-    /// The providers.
+    /// Providers.
     pub profiles: Vec<Profile>,
-    /// The schedulers.
+    /// Schedulers.
     pub contenders: Vec<Contender>,
-    /// How often each is run on each provider, with another seed each time.
+    /// Runs per scheduler and provider, each with another seed.
     pub seeds: u32,
-    /// Most requests in flight, for all of them.
+    /// Maximum number of requests in flight, for all schedulers.
     pub ceiling: u32,
 }
 
-/// One scheduler on one provider, averaged over seeds.
+/// Results of one scheduler on one provider, averaged over seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PaceRow {
-    /// The provider.
+    /// Name of the provider.
     pub profile: String,
-    /// It tells its limits in headers.
-    pub is_told: bool,
-    /// The scheduler.
+    /// Whether the provider announces its limits in headers.
+    pub announces_limits: bool,
+    /// Scheduler.
     pub contender: Contender,
-    /// The best possible time over the time it took.
+    /// Optimal time divided by the measured time.
     pub efficiency: f64,
-    /// The worst seed's efficiency.
+    /// Efficiency of the worst seed.
     pub worst: f64,
     /// Rejections per success.
     pub rejections_per_success: f64,
-    /// Items given up or not done in time, over all seeds.
+    /// Items that failed or were not finished in time, over all seeds.
     pub lost: u64,
-    /// Seconds it took.
+    /// Measured seconds.
     pub seconds: f64,
-    /// Seconds from a change of the rate until nine tenths of the new one are used, where there
-    /// are changes.
+    /// Seconds from a change of the rate until 90 % of the new rate are used, for profiles with changes.
     pub recovery_seconds: Option<f64>,
 }
 
-/// The providers of the table.
+/// Returns the built-in providers.
 pub fn table() -> Vec<Profile> {
-    // The file is part of this crate, and a test reads it.
+    // The file is embedded, and a test parses it.
     Profile::parse_file_text(include_str!("../../profiles/table.toml")).unwrap_or_default()
 }
 
-/// Runs everything, on all processors; `progress` is told how much of it is done.
+/// Runs all combinations on all processors; calls `progress` with the finished and total number.
 pub fn compare(config: &PaceConfig, progress: &(dyn Fn(usize, usize) + Sync)) -> Vec<PaceRow> {
     let pairs: Vec<(&Profile, Contender)> = config
         .profiles
@@ -87,7 +86,7 @@ pub fn compare(config: &PaceConfig, progress: &(dyn Fn(usize, usize) + Sync)) ->
                     pairs.get(next.fetch_add(1, Ordering::Relaxed))
                 {
                     let row = row(profile, *contender, config);
-                    // A thread that panicked has taken its row with it; the others go on.
+                    // A panicked thread loses its row; the others stop at the poisoned lock.
                     let Ok(mut rows) = rows.lock() else { return };
                     rows.push(row);
                     progress(rows.len(), pairs.len());
@@ -96,41 +95,41 @@ pub fn compare(config: &PaceConfig, progress: &(dyn Fn(usize, usize) + Sync)) ->
         }
     });
     let mut rows = rows.into_inner().unwrap_or_default();
-    let place = |row: &PaceRow| {
+    let position = |row: &PaceRow| {
         pairs.iter().position(|(profile, contender)| {
             profile.name == row.profile && *contender == row.contender
         })
     };
-    rows.sort_by_key(place);
+    rows.sort_by_key(position);
     rows
 }
 
 fn row(profile: &Profile, contender: Contender, config: &PaceConfig) -> PaceRow {
-    let trials: Vec<Trial> = (1..=u64::from(config.seeds.max(1)))
-        .map(|seed| trial(profile, contender, seed, config.ceiling))
+    let runs: Vec<PaceRun> = (1..=u64::from(config.seeds.max(1)))
+        .map(|seed| run(profile, contender, seed, config.ceiling))
         .collect();
-    let mean = |part: fn(&Trial) -> f64| trials.iter().map(part).sum::<f64>() / trials.len() as f64;
-    let recoveries: Vec<f64> = trials.iter().filter_map(|trial| trial.recovery_seconds).collect();
+    let mean = |part: fn(&PaceRun) -> f64| runs.iter().map(part).sum::<f64>() / runs.len() as f64;
+    let recoveries: Vec<f64> = runs.iter().filter_map(|run| run.recovery_seconds).collect();
     PaceRow {
         profile: profile.name.clone(),
-        is_told: matches!(
+        announces_limits: matches!(
             profile.headers,
             HeaderStyle::OpenAi | HeaderStyle::Anthropic | HeaderStyle::Groq
         ),
         contender,
-        efficiency: mean(|trial| trial.efficiency),
-        worst: trials.iter().map(|trial| trial.efficiency).fold(f64::INFINITY, f64::min),
-        rejections_per_success: mean(|trial| trial.rejections_per_success),
-        lost: trials.iter().map(|trial| trial.lost).sum(),
-        seconds: mean(|trial| trial.seconds),
+        efficiency: mean(|run| run.efficiency),
+        worst: runs.iter().map(|run| run.efficiency).fold(f64::INFINITY, f64::min),
+        rejections_per_success: mean(|run| run.rejections_per_success),
+        lost: runs.iter().map(|run| run.lost).sum(),
+        seconds: mean(|run| run.seconds),
         recovery_seconds: (!recoveries.is_empty())
             .then(|| recoveries.iter().sum::<f64>() / recoveries.len() as f64),
     }
 }
 
-/// One run.
+/// Results of one run.
 #[derive(Debug, Clone, Copy)]
-struct Trial {
+struct PaceRun {
     efficiency: f64,
     rejections_per_success: f64,
     lost: u64,
@@ -138,22 +137,22 @@ struct Trial {
     recovery_seconds: Option<f64>,
 }
 
-fn trial(profile: &Profile, contender: Contender, seed: u64, ceiling: u32) -> Trial {
-    let items = u32::try_from(profile.items.unwrap_or(ITEMS)).unwrap_or(u32::MAX);
+fn run(profile: &Profile, contender: Contender, seed: u64, ceiling: u32) -> PaceRun {
+    let items = u32::try_from(profile.items.unwrap_or(DEFAULT_ITEMS)).unwrap_or(u32::MAX);
     let best = optimum::seconds(profile, seed, items, ceiling);
-    let most = (best * PATIENCE).max(LEAST_S);
-    let most = Duration::try_from_secs_f64(most).unwrap_or(Duration::MAX);
+    let time_limit = (best * MAX_SLOWDOWN).max(MIN_TIME_LIMIT_S);
+    let time_limit = Duration::try_from_secs_f64(time_limit).unwrap_or(Duration::MAX);
     let policy = contender.policy(profile, ceiling);
-    let outcomes = world::World::new(profile, seed, items, policy).run(most);
-    let done = f64::from(optimum::done(profile, items)).max(1.0);
-    let seconds = if outcomes.lost > 0 { best * PATIENCE } else { outcomes.seconds };
-    Trial {
-        // Who is first in a window gets more than is left beside another tenant.
-        efficiency: (best / seconds).min(1.0) * (outcomes.answered as f64 / done).min(1.0),
-        rejections_per_success: outcomes.rejected as f64 / (outcomes.answered as f64).max(1.0),
-        lost: outcomes.lost,
+    let result = simulation::Simulation::new(profile, seed, items, policy).run(time_limit);
+    let done = f64::from(optimum::max_items(profile, items)).max(1.0);
+    let seconds = if result.lost > 0 { best * MAX_SLOWDOWN } else { result.seconds };
+    PaceRun {
+        // At the start of a window a scheduler can use the share of another tenant and beat the optimum.
+        efficiency: (best / seconds).min(1.0) * (result.answered as f64 / done).min(1.0),
+        rejections_per_success: result.rejected as f64 / (result.answered as f64).max(1.0),
+        lost: result.lost,
         seconds,
-        recovery_seconds: recovery::seconds(profile, &outcomes.accepted_at),
+        recovery_seconds: recovery::seconds(profile, &result.accepted_at),
     }
 }
 
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_has_a_provider_of_every_kind() {
+    fn table_covers_every_kind_of_provider() {
         let profiles = table();
         assert!(profiles.len() > 50, "{}", profiles.len());
         let any = |part: fn(&Profile) -> bool| profiles.iter().any(part);
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_to_the_proactive_one_is_kept() {
+    fn proactive_scheduler_keeps_the_configured_limits() {
         let profiles = Profile::parse_file_text(
             "[[profile]]\nitems = 60\nlatency = { kind = \"fixed\", ms = 500 }\n\
              requests = { rate_per_s = 0.5, burst = 30 }",
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_is_one_run() {
+    fn equal_seeds_give_equal_results() {
         let profiles = random_profiles(3, 5);
         let contenders = vec![Contender::Auto, Contender::Cubic];
         let config = PaceConfig { profiles, contenders, seeds: 1, ceiling: 100 };
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_up_quota_ends_it_and_nothing_is_lost() {
+    fn exhausted_quota_ends_the_run_without_lost_items() {
         let profiles = table().into_iter().filter(|profile| profile.name == "daily-quota");
         let config = PaceConfig {
             profiles: profiles.collect(),

@@ -1,11 +1,11 @@
-//! The least time in which anybody could do it, knowing everything.
+//! Optimal time of a scheduler with perfect knowledge of the provider.
 
-use super::world;
+use super::simulation;
 use bakeoff_sim::{FixedWindow, Outage, Profile, Rate};
 
-/// What the answers of all items take and cost together.
+/// Latencies and tokens of all items together.
 #[derive(Debug, Clone, Copy, Default)]
-struct Work {
+struct Workload {
     items: f64,
     latency: f64,
     latency_squared: f64,
@@ -15,11 +15,11 @@ struct Work {
     output: f64,
 }
 
-/// Seconds for so many items, with so many in flight at most.
+/// Returns the optimal seconds for a number of items with at most `ceiling` in flight.
 pub(crate) fn seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) -> f64 {
-    let work = measure(profile, seed, done(profile, items));
+    let work = measure(profile, seed, max_items(profile, items));
     let outages = &profile.outages;
-    // Where failures are charged, each error takes from the limit as a success does.
+    // Where failures are charged, each error counts against the limit like a success.
     let charged = if profile.failures_charge {
         work.items / (1.0 - profile.error_rate).max(0.01)
     } else {
@@ -30,7 +30,7 @@ pub(crate) fn seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) ->
         let foreign = profile.foreign.map_or(0.0, |foreign| foreign.requests_per_s);
         let mut rates = vec![(0.0, rate.rate_per_s - foreign)];
         rates.extend(profile.steps.iter().map(|step| (step.at_s, step.requests_per_s - foreign)));
-        seconds = seconds.max(drain(charged, rate.burst, &rates, outages) + work.shortest);
+        seconds = seconds.max(drain_seconds(charged, rate.burst, &rates, outages) + work.shortest);
     }
     for (limit, amount) in [
         (profile.tokens, work.input + work.output),
@@ -38,27 +38,27 @@ pub(crate) fn seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) ->
         (profile.output_tokens_limit, work.output),
     ] {
         if let Some(Rate { rate_per_s, burst }) = limit {
-            let time = drain(amount, burst, &[(0.0, rate_per_s)], outages);
+            let time = drain_seconds(amount, burst, &[(0.0, rate_per_s)], outages);
             seconds = seconds.max(time + work.shortest);
         }
     }
     if let Some(window) = profile.window {
-        seconds = seconds.max(windows(charged, window, profile) + work.shortest);
+        seconds = seconds.max(window_seconds(charged, window, profile) + work.shortest);
     }
-    let places = [Some(u64::from(ceiling)), profile.concurrency, profile.knee.map(|knee| knee.k)];
-    let places = places.into_iter().flatten().min().unwrap_or(1) as f64;
-    seconds.max(occupy(&work, places, outages))
+    let limits = [Some(u64::from(ceiling)), profile.concurrency, profile.knee.map(|knee| knee.k)];
+    let in_flight = limits.into_iter().flatten().min().unwrap_or(1) as f64;
+    seconds.max(concurrent_seconds(&work, in_flight, outages))
 }
 
-/// How many can be done at all.
-pub(crate) fn done(profile: &Profile, items: u32) -> u32 {
+/// Returns the number of items that the daily quota permits.
+pub(crate) fn max_items(profile: &Profile, items: u32) -> u32 {
     profile.daily_quota.map_or(items, |quota| items.min(u32::try_from(quota).unwrap_or(u32::MAX)))
 }
 
-fn measure(profile: &Profile, seed: u64, items: u32) -> Work {
-    let engine = world::engine(profile, seed);
-    let request = world::request();
-    let mut work = Work { shortest: f64::INFINITY, ..Work::default() };
+fn measure(profile: &Profile, seed: u64, items: u32) -> Workload {
+    let engine = simulation::engine(profile, seed);
+    let request = simulation::request();
+    let mut work = Workload { shortest: f64::INFINITY, ..Workload::default() };
     for item in 0..items {
         let estimate = engine.estimate(&request, item, 0);
         let latency = estimate.latency.as_secs_f64();
@@ -70,11 +70,12 @@ fn measure(profile: &Profile, seed: u64, items: u32) -> Work {
         work.input += estimate.input as f64;
         work.output += estimate.output as f64;
     }
-    if items == 0 { Work::default() } else { work }
+    if items == 0 { Workload::default() } else { work }
 }
 
-/// When a full bucket has given so much. During an outage it refills and gives nothing.
-fn drain(amount: f64, burst: f64, rates: &[(f64, f64)], outages: &[Outage]) -> f64 {
+/// Returns the time at which a full bucket has provided an amount. During an outage it refills and provides
+/// nothing.
+fn drain_seconds(amount: f64, burst: f64, rates: &[(f64, f64)], outages: &[Outage]) -> f64 {
     let mut times: Vec<f64> = rates.iter().map(|(at, _)| *at).collect();
     times.extend(outages.iter().flat_map(|outage| [outage.from_s, outage.to_s]));
     times.push(f64::INFINITY);
@@ -87,9 +88,9 @@ fn drain(amount: f64, burst: f64, rates: &[(f64, f64)], outages: &[Outage]) -> f
         let rate = rates.iter().rev().find(|(at, _)| *at <= now).map_or(0.0, |(_, rate)| *rate);
         let is_out = outages.iter().any(|outage| (outage.from_s..outage.to_s).contains(&now));
         if !is_out {
-            let given = balance.min(missing);
-            missing -= given;
-            balance -= given;
+            let taken = balance.min(missing);
+            missing -= taken;
+            balance -= taken;
             if missing <= rate * (end - now) {
                 return now + missing / rate;
             }
@@ -102,8 +103,8 @@ fn drain(amount: f64, burst: f64, rates: &[(f64, f64)], outages: &[Outage]) -> f
     f64::INFINITY
 }
 
-/// When so many windows have been used, with what another tenant leaves of each.
-fn windows(items: f64, window: FixedWindow, profile: &Profile) -> f64 {
+/// Returns the time at which the windows have admitted all items, given the share of another tenant.
+fn window_seconds(items: f64, window: FixedWindow, profile: &Profile) -> f64 {
     let foreign = profile.foreign.map_or(0.0, |foreign| foreign.requests_per_s);
     let elapsed = window.phase_s % window.seconds;
     let mut missing = items - (window.requests as f64 - foreign * elapsed).floor().max(0.0);
@@ -121,11 +122,11 @@ fn windows(items: f64, window: FixedWindow, profile: &Profile) -> f64 {
     now
 }
 
-/// When all of it has been done in so many places. What is under way when an outage begins goes on
-/// to its end, but its place then stays empty.
-fn occupy(work: &Work, places: f64, outages: &[Outage]) -> f64 {
+/// Returns the time for all items with a concurrency limit. Requests in flight at the start of an outage finish,
+/// but their slots then stay empty.
+fn concurrent_seconds(work: &Workload, in_flight: f64, outages: &[Outage]) -> f64 {
     let residual = work.latency_squared / (2.0 * work.latency).max(f64::MIN_POSITIVE);
-    let mut seconds = work.latency / places;
+    let mut seconds = work.latency / in_flight;
     for outage in outages {
         if outage.from_s < seconds {
             seconds += (outage.to_s - outage.from_s - residual).max(0.0);
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_of_the_table_has_its_formula() {
+    fn each_limit_has_its_formula() {
         assert_eq!(best("requests = { rate_per_s = 5, burst = 5 }", 1500), 1495.0 / 5.0 + 1.0);
         assert_eq!(
             best(
@@ -179,7 +180,7 @@ mod tests {
             ),
             60.0 + 20.0 + 1.0
         );
-        // Frozen for 30 s, then 5 of the burst at once.
+        // No requests for 30 s, then the burst of 5.
         assert_eq!(
             best(
                 "requests = { rate_per_s = 5, burst = 5 }\n\
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_limit_counts_and_a_quota_bounds_the_work() {
+    fn strictest_limit_applies_and_quota_bounds_the_work() {
         assert_eq!(best("concurrency = 30\nrequests = { rate_per_s = 5, burst = 5 }", 305), 61.0);
         assert_eq!(best("concurrency = 1\nrequests = { rate_per_s = 5, burst = 5 }", 305), 305.0);
         assert_eq!(best("daily_quota = 100\nconcurrency = 1", 305), 100.0);

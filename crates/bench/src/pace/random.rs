@@ -1,30 +1,30 @@
-//! Providers drawn at random over the whole profile format.
+//! Random providers over the whole profile format.
 //!
-//! The work is long enough to judge a scheduler by: at least 300 items, a hundred latencies and
-//! twenty windows, since the optimum leaves out how the last requests trickle in.
+//! Each run is long enough to rate a scheduler: at least 300 items, 100 latencies and 20 windows, because the
+//! optimum ignores the tail of the last requests.
 
 use bakeoff_sim::{
-    FixedWindow, Foreign, HeaderStyle, Knee, Latency, Outage, Profile, Rate, RetryHint, Step,
-    TokenCount,
+    FixedWindow, ForeignTraffic, HeaderStyle, Knee, Latency, Outage, Profile, Rate, RateStep,
+    RetryHint, TokenCount,
 };
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
 
-/// So many profiles; the same seed gives the same ones.
+/// Returns a number of random profiles, reproducible by seed.
 pub fn profiles(count: u32, seed: u64) -> Vec<Profile> {
-    let mut draw = Draw(ChaCha8Rng::seed_from_u64(seed));
+    let mut draw = ProfileGenerator(ChaCha8Rng::seed_from_u64(seed));
     (0..count).map(|number| draw.profile(number)).collect()
 }
 
-struct Draw(ChaCha8Rng);
+struct ProfileGenerator(ChaCha8Rng);
 
-impl Draw {
+impl ProfileGenerator {
     fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.0.random::<f64>()
     }
 
-    /// As likely between 1 and 10 as between 10 and 100.
+    /// Draws from a log-uniform distribution.
     fn magnitude(&mut self, low: f64, high: f64) -> f64 {
         self.between(low.ln(), high.ln()).exp()
     }
@@ -50,16 +50,16 @@ impl Draw {
             reject_ms: self.between(20.0, 150.0).round(),
             ..Profile::default()
         };
-        let kind = self.limit(&mut profile, seconds);
+        let kind = self.set_limit(&mut profile, seconds);
         profile.name = format!("{number:03}-{kind}");
-        self.say(&mut profile);
-        // What one second gives, and how long the work should take.
+        self.set_headers(&mut profile);
+        // Throughput per second, and duration of the work.
         let per_second = throughput(&profile, seconds);
         let mut duration = self.magnitude(100.0, 400.0).max(100.0 * seconds);
         if let Some(window) = profile.window {
             duration = duration.max(20.0 * window.seconds);
         }
-        self.change(&mut profile, duration, per_second);
+        self.set_changes(&mut profile, duration, per_second);
         let per_second = per_second - profile.foreign.map_or(0.0, |other| other.requests_per_s);
         let at_start = profile.requests.map_or(0.0, |rate| rate.burst);
         let items = (per_second * duration + at_start).clamp(300.0, 30_000.0).round() as u64;
@@ -70,8 +70,8 @@ impl Draw {
         profile
     }
 
-    /// What is limited.
-    fn limit(&mut self, profile: &mut Profile, seconds: f64) -> &'static str {
+    /// Sets the limit and returns its name.
+    fn set_limit(&mut self, profile: &mut Profile, seconds: f64) -> &'static str {
         match self.0.random_range(0..100) {
             0..40 => {
                 profile.requests = Some(self.bucket());
@@ -114,7 +114,7 @@ impl Draw {
         }
     }
 
-    /// A bucket of one request up to a minute's worth.
+    /// Draws a bucket with a size from one request to the requests of a minute.
     fn bucket(&mut self) -> Rate {
         let rate_per_s = self.magnitude(0.3, 60.0);
         let burst = self.magnitude(1.0, (60.0 * rate_per_s).max(2.0)).floor();
@@ -131,7 +131,7 @@ impl Draw {
         });
         profile.output_tokens =
             Some(TokenCount::Lognormal { median: output, sigma: self.between(0.1, 0.8) });
-        let limit = |draw: &mut Draw, tokens: f64| {
+        let limit = |draw: &mut ProfileGenerator, tokens: f64| {
             let Rate { rate_per_s, burst } = draw.bucket();
             // At least five requests fit into the bucket.
             Rate { rate_per_s: rate_per_s * tokens, burst: (burst * tokens).max(tokens * 5.0) }
@@ -147,12 +147,12 @@ impl Draw {
         }
     }
 
-    /// What the provider says about its limits.
-    fn say(&mut self, profile: &mut Profile) {
-        let tokens = profile.input_tokens_limit.is_some();
+    /// Sets headers, retry hints and errors.
+    fn set_headers(&mut self, profile: &mut Profile) {
+        let limits_input = profile.input_tokens_limit.is_some();
         if profile.knee.is_none() && self.chance(0.3) {
             profile.headers = match self.0.random_range(0..10) {
-                0..4 if !tokens => HeaderStyle::OpenAi,
+                0..4 if !limits_input => HeaderStyle::OpenAi,
                 0..7 => HeaderStyle::Anthropic,
                 7 => HeaderStyle::Groq,
                 8 => HeaderStyle::Wrong,
@@ -177,19 +177,19 @@ impl Draw {
         }
     }
 
-    /// What does not stay as it is.
-    fn change(&mut self, profile: &mut Profile, duration: f64, per_second: f64) {
+    /// Sets outages, foreign traffic and rate steps.
+    fn set_changes(&mut self, profile: &mut Profile, duration: f64, per_second: f64) {
         if self.chance(0.08) {
             let from_s = duration * self.between(0.1, 0.7);
             let status = self.one_of([500, 502, 503, 529]);
             let to_s = from_s + self.magnitude(5.0, 40.0);
             profile.outages = vec![Outage { from_s, to_s, status }];
         }
-        let binding = profile.requests.is_some() || profile.window.is_some();
-        if binding && self.chance(0.1) {
+        let has_request_limit = profile.requests.is_some() || profile.window.is_some();
+        if has_request_limit && self.chance(0.1) {
             let limit = profile.requests.map_or(per_second, |rate| rate.rate_per_s);
             let requests_per_s = limit * self.between(0.1, 0.5);
-            profile.foreign = Some(Foreign { requests_per_s });
+            profile.foreign = Some(ForeignTraffic { requests_per_s });
         }
         if let Some(rate) = profile.requests
             && profile.foreign.is_none()
@@ -199,25 +199,25 @@ impl Draw {
             for _ in 0..self.0.random_range(1..4) {
                 at_s += duration * self.between(0.15, 0.35);
                 let requests_per_s = rate.rate_per_s * self.magnitude(0.2, 5.0);
-                profile.steps.push(Step { at_s, requests_per_s });
+                profile.steps.push(RateStep { at_s, requests_per_s });
             }
         }
     }
 }
 
-/// About how many requests per second a provider answers.
+/// Estimates the requests per second of a provider.
 fn throughput(profile: &Profile, seconds: f64) -> f64 {
     let (input, output) = (mean(profile.input_tokens), mean(profile.output_tokens));
     let rate = |limit: Option<Rate>, cost: f64| limit.map(|rate| rate.rate_per_s / cost);
-    let places = |count: u64| count as f64 / seconds;
+    let concurrent = |count: u64| count as f64 / seconds;
     [
         rate(profile.requests, 1.0),
         rate(profile.tokens, input + output),
         rate(profile.input_tokens_limit, input),
         rate(profile.output_tokens_limit, output),
         profile.window.map(|window| window.requests as f64 / window.seconds),
-        profile.concurrency.map(places),
-        profile.knee.map(|knee| places(knee.k)),
+        profile.concurrency.map(concurrent),
+        profile.knee.map(|knee| concurrent(knee.k)),
     ]
     .into_iter()
     .flatten()

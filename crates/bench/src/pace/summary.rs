@@ -1,34 +1,34 @@
-//! All providers together.
+//! Summary over all providers.
 
 use super::{Contender, PaceRow};
 
-/// Which providers.
+/// Group of providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// Those that tell their limits in headers.
-    Told,
-    /// Those that do not, or tell lies.
-    Untold,
-    /// All.
+    /// Providers that announce their limits in headers.
+    Announced,
+    /// Providers without headers, or with wrong ones.
+    Unannounced,
+    /// All providers.
     All,
 }
 
-/// One scheduler on a group of providers.
+/// Results of one scheduler on a group of providers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Summary {
-    /// The scheduler.
+pub struct PaceSummary {
+    /// Scheduler.
     pub contender: Contender,
-    /// The providers.
+    /// Group of providers.
     pub group: Group,
-    /// How many there are.
+    /// Number of providers.
     pub profiles: usize,
     /// Mean efficiency.
     pub mean: f64,
-    /// Half of the providers are above.
+    /// Median efficiency.
     pub median: f64,
-    /// One in twenty is below.
+    /// 5th percentile of efficiency.
     pub fifth_percentile: f64,
-    /// The worst run of all.
+    /// Efficiency of the worst run.
     pub worst: f64,
     /// Mean rejections per success.
     pub rejections_per_success: f64,
@@ -36,8 +36,8 @@ pub struct Summary {
     pub lost: u64,
 }
 
-/// Sums up, by scheduler and group; groups without a provider are left out.
-pub fn summarise(rows: &[PaceRow]) -> Vec<Summary> {
+/// Summarises by scheduler and group; empty groups are omitted.
+pub fn summarise(rows: &[PaceRow]) -> Vec<PaceSummary> {
     let mut contenders: Vec<Contender> = Vec::new();
     for row in rows {
         if !contenders.contains(&row.contender) {
@@ -45,12 +45,12 @@ pub fn summarise(rows: &[PaceRow]) -> Vec<Summary> {
         }
     }
     let mut summaries = Vec::new();
-    for group in [Group::Told, Group::Untold, Group::All] {
+    for group in [Group::Announced, Group::Unannounced, Group::All] {
         for contender in &contenders {
             let of_group =
                 rows.iter().filter(|row| row.contender == *contender).filter(|row| match group {
-                    Group::Told => row.is_told,
-                    Group::Untold => !row.is_told,
+                    Group::Announced => row.announces_limits,
+                    Group::Unannounced => !row.announces_limits,
                     Group::All => true,
                 });
             summaries.extend(summary(*contender, group, of_group.collect()));
@@ -59,7 +59,7 @@ pub fn summarise(rows: &[PaceRow]) -> Vec<Summary> {
     summaries
 }
 
-fn summary(contender: Contender, group: Group, rows: Vec<&PaceRow>) -> Option<Summary> {
+fn summary(contender: Contender, group: Group, rows: Vec<&PaceRow>) -> Option<PaceSummary> {
     if rows.is_empty() {
         return None;
     }
@@ -68,7 +68,7 @@ fn summary(contender: Contender, group: Group, rows: Vec<&PaceRow>) -> Option<Su
     let mean = |part: fn(&PaceRow) -> f64| {
         rows.iter().map(|row| part(row)).sum::<f64>() / rows.len() as f64
     };
-    Some(Summary {
+    Some(PaceSummary {
         contender,
         group,
         profiles: rows.len(),
@@ -85,10 +85,10 @@ fn summary(contender: Contender, group: Group, rows: Vec<&PaceRow>) -> Option<Su
 mod tests {
     use super::*;
 
-    fn row(contender: Contender, is_told: bool, efficiency: f64) -> PaceRow {
+    fn row(contender: Contender, announces_limits: bool, efficiency: f64) -> PaceRow {
         PaceRow {
             profile: String::new(),
-            is_told,
+            announces_limits,
             contender,
             efficiency,
             worst: efficiency - 0.1,
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn each_group_has_its_own_figures() {
+    fn groups_are_summarised_separately() {
         let auto = Contender::Auto;
         let rows = [
             row(auto, true, 1.0),
@@ -110,11 +110,14 @@ mod tests {
         ];
         let summaries = summarise(&rows);
         let groups: Vec<_> = summaries.iter().map(|one| (one.group, one.profiles)).collect();
-        assert_eq!(groups, [(Group::Told, 1), (Group::Untold, 3), (Group::All, 4)]);
-        let untold = summaries[1];
-        assert!((untold.mean - 0.7).abs() < 1e-9);
-        assert_eq!((untold.median, untold.fifth_percentile, untold.lost), (0.7, 0.5, 3));
-        assert!((untold.worst - 0.4).abs() < 1e-9);
-        assert!((untold.rejections_per_success - 0.3).abs() < 1e-9);
+        assert_eq!(groups, [(Group::Announced, 1), (Group::Unannounced, 3), (Group::All, 4)]);
+        let unannounced = summaries[1];
+        assert!((unannounced.mean - 0.7).abs() < 1e-9);
+        assert_eq!(
+            (unannounced.median, unannounced.fifth_percentile, unannounced.lost),
+            (0.7, 0.5, 3)
+        );
+        assert!((unannounced.worst - 0.4).abs() < 1e-9);
+        assert!((unannounced.rejections_per_success - 0.3).abs() < 1e-9);
     }
 }

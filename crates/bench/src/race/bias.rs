@@ -1,61 +1,61 @@
-//! How often the better answer wins although the judge prefers the first one it sees.
+//! Win rate of the better answer with a judge that has a position bias.
 
 use super::{RaceConfig, client, config, run};
 use crate::Error;
 use bakeoff_pace::Strategy;
 use bakeoff_race::{LlmJudgeEvaluation, Orders, VerdictKind};
-use bakeoff_sim::Persona;
+use bakeoff_sim::SimModel;
 use bakeoff_stats::mcnemar;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A bias that no difference outweighs.
-const TOTAL: f64 = 10.0;
+/// Bias larger than any difference in quality.
+const TOTAL_BIAS: f64 = 10.0;
 
-/// Where the better answer stands among the configs.
+/// Position of the better answer among the configs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// First or second, by chance.
+pub enum BetterAnswerPosition {
+    /// First or second at random.
     Random,
     /// Always second.
     Second,
 }
 
-/// How often the better answer wins by one way of asking.
+/// Results of one judging method.
 #[derive(Debug, Clone)]
 pub struct BiasRow {
-    /// Where it stands.
-    pub place: Place,
-    /// How the judge is asked.
+    /// Position of the better answer.
+    pub position: BetterAnswerPosition,
+    /// Judging method.
     pub method: &'static str,
-    /// Races.
+    /// Number of races.
     pub races: u64,
-    /// Races that the better answer won.
+    /// Races won by the better answer.
     pub better: u64,
-    /// Races that the judge left undecided.
+    /// Races without a decision of the judge.
     pub ties: u64,
-    /// Calls of the judge.
+    /// Judge calls.
     pub calls: u64,
-    /// How likely so large a difference from the single call is by chance (McNemar, exact).
+    /// p value of the difference from a single call (exact McNemar test).
     pub p_value: f64,
 }
 
-/// What judges with a bias chose.
+/// Results with biased judges.
 #[derive(Debug, Clone)]
 pub struct BiasReport {
-    /// One row per place and way of asking.
+    /// One row per position and method.
     pub rows: Vec<BiasRow>,
-    /// Races before a judge who always prefers the first.
+    /// Races with a judge that always prefers the first answer.
     pub blind: u64,
-    /// Those of them that were ties.
+    /// Ties among the blind races.
     pub blind_ties: u64,
-    /// Those of them that the answer with fewer tokens won: the tie-breaker where prices are equal.
+    /// Blind races won by the answer with fewer tokens, the tie-breaker at equal prices.
     pub blind_cheaper: u64,
 }
 
-/// Ways of asking: name, orders, rounds.
+/// Judging methods: name, orders, rounds.
 const METHODS: [(&str, Orders, u32); 4] = [
     ("one call", Orders::AsGiven, 1),
     ("both orders, 1 round", Orders::Both, 1),
@@ -65,11 +65,11 @@ const METHODS: [(&str, Orders, u32); 4] = [
 
 pub(super) async fn measure(settings: &RaceConfig) -> Result<BiasReport, Error> {
     let mut rows = Vec::new();
-    for place in [Place::Random, Place::Second] {
+    for position in [BetterAnswerPosition::Random, BetterAnswerPosition::Second] {
         let mut single: Vec<bool> = Vec::new();
         for (method, orders, rounds) in METHODS {
             let mut row = BiasRow {
-                place,
+                position,
                 method,
                 races: settings.races,
                 better: 0,
@@ -79,12 +79,12 @@ pub(super) async fn measure(settings: &RaceConfig) -> Result<BiasReport, Error> 
             };
             let mut won = Vec::new();
             for seed in 0..settings.races {
-                let judged =
-                    judge(seed, place, settings.bias, settings.noise, orders, rounds).await?;
-                won.push(judged.better_won);
-                row.better += u64::from(judged.better_won);
-                row.ties += u64::from(judged.is_tie);
-                row.calls += judged.calls;
+                let trial =
+                    judge(seed, position, settings.bias, settings.noise, orders, rounds).await?;
+                won.push(trial.better_won);
+                row.better += u64::from(trial.better_won);
+                row.ties += u64::from(trial.is_tie);
+                row.calls += trial.calls;
             }
             if single.is_empty() {
                 single = won;
@@ -99,46 +99,48 @@ pub(super) async fn measure(settings: &RaceConfig) -> Result<BiasReport, Error> 
     }
     let (mut blind_ties, mut blind_cheaper) = (0, 0);
     for seed in 0..settings.races {
-        let judged = judge(seed, Place::Random, TOTAL, 0.0, Orders::Both, 3).await?;
-        blind_ties += u64::from(judged.is_tie);
-        blind_cheaper += u64::from(judged.cheaper_won);
+        let trial =
+            judge(seed, BetterAnswerPosition::Random, TOTAL_BIAS, 0.0, Orders::Both, 3).await?;
+        blind_ties += u64::from(trial.is_tie);
+        blind_cheaper += u64::from(trial.cheaper_won);
     }
     Ok(BiasReport { rows, blind: settings.races, blind_ties, blind_cheaper })
 }
 
-struct Judged {
+/// Result of one judged race.
+struct BiasTrial {
     better_won: bool,
     cheaper_won: bool,
     is_tie: bool,
     calls: u64,
 }
 
-/// One race of two answers of random quality.
+/// Runs one race of two answers with random qualities.
 async fn judge(
     seed: u64,
-    place: Place,
+    position: BetterAnswerPosition,
     bias: f64,
     noise: f64,
     orders: Orders,
     rounds: u32,
-) -> Result<Judged, Error> {
+) -> Result<BiasTrial, Error> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (mut first, mut second) = (rng.random::<f64>(), rng.random::<f64>());
-    if place == Place::Second && first > second {
+    if position == BetterAnswerPosition::Second && first > second {
         std::mem::swap(&mut first, &mut second);
     }
-    // As written in the answers, so that what is better here is better there.
+    // Rounded as in the answers, so that the order of qualities is the same.
     let hundredths = |quality: f64| (quality * 100.0).round();
     let (first, second) = (hundredths(first), hundredths(second));
-    // Equals have no better one.
+    // Equal answers have no better one.
     let second = if first == second { second + 1.0 } else { second };
-    let writer = |quality: f64| Persona { quality: Some(quality / 100.0), ..Persona::default() };
+    let writer = |quality: f64| SimModel { quality: Some(quality / 100.0), ..SimModel::default() };
     let models = BTreeMap::from([
         ("one".to_owned(), writer(first)),
         ("other".to_owned(), writer(second)),
         (
             "judge".to_owned(),
-            Persona { bias: Some(bias), noise: Some(noise), ..Persona::default() },
+            SimModel { bias: Some(bias), noise: Some(noise), ..SimModel::default() },
         ),
     ]);
     let client = client(seed, models);
@@ -152,7 +154,7 @@ async fn judge(
     let result = run(configs, Arc::new(strategy)).await?;
     let better = usize::from(second > first);
     let loser_tokens: u64 = result.all_outcomes.iter().map(|other| other.usage.total()).sum();
-    Ok(Judged {
+    Ok(BiasTrial {
         better_won: result.selected_index == better,
         cheaper_won: result.selected.usage.total() <= loser_tokens,
         is_tie: result.verdict.kind == VerdictKind::Tie,

@@ -1,4 +1,4 @@
-//! Many races: what is lost at a cap, and what they leave behind.
+//! Many concurrent races: losses at a concurrency limit, memory and tasks.
 
 use super::{client, config, run};
 use crate::Error;
@@ -7,66 +7,66 @@ use bakeoff_agent::{AgentLoopConfig, LoopStatus};
 use bakeoff_llm::{Client, ClientConfig, HttpObserver};
 use bakeoff_pace::Strategy;
 use bakeoff_race::{FastestEvaluation, PickFirstEvaluation};
-use bakeoff_sim::{Latency, Persona, Profile};
+use bakeoff_sim::{Latency, Profile, SimModel};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tokio::task::JoinSet;
 
-/// Races at once, branches of each, and requests that the provider takes at once.
+/// Concurrent races, branches per race, and concurrency limit of the provider.
 const RACES: u64 = 200;
 const BRANCHES: [&str; 3] = ["a", "b", "c"];
 const CAP: u64 = 20;
 
-/// Milliseconds that an answer takes.
-const LATENCY: f64 = 50.0;
+/// Latency of an answer.
+const LATENCY_MS: f64 = 50.0;
 
-/// Races at once while memory is watched.
-const AT_ONCE: usize = 50;
+/// Concurrent races in the memory measurement.
+const CONCURRENT_RACES: usize = 50;
 
-/// Many races at a provider with few places.
+/// Results of many races at a provider with a low concurrency limit.
 #[derive(Debug, Clone)]
 pub struct CapReport {
-    /// Races at once.
+    /// Concurrent races.
     pub races: u64,
-    /// Branches in all.
+    /// Total number of branches.
     pub branches: u64,
-    /// Requests that the provider takes at once.
+    /// Concurrency limit of the provider.
     pub cap: u64,
-    /// Branches that did not come to an answer.
+    /// Branches without an answer.
     pub lost: u64,
-    /// Requests that were rejected.
+    /// Rejected requests.
     pub rejected: u64,
-    /// From start to end.
+    /// Measured seconds.
     pub seconds: f64,
-    /// The same, if every place were taken all the time.
+    /// Seconds at full utilisation.
     pub ideal_seconds: f64,
 }
 
-/// What races have left behind.
+/// Memory and tasks after a number of races.
 #[derive(Debug, Clone)]
 pub struct MemoryRow {
-    /// Races until then.
+    /// Races so far.
     pub races: u64,
-    /// Memory of the process.
+    /// Resident memory of the process.
     pub resident_bytes: u64,
     /// Tasks of the runtime.
     pub tasks: usize,
 }
 
-pub(super) async fn at_a_cap() -> Result<CapReport, Error> {
+pub(super) async fn measure_cap() -> Result<CapReport, Error> {
     let rejected = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&rejected);
+    let rejections = Arc::clone(&rejected);
     let profile = Profile {
-        latency: Some(Latency::Fixed { ms: LATENCY }),
+        latency: Some(Latency::Fixed { ms: LATENCY_MS }),
         concurrency: Some(CAP),
         ..Profile::default()
     };
     let simulator =
         bakeoff_sim::Config { profile: Some(profile), ..bakeoff_sim::Config::default() };
     let on_http = HttpObserver::new(move |attempt| {
-        counted.fetch_add(u64::from(attempt.status == Some(429)), Ordering::Relaxed);
+        rejections.fetch_add(u64::from(attempt.status == Some(429)), Ordering::Relaxed);
     });
     let client =
         Arc::new(Client::new(ClientConfig::default().simulator(simulator).on_http(on_http)));
@@ -82,7 +82,7 @@ pub(super) async fn at_a_cap() -> Result<CapReport, Error> {
     let branches = RACES * BRANCHES.len() as u64;
     let mut answered = 0;
     for result in races.join_all().await {
-        // A race without a winner has lost all of its branches.
+        // A race without a winner loses all of its branches.
         let Ok(result) = result else { continue };
         let completed =
             result.all_outcomes.iter().filter(|other| other.status == LoopStatus::Completed);
@@ -95,28 +95,28 @@ pub(super) async fn at_a_cap() -> Result<CapReport, Error> {
         lost: branches - answered,
         rejected: rejected.load(Ordering::Relaxed),
         seconds: started.elapsed().as_secs_f64(),
-        ideal_seconds: branches.div_ceil(CAP) as f64 * LATENCY / 1e3,
+        ideal_seconds: branches.div_ceil(CAP) as f64 * LATENCY_MS / 1e3,
     })
 }
 
-pub(super) async fn memory(races: u64) -> Result<Vec<MemoryRow>, Error> {
-    let slow = Persona { latency: Some(Latency::Fixed { ms: 60_000.0 }), ..Persona::default() };
+pub(super) async fn measure_memory(races: u64) -> Result<Vec<MemoryRow>, Error> {
+    let slow = SimModel { latency: Some(Latency::Fixed { ms: 60_000.0 }), ..SimModel::default() };
     let client = client(0, BTreeMap::from([("slow".to_owned(), slow)]));
-    // One that wins, one that is cancelled and one that fails.
+    // A winner, a cancelled branch and a failing branch.
     let names = ["a", "slow", "fault-400"];
     let mut rows = Vec::new();
     let mut done = 0;
     for quarter in 1..=4 {
         while done < races * quarter / 4 {
-            let mut going = JoinSet::new();
-            for _ in 0..AT_ONCE {
+            let mut running = JoinSet::new();
+            for _ in 0..CONCURRENT_RACES {
                 let configs: Vec<AgentLoopConfig> = names
                     .iter()
                     .map(|name| config(&client, name, Strategy::None))
                     .collect::<Result<_, _>>()?;
-                going.spawn(run(configs, Arc::new(FastestEvaluation)));
+                running.spawn(run(configs, Arc::new(FastestEvaluation)));
             }
-            for result in going.join_all().await {
+            for result in running.join_all().await {
                 result?;
                 done += 1;
             }

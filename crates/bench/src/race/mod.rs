@@ -1,11 +1,11 @@
-//! Do races keep what they promise? Judges with a bias, votes that stop early, many races at once;
-//! on the simulated provider, where the truth is known.
+//! Biased judges, votes that stop early, and many concurrent races, on the simulated provider, where the true
+//! qualities are known.
 
 mod bias;
 mod load;
 mod votes;
 
-pub use bias::{BiasReport, BiasRow, Place};
+pub use bias::{BetterAnswerPosition, BiasReport, BiasRow};
 pub use load::{CapReport, MemoryRow};
 pub use votes::VoteRow;
 
@@ -14,63 +14,65 @@ use bakeoff_agent::{AgentContext, AgentLoopConfig, AgentMessage, EventSender};
 use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
 use bakeoff_pace::{Limits, Strategy};
 use bakeoff_race::{EvaluationStrategy, ParallelLoopResult, agent_loop_parallel};
-use bakeoff_sim::Persona;
+use bakeoff_sim::SimModel;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What is measured.
+/// Configuration of the race benchmark.
 #[derive(Debug, Clone)]
 pub struct RaceConfig {
-    /// Races for each row.
+    /// Races per row.
     pub races: u64,
-    /// How much better than it is the first answer looks to the judge; qualities are from 0 to 1.
+    /// Position bias of the judge in favour of the first answer; qualities range from 0 to 1.
     pub bias: f64,
-    /// Standard deviation of what the judge misperceives of each answer.
+    /// Standard deviation of the judge's error per answer.
     pub noise: f64,
 }
 
-/// What was found.
+/// Results of the race benchmark.
 #[derive(Debug, Clone)]
 pub struct RaceReport {
-    /// What judges chose.
+    /// Biased judges.
     pub bias: BiasReport,
-    /// What votes cost.
+    /// Votes that stop early.
     pub votes: Vec<VoteRow>,
-    /// Many races on few places.
+    /// Many races at a low concurrency limit.
     pub cap: CapReport,
-    /// What many races leave behind.
+    /// Memory and tasks after many races.
     pub memory: Vec<MemoryRow>,
 }
 
-/// Measures everything; `tell` hears what is being measured.
+/// Runs the race benchmark and calls `on_stage` with the name of each stage.
 ///
 /// # Errors
 ///
-/// When a race fails that cannot.
+/// Fails if a race fails.
 pub async fn race(
     config: &RaceConfig,
-    tell: &mut (dyn FnMut(&str) + Send),
+    on_stage: &mut (dyn FnMut(&str) + Send),
 ) -> Result<RaceReport, Error> {
-    tell("judges with a bias");
+    on_stage("biased judges");
     let bias = bias::measure(config).await?;
-    tell("votes that stop early");
+    on_stage("votes that stop early");
     let votes = votes::measure(config.races).await?;
-    tell("races at a cap of requests in flight");
-    let cap = load::at_a_cap().await?;
-    tell("memory and tasks");
-    let memory = load::memory(config.races).await?;
+    on_stage("races at a concurrency limit");
+    let cap = load::measure_cap().await?;
+    on_stage("memory and tasks");
+    let memory = load::measure_memory(config.races).await?;
     Ok(RaceReport { bias, votes, cap, memory })
 }
 
-/// A client of a simulated provider with these models.
-fn client(seed: u64, models: BTreeMap<String, Persona>) -> Arc<Client> {
+/// Creates a client with these simulated models.
+fn client(seed: u64, models: BTreeMap<String, SimModel>) -> Arc<Client> {
     let simulator = bakeoff_sim::Config { seed, models, ..bakeoff_sim::Config::default() };
-    Arc::new(Client::new(ClientConfig::default().simulator(simulator)))
+    let judge = bakeoff_check::judge::simulated_judge();
+    let config = ClientConfig::default().simulator(simulator).simulated_models([judge]);
+    Arc::new(Client::new(config))
 }
 
-/// A config of a simulated model. What is unpaced waits for nobody: where the question is who wins,
-/// finding out the limits of a provider that has none is only a delay.
+/// Creates the config of a simulated model. Measurements of winners use no rate limiting, because discovering the
+/// limits of an unlimited provider would only add delay.
 fn config(client: &Arc<Client>, name: &str, strategy: Strategy) -> Result<AgentLoopConfig, Error> {
     let mut limits = Limits::default();
     limits.strategy = strategy;
@@ -87,6 +89,6 @@ async fn run(
     let prompts = vec![AgentMessage::user("Bake something.")];
     let (context, tx) = (AgentContext::default(), EventSender::disabled());
     let cancel = CancellationToken::new();
-    let raced = agent_loop_parallel(prompts, context, configs, strategy, tx, cancel).await;
-    raced.map_err(|error| Error::Race(error.to_string()))
+    let result = agent_loop_parallel(prompts, context, configs, strategy, tx, cancel).await;
+    result.map_err(|error| Error::Race(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! What a vote costs that stops when it is decided, beside one that asks everybody.
+//! Cost of a majority vote that stops when it is decided, compared with one that collects all answers.
 
 use super::{client, config, run};
 use crate::Error;
@@ -8,33 +8,33 @@ use bakeoff_race::{EvaluationStrategy, MajorityEvaluation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Answers that may be asked for.
-const SAMPLES: usize = 15;
+/// Maximum number of answers per vote.
+const MAX_ANSWERS: usize = 15;
 
-/// How often a model is right.
-const RIGHT: [f64; 4] = [0.6, 0.7, 0.8, 0.9];
+/// Probabilities of a correct answer.
+const ACCURACIES: [f64; 4] = [0.6, 0.7, 0.8, 0.9];
 
-/// Votes of models that are right so often.
+/// Results of votes at one accuracy.
 #[derive(Debug, Clone)]
 pub struct VoteRow {
-    /// How often a model is right.
+    /// Probability of a correct answer.
     pub right: f64,
-    /// Votes.
+    /// Number of votes.
     pub races: u64,
-    /// Calls that asking everybody takes.
+    /// Calls when all answers are collected.
     pub full_calls: u64,
-    /// Calls until it was decided.
+    /// Calls until the vote was decided.
     pub calls: u64,
-    /// Votes that came to the right answer when everybody is asked.
+    /// Correct votes when all answers are collected.
     pub full_correct: u64,
-    /// Votes that came to the right answer.
+    /// Correct votes.
     pub correct: u64,
 }
 
 pub(super) async fn measure(races: u64) -> Result<Vec<VoteRow>, Error> {
     let mut rows = Vec::new();
-    for right in RIGHT {
-        let samples = SAMPLES as u64;
+    for right in ACCURACIES {
+        let samples = MAX_ANSWERS as u64;
         let mut row = VoteRow {
             right,
             races,
@@ -46,16 +46,17 @@ pub(super) async fn measure(races: u64) -> Result<Vec<VoteRow>, Error> {
         for seed in 0..races {
             let client = client(seed, BTreeMap::new());
             let configs = || -> Result<Vec<AgentLoopConfig>, Error> {
-                (0..SAMPLES)
+                (0..MAX_ANSWERS)
                     .map(|_| config(&client, &format!("pass-{right}"), Strategy::None))
                     .collect()
             };
             let early = run(configs()?, Arc::new(MajorityEvaluation::default())).await?;
-            let asked = |status: &LoopStatus| *status != LoopStatus::Cancelled;
-            let others = early.all_outcomes.iter().filter(|other| asked(&other.status)).count();
+            let was_called = |status: &LoopStatus| *status != LoopStatus::Cancelled;
+            let others =
+                early.all_outcomes.iter().filter(|other| was_called(&other.status)).count();
             row.calls += 1 + others as u64;
             row.correct += u64::from(early.answer() == "ok");
-            let full = run(configs()?, Arc::new(Everybody(MajorityEvaluation::default()))).await?;
+            let full = run(configs()?, Arc::new(FullVote(MajorityEvaluation::default()))).await?;
             row.full_correct += u64::from(full.answer() == "ok");
         }
         rows.push(row);
@@ -63,11 +64,11 @@ pub(super) async fn measure(races: u64) -> Result<Vec<VoteRow>, Error> {
     Ok(rows)
 }
 
-/// The same vote, which asks everybody at once.
-struct Everybody(MajorityEvaluation);
+/// The same vote without early stopping.
+struct FullVote(MajorityEvaluation);
 
 #[async_trait::async_trait]
-impl EvaluationStrategy for Everybody {
+impl EvaluationStrategy for FullVote {
     async fn evaluate(
         &self,
         prompts: &[bakeoff_agent::AgentMessage],

@@ -1,53 +1,59 @@
-//! What no method can do without.
+//! Lower bound on the cost of any method.
 //!
-//! To be right with 95 % on a matrix and on the one where a rival is better than the winner by ε,
-//! `1 / (σ²·(1/n − 1/N))·(Δ + ε)²/2` must be at least kl(0.95, 0.05), where σ² is what is left of the
-//! rival's variance when the winner, the difficulty and its siblings are known. An approximation by
-//! normal distributions, not a theorem.
+//! To be correct with probability 95 % on a matrix and on the one where a rival is better than the winner by ε,
+//! `1 / (σ²·(1/n − 1/N))·(Δ + ε)²/2` must be at least kl(0.95, 0.05), where σ² is the variance of the rival that
+//! the winner, the difficulty and related combinations do not explain. This is an approximation by normal
+//! distributions, not a theorem.
 
 use super::matrix::Matrix;
 
 /// Twice kl(0.95, 0.05).
-const NEEDED: f64 = 5.3;
+const TWICE_DIVERGENCE: f64 = 5.3;
 
-/// The least money that settles a matrix, as a share of all of it.
+/// Returns the lower bound of the cost as a share of the total cost.
 pub fn lower_bound(matrix: &Matrix, epsilon: f64) -> f64 {
     let (truth, costs) = (matrix.truth(), matrix.costs());
-    let whole: f64 = costs.iter().sum();
+    let total_cost: f64 = costs.iter().sum();
     let best = truth.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // Of those that are equally good the cheapest is the one that would be left.
+    // Of equally good combinations, the cheapest one would remain.
     let winner = (0..truth.len())
         .filter(|&arm| truth[arm] >= best)
         .min_by(|&left, &right| costs[left].total_cmp(&costs[right]));
     let Some(winner) = winner else { return 0.0 };
-    let rows = filled(matrix, &truth);
+    let rows = impute(matrix, &truth);
     let total = rows[0].len() as f64;
     let share = |gap: f64, variance: f64| {
-        let needed = 1.0 / (1.0 / total + (gap + epsilon).powi(2) / (NEEDED * variance.max(1e-9)));
+        let needed =
+            1.0 / (1.0 / total + (gap + epsilon).powi(2) / (TWICE_DIVERGENCE * variance.max(1e-9)));
         needed / total
     };
-    let mut money = 0.0;
+    let mut cost = 0.0;
     let mut nearest = f64::INFINITY;
     for arm in (0..truth.len()).filter(|&arm| arm != winner && truth[arm].is_finite()) {
         let gap = best - truth[arm];
         nearest = nearest.min(gap);
-        money += costs[arm] * share(gap, left_over(matrix, &rows, arm, Some(winner)));
+        cost += costs[arm] * share(gap, unexplained_variance(matrix, &rows, arm, Some(winner)));
     }
     if nearest.is_finite() {
-        money += costs[winner] * share(nearest, left_over(matrix, &rows, winner, None));
+        cost += costs[winner] * share(nearest, unexplained_variance(matrix, &rows, winner, None));
     }
-    if whole > 0.0 { money / whole } else { 0.0 }
+    if total_cost > 0.0 { cost / total_cost } else { 0.0 }
 }
 
-/// Scores with the row's mean where nothing is recorded.
-fn filled(matrix: &Matrix, truth: &[f64]) -> Vec<Vec<f64>> {
+/// Returns the scores, with the row's mean for missing ones.
+fn impute(matrix: &Matrix, truth: &[f64]) -> Vec<Vec<f64>> {
     let rows = matrix.cells.iter().zip(truth);
     rows.map(|(row, mean)| row.iter().map(|cell| cell.score.unwrap_or(*mean)).collect()).collect()
 }
 
-/// The variance of a row that is not explained by the winner, by the mean of the others and by the
-/// mean of those that share a model with it.
-fn left_over(matrix: &Matrix, rows: &[Vec<f64>], arm: usize, winner: Option<usize>) -> f64 {
+/// Returns the variance of a row that is not explained by the winner, the mean of the others and the mean of those
+/// that share a model with it.
+fn unexplained_variance(
+    matrix: &Matrix,
+    rows: &[Vec<f64>],
+    arm: usize,
+    winner: Option<usize>,
+) -> f64 {
     let shared = |other: usize| {
         let pairs = matrix.space.members(arm).iter().zip(matrix.space.members(other));
         pairs.filter(|(mine, theirs)| mine == theirs).count() as f64
@@ -64,15 +70,15 @@ fn left_over(matrix: &Matrix, rows: &[Vec<f64>], arm: usize, winner: Option<usiz
 
 fn weighted_mean(rows: &[Vec<f64>], weights: impl Iterator<Item = (usize, f64)>) -> Vec<f64> {
     let mut sum = vec![0.0; rows[0].len()];
-    let mut whole = 0.0;
+    let mut total = 0.0;
     for (row, weight) in weights.filter(|(_, weight)| *weight > 0.0) {
-        whole += weight;
+        total += weight;
         sum.iter_mut().zip(&rows[row]).for_each(|(sum, value)| *sum += weight * value);
     }
-    sum.iter().map(|sum| sum / f64::max(whole, 1e-12)).collect()
+    sum.iter().map(|sum| sum / f64::max(total, 1e-12)).collect()
 }
 
-/// Takes the regressors out one after the other (Gram–Schmidt).
+/// Returns the variance after regression on the regressors (Gram–Schmidt).
 fn residual_variance(row: &[f64], regressors: &[Vec<f64>]) -> f64 {
     let centred = |row: &[f64]| {
         let mean = row.iter().sum::<f64>() / row.len() as f64;

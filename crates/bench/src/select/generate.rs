@@ -1,8 +1,8 @@
-//! Matrices whose truth is known because they were made.
+//! Generated matrices with known true qualities.
 //!
-//! Each combination has a quality; a datapoint's latent value for it is made of the difficulty that
-//! all share, of what the models in its roles make of it, and of noise of its own. Scores of 0 and 1
-//! go by rank, so that the row's mean is the quality, to the datapoint.
+//! Each combination has a quality. The latent value of a datapoint is the sum of a difficulty shared by all
+//! combinations, effects of the models in their roles, and independent noise. Binary scores are assigned by rank,
+//! so that the mean of a row equals its quality to within one datapoint.
 
 use super::matrix::Matrix;
 use bakeoff_core::NanoDollars;
@@ -11,57 +11,57 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use std::f64::consts::TAU;
 
-/// What a matrix is like.
+/// Kind of generated matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Kind {
-    /// What it is called.
+pub struct MatrixKind {
+    /// Name.
     pub name: &'static str,
-    /// Roles, and candidates of each.
+    /// Number of roles and of candidates per role.
     pub roles: (usize, usize),
-    /// How the qualities come about.
+    /// Distribution of the qualities.
     pub quality: Quality,
-    /// Standard deviation of a cell's own noise beside the difficulty's, which is 1.
+    /// Standard deviation of the noise of a cell; that of the difficulty is 1.
     pub noise: f64,
-    /// Whether scores lie between 0 and 1.
+    /// Whether scores are continuous between 0 and 1 instead of binary.
     pub graded: bool,
     /// Whether better models cost more.
     pub priced: bool,
-    /// Where the qualities lie: 0 is around one half, 1.3 near the ceiling.
+    /// Centre of the qualities: 0 is about one half, 1.3 is near the ceiling.
     pub centre: f64,
-    /// How much more the first role matters than the others.
+    /// Weight of the first role relative to the others.
     pub first: f64,
-    /// Standard deviation of what a model makes of a datapoint, wherever it is used.
+    /// Standard deviation of the effect of a model on a datapoint, shared by all its combinations.
     pub habits: f64,
-    /// How much combinations differ in how the difficulty tells on them.
+    /// Variation between combinations in the effect of the difficulty.
     pub loading: f64,
-    /// Standard deviation of the logarithm of prices; a hundredth of the cells runs away and costs
-    /// thirty times as much when it is above 1.
+    /// Standard deviation of the logarithm of prices; above 1, one percent of the cells are outliers that cost thirty
+    /// times as much.
     pub prices: f64,
-    /// Share of cells that errored.
+    /// Share of errored cells.
     pub missing: f64,
 }
 
-/// How the qualities come about.
+/// Distribution of the qualities.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quality {
-    /// Effects of the models in their roles, and of the combination itself, by standard deviation.
+    /// Sum of effects of the models in their roles and of the combination, with standard deviations.
     Effects {
-        /// Of a model in a role.
+        /// Standard deviation of the effect of a model in a role.
         role: f64,
-        /// Of the combination itself.
+        /// Standard deviation of the effect of the combination.
         own: f64,
     },
-    /// All the same.
+    /// All equal.
     Tied,
-    /// All within two points.
+    /// All within two percentage points.
     Near,
-    /// One is far better than the others, which are alike.
+    /// One far better than the others, which are similar.
     Needle,
-    /// Effects, but nobody gets past a ceiling under which the best crowd within a point or two.
+    /// Effects with a ceiling; the best combinations lie within one or two percentage points below it.
     Crowded,
 }
 
-const BASE: Kind = Kind {
+const BASE: MatrixKind = MatrixKind {
     name: "additive 81",
     roles: (2, 9),
     quality: Quality::Effects { role: 0.6, own: 0.08 },
@@ -76,54 +76,58 @@ const BASE: Kind = Kind {
     missing: 0.0,
 };
 
-/// The kinds that are measured.
-pub const KINDS: [Kind; 24] = [
-    Kind { name: "additive 9", roles: (2, 3), ..BASE },
-    Kind { name: "single role 9", roles: (1, 9), ..BASE },
+/// Kinds of the benchmark.
+pub const KINDS: [MatrixKind; 24] = [
+    MatrixKind { name: "additive 9", roles: (2, 3), ..BASE },
+    MatrixKind { name: "single role 9", roles: (1, 9), ..BASE },
     BASE,
-    Kind { name: "close 81", quality: Quality::Effects { role: 0.3, own: 0.05 }, ..BASE },
-    Kind { name: "unrelated costs 81", priced: false, ..BASE },
-    Kind { name: "interaction 81", quality: Quality::Effects { role: 0.3, own: 0.4 }, ..BASE },
-    Kind { name: "low noise 81", noise: 0.3, ..BASE },
-    Kind { name: "high noise 81", noise: 3.0, ..BASE },
-    Kind { name: "graded 81", graded: true, ..BASE },
-    Kind { name: "needle 81", quality: Quality::Needle, ..BASE },
-    Kind { name: "near-tied 81", quality: Quality::Near, ..BASE },
-    // So few that hardly anybody errs on more than 5 %: those are judged by their errors as well, which
-    // the truth here is not.
-    Kind { name: "gaps 81", missing: 0.02, ..BASE },
-    Kind { name: "additive 512", roles: (3, 8), ..BASE },
-    Kind {
+    MatrixKind { name: "close 81", quality: Quality::Effects { role: 0.3, own: 0.05 }, ..BASE },
+    MatrixKind { name: "unrelated costs 81", priced: false, ..BASE },
+    MatrixKind {
+        name: "interaction 81",
+        quality: Quality::Effects { role: 0.3, own: 0.4 },
+        ..BASE
+    },
+    MatrixKind { name: "low noise 81", noise: 0.3, ..BASE },
+    MatrixKind { name: "high noise 81", noise: 3.0, ..BASE },
+    MatrixKind { name: "graded 81", graded: true, ..BASE },
+    MatrixKind { name: "needle 81", quality: Quality::Needle, ..BASE },
+    MatrixKind { name: "near-tied 81", quality: Quality::Near, ..BASE },
+    // So few that hardly any combination errs on more than 5 %: above that, selectors count errors as well, but the
+    // true qualities here do not.
+    MatrixKind { name: "gaps 81", missing: 0.02, ..BASE },
+    MatrixKind { name: "additive 512", roles: (3, 8), ..BASE },
+    MatrixKind {
         name: "interaction 512",
         roles: (3, 8),
         quality: Quality::Effects { role: 0.25, own: 0.3 },
         ..BASE
     },
-    Kind { name: "all tied 9", roles: (1, 9), quality: Quality::Tied, ..BASE },
-    Kind { name: "near-tied 9", roles: (1, 9), quality: Quality::Near, ..BASE },
-    Kind { name: "crowded top 81", quality: Quality::Crowded, ..BASE },
-    Kind { name: "ceiling 81", centre: 1.3, ..BASE },
-    Kind { name: "ceiling 9", roles: (1, 9), centre: 1.3, ..BASE },
-    Kind { name: "uneven loading 81", loading: 0.5, ..BASE },
-    Kind { name: "shared mistakes 81", habits: 1.5, ..BASE },
-    Kind { name: "strong planner 81", first: 4.0, prices: 1.2, ..BASE },
-    Kind {
+    MatrixKind { name: "all tied 9", roles: (1, 9), quality: Quality::Tied, ..BASE },
+    MatrixKind { name: "near-tied 9", roles: (1, 9), quality: Quality::Near, ..BASE },
+    MatrixKind { name: "crowded top 81", quality: Quality::Crowded, ..BASE },
+    MatrixKind { name: "ceiling 81", centre: 1.3, ..BASE },
+    MatrixKind { name: "ceiling 9", roles: (1, 9), centre: 1.3, ..BASE },
+    MatrixKind { name: "uneven loading 81", loading: 0.5, ..BASE },
+    MatrixKind { name: "shared mistakes 81", habits: 1.5, ..BASE },
+    MatrixKind { name: "strong planner 81", first: 4.0, prices: 1.2, ..BASE },
+    MatrixKind {
         name: "graded crowded 81",
         quality: Quality::Crowded,
         graded: true,
         prices: 1.2,
         ..BASE
     },
-    Kind { name: "dear outliers 16", roles: (2, 4), prices: 1.5, ..BASE },
+    MatrixKind { name: "costly outliers 16", roles: (2, 4), prices: 1.5, ..BASE },
 ];
 
-/// Makes a matrix.
+/// Generates a matrix.
 ///
 /// # Errors
 ///
-/// The kind has no roles, no candidates, or no datapoints.
-pub fn generate(kind: &Kind, datapoints: usize, seed: u64) -> Result<Matrix, SpaceError> {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
+/// Fails if the kind has no roles, no candidates or no datapoints.
+pub fn generate(kind: &MatrixKind, datapoints: usize, seed: u64) -> Result<Matrix, SpaceError> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (roles, candidates) = kind.roles;
     let role = |role: usize| Role {
         name: format!("role{role}"),
@@ -131,7 +135,7 @@ pub fn generate(kind: &Kind, datapoints: usize, seed: u64) -> Result<Matrix, Spa
     };
     let space = Space::full((0..roles).map(role).collect(), datapoints)?;
     let mut table = |rows: usize, columns: usize| -> Vec<Vec<f64>> {
-        (0..rows).map(|_| (0..columns).map(|_| normal(&mut random)).collect()).collect()
+        (0..rows).map(|_| (0..columns).map(|_| normal(&mut rng)).collect()).collect()
     };
     let effects = table(roles, candidates);
     let luck = table(roles, candidates);
@@ -148,45 +152,45 @@ pub fn generate(kind: &Kind, datapoints: usize, seed: u64) -> Result<Matrix, Spa
             logs.map(|pair| 0.001 * log(pair).exp()).collect()
         })
         .collect();
-    let needle = random.random_range(0..space.combos());
+    let needle = rng.random_range(0..space.combos());
     let mut cells = Vec::with_capacity(space.combos());
     for combo in 0..space.combos() {
         let members = || space.members(combo).iter().map(|&member| member as usize).enumerate();
-        // The first role counts for more, and the sum for no more than before.
-        let weights = |place: usize| if place == 0 { kind.first } else { 1.0 };
+        // Weighs the first role more, with the variance of the sum unchanged.
+        let weights = |role: usize| if role == 0 { kind.first } else { 1.0 };
         let norm =
-            ((0..roles).map(|place| weights(place).powi(2)).sum::<f64>() / roles as f64).sqrt();
+            ((0..roles).map(|role| weights(role).powi(2)).sum::<f64>() / roles as f64).sqrt();
         let sum: f64 =
-            members().map(|(place, member)| weights(place) * effects[place][member]).sum::<f64>()
+            members().map(|(role, member)| weights(role) * effects[role][member]).sum::<f64>()
                 / norm;
         let quality = match kind.quality {
             Quality::Effects { role, own: sd } => {
                 cumulative(kind.centre + role * sum + sd * own[combo])
             }
             Quality::Crowded => {
-                cumulative(0.6 * sum + 0.1 * own[combo]).min(0.8) + 0.02 * random.random::<f64>()
+                cumulative(0.6 * sum + 0.1 * own[combo]).min(0.8) + 0.02 * rng.random::<f64>()
             }
             Quality::Tied => 0.7,
-            Quality::Near => 0.68 + 0.02 * random.random::<f64>(),
+            Quality::Near => 0.68 + 0.02 * rng.random::<f64>(),
             Quality::Needle if combo == needle => 0.75,
             Quality::Needle => 0.58 + 0.02 * own[combo],
         };
-        let loading = (kind.loading * normal(&mut random)).exp();
+        let loading = (kind.loading * normal(&mut rng)).exp();
         let latent: Vec<f64> = (0..datapoints)
             .map(|at| {
                 let habit: f64 =
-                    members().map(|(place, member)| habits[place * candidates + member][at]).sum();
+                    members().map(|(role, member)| habits[role * candidates + member][at]).sum();
                 loading * difficulty[at]
                     + kind.habits * habit / (roles as f64).sqrt()
                     + kind.noise * noise[combo][at]
             })
             .collect();
         let scores = if kind.graded { graded(&latent, quality) } else { ranked(&latent, quality) };
-        let price: f64 = members().map(|(place, member)| prices[place][member]).sum();
+        let price: f64 = members().map(|(role, member)| prices[role][member]).sum();
         let row = scores.into_iter().map(|score| {
-            let score = (random.random::<f64>() >= kind.missing).then_some(score);
-            let usual = price * (0.5 * normal(&mut random)).exp();
-            let is_outlier = kind.prices > 1.0 && random.random::<f64>() < 0.01;
+            let score = (rng.random::<f64>() >= kind.missing).then_some(score);
+            let usual = price * (0.5 * normal(&mut rng)).exp();
+            let is_outlier = kind.prices > 1.0 && rng.random::<f64>() < 0.01;
             let cost = if is_outlier { 30.0 * usual } else { usual };
             let cost = NanoDollars::from_dollars(cost).unwrap_or_default();
             Observation { score, cost, paid: cost, latency: price * 1000.0 }
@@ -196,13 +200,13 @@ pub fn generate(kind: &Kind, datapoints: usize, seed: u64) -> Result<Matrix, Spa
     Ok(Matrix { name: kind.name.to_owned(), space, cells })
 }
 
-/// 1 for the highest, as many as the quality says.
+/// Assigns 1 to the highest values, as many as the quality requires.
 fn ranked(latent: &[f64], quality: f64) -> Vec<f64> {
-    let right = (quality * latent.len() as f64).round() as usize;
+    let passed = (quality * latent.len() as f64).round() as usize;
     let mut order: Vec<usize> = (0..latent.len()).collect();
     order.sort_by(|&left, &right| latent[right].total_cmp(&latent[left]));
     let mut scores = vec![0.0; latent.len()];
-    order.into_iter().take(right).for_each(|at| scores[at] = 1.0);
+    order.into_iter().take(passed).for_each(|at| scores[at] = 1.0);
     scores
 }
 
@@ -212,12 +216,12 @@ fn graded(latent: &[f64], quality: f64) -> Vec<f64> {
     latent.iter().map(|value| (quality + 0.25 * value / spread).clamp(0.0, 1.0)).collect()
 }
 
-fn normal(random: &mut ChaCha8Rng) -> f64 {
-    let (radius, angle): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
+fn normal(rng: &mut ChaCha8Rng) -> f64 {
+    let (radius, angle): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
     (-2.0 * radius.ln()).sqrt() * (TAU * angle).cos()
 }
 
-/// The normal distribution's, near enough for making matrices (logistic approximation).
+/// Approximates the cumulative normal distribution by a logistic function.
 fn cumulative(z: f64) -> f64 {
     1.0 / (1.0 + (-1.702 * z).exp())
 }
@@ -227,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_makes_one_matrix_and_the_truth_is_what_was_asked_for() {
+    fn matrices_are_reproducible_and_match_their_kind() {
         for kind in KINDS.iter().filter(|kind| kind.roles != (3, 8)) {
             let [one, again] = [1, 1].map(|seed| generate(kind, 60, seed).unwrap());
             assert_eq!(one.cells, again.cells, "{}", kind.name);

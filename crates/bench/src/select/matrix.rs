@@ -1,4 +1,4 @@
-//! Recorded matrices: what each combination gave on each datapoint.
+//! Recorded matrices of combinations and datapoints.
 
 use bakeoff_core::NanoDollars;
 use bakeoff_select::{Observation, Role, Space, SpaceError};
@@ -8,19 +8,19 @@ use serde_json::Value;
 /// Scores, costs and latencies of all cells.
 #[derive(Debug, Clone)]
 pub struct Matrix {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// Its combinations and datapoints.
+    /// Combinations and datapoints.
     pub space: Space,
-    /// For each combination, what its datapoints gave.
+    /// Observations of the datapoints, by combination.
     pub cells: Vec<Vec<Observation>>,
 }
 
-/// Why a matrix cannot be read.
+/// Error of a matrix file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MatrixError {
-    /// It is not JSON, or not of this form.
+    /// Invalid JSON or missing fields.
     #[error("not a matrix")]
     Json(#[from] serde_json::Error),
     /// A combination that is not `role=model + role=model`.
@@ -28,42 +28,42 @@ pub enum MatrixError {
         "combination {row} is `{text}`, not `role=model + role=model` with the roles of the first"
     )]
     Combo {
-        /// Which one, from 0.
+        /// Index of the combination, from 0.
         row: usize,
-        /// What is there.
+        /// Text of the combination.
         text: String,
     },
-    /// A table whose size is not that of the combinations and datapoints.
-    #[error("`{table}` has {found} {what}, not {expected}")]
+    /// A table whose size does not match the combinations and datapoints.
+    #[error("`{table}` has {found} {unit}, not {expected}")]
     Size {
-        /// Which table.
+        /// Name of the table.
         table: &'static str,
-        /// Rows, or entries of a row.
-        what: String,
-        /// How many there are.
+        /// Counted unit: rows, or entries of a row.
+        unit: String,
+        /// Actual number.
         found: usize,
-        /// How many there should be.
+        /// Expected number.
         expected: usize,
     },
-    /// A number that cannot be.
+    /// A number out of range.
     #[error("`{table}` has {value} at row {row}, column {column}")]
     Number {
-        /// Which table.
+        /// Name of the table.
         table: &'static str,
-        /// What is there.
+        /// The number.
         value: f64,
-        /// Which combination.
+        /// Index of the combination.
         row: usize,
-        /// Which datapoint.
+        /// Index of the datapoint.
         column: usize,
     },
-    /// There is nothing to choose from.
+    /// The matrix has no combinations or datapoints.
     #[error(transparent)]
     Space(#[from] SpaceError),
 }
 
 #[derive(Deserialize)]
-struct Raw {
+struct MatrixFile {
     benchmark: String,
     combos: Vec<String>,
     datapoints: Vec<Value>,
@@ -73,33 +73,33 @@ struct Raw {
 }
 
 impl Matrix {
-    /// Reads a matrix; `null` is what was not recorded.
+    /// Parses a matrix; `null` means not recorded.
     ///
     /// # Errors
     ///
-    /// It is not a matrix, or its parts do not fit each other.
+    /// Fails if the file is not a matrix or its parts are inconsistent.
     pub fn parse(text: &str) -> Result<Matrix, MatrixError> {
-        let raw: Raw = serde_json::from_str(text)?;
-        let (rows, columns) = (raw.combos.len(), raw.datapoints.len());
-        check("score", &raw.score, rows, columns, f64::NEG_INFINITY)?;
-        check("latency_s", &raw.latency_s, rows, columns, 0.0)?;
-        check("cost_usd", &raw.cost_usd, rows, columns, 0.0)?;
-        let space = read_space(&raw.combos, columns)?;
+        let file: MatrixFile = serde_json::from_str(text)?;
+        let (rows, columns) = (file.combos.len(), file.datapoints.len());
+        validate_table("score", &file.score, rows, columns, f64::NEG_INFINITY)?;
+        validate_table("latency_s", &file.latency_s, rows, columns, 0.0)?;
+        validate_table("cost_usd", &file.cost_usd, rows, columns, 0.0)?;
+        let space = parse_space(&file.combos, columns)?;
         let cell = |row: usize, column: usize| {
-            let cost = raw.cost_usd[row][column].and_then(NanoDollars::from_dollars);
+            let cost = file.cost_usd[row][column].and_then(NanoDollars::from_dollars);
             let cost = cost.unwrap_or_default();
             Observation {
-                score: raw.score[row][column],
+                score: file.score[row][column],
                 cost,
                 paid: cost,
-                latency: raw.latency_s[row][column].unwrap_or(0.0),
+                latency: file.latency_s[row][column].unwrap_or(0.0),
             }
         };
         let cells = (0..rows).map(|row| (0..columns).map(|column| cell(row, column)).collect());
-        Ok(Matrix { name: raw.benchmark, space, cells: cells.collect() })
+        Ok(Matrix { name: file.benchmark, space, cells: cells.collect() })
     }
 
-    /// The true mean of each combination over what is recorded; negative infinity when nothing is.
+    /// Returns the mean of each combination over recorded scores; negative infinity without any.
     pub fn truth(&self) -> Vec<f64> {
         let mean = |row: &Vec<Observation>| {
             let scores: Vec<f64> = row.iter().filter_map(|cell| cell.score).collect();
@@ -111,7 +111,7 @@ impl Matrix {
         self.cells.iter().map(mean).collect()
     }
 
-    /// Dollars of each combination over all datapoints.
+    /// Returns the cost of each combination over all datapoints, in dollars.
     pub fn costs(&self) -> Vec<f64> {
         let sum = |row: &Vec<Observation>| {
             let costs = row.iter().map(|cell| cell.cost);
@@ -121,14 +121,14 @@ impl Matrix {
     }
 }
 
-fn check(
+fn validate_table(
     table: &'static str,
     values: &[Vec<Option<f64>>],
     rows: usize,
     columns: usize,
-    least: f64,
+    minimum: f64,
 ) -> Result<(), MatrixError> {
-    let size = |what: String, found, expected| MatrixError::Size { table, what, found, expected };
+    let size = |unit: String, found, expected| MatrixError::Size { table, unit, found, expected };
     if values.len() != rows {
         return Err(size("rows".to_owned(), values.len(), rows));
     }
@@ -137,7 +137,7 @@ fn check(
             return Err(size(format!("entries in row {row}"), entries.len(), columns));
         }
         for (column, value) in entries.iter().enumerate() {
-            if let Some(value) = value.filter(|value| *value < least) {
+            if let Some(value) = value.filter(|value| *value < minimum) {
                 return Err(MatrixError::Number { table, value, row, column });
             }
         }
@@ -145,29 +145,29 @@ fn check(
     Ok(())
 }
 
-fn read_space(combos: &[String], datapoints: usize) -> Result<Space, MatrixError> {
+fn parse_space(combos: &[String], datapoints: usize) -> Result<Space, MatrixError> {
     let mut roles: Vec<Role> = Vec::new();
     let mut members = Vec::new();
     for (row, text) in combos.iter().enumerate() {
-        let wrong = || MatrixError::Combo { row, text: text.clone() };
+        let invalid = || MatrixError::Combo { row, text: text.clone() };
         let parts: Option<Vec<(&str, &str)>> =
             text.split(" + ").map(|part| part.split_once('=')).collect();
-        let parts = parts.ok_or_else(wrong)?;
+        let parts = parts.ok_or_else(invalid)?;
         if row == 0 {
             let role = |name: &str| Role { name: name.to_owned(), candidates: Vec::new() };
             roles = parts.iter().map(|(name, _)| role(name)).collect();
         }
         if parts.len() != roles.len() {
-            return Err(wrong());
+            return Err(invalid());
         }
         let mut combo = Vec::with_capacity(roles.len());
         for ((name, model), role) in parts.into_iter().zip(&mut roles) {
             if role.name != name {
-                return Err(wrong());
+                return Err(invalid());
             }
-            let place = role.candidates.iter().position(|candidate| candidate == model);
-            combo.push(place.unwrap_or(role.candidates.len()));
-            if place.is_none() {
+            let index = role.candidates.iter().position(|candidate| candidate == model);
+            combo.push(index.unwrap_or(role.candidates.len()));
+            if index.is_none() {
                 role.candidates.push(model.to_owned());
             }
         }
@@ -180,27 +180,27 @@ fn read_space(combos: &[String], datapoints: usize) -> Result<Space, MatrixError
 mod tests {
     use super::*;
 
-    const GOOD: &str = r#"{"benchmark": "b", "combos": ["p=x + s=y", "p=z + s=y"], "datapoints": [0, "1"],
+    const VALID: &str = r#"{"benchmark": "b", "combos": ["p=x + s=y", "p=z + s=y"], "datapoints": [0, "1"],
         "score": [[1, null], [0, 1]], "latency_s": [[1, 1], [2, null]], "cost_usd": [[0.5, 0.1], [1, 2]]}"#;
 
     #[test]
-    fn a_matrix_is_read_with_what_was_not_recorded() {
-        let matrix = Matrix::parse(GOOD).unwrap();
+    fn missing_scores_are_parsed_as_absent() {
+        let matrix = Matrix::parse(VALID).unwrap();
         assert_eq!(matrix.space.describe(1), "p=z + s=y");
         assert_eq!((matrix.truth(), matrix.costs()), (vec![1.0, 0.5], vec![0.6, 3.0]));
         assert_eq!(matrix.cells[0][1].score, None);
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn inconsistent_matrices_are_rejected() {
         let table = [
-            (GOOD.replace("[0, \"1\"]", "[0]"), "`score` has 2 entries in row 0, not 1"),
-            (GOOD.replace("[[1, null], [0, 1]]", "[[1, null]]"), "`score` has 1 rows, not 2"),
+            (VALID.replace("[0, \"1\"]", "[0]"), "`score` has 2 entries in row 0, not 1"),
+            (VALID.replace("[[1, null], [0, 1]]", "[[1, null]]"), "`score` has 1 rows, not 2"),
             (
-                GOOD.replace("p=z + s=y", "z"),
+                VALID.replace("p=z + s=y", "z"),
                 "combination 1 is `z`, not `role=model + role=model` with the roles of the first",
             ),
-            (GOOD.replace("[1, 2]]}", "[1, -2]]}"), "`cost_usd` has -2 at row 1, column 1"),
+            (VALID.replace("[1, 2]]}", "[1, -2]]}"), "`cost_usd` has -2 at row 1, column 1"),
             ("{}".to_owned(), "not a matrix"),
         ];
         for (text, expected) in table {

@@ -1,7 +1,7 @@
-//! Which selector finds the best for the least money?
+//! Comparison of selectors by find rate and cost.
 //!
-//! Matrices, recorded or made, are replayed over seeds with the datapoints in another order each
-//! time. Beside the figures stands what no method can do without.
+//! Recorded and generated matrices are replayed over seeds, each with another order of the datapoints. A lower bound
+//! on the cost of any method is reported with the figures.
 
 mod bound;
 mod generate;
@@ -10,7 +10,7 @@ mod replay;
 mod table;
 
 pub use bound::lower_bound;
-pub use generate::{KINDS, Kind, Quality, generate};
+pub use generate::{KINDS, MatrixKind, Quality, generate};
 pub use matrix::{Matrix, MatrixError};
-pub use replay::{EPSILON, Figures, Make, order, replay};
-pub use table::{LARGE, RIVAL, SelectConfig, SelectRow, SelectTotal, select, totals};
+pub use replay::{BuildSelector, EPSILON, ReplayFigures, order, replay};
+pub use table::{LARGE_SPACE, REFERENCE, SelectConfig, SelectRow, SelectTotal, select, totals};

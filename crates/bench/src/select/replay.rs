@@ -1,4 +1,4 @@
-//! Selectors on matrices, over and over in other orders.
+//! Replay of selectors on a matrix with different orders of the datapoints.
 
 use super::matrix::Matrix;
 use bakeoff_select::{
@@ -8,40 +8,41 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
-/// How far from the best a winner may be.
+/// Maximum distance from the best score of a winner that counts as found.
 pub const EPSILON: f64 = 0.01;
 
-/// Makes a selector for a space, by seed.
-pub type Make<'a> = dyn Fn(&Space, u64) -> Result<Box<dyn Selector>, OptionsError> + Sync + 'a;
+/// Builds a selector for a space and a seed.
+pub type BuildSelector<'a> =
+    dyn Fn(&Space, u64) -> Result<Box<dyn Selector>, OptionsError> + Sync + 'a;
 
-/// What a selector did with a matrix, on average over the seeds.
+/// Results of a selector on a matrix, averaged over seeds.
 #[derive(Debug, Clone, Default)]
-pub struct Figures {
+pub struct ReplayFigures {
     /// Share of searches whose winner is within ε of the best.
     pub find_rate: f64,
-    /// How much worse the winner is than the best.
+    /// Difference between the best score and that of the winner.
     pub regret: f64,
-    /// Cells that were paid for.
+    /// Evaluated cells.
     pub cells: f64,
-    /// The same as a share of all.
+    /// Evaluated cells as a share of all cells.
     pub cells_share: f64,
-    /// Money as a share of all of it.
+    /// Cost as a share of the cost of all cells.
     pub cost_share: f64,
-    /// What was claimed; 0 when nothing was.
+    /// Claimed confidence; 0 without a claim.
     pub claimed: f64,
-    /// Searches.
+    /// Number of searches.
     pub seeds: u64,
 }
 
-impl Figures {
-    /// Of all seeds, where each part has some of them.
-    pub(super) fn mean(parts: &[Figures]) -> Figures {
+impl ReplayFigures {
+    /// Returns the mean of parts, weighted by their seeds.
+    pub(super) fn mean(parts: &[ReplayFigures]) -> ReplayFigures {
         let seeds: u64 = parts.iter().map(|part| part.seeds).sum();
-        let mean = |of: fn(&Figures) -> f64| {
+        let mean = |of: fn(&ReplayFigures) -> f64| {
             let sum: f64 = parts.iter().map(|part| of(part) * part.seeds as f64).sum();
             sum / seeds.max(1) as f64
         };
-        Figures {
+        ReplayFigures {
             find_rate: mean(|part| part.find_rate),
             regret: mean(|part| part.regret),
             cells: mean(|part| part.cells),
@@ -53,7 +54,7 @@ impl Figures {
     }
 }
 
-/// The order of the datapoints for a seed.
+/// Returns the order of the datapoints for a seed.
 pub fn order(datapoints: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..datapoints).collect();
     order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
@@ -64,24 +65,24 @@ pub fn order(datapoints: usize, seed: u64) -> Vec<usize> {
 ///
 /// # Errors
 ///
-/// The selector cannot be made.
+/// Fails if the selector cannot be built.
 pub fn replay(
     matrix: &Matrix,
-    make: &Make<'_>,
+    build: &BuildSelector<'_>,
     seeds: std::ops::Range<u64>,
-) -> Result<Figures, OptionsError> {
+) -> Result<ReplayFigures, OptionsError> {
     let truth = matrix.truth();
     let best = truth.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let whole: f64 = matrix.costs().iter().sum();
-    let mut sums = Figures { seeds: seeds.end - seeds.start, ..Figures::default() };
+    let total_cost: f64 = matrix.costs().iter().sum();
+    let mut sums = ReplayFigures { seeds: seeds.end - seeds.start, ..ReplayFigures::default() };
     for seed in seeds {
         let order = order(matrix.space.datapoints(), seed);
-        let mut selector = make(&matrix.space, seed)?;
-        let seen = |cell: Cell| matrix.cells[cell.combo][order[cell.datapoint]].clone();
+        let mut selector = build(&matrix.space, seed)?;
+        let observe = |cell: Cell| matrix.cells[cell.combo][order[cell.datapoint]].clone();
         let (objective, budget) = (Objective::default(), SearchBudget::default());
-        let found = select::replay(&matrix.space, selector.as_mut(), seen, objective, budget);
+        let found = select::replay(&matrix.space, selector.as_mut(), observe, objective, budget);
         let Ok(found) = found else {
-            // Whoever chooses nobody has found nothing.
+            // A search without a winner counts as not found.
             sums.regret += best;
             continue;
         };
@@ -89,11 +90,12 @@ pub fn replay(
         sums.find_rate += f64::from(u8::from(regret <= EPSILON + 1e-9));
         sums.regret += regret;
         sums.cells += found.cells as f64;
-        sums.cost_share += if whole > 0.0 { found.spent.as_dollars() / whole } else { 0.0 };
+        sums.cost_share +=
+            if total_cost > 0.0 { found.spent.as_dollars() / total_cost } else { 0.0 };
         sums.claimed += found.confidence.unwrap_or(0.0);
     }
     let count = sums.seeds.max(1) as f64;
-    Ok(Figures {
+    Ok(ReplayFigures {
         find_rate: sums.find_rate / count,
         regret: sums.regret / count,
         cells: sums.cells / count,

@@ -1,70 +1,71 @@
-//! All selectors on all matrices, side by side.
+//! Results of all selectors on all matrices.
 
 use super::bound::lower_bound;
 use super::matrix::Matrix;
-use super::replay::{EPSILON, Figures, Make, replay};
+use super::replay::{BuildSelector, EPSILON, ReplayFigures, replay};
 use crate::usage;
 use bakeoff_select::{OptionsError, SelectorOptions, Space, build_selector};
 
-/// What the others' money is compared with.
-pub const RIVAL: &str = "arm_elimination";
+/// Selector whose cost is the reference.
+pub const REFERENCE: &str = "arm_elimination";
 
-/// From so many combinations on a search is large.
-pub const LARGE: usize = 50;
+/// Minimum number of combinations of a large search.
+pub const LARGE_SPACE: usize = 50;
 
-/// What is measured.
+/// Configuration of the select benchmark.
 #[derive(Debug)]
 pub struct SelectConfig {
-    /// On these; those of one kind stand together, under the name of the first.
+    /// Matrices by kind; a kind has the name of its first matrix.
     pub matrices: Vec<Vec<Matrix>>,
-    /// Whom, by name.
+    /// Names of the selectors.
     pub selectors: Vec<String>,
-    /// Orders of the datapoints that each is tried on.
+    /// Number of orders of the datapoints.
     pub seeds: u64,
-    /// How sure those are to be that can say so.
+    /// Target confidence, for selectors that support one.
     pub confidence: f64,
 }
 
-/// One selector on one matrix.
+/// Results of one selector on one kind of matrix.
 #[derive(Debug, Clone)]
 pub struct SelectRow {
-    /// The matrix, or their kind.
+    /// Name of the matrix or kind.
     pub matrix: String,
-    /// How many of that kind.
+    /// Number of matrices of the kind.
     pub matrices: usize,
-    /// The lowest find rate among them.
+    /// Lowest find rate among the matrices.
     pub lowest: f64,
-    /// Its combinations.
+    /// Number of combinations.
     pub combos: usize,
-    /// Its datapoints.
+    /// Number of datapoints.
     pub datapoints: usize,
-    /// Money as a share of all of it that no method with these aims can do without.
+    /// Lower bound of the cost as a share of the cost of all cells.
     pub bound: f64,
-    /// The selector.
+    /// Name of the selector.
     pub selector: String,
-    /// What it did.
-    pub figures: Figures,
-    /// Whether it says how sure it is.
-    pub claims: bool,
-    /// What the rival spent on this matrix, as a share of all of it; absent when it was not measured.
-    pub rival: Option<f64>,
-    /// Processor seconds of its own for a search, on average.
+    /// Figures of the selector.
+    pub figures: ReplayFigures,
+    /// Whether the selector reports a confidence.
+    pub has_confidence: bool,
+    /// Cost share of the reference selector on this matrix; absent if it was not measured.
+    pub reference: Option<f64>,
+    /// Mean processor seconds per search.
     pub cpu_seconds: f64,
 }
 
-/// Measures, and tells each row as it comes. The rival is measured first where it is wanted at all.
+/// Runs the benchmark and calls `on_row` for each row. The reference selector runs first if it is among the
+/// selectors.
 ///
 /// # Errors
 ///
-/// A selector that does not exist, or that cannot be made without more.
+/// Fails if a selector is unknown or cannot be built with these options.
 pub fn select(
     config: &SelectConfig,
-    tell: &mut dyn FnMut(&SelectRow),
+    on_row: &mut dyn FnMut(&SelectRow),
 ) -> Result<Vec<SelectRow>, OptionsError> {
     let mut order: Vec<&String> = config.selectors.iter().collect();
-    order.sort_by_key(|name| name.as_str() != RIVAL);
+    order.sort_by_key(|name| name.as_str() != REFERENCE);
     let mut rows = Vec::new();
-    // What cannot be made is found before anything is shown.
+    // Invalid selectors are reported before any output.
     if let Some(first) = config.matrices.iter().flatten().next() {
         for name in &order {
             build_selector(name, &first.space, &options(name, config.confidence, 0))?;
@@ -73,18 +74,18 @@ pub fn select(
     for kind in &config.matrices {
         let Some(first) = kind.first() else { continue };
         let bound = mean(kind.iter().map(|matrix| lower_bound(matrix, EPSILON))).unwrap_or(0.0);
-        let mut rival = None;
+        let mut reference = None;
         for name in &order {
-            let make = |space: &Space, seed| {
+            let build = |space: &Space, seed| {
                 build_selector(name, space, &options(name, config.confidence, seed))
             };
-            let parts = kind.iter().map(|matrix| measured(matrix, config.seeds, &make));
+            let parts = kind.iter().map(|matrix| measure(matrix, config.seeds, &build));
             let parts = parts.collect::<Result<Vec<_>, _>>()?;
             let cpu_seconds = mean(parts.iter().map(|(_, cpu)| *cpu)).unwrap_or(0.0);
-            let parts: Vec<Figures> = parts.into_iter().map(|(figures, _)| figures).collect();
-            let figures = Figures::mean(&parts);
-            if name.as_str() == RIVAL {
-                rival = Some(figures.cost_share);
+            let parts: Vec<ReplayFigures> = parts.into_iter().map(|(figures, _)| figures).collect();
+            let figures = ReplayFigures::mean(&parts);
+            if name.as_str() == REFERENCE {
+                reference = Some(figures.cost_share);
             }
             let row = SelectRow {
                 matrix: first.name.clone(),
@@ -94,68 +95,72 @@ pub fn select(
                 datapoints: first.space.datapoints(),
                 bound,
                 selector: (*name).clone(),
-                claims: claims(name),
+                has_confidence: has_confidence(name),
                 figures,
-                rival,
+                reference,
                 cpu_seconds,
             };
-            tell(&row);
+            on_row(&row);
             rows.push(row);
         }
     }
     Ok(rows)
 }
 
-/// The options that a selector is measured with.
+/// Returns the options of a selector.
 fn options(name: &str, confidence: f64, seed: u64) -> SelectorOptions {
-    let confidence = claims(name).then_some(confidence);
+    let confidence = has_confidence(name).then_some(confidence);
     SelectorOptions { seed, confidence, ..SelectorOptions::default() }
 }
 
-/// Whether a selector says how sure it is.
-fn claims(name: &str) -> bool {
+/// Whether a selector reports a confidence.
+fn has_confidence(name: &str) -> bool {
     ["auto", "strict"].contains(&name)
 }
 
-/// What a selector does over all seeds, on all cores, and the processor time of a search.
-fn measured(matrix: &Matrix, seeds: u64, make: &Make<'_>) -> Result<(Figures, f64), OptionsError> {
+/// Runs a selector over all seeds on all cores; returns its figures and the processor time per search.
+fn measure(
+    matrix: &Matrix,
+    seeds: u64,
+    build: &BuildSelector<'_>,
+) -> Result<(ReplayFigures, f64), OptionsError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let before = usage::of_self().cpu;
-    let parts: Vec<Result<Figures, OptionsError>> = std::thread::scope(|scope| {
+    let parts: Vec<Result<ReplayFigures, OptionsError>> = std::thread::scope(|scope| {
         let part = |thread: u64| seeds * thread / threads..seeds * (thread + 1) / threads;
         let parts: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || replay(matrix, make, part(thread))))
+            .map(|thread| scope.spawn(move || replay(matrix, build, part(thread))))
             .collect();
         let join = |part: std::thread::ScopedJoinHandle<'_, _>| {
-            part.join().unwrap_or_else(|broken| std::panic::resume_unwind(broken))
+            part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         parts.into_iter().map(join).collect()
     });
     let cpu = usage::of_self().cpu.saturating_sub(before).as_secs_f64() / seeds.max(1) as f64;
     let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok((Figures::mean(&parts), cpu))
+    Ok((ReplayFigures::mean(&parts), cpu))
 }
 
-/// What a selector reached over all matrices.
+/// Results of a selector over all matrices.
 #[derive(Debug, Clone)]
 pub struct SelectTotal {
-    /// The selector.
+    /// Name of the selector.
     pub selector: String,
-    /// Find rate, on average over the matrices.
+    /// Mean find rate.
     pub find_rate: f64,
-    /// The lowest find rate, and the matrix.
+    /// Lowest find rate and its matrix.
     pub lowest: (f64, String),
-    /// What it claims less what it finds, on average; absent where it claims nothing.
+    /// Mean of claimed confidence minus find rate; absent without claims.
     pub overclaim: Option<f64>,
-    /// Money beside the rival's, on average over the large matrices; absent when there is none.
-    pub of_rival_large: Option<f64>,
-    /// The same over all matrices.
-    pub of_rival: Option<f64>,
-    /// Money beside the lower bound, on average.
+    /// Mean cost relative to the reference over the large matrices; absent without any.
+    pub of_reference_large: Option<f64>,
+    /// Mean cost relative to the reference over all matrices.
+    pub of_reference: Option<f64>,
+    /// Mean cost relative to the lower bound.
     pub of_bound: f64,
 }
 
-/// What each selector reached over all matrices.
+/// Returns the results of each selector over all matrices.
 pub fn totals(rows: &[SelectRow]) -> Vec<SelectTotal> {
     let mut names: Vec<&str> = Vec::new();
     for row in rows {
@@ -165,9 +170,10 @@ pub fn totals(rows: &[SelectRow]) -> Vec<SelectTotal> {
     }
     let total = |name: &str| {
         let own: Vec<&SelectRow> = rows.iter().filter(|row| row.selector == name).collect();
-        let of_rival =
-            |row: &&SelectRow| row.rival.map(|rival| row.figures.cost_share / rival.max(1e-12));
-        let large = || own.iter().copied().filter(|row| row.combos >= LARGE);
+        let of_reference = |row: &&SelectRow| {
+            row.reference.map(|reference| row.figures.cost_share / reference.max(1e-12))
+        };
+        let large = || own.iter().copied().filter(|row| row.combos >= LARGE_SPACE);
         let lowest = own
             .iter()
             .min_by(|one, other| one.figures.find_rate.total_cmp(&other.figures.find_rate))?;
@@ -177,11 +183,11 @@ pub fn totals(rows: &[SelectRow]) -> Vec<SelectTotal> {
             lowest: (lowest.figures.find_rate, lowest.matrix.clone()),
             overclaim: mean(
                 own.iter()
-                    .filter(|row| row.claims)
+                    .filter(|row| row.has_confidence)
                     .map(|row| row.figures.claimed - row.figures.find_rate),
             ),
-            of_rival_large: mean(large().filter_map(|row| of_rival(&row))),
-            of_rival: mean(own.iter().copied().filter_map(|row| of_rival(&row))),
+            of_reference_large: mean(large().filter_map(|row| of_reference(&row))),
+            of_reference: mean(own.iter().copied().filter_map(|row| of_reference(&row))),
             of_bound: mean(own.iter().map(|row| row.figures.cost_share / row.bound.max(1e-12)))?,
         })
     };

@@ -20,6 +20,7 @@ mod fence;
 mod material;
 mod object;
 mod question;
+mod simulated;
 mod vote;
 
 pub use choice::{BestResponse, BetterResponse, PairPreference};
@@ -27,5 +28,6 @@ pub use exchange::{Exchange, ExchangeStep, Judge, JudgeCompletion, JudgeError, a
 pub use fence::Fence;
 pub use material::JudgeMaterial;
 pub use question::{InvalidReply, JudgeQuestion};
+pub use simulated::simulated_judge;
 
 pub(crate) use object::parse_object;

@@ -1,7 +1,7 @@
 //! Incomplete evidence: only findings that the missing part cannot change are conclusive.
 
 use crate::{expect, expect_inconclusive, with_tool_calls};
-use bakeoff_core::{Attempt, FinishReason, LeftFile};
+use bakeoff_core::{Attempt, FinishReason, WorkspaceFile};
 use serde_json::{Value, json};
 
 fn truncated(output: &str) -> Attempt {
@@ -84,7 +84,7 @@ fn finding_that_the_missing_output_cannot_change_is_conclusive() {
 
 #[test]
 fn unlisted_files_make_absence_inconclusive() {
-    let file = LeftFile { bytes: 1, text: Some("x".to_owned()) };
+    let file = WorkspaceFile { bytes: 1, text: Some("x".to_owned()) };
     let files = Some([("a.txt".to_owned(), file)].into());
     let attempt = Attempt { files, unlisted_files: 3, ..Attempt::default() };
     expect("kind = 'file_exists'\npath = 'a.txt'", &attempt, true);

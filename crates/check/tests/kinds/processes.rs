@@ -1,11 +1,11 @@
 //! Files, exit codes, commands and triggers.
 
 use crate::{expect, expect_error, expect_inconclusive, with_tool_calls};
-use bakeoff_core::{Attempt, LeftFile};
+use bakeoff_core::{Attempt, WorkspaceFile};
 use serde_json::json;
 
 fn with_files(files: &[(&str, Option<&str>)]) -> Attempt {
-    let file = |text: Option<&str>| LeftFile { bytes: 7, text: text.map(str::to_owned) };
+    let file = |text: Option<&str>| WorkspaceFile { bytes: 7, text: text.map(str::to_owned) };
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), file(*text))).collect();
     Attempt { files: Some(files), ..Attempt::default() }
 }

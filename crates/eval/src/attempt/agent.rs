@@ -156,28 +156,21 @@ fn loop_config(
     sample: String,
     input: &TrialInput<'_>,
 ) -> AgentLoopConfig {
-    let limits = ExecutionLimits {
-        max_turns: settings.max_turns,
-        max_tokens: u64::MAX,
-        max_time: input.timeout,
-        max_cost: None,
-    };
-    AgentLoopConfig {
-        request: model.request.clone(),
-        limits,
-        context_config: settings.max_context_tokens.map(|max_context_tokens| ContextConfig {
-            max_context_tokens,
-            ..ContextConfig::default()
-        }),
-        tool_timeout: settings.tool_timeout,
-        scope: CallScope {
-            run: context.run,
-            sample,
-            trial: input.key.trial,
-            stop: context.stop.clone(),
-        },
-        ..AgentLoopConfig::new(&context.client, model.model.clone())
-    }
+    let limits = ExecutionLimits::default()
+        .max_turns(settings.max_turns)
+        .max_tokens(u64::MAX)
+        .max_time(input.timeout);
+    let scope =
+        CallScope { run: context.run, sample, trial: input.key.trial, stop: context.stop.clone() };
+    let mut config = AgentLoopConfig::new(&context.client, model.model.clone())
+        .request(model.request.clone())
+        .limits(limits)
+        .tool_timeout(settings.tool_timeout)
+        .scope(scope);
+    config.context_config = settings
+        .max_context_tokens
+        .map(|max_context_tokens| ContextConfig { max_context_tokens, ..ContextConfig::default() });
+    config
 }
 
 /// Emits retries until the loop has ended. Returns the usage of each call.

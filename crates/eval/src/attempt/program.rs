@@ -105,12 +105,12 @@ async fn execute(
         let _ = context.events.send(Event::ProgramStarted { key: key.clone(), group }).await;
     }
     let mut parser = agent.map(CodingAgent::parser);
-    let parse = |chunk: &[u8]| {
+    let mut parse = |chunk: &[u8]| {
         if let Some(parser) = &mut parser {
             parser.push(chunk);
         }
     };
-    let output = running.finish(&context.abort, parse).await?;
+    let output = running.finish(&context.abort, &mut parse).await?;
     let agent_output = parser.map(AgentOutputParser::finish);
     Ok(ProgramRun { output, agent_output, latency: started.elapsed() })
 }

@@ -5,17 +5,21 @@ use super::search_run::SearchRun;
 use crate::Error;
 use crate::active_run::ActiveRun;
 use crate::stopper::Stopper;
+use crate::target_feeder::{TargetFeeder, available_cores};
 use bakeoff_core::{ErrorKind, Event, NanoDollars};
+use bakeoff_pace::Pool;
 use bakeoff_select::{
-    OnRound, SearchBudget, SearchOptions, SearchOutcome, SelectError, Selector, select_best,
+    CellFeeder, OnRound, SearchBudget, SearchOptions, SearchOutcome, SelectError, Selector,
+    select_best,
 };
 use bakeoff_suite::{AgentSettings, Suite};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 
-/// Concurrent cells of models without a limit in the suite: pools enforce the providers' limits.
-const MAX_CONCURRENT: usize = 200;
+/// Maximum number of concurrent cells of models when the search has a cost limit: the cells that start
+/// before the first cost is known can exceed it.
+const MAX_CELLS_OF_UNKNOWN_COST: usize = 200;
 
 /// Executes all rounds. The first result is the first error while results were recorded, the second that
 /// of the search.
@@ -39,8 +43,11 @@ pub(super) async fn run_rounds(
     let halt = || must_stop.load(Ordering::Relaxed) || stopper.is_stopped();
     let remaining =
         (search.budget.cost).map(|cost| NanoDollars(cost.0.saturating_sub(prior.lost.0).max(0)));
+    let TargetFeeder { feeder, pools } = TargetFeeder::new(suite, &active.context.client);
+    let pool_loads = || pools.iter().map(Pool::load).collect();
     let options = SearchOptions {
-        max_concurrent: max_concurrent(suite),
+        max_concurrent: max_concurrent(suite, remaining.is_some()),
+        feeder: Some(CellFeeder::new(feeder, &pool_loads)),
         budget: SearchBudget { cost: remaining, ..search.budget },
         objective: search.options.objective,
         prior: prior.observed,
@@ -102,11 +109,16 @@ fn record_cell(
     Ok(())
 }
 
-fn max_concurrent(suite: &Suite) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+/// Returns the maximum number of concurrent cells, which the pools limit further.
+fn max_concurrent(suite: &Suite, has_cost_limit: bool) -> usize {
+    // A search has many combinations, so a limit for each would not bound the programs.
     let starts_programs = suite.targets.iter().any(|target| {
         target.is_program() || target.agent().is_some_and(AgentSettings::starts_programs)
     });
-    let default = if starts_programs { cores } else { MAX_CONCURRENT };
-    suite.settings.parallel.map_or(default, |parallel| parallel as usize)
+    match suite.settings.parallel {
+        Some(parallel) => parallel as usize,
+        None if starts_programs => available_cores(),
+        None if has_cost_limit => MAX_CELLS_OF_UNKNOWN_COST,
+        None => usize::MAX,
+    }
 }

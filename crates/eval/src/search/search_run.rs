@@ -20,6 +20,7 @@ use bakeoff_select::{
     SelectorStep, Space, build_selector,
 };
 use bakeoff_suite::{Artifacts, Suite};
+use futures_util::future::BoxFuture;
 
 /// A search that has not started.
 #[derive(Debug)]
@@ -107,7 +108,16 @@ impl SearchRun {
     /// # Errors
     ///
     /// When results cannot be written; results that have been written stay.
-    pub async fn execute(
+    pub fn execute<'a>(
+        self,
+        stopper: &'a Stopper,
+        listen: &'a mut (dyn FnMut(&Event) + Send),
+        on_round: OnRound<'a>,
+    ) -> BoxFuture<'a, Result<FinishedSearch, Error>> {
+        Box::pin(self.execute_rounds(stopper, listen, on_round))
+    }
+
+    async fn execute_rounds(
         mut self,
         stopper: &Stopper,
         listen: &mut (dyn FnMut(&Event) + Send),

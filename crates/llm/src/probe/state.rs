@@ -84,6 +84,8 @@ pub enum ProbeStop {
     Failures,
     /// A quota is exhausted.
     Quota,
+    /// [`super::ProbeConfig::stop`] was cancelled.
+    Interrupted,
 }
 
 /// Stage of a probe. `spacing` is the time between two requests in seconds.

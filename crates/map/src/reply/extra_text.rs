@@ -14,7 +14,7 @@ fn read_labels(text: &str, format: ReplyFormat, required: bool) -> Vec<String> {
 
 fn read_with(text: &str, format: ReplyFormat, task: &Task) -> Vec<String> {
     let ids = ["a".to_owned(), "b".to_owned()];
-    let show = |answer: Result<Vec<Value>, ItemError>| {
+    let show = |answer: Result<Vec<Value>, ReplyItemError>| {
         answer.map_or_else(|error| error.to_string(), |values| Value::from(values).to_string())
     };
     match align(text, format, task, &ids) {

@@ -107,14 +107,14 @@ impl ReplySpec<'_> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AlignedReply {
     /// The answer for each id, or the reason why there is none.
-    pub(crate) answers: Vec<Result<Vec<Value>, ItemError>>,
+    pub(crate) answers: Vec<Result<Vec<Value>, ReplyItemError>>,
     /// The batch values; null for invalid ones.
     pub(crate) batch: Option<Vec<Value>>,
 }
 
 /// Reason why a readable reply has no valid answer for an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ItemError {
+pub(crate) enum ReplyItemError {
     /// The reply has no item with the id.
     Missing {
         /// Number of items with ids that are not in the request.
@@ -126,15 +126,19 @@ pub(crate) enum ItemError {
     Invalid(String),
 }
 
-impl std::fmt::Display for ItemError {
+impl std::fmt::Display for ReplyItemError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            ItemError::Missing { unknown_ids: 0 } => f.write_str("the reply has no answer for it"),
-            ItemError::Missing { unknown_ids } => {
+            ReplyItemError::Missing { unknown_ids: 0 } => {
+                f.write_str("the reply has no answer for it")
+            }
+            ReplyItemError::Missing { unknown_ids } => {
                 write!(f, "the reply has no answer for it, and {unknown_ids} for unknown ids")
             }
-            ItemError::Conflicting => f.write_str("the reply has several different answers for it"),
-            ItemError::Invalid(problem) => f.write_str(problem),
+            ReplyItemError::Conflicting => {
+                f.write_str("the reply has several different answers for it")
+            }
+            ReplyItemError::Invalid(problem) => f.write_str(problem),
         }
     }
 }
@@ -187,7 +191,7 @@ fn find_answer(
     items: &[ReplyItem],
     fields: &[Field],
     unknown_ids: usize,
-) -> Result<Vec<Value>, ItemError> {
+) -> Result<Vec<Value>, ReplyItemError> {
     let matching = || items.iter().filter(|item| item.id == id);
     let is_mention = |item: &ReplyItem| {
         let given = item.fields.as_ref();
@@ -199,10 +203,10 @@ fn find_answer(
         Ok(given) => validate::validate_answer(fields, given),
         Err(problem) => Err(problem.clone()),
     });
-    let Some(first) = answers.next() else { return Err(ItemError::Missing { unknown_ids }) };
+    let Some(first) = answers.next() else { return Err(ReplyItemError::Missing { unknown_ids }) };
     match answers.all(|other| other == first) {
-        true => first.map_err(ItemError::Invalid),
-        false => Err(ItemError::Conflicting),
+        true => first.map_err(ReplyItemError::Invalid),
+        false => Err(ReplyItemError::Conflicting),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::task::{PackSize, ReplyFormat};
 use bakeoff_core::NanoDollars;
 use bakeoff_journal::Journal;
 use bakeoff_llm::{Client, Model};
+use futures_util::future::BoxFuture;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -115,10 +116,7 @@ impl Job {
             return Err(Error::DifferentJob { path: config.output.clone(), difference });
         }
         let limits = scan::pack_limits(task, format, pack, record.tpm);
-        let needed = limits.overhead.saturating_add(limits.answer);
-        if let Some(max) = limits.ceiling.filter(|max| needed > *max) {
-            return Err(Error::PromptTooLarge { needed, max });
-        }
+        limits.check_prompt()?;
         let is_resumed = earlier.is_some();
         let summary = match is_resumed {
             true => JournalSummary::read(&journal_file)?,
@@ -162,7 +160,19 @@ impl Job {
     /// # Errors
     ///
     /// Fails if a file cannot be read or written. Journaled answers are kept.
-    pub async fn run(
+    // Boxed, so that it is compiled in this crate alone.
+    pub fn run<'a>(
+        self,
+        stop: CancellationToken,
+        on_progress: &'a mut (dyn FnMut(&JobProgress) + Send),
+    ) -> BoxFuture<'a, Result<JobOutcome, Error>>
+    where
+        Self: 'a,
+    {
+        Box::pin(self.run_to_end(stop, on_progress))
+    }
+
+    async fn run_to_end(
         mut self,
         stop: CancellationToken,
         on_progress: &mut (dyn FnMut(&JobProgress) + Send),

@@ -1,7 +1,7 @@
 //! Execution of a job, from the first scan of the rows to the last line of the output.
 //!
 //! [`runner`] owns the state of a running job, [`request`] sends single requests, and [`escalation`]
-//! decides what is requested next for a pack. The runner starts another pack when [`pack_feed`] finds
+//! decides what is requested next for a pack. The runner starts another pack when [`pack_feeder`] finds
 //! capacity for it.
 
 mod batch;
@@ -9,11 +9,12 @@ mod budget;
 mod config;
 mod escalation;
 mod failures;
+mod items;
 mod job;
 mod layout;
 mod output;
 mod output_buffer;
-mod pack_feed;
+mod pack_feeder;
 mod pack_reader;
 mod progress;
 mod record;
@@ -25,5 +26,6 @@ mod scan;
 mod usage;
 
 pub use config::{HeldRows, JobConfig, JobPlan, batch_path, is_same_file, journal_path};
+pub use items::map_items;
 pub use job::Job;
 pub use progress::{JobOutcome, JobProgress, StopReason};

@@ -10,7 +10,7 @@ use super::config::HeldRows;
 use super::escalation::{Escalation, FIRST_PATH, PackRequest, RowAnswer, RowResults};
 use super::failures::{DeferredFailures, FailureCause, FailureDecision};
 use super::output_buffer::{FinishedPack, OutputBuffer};
-use super::pack_feed;
+use super::pack_feeder::{POLL_INTERVAL, PackFeeder};
 use super::pack_reader::PackReader;
 use super::progress::{JobOutcome, JobProgress, StopReason};
 use super::record::{RequestKey, RequestRecord};
@@ -69,6 +69,7 @@ pub(super) struct JobRunner<'l> {
     limits: JobLimits,
     active: HashMap<u64, ActivePack>,
     requests: JoinSet<RequestReport>,
+    feeder: PackFeeder,
     /// Requests not started yet. With a cost limit they wait until the requests in flight have a known cost.
     queue: VecDeque<(u64, PackRequest)>,
     /// Failures in the last model round.
@@ -95,6 +96,7 @@ impl<'l> JobRunner<'l> {
             limits,
             active: HashMap::new(),
             requests: JoinSet::new(),
+            feeder: PackFeeder::new(),
             queue: VecDeque::new(),
             failures: DeferredFailures::default(),
             progress,
@@ -109,7 +111,7 @@ impl<'l> JobRunner<'l> {
         mut packs: PackReader,
         stop: &CancellationToken,
     ) -> Result<JobOutcome, Error> {
-        let mut poll = tokio::time::interval(pack_feed::POLL_INTERVAL);
+        let mut poll = tokio::time::interval(POLL_INTERVAL);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_input_read = false;
         loop {
@@ -158,14 +160,10 @@ impl<'l> JobRunner<'l> {
 
     /// Returns whether another pack may start: the buffer holds few enough rows, no request is queued,
     /// and the pools have capacity.
-    fn can_start_pack(&self) -> bool {
+    fn can_start_pack(&mut self) -> bool {
         self.buffer.has_capacity(self.limits.max_held)
             && self.queue.is_empty()
-            && pack_feed::pools_have_capacity(
-                &self.context.client,
-                &self.context.models,
-                self.requests.len(),
-            )
+            && self.feeder.can_start(&self.context.client, &self.context.models)
     }
 
     fn start_pack(&mut self, pack: Pack) -> Result<(), Error> {
@@ -239,6 +237,7 @@ impl<'l> JobRunner<'l> {
                 break;
             }
             self.limits.budget.start(estimated_cost);
+            self.feeder.start();
             self.requests.spawn(async move {
                 let (outcome, usage) = context.send(&request, &rows_of(&request, &pack)).await;
                 RequestReport { pack: number, request, estimated_cost, outcome, usage }
@@ -254,6 +253,7 @@ impl<'l> JobRunner<'l> {
         &mut self,
         report: Result<RequestReport, tokio::task::JoinError>,
     ) -> Result<(), Error> {
+        self.feeder.finish();
         // A panic is a bug in this program. The next process sends the request again.
         let Ok(RequestReport { pack, request, estimated_cost, outcome, usage }) = report else {
             let reason = "a request task panicked; please report this bug".to_owned();
@@ -398,6 +398,6 @@ impl<'l> JobRunner<'l> {
 }
 
 /// Returns the rows of a request.
-fn rows_of<'p>(request: &PackRequest, pack: &'p Pack) -> Vec<&'p Row> {
+pub(super) fn rows_of<'p>(request: &PackRequest, pack: &'p Pack) -> Vec<&'p Row> {
     request.rows.iter().filter_map(|row| pack.rows.get(*row)).collect()
 }

@@ -9,6 +9,7 @@ use crate::row::Row;
 use crate::rows::Rows;
 use crate::task::{ReplyFormat, Task};
 use bakeoff_core::Usage;
+use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -52,18 +53,28 @@ impl RowDigest {
 }
 
 impl InputScan {
-    /// Reads all rows.
+    /// Reads all rows of a file.
     pub(super) fn new(input: &Path, task: &Task) -> Result<InputScan, Error> {
+        let rows = Rows::open(input)?;
+        let header = rows.columns().unwrap_or_default().to_vec();
+        InputScan::of_rows(rows.map(|row| row.map_err(Error::from)), &header, task)
+    }
+
+    /// Scans rows. `header` has the fields that are known before the first row.
+    pub(super) fn of_rows<R: Borrow<Row>>(
+        rows: impl Iterator<Item = Result<R, Error>>,
+        header: &[String],
+        task: &Task,
+    ) -> Result<InputScan, Error> {
         let mut digest = RowDigest::default();
         let mut known: HashSet<String> = HashSet::new();
         let mut scan = InputScan { rows: 0, digest: String::new(), columns: Vec::new(), tokens: 0 };
-        let rows = Rows::open(input)?;
-        let header = rows.columns().unwrap_or_default();
         known.extend(header.iter().cloned());
         scan.columns.extend(header.iter().cloned());
         for row in rows {
             let row = row?;
-            digest.add(&row);
+            let row = row.borrow();
+            digest.add(row);
             for (name, _) in &row.fields {
                 if !known.contains(name) {
                     known.insert(name.clone());
@@ -72,7 +83,7 @@ impl InputScan {
             }
             scan.rows += 1;
             // An item that needs its own request must not distort the average of the others.
-            let tokens = item_tokens(task, &row).min(task.max_tokens_per_request);
+            let tokens = item_tokens(task, row).min(task.max_tokens_per_request);
             scan.tokens = scan.tokens.saturating_add(tokens);
         }
         scan.digest = digest.finish();

@@ -6,6 +6,7 @@ mod edge_cases;
 mod failures;
 mod files;
 mod invalid_replies;
+mod items;
 mod limits;
 mod resume;
 mod retry_errors;

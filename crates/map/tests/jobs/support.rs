@@ -81,7 +81,9 @@ impl JobFixture {
         let simulator = self.simulator.clone();
         let file = self.file("cache");
         let cache = self.is_cached.then(|| Cache::open(&file, "map").unwrap());
-        let mut config = ClientConfig::default().simulator(simulator);
+        let mut config = ClientConfig::default()
+            .simulator(simulator)
+            .simulated_models([bakeoff_map::simulated_models()]);
         config.cache = cache;
         Arc::new(Client::new(config))
     }

@@ -77,7 +77,8 @@ impl<'j> Poll<'j> {
         let responses: Vec<String> = branches.iter().map(answer).collect();
         let window = judge.window();
         let view = compaction::compact(&context.conversation.prior, &responses, window);
-        let mut config = AgentLoopConfig { context_config: None, ..judge.judge_config.clone() };
+        let mut config = judge.judge_config.clone();
+        config.context_config = None;
         config.limits.max_turns = 1;
         Poll {
             config,

@@ -278,9 +278,10 @@ async fn judge_that_cannot_be_called_is_rejected_before_any_call() {
     let unpriced =
         bakeoff_llm::ModelConfig::named("openai", "local").base_url("http://127.0.0.1:9/v1");
     let model = bakeoff_llm::Model::resolve(&unpriced, &|_| None).unwrap();
-    let base = client.config("judge");
-    let limits = ExecutionLimits { max_cost: Some(NanoDollars(1)), ..ExecutionLimits::default() };
-    let judge = LlmJudgeEvaluation::new(AgentLoopConfig { model, limits, ..base });
+    let limits = ExecutionLimits::default().max_cost(NanoDollars(1));
+    let mut config = client.config("judge").limits(limits);
+    config.model = model;
+    let judge = LlmJudgeEvaluation::new(config);
     let run = race(client.configs(&["poor", "good"]), judge).await;
     let Err(RaceError::Strategy { strategy, reason }) = &run.result else {
         panic!("{:?}", run.result)

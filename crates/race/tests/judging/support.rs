@@ -28,7 +28,9 @@ impl TestClient {
             models: toml::from_str(models).unwrap(),
             ..bakeoff_sim::Config::default()
         };
-        let config = ClientConfig::default().simulator(simulator);
+        let config = ClientConfig::default()
+            .simulator(simulator)
+            .simulated_models([bakeoff_check::judge::simulated_judge()]);
         TestClient { client: Arc::new(Client::new(config)) }
     }
 
@@ -57,7 +59,9 @@ impl TestClient {
     pub(crate) fn judge_within(&self, name: &str, tokens: u64) -> LlmJudgeEvaluation {
         let context_config =
             Some(ContextConfig { max_context_tokens: tokens, ..ContextConfig::default() });
-        LlmJudgeEvaluation::new(AgentLoopConfig { context_config, ..self.config(name) })
+        let mut config = self.config(name);
+        config.context_config = context_config;
+        LlmJudgeEvaluation::new(config)
     }
 }
 

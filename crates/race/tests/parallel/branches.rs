@@ -26,7 +26,7 @@ const MODELS: &str = r#"
 async fn only_a_completed_branch_wins_and_others_do_not_affect_it() {
     let client = TestClient::new(MODELS);
     let mut limited = client.config("slow");
-    limited.limits = ExecutionLimits { max_time: Duration::from_secs(5), ..limited.limits };
+    limited.limits = limited.limits.max_time(Duration::from_secs(5));
     let configs = || {
         vec![
             client.config("fault-400"),

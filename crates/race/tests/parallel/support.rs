@@ -36,7 +36,10 @@ impl TestClient {
             models: toml::from_str(models).unwrap(),
             ..bakeoff_sim::Config::default()
         };
-        let config = ClientConfig::default().simulator(simulator).on_http(on_http);
+        let config = ClientConfig::default()
+            .simulator(simulator)
+            .simulated_models([bakeoff_check::judge::simulated_judge()])
+            .on_http(on_http);
         let client = Client::new(config.transport(Arc::new(PanickingTransport)));
         TestClient { client: Arc::new(client), calls }
     }

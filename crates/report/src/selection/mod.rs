@@ -1,4 +1,4 @@
-//! What a search for the best combination came to.
+//! Reports of `select` searches.
 
 mod plot;
 mod table;

@@ -1,18 +1,19 @@
-//! Score against cost, as SVG.
+//! SVG plot of score against cost.
 
 use bakeoff_select::{RankedCombination, SearchOutcome};
 use std::fmt::Write;
 
 const WIDTH: f64 = 880.0;
 const HEIGHT: f64 = 520.0;
-/// Room for the axes' numbers: left, right, top, bottom.
+/// Margins for axis labels: left, right, top, bottom.
 const MARGIN: [f64; 4] = [64.0, 24.0, 64.0, 56.0];
-/// A line of the list below the plot.
-const LINE: f64 = 18.0;
-/// Most that the list below the plot names.
-const MOST_NAMED: usize = 20;
+/// Line height of the list below the plot.
+const LINE_HEIGHT: f64 = 18.0;
+/// Maximum number of entries in the list below the plot.
+const MAX_LISTED: usize = 20;
 
-/// Score against cost, with intervals, the front and the winner. The front's names stand below.
+/// Plots score against cost with intervals, the Pareto front and the winner. A list below names the
+/// combinations of the front.
 pub fn selection_svg(selection: &SearchOutcome, title: &str) -> String {
     let shown: Vec<&RankedCombination> =
         selection.ranking.iter().filter(|ranked| ranked.score.is_some()).collect();
@@ -24,17 +25,17 @@ pub fn selection_svg(selection: &SearchOutcome, title: &str) -> String {
         })
         .collect();
     front.sort_by(|one, other| one.cost.cmp(&other.cost));
-    let named = &front[..front.len().min(MOST_NAMED)];
+    let listed = &front[..front.len().min(MAX_LISTED)];
     let across = Axis::cost(&shown, MARGIN[0], WIDTH - MARGIN[1]);
     let up = Axis::score(&shown, HEIGHT - MARGIN[3], MARGIN[2]);
-    let height = HEIGHT + LINE * (named.len() as f64 + 1.5);
+    let height = HEIGHT + LINE_HEIGHT * (listed.len() as f64 + 1.5);
     let mut svg = String::new();
-    // Writing to a text cannot fail.
-    let _ = draw(&mut svg, title, height, (&across, &up), selection, &shown, named);
+    // Writing to a `String` cannot fail.
+    let _ = draw(&mut svg, title, height, (&across, &up), selection, &shown, listed);
     svg
 }
 
-/// From values to places.
+/// Scale from values to coordinates.
 struct Axis {
     low: f64,
     high: f64,
@@ -45,13 +46,13 @@ struct Axis {
 }
 
 impl Axis {
-    fn place(&self, value: f64) -> f64 {
+    fn position(&self, value: f64) -> f64 {
         let at = |value: f64| if self.log { value.max(self.low).ln() } else { value };
         let share = (at(value) - at(self.low)) / (at(self.high) - at(self.low));
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Prices that differ widely are shown by their orders of magnitude.
+    /// Returns the cost axis; logarithmic if the costs differ widely.
     fn cost(shown: &[&RankedCombination], from: f64, to: f64) -> Axis {
         let costs = || shown.iter().map(|ranked| ranked.cost.as_dollars());
         let high = costs().fold(0.0, f64::max);
@@ -66,7 +67,7 @@ impl Axis {
             return Axis { low, high, from, to, log, ticks };
         }
         let high = if high > 0.0 { high * 1.08 } else { 1.0 };
-        Axis { low: 0.0, high, from, to, log, ticks: steps(0.0, high) }
+        Axis { low: 0.0, high, from, to, log, ticks: round_ticks(0.0, high) }
     }
 
     fn score(shown: &[&RankedCombination], from: f64, to: f64) -> Axis {
@@ -79,19 +80,20 @@ impl Axis {
             (low.min(value), high.max(value))
         });
         let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
-        let air = (0.04 * (high - low)).max(0.02);
-        let (low, high) = (low - air, high + air);
-        Axis { low, high, from, to, log: false, ticks: steps(low, high) }
+        let padding = (0.04 * (high - low)).max(0.02);
+        let (low, high) = (low - padding, high + padding);
+        Axis { low, high, from, to, log: false, ticks: round_ticks(low, high) }
     }
 }
 
-/// The interval of the score; where money and time count, the interval is of something else.
+/// Returns the interval of the score. With a weighted objective the interval belongs to another quantity and is
+/// omitted.
 fn bounds(ranked: &RankedCombination) -> Option<[f64; 2]> {
     ranked.interval.filter(|_| ranked.is_score())
 }
 
-/// Some five round numbers.
-fn steps(low: f64, high: f64) -> Vec<f64> {
+/// Returns about five round numbers.
+fn round_ticks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 5.0;
     let power = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|times| times * power);
@@ -101,7 +103,7 @@ fn steps(low: f64, high: f64) -> Vec<f64> {
     (first..=last).map(|times| times as f64 * step).collect()
 }
 
-/// A price with as many digits as tell it apart.
+/// Formats an amount without trailing zeros.
 fn dollars(cost: f64) -> String {
     match cost {
         0.0 => "$0".to_owned(),
@@ -132,8 +134,8 @@ text{font:12px system-ui,sans-serif;fill:#333}\
 .title{font-size:16px;font-weight:600}\
 .grid{stroke:#e5e5e5}\
 .interval{stroke-width:1.5;opacity:.45}\
-.tried{fill:#8a8f98;stroke:#8a8f98}\
-.gone{fill:#d0d3d8;stroke:#d0d3d8}\
+.other{fill:#8a8f98;stroke:#8a8f98}\
+.eliminated{fill:#d0d3d8;stroke:#d0d3d8}\
 .front{fill:#1f6feb;stroke:#1f6feb}\
 .best{fill:#1a7f37;stroke:#1a7f37}\
 .line{fill:none;stroke:#1f6feb;stroke-dasharray:4 3}";
@@ -145,7 +147,7 @@ fn draw(
     (across, up): (&Axis, &Axis),
     selection: &SearchOutcome,
     shown: &[&RankedCombination],
-    named: &[&RankedCombination],
+    listed: &[&RankedCombination],
 ) -> std::fmt::Result {
     writeln!(
         svg,
@@ -159,36 +161,36 @@ fn draw(
     writeln!(
         svg,
         "<text x=\"{left}\" y=\"46\">green: chosen · blue: no other is better, cheaper and faster \
-         at once · pale: given up · bars: 95 % intervals</text>"
+         at once · pale: eliminated · bars: 95 % intervals</text>"
     )?;
     axes(svg, across, up)?;
-    let points: Vec<String> = (named.iter())
+    let points: Vec<String> = (listed.iter())
         .filter(|ranked| selection.front.contains(&ranked.combo))
         .map(|ranked| {
             let (x, y) = (
-                across.place(ranked.cost.as_dollars()),
-                up.place(ranked.score.unwrap_or_default()),
+                across.position(ranked.cost.as_dollars()),
+                up.position(ranked.score.unwrap_or_default()),
             );
             format!("{x:.1},{y:.1}")
         })
         .collect();
     writeln!(svg, "<polyline class=\"line\" points=\"{}\"/>", points.join(" "))?;
-    // Who matters is drawn last, on top of the others.
+    // More important points are drawn last, on top of the others.
     let kind = |ranked: &RankedCombination| match ranked {
         ranked if ranked.combo == selection.winner => (3, "best", 6.5),
         ranked if selection.front.contains(&ranked.combo) => (2, "front", 5.0),
-        ranked if ranked.eliminated => (0, "gone", 3.5),
-        _ => (1, "tried", 4.0),
+        ranked if ranked.eliminated => (0, "eliminated", 3.5),
+        _ => (1, "other", 4.0),
     };
     let mut order: Vec<&RankedCombination> = shown.to_vec();
     order.sort_by_key(|ranked| kind(ranked).0);
     for ranked in order {
         let (_, class, radius) = kind(ranked);
         let score = ranked.score.unwrap_or_default();
-        let (x, y) = (across.place(ranked.cost.as_dollars()), up.place(score));
+        let (x, y) = (across.position(ranked.cost.as_dollars()), up.position(score));
         writeln!(svg, "<g class=\"{class}\">")?;
         if let Some([low, high]) = bounds(ranked) {
-            let (low, high) = (up.place(low), up.place(high));
+            let (low, high) = (up.position(low), up.position(high));
             writeln!(
                 svg,
                 "<line class=\"interval\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" \
@@ -205,16 +207,18 @@ fn draw(
             ranked.latency,
         )?;
     }
-    for (place, ranked) in named.iter().enumerate() {
-        let (x, y) =
-            (across.place(ranked.cost.as_dollars()), up.place(ranked.score.unwrap_or_default()));
-        writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 8.0, y - 6.0, place + 1)?;
+    for (index, ranked) in listed.iter().enumerate() {
+        let (x, y) = (
+            across.position(ranked.cost.as_dollars()),
+            up.position(ranked.score.unwrap_or_default()),
+        );
+        writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 8.0, y - 6.0, index + 1)?;
         let best = if ranked.combo == selection.winner { ", chosen" } else { "" };
         writeln!(
             svg,
             "<text x=\"{left}\" y=\"{:.1}\">{}  {}: {:.3}, {} each{best}</text>",
-            HEIGHT + LINE * (place as f64 + 1.0),
-            place + 1,
+            HEIGHT + LINE_HEIGHT * (index as f64 + 1.0),
+            index + 1,
             escaped(&ranked.name),
             ranked.score.unwrap_or_default(),
             dollars(ranked.cost.as_dollars()),
@@ -225,7 +229,7 @@ fn draw(
 
 fn axes(svg: &mut String, across: &Axis, up: &Axis) -> std::fmt::Result {
     for tick in &across.ticks {
-        let (x, y) = (across.place(*tick), up.from);
+        let (x, y) = (across.position(*tick), up.from);
         writeln!(
             svg,
             "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{y:.1}\"/>\
@@ -236,7 +240,7 @@ fn axes(svg: &mut String, across: &Axis, up: &Axis) -> std::fmt::Result {
         )?;
     }
     for tick in &up.ticks {
-        let (x, y) = (across.from, up.place(*tick));
+        let (x, y) = (across.from, up.position(*tick));
         writeln!(
             svg,
             "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
@@ -268,7 +272,7 @@ mod tests {
     use quick_xml::Reader;
     use quick_xml::events::Event;
 
-    /// Names of all elements; fails where it is not XML.
+    /// Returns the names of all elements; fails for invalid XML.
     fn elements(svg: &str) -> Vec<String> {
         let mut reader = Reader::from_str(svg);
         let mut names = Vec::new();
@@ -284,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_for_each_whatever_it_is_called() {
+    fn every_scored_combination_has_a_point_with_an_escaped_name() {
         let mut found = selection();
         found.ranking[1].name = "planner=<a&b>\u{1b} + solver=\"x\"".to_owned();
         found.ranking[2].score = None;
@@ -297,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_extremes_are_drawn_too() {
+    fn empty_rankings_and_zero_costs_are_drawn() {
         let mut found = selection();
         found.ranking.clear();
         assert_eq!(elements(&selection_svg(&found, "")).first().unwrap(), "svg");
@@ -311,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_that_differ_widely_are_shown_by_magnitude() {
+    fn widely_differing_costs_use_a_logarithmic_axis() {
         let mut found = selection();
         for (ranked, cost) in found.ranking.iter_mut().zip([1_000_000, 10_000_000, 100_000_000]) {
             ranked.cost = bakeoff_core::NanoDollars(cost);
@@ -319,13 +323,13 @@ mod tests {
         let shown: Vec<&RankedCombination> = found.ranking.iter().collect();
         let axis = Axis::cost(&shown, 0.0, 100.0);
         assert!(axis.log);
-        let near = |cost: f64, place: f64| (axis.place(cost) - place).abs() < 1e-9;
+        let near = |cost: f64, position: f64| (axis.position(cost) - position).abs() < 1e-9;
         assert!(near(0.01, 50.0) && axis.ticks.contains(&0.05), "{:?}", axis.ticks);
     }
 
     #[test]
     fn ticks_are_round() {
-        assert_eq!(steps(0.0, 1.0), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
-        assert_eq!(steps(12.0, 48.0), [20.0, 30.0, 40.0]);
+        assert_eq!(round_ticks(0.0, 1.0), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
+        assert_eq!(round_ticks(12.0, 48.0), [20.0, 30.0, 40.0]);
     }
 }

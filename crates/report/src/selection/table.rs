@@ -1,14 +1,14 @@
-//! The ranking of a search, and what stands below it.
+//! Ranking table of a search and the notes below it.
 
 use bakeoff_select::{RankedCombination, SearchLimit, SearchOutcome};
 use comfy_table::{CellAlignment, Table, presets};
 
-/// One line for each of the first combinations. `best` is marked, and so are those of the front.
+/// Returns a table of the first `max_rows` combinations. Marks `best` and the Pareto front.
 pub fn ranking_table(
     ranking: &[RankedCombination],
     best: Option<usize>,
     front: &[usize],
-    most: usize,
+    max_rows: usize,
 ) -> String {
     let is_weighted = ranking.iter().any(|ranked| !ranked.is_score());
     let mut table = Table::new();
@@ -19,7 +19,7 @@ pub fn ranking_table(
         header.insert(3, "worth");
     }
     table.set_header(header);
-    for (place, ranked) in ranking.iter().take(most).enumerate() {
+    for (index, ranked) in ranking.iter().take(max_rows).enumerate() {
         let mut marks = Vec::new();
         if best == Some(ranked.combo) {
             marks.push("best");
@@ -28,13 +28,13 @@ pub fn ranking_table(
             marks.push("front");
         }
         if ranked.over_cost_limit {
-            marks.push("too dear");
+            marks.push("too expensive");
         }
         if ranked.eliminated {
-            marks.push("given up");
+            marks.push("eliminated");
         }
         let mut row = vec![
-            (place + 1).to_string(),
+            (index + 1).to_string(),
             ranked.name.clone(),
             number(ranked.score),
             ranked
@@ -66,15 +66,16 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"))
 }
 
-/// What stands below the ranking: who won and how sure that is, what was paid, who was given up.
+/// Returns the notes below the ranking: winner and confidence, reason, cost, eliminations.
 pub fn selection_notes(selection: &SearchOutcome) -> Vec<String> {
     let winner = selection.ranking.iter().find(|ranked| ranked.combo == selection.winner);
     let name = winner.map_or("", |winner| winner.name.as_str());
-    let sure = match selection.confidence {
-        Some(confidence) => format!(" ({:.1} % sure)", 100.0 * floored(confidence)),
+    let confidence = match selection.confidence {
+        Some(confidence) => format!(" (confidence {:.1} %)", 100.0 * round_down(confidence)),
         None => String::new(),
     };
-    let mut notes = vec![format!("best: {name}{sure}"), format!("because {}", selection.reason)];
+    let mut notes =
+        vec![format!("best: {name}{confidence}"), format!("reason: {}", selection.reason)];
     notes.push(format!(
         "cells: {} of {} ({:.0} %); spent: ${:.6}",
         selection.cells,
@@ -85,24 +86,20 @@ pub fn selection_notes(selection: &SearchOutcome) -> Vec<String> {
     if selection.saved.0 > 0 {
         notes.push(format!("shared answers saved: ${:.6}", selection.saved.as_dollars()));
     }
-    let gone = selection.eliminations.len();
-    if gone > 0 {
-        let them = if gone == 1 { "combination was" } else { "combinations were" };
-        notes.push(format!(
-            "{gone} {them} given up on the way; selection.json says when and by whom"
-        ));
+    let count = selection.eliminations.len();
+    if count > 0 {
+        let noun = if count == 1 { "combination" } else { "combinations" };
+        notes.push(format!("{count} {noun} eliminated; see selection.json for details"));
     }
     if selection.stopped.is_some_and(|limit| limit != SearchLimit::Halted) {
-        notes.push(
-            "the budget ended the search: with more it may come to another result".to_owned(),
-        );
+        notes.push("budget exhausted; a larger budget may change the result".to_owned());
     }
     notes
 }
 
-/// A chance is not rounded up to certainty.
-fn floored(chance: f64) -> f64 {
-    (chance * 1000.0).floor() / 1000.0
+/// Rounds a probability down, so that it is not rounded up to certainty.
+fn round_down(probability: f64) -> f64 {
+    (probability * 1000.0).floor() / 1000.0
 }
 
 #[cfg(test)]
@@ -145,26 +142,26 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_line_for_each_and_what_came_of_it() {
+    fn table_and_notes_describe_the_search() {
         let found = selection();
         let table = ranking_table(&found.ranking, Some(found.winner), &found.front, 10);
         insta::assert_snapshot!(table, @r#"
            combination                score  95 % interval  cells  errors  $ per task  seconds
         1  planner=m1 + solver=large  0.800  0.700 – 0.900     39       1    0.002000     1.50  best, front
         2  planner=m0 + solver=large  0.750  0.650 – 0.850     40            0.001000     1.50  front
-        3  planner=m2 + solver=large  0.100              –     38            0.003000     1.50  given up
+        3  planner=m2 + solver=large  0.100              –     38            0.003000     1.50  eliminated
         "#);
         insta::assert_snapshot!(selection_notes(&found).join("\n"), @r#"
-        best: planner=m1 + solver=large (99.9 % sure)
-        because the others are worse
+        best: planner=m1 + solver=large (confidence 99.9 %)
+        reason: the others are worse
         cells: 117 of 600 (20 %); spent: $0.500000
         shared answers saved: $0.125000
-        1 combination was given up on the way; selection.json says when and by whom
-        the budget ended the search: with more it may come to another result
+        1 combination eliminated; see selection.json for details
+        budget exhausted; a larger budget may change the result
         "#);
-        let mut weighed = found.ranking.clone();
-        weighed[0].mean = Some(0.7);
-        insta::assert_snapshot!(ranking_table(&weighed, None, &[], 1), @r#"
+        let mut weighted = found.ranking.clone();
+        weighted[0].mean = Some(0.7);
+        insta::assert_snapshot!(ranking_table(&weighted, None, &[], 1), @r#"
            combination                score  worth  95 % interval  cells  errors  $ per task  seconds
         1  planner=m1 + solver=large  0.800  0.700  0.700 – 0.900     39       1    0.002000     1.50
         "#);

@@ -1,93 +1,98 @@
-//! The provider itself: who is let through, what is answered, and when.
+//! The simulated provider: admission, answers and latency.
 
-use crate::headers::Headers;
-use crate::key::Key;
+use crate::headers::HeaderSettings;
+use crate::key::SeedKey;
 use crate::latency;
-use crate::limit::{Cost, Denial, Limits, slowdown};
-use crate::model::{Draft, Model, Scene, draft, error_words};
-use crate::{Ask, Estimate, Latency, Outcome, Persona, Profile, Reply, Stats};
+use crate::limit::{Denial, ProviderLimits, TokenCost, slowdown};
+use crate::model::{AnswerContext, BuiltinModel, Draft, ModelKind, draft, error_for_status};
+use crate::{
+    Latency, ModelBehaviour, Outcome, Profile, Reply, RequestEstimate, SimModel, SimRequest, Stats,
+};
 use bakeoff_core::Request;
 use rand::RngExt;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How the model `slow` answers.
+/// Latency of the model `slow`.
 const SLOW: Latency = Latency::Fixed { ms: 10_000.0 };
 
-/// Most requests whose failures are remembered; see [`State::failures`].
-const MOST_FAILURES: usize = 1 << 16;
+/// Maximum number of entries in [`EngineState::failures`].
+const MAX_FAILURES: usize = 1 << 16;
 
-/// What an engine is made from. The default has no limits, answers at once, and knows the models
-/// by their names.
+/// Configuration of an engine. The default has no limits and no latency, and models behave as their
+/// names say.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// Everything random follows from it.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// The provider's limits and habits.
+    /// ProviderLimits, outages and latency of the provider.
     pub profile: Option<Profile>,
-    /// Models with a character of their own, by name without the prefix `sim/`.
-    pub models: BTreeMap<String, Persona>,
-    /// How long all answers take, except those of a persona with its own latency.
+    /// Models defined by a suite, by name without the prefix `sim/`.
+    pub models: BTreeMap<String, SimModel>,
+    /// Models of other crates. The engine consults them in order, before its built-in models.
+    pub behaviours: Vec<Arc<dyn ModelBehaviour>>,
+    /// Latency of all answers, except those of models that define their own.
     pub latency: Option<Latency>,
 }
 
-/// A model provider that does not exist. Share it in an `Arc`.
+/// Simulated model provider. Share it in an `Arc`.
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
     profile: Profile,
-    headers: Headers,
-    state: Mutex<State>,
+    headers: HeaderSettings,
+    state: Mutex<EngineState>,
     /// Time from 1970 to the engine's start.
     epoch: OnceLock<Duration>,
 }
 
 #[derive(Debug)]
-struct State {
+struct EngineState {
     now: Duration,
-    limits: Limits,
+    limits: ProviderLimits,
     stats: Stats,
-    /// How often each request to a flaky model has failed since it last succeeded. The draw
-    /// depends on it, so that a retry is a new chance and a run is still the same each time.
+    /// Number of failures of each request to a flaky model since its last success. The random draw
+    /// depends on it, so a retry is an independent draw and runs stay reproducible.
     failures: HashMap<u64, u32>,
 }
 
 impl Engine {
-    /// An engine at its start.
+    /// Creates an engine at time zero.
     pub fn new(config: Config) -> Engine {
         let profile = config.profile.clone().unwrap_or_default();
         let headers =
-            Headers { style: profile.headers, hint: profile.retry_after, seed: config.seed };
-        let state = State {
+            HeaderSettings { style: profile.headers, hint: profile.retry_after, seed: config.seed };
+        let state = EngineState {
             now: Duration::ZERO,
-            limits: Limits::new(&profile),
+            limits: ProviderLimits::new(&profile),
             stats: Stats::default(),
             failures: HashMap::new(),
         };
         Engine { config, profile, headers, state: Mutex::new(state), epoch: OnceLock::new() }
     }
 
-    /// Says when the engine's start was, as time since 1970, for headers with dates. The first
-    /// one to say so counts; until then the start is 1970 itself, as virtual time likes it.
+    /// Sets the engine's start, as time since 1970, for headers with dates. The first call wins.
+    /// Without a call the start is 1970, which suits virtual time.
     pub fn set_epoch(&self, since_1970: Duration) {
-        // A second server on the same engine has to live with the first one's epoch.
+        // A second server on the same engine keeps the epoch of the first one.
         let _ = self.epoch.set(since_1970);
     }
 
-    /// What comes back for a request that arrives now.
-    pub fn ask(&self, ask: &Ask<'_>) -> Reply {
-        let request = ask.request;
+    /// Returns the reply to a request.
+    pub fn respond(&self, arrival: &SimRequest<'_>) -> Reply {
+        let request = arrival.request;
         let name = request.model.strip_prefix("sim/").unwrap_or(&request.model);
-        let persona = self.config.models.get(name);
-        let model = Model::named(name, persona);
+        let definition = self.config.models.get(name);
+        let model = ModelKind::resolve(name, definition, &self.config.behaviours);
+        let rejection = model.rejection(name, request);
 
-        // Most requests to a provider that is full are rejected without a look at what they say.
+        // Fast path: under load most requests are rejected before an answer is generated.
         {
-            let mut state = self.arrive(ask.now);
+            let mut state = self.lock_at(arrival.now);
             state.stats.requests += 1;
-            if let Some(status) = model.refusal(request) {
-                let (code, message) = error_words(status);
+            if let Some(status) = rejection {
+                let (code, message) = error_for_status(status);
                 return self.refuse(&mut state, status, code, message.into(), Vec::new());
             }
             if let Err(denial) = state.limits.check(state.now, None) {
@@ -95,11 +100,11 @@ impl Engine {
             }
         }
 
-        let key = Key::new(self.config.seed, name, request, ask.trial, ask.ordinal);
+        let key = SeedKey::new(self.config.seed, name, request, arrival.trial, arrival.ordinal);
         let (draft, cost) = self.draft(model, name, request, key);
         let profile = &self.profile;
 
-        let mut state = self.arrive(ask.now);
+        let mut state = self.lock_at(arrival.now);
         if let Err(denial) = state.limits.check(state.now, Some(cost)) {
             return self.deny(&mut state, denial, name);
         }
@@ -107,12 +112,12 @@ impl Engine {
             if profile.failures_charge {
                 state.limits.charge_failure();
             }
-            let (code, message) = error_words(status);
+            let (code, message) = error_for_status(status);
             return self.refuse(&mut state, status, code, message.into(), Vec::new());
         }
         state.limits.admit(cost);
-        let delay = self.delay(&state, model, persona, key);
-        state.depart(delay);
+        let delay = self.delay(&state, model, definition, key);
+        state.start_flight(delay);
         state.stats.peak_in_flight =
             state.stats.peak_in_flight.max(state.limits.flight.count().max(1));
         let admitted = state.stats.answered + state.stats.broken + 1;
@@ -132,91 +137,102 @@ impl Engine {
         Reply { delay, headers, outcome }
     }
 
-    /// What the answer to a request takes and costs when nobody else asks and nothing is limited:
-    /// for working out the best that anybody could do.
-    pub fn estimate(&self, request: &Request, trial: u32, ordinal: u32) -> Estimate {
+    /// Returns latency and token counts of a request without load and limits. Benchmarks compute the
+    /// optimum from it.
+    pub fn estimate(&self, request: &Request, trial: u32, ordinal: u32) -> RequestEstimate {
         let name = request.model.strip_prefix("sim/").unwrap_or(&request.model);
-        let persona = self.config.models.get(name);
-        let model = Model::named(name, persona);
-        let key = Key::new(self.config.seed, name, request, trial, ordinal);
-        let (_, Cost { input, output }) = self.draft(model, name, request, key);
-        Estimate { latency: self.latency(model, persona, key), input, output }
+        let definition = self.config.models.get(name);
+        let model = ModelKind::resolve(name, definition, &self.config.behaviours);
+        let key = SeedKey::new(self.config.seed, name, request, trial, ordinal);
+        let (_, TokenCost { input, output }) = self.draft(model, name, request, key);
+        RequestEstimate { latency: self.latency(model, definition, key), input, output }
     }
 
-    fn draft(&self, model: Model, name: &str, request: &Request, key: Key) -> (Draft, Cost) {
-        let persona = self.config.models.get(name);
+    fn draft(
+        &self,
+        model: ModelKind<'_>,
+        name: &str,
+        request: &Request,
+        key: SeedKey,
+    ) -> (Draft, TokenCost) {
+        let definition = self.config.models.get(name);
         let (input, output) = (self.profile.input_tokens, self.profile.output_tokens);
         let draft = draft(
             model,
-            &Scene {
+            &AnswerContext {
                 name,
-                persona,
+                definition,
                 request,
                 key,
-                input_tokens: persona.and_then(|p| p.input_tokens).or(input),
-                output_tokens: persona.and_then(|p| p.output_tokens).or(output),
+                input_tokens: definition.and_then(|model| model.input_tokens).or(input),
+                output_tokens: definition.and_then(|model| model.output_tokens).or(output),
             },
         );
         let cost = match &draft {
             Draft::Answer(response) => {
-                Cost { input: response.usage.prompt(), output: response.usage.output }
+                TokenCost { input: response.usage.prompt(), output: response.usage.output }
             }
-            Draft::Broken(_) => Cost { input: 1, output: 1 },
+            Draft::Broken(_) => TokenCost { input: 1, output: 1 },
         };
         (draft, cost)
     }
 
-    /// What was done so far; in flight is what was when somebody last asked.
+    /// Returns the counts so far; `in_flight` is as of the last request.
     pub fn stats(&self) -> Stats {
         self.stats_at(Duration::ZERO)
     }
 
-    /// What was done so far, and what is in flight now.
+    /// Returns the counts so far, with `in_flight` as of `now`.
     pub fn stats_at(&self, now: Duration) -> Stats {
-        let state = self.arrive(now);
+        let state = self.lock_at(now);
         Stats { in_flight: state.limits.flight.count(), ..state.stats.clone() }
     }
 
-    /// Names of models to show to people who ask; every other name is a model as well.
+    /// Returns the model names to list. Every other name is valid as well.
     pub fn model_names(&self) -> Vec<String> {
-        let ready =
-            ["echo", "pass-0.5", "judge", "tool", "slow", "flaky-0.1", "prose"].map(String::from);
-        let own = self.config.models.keys().cloned();
-        let ready = ready.into_iter().filter(|name| !self.config.models.contains_key(name));
-        ready.chain(own).map(|name| format!("sim/{name}")).collect()
+        let builtin = ["echo", "pass-0.5", "tool", "slow", "flaky-0.1", "prose"];
+        let custom = self.config.behaviours.iter().flat_map(|behaviour| behaviour.listed_names());
+        let defined = self.config.models.keys().cloned();
+        let named = builtin.iter().chain(custom).map(|name| (*name).to_owned());
+        let named = named.filter(|name| !self.config.models.contains_key(name));
+        named.chain(defined).map(|name| format!("sim/{name}")).collect()
     }
 
-    /// The state at this time. A broken lock is only a thread that stopped in the middle of
-    /// counting, so the others go on.
-    fn arrive(&self, now: Duration) -> MutexGuard<'_, State> {
+    /// Locks the state and advances it to `now`. A poisoned lock only means that a thread panicked
+    /// while it counted, so the state stays usable.
+    fn lock_at(&self, now: Duration) -> MutexGuard<'_, EngineState> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Threads read their clock before they wait for the lock.
+        // Threads read their clock before they wait for the lock, so times can arrive out of order.
         let now = state.now.max(now);
         state.now = now;
         state.limits.advance(now);
         state
     }
 
-    fn deny(&self, state: &mut State, denial: Denial, name: &str) -> Reply {
+    fn deny(&self, state: &mut EngineState, denial: Denial, name: &str) -> Reply {
         let since_1970 = self.since_1970(state.now);
         let mut headers = Vec::new();
         let (status, code, message) = match denial {
             Denial::Outage { status } => {
-                let (code, message) = error_words(status);
+                let (code, message) = error_for_status(status);
                 (status, code, message.to_owned())
             }
             Denial::Quota => {
                 let message = "You exceeded your current quota, please check your plan.";
                 (429, "insufficient_quota", message.to_owned())
             }
-            Denial::Limited { what, .. } => {
+            Denial::Limited { quantity, .. } => {
                 if self.profile.failures_charge {
                     state.limits.charge_failure();
                 }
                 let admitted = state.stats.answered + state.stats.broken;
                 headers = self.headers.levels(&state.limits, admitted, since_1970);
-                headers.extend(self.headers.wait(denial, since_1970));
-                (429, "rate_limit_exceeded", format!("Rate limit reached for {name} on {what}."))
+                headers.extend(self.headers.retry(denial, since_1970));
+                (
+                    429,
+                    "rate_limit_exceeded",
+                    format!("Rate limit reached for {name} on {quantity}."),
+                )
             }
         };
         self.refuse(state, status, code, message, headers)
@@ -224,7 +240,7 @@ impl Engine {
 
     fn refuse(
         &self,
-        state: &mut State,
+        state: &mut EngineState,
         status: u16,
         code: &'static str,
         message: String,
@@ -235,13 +251,13 @@ impl Engine {
         Reply { delay: latency::delay(self.profile.reject_ms / 1e3), headers, outcome }
     }
 
-    /// The status of a transient failure, if there is one.
-    fn failure(&self, state: &mut State, model: Model, key: Key) -> Option<u16> {
-        if let Model::Flaky(share) = model {
+    /// Returns the status of a transient failure, if one occurs.
+    fn failure(&self, state: &mut EngineState, model: ModelKind<'_>, key: SeedKey) -> Option<u16> {
+        if let ModelKind::Builtin(BuiltinModel::Flaky(share)) = model {
             let failed = state.failures.get(&key.short()).copied().unwrap_or(0);
             let mut rng = key.rng(&format!("flaky {failed}"));
             if rng.random::<f64>() < share {
-                if state.failures.len() >= MOST_FAILURES {
+                if state.failures.len() >= MAX_FAILURES {
                     state.failures.clear();
                 }
                 state.failures.insert(key.short(), failed.saturating_add(1));
@@ -250,15 +266,21 @@ impl Engine {
             state.failures.remove(&key.short());
         }
         if self.profile.error_rate > 0.0 {
-            let mut rng = Key::event(self.config.seed, state.stats.requests).rng("error");
+            let mut rng = SeedKey::event(self.config.seed, state.stats.requests).rng("error");
             return (rng.random::<f64>() < self.profile.error_rate).then_some(500);
         }
         None
     }
 
-    /// How long this answer takes, given what is in flight before it.
-    fn delay(&self, state: &State, model: Model, persona: Option<&Persona>, key: Key) -> Duration {
-        let delay = self.latency(model, persona, key);
+    /// Returns the delay of an answer under the current load.
+    fn delay(
+        &self,
+        state: &EngineState,
+        model: ModelKind<'_>,
+        definition: Option<&SimModel>,
+        key: SeedKey,
+    ) -> Duration {
+        let delay = self.latency(model, definition, key);
         match self.profile.knee {
             Some(knee) => latency::delay(
                 delay.as_secs_f64() * slowdown(knee, state.limits.flight.count() + 1),
@@ -267,12 +289,18 @@ impl Engine {
         }
     }
 
-    /// How long this answer takes when nobody else asks.
-    fn latency(&self, model: Model, persona: Option<&Persona>, key: Key) -> Duration {
-        let own = persona.and_then(|persona| persona.latency).or(self.config.latency);
-        let latency = match (own, model) {
+    /// Returns the latency of an answer without load.
+    fn latency(
+        &self,
+        model: ModelKind<'_>,
+        definition: Option<&SimModel>,
+        key: SeedKey,
+    ) -> Duration {
+        let configured =
+            definition.and_then(|definition| definition.latency).or(self.config.latency);
+        let latency = match (configured, model) {
             (Some(latency), _) => Some(latency),
-            (None, Model::Slow) => Some(SLOW),
+            (None, ModelKind::Builtin(BuiltinModel::Slow)) => Some(SLOW),
             (None, _) => self.profile.latency,
         };
         latency.map_or(Duration::ZERO, |latency| latency.sample(&mut key.rng("latency")))
@@ -283,9 +311,9 @@ impl Engine {
     }
 }
 
-impl State {
-    /// Puts an admitted request in flight.
-    fn depart(&mut self, delay: Duration) {
+impl EngineState {
+    /// Records an admitted request as in flight.
+    fn start_flight(&mut self, delay: Duration) {
         if !delay.is_zero() {
             self.limits.flight.add(self.now.saturating_add(delay));
         }

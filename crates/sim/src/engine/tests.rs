@@ -1,8 +1,10 @@
-//! The engine through its public door, in virtual time.
+//! Tests of the engine through its public API, in virtual time.
 
 use super::*;
 use crate::TokenCount;
-use crate::{Fault, FixedWindow, Foreign, HeaderStyle, Knee, Outage, Rate, RetryHint, Step};
+use crate::{
+    Fault, FixedWindow, ForeignTraffic, HeaderStyle, Knee, Outage, Rate, RateStep, RetryHint,
+};
 use bakeoff_core::{Message, Request};
 
 const MS: Duration = Duration::from_millis(1);
@@ -16,10 +18,10 @@ fn with_profile(profile: Profile) -> Engine {
 }
 
 fn ask(engine: &Engine, model: &str, ordinal: u32, now: Duration) -> Reply {
-    engine.ask(&Ask { request: &request(model), trial: 1, ordinal, now })
+    engine.respond(&SimRequest { request: &request(model), trial: 1, ordinal, now })
 }
 
-/// How many of the requests that come every `every` until `until` get an answer.
+/// Returns the number of answers when a request arrives every `every` until `until`.
 fn answered(profile: Profile, every: Duration, until: Duration) -> u64 {
     let engine = with_profile(profile);
     let mut now = Duration::ZERO;
@@ -45,12 +47,12 @@ fn fixed(ms: f64) -> Option<Latency> {
 }
 
 #[test]
-fn answers_depend_on_seed_trial_and_ordinal_and_on_nothing_else() {
+fn answers_depend_only_on_seed_trial_and_ordinal() {
     let text = |seed, model: &str, trial, ordinal, now| {
         let engine = Engine::new(Config { seed, ..Config::default() });
         ask(&engine, "echo", 9, Duration::ZERO);
         let request = request(model);
-        match engine.ask(&Ask { request: &request, trial, ordinal, now }).outcome {
+        match engine.respond(&SimRequest { request: &request, trial, ordinal, now }).outcome {
             Outcome::Answer(response) => response.text(),
             other => panic!("{other:?}"),
         }
@@ -65,34 +67,34 @@ fn answers_depend_on_seed_trial_and_ordinal_and_on_nothing_else() {
 }
 
 #[test]
-fn a_bucket_admits_its_burst_and_then_its_rate() {
+fn bucket_admits_its_burst_then_its_rate() {
     let requests = Some(Rate { rate_per_s: 5.0, burst: 5.0 });
     let profile = Profile { requests, ..Profile::default() };
     assert_eq!(answered(profile.clone(), MS, MS * 10_000), 5 + 49);
-    let steps = vec![Step { at_s: 5.0, requests_per_s: 50.0 }];
+    let steps = vec![RateStep { at_s: 5.0, requests_per_s: 50.0 }];
     assert_eq!(answered(Profile { steps, ..profile.clone() }, MS, MS * 10_000), 5 + 25 + 249);
-    let foreign = Some(Foreign { requests_per_s: 4.0 });
+    let foreign = Some(ForeignTraffic { requests_per_s: 4.0 });
     assert_eq!(answered(Profile { foreign, ..profile.clone() }, MS, MS * 10_000), 5 + 9);
     let outages = vec![Outage { from_s: 0.0, to_s: 9.0, status: 503 }];
     assert_eq!(answered(Profile { outages, ..profile.clone() }, MS, MS * 10_000), 5 + 4);
-    // Hammering never lets the bucket recover where rejections are charged.
+    // Where rejections are charged, constant retries keep the bucket empty.
     assert_eq!(answered(Profile { failures_charge: true, ..profile }, MS, MS * 10_000), 5);
 }
 
 #[test]
-fn tokens_are_charged_for_prompt_and_answer_together() {
+fn token_bucket_charges_prompt_and_answer_together() {
     let profile = Profile {
         tokens: Some(Rate { rate_per_s: 50.0, burst: 100.0 }),
         input_tokens: Some(TokenCount::Fixed(40)),
         output_tokens: Some(TokenCount::Fixed(60)),
         ..Profile::default()
     };
-    // One at once and one every two seconds.
+    // One at time zero and one every two seconds.
     assert_eq!(answered(profile, MS, MS * 9_999), 1 + 4);
 }
 
 #[test]
-fn windows_quota_and_caps_hold() {
+fn window_quota_and_concurrency_limits_reject_excess_requests() {
     let window = Some(FixedWindow { requests: 7, seconds: 4.0, phase_s: 1.0 });
     // Windows end at 3 s and 7 s.
     assert_eq!(answered(Profile { window, ..Profile::default() }, MS, MS * 10_000), 21);
@@ -108,7 +110,7 @@ fn windows_quota_and_caps_hold() {
 }
 
 #[test]
-fn a_knee_slows_down_instead_of_refusing() {
+fn knee_increases_latency_instead_of_rejecting() {
     let knee = Some(Knee { k: 2, thrash_at: Some(4) });
     let engine = with_profile(Profile { knee, latency: fixed(100.0), ..Profile::default() });
     let delays: Vec<u128> =
@@ -117,36 +119,36 @@ fn a_knee_slows_down_instead_of_refusing() {
 }
 
 #[test]
-fn outages_give_their_status_and_errors_come_at_their_rate() {
+fn outages_return_their_status_and_errors_occur_at_their_rate() {
     let outages = vec![Outage { from_s: 1.0, to_s: 2.0, status: 529 }];
     let engine = with_profile(Profile { outages, ..Profile::default() });
     let statuses = [0, 1000, 1999, 2000].map(|ms| status(&ask(&engine, "echo", 0, MS * ms)));
     assert_eq!(statuses, [200, 529, 529, 200]);
 
     let engine = with_profile(Profile { error_rate: 0.1, ..Profile::default() });
-    // The same request again and again: what fails is the provider, not the request.
+    // Repeats of one request fail independently: the error rate belongs to the provider.
     (0..2000).for_each(|_| drop(ask(&engine, "echo", 0, MS)));
     let failed = engine.stats().refused[&500];
     assert!((160..=240).contains(&failed), "{failed}");
 }
 
 #[test]
-fn failures_are_charged_where_failures_count() {
+fn failed_requests_are_charged_when_the_profile_says_so() {
     let requests = Some(Rate { rate_per_s: 1e-9, burst: 1.0 });
-    let after_a_failure = |failures_charge| {
+    let status_after_failure = |failures_charge| {
         let engine = with_profile(Profile { requests, failures_charge, ..Profile::default() });
         assert!(status(&ask(&engine, "flaky-1", 0, MS)) >= 500);
         status(&ask(&engine, "echo", 0, MS))
     };
-    assert_eq!((after_a_failure(false), after_a_failure(true)), (200, 429));
+    assert_eq!((status_after_failure(false), status_after_failure(true)), (200, 429));
 }
 
 #[test]
-fn time_never_runs_backwards() {
+fn earlier_times_count_as_the_latest_seen() {
     let profile = Profile { concurrency: Some(1), latency: fixed(100.0), ..Profile::default() };
     let engine = with_profile(profile);
     ask(&engine, "echo", 0, MS * 1000);
-    // A request that read its clock before the other one arrives after it.
+    // This request read its clock before the other one but arrives after it.
     assert_eq!(status(&ask(&engine, "echo", 1, MS * 10)), 429);
     assert_eq!(status(&ask(&engine, "echo", 1, MS * 1100)), 200);
     assert_eq!(status(&ask(&engine, "echo", 2, MS * 950)), 429);
@@ -157,7 +159,7 @@ fn time_never_runs_backwards() {
 }
 
 #[test]
-fn a_flaky_request_fails_at_its_rate_and_gets_through_when_retried() {
+fn flaky_requests_fail_at_their_rate_and_succeed_on_retry() {
     let engine = Engine::new(Config::default());
     let mut first_failures = 0;
     for ordinal in 0..1000 {
@@ -174,7 +176,7 @@ fn a_flaky_request_fails_at_its_rate_and_gets_through_when_retried() {
 }
 
 #[test]
-fn a_rejection_says_how_long_to_wait_and_that_is_true() {
+fn retry_after_is_the_time_until_admission() {
     let profile = Profile {
         requests: Some(Rate { rate_per_s: 0.7, burst: 1.0 }),
         retry_after: RetryHint::Exact,
@@ -192,7 +194,7 @@ fn a_rejection_says_how_long_to_wait_and_that_is_true() {
 }
 
 #[test]
-fn dates_count_from_the_epoch() {
+fn dates_in_headers_count_from_the_epoch() {
     let profile = Profile {
         requests: Some(Rate { rate_per_s: 1.0, burst: 1.0 }),
         retry_after: RetryHint::HttpDate,
@@ -207,7 +209,7 @@ fn dates_count_from_the_epoch() {
 }
 
 #[test]
-fn latency_comes_from_the_persona_then_the_config_then_the_name_then_the_profile() {
+fn latency_precedence_is_model_config_name_profile() {
     let delay = |config: Config, model| {
         ask(&Engine::new(config), model, 0, Duration::ZERO).delay.as_millis()
     };
@@ -220,13 +222,13 @@ fn latency_comes_from_the_persona_then_the_config_then_the_name_then_the_profile
     config.latency = fixed(2.0);
     assert_eq!(delay(config.clone(), "echo"), 2);
     assert_eq!(delay(config.clone(), "slow"), 2);
-    let persona = Persona { latency: fixed(3.0), ..Persona::default() };
-    config.models.insert("slow".into(), persona);
+    let model = SimModel { latency: fixed(3.0), ..SimModel::default() };
+    config.models.insert("slow".into(), model);
     assert_eq!(delay(config, "sim/slow"), 3);
 }
 
 #[test]
-fn stats_count_everything() {
+fn stats_count_all_outcomes() {
     let engine = Engine::new(Config { latency: fixed(100.0), ..Config::default() });
     for (model, ms) in [("echo", 0), ("echo", 10), ("fault-401", 20), ("fault-empty", 150)] {
         ask(&engine, model, 0, MS * ms);
@@ -242,7 +244,7 @@ fn stats_count_everything() {
 }
 
 #[test]
-fn faults_are_what_their_names_say() {
+fn fault_models_return_the_fault_in_their_name() {
     let engine = Engine::new(Config::default());
     let outcome = |model| ask(&engine, model, 0, MS).outcome;
     assert_eq!(outcome("fault-malformed"), Outcome::Broken(Fault::Malformed));

@@ -1,28 +1,28 @@
-//! A bucket that starts full and refills continuously, at a rate that may change at known times.
+//! Token bucket that starts full and refills continuously, at a rate that may change at known times.
 
-use super::{Level, wait_of};
+use super::{LimitLevel, wait_from_seconds};
 use crate::latency::seconds;
-use crate::{Rate, Step};
+use crate::{Rate, RateStep};
 use std::time::Duration;
 
-/// What the sum of many small refills may be short of the true amount.
+/// Tolerance for rounding errors in the sum of many small refills.
 const ROUNDING: f64 = 1e-6;
 
-/// A bucket. Steps and another tenant only occur with requests.
+/// State of a bucket. Only the bucket of requests has rate steps and foreign traffic.
 #[derive(Debug, Clone)]
 pub(crate) struct Bucket {
     burst: f64,
     rate: f64,
-    /// What another tenant takes per second.
+    /// Requests per second of another tenant.
     foreign: f64,
     balance: f64,
     at: Duration,
-    /// Coming changes of the rate, the next one last.
+    /// Future changes of the rate, the next one last.
     steps: Vec<(Duration, f64)>,
 }
 
 impl Bucket {
-    pub(crate) fn new(rate: Rate, steps: &[Step], foreign: f64) -> Bucket {
+    pub(crate) fn new(rate: Rate, steps: &[RateStep], foreign: f64) -> Bucket {
         let steps = steps.iter().rev().map(|step| (seconds(step.at_s), step.requests_per_s));
         Bucket {
             burst: rate.burst,
@@ -34,7 +34,7 @@ impl Bucket {
         }
     }
 
-    /// Lets time pass.
+    /// Advances the bucket to `now`.
     pub(crate) fn advance(&mut self, now: Duration) {
         while let Some(&(at, rate)) = self.steps.last()
             && at <= now
@@ -48,30 +48,30 @@ impl Bucket {
 
     fn refill(&mut self, now: Duration) {
         let gain = (self.rate - self.foreign) * now.saturating_sub(self.at).as_secs_f64();
-        // The other tenant can empty the bucket and not make debts.
+        // ForeignTraffic traffic can empty the bucket, but not overdraw it.
         let floor = self.balance.min(0.0);
         self.balance = (self.balance + gain).clamp(floor, self.burst);
         self.at = self.at.max(now);
     }
 
-    /// Whether there is enough. What is larger than the whole bucket goes through when it is full,
-    /// and leaves a debt: else it would wait for ever.
+    /// Whether the balance covers the cost. A cost above the bucket's size is admitted when the bucket
+    /// is full and leaves a negative balance; otherwise it would never be admitted.
     pub(crate) fn fits(&self, cost: f64) -> bool {
         self.balance + ROUNDING >= cost.min(self.burst)
     }
 
-    /// Takes what an admitted request costs.
+    /// Charges an admitted request.
     pub(crate) fn take(&mut self, cost: f64) {
         self.balance -= cost;
     }
 
-    /// Takes what a failed request costs: as much as there is, so that failures make no debts.
-    pub(crate) fn waste(&mut self, cost: f64) {
+    /// Charges a failed request up to the balance, so that failures do not overdraw the bucket.
+    pub(crate) fn charge_failure(&mut self, cost: f64) {
         self.balance = (self.balance - cost).max(self.balance.min(0.0));
     }
 
-    /// Time until there is enough, if nobody takes anything but the other tenant; the longest
-    /// duration there is when that is never.
+    /// Returns the time until the balance covers the cost, if only the other tenant sends requests;
+    /// [`Duration::MAX`] for never.
     pub(crate) fn wait(&self, cost: f64) -> Duration {
         let mut future = self.clone();
         loop {
@@ -80,7 +80,7 @@ impl Bucket {
             }
             let missing = cost.min(future.burst) - future.balance;
             let gain = future.rate - future.foreign;
-            let wait = if gain > 0.0 { wait_of(missing / gain) } else { Duration::MAX };
+            let wait = if gain > 0.0 { wait_from_seconds(missing / gain) } else { Duration::MAX };
             let end = future.at.saturating_add(wait);
             match future.steps.last() {
                 Some(&(at, _)) if at < end => future.advance(at),
@@ -90,13 +90,13 @@ impl Bucket {
         }
     }
 
-    /// What headers say. The reset follows from the rounded remainder, as it does at the big
-    /// providers (4999 of 5000 per minute: 12 ms), and knows nothing of other tenants and changes
-    /// to come.
-    pub(crate) fn level(&self) -> Level {
+    /// Returns the level for headers. The reset follows from the rounded remainder, as it does at the
+    /// large providers (4999 of 5000 per minute: 12 ms), and ignores foreign traffic and future
+    /// steps.
+    pub(crate) fn level(&self) -> LimitLevel {
         let remaining = (self.balance + ROUNDING).floor().max(0.0);
         let missing = (self.burst - remaining).max(0.0);
-        Level { limit: self.burst, remaining, reset: seconds(missing / self.rate) }
+        LimitLevel { limit: self.burst, remaining, reset: seconds(missing / self.rate) }
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
         Bucket::new(Rate { rate_per_s, burst }, &[], 0.0)
     }
 
-    /// How many requests get through when one comes every millisecond.
+    /// Returns the number of admitted requests when one arrives every millisecond.
     fn accepted(mut bucket: Bucket, until_s: u64) -> u64 {
         let mut accepted = 0;
         for ms in 0..until_s * 1000 {
@@ -123,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn starts_full_and_refills_continuously() {
-        // 5 at once, and one each 200 ms: at 0.2, 0.4, … 59.8.
+    fn bucket_starts_full_and_refills_continuously() {
+        // 5 at time zero, and one each 200 ms: at 0.2, 0.4, … 59.8.
         assert_eq!(accepted(bucket(5.0, 5.0), 60), 5 + 299);
     }
 
     #[test]
-    fn an_idle_bucket_holds_no_more_than_its_burst() {
+    fn idle_bucket_holds_at_most_its_burst() {
         let mut bucket = bucket(5.0, 3.0);
         bucket.advance(Duration::from_secs(3600));
         let level = bucket.level();
@@ -137,9 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn steps_change_the_rate_and_the_wait_knows_them() {
-        let steps =
-            [Step { at_s: 10.0, requests_per_s: 1.0 }, Step { at_s: 20.0, requests_per_s: 4.0 }];
+    fn steps_change_the_rate_and_the_wait() {
+        let steps = [
+            RateStep { at_s: 10.0, requests_per_s: 1.0 },
+            RateStep { at_s: 20.0, requests_per_s: 4.0 },
+        ];
         let rate = Rate { rate_per_s: 2.0, burst: 1.0 };
         // 1 + 20 until 10 s, 10 until 20 s, 40 until 30 s; the last is due at 30 s itself.
         assert_eq!(accepted(Bucket::new(rate, &steps, 0.0), 30), 1 + 20 + 10 + 39);
@@ -150,11 +152,11 @@ mod tests {
     }
 
     #[test]
-    fn another_tenant_takes_its_share() {
+    fn foreign_traffic_reduces_the_rate() {
         let rate = Rate { rate_per_s: 5.0, burst: 1.0 };
         let taken = accepted(Bucket::new(rate, &[], 3.0), 100);
         assert!((199..=201).contains(&taken), "{taken}");
-        // One that takes more than there is empties the bucket and leaves no debt.
+        // ForeignTraffic traffic above the rate empties the bucket without overdrawing it.
         let mut bucket = Bucket::new(rate, &[], 6.0);
         bucket.advance(Duration::from_secs(100));
         assert_eq!(bucket.level().remaining, 0.0);
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_the_bucket_leaves_a_debt() {
+    fn cost_above_the_burst_overdraws_the_bucket() {
         let mut bucket = bucket(10.0, 100.0);
         assert!(bucket.fits(250.0));
         bucket.take(250.0);
@@ -175,10 +177,10 @@ mod tests {
     }
 
     #[test]
-    fn the_reset_gives_the_window_away() {
+    fn window_length_follows_from_the_reset() {
         let mut bucket = bucket(5000.0 / 60.0, 5000.0);
         bucket.take(1.0);
-        let Level { limit, remaining, reset } = bucket.level();
+        let LimitLevel { limit, remaining, reset } = bucket.level();
         assert_eq!((limit, remaining), (5000.0, 4999.0));
         let window = reset.as_secs_f64() * limit / (limit - remaining);
         assert!((window - 60.0).abs() < 1e-3, "{window}");
@@ -186,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_wait_is_exact(
+        fn wait_is_exact(
             rate in 0.01..100.0_f64,
             burst in 1.0..50.0_f64,
             taken in 0.0..1.0_f64,
@@ -196,7 +198,7 @@ mod tests {
             bucket.take(burst * taken);
             let cost = burst * cost;
             let wait = bucket.wait(cost);
-            // A little earlier, and by more than what counts as rounding.
+            // Slightly earlier, by more than the rounding tolerance.
             let mut early = bucket.clone();
             early.advance(wait.mul_f64(0.99).saturating_sub(seconds(2.0 * ROUNDING / rate)));
             prop_assert_eq!(early.fits(cost), wait.is_zero());

@@ -1,37 +1,37 @@
-//! Requests in flight. Nobody says when one is done: its end is known when it is admitted.
+//! Requests in flight. The end of a request is known when it is admitted, so no completion call is needed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// The ends of all admitted requests that lie in the future.
+/// End times of the requests in flight.
 #[derive(Debug, Default)]
-pub(crate) struct Flight {
+pub(crate) struct InFlight {
     ends: BinaryHeap<Reverse<Duration>>,
 }
 
-impl Flight {
-    /// Forgets those that have ended.
+impl InFlight {
+    /// Removes the requests that have ended by `now`.
     pub(crate) fn advance(&mut self, now: Duration) {
         while self.ends.peek().is_some_and(|Reverse(end)| *end <= now) {
             self.ends.pop();
         }
     }
 
-    /// Adds one that ends then.
+    /// Adds a request with its end time.
     pub(crate) fn add(&mut self, end: Duration) {
         self.ends.push(Reverse(end));
     }
 
-    /// How many there are.
+    /// Returns the number of requests in flight.
     pub(crate) fn count(&self) -> u64 {
         self.ends.len() as u64
     }
 
-    /// When the next one ends, if there are as many as there may be.
-    pub(crate) fn next_end_at(&self, most: Option<u64>) -> Option<Duration> {
-        let full = most.is_some_and(|most| self.count() >= most);
-        full.then(|| self.ends.peek().map_or(Duration::ZERO, |Reverse(end)| *end))
+    /// Returns the end of the next request, if the limit is reached.
+    pub(crate) fn next_end_at(&self, limit: Option<u64>) -> Option<Duration> {
+        let is_full = limit.is_some_and(|limit| self.count() >= limit);
+        is_full.then(|| self.ends.peek().map_or(Duration::ZERO, |Reverse(end)| *end))
     }
 }
 
@@ -40,9 +40,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_in_flight_until_its_end() {
+    fn requests_are_in_flight_until_their_end() {
         let second = Duration::from_secs;
-        let mut flight = Flight::default();
+        let mut flight = InFlight::default();
         flight.add(second(3));
         flight.add(second(1));
         assert_eq!(flight.next_end_at(Some(2)), Some(second(1)));

@@ -1,14 +1,14 @@
-//! A server that slows down when it is full, as one with GPUs does.
+//! Slowdown of a server above its capacity, as of a GPU server.
 
 use crate::Knee;
 
-/// By how much latency grows when so many requests are in flight, this one included.
+/// Returns the factor on the latency for a number of requests in flight, this one included.
 ///
-/// Up to `k` not at all. Above, in proportion, so throughput stays as it is at `k`. Above
-/// `thrash_at` by as much again, so throughput falls.
+/// The factor is 1 up to `k`. Above `k` it grows in proportion, so throughput stays constant; above
+/// `thrash_at` it grows with the square, so throughput falls.
 pub(crate) fn slowdown(knee: Knee, in_flight: u64) -> f64 {
-    let over = |level: u64| (in_flight as f64 / level.max(1) as f64).max(1.0);
-    over(knee.k) * knee.thrash_at.map_or(1.0, over)
+    let excess = |level: u64| (in_flight as f64 / level.max(1) as f64).max(1.0);
+    excess(knee.k) * knee.thrash_at.map_or(1.0, excess)
 }
 
 #[cfg(test)]
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn throughput_rises_then_stays_then_falls() {
+    fn throughput_rises_then_stays_constant_then_falls() {
         let knee = Knee { k: 24, thrash_at: Some(200) };
         let throughput = |n: u64| n as f64 / slowdown(knee, n);
         assert_eq!(throughput(12), 12.0);

@@ -1,10 +1,10 @@
-//! Times when nothing works.
+//! Outages of a profile.
 
 use crate::Outage;
 use crate::latency::seconds;
 use std::time::Duration;
 
-/// All of a profile's outages: start, end and status of each.
+/// Start, end and status of each outage.
 #[derive(Debug, Default)]
 pub(crate) struct Outages(Vec<(Duration, Duration, u16)>);
 
@@ -14,7 +14,7 @@ impl Outages {
         Outages(outages.iter().map(times).collect())
     }
 
-    /// What everybody gets now, if nothing works.
+    /// Returns the status of all requests during an outage.
     pub(crate) fn status(&self, now: Duration) -> Option<u16> {
         self.0.iter().find(|(from, to, _)| (*from..*to).contains(&now)).map(|outage| outage.2)
     }
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outage_includes_its_start_and_not_its_end() {
+    fn outage_includes_its_start_but_not_its_end() {
         let outage = |from_s, to_s, status| Outage { from_s, to_s, status };
         let outages = Outages::new(&[outage(60.0, 90.0, 503), outage(100.0, 101.0, 529)]);
         let found = [59, 60, 89, 90, 100].map(|s| outages.status(Duration::from_secs(s)));

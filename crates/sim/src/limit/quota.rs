@@ -1,25 +1,25 @@
-//! A number of requests per day.
+//! Daily request quota.
 
-use super::Level;
+use super::LimitLevel;
 use crate::latency::seconds;
 use std::time::Duration;
 
 const DAY_S: u64 = 86_400;
 
-/// A daily quota. Days are counted from the engine's start.
+/// State of a daily quota. Days count from the engine's start.
 #[derive(Debug, Clone)]
-pub(crate) struct Quota {
+pub(crate) struct DailyQuota {
     limit: u64,
     used: u64,
     day: u64,
 }
 
-impl Quota {
-    pub(crate) fn new(limit: u64) -> Quota {
-        Quota { limit, used: 0, day: 0 }
+impl DailyQuota {
+    pub(crate) fn new(limit: u64) -> DailyQuota {
+        DailyQuota { limit, used: 0, day: 0 }
     }
 
-    /// Lets time pass.
+    /// Advances the quota to `now`.
     pub(crate) fn advance(&mut self, now: Duration) {
         let day = now.as_secs() / DAY_S;
         if day > self.day {
@@ -28,7 +28,7 @@ impl Quota {
         }
     }
 
-    /// Whether the day's requests are used up.
+    /// Whether the quota of the day is exhausted.
     pub(crate) fn is_empty(&self) -> bool {
         self.used >= self.limit
     }
@@ -38,11 +38,12 @@ impl Quota {
         self.used += 1;
     }
 
-    /// What headers say. Groq's show the time until the bucket of a day would be full again.
-    pub(crate) fn level(&self) -> Level {
+    /// Returns the level for headers. Groq's headers give the time until a bucket of one day would be
+    /// full again.
+    pub(crate) fn level(&self) -> LimitLevel {
         let used = self.used.min(self.limit) as f64;
         let limit = self.limit as f64;
-        Level { limit, remaining: limit - used, reset: seconds(used * DAY_S as f64 / limit) }
+        LimitLevel { limit, remaining: limit - used, reset: seconds(used * DAY_S as f64 / limit) }
     }
 }
 
@@ -51,8 +52,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_used_up_until_the_next_day() {
-        let mut quota = Quota::new(2);
+    fn exhausted_quota_is_restored_the_next_day() {
+        let mut quota = DailyQuota::new(2);
         quota.take();
         assert!(!quota.is_empty());
         quota.take();
@@ -63,11 +64,11 @@ mod tests {
     }
 
     #[test]
-    fn headers_show_a_day() {
+    fn level_refills_over_a_day() {
         // Groq's documented sample: 14370 of 14400 left and 2m59.56s; the exact figure is 180 s.
-        let mut quota = Quota::new(14_400);
+        let mut quota = DailyQuota::new(14_400);
         (0..30).for_each(|_| quota.take());
-        let Level { remaining, reset, .. } = quota.level();
+        let LimitLevel { remaining, reset, .. } = quota.level();
         assert_eq!((remaining, reset), (14_370.0, Duration::from_secs(180)));
     }
 }

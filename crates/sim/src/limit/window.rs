@@ -1,20 +1,20 @@
-//! Fixed windows: so many requests in each, whenever in it they come.
+//! Fixed windows with a maximum number of requests each.
 
-use super::{Level, wait_of};
+use super::{LimitLevel, wait_from_seconds};
 use crate::FixedWindow;
 use std::time::Duration;
 
-/// The state of the present window.
+/// State of the current window.
 #[derive(Debug, Clone)]
 pub(crate) struct Window {
     limit: f64,
     length_s: f64,
     phase_s: f64,
-    /// What another tenant takes per second.
+    /// Requests per second of another tenant.
     foreign: f64,
     number: f64,
     used: f64,
-    /// How much of the window is over.
+    /// Elapsed time of the window.
     elapsed_s: f64,
 }
 
@@ -33,7 +33,7 @@ impl Window {
         window
     }
 
-    /// Lets time pass.
+    /// Advances to the window of `now`.
     pub(crate) fn advance(&mut self, now: Duration) {
         let since = now.as_secs_f64() + self.phase_s;
         let number = (since / self.length_s).floor();
@@ -44,7 +44,7 @@ impl Window {
         self.elapsed_s = since - self.number * self.length_s;
     }
 
-    /// What is left. The other tenant has taken its share evenly since the window's start.
+    /// Returns the remaining requests. ForeignTraffic traffic is spread evenly over the window.
     fn remaining(&self) -> f64 {
         (self.limit - self.used - self.foreign * self.elapsed_s).floor().max(0.0)
     }
@@ -54,18 +54,18 @@ impl Window {
         self.used = (self.used + 1.0).min(self.limit);
     }
 
-    /// Time until the next window, if this one is used up.
+    /// Returns the time until the next window, if this one is exhausted.
     pub(crate) fn wait(&self) -> Option<Duration> {
         (self.remaining() < 1.0).then(|| self.reset())
     }
 
     fn reset(&self) -> Duration {
-        wait_of(self.length_s - self.elapsed_s)
+        wait_from_seconds(self.length_s - self.elapsed_s)
     }
 
-    /// What headers say.
-    pub(crate) fn level(&self) -> Level {
-        Level { limit: self.limit, remaining: self.remaining(), reset: self.reset() }
+    /// Returns the level for headers.
+    pub(crate) fn level(&self) -> LimitLevel {
+        LimitLevel { limit: self.limit, remaining: self.remaining(), reset: self.reset() }
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn each_window_has_its_own_count_and_the_first_is_partly_over() {
+    fn windows_count_separately_and_the_first_is_shortened_by_the_phase() {
         let mut window = window(100, 0.0);
         let times = [0.0, 6.9, 7.0, 16.9, 17.1, 40.0];
         let accepted = times.map(|time| accepted_at(&mut window, time));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_ends_with_the_window() {
+    fn wait_ends_with_the_window() {
         let mut window = window(1, 0.0);
         window.take();
         let wait = window.wait().unwrap();
@@ -106,8 +106,8 @@ mod tests {
     }
 
     #[test]
-    fn another_tenant_takes_its_share() {
-        // At the end of a window of 10 s it has had 20 of the 100.
+    fn foreign_traffic_reduces_the_window() {
+        // By the end of a window of 10 s, foreign traffic used 20 of the 100.
         assert_eq!(accepted_at(&mut window(100, 2.0), 6.999), 80);
     }
 }

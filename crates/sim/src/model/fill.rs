@@ -1,40 +1,40 @@
-//! The smallest JSON that fits a JSON Schema, for tool arguments and structured answers.
+//! Minimal JSON values for a JSON Schema, for tool arguments and structured answers.
 //!
-//! It covers what schemas of tools are made of: types, properties, enums, bounds, references and
-//! alternatives. Patterns, dependencies and negations are not understood.
+//! Supports the keywords common in tool schemas: types, properties, enums, bounds, references and
+//! alternatives. Ignores patterns, dependencies and negations.
 
 use serde_json::{Map, Value, json};
 
-/// Values to use where the schema leaves the choice.
+/// Values to use where the schema permits several.
 #[derive(Debug, Clone)]
-pub(crate) struct Hints {
+pub(crate) struct FillHints {
     pub(crate) number: i64,
     pub(crate) text: String,
 }
 
-/// Below this depth only required properties are filled, so that a schema that contains itself
-/// ends where it may.
+/// Below this depth only required properties are filled, so that recursive schemas end as early as
+/// they allow.
 const OPTIONAL_DEPTH: usize = 4;
-/// Below this depth nothing is filled.
-const MOST_DEPTH: usize = 32;
-/// Values in all, so that a schema that multiplies itself stays small.
-const MOST_VALUES: usize = 10_000;
+/// Below this depth every value is null.
+const MAX_DEPTH: usize = 32;
+/// Maximum number of values in total, which bounds schemas with exponential expansion.
+const MAX_VALUES: usize = 10_000;
 
-/// A value that fits.
-pub(crate) fn fill(schema: &Value, hints: &Hints) -> Value {
-    Filler { root: schema, hints, values: 0 }.value(schema, 0)
+/// Returns a value that satisfies the schema.
+pub(crate) fn fill(schema: &Value, hints: &FillHints) -> Value {
+    SchemaFiller { root: schema, hints, values: 0 }.value(schema, 0)
 }
 
-struct Filler<'a> {
+struct SchemaFiller<'a> {
     root: &'a Value,
-    hints: &'a Hints,
+    hints: &'a FillHints,
     values: usize,
 }
 
-impl<'a> Filler<'a> {
+impl<'a> SchemaFiller<'a> {
     fn value(&mut self, schema: &'a Value, depth: usize) -> Value {
         self.values += 1;
-        if depth > MOST_DEPTH || self.values > MOST_VALUES {
+        if depth > MAX_DEPTH || self.values > MAX_VALUES {
             return Value::Null;
         }
         if let Some(constant) = schema.get("const") {
@@ -50,8 +50,8 @@ impl<'a> Filler<'a> {
                 None => Value::Null,
             };
         }
-        for word in ["anyOf", "oneOf", "allOf"] {
-            if let Some(first) = schema.get(word).and_then(|list| list.get(0)) {
+        for keyword in ["anyOf", "oneOf", "allOf"] {
+            if let Some(first) = schema.get(keyword).and_then(|list| list.get(0)) {
                 return self.value(first, depth + 1);
             }
         }
@@ -66,7 +66,7 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// The option that a hint names, else the first.
+    /// Returns the option equal to a hint, or else the first.
     fn option(&self, options: &[Value]) -> Value {
         let hinted = |option: &&Value| {
             option.as_str() == Some(self.hints.text.as_str())
@@ -99,26 +99,26 @@ impl<'a> Filler<'a> {
     fn array(&mut self, schema: &'a Value, depth: usize) -> Value {
         let length = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
         let Some(items) = schema.get("items") else { return json!([]) };
-        // One item shows more than none, where nesting ends anyway.
+        // One item is a more useful example than none, above the depth where nesting must end.
         let length = if depth < OPTIONAL_DEPTH { length.max(1) } else { length };
-        let length = usize::try_from(length).unwrap_or(MOST_VALUES).min(MOST_VALUES);
+        let length = usize::try_from(length).unwrap_or(MAX_VALUES).min(MAX_VALUES);
         Value::Array((0..length).map(|_| self.value(items, depth + 1)).collect())
     }
 
     fn number(&self, schema: &Value, whole: bool) -> f64 {
         let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
-        // The nearest number beyond an exclusive bound that both kinds can have.
+        // Distance of the value from an exclusive bound.
         let step = if whole { 1.0 } else { 0.5 };
-        let lower = bound("minimum").or(bound("exclusiveMinimum").map(|least| least + step));
-        let upper = bound("maximum").or(bound("exclusiveMaximum").map(|most| most - step));
+        let lower = bound("minimum").or(bound("exclusiveMinimum").map(|bound| bound + step));
+        let upper = bound("maximum").or(bound("exclusiveMaximum").map(|bound| bound - step));
         let number = self.hints.number as f64;
-        let number = lower.map_or(number, |least| number.max(least));
-        let number = upper.map_or(number, |most| number.min(most));
+        let number = lower.map_or(number, |lower| number.max(lower));
+        let number = upper.map_or(number, |upper| number.min(upper));
         if whole { number.round() } else { number }
     }
 
     fn text(&self, schema: &Value) -> String {
-        let known = match schema.get("format").and_then(Value::as_str) {
+        let base = match schema.get("format").and_then(Value::as_str) {
             Some("date") => "2026-01-01",
             Some("date-time") => "2026-01-01T00:00:00Z",
             Some("time") => "00:00:00Z",
@@ -132,15 +132,15 @@ impl<'a> Filler<'a> {
             usize::try_from(length).ok()
         };
         let mut text: String =
-            known.chars().take(length("maxLength").unwrap_or(usize::MAX)).collect();
-        let missing = length("minLength").unwrap_or(0).min(MOST_VALUES);
+            base.chars().take(length("maxLength").unwrap_or(usize::MAX)).collect();
+        let missing = length("minLength").unwrap_or(0).min(MAX_VALUES);
         let missing = missing.saturating_sub(text.chars().count());
         text.extend(std::iter::repeat_n('x', missing));
         text
     }
 }
 
-/// The schema's type; the first one that is not null of several.
+/// Returns the schema's type; of several the first that is not null.
 fn type_of(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(name)) => name,
@@ -159,11 +159,11 @@ mod tests {
     use super::*;
 
     fn filled(schema: Value) -> Value {
-        fill(&schema, &Hints { number: 2, text: "hint".into() })
+        fill(&schema, &FillHints { number: 2, text: "hint".into() })
     }
 
     #[test]
-    fn fills_each_kind_of_property() {
+    fn fills_each_property_type() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_contains_itself_ends() {
+    fn recursive_schemas_terminate() {
         let tree = json!({
             "type": "object",
             "properties": {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_gives_some_value() {
+    fn invalid_schemas_give_a_value() {
         assert_eq!(filled(json!(true)), json!("hint"));
         assert_eq!(filled(json!({ "type": 3, "enum": [] })), Value::Null);
         assert_eq!(filled(json!({ "type": "array", "minItems": 1e300 })), json!([]));

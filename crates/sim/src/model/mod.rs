@@ -1,161 +1,166 @@
-//! What the simulated models say.
+//! Behaviour of the simulated models, without limits and time.
 //!
-//! A model's name says what it does ([`Model::named`]); [`draft`] writes its answer. Nothing here
-//! knows about limits or time.
+//! [`ModelKind::resolve`] maps a name to a behaviour; [`draft`] generates the answer.
 
 mod fill;
-mod item;
-mod judge;
-mod mischief;
 mod name;
-mod packed;
 mod prose;
 mod tool;
 
-pub(crate) use name::{Model, error_words};
+pub(crate) use name::{BuiltinModel, ModelKind, error_for_status};
 
-use crate::ask::Fault;
-use crate::key::Key;
-use crate::{Persona, TokenCount, tokens};
+use crate::key::SeedKey;
+use crate::request::Fault;
+use crate::{ModelAnswer, SimModel, TokenCount, last_user_text, tokens};
 use bakeoff_core::{
     Content, FinishReason, Message, OutputFormat, Request, Response, Thinking, Usage,
 };
-use fill::Hints;
+use fill::FillHints;
 use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
 
-/// Length of the text of `fault-huge`.
+/// Minimum length of the answer of `fault-huge`.
 const HUGE_BYTES: usize = 12 << 20;
 
-/// What a model makes of a request, before anybody asks whether it may.
+/// Answer of a model before limits apply.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Draft {
     Answer(Response),
     Broken(Fault),
 }
 
-/// What an answer depends on.
+/// Inputs of an answer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Scene<'a> {
+pub struct AnswerContext<'a> {
     /// The model's name without the prefix `sim/`.
     pub(crate) name: &'a str,
-    pub(crate) persona: Option<&'a Persona>,
+    pub(crate) definition: Option<&'a SimModel>,
     pub(crate) request: &'a Request,
-    pub(crate) key: Key,
-    /// Token counts that stand above the counted ones.
+    pub(crate) key: SeedKey,
+    /// Token counts that replace the estimated ones.
     pub(crate) input_tokens: Option<TokenCount>,
     pub(crate) output_tokens: Option<TokenCount>,
 }
 
-/// Writes the model's answer.
-pub(crate) fn draft(model: Model, scene: &Scene<'_>) -> Draft {
-    let content = match (planned(scene), canned(scene)) {
-        (Some(Planned::Call(call)), _) => vec![call],
+impl<'a> AnswerContext<'a> {
+    /// Returns the model's name without the prefix `sim/`.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Returns the model's definition in the suite, if there is one.
+    pub fn definition(&self) -> Option<&'a SimModel> {
+        self.definition
+    }
+
+    /// Returns the request.
+    pub fn request(&self) -> &'a Request {
+        self.request
+    }
+
+    /// Returns a generator seeded by the request, the trial and the purpose. Generators of different
+    /// purposes are independent.
+    pub fn rng(&self, purpose: &str) -> ChaCha8Rng {
+        self.key.rng(purpose)
+    }
+}
+
+/// Generates the model's answer.
+pub(crate) fn draft(model: ModelKind<'_>, context: &AnswerContext<'_>) -> Draft {
+    let content = match (plan_step(context), prepared_answer(context)) {
+        (Some(PlanStep::Call(call)), _) => vec![call],
         (_, Some(text)) => vec![Content::text(text)],
-        (Some(Planned::Returned(text)), None) => vec![Content::text(text)],
+        (Some(PlanStep::LastResult(text)), None) => vec![Content::text(text)],
         (None, None) => match model {
-            // The engine refuses for these two; what is left of them echoes.
-            Model::Echo | Model::Slow | Model::Flaky(_) | Model::Status(_) => {
-                vec![Content::text(last_user_text(scene.request))]
+            ModelKind::Custom(behaviour) => vec![custom_part(behaviour.answer(context), context)],
+            // The engine handles failures and latency of these models; their answers are echoes.
+            ModelKind::Builtin(
+                BuiltinModel::Echo
+                | BuiltinModel::Slow
+                | BuiltinModel::Flaky(_)
+                | BuiltinModel::Status(_),
+            ) => {
+                vec![Content::text(last_user_text(context.request))]
             }
-            Model::Pass(share) => {
-                let pass = scene.key.rng("answer").random::<f64>() < share;
+            ModelKind::Builtin(BuiltinModel::Pass(share)) => {
+                let pass = context.key.rng("answer").random::<f64>() < share;
                 vec![Content::text(if pass { "ok" } else { "no" })]
             }
-            Model::Judge => vec![judge_part(scene)],
-            Model::Tool => vec![tool_part(scene)],
-            Model::Huge => {
+            ModelKind::Builtin(BuiltinModel::Tool) => vec![tool_part(context)],
+            ModelKind::Builtin(BuiltinModel::Huge) => {
                 vec![Content::text("All work and no play. ".repeat(HUGE_BYTES / 22 + 1))]
             }
-            Model::Packed(mischief) => {
-                let prompt = first_user_text(scene.request);
-                vec![Content::text(packed::reply(&prompt, mischief, &mut scene.key.rng("packed")))]
-            }
-            Model::Fault(fault) => return Draft::Broken(fault),
-            Model::Prose => vec![prose_part(scene)],
+            ModelKind::Builtin(BuiltinModel::Fault(fault)) => return Draft::Broken(fault),
+            ModelKind::Builtin(BuiltinModel::Prose) => vec![prose_part(context)],
         },
     };
-    Draft::Answer(finish(content, scene))
+    Draft::Answer(finish(content, context))
 }
 
-/// Where a persona is in its plan.
-enum Planned {
-    /// The next of its calls.
+/// Next step of a model with planned tool calls.
+enum PlanStep {
+    /// The next call.
     Call(Content),
-    /// All were made, and this is what the last returned.
-    Returned(String),
+    /// Result of the last call, after all calls were made.
+    LastResult(String),
 }
 
-/// What comes next, of a persona that calls tools: one call for each result since the user spoke.
-fn planned(scene: &Scene<'_>) -> Option<Planned> {
-    let persona = scene.persona.filter(|persona| !persona.calls.is_empty())?;
-    let messages = &scene.request.messages;
+/// Returns the next step of a model with planned calls: one call per tool result since the last user message.
+fn plan_step(context: &AnswerContext<'_>) -> Option<PlanStep> {
+    let definition = context.definition.filter(|definition| !definition.calls.is_empty())?;
+    let messages = &context.request.messages;
     let is_user = |message: &Message| matches!(message, Message::User { .. });
     let since = messages.iter().rposition(is_user).map_or(0, |at| at + 1);
     let is_result = |message: &&Message| matches!(message, Message::ToolResult { .. });
-    let made = messages[since..].iter().filter(is_result).count();
+    let results = messages[since..].iter().filter(is_result).count();
     let last = || messages[since..].iter().rfind(is_result).map(Message::text).unwrap_or_default();
-    Some(match persona.calls.get(made) {
-        Some(call) => Planned::Call(tool::planned(call, scene.key)),
-        None => Planned::Returned(last()),
+    Some(match definition.calls.get(results) {
+        Some(call) => PlanStep::Call(tool::planned_call(call, context.key)),
+        None => PlanStep::LastResult(last()),
     })
 }
 
-/// What the persona has prepared, right or wrong.
-fn canned<'a>(scene: &Scene<'a>) -> Option<&'a str> {
-    let persona = scene.persona?;
-    let (right, share) = persona.right(&last_user_text(scene.request))?;
-    Some(if scene.key.rng("answer").random::<f64>() < share { right } else { persona.wrong() })
+/// Returns the prepared answer, right or wrong.
+fn prepared_answer<'a>(context: &AnswerContext<'a>) -> Option<&'a str> {
+    let definition = context.definition?;
+    let (right, share) = definition.right(&last_user_text(context.request))?;
+    Some(if context.key.rng("answer").random::<f64>() < share { right } else { definition.wrong() })
 }
 
-fn judge_part(scene: &Scene<'_>) -> Content {
-    let persona = scene.persona;
-    let mut eye = judge::Eye {
-        bias: persona.and_then(|persona| persona.bias).unwrap_or(0.0),
-        noise: persona.and_then(|persona| persona.noise).unwrap_or(0.0),
-        random: Some(scene.key.rng("noise")),
-    };
-    let text = last_user_text(scene.request);
-    let (number, words) = if let Some((number, sentence)) = judge::choice(&text, &mut eye) {
-        let vote = if number == 0 { "tie".to_owned() } else { number.to_string() };
-        (number, format!("{sentence}\n{vote}"))
-    } else if let Some(verdict) = judge::verdict(&text) {
-        return Content::text(verdict.to_string());
-    } else {
-        let number = judge::best(&text, &mut eye);
-        (number, number.to_string())
-    };
-    let hints =
-        Hints { number: i64::try_from(number).unwrap_or(i64::MAX), text: number.to_string() };
-    shaped(scene, &hints).unwrap_or_else(|| Content::text(words))
+/// Converts the answer of a behaviour to content.
+fn custom_part(answer: ModelAnswer, context: &AnswerContext<'_>) -> Content {
+    let hints = answer.number.map(|number| FillHints { number, text: number.to_string() });
+    let content = hints.and_then(|hints| structured(context, &hints));
+    content.unwrap_or_else(|| Content::text(answer.text))
 }
 
-fn prose_part(scene: &Scene<'_>) -> Content {
-    let quality = scene.persona.and_then(|persona| persona.quality);
-    let quality = quality.unwrap_or_else(|| prose::quality(scene.name));
-    let text = || prose::text(&mut scene.key.rng("answer"), quality);
-    let hints = Hints { number: 1, text: "text".into() };
-    shaped(scene, &hints).unwrap_or_else(|| Content::text(text()))
+fn prose_part(context: &AnswerContext<'_>) -> Content {
+    let quality = context.definition.and_then(|definition| definition.quality);
+    let quality = quality.unwrap_or_else(|| prose::quality(context.name));
+    let text = || prose::text(&mut context.key.rng("answer"), quality);
+    let hints = FillHints { number: 1, text: "text".into() };
+    structured(context, &hints).unwrap_or_else(|| Content::text(text()))
 }
 
-fn tool_part(scene: &Scene<'_>) -> Content {
-    if let Some(result @ Message::ToolResult { .. }) = scene.request.messages.last() {
+fn tool_part(context: &AnswerContext<'_>) -> Content {
+    if let Some(result @ Message::ToolResult { .. }) = context.request.messages.last() {
         return Content::text(result.text());
     }
-    let mut text = last_user_text(scene.request);
-    tokens::cut(&mut text, 50);
-    let hints = Hints { number: 1, text };
-    match tool::chosen(scene.request) {
-        Some(tool) => tool::call(tool, &hints, scene.key),
-        None => prose_part(scene),
+    let mut text = last_user_text(context.request);
+    tokens::truncate(&mut text, 50);
+    let hints = FillHints { number: 1, text };
+    match tool::chosen(context.request) {
+        Some(tool) => tool::call(tool, &hints, context.key),
+        None => prose_part(context),
     }
 }
 
-/// The answer in the shape that the request demands, if it demands one: a tool call or JSON.
-fn shaped(scene: &Scene<'_>, hints: &Hints) -> Option<Content> {
-    if let Some(tool) = tool::demanded(scene.request) {
-        return Some(tool::call(tool, hints, scene.key));
+/// Returns the answer as a tool call or JSON, if the request demands one.
+fn structured(context: &AnswerContext<'_>, hints: &FillHints) -> Option<Content> {
+    if let Some(tool) = tool::required(context.request) {
+        return Some(tool::call(tool, hints, context.key));
     }
-    match scene.request.output.as_ref()? {
+    match context.request.output.as_ref()? {
         OutputFormat::Json => Some(Content::text("{}")),
         OutputFormat::Schema { schema, .. } => {
             Some(Content::text(fill::fill(schema, hints).to_string()))
@@ -163,10 +168,10 @@ fn shaped(scene: &Scene<'_>, hints: &Hints) -> Option<Content> {
     }
 }
 
-/// Adds thinking and tokens, and cuts what is longer than allowed.
-fn finish(mut content: Vec<Content>, scene: &Scene<'_>) -> Response {
-    let Scene { request, key, .. } = scene;
-    let most = request.max_tokens.unwrap_or(u64::MAX);
+/// Adds thinking and token counts, and truncates the answer to the maximum length.
+fn finish(mut content: Vec<Content>, context: &AnswerContext<'_>) -> Response {
+    let AnswerContext { request, key, .. } = context;
+    let max_tokens = request.max_tokens.unwrap_or(u64::MAX);
     let mut finish = if content.iter().any(|part| matches!(part, Content::ToolCall(_))) {
         FinishReason::ToolCalls
     } else {
@@ -175,37 +180,37 @@ fn finish(mut content: Vec<Content>, scene: &Scene<'_>) -> Response {
     let mut reasoning = 0;
     if thinks(request.thinking.as_ref()) {
         let mut thought = prose::thought(&mut key.rng("thinking"));
-        tokens::cut(&mut thought, most);
-        reasoning = tokens::count(&thought).min(most);
+        tokens::truncate(&mut thought, max_tokens);
+        reasoning = tokens::count(&thought).min(max_tokens);
         let signature = Some(format!("sim-{}", key.hex()));
         content.insert(0, Content::Thinking { text: thought, signature });
     }
-    let left = most - reasoning;
+    let left = max_tokens - reasoning;
     let mut rng = key.rng("tokens");
-    let input = scene.input_tokens.map(|count| count.sample(&mut rng));
-    let given = scene.output_tokens.map(|count| count.sample(&mut rng));
-    let mut said = 0_u64;
+    let input = context.input_tokens.map(|count| count.sample(&mut rng));
+    let given = context.output_tokens.map(|count| count.sample(&mut rng));
+    let mut counted = 0_u64;
     for part in &mut content {
         match part {
             Content::Text { text } => {
                 let tokens = tokens::count(text);
                 if tokens > left {
-                    tokens::cut(text, left);
+                    tokens::truncate(text, left);
                     finish = FinishReason::Length;
                 }
-                said = said.saturating_add(tokens.min(left));
+                counted = counted.saturating_add(tokens.min(left));
             }
             Content::ToolCall(call) => {
-                said = said.saturating_add(tokens::count(&call.name));
-                said = said.saturating_add(tokens::count(&call.arguments.to_string()));
+                counted = counted.saturating_add(tokens::count(&call.name));
+                counted = counted.saturating_add(tokens::count(&call.arguments.to_string()));
             }
             Content::Thinking { .. } | Content::Image { .. } | Content::Opaque { .. } => {}
         }
     }
-    if given.is_some_and(|given| given > most) {
+    if given.is_some_and(|given| given > max_tokens) {
         finish = FinishReason::Length;
     }
-    let output = given.map_or(said.saturating_add(reasoning), |given| given.min(most));
+    let output = given.map_or(counted.saturating_add(reasoning), |given| given.min(max_tokens));
     Response {
         id: Some(format!("sim-{}", key.hex())),
         model: Some(request.model.clone()),
@@ -227,18 +232,6 @@ fn thinks(thinking: Option<&Thinking>) -> bool {
         Some(Thinking::Effort(effort)) => effort != "none",
         Some(Thinking::Budget(_)) => true,
     }
-}
-
-/// What the user said last; empty when the user has said nothing.
-fn last_user_text(request: &Request) -> String {
-    let is_user = |message: &&Message| matches!(message, Message::User { .. });
-    request.messages.iter().rev().find(is_user).map(Message::text).unwrap_or_default()
-}
-
-/// What the user said first.
-fn first_user_text(request: &Request) -> String {
-    let is_user = |message: &&Message| matches!(message, Message::User { .. });
-    request.messages.iter().find(is_user).map(Message::text).unwrap_or_default()
 }
 
 #[cfg(test)]

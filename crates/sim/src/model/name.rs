@@ -1,93 +1,109 @@
-//! What a model does, by its name.
+//! Behaviour of a model by its name and definition.
 
-use super::first_user_text;
-use super::mischief::Mischief;
-use crate::Persona;
-use crate::ask::Fault;
+use crate::request::Fault;
+use crate::{ModelBehaviour, SimModel};
 use bakeoff_core::Request;
+use std::sync::Arc;
 
-/// What a model does.
+/// Behaviour of a model.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ModelKind<'a> {
+    /// A model of this crate.
+    Builtin(BuiltinModel),
+    /// A model of another crate.
+    Custom(&'a dyn ModelBehaviour),
+}
+
+impl<'a> ModelKind<'a> {
+    /// Returns the behaviour of a model: a custom one with this name, a built-in one with this name, a
+    /// custom one for this definition, or generated sentences.
+    pub(crate) fn resolve(
+        name: &str,
+        definition: Option<&SimModel>,
+        behaviours: &'a [Arc<dyn ModelBehaviour>],
+    ) -> ModelKind<'a> {
+        let find = |matches: &dyn Fn(&dyn ModelBehaviour) -> bool| {
+            behaviours.iter().map(Arc::as_ref).find(|behaviour| matches(*behaviour))
+        };
+        if let Some(custom) = find(&|behaviour| behaviour.has_name(name)) {
+            return ModelKind::Custom(custom);
+        }
+        let custom = match (BuiltinModel::named(name), definition) {
+            (BuiltinModel::Prose, Some(definition)) => {
+                find(&|behaviour| behaviour.has_definition(definition))
+            }
+            (builtin, _) => return ModelKind::Builtin(builtin),
+        };
+        custom.map_or(ModelKind::Builtin(BuiltinModel::Prose), ModelKind::Custom)
+    }
+
+    /// Returns the status with which the model rejects a request for its content.
+    pub(crate) fn rejection(self, name: &str, request: &Request) -> Option<u16> {
+        match self {
+            ModelKind::Builtin(BuiltinModel::Status(status)) => Some(status),
+            ModelKind::Builtin(_) => None,
+            ModelKind::Custom(behaviour) => behaviour.rejection(name, request),
+        }
+    }
+}
+
+/// Built-in behaviour of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Model {
+pub(crate) enum BuiltinModel {
     /// Repeats the last user message.
     Echo,
-    /// Says `ok` with this probability, else `no`.
+    /// Answers `ok` with this probability, else `no`.
     Pass(f64),
-    /// Picks the best candidate.
-    Judge,
     /// Calls a tool.
     Tool,
-    /// Echoes after a long time.
+    /// Echoes with a high latency.
     Slow,
     /// Fails with this probability, else echoes.
     Flaky(f64),
-    /// Always this error.
+    /// Always returns this error.
     Status(u16),
-    /// A body that cannot be read.
+    /// Returns an invalid body.
     Fault(Fault),
-    /// A very long answer.
+    /// Returns a very long answer.
     Huge,
-    /// Answers about packed items, well or badly.
-    Packed(Mischief),
-    /// A few sentences.
+    /// Returns a few sentences.
     Prose,
 }
 
-impl Model {
-    /// The model of this name; every name is one.
-    pub(crate) fn named(name: &str, persona: Option<&Persona>) -> Model {
+impl BuiltinModel {
+    /// Returns the behaviour for a name; every name has one.
+    pub(crate) fn named(name: &str) -> BuiltinModel {
         let share = |text: &str| text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
         let status = |text: &str| {
-            let three = text.len() == 3;
-            text.parse().ok().filter(|status| three && (300..=599).contains(status))
+            let is_three_digits = text.len() == 3;
+            text.parse().ok().filter(|status| is_three_digits && (300..=599).contains(status))
         };
         match name {
-            "echo" => return Model::Echo,
-            "judge" => return Model::Judge,
-            "tool" => return Model::Tool,
-            "slow" => return Model::Slow,
-            "fault-malformed" => return Model::Fault(Fault::Malformed),
-            "fault-truncated" => return Model::Fault(Fault::Truncated),
-            "fault-nonutf8" => return Model::Fault(Fault::NonUtf8),
-            "fault-empty" => return Model::Fault(Fault::Empty),
-            "fault-huge" => return Model::Huge,
+            "echo" => return BuiltinModel::Echo,
+            "tool" => return BuiltinModel::Tool,
+            "slow" => return BuiltinModel::Slow,
+            "fault-malformed" => return BuiltinModel::Fault(Fault::Malformed),
+            "fault-truncated" => return BuiltinModel::Fault(Fault::Truncated),
+            "fault-nonutf8" => return BuiltinModel::Fault(Fault::NonUtf8),
+            "fault-empty" => return BuiltinModel::Fault(Fault::Empty),
+            "fault-huge" => return BuiltinModel::Huge,
             _ => {}
         }
-        if let Some(mischief) = Mischief::named(name) {
-            return Model::Packed(mischief);
-        }
         if let Some(share) = name.strip_prefix("pass-").and_then(share) {
-            return Model::Pass(share);
+            return BuiltinModel::Pass(share);
         }
         if let Some(share) = name.strip_prefix("flaky-").and_then(share) {
-            return Model::Flaky(share);
+            return BuiltinModel::Flaky(share);
         }
         if let Some(status) = name.strip_prefix("fault-").and_then(status) {
-            return Model::Status(status);
+            return BuiltinModel::Status(status);
         }
-        match persona {
-            Some(persona) if persona.bias.is_some() || persona.noise.is_some() => Model::Judge,
-            _ => Model::Prose,
-        }
+        BuiltinModel::Prose
     }
 }
 
-impl Model {
-    /// The status with which a request is refused for what it is.
-    pub(crate) fn refusal(self, request: &Request) -> Option<u16> {
-        match self {
-            Model::Status(status) => Some(status),
-            Model::Packed(Mischief::Plain) if request.output.is_some() => Some(400),
-            Model::Packed(Mischief::Picky) if first_user_text(request).contains("REFUSE") => {
-                Some(400)
-            }
-            _ => None,
-        }
-    }
-}
-
-/// The error that a provider gives with this status: its word for it and its sentence.
-pub(crate) fn error_words(status: u16) -> (&'static str, &'static str) {
+/// Returns the error code and message for a status.
+pub(crate) fn error_for_status(status: u16) -> (&'static str, &'static str) {
     match status {
         400 => ("invalid_request", "The request is not valid."),
         401 => ("invalid_api_key", "Incorrect API key provided."),
@@ -108,33 +124,72 @@ pub(crate) fn error_words(status: u16) -> (&'static str, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{AnswerContext, ModelAnswer};
 
     #[test]
-    fn names_say_what_models_do() {
+    fn names_select_the_behaviour() {
         for (name, model) in [
-            ("echo", Model::Echo),
-            ("pass-0.7", Model::Pass(0.7)),
-            ("pass-1", Model::Pass(1.0)),
-            ("pass-2", Model::Prose),
-            ("pass-NaN", Model::Prose),
-            ("flaky-0.25", Model::Flaky(0.25)),
-            ("fault-529", Model::Status(529)),
-            ("fault-0529", Model::Prose),
-            ("fault-200", Model::Prose),
-            ("fault-empty", Model::Fault(Fault::Empty)),
-            ("fault-huge", Model::Huge),
-            ("map", Model::Packed(Mischief::None)),
-            ("map-unruly", Model::Packed(Mischief::Unruly)),
-            ("map-other", Model::Prose),
-            ("gpt-99", Model::Prose),
-            ("", Model::Prose),
+            ("echo", BuiltinModel::Echo),
+            ("pass-0.7", BuiltinModel::Pass(0.7)),
+            ("pass-1", BuiltinModel::Pass(1.0)),
+            ("pass-2", BuiltinModel::Prose),
+            ("pass-NaN", BuiltinModel::Prose),
+            ("flaky-0.25", BuiltinModel::Flaky(0.25)),
+            ("fault-529", BuiltinModel::Status(529)),
+            ("fault-0529", BuiltinModel::Prose),
+            ("fault-200", BuiltinModel::Prose),
+            ("fault-empty", BuiltinModel::Fault(Fault::Empty)),
+            ("fault-huge", BuiltinModel::Huge),
+            ("gpt-99", BuiltinModel::Prose),
+            ("", BuiltinModel::Prose),
         ] {
-            assert_eq!(Model::named(name, None), model, "{name}");
+            assert_eq!(BuiltinModel::named(name), model, "{name}");
         }
-        let biased = Persona { bias: Some(0.1), ..Persona::default() };
-        assert_eq!(Model::named("critic", Some(&biased)), Model::Judge);
-        assert_eq!(Model::named("echo", Some(&biased)), Model::Echo);
-        let noisy = Persona { noise: Some(0.1), ..Persona::default() };
-        assert_eq!(Model::named("critic", Some(&noisy)), Model::Judge);
+    }
+
+    /// Applies to the names `named` and `slow`, and to definitions with a bias.
+    #[derive(Debug)]
+    struct TestBehaviour;
+
+    impl ModelBehaviour for TestBehaviour {
+        fn has_name(&self, name: &str) -> bool {
+            ["named", "slow"].contains(&name)
+        }
+
+        fn has_definition(&self, definition: &SimModel) -> bool {
+            definition.bias.is_some()
+        }
+
+        fn rejection(&self, name: &str, _: &Request) -> Option<u16> {
+            (name == "slow").then_some(418)
+        }
+
+        fn answer(&self, _: &AnswerContext<'_>) -> ModelAnswer {
+            ModelAnswer::text("")
+        }
+    }
+
+    #[test]
+    fn custom_names_precede_builtin_names_which_precede_definitions() {
+        let behaviours: [Arc<dyn ModelBehaviour>; 1] = [Arc::new(TestBehaviour)];
+        let biased = SimModel { bias: Some(0.1), ..SimModel::default() };
+        let plain = SimModel::default();
+        for (name, definition, is_custom) in [
+            ("named", None, true),
+            ("slow", None, true),
+            ("echo", None, false),
+            ("echo", Some(&biased), false),
+            ("critic", Some(&biased), true),
+            ("critic", Some(&plain), false),
+            ("critic", None, false),
+        ] {
+            let kind = ModelKind::resolve(name, definition, &behaviours);
+            assert_eq!(matches!(kind, ModelKind::Custom(_)), is_custom, "{name} {definition:?}");
+        }
+        let request = Request::default();
+        let rejection =
+            |name| ModelKind::resolve(name, None, &behaviours).rejection(name, &request);
+        assert_eq!([rejection("slow"), rejection("fault-401")], [Some(418), Some(401)]);
+        assert_eq!(rejection("named"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Made-up sentences.
+//! Generated sentences.
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
@@ -34,7 +34,7 @@ const OBJECTS: [&str; 8] = [
     "a little patience",
 ];
 
-/// Two to four sentences, and the quality at the end.
+/// Generates two to four sentences with a quality mark at the end.
 pub(crate) fn text(rng: &mut ChaCha8Rng, quality: f64) -> String {
     let sentences = rng.random_range(2..=4);
     let mut text: String = (0..sentences).map(|_| sentence(rng) + " ").collect();
@@ -42,7 +42,7 @@ pub(crate) fn text(rng: &mut ChaCha8Rng, quality: f64) -> String {
     text
 }
 
-/// What a model thinks before it answers.
+/// Generates the thinking of a model.
 pub(crate) fn thought(rng: &mut ChaCha8Rng) -> String {
     format!("Let me think. {}", sentence(rng))
 }
@@ -52,8 +52,8 @@ fn sentence(rng: &mut ChaCha8Rng) -> String {
     format!("{} {} {}.", pick(&SUBJECTS), pick(&VERBS), pick(&OBJECTS))
 }
 
-/// The quality that belongs to a name, in hundredths from 0 to 1. It does not depend on the seed,
-/// so a better model stays the better one in every run.
+/// Returns the quality of a model name, in hundredths from 0 to 1. It does not depend on the seed, so
+/// the order of models is the same in every run.
 pub(crate) fn quality(name: &str) -> f64 {
     let [a, b, c, d, ..] = *blake3::hash(name.as_bytes()).as_bytes();
     f64::from(u32::from_le_bytes([a, b, c, d]) % 101) / 100.0
@@ -62,17 +62,17 @@ pub(crate) fn quality(name: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Key;
+    use crate::key::SeedKey;
 
     #[test]
-    fn ends_with_its_quality() {
-        let text = text(&mut Key::event(1, 1).rng("answer"), 0.7);
+    fn text_ends_with_its_quality() {
+        let text = text(&mut SeedKey::event(1, 1).rng("answer"), 0.7);
         assert!(text.ends_with(". [quality 0.70]"), "{text}");
         assert!((2..=4).contains(&text.matches(". ").count()), "{text}");
     }
 
     #[test]
-    fn names_have_different_qualities() {
+    fn qualities_differ_between_names() {
         let mut qualities: Vec<f64> = (0..50).map(|n| quality(&format!("m{n}"))).collect();
         assert!(qualities.iter().all(|quality| (0.0..=1.0).contains(quality)));
         qualities.sort_by(f64::total_cmp);

@@ -1,21 +1,38 @@
-//! What models answer, before limits.
+//! Tests of answers before limits.
 
 use super::*;
-use crate::{Canned, PlannedCall};
+use crate::{CannedAnswer, ModelBehaviour, PlannedCall};
 use bakeoff_core::{Tool, ToolChoice};
 use serde_json::json;
+use std::sync::Arc;
 
-fn request(model: &str, said: &str) -> Request {
-    Request { model: model.into(), messages: vec![Message::user(said)], ..Request::default() }
+fn request(model: &str, text: &str) -> Request {
+    Request { model: model.into(), messages: vec![Message::user(text)], ..Request::default() }
 }
 
-fn answer_as(request: &Request, persona: Option<&Persona>, trial: u32) -> Response {
+fn answer_as(request: &Request, definition: Option<&SimModel>, trial: u32) -> Response {
     let name = request.model.as_str();
-    let key = Key::new(1, name, request, trial, 0);
-    let scene = Scene { name, persona, request, key, input_tokens: None, output_tokens: None };
-    match draft(Model::named(name, persona), &scene) {
+    let key = SeedKey::new(1, name, request, trial, 0);
+    let context =
+        AnswerContext { name, definition, request, key, input_tokens: None, output_tokens: None };
+    let behaviours: [Arc<dyn ModelBehaviour>; 1] = [Arc::new(TestVoter)];
+    match draft(ModelKind::resolve(name, definition, &behaviours), &context) {
         Draft::Answer(response) => response,
         Draft::Broken(fault) => panic!("{fault:?}"),
+    }
+}
+
+/// Votes for the second candidate.
+#[derive(Debug)]
+struct TestVoter;
+
+impl ModelBehaviour for TestVoter {
+    fn has_name(&self, name: &str) -> bool {
+        name == "voter"
+    }
+
+    fn answer(&self, _: &AnswerContext<'_>) -> ModelAnswer {
+        ModelAnswer::number(2, "the second")
     }
 }
 
@@ -42,7 +59,7 @@ fn echo_repeats_the_last_user_message() {
 }
 
 #[test]
-fn pass_says_ok_as_often_as_its_name_says() {
+fn pass_answers_ok_at_the_rate_in_its_name() {
     let request = request("pass-0.7", "question");
     let texts: Vec<String> =
         (0..2000).map(|trial| answer_as(&request, None, trial).text()).collect();
@@ -52,7 +69,7 @@ fn pass_says_ok_as_often_as_its_name_says() {
 }
 
 #[test]
-fn tool_calls_the_first_tool_and_then_says_its_result() {
+fn tool_calls_the_first_tool_then_returns_its_result() {
     let mut request = request("tool", "Zürich");
     request.tools = vec![weather(), Tool { name: "other".into(), ..weather() }];
     let response = answer(&request);
@@ -71,7 +88,7 @@ fn tool_calls_the_first_tool_and_then_says_its_result() {
 }
 
 #[test]
-fn tool_choice_is_obeyed() {
+fn tool_choice_selects_the_called_tool() {
     let mut request = request("tool", "hi");
     request.tools = vec![weather(), Tool { name: "other".into(), ..weather() }];
     request.tool_choice = Some(ToolChoice::None);
@@ -85,45 +102,45 @@ fn tool_choice_is_obeyed() {
 }
 
 #[test]
-fn a_schema_shapes_made_up_answers_and_verdicts() {
+fn schemas_apply_to_generated_answers_and_numbers() {
     let schema = json!({ "properties": { "winner": { "type": "integer" } } });
     let output = Some(OutputFormat::Schema { name: "verdict".into(), schema });
-    let said = "[quality 0.1] [quality 0.3] [quality 0.2]";
-    let judged = Request { output: output.clone(), ..request("judge", said) };
-    assert_eq!(answer(&judged).text(), r#"{"winner":2}"#);
-    assert_eq!(answer(&request("judge", said)).text(), "2");
-    let other = Request { output, ..request("anything", said) };
+    let prompt = "Which is best?";
+    let structured = Request { output: output.clone(), ..request("voter", prompt) };
+    assert_eq!(answer(&structured).text(), r#"{"winner":2}"#);
+    assert_eq!(answer(&request("voter", prompt)).text(), "the second");
+    let other = Request { output, ..request("anything", prompt) };
     assert_eq!(answer(&other).text(), r#"{"winner":1}"#);
 }
 
 #[test]
-fn other_names_carry_their_quality() {
+fn other_names_answer_with_their_quality() {
     let expected = format!("[quality {:.2}]", prose::quality("anything"));
     let first = answer(&request("anything", "hi")).text();
     assert!(first.ends_with(&expected), "{first}");
     assert_ne!(first, answer_as(&request("anything", "hi"), None, 1).text());
-    let good = Persona { quality: Some(1.0), ..Persona::default() };
+    let good = SimModel { quality: Some(1.0), ..SimModel::default() };
     let text = answer_as(&request("anything", "hi"), Some(&good), 0).text();
     assert!(text.ends_with("[quality 1.00]"), "{text}");
 }
 
 #[test]
-fn personas_give_prepared_answers_right_or_wrong() {
-    let canned = Canned { when: "capital".into(), answer: "Paris".into(), pass: None };
-    let mut persona = Persona { answers: vec![canned], pass: Some(0.25), ..Persona::default() };
+fn defined_models_give_right_or_wrong_answers_at_their_rate() {
+    let canned = CannedAnswer { when: "capital".into(), answer: "Paris".into(), pass: None };
+    let mut model = SimModel { answers: vec![canned], pass: Some(0.25), ..SimModel::default() };
     let request = request("student", "The capital of France?");
     let right = (0..2000)
-        .map(|trial| answer_as(&request, Some(&persona), trial).text())
+        .map(|trial| answer_as(&request, Some(&model), trial).text())
         .inspect(|text| assert!(text == "Paris" || text == "I do not know.", "{text}"))
         .filter(|text| text == "Paris")
         .count();
     assert!((440..=560).contains(&right), "{right}");
-    persona.pass = None;
-    assert_eq!(answer_as(&request, Some(&persona), 0).text(), "Paris");
+    model.pass = None;
+    assert_eq!(answer_as(&request, Some(&model), 0).text(), "Paris");
 }
 
 #[test]
-fn long_answers_are_cut() {
+fn long_answers_are_truncated() {
     let mut request = request("echo", "12345678901");
     request.max_tokens = Some(2);
     let response = answer(&request);
@@ -134,7 +151,7 @@ fn long_answers_are_cut() {
 }
 
 #[test]
-fn thinking_comes_first_and_counts() {
+fn thinking_precedes_the_answer_and_counts_as_output() {
     let mut request = request("echo", "hi");
     request.thinking = Some(Thinking::Effort("low".into()));
     let response = answer(&request);
@@ -153,17 +170,17 @@ fn thinking_comes_first_and_counts() {
 }
 
 #[test]
-fn huge_is_huge() {
+fn fault_huge_exceeds_ten_megabytes() {
     assert!(answer(&request("fault-huge", "hi")).text().len() > 10_000_000);
 }
 
 #[test]
-fn a_persona_calls_its_tools_one_after_the_other_and_then_answers() {
+fn planned_calls_precede_the_answer() {
     let call = |tool: &str| PlannedCall { tool: tool.into(), ..PlannedCall::default() };
-    let mut persona = Persona { calls: vec![call("a"), call("b")], ..Persona::default() };
+    let mut model = SimModel { calls: vec![call("a"), call("b")], ..SimModel::default() };
     let mut request = request("worker", "go");
     for tool in ["a", "b"] {
-        let response = answer_as(&request, Some(&persona), 0);
+        let response = answer_as(&request, Some(&model), 0);
         assert_eq!(response.finish, FinishReason::ToolCalls);
         let call = response.tool_calls().next().unwrap().clone();
         assert_eq!(call.name, tool);
@@ -175,10 +192,10 @@ fn a_persona_calls_its_tools_one_after_the_other_and_then_answers() {
             is_error: false,
         });
     }
-    assert_eq!(answer_as(&request, Some(&persona), 0).text(), "did b");
-    persona.default = Some("done".into());
-    assert_eq!(answer_as(&request, Some(&persona), 0).text(), "done");
-    // What the user says next begins the plan anew.
+    assert_eq!(answer_as(&request, Some(&model), 0).text(), "did b");
+    model.default = Some("done".into());
+    assert_eq!(answer_as(&request, Some(&model), 0).text(), "done");
+    // The next user message restarts the plan.
     request.messages.push(Message::user("again"));
-    assert_eq!(answer_as(&request, Some(&persona), 0).tool_calls().next().unwrap().name, "a");
+    assert_eq!(answer_as(&request, Some(&model), 0).tool_calls().next().unwrap().name, "a");
 }

@@ -1,11 +1,11 @@
-//! Tool calls.
+//! Tool calls of simulated models.
 
-use super::fill::{self, Hints};
+use super::fill::{self, FillHints};
 use crate::PlannedCall;
-use crate::key::Key;
+use crate::key::SeedKey;
 use bakeoff_core::{Content, Request, Tool, ToolCall, ToolChoice};
 
-/// The tool that a model keen on tools calls: the one it must, else the first it may.
+/// Returns the tool that `tool` calls: the required one, or else the first permitted one.
 pub(crate) fn chosen(request: &Request) -> Option<&Tool> {
     match &request.tool_choice {
         Some(ToolChoice::None) => None,
@@ -14,16 +14,16 @@ pub(crate) fn chosen(request: &Request) -> Option<&Tool> {
     }
 }
 
-/// The tool that any model has to call.
-pub(crate) fn demanded(request: &Request) -> Option<&Tool> {
+/// Returns the tool that the request requires every model to call.
+pub(crate) fn required(request: &Request) -> Option<&Tool> {
     match &request.tool_choice {
         Some(ToolChoice::Required | ToolChoice::Tool(_)) => chosen(request),
         Some(ToolChoice::Auto | ToolChoice::None) | None => None,
     }
 }
 
-/// A call of the tool with arguments that fit its schema.
-pub(crate) fn call(tool: &Tool, hints: &Hints, key: Key) -> Content {
+/// Returns a call with arguments that satisfy the tool's schema.
+pub(crate) fn call(tool: &Tool, hints: &FillHints, key: SeedKey) -> Content {
     let mut arguments = fill::fill(&tool.parameters, hints);
     if !arguments.is_object() {
         arguments = serde_json::json!({});
@@ -32,8 +32,8 @@ pub(crate) fn call(tool: &Tool, hints: &Hints, key: Key) -> Content {
     Content::ToolCall(ToolCall { id, name: tool.name.clone(), arguments })
 }
 
-/// A call that a persona has planned.
-pub(crate) fn planned(call: &PlannedCall, key: Key) -> Content {
+/// Returns a planned call of a defined model.
+pub(crate) fn planned_call(call: &PlannedCall, key: SeedKey) -> Content {
     Content::ToolCall(ToolCall {
         id: format!("call_{}", key.hex()),
         name: call.tool.clone(),

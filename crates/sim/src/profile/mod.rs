@@ -1,11 +1,11 @@
-//! Profile files: one provider's limits and habits, for virtual time and for HTTP alike.
+//! Profile files: limits, outages and latency of a provider.
 //!
-//! Everything is optional; several limits together mean all of them. This module reads and checks;
-//! `limit` and `headers` act on it.
+//! All keys are optional; several limits apply together. This module parses and validates; modules
+//! `limit` and `headers` apply the profile.
 
-mod words;
+mod header_style;
 
-pub use words::{HeaderStyle, RetryHint};
+pub use header_style::{HeaderStyle, RetryHint};
 
 use crate::number::{
     at_least_one, count, error_status, not_negative, positive, share, some_count, some_items,
@@ -13,153 +13,153 @@ use crate::number::{
 use crate::{Error, Latency, TokenCount};
 use serde::Deserialize;
 
-/// A provider's limits and habits.
+/// Limits, outages and latency of a provider.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Profile {
-    /// Its name; `profile-<position>` when absent from a file.
+    /// Name; `profile-<position>` when absent from a file.
     pub name: String,
-    /// How many requests a benchmark makes of it.
+    /// Number of requests in a benchmark.
     #[serde(deserialize_with = "some_items")]
     pub items: Option<u64>,
-    /// How long answers take.
+    /// Latency of answers.
     pub latency: Option<Latency>,
-    /// Prompt tokens of each request, instead of counting.
+    /// Prompt tokens of each request, instead of counted ones.
     pub input_tokens: Option<TokenCount>,
-    /// Tokens of each answer, instead of counting.
+    /// Tokens of each answer, instead of counted ones.
     pub output_tokens: Option<TokenCount>,
-    /// Which headers tell about the limits.
+    /// Rate-limit headers.
     pub headers: HeaderStyle,
-    /// What a rejected request is told about waiting.
+    /// Retry header of rejections.
     pub retry_after: RetryHint,
-    /// Requests per time.
+    /// Rate limit of requests.
     pub requests: Option<Rate>,
-    /// Tokens of prompt and answer per time.
+    /// Rate limit of prompt and answer tokens.
     pub tokens: Option<Rate>,
-    /// Prompt tokens per time.
+    /// Rate limit of prompt tokens.
     pub input_tokens_limit: Option<Rate>,
-    /// Answer tokens per time.
+    /// Rate limit of answer tokens.
     pub output_tokens_limit: Option<Rate>,
-    /// Requests per fixed window.
+    /// Limit of requests per fixed window.
     pub window: Option<FixedWindow>,
-    /// Most requests in flight; more are rejected.
+    /// Maximum number of requests in flight; more are rejected.
     #[serde(deserialize_with = "some_count")]
     pub concurrency: Option<u64>,
-    /// Requests in flight above which the provider slows down instead of rejecting.
+    /// Load above which the provider slows down instead of rejecting requests.
     pub knee: Option<Knee>,
-    /// Changes of the rate of `requests`, in the order of time.
-    pub steps: Vec<Step>,
-    /// Times when nothing works.
+    /// Changes of the rate of `requests`, ordered by time.
+    pub steps: Vec<RateStep>,
+    /// Outages.
     pub outages: Vec<Outage>,
-    /// Another tenant on the same quota.
-    pub foreign: Option<Foreign>,
-    /// Most admitted requests per day of 24 hours since the start.
+    /// Traffic of another tenant on the same limits.
+    pub foreign: Option<ForeignTraffic>,
+    /// Maximum number of admitted requests per day; days count from the start.
     #[serde(deserialize_with = "some_count")]
     pub daily_quota: Option<u64>,
-    /// Rejected and failed requests consume the request limits too.
+    /// Whether rejected and failed requests count against the request limits.
     pub failures_charge: bool,
     /// Share of requests that fail with a transient 500.
     #[serde(deserialize_with = "share")]
     pub error_rate: f64,
-    /// Milliseconds until a rejection or a failure is back; at once when absent.
+    /// Latency of rejections and failures in milliseconds; 0 when absent.
     #[serde(deserialize_with = "not_negative")]
     pub reject_ms: f64,
 }
 
-/// A bucket that starts full and refills continuously.
+/// Token bucket that starts full and refills continuously.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
     /// Refill per second.
     #[serde(deserialize_with = "positive")]
     pub rate_per_s: f64,
-    /// Its size.
+    /// Bucket size.
     #[serde(deserialize_with = "at_least_one")]
     pub burst: f64,
 }
 
-/// So many requests per window; the windows follow each other without regard to requests.
+/// Maximum number of requests per window; windows follow each other at fixed times.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedWindow {
-    /// Requests in one window.
+    /// Maximum number of requests in a window.
     #[serde(deserialize_with = "count")]
     pub requests: u64,
-    /// Length of a window.
+    /// Length of a window in seconds.
     #[serde(deserialize_with = "positive")]
     pub seconds: f64,
-    /// How much of the first window is over at the start.
+    /// Elapsed seconds of the first window at the start.
     #[serde(default, deserialize_with = "not_negative")]
     pub phase_s: f64,
 }
 
-/// A server that slows down instead of rejecting.
+/// Slowdown of a server under load.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Knee {
-    /// Above so many in flight latency grows in proportion, so throughput no longer does.
+    /// Requests in flight above which latency grows in proportion, so throughput stays constant.
     #[serde(deserialize_with = "count")]
     pub k: u64,
-    /// Above so many latency grows with the square, so throughput falls.
+    /// Requests in flight above which latency grows with the square, so throughput falls.
     #[serde(default, deserialize_with = "some_count")]
     pub thrash_at: Option<u64>,
 }
 
-/// A change of the request rate.
+/// Change of the request rate.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
-    /// When.
+pub struct RateStep {
+    /// Time of the change in seconds.
     #[serde(deserialize_with = "not_negative")]
     pub at_s: f64,
-    /// The rate from then on.
+    /// New rate.
     #[serde(deserialize_with = "positive")]
     pub requests_per_s: f64,
 }
 
-/// A time when nothing works.
+/// Period in which all requests fail.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
-    /// Its start.
+    /// Start in seconds.
     #[serde(deserialize_with = "not_negative")]
     pub from_s: f64,
-    /// Its end, when things work again.
+    /// End in seconds, exclusive.
     #[serde(deserialize_with = "positive")]
     pub to_s: f64,
-    /// What everybody gets; 503 when absent.
-    #[serde(default = "unavailable", deserialize_with = "error_status")]
+    /// Status of all requests; 503 when absent.
+    #[serde(default = "default_outage_status", deserialize_with = "error_status")]
     pub status: u16,
 }
 
-fn unavailable() -> u16 {
+fn default_outage_status() -> u16 {
     503
 }
 
-/// Another tenant on the same quota.
+/// Traffic of another tenant on the same limits.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Foreign {
-    /// What it takes, steadily.
+pub struct ForeignTraffic {
+    /// Constant rate.
     #[serde(deserialize_with = "positive")]
     pub requests_per_s: f64,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ProfileFile {
     #[serde(default)]
     profile: Vec<Profile>,
 }
 
 impl Profile {
-    /// Reads the text of a profile file.
+    /// Parses the text of a profile file.
     ///
     /// # Errors
     ///
-    /// The first key or value that is wrong, or the first profile whose keys do not fit together.
+    /// Returns the first invalid key or value, or the first profile with inconsistent keys.
     pub fn parse_file_text(text: &str) -> Result<Vec<Profile>, Error> {
-        let File { profile: mut profiles } =
+        let ProfileFile { profile: mut profiles } =
             toml::from_str(text).map_err(|error| Error::from_toml(&error, text))?;
         if profiles.is_empty() {
             return Err(Error::NoProfile);
@@ -168,30 +168,30 @@ impl Profile {
             if profile.name.is_empty() {
                 profile.name = format!("profile-{}", index + 1);
             }
-            profile.check()?;
+            profile.validate()?;
         }
         Ok(profiles)
     }
 
-    /// Whether the keys fit together; each by itself is right once it has been read.
-    fn check(&self) -> Result<(), Error> {
-        let wrong = |message: &str| {
+    /// Validates combinations of keys; single keys are validated by the deserializer.
+    fn validate(&self) -> Result<(), Error> {
+        let invalid = |message: &str| {
             Err(Error::Profile { profile: self.name.clone(), message: message.to_owned() })
         };
         if !self.steps.is_empty() && self.requests.is_none() {
-            return wrong("`steps` change the rate of `requests`, which is missing");
+            return invalid("`steps` need `requests`, which is missing");
         }
         if !self.steps.is_sorted_by(|a, b| a.at_s < b.at_s) {
-            return wrong("`steps` must be in the order of their `at_s`");
+            return invalid("`steps` must be in the order of `at_s`");
         }
         if self.outages.iter().any(|outage| outage.from_s >= outage.to_s) {
-            return wrong("an outage must have its `from_s` before its `to_s`");
+            return invalid("`from_s` of an outage must be before `to_s`");
         }
         if self.foreign.is_some() && self.requests.is_none() && self.window.is_none() {
-            return wrong("`foreign` shares `requests` or `window`, and both are missing");
+            return invalid("`foreign` needs `requests` or `window`; both are missing");
         }
         if self.knee.is_some_and(|knee| knee.thrash_at.is_some_and(|at| at < knee.k)) {
-            return wrong("`thrash_at` must not be below `k`");
+            return invalid("`thrash_at` must not be below `k`");
         }
         Ok(())
     }

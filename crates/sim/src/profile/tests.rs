@@ -1,9 +1,9 @@
-//! Reading profile files.
+//! Tests of profile files.
 
 use super::*;
 use std::time::Duration;
 
-const EVERYTHING: &str = r#"
+const ALL_KEYS: &str = r#"
 [[profile]]
 name = "rpm-300-burst-5"
 items = 1500
@@ -31,8 +31,8 @@ reject_ms = 40
 "#;
 
 #[test]
-fn reads_every_key() {
-    let profiles = Profile::parse_file_text(EVERYTHING).unwrap();
+fn parses_every_key() {
+    let profiles = Profile::parse_file_text(ALL_KEYS).unwrap();
     assert_eq!(
         profiles[0],
         Profile {
@@ -51,11 +51,11 @@ fn reads_every_key() {
             concurrency: Some(30),
             knee: Some(Knee { k: 24, thrash_at: Some(200) }),
             steps: vec![
-                Step { at_s: 60.0, requests_per_s: 20.0 },
-                Step { at_s: 180.0, requests_per_s: 2.0 },
+                RateStep { at_s: 60.0, requests_per_s: 20.0 },
+                RateStep { at_s: 180.0, requests_per_s: 2.0 },
             ],
             outages: vec![Outage { from_s: 60.0, to_s: 90.0, status: 503 }],
-            foreign: Some(Foreign { requests_per_s: 2.0 }),
+            foreign: Some(ForeignTraffic { requests_per_s: 2.0 }),
             daily_quota: Some(500),
             failures_charge: false,
             error_rate: 0.01,
@@ -66,31 +66,31 @@ fn reads_every_key() {
 }
 
 #[test]
-fn reads_every_word() {
-    let words = |key: &str, value: &str| {
+fn parses_every_header_style_and_retry_hint() {
+    let parse = |key: &str, value: &str| {
         let text = format!("[[profile]]\n{key} = {value:?}");
         Profile::parse_file_text(&text).map(|mut profiles| profiles.remove(0))
     };
     let styles = ["none", "openai", "anthropic", "groq", "retry-after-only", "wrong"];
     let read: Vec<HeaderStyle> =
-        styles.iter().map(|word| words("headers", word).unwrap().headers).collect();
+        styles.iter().map(|word| parse("headers", word).unwrap().headers).collect();
     use HeaderStyle as H;
     assert_eq!(read, [H::None, H::OpenAi, H::Anthropic, H::Groq, H::RetryAfterOnly, H::Wrong]);
     let hints = ["none", "exact", "ceil", "full", "60s", "http-date", "ms", "zero", "garbage"];
     let read: Vec<RetryHint> =
-        hints.iter().map(|word| words("retry_after", word).unwrap().retry_after).collect();
+        hints.iter().map(|word| parse("retry_after", word).unwrap().retry_after).collect();
     use RetryHint as R;
     let minute = R::Fixed(Duration::from_secs(60));
     assert_eq!(
         read,
         [R::None, R::Exact, R::Ceil, R::Full, minute, R::HttpDate, R::Ms, R::Zero, R::Garbage]
     );
-    assert!(words("headers", "azure").is_err());
-    assert!(words("retry_after", "1.5s").is_err());
+    assert!(parse("headers", "azure").is_err());
+    assert!(parse("retry_after", "1.5s").is_err());
 }
 
 #[test]
-fn a_wrong_value_is_found_at_its_place() {
+fn invalid_values_are_reported_with_their_position() {
     let text = "# ä\n[[profile]]\nname = \"ä\"\nrequests = { rate_per_s = -5, burst = 5 }\n";
     let error = Profile::parse_file_text(text).unwrap_err();
     assert_eq!(error.to_string(), "line 4, column 27: -5 is not a positive number");
@@ -125,7 +125,7 @@ fn a_wrong_value_is_found_at_its_place() {
 }
 
 #[test]
-fn keys_that_do_not_fit_together_are_refused_by_name() {
+fn inconsistent_keys_are_reported_with_the_profile_name() {
     for (bad, part) in [
         ("steps = [{ at_s = 1, requests_per_s = 1 }]", "`requests`, which is missing"),
         (

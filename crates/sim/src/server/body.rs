@@ -1,4 +1,4 @@
-//! Bodies: whole ones, and ones that arrive over time.
+//! Response bodies: complete, streamed over time, or aborted.
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -11,10 +11,10 @@ use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// Most times at which pieces of one stream are sent; timers cost more than bytes.
-const MOST_TIMES: usize = 24;
+/// Maximum number of writes per stream; timers cost more than bytes.
+const MAX_WRITES: usize = 24;
 
-/// A body of this type.
+/// Returns a response with a body of a media type.
 pub(super) fn response(status: StatusCode, media_type: &'static str, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -22,22 +22,22 @@ pub(super) fn response(status: StatusCode, media_type: &'static str, body: Body)
     response
 }
 
-/// A JSON body.
+/// Returns a response with a JSON body.
 pub(super) fn json(status: StatusCode, value: &Value) -> Response {
     response(status, "application/json", Body::from(value.to_string()))
 }
 
-/// A body of server-sent events.
+/// Returns a response with server-sent events.
 pub(super) fn event_stream(body: Body) -> Response {
     response(StatusCode::OK, "text/event-stream; charset=utf-8", body)
 }
 
-/// Events spread over the delay: the first after a third of it, the last at its end.
+/// Returns a body that spreads events over the delay: the first after a third of it, the last at its end.
 pub(super) fn spread(events: Vec<String>, start: Instant, delay: Duration) -> Body {
     if delay.is_zero() || events.is_empty() {
         return Body::from(events.concat());
     }
-    let size = events.len().div_ceil(MOST_TIMES);
+    let size = events.len().div_ceil(MAX_WRITES);
     let groups: VecDeque<Bytes> =
         events.chunks(size).map(|group| Bytes::from(group.concat())).collect();
     let count = groups.len();
@@ -51,17 +51,17 @@ pub(super) fn spread(events: Vec<String>, start: Instant, delay: Duration) -> Bo
     }))
 }
 
-/// The first half of a body, and then the connection breaks.
-pub(super) fn torn(mut body: Vec<u8>) -> Body {
+/// Returns a body that aborts the connection after its first half.
+pub(super) fn aborted(mut body: Vec<u8>) -> Body {
     body.truncate(body.len() / 2);
     let half = Bytes::from(body);
     Body::from_stream(stream::unfold(Some(half), |half| async move {
         match half {
             Some(half) if !half.is_empty() => Some((Ok(half), Some(Bytes::new()))),
             Some(_) => {
-                // The server sends what it has when the body lets it wait.
+                // The server flushes its buffer when the body is pending.
                 tokio::task::yield_now().await;
-                Some((Err(io::Error::other("torn on purpose")), None))
+                Some((Err(io::Error::other("simulated abort")), None))
             }
             None => None,
         }
@@ -74,25 +74,25 @@ mod tests {
     use futures_util::StreamExt;
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_starts_after_a_third_and_ends_in_time() {
+    async fn stream_starts_after_a_third_of_the_delay_and_ends_with_it() {
         let start = Instant::now();
         let events = ["a", "b", "c"].map(String::from).to_vec();
         let mut stream = spread(events, start, Duration::from_secs(9)).into_data_stream();
-        let mut seen = Vec::new();
+        let mut received = Vec::new();
         while let Some(piece) = stream.next().await {
-            seen.push((start.elapsed().as_millis() / 10, piece.unwrap()));
+            received.push((start.elapsed().as_millis() / 10, piece.unwrap()));
         }
         let expected = [(300, "a"), (600, "b"), (900, "c")];
-        assert_eq!(seen, expected.map(|(time, text)| (time, Bytes::from(text))));
+        assert_eq!(received, expected.map(|(time, text)| (time, Bytes::from(text))));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_long_stream_needs_few_timers() {
+    async fn long_streams_use_a_bounded_number_of_writes() {
         let events: Vec<String> = (0..1000).map(|n| format!("{n},")).collect();
         let text = events.concat();
         let stream = spread(events, Instant::now(), Duration::from_secs(1)).into_data_stream();
         let pieces: Vec<Bytes> = stream.map(Result::unwrap).collect().await;
         assert_eq!(pieces.concat(), text.as_bytes());
-        assert!(pieces.len() <= MOST_TIMES, "{}", pieces.len());
+        assert!(pieces.len() <= MAX_WRITES, "{}", pieces.len());
     }
 }

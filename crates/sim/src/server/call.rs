@@ -1,8 +1,8 @@
-//! One HTTP request from its body to its answer, in either format.
+//! Handling of one HTTP request in either format.
 
-use super::wire::{Meta, Wire};
-use super::{App, body, fault, since_1970};
-use crate::{Ask, Outcome, Reply};
+use super::wire::{ApiFormat, ResponseMeta};
+use super::{ServerState, body, fault, since_1970};
+use crate::{Outcome, Reply, SimRequest};
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -10,72 +10,73 @@ use axum::response::Response;
 use std::sync::atomic::Ordering;
 use tokio::time::{Instant, sleep_until};
 
-/// Largest request body; images travel in it.
-const MOST_BODY_BYTES: usize = 32 << 20;
+/// Maximum size of a request body, which may contain images.
+const MAX_BODY_BYTES: usize = 32 << 20;
 
-/// Which trial the request belongs to: `<trial>` or `<trial>/<ordinal>`.
-const TRIAL: &str = "x-bakeoff-trial";
+/// Header with the trial of the request: `<trial>` or `<trial>/<ordinal>`.
+const TRIAL_HEADER: &str = "x-bakeoff-trial";
 
-/// Answers a request.
-pub(super) async fn answer<W: Wire>(
-    State(app): State<App>,
+/// Handles a request.
+pub(super) async fn handle<W: ApiFormat>(
+    State(app): State<ServerState>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     let number = app.requests.fetch_add(1, Ordering::Relaxed);
     let request_id = format!("req_{number:016x}");
-    let mut response = match read(body).await {
+    let mut response = match read_body(body).await {
         Some(bytes) => respond::<W>(&app, &headers, &bytes, number, &request_id).await,
         None => {
-            let message = format!("The request is larger than {MOST_BODY_BYTES} bytes.");
-            refuse::<W>(413, "request_too_large", &message, &request_id)
+            let message = format!("The request is larger than {MAX_BODY_BYTES} bytes.");
+            error_response::<W>(413, "request_too_large", &message, &request_id)
         }
     };
-    set(response.headers_mut(), W::REQUEST_ID, &request_id);
+    set_header(response.headers_mut(), W::REQUEST_ID_HEADER, &request_id);
     response
 }
 
-/// The whole body, unless it is too large; one that says so itself is not waited for.
-async fn read(body: Body) -> Option<Bytes> {
-    if body.size_hint().lower() > MOST_BODY_BYTES as u64 {
+/// Reads the whole body; returns `None` if it is too large. A body whose declared length is too large is not
+/// read.
+async fn read_body(body: Body) -> Option<Bytes> {
+    if body.size_hint().lower() > MAX_BODY_BYTES as u64 {
         return None;
     }
-    to_bytes(body, MOST_BODY_BYTES).await.ok()
+    to_bytes(body, MAX_BODY_BYTES).await.ok()
 }
 
-async fn respond<W: Wire>(
-    app: &App,
+async fn respond<W: ApiFormat>(
+    app: &ServerState,
     headers: &HeaderMap,
     bytes: &[u8],
     number: u64,
     request_id: &str,
 ) -> Response {
-    let call = match W::read(bytes) {
+    let call = match W::parse(bytes) {
         Ok(call) => call,
-        Err(message) => return refuse::<W>(400, "invalid_request", &message, request_id),
+        Err(message) => return error_response::<W>(400, "invalid_request", &message, request_id),
     };
     let (trial, ordinal) = trial(headers);
     let start = Instant::now();
-    let ask = Ask { request: &call.request, trial, ordinal, now: app.now() };
-    let Reply { delay, headers, outcome } = app.engine.ask(&ask);
+    let ask = SimRequest { request: &call.request, trial, ordinal, now: app.now() };
+    let Reply { delay, headers, outcome } = app.engine.respond(&ask);
     let created = since_1970().as_secs();
     let mut response = match outcome {
         Outcome::Refused { status, code, message } => {
             if !delay.is_zero() {
                 sleep_until(start + delay).await;
             }
-            refuse::<W>(status, code, &message, request_id)
+            error_response::<W>(status, code, &message, request_id)
         }
         Outcome::Broken(fault) => {
             sleep_until(start + delay).await;
-            let meta = Meta { id: format!("{number:016x}"), created };
-            fault::broken::<W>(fault, &call, &meta)
+            let meta = ResponseMeta { id: format!("{number:016x}"), created };
+            fault::response::<W>(fault, &call, &meta)
         }
         Outcome::Answer(answer) => {
             let id = answer.id.as_deref().unwrap_or_default();
             let id = id.strip_prefix("sim-").unwrap_or(id);
-            // The same answer given twice has two ids, as a provider's would.
-            let meta = Meta { id: format!("{id}{number:08x}"), created };
+            // Repeated answers have different ids, as at real providers.
+            let meta = ResponseMeta { id: format!("{id}{number:08x}"), created };
             if call.request.stream {
                 let events = W::events(&answer, &meta, &call);
                 body::event_stream(body::spread(events, start, delay))
@@ -89,28 +90,33 @@ async fn respond<W: Wire>(
         }
     };
     for (name, value) in &headers {
-        set(response.headers_mut(), name, value);
+        set_header(response.headers_mut(), name, value);
     }
     response
 }
 
-fn refuse<W: Wire>(status: u16, code: &str, message: &str, request_id: &str) -> Response {
+fn error_response<W: ApiFormat>(
+    status: u16,
+    code: &str,
+    message: &str,
+    request_id: &str,
+) -> Response {
     let error = W::error(status, code, message, request_id);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     body::json(status, &error)
 }
 
-/// Sets a header; one that HTTP does not allow is left out.
-fn set(headers: &mut HeaderMap, name: &str, value: &str) {
+/// Sets a header; an invalid name or value is skipped.
+fn set_header(headers: &mut HeaderMap, name: &str, value: &str) {
     if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
         headers.insert(name, value);
     }
 }
 
-/// Trial and ordinal; zero where they are not told or not understood.
+/// Returns trial and ordinal of the header; zeros if it is absent or invalid.
 fn trial(headers: &HeaderMap) -> (u32, u32) {
-    let read = || {
-        let text = headers.get(TRIAL)?.to_str().ok()?;
+    let parse = || {
+        let text = headers.get(TRIAL_HEADER)?.to_str().ok()?;
         match text.split_once('/') {
             Some((trial, ordinal)) => {
                 Some((trial.trim().parse().ok()?, ordinal.trim().parse().ok()?))
@@ -118,7 +124,7 @@ fn trial(headers: &HeaderMap) -> (u32, u32) {
             None => Some((text.trim().parse().ok()?, 0)),
         }
     };
-    read().unwrap_or((0, 0))
+    parse().unwrap_or((0, 0))
 }
 
 #[cfg(test)]
@@ -126,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_tells_trial_and_ordinal() {
+    fn trial_header_gives_trial_and_ordinal() {
         for (text, expected) in [
             ("3", (3, 0)),
             ("3/7", (3, 7)),
@@ -136,7 +142,7 @@ mod tests {
             ("-1", (0, 0)),
         ] {
             let mut headers = HeaderMap::new();
-            set(&mut headers, TRIAL, text);
+            set_header(&mut headers, TRIAL_HEADER, text);
             assert_eq!(trial(&headers), expected, "{text}");
         }
         assert_eq!(trial(&HeaderMap::new()), (0, 0));

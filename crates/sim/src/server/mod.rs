@@ -1,7 +1,7 @@
-//! The engine behind real HTTP, in the formats of OpenAI (Chat Completions) and Anthropic
+//! HTTP server in front of the engine, in the formats of OpenAI (Chat Completions) and Anthropic
 //! (Messages), plain or streamed.
 //!
-//! This is the only place that looks at a clock. Keys and versions in headers are not looked at.
+//! Only this module reads a clock. API keys and version headers are ignored.
 
 mod anthropic;
 mod body;
@@ -29,10 +29,10 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::Instant;
-use wire::Wire;
+use wire::ApiFormat;
 
-/// Connections that may wait to be accepted. Load tests open thousands at once; the operating
-/// system lowers the figure to what it allows.
+/// Length of the queue of pending connections. Load tests open thousands at once; the operating
+/// system reduces the value to its own maximum.
 const BACKLOG: u32 = 4096;
 
 /// A listening server.
@@ -40,80 +40,80 @@ const BACKLOG: u32 = 4096;
 pub struct Server {
     listener: TcpListener,
     local_addr: SocketAddr,
-    app: App,
+    app: ServerState,
 }
 
-/// What every handler knows.
+/// Shared state of the handlers.
 #[derive(Debug, Clone)]
-struct App {
+struct ServerState {
     engine: Arc<Engine>,
     start: Instant,
-    /// Numbers requests, for their ids.
+    /// Number of requests so far, for request ids.
     requests: Arc<AtomicU64>,
 }
 
 impl Server {
-    /// Starts to listen; port 0 takes any free one. The engine's time starts now.
+    /// Binds the address and starts the engine's time; port 0 selects a free port.
     ///
     /// # Errors
     ///
-    /// When the address cannot be listened on.
+    /// Fails if the address cannot be bound.
     pub async fn bind(engine: Arc<Engine>, addr: SocketAddr) -> io::Result<Server> {
         let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // As the standard library does: a restarted server gets its port back at once. Elsewhere
-        // the option would let two servers share one port.
+        // As in the standard library, so that a restarted server can bind its port at once. On other
+        // systems the option would let two servers share a port.
         #[cfg(unix)]
         socket.set_reuseaddr(true)?;
         socket.bind(addr)?;
         let listener = socket.listen(BACKLOG)?;
         let local_addr = listener.local_addr()?;
         engine.set_epoch(since_1970());
-        let app = App { engine, start: Instant::now(), requests: Arc::default() };
+        let app = ServerState { engine, start: Instant::now(), requests: Arc::default() };
         Ok(Server { listener, local_addr, app })
     }
 
-    /// Where it listens.
+    /// Returns the bound address.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// Serves until `shutdown` is ready, and then until the requests in flight are answered.
+    /// Serves until `shutdown` completes and the requests in flight are answered.
     ///
     /// # Errors
     ///
-    /// When the listening socket breaks.
+    /// Fails if the listening socket fails.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let router = Router::new()
-            .route("/v1/chat/completions", post(call::answer::<OpenAi>))
-            .route("/chat/completions", post(call::answer::<OpenAi>))
-            .route("/v1/messages", post(call::answer::<Anthropic>))
+            .route("/v1/chat/completions", post(call::handle::<OpenAi>))
+            .route("/chat/completions", post(call::handle::<OpenAi>))
+            .route("/v1/messages", post(call::handle::<Anthropic>))
             .route("/v1/models", get(models))
             .route("/stats", get(stats))
-            .fallback(nowhere)
+            .fallback(unknown_path)
             .method_not_allowed_fallback(wrong_method)
             .with_state(self.app);
         let listener = self.listener.tap_io(|stream| {
-            // Small pieces must not wait for each other; a socket that cannot do it works as well.
+            // Small writes must not be delayed. A failure only costs latency, so it is ignored.
             let _ = stream.set_nodelay(true);
         });
         axum::serve(listener, router).with_graceful_shutdown(shutdown).await
     }
 }
 
-impl App {
-    /// Time since the engine's start.
+impl ServerState {
+    /// Returns the time since the engine's start.
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
 }
 
-/// The time of the day, as a clock that was set before 1970 cannot tell it.
+/// Returns the time since 1970; zero if the system clock is set before 1970.
 fn since_1970() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The models, with the fields that either provider's clients want.
-async fn models(State(app): State<App>) -> Response {
+/// Lists the models, with the fields of both providers.
+async fn models(State(app): State<ServerState>) -> Response {
     let names = app.engine.model_names();
     let models: Vec<_> = names
         .iter()
@@ -139,11 +139,11 @@ async fn models(State(app): State<App>) -> Response {
     body::json(StatusCode::OK, &list)
 }
 
-async fn stats(State(app): State<App>) -> Response {
+async fn stats(State(app): State<ServerState>) -> Response {
     body::json(StatusCode::OK, &json!(app.engine.stats_at(app.now())))
 }
 
-async fn nowhere(method: Method, uri: Uri) -> Response {
+async fn unknown_path(method: Method, uri: Uri) -> Response {
     let message = format!("Invalid URL ({method} {})", uri.path());
     body::json(StatusCode::NOT_FOUND, &OpenAi::error(404, "unknown_url", &message, ""))
 }

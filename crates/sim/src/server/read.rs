@@ -1,10 +1,10 @@
-//! Reading what both formats have: parts of messages, names of tools, texts to stop at.
+//! Parsing shared by both formats: message content, tool names, stop texts.
 
 use bakeoff_core::{Content, Message};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads a body as JSON of this shape.
+/// Parses a JSON body.
 pub(super) fn body<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|error| {
         if error.is_data() {
@@ -15,7 +15,7 @@ pub(super) fn body<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     })
 }
 
-/// The string under a key.
+/// Returns the string under a key.
 pub(super) fn string(value: &Value, key: &str) -> Result<String, String> {
     match value.get(key) {
         Some(Value::String(text)) => Ok(text.clone()),
@@ -24,7 +24,7 @@ pub(super) fn string(value: &Value, key: &str) -> Result<String, String> {
     }
 }
 
-/// Message content: nothing, a string, or a list of parts that `part` can read.
+/// Parses message content: null, a string, or a list of parts parsed by `part`.
 pub(super) fn content(
     value: Value,
     part: impl Fn(Value) -> Result<Content, String>,
@@ -37,7 +37,7 @@ pub(super) fn content(
     }
 }
 
-/// One text or several.
+/// Parses a string or a list of strings.
 pub(super) fn texts(value: Option<Value>, key: &str) -> Result<Vec<String>, String> {
     match value {
         None | Some(Value::Null) => Ok(Vec::new()),
@@ -47,7 +47,7 @@ pub(super) fn texts(value: Option<Value>, key: &str) -> Result<Vec<String>, Stri
     }
 }
 
-/// The name of the tool that an earlier message called under this id; neither format repeats it.
+/// Returns the name of the tool called under this id in an earlier message; results do not repeat it.
 pub(super) fn tool_name(messages: &[Message], id: &str) -> String {
     let parts = messages.iter().rev().flat_map(Message::content);
     let mut calls = parts.filter_map(|part| match part {

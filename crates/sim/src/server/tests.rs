@@ -1,18 +1,18 @@
-//! The server over a real socket.
+//! Tests of the server over a socket.
 
 use super::*;
-use crate::{Config, HeaderStyle, Persona, Profile, Rate, RetryHint};
+use crate::{Config, HeaderStyle, Profile, Rate, RetryHint, SimModel};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-struct Got {
+struct TestResponse {
     status: u16,
     head: String,
     body: Vec<u8>,
 }
 
-impl Got {
+impl TestResponse {
     fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
@@ -21,7 +21,7 @@ impl Got {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    /// The data of all events that are JSON.
+    /// Returns the data of all JSON events.
     fn events(&self) -> Vec<Value> {
         let data = self.text().lines().filter_map(|line| line.strip_prefix("data: "));
         data.filter(|data| *data != "[DONE]")
@@ -30,7 +30,7 @@ impl Got {
     }
 }
 
-/// Starts a server that lives as long as the test.
+/// Starts a server that runs until the end of the test.
 async fn start(config: Config) -> SocketAddr {
     let engine = Arc::new(Engine::new(config));
     let server = Server::bind(engine, ([127, 0, 0, 1], 0).into()).await.unwrap();
@@ -45,7 +45,7 @@ async fn send(
     path: &str,
     headers: &str,
     body: impl AsRef<[u8]>,
-) -> Got {
+) -> TestResponse {
     let body = body.as_ref();
     let mut stream = TcpStream::connect(addr).await.unwrap();
     let head = format!(
@@ -59,14 +59,14 @@ async fn send(
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
     let head = String::from_utf8(answer[..end].to_vec()).unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Got { status, head, body: answer[end + 4..].to_vec() }
+    TestResponse { status, head, body: answer[end + 4..].to_vec() }
 }
 
-async fn chat(addr: SocketAddr, body: Value) -> Got {
+async fn chat(addr: SocketAddr, body: Value) -> TestResponse {
     send(addr, "POST", "/v1/chat/completions", "", body.to_string()).await
 }
 
-async fn messages(addr: SocketAddr, body: Value) -> Got {
+async fn messages(addr: SocketAddr, body: Value) -> TestResponse {
     send(addr, "POST", "/v1/messages", "", body.to_string()).await
 }
 
@@ -80,7 +80,7 @@ fn streamed(mut body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn openai_answers_have_their_shape() {
+async fn openai_answers_match_the_format() {
     let addr = start(Config::default()).await;
     let got = chat(addr, hello("sim/echo")).await;
     assert_eq!(got.status, 200);
@@ -149,7 +149,7 @@ async fn openai_streams_tool_calls() {
 }
 
 #[tokio::test]
-async fn anthropic_answers_have_their_shape() {
+async fn anthropic_answers_match_the_format() {
     let addr = start(Config::default()).await;
     let mut body = hello("echo");
     body["thinking"] = json!({ "type": "enabled", "budget_tokens": 1024 });
@@ -168,7 +168,7 @@ async fn anthropic_answers_have_their_shape() {
 }
 
 #[tokio::test]
-async fn anthropic_streams_every_kind_of_block() {
+async fn anthropic_streams_every_block_type() {
     let addr = start(Config::default()).await;
     let mut body = streamed(hello("tool"));
     body["thinking"] = json!({ "type": "enabled", "budget_tokens": 1024 });
@@ -199,7 +199,7 @@ async fn anthropic_streams_every_kind_of_block() {
 }
 
 #[tokio::test]
-async fn both_formats_and_the_engine_itself_give_the_same_answer() {
+async fn both_formats_and_the_engine_give_the_same_answer() {
     let config = Config { seed: 5, ..Config::default() };
     let engine = Engine::new(config.clone());
     let addr = start(config).await;
@@ -212,8 +212,8 @@ async fn both_formats_and_the_engine_itself_give_the_same_answer() {
         ..bakeoff_core::Request::default()
     };
     let text = |trial, ordinal| {
-        let ask = crate::Ask { request: &request, trial, ordinal, now: Duration::ZERO };
-        match engine.ask(&ask).outcome {
+        let ask = crate::SimRequest { request: &request, trial, ordinal, now: Duration::ZERO };
+        match engine.respond(&ask).outcome {
             crate::Outcome::Answer(answer) => answer.text(),
             other => panic!("{other:?}"),
         }
@@ -237,7 +237,7 @@ async fn both_formats_and_the_engine_itself_give_the_same_answer() {
 }
 
 #[tokio::test]
-async fn errors_have_each_provider_s_shape() {
+async fn errors_match_the_format_of_each_provider() {
     let addr = start(Config::default()).await;
     for (status, openai, anthropic) in [
         (400, "invalid_request_error", "invalid_request_error"),
@@ -262,13 +262,13 @@ async fn errors_have_each_provider_s_shape() {
             assert_eq!(got.json()["error"]["type"], "invalid_request_error");
         }
     }
-    let got = send(addr, "GET", "/nowhere", "", "").await;
+    let got = send(addr, "GET", "/unknown", "", "").await;
     assert_eq!((got.status, &got.json()["error"]["code"]), (404, &json!("unknown_url")));
     assert_eq!(send(addr, "GET", "/v1/messages", "", "").await.status, 405);
 }
 
 #[tokio::test]
-async fn limits_reach_the_client_with_their_headers() {
+async fn rejections_carry_status_and_headers() {
     let profile = Profile {
         requests: Some(Rate { rate_per_s: 0.001, burst: 1.0 }),
         headers: HeaderStyle::OpenAi,
@@ -288,7 +288,7 @@ async fn limits_reach_the_client_with_their_headers() {
 }
 
 #[tokio::test]
-async fn faults_break_the_body_in_their_own_way() {
+async fn each_fault_breaks_the_body() {
     let addr = start(Config::default()).await;
     let whole = chat(addr, hello("echo")).await;
     assert!(whole.head.contains("content-length"));
@@ -299,7 +299,7 @@ async fn faults_break_the_body_in_their_own_way() {
             let got = get(hello(&model)).await;
             assert_eq!(got.status, 200, "{fault}");
             assert!(serde_json::from_slice::<Value>(&got.body).is_err(), "{fault}");
-            // Only a body whose end is not announced can end too early.
+            // Only a body without a declared length can end early.
             assert_eq!(got.head.contains("content-length"), fault != "truncated", "{fault}");
             assert_eq!(got.body.is_empty(), fault == "empty", "{fault}");
             assert_eq!(std::str::from_utf8(&got.body).is_err(), fault == "nonutf8", "{fault}");
@@ -311,12 +311,12 @@ async fn faults_break_the_body_in_their_own_way() {
             assert_eq!(std::str::from_utf8(&got.body).is_err(), fault == "nonutf8", "{fault}");
         }
         let huge = get(hello("fault-huge")).await;
-        assert!(huge.json().to_string().len() < 1000, "cut by max_tokens");
+        assert!(huge.json().to_string().len() < 1000, "truncated by max_tokens");
     }
 }
 
 #[tokio::test]
-async fn a_torn_body_is_seen_as_torn() {
+async fn aborted_body_lacks_the_final_chunk() {
     let addr = start(Config::default()).await;
     let mut stream = TcpStream::connect(addr).await.unwrap();
     let body = hello("fault-truncated").to_string();
@@ -333,13 +333,13 @@ async fn a_torn_body_is_seen_as_torn() {
 }
 
 #[tokio::test]
-async fn large_requests_are_read_and_too_large_ones_refused() {
+async fn large_requests_are_accepted_up_to_the_limit() {
     let addr = start(Config::default()).await;
     let mut body = hello("echo");
     body["padding"] = json!("x".repeat(20 << 20));
     assert_eq!(chat(addr, body).await.status, 200);
 
-    // The refusal comes before the body has been sent, so only its announcement is.
+    // The server rejects the request before the body is sent, so the test sends only the header.
     let mut stream = TcpStream::connect(addr).await.unwrap();
     let head = "POST /v1/messages HTTP/1.0\r\nhost: sim\r\ncontent-length: 33554433\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -350,7 +350,7 @@ async fn large_requests_are_read_and_too_large_ones_refused() {
 
 #[tokio::test]
 async fn models_are_listed_for_both_clients() {
-    let models = [("student".to_owned(), Persona::default())].into();
+    let models = [("student".to_owned(), SimModel::default())].into();
     let addr = start(Config { models, ..Config::default() }).await;
     let list = send(addr, "GET", "/v1/models", "", "").await.json();
     let entries = list["data"].as_array().unwrap();
@@ -359,7 +359,7 @@ async fn models_are_listed_for_both_clients() {
 }
 
 #[tokio::test]
-async fn shutdown_ends_the_server() {
+async fn shutdown_stops_the_server() {
     let engine = Arc::new(Engine::new(Config::default()));
     let server = Server::bind(engine, ([127, 0, 0, 1], 0).into()).await.unwrap();
     let addr = server.local_addr();

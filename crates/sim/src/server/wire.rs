@@ -1,51 +1,51 @@
-//! What two wire formats have in common.
+//! Interface shared by the two wire formats.
 
 use bakeoff_core::{Request, Response};
 use serde_json::Value;
 
-/// A format in which requests and answers travel.
-pub(super) trait Wire: Send + Sync + 'static {
-    /// The header that carries the request's id.
-    const REQUEST_ID: &'static str;
+/// ApiFormat format of requests and answers.
+pub(super) trait ApiFormat: Send + Sync + 'static {
+    /// Header with the request's id.
+    const REQUEST_ID_HEADER: &'static str;
 
-    /// Reads a request's body; the error is a sentence for the client.
-    fn read(body: &[u8]) -> Result<Call, String>;
+    /// Parses a request body; the error is a message for the client.
+    fn parse(body: &[u8]) -> Result<ParsedRequest, String>;
 
-    /// The body of an answer.
-    fn answer(response: &Response, meta: &Meta) -> Value;
+    /// Returns the body of an answer.
+    fn answer(response: &Response, meta: &ResponseMeta) -> Value;
 
-    /// The same answer as server-sent events, each with its blank line.
-    fn events(response: &Response, meta: &Meta, call: &Call) -> Vec<String>;
+    /// Returns the same answer as server-sent events, each with its blank line.
+    fn events(response: &Response, meta: &ResponseMeta, call: &ParsedRequest) -> Vec<String>;
 
-    /// The body of an error.
+    /// Returns the body of an error.
     fn error(status: u16, code: &str, message: &str, request_id: &str) -> Value;
 }
 
-/// A request as it was read.
+/// A parsed request.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct ParsedRequest {
     pub(super) request: Request,
-    /// The stream ends with the usage.
+    /// Whether the stream ends with the usage.
     pub(super) include_usage: bool,
 }
 
-/// What an answer carries and the engine does not know.
+/// Fields of an answer that the engine does not provide.
 #[derive(Debug)]
-pub(super) struct Meta {
-    /// Part of the answer's id.
+pub(super) struct ResponseMeta {
+    /// Answer id without the format's prefix.
     pub(super) id: String,
     /// Seconds since 1970.
     pub(super) created: u64,
 }
 
-/// Most pieces that a text is streamed in.
-const MOST_PIECES: usize = 24;
-/// Characters of the smallest piece.
-const LEAST_PIECE: usize = 12;
+/// Maximum number of pieces of a streamed text.
+const MAX_PIECES: usize = 24;
+/// Minimum length of a piece in bytes.
+const MIN_PIECE_BYTES: usize = 12;
 
-/// A text in pieces of about equal length; none for an empty one.
-pub(super) fn pieces(text: &str) -> Vec<&str> {
-    let size = (text.len() / MOST_PIECES + 1).max(LEAST_PIECE);
+/// Splits a text into pieces of about equal length; none for an empty text.
+pub(super) fn split_pieces(text: &str) -> Vec<&str> {
+    let size = (text.len() / MAX_PIECES + 1).max(MIN_PIECE_BYTES);
     let mut rest = text;
     let mut pieces = Vec::new();
     while !rest.is_empty() {
@@ -61,12 +61,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_the_text() {
+    fn pieces_concatenate_to_the_text() {
         for text in ["", "a", "grüezi mitenand zäme", &"ä€😀".repeat(1000)] {
-            let pieces = pieces(text);
+            let pieces = split_pieces(text);
             assert_eq!(pieces.concat(), text);
-            assert!(pieces.len() <= MOST_PIECES && pieces.iter().all(|piece| !piece.is_empty()));
+            assert!(pieces.len() <= MAX_PIECES && pieces.iter().all(|piece| !piece.is_empty()));
         }
-        assert_eq!(pieces("twenty-four characters!!").len(), 2);
+        assert_eq!(split_pieces("twenty-four characters!!").len(), 2);
     }
 }

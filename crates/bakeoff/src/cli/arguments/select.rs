@@ -1,74 +1,73 @@
-//! `bakeoff select`.
+//! Arguments of `bakeoff select`.
 
-use super::{CaseArguments, KeptArguments, LimitArguments, LogLevel, seconds};
+use super::shared::{CaseArguments, LimitArguments, LogLevel, ReuseArguments};
+use super::values::seconds;
 use bakeoff_core::NanoDollars;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which combination is best?
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SelectArguments {
-    /// A suite file with [select], or a folder with a bakeoff.toml; the current folder when absent
+    /// Suite file with [select], or directory with a bakeoff.toml [default: .]
     pub(crate) suite: Option<PathBuf>,
-    /// How to search, instead of the suite's `method`: auto, strict, arm_elimination, …
+    /// Search method: auto, strict, arm_elimination, … [default: from the suite]
     #[arg(long, value_name = "NAME")]
     pub(crate) method: Option<String>,
-    /// How sure to be, for auto and strict; 0.95 when nobody says
+    /// Confidence for auto and strict [default: 0.95]
     #[arg(long, value_name = "SHARE")]
     pub(crate) confidence: Option<f64>,
-    /// Start no cell once the search has cost so many dollars
+    /// Cost in US dollars after which no cell starts
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<NanoDollars>,
-    /// Start no more cells than these; a cell is a combination on a case
+    /// Maximum number of cells; a cell is one combination on one case
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_cells: Option<u64>,
-    /// Start no cell once the search has taken so long
+    /// Time after which no cell starts
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) deadline: Option<Duration>,
-    /// Write who won as TOML: `[roles]`, for the suite or for a gateway
+    /// Write the winner as a TOML table [roles], for the suite or the gateway
     #[arg(long, value_name = "FILE")]
     pub(crate) apply: Option<PathBuf>,
-    /// The folder of all runs
+    /// Directory of all runs
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
-    /// Go on with this search: what it has paid for is not paid for again. Its folder, the beginning
-    /// of its name, or `last`
+    /// Resume a search without repeating finished cells. Path, unique prefix, or `last`
     #[arg(long, value_name = "RUN")]
     pub(crate) resume: Option<String>,
-    /// Most cells at once
+    /// Maximum number of concurrent cells
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: Option<u32>,
     #[command(flatten)]
     pub(crate) only: CaseArguments,
-    /// Seed of the search, of the simulated provider and of every random order; 0 when absent
+    /// Seed of the search, the simulated provider and random orders [default: 0]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
-    pub(crate) kept: KeptArguments,
-    /// Show all combinations, not only the first
+    pub(crate) reuse: ReuseArguments,
+    /// Print all combinations instead of the best
     #[arg(long)]
     pub(crate) all: bool,
-    /// How much is told on standard error while the search goes on
+    /// Log level on standard error
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = LogLevel::Info)]
     pub(crate) log_level: LogLevel,
-    /// Exit with 0 even when the budget ended the search
+    /// Exit with 0 even if the budget ended the search
     #[arg(long)]
     pub(crate) no_fail: bool,
-    /// The selection as JSON on standard output, and nothing else
+    /// Print one JSON event per line on standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// Nothing but errors
+    /// Print errors only
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
-    // Last, because its heading holds for everything after it.
+    // Last, because its heading applies to everything after it.
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  bakeoff select                              the suite here, as its [select] says
+  bakeoff select                              search the suite in the current directory
   bakeoff select --max-cost 2 --apply roles.toml
-  bakeoff select --resume last --max-cost 5   go on with more money";
+  bakeoff select --resume last --max-cost 5   resume with a larger budget";

@@ -1,42 +1,34 @@
-//! `bakeoff cache`.
+//! `bakeoff cache`: inspects or clears the response cache.
 
 use crate::arguments::{CacheAction, CacheArguments};
-use crate::printer::{Printer, chain};
+use crate::error::CliError;
+use crate::outcome::Outcome;
+use crate::printer::{Printer, count};
 use crate::settings;
-use bakeoff_core::ExitCode;
-use bakeoff_llm::{Cache, CacheError};
-use std::path::Path;
+use bakeoff_llm::Cache;
+use serde_json::Map;
 
-pub(crate) fn run(arguments: &CacheArguments, printer: &Printer) -> ExitCode {
-    let Some(path) = settings::cache_file() else {
-        printer.error("there is no folder for caches", Some("set BAKEOFF_CACHE_DIR"));
-        return ExitCode::Internal;
-    };
-    match act(arguments.action, &path, printer) {
-        Ok(()) => ExitCode::Passed,
-        Err(error) => {
-            printer.error(chain(&error), None);
-            ExitCode::Internal
-        }
-    }
-}
-
-fn act(action: CacheAction, path: &Path, printer: &Printer) -> Result<(), CacheError> {
-    match action {
+pub(super) fn run(arguments: &CacheArguments, printer: &Printer) -> Result<Outcome, CliError> {
+    let path = settings::cache_file().ok_or_else(|| CliError::Internal {
+        message: "no cache directory".to_owned(),
+        hint: Some("set BAKEOFF_CACHE_DIR".to_owned()),
+        result: Map::new(),
+    })?;
+    match arguments.action {
         CacheAction::Stats => {
-            let stats = Cache::stats(path)?;
+            let stats = Cache::stats(&path)?;
             printer.data(format!("{}", path.display()));
             printer.data(format!(
-                "{} answers of {} runs, {:.1} MB",
-                stats.entries,
-                stats.scopes,
+                "{} of {}, {:.1} MB",
+                count(stats.entries, "response"),
+                count(stats.scopes, "run"),
                 stats.bytes as f64 / 1e6
             ));
         }
         CacheAction::Clear => {
-            let removed = Cache::clear(path)?;
-            printer.data(format!("forgot {removed} answers"));
+            let removed = Cache::clear(&path)?;
+            printer.data(format!("deleted {}", count(removed, "response")));
         }
     }
-    Ok(())
+    Ok(Outcome::passed())
 }

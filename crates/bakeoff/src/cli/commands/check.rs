@@ -1,40 +1,28 @@
-//! `bakeoff check`: everything that can be known without a call.
+//! `bakeoff check`: validates a suite and prints its plan, without making a call.
 
+use super::select::describe_space;
 use crate::arguments::CheckArguments;
-use crate::commands::failed;
-use crate::commands::select::size;
+use crate::error::CliError;
+use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
-use crate::{problems, settings};
-use bakeoff_core::ExitCode;
+use crate::settings;
 use bakeoff_eval::{Error, RunConfig, SearchOverrides, SearchRun, estimate};
 use bakeoff_suite::{LoadOptions, Suite};
 
-pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
+pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outcome, CliError> {
     let wanted = LoadOptions {
         targets: &arguments.agents,
         model: arguments.model.as_deref(),
         ..LoadOptions::default()
     };
-    let suite = match Suite::load_with(&arguments.suite, wanted, &settings::variable) {
-        Ok(suite) => suite,
-        Err(found) => {
-            problems::show(found.problems(), printer);
-            return ExitCode::Usage;
-        }
-    };
-    if let Some(refused) = settings::refuse_agents(&suite, &arguments.agents, &arguments.model) {
-        printer.error(refused, Some(settings::AGENTS_HINT));
-        return ExitCode::Usage;
-    }
+    let suite = Suite::load_with(&arguments.suite, wanted, &settings::variable)?;
+    settings::check_agents(&suite, &arguments.agents, &arguments.model)?;
     for (code, message) in &suite.warnings {
-        printer.talk(format!("warning: {message} [{code}]"));
+        printer.warning(format!("{message} [{code}]"));
     }
-    let search = match search(arguments) {
-        Ok(search) => search,
-        Err(error) => return failed(&error, printer),
-    };
+    let search = describe_search(arguments)?;
     let plan = estimate(&suite);
-    printer.data(format!("{}: nothing is wrong with {}", suite.name, suite.path.display()));
+    printer.data(format!("{}: {} is valid", suite.name, suite.path.display()));
     printer.data(format!(
         "{} × {} × {} = {}",
         count(plan.cases, "case"),
@@ -43,9 +31,9 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
         count(plan.total_trials(), "trial"),
     ));
     for target in &plan.targets {
-        let tokens = target
-            .usage
-            .map(|usage| format!(", about {} tokens in and {} out", usage.input, usage.output));
+        let tokens = target.usage.map(|usage| {
+            format!(", about {} input and {} output tokens", usage.input, usage.output)
+        });
         let cost = match (target.usage, target.cost) {
             (Some(_), Some(cost)) => format!(", about {cost}"),
             (Some(_), None) => ", price unknown".to_owned(),
@@ -60,8 +48,7 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
         ));
     }
     for (judge, calls) in &plan.judges {
-        printer
-            .data(format!("  judge {judge}: {}, not part of the estimate", count(*calls, "call")));
+        printer.data(format!("  judge {judge}: {}, not in the estimate", count(*calls, "call")));
     }
     let models = || plan.targets.iter().filter(|target| target.usage.is_some());
     let priced = models().filter(|target| target.cost.is_some()).count();
@@ -76,21 +63,21 @@ pub(crate) fn run(arguments: &CheckArguments, printer: &Printer) -> ExitCode {
     };
     printer.data(format!("estimated cost: {cost}"));
     search.iter().for_each(|line| printer.data(line));
-    ExitCode::Passed
+    Ok(Outcome::passed())
 }
 
-/// What `bakeoff select` would do, if the suite has [select].
-fn search(arguments: &CheckArguments) -> Result<Option<String>, Error> {
+/// Describes what `bakeoff select` would do, if the suite has a section [select].
+fn describe_search(arguments: &CheckArguments) -> Result<Option<String>, Error> {
     let wanted = LoadOptions { combinations: true, ..LoadOptions::default() };
-    // What else is wrong with it has been found already.
+    // Other problems of the suite have been reported already.
     let Ok(suite) = Suite::load_with(&arguments.suite, wanted, &settings::variable) else {
         return Ok(None);
     };
     let (all, target) = (estimate(&suite), suite.select.as_ref().map(|plan| plan.target.clone()));
     let search = SearchRun::new(suite, RunConfig::default(), &SearchOverrides::default())?;
     Ok(Some(format!(
-        "select: {} of {}; all of them would cost about {}",
-        size(search.space()),
+        "select: {} of {}; exhaustive search would cost about {}",
+        describe_space(search.space()),
         target.unwrap_or_default(),
         all.total_cost(),
     )))

@@ -1,8 +1,9 @@
-//! `bakeoff init`: a suite that works at once.
+//! `bakeoff init`: writes an example suite for the simulated provider.
 
 use crate::arguments::InitArguments;
-use crate::printer::Printer;
-use bakeoff_core::ExitCode;
+use crate::error::{CliError, UsageError};
+use crate::outcome::Outcome;
+use crate::printer::{Printer, chain};
 use bakeoff_journal::write_atomic;
 
 const FILES: [(&str, &str); 2] = [
@@ -10,31 +11,27 @@ const FILES: [(&str, &str); 2] = [
     ("cases.jsonl", include_str!("../templates/cases.jsonl")),
 ];
 
-pub(crate) fn run(arguments: &InitArguments, printer: &Printer) -> ExitCode {
+pub(super) fn run(arguments: &InitArguments, printer: &Printer) -> Result<Outcome, CliError> {
     let folder = &arguments.folder;
     if !arguments.force {
         for (name, _) in FILES {
             let path = folder.join(name);
             if path.exists() {
-                let message = format!("{} exists already", path.display());
-                printer.error(message, Some("`--force` replaces it"));
-                return ExitCode::Usage;
+                let error = UsageError::new(format!("{} already exists", path.display()));
+                return Err(error.hint("`--force` overwrites it").into());
             }
         }
     }
-    if let Err(error) = std::fs::create_dir_all(folder) {
-        printer.error(format!("cannot create {}: {error}", folder.display()), None);
-        return ExitCode::Internal;
-    }
+    std::fs::create_dir_all(folder).map_err(|error| {
+        CliError::internal(format!("cannot create {}: {error}", folder.display()))
+    })?;
     for (name, contents) in FILES {
-        if let Err(error) = write_atomic(&folder.join(name), contents.as_bytes()) {
-            printer.error(crate::printer::chain(&error), None);
-            return ExitCode::Internal;
-        }
+        write_atomic(&folder.join(name), contents.as_bytes())
+            .map_err(|error| CliError::internal(chain(&error)))?;
         printer.data(format!("wrote {}", folder.join(name).display()));
     }
     let suite =
         if folder.as_os_str() == "." { String::new() } else { format!(" {}", folder.display()) };
-    printer.talk(format!("next: bakeoff run{suite}"));
-    ExitCode::Passed
+    printer.message(format!("next: bakeoff run{suite}"));
+    Ok(Outcome::passed())
 }

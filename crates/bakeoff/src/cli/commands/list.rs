@@ -1,48 +1,44 @@
-//! `bakeoff list`.
+//! `bakeoff list`: lists stored runs.
 
 use crate::arguments::ListArguments;
-use crate::commands::failed;
+use crate::error::CliError;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
-use bakeoff_core::ExitCode;
 use bakeoff_history::{RunState, StoredRun};
-use serde_json::json;
+use serde_json::{Value, json};
 
-/// Targets of a run that are shown; a search that came to nothing has very many.
-const SHOWN: usize = 10;
+/// Targets printed per run; an unsuccessful search can have very many.
+const MAX_TARGETS: usize = 10;
 
-pub(crate) fn run(arguments: &ListArguments, printer: &Printer) -> ExitCode {
-    let runs = match bakeoff_history::list(&arguments.out) {
-        Ok(runs) => runs,
-        Err(error) => return failed(&error, printer),
-    };
-    if runs.is_empty() && !arguments.json {
-        printer.talk(format!("no runs in {}", arguments.out.display()));
+pub(super) fn run(arguments: &ListArguments, printer: &Printer) -> Result<Outcome, CliError> {
+    let runs = bakeoff_history::list(&arguments.out)?;
+    if runs.is_empty() {
+        printer.message(format!("no runs in {}", arguments.out.display()));
     }
-    for run in &runs {
-        if arguments.json { printer.json(&as_json(run)) } else { printer.data(as_line(run)) }
-    }
-    ExitCode::Passed
+    runs.iter().for_each(|run| printer.data(to_line(run)));
+    Ok(Outcome::passed().with("runs", runs.iter().map(to_json).collect::<Vec<_>>()))
 }
 
-fn as_line(run: &StoredRun) -> String {
+fn to_line(run: &StoredRun) -> String {
     match &run.state {
         RunState::Finished { verdict, targets, .. } => {
             let mut shown: Vec<String> = targets
                 .iter()
-                .take(SHOWN)
+                .take(MAX_TARGETS)
                 .map(|(name, passed, cases)| format!("{name} {passed}/{cases}"))
                 .collect();
-            if targets.len() > SHOWN {
-                shown.push(format!("and {} more", targets.len() - SHOWN));
+            if targets.len() > MAX_TARGETS {
+                shown.push(format!("and {} more", targets.len() - MAX_TARGETS));
             }
-            format!("{}  {}  {}", run.id, word(verdict), shown.join(", "))
+            format!("{}  {}  {}", run.id, verdict_name(verdict), shown.join(", "))
         }
         RunState::FinishedSearch { best, confidence, stopped, .. } => {
-            let sure = confidence.map_or(String::new(), |share| {
-                format!(" ({:.1} % sure)", (1000.0 * share).floor() / 10.0)
+            // Rounded down, so that the confidence is never overstated.
+            let confidence = confidence.map_or(String::new(), |share| {
+                format!(" (confidence {:.1} %)", (1000.0 * share).floor() / 10.0)
             });
             let stopped = stopped.map_or(String::new(), |limit| format!("; {limit}"));
-            format!("{}  search  best: {best}{sure}{stopped}", run.id)
+            format!("{}  search  best: {best}{confidence}{stopped}", run.id)
         }
         RunState::Unfinished { trials } => {
             format!("{}  unfinished  {trials} trials in the journal", run.id)
@@ -50,14 +46,14 @@ fn as_line(run: &StoredRun) -> String {
     }
 }
 
-fn word(verdict: &bakeoff_core::Verdict) -> String {
+fn verdict_name(verdict: &bakeoff_core::Verdict) -> String {
     serde_json::to_value(verdict)
         .ok()
-        .and_then(|word| word.as_str().map(str::to_owned))
+        .and_then(|name| name.as_str().map(str::to_owned))
         .unwrap_or_default()
 }
 
-fn as_json(run: &StoredRun) -> serde_json::Value {
+fn to_json(run: &StoredRun) -> Value {
     match &run.state {
         RunState::Finished { suite, verdict, targets } => json!({
             "run_id": run.id,

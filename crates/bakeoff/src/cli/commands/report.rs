@@ -1,60 +1,46 @@
-//! `bakeoff report`: what a run found.
+//! `bakeoff report`: prints the results of a run.
 
 use crate::arguments::ReportArguments;
-use crate::commands::failed;
+use crate::error::CliError;
 use crate::export::export;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
-use bakeoff_core::{ExitCode, Summary};
-use bakeoff_eval::{Error, SelectionFile};
+use bakeoff_core::Summary;
+use bakeoff_eval::SelectionFile;
 use bakeoff_history::{PastRun, find_run};
 use bakeoff_report::{Failures, notes, summary_table};
 
-/// Failures shown; all are in the files.
-const FAILURES_SHOWN: usize = 20;
+/// Failures printed; the directory of the run has all.
+const MAX_FAILURES: usize = 20;
 
-pub(crate) fn run(arguments: &ReportArguments, printer: &Printer) -> ExitCode {
-    match report(arguments, printer) {
-        Ok(()) => ExitCode::Passed,
-        Err(error) => failed(&error, printer),
-    }
-}
-
-fn report(arguments: &ReportArguments, printer: &Printer) -> Result<(), Error> {
+pub(super) fn run(arguments: &ReportArguments, printer: &Printer) -> Result<Outcome, CliError> {
     let folder = find_run(&arguments.run.out, &arguments.run.run)?;
     let past = PastRun::open(&folder)?;
-    if let Some(found) = SelectionFile::read(&folder)? {
-        export(&arguments.export, &past, &past.summary()?, false, printer)?;
-        if arguments.run.json {
-            printer.json(&found);
-        } else {
-            super::select::show(&found, usize::MAX, printer);
-        }
-        return Ok(());
-    }
     let summary = past.summary()?;
     export(&arguments.export, &past, &summary, false, printer)?;
-    if arguments.run.json {
-        printer.json(&summary);
-        return Ok(());
+    let outcome = Outcome::passed().with("run_dir", folder.display().to_string());
+    if let Some(selection) = SelectionFile::read(&folder)? {
+        super::select::print_selection(&selection, usize::MAX, printer);
+        return Ok(outcome.with("selection", &selection));
     }
-    let mut failures = Failures::new(FAILURES_SHOWN);
-    for result in past.results()? {
-        failures.add(&result?);
+    if !printer.is_json() {
+        let mut failures = Failures::new(MAX_FAILURES);
+        for result in past.results()? {
+            failures.add(&result?);
+        }
+        print_summary(&summary, &failures, printer);
     }
-    show(&summary, &failures, printer);
     if !past.is_finished() {
-        printer.talk("this run has no end: it was killed or still goes on; what is missing counts as skipped");
+        printer
+            .warning("incomplete run (killed or still running); missing trials count as skipped");
         let command = if past.file.select.is_some() { "select" } else { "run" };
-        printer.talk(format!(
-            "  hint: `bakeoff {command} --resume {}` goes on with it",
-            past.file.run_id
-        ));
+        printer.hint(format!("`bakeoff {command} --resume {}` resumes it", past.file.run_id));
     }
-    Ok(())
+    Ok(outcome.with("verdict", summary.verdict).with("summary", &summary))
 }
 
-/// The table and what stands below it.
-pub(crate) fn show(summary: &Summary, failures: &Failures, printer: &Printer) {
+/// Prints the table of a summary, its notes and the failures.
+pub(super) fn print_summary(summary: &Summary, failures: &Failures, printer: &Printer) {
     printer.data(summary_table(summary));
     for lines in [notes(summary), failures.lines()] {
         if !lines.is_empty() {

@@ -1,17 +1,12 @@
-//! `bakeoff schema`.
+//! `bakeoff schema`: prints the JSON Schema of the suite file.
 
+use crate::error::CliError;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
-use bakeoff_core::ExitCode;
 
-pub(crate) fn run(printer: &Printer) -> ExitCode {
-    match serde_json::to_string_pretty(&bakeoff_suite::schema()) {
-        Ok(text) => {
-            printer.data(text);
-            ExitCode::Passed
-        }
-        Err(error) => {
-            printer.error(error.to_string(), None);
-            ExitCode::Internal
-        }
-    }
+pub(super) fn run(printer: &Printer) -> Result<Outcome, CliError> {
+    let schema = serde_json::to_string_pretty(&bakeoff_suite::schema())
+        .map_err(|error| CliError::internal(error.to_string()))?;
+    printer.data(schema);
+    Ok(Outcome::passed())
 }

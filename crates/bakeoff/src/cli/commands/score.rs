@@ -1,29 +1,23 @@
-//! `bakeoff score`: judge what a run has said by today's checks.
+//! `bakeoff score`: re-runs the checks of a suite on the stored outputs of a run.
 
+use super::report::print_summary;
+use super::run::{MAX_FAILURES, finished_outcome, print_verdict};
 use crate::arguments::ScoreArguments;
-use crate::commands::failed;
-use crate::commands::report::show;
-use crate::commands::run::{stop_on_signal, verdict_line};
+use crate::error::CliError;
 use crate::export::export;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
-use crate::{problems, settings};
+use crate::settings;
+use crate::shutdown::block_on;
 use bakeoff_core::{Event, ExitCode};
-use bakeoff_eval::{Error, FinishedRun, Run, RunConfig, Stopper};
-use bakeoff_history::{PastRun, find_run};
+use bakeoff_eval::{Run, RunConfig};
+use bakeoff_history::{PastRun, find_run, score};
 use bakeoff_report::Failures;
 use bakeoff_suite::{LoadOptions, Suite};
 use std::path::PathBuf;
 
-/// Failures shown; all are in the files.
-const FAILURES_SHOWN: usize = 10;
-
-pub(crate) fn run(arguments: &ScoreArguments, printer: &Printer) -> ExitCode {
-    let past = match find_run(&arguments.run.out, &arguments.run.run)
-        .and_then(|path| PastRun::open(&path))
-    {
-        Ok(past) => past,
-        Err(error) => return failed(&error, printer),
-    };
+pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outcome, CliError> {
+    let past = PastRun::open(&find_run(&arguments.run.out, &arguments.run.run)?)?;
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from(&past.file.suite.path));
     let targets: Vec<String> = past
         .file
@@ -32,22 +26,17 @@ pub(crate) fn run(arguments: &ScoreArguments, printer: &Printer) -> ExitCode {
         .iter()
         .filter_map(|target| target["name"].as_str().map(str::to_owned))
         .collect();
-    // The targets of a search are the combinations of one.
+    // The targets of a search are the combinations of one target.
     let combinations = past.file.select.is_some();
-    let wanted = LoadOptions {
+    let options = LoadOptions {
         targets: &targets,
         judges_only: true,
         combinations,
         ..LoadOptions::default()
     };
-    let suite = match Suite::load_with(&path, wanted, &settings::variable) {
-        Ok(suite) => suite,
-        Err(found) => {
-            problems::show(found.problems(), printer);
-            return ExitCode::Usage;
-        }
-    };
+    let suite = Suite::load_with(&path, options, &settings::variable)?;
     let config = RunConfig {
+        simulated_models: crate::models::simulated(),
         out: arguments.run.out.clone(),
         threshold: arguments.threshold.or(Some(past.file.threshold())),
         suite_threshold: arguments.suite_threshold.or_else(|| past.file.suite_threshold()),
@@ -55,57 +44,28 @@ pub(crate) fn run(arguments: &ScoreArguments, printer: &Printer) -> ExitCode {
         targets: if combinations { Vec::new() } else { targets },
         seed: past.file.seed,
         cache: settings::cache_file(),
-        memory: settings::memory_file(),
-        arguments: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        memory: settings::history_file(),
+        arguments: settings::command_line(),
         ..RunConfig::default()
     };
-    let scored = Run::new(suite, config)
-        .and_then(|run| match super::block_on(printer, score(run, &past)) {
-            Ok(scored) => scored.map(Ok),
-            Err(code) => Ok(Err(code)),
-        })
-        .and_then(|scored| match scored {
-            Ok((finished, failures)) => {
-                conclude(arguments, &finished, &failures, printer).map(|()| finished.exit_code)
-            }
-            Err(code) => Ok(code),
-        });
-    match scored {
-        Ok(ExitCode::Failed | ExitCode::Inconclusive) if arguments.no_fail => ExitCode::Passed,
-        Ok(code) => code,
-        Err(error) => failed(&error, printer),
-    }
-}
-
-async fn score(run: Run, past: &PastRun) -> Result<(FinishedRun, Failures), Error> {
-    let mut failures = Failures::new(FAILURES_SHOWN);
+    let run = Run::new(suite, config)?;
+    let mut failures = Failures::new(MAX_FAILURES);
     let mut listen = |event: &Event| {
+        printer.library_event(event);
         if let Event::TrialFinished { result } = event {
             failures.add(result);
         }
     };
-    let stopper = Stopper::default();
-    let listening = tokio::spawn(stop_on_signal(stopper.clone(), None));
-    let finished = bakeoff_history::score(run, past, &stopper, &mut listen).await;
-    listening.abort();
-    Ok((finished?, failures))
-}
-
-fn conclude(
-    arguments: &ScoreArguments,
-    finished: &FinishedRun,
-    failures: &Failures,
-    printer: &Printer,
-) -> Result<(), Error> {
-    let past = PastRun::open(&finished.folder.path)?;
-    export(&arguments.export, &past, &finished.summary, false, printer)?;
-    if arguments.run.json {
-        printer.json(&finished.summary);
-    } else {
-        show(&finished.summary, failures, printer);
-        printer.data("");
-        printer.data(verdict_line(finished));
-        printer.talk(format!("results: {}", finished.folder.path.display()));
-    }
-    Ok(())
+    let finished = block_on(printer, async |shutdown| {
+        score(run, &past, &shutdown.stopper(), &mut listen).await
+    })?;
+    let scored = PastRun::open(&finished.folder.path)?;
+    export(&arguments.export, &scored, &finished.summary, false, printer)?;
+    print_summary(&finished.summary, &failures, printer);
+    print_verdict(&finished, printer);
+    let code = match finished.exit_code {
+        ExitCode::Failed | ExitCode::Inconclusive if arguments.no_fail => ExitCode::Passed,
+        code => code,
+    };
+    Ok(finished_outcome(&finished, code))
 }

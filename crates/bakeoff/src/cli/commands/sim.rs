@@ -1,69 +1,62 @@
-//! `bakeoff sim`: the simulated provider over HTTP.
+//! `bakeoff sim`: serves the simulated provider over HTTP.
 
 use crate::arguments::SimArguments;
+use crate::error::{CliError, UsageError};
+use crate::outcome::Outcome;
 use crate::printer::{Printer, chain};
 use crate::settings;
-use bakeoff_core::ExitCode;
+use crate::shutdown::{Shutdown, block_on};
 use bakeoff_sim::{Config, Engine, Latency, Profile, Server};
+use serde_json::Map;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) fn run(arguments: &SimArguments, printer: &Printer) -> ExitCode {
+pub(super) fn run(arguments: &SimArguments, printer: &Printer) -> Result<Outcome, CliError> {
     settings::raise_file_limit();
-    let profile = match arguments.profile.as_deref().map(first_profile).transpose() {
-        Ok(profile) => profile,
-        Err(message) => {
-            printer.error(message, None);
-            return ExitCode::Usage;
-        }
-    };
+    let profile = arguments.profile.as_deref().map(first_profile).transpose()?;
     let engine = Engine::new(Config {
         seed: arguments.seed,
         profile,
         latency: arguments.latency_ms.map(|ms| Latency::Fixed { ms: ms.into() }),
+        behaviours: crate::models::simulated(),
         ..Config::default()
     });
     let address = SocketAddr::new(arguments.host, arguments.port);
-    let served = super::block_on(printer, serve(Arc::new(engine), address, printer));
-    match served {
-        Ok(Ok(())) => ExitCode::Passed,
-        Ok(Err(error)) => {
-            printer.error(
-                format!("cannot serve on {address}: {error}"),
-                Some("another program may use the port; `--port 0` takes a free one"),
-            );
-            ExitCode::Internal
-        }
-        Err(code) => code,
-    }
+    block_on(printer, async |shutdown| {
+        serve(Arc::new(engine), address, &shutdown, printer).await.map_err(|error| {
+            CliError::Internal {
+                message: format!("cannot serve on {address}: {error}"),
+                hint: Some("the port may be in use; `--port 0` selects a free one".to_owned()),
+                result: Map::new(),
+            }
+        })
+    })?;
+    // A signal is the usual way to end the server.
+    Ok(Outcome::passed())
 }
 
-async fn serve(engine: Arc<Engine>, address: SocketAddr, printer: &Printer) -> std::io::Result<()> {
+async fn serve(
+    engine: Arc<Engine>,
+    address: SocketAddr,
+    shutdown: &Shutdown,
+    printer: &Printer,
+) -> std::io::Result<()> {
     let server = Server::bind(engine, address).await?;
     let address = server.local_addr();
     printer.data(format!("http://{address}/v1"));
-    printer.talk(format!("the simulated provider; http://{address}/stats counts; Ctrl-C ends it"));
-    let interrupted = async {
-        // Without signals it runs until it is killed.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    server.run(interrupted).await
+    printer.message(format!(
+        "serving the simulated provider; counters at http://{address}/stats; Ctrl-C stops it"
+    ));
+    server.run(shutdown.stop_token().cancelled_owned()).await
 }
 
-fn first_profile(path: &Path) -> Result<Profile, String> {
-    read_profiles(path)?
-        .into_iter()
-        .next()
-        .ok_or_else(|| format!("{}: there is no [[profile]]", path.display()))
-}
-
-/// All profiles of a file, or what is wrong with it.
-pub(in crate::commands) fn read_profiles(path: &Path) -> Result<Vec<Profile>, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("cannot read the profile {}: {error}", path.display()))?;
-    Profile::parse_file_text(&text)
-        .map_err(|error| format!("{}: {}", path.display(), chain(&error)))
+fn first_profile(path: &Path) -> Result<Profile, UsageError> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        UsageError::new(format!("cannot read the profile {}: {error}", path.display()))
+    })?;
+    let profiles = Profile::parse_file_text(&text)
+        .map_err(|error| UsageError::new(format!("{}: {}", path.display(), chain(&error))))?;
+    let first = profiles.into_iter().next();
+    first.ok_or_else(|| UsageError::new(format!("{}: no [[profile]]", path.display())))
 }

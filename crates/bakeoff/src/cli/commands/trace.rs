@@ -1,73 +1,82 @@
-//! `bakeoff trace`: how the calls of a run went out.
+//! `bakeoff trace`: prints the logs of a run.
 
-use crate::arguments::{StoredRunArguments, Trace, TraceArguments};
-use crate::commands::failed;
+use crate::arguments::{StoredRunArguments, TraceArguments, TraceLog};
+use crate::error::CliError;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
-use bakeoff_core::{ExitCode, HttpEntry, LimitRecord};
+use bakeoff_core::{HttpEntry, LimitRecord};
 use bakeoff_history::{Error, RunLog, find_run, http_log, limit_log};
 use bakeoff_report::{http_header, http_line, limit_header, limit_line};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use std::path::Path;
 
-pub(crate) fn run(arguments: &TraceArguments, printer: &Printer) -> ExitCode {
-    let shown = match &arguments.what {
-        Trace::Http(arguments) => {
-            let failed = arguments.failed;
-            let wanted = |entry: &HttpEntry| !failed || entry.error.is_some();
-            let view = View { header: http_header(), line: http_line, nothing: "no calls" };
-            show(&arguments.run, http_log, wanted, &view, printer)
+pub(super) fn run(arguments: &TraceArguments, printer: &Printer) -> Result<Outcome, CliError> {
+    match &arguments.log {
+        TraceLog::Http(arguments) => {
+            let only_failed = arguments.failed;
+            let filter = |entry: &HttpEntry| !only_failed || entry.error.is_some();
+            let format = LogFormat {
+                event: "http",
+                header: http_header(),
+                line: http_line,
+                if_empty: "no requests",
+            };
+            print(&arguments.run, http_log, filter, &format, printer)
         }
-        Trace::Limits(arguments) => {
-            let view = View { header: limit_header(), line: limit_line, nothing: "no changes" };
-            show(arguments, limit_log, |_: &LimitRecord| true, &view, printer)
+        TraceLog::Limits(arguments) => {
+            let format = LogFormat {
+                event: "limit",
+                header: limit_header(),
+                line: limit_line,
+                if_empty: "no limit changes",
+            };
+            print(arguments, limit_log, |_: &LimitRecord| true, &format, printer)
         }
-    };
-    match shown {
-        Ok(()) => ExitCode::Passed,
-        Err(error) => failed(&error, printer),
     }
 }
 
-/// How entries are shown to people.
-struct View<T> {
+/// Output format of a log.
+struct LogFormat<T> {
+    /// Name of the event per entry.
+    event: &'static str,
     header: String,
     line: fn(&T) -> String,
-    nothing: &'static str,
+    if_empty: &'static str,
 }
 
-fn show<T: Serialize + DeserializeOwned>(
+fn print<T: Serialize + DeserializeOwned>(
     arguments: &StoredRunArguments,
     open: fn(&Path) -> Result<RunLog<T>, Error>,
-    wanted: impl Fn(&T) -> bool,
-    view: &View<T>,
+    filter: impl Fn(&T) -> bool,
+    format: &LogFormat<T>,
     printer: &Printer,
-) -> Result<(), Error> {
+) -> Result<Outcome, CliError> {
     let run = find_run(&arguments.out, &arguments.run)?;
-    let traced = open(&run)?;
-    let is_torn = traced.is_torn;
-    let mut count = 0_u64;
-    for entry in traced.entries {
+    let log = open(&run)?;
+    let is_torn = log.is_torn;
+    let mut entries = 0_u64;
+    for entry in log.entries {
         let entry = entry?;
-        if !wanted(&entry) {
+        if !filter(&entry) {
             continue;
         }
-        if arguments.json {
-            printer.json(&entry);
+        if printer.is_json() {
+            printer.event(format.event, json!({ "entry": entry }));
         } else {
-            if count == 0 {
-                printer.data(&view.header);
+            if entries == 0 {
+                printer.data(&format.header);
             }
-            printer.data((view.line)(&entry));
+            printer.data((format.line)(&entry));
         }
-        count += 1;
+        entries += 1;
     }
-    if count == 0 && !arguments.json {
-        printer.talk(format!("{} in {}", view.nothing, run.display()));
+    if entries == 0 {
+        printer.message(format!("{} in {}", format.if_empty, run.display()));
     }
     if is_torn {
-        printer
-            .talk("the last line is not complete and was left out; the run was killed, or goes on");
+        printer.warning("skipped the incomplete last line (run killed or still running)");
     }
-    Ok(())
+    Ok(Outcome::passed().with("entries", entries))
 }

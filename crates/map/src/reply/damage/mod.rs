@@ -139,7 +139,7 @@ fn attack(cases: u64, seed: u64) -> u64 {
                 .unwrap_or_else(|problem| panic!("case {case}: {problem}\n{text}"));
             for (item, answer) in items.iter().zip(&intact.answers) {
                 let expected = validate::validate_answer(&task.output, &item.fields);
-                let expected = expected.map_err(ItemError::Invalid);
+                let expected = expected.map_err(ReplyItemError::Invalid);
                 assert_eq!(*answer, expected, "case {case}, {}\n{text}", item.id);
             }
         }

@@ -21,7 +21,7 @@
 //! | a cache hit is neutral | `an_answer_from_the_cache_moves_no_window` in `bakeoff-llm` |
 //! | the three tunables | `cooldown_is_configurable`, `decrease_factor_is_configurable_and_exact`, `growth_is_configurable` |
 //! | growth in steady state is a share of the limit | `steady_growth_is_a_share_of_the_limit_and_at_least_one` |
-//! | history: time, model, old and new limit, reason; live as well | `changes_carry_their_time_and_are_returned_once`, `pool::limit_changes_carry_model_and_time`, `changes_of_the_limit_are_written_told_and_summed_up` in `bakeoff-cli` |
+//! | history: time, model, old and new limit, reason; live as well | `changes_carry_their_time_and_are_returned_once`, `pool::limit_changes_carry_model_and_time`, `limit_changes_are_logged_streamed_and_summarized` in `bakeoff` |
 //! | only `rate_limit` is a scale-down | `only_rejections_shrink_the_limit` |
 //! | the trials in preparation follow the limit, with a small buffer | `trials_in_preparation_follow_the_window` in `bakeoff-eval` |
 

@@ -1,23 +1,23 @@
-//! Anthropic's Messages.
+//! Anthropic's Messages format.
 
 mod read;
 mod stream;
 
-use super::wire::{Call, Meta, Wire};
+use super::wire::{ApiFormat, ParsedRequest, ResponseMeta};
 use bakeoff_core::{Content, FinishReason, Response, Usage};
 use serde_json::{Value, json};
 
-/// The format.
+/// Anthropic's Messages format.
 pub(super) struct Anthropic;
 
-impl Wire for Anthropic {
-    const REQUEST_ID: &'static str = "request-id";
+impl ApiFormat for Anthropic {
+    const REQUEST_ID_HEADER: &'static str = "request-id";
 
-    fn read(body: &[u8]) -> Result<Call, String> {
-        read::read(body)
+    fn parse(body: &[u8]) -> Result<ParsedRequest, String> {
+        read::parse(body)
     }
 
-    fn answer(response: &Response, meta: &Meta) -> Value {
+    fn answer(response: &Response, meta: &ResponseMeta) -> Value {
         json!({
             "id": format!("msg_{}", meta.id),
             "type": "message",
@@ -30,7 +30,7 @@ impl Wire for Anthropic {
         })
     }
 
-    fn events(response: &Response, meta: &Meta, _call: &Call) -> Vec<String> {
+    fn events(response: &Response, meta: &ResponseMeta, _call: &ParsedRequest) -> Vec<String> {
         stream::events(response, meta)
     }
 
@@ -55,7 +55,7 @@ impl Wire for Anthropic {
     }
 }
 
-/// A content block; `None` for what a model never answers with. An empty text is no block.
+/// Returns the content block of a part; `None` for empty texts and for parts that answers never contain.
 fn block(part: &Content) -> Option<Value> {
     match part {
         Content::Text { text } if text.is_empty() => None,

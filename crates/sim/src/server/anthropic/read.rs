@@ -1,19 +1,19 @@
-//! Reading Messages requests.
+//! Parsing of Messages requests.
 
 use super::super::read::{body, content, string, texts, tool_name};
-use super::super::wire::Call;
+use super::super::wire::ParsedRequest;
 use bakeoff_core::{
     Content, ImageSource, Message, OutputFormat, Request, Thinking, Tool, ToolCall, ToolChoice,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What is read of a request; fields that change nothing here are passed over.
+/// Supported fields of a request; others are ignored.
 #[derive(Deserialize)]
 struct Body {
     model: String,
     max_tokens: u64,
-    messages: Vec<Turn>,
+    messages: Vec<WireMessage>,
     #[serde(default)]
     system: Value,
     tools: Option<Vec<Value>>,
@@ -28,67 +28,67 @@ struct Body {
 }
 
 #[derive(Deserialize)]
-struct Turn {
+struct WireMessage {
     role: String,
     content: Value,
 }
 
-/// Reads a request's body.
-pub(super) fn read(bytes: &[u8]) -> Result<Call, String> {
-    let read: Body = body(bytes)?;
-    if read.messages.is_empty() {
+/// Parses a request body.
+pub(super) fn parse(bytes: &[u8]) -> Result<ParsedRequest, String> {
+    let fields: Body = body(bytes)?;
+    if fields.messages.is_empty() {
         return Err("messages: at least one message is required".into());
     }
-    let mut messages = Vec::with_capacity(read.messages.len() + 1);
-    let system = content(read.system, part)?;
+    let mut messages = Vec::with_capacity(fields.messages.len() + 1);
+    let system = content(fields.system, part)?;
     if !system.is_empty() {
         messages.push(Message::System { content: system });
     }
-    for turn in read.messages {
-        match turn.role.as_str() {
-            "user" => user(turn.content, &mut messages)?,
+    for message in fields.messages {
+        match message.role.as_str() {
+            "user" => user(message.content, &mut messages)?,
             "assistant" => {
-                messages.push(Message::Assistant { content: content(turn.content, part)? });
+                messages.push(Message::Assistant { content: content(message.content, part)? });
             }
             role => return Err(format!("messages: `{role}` is not a role")),
         }
     }
-    let config = read.output_config.unwrap_or_default();
+    let config = fields.output_config.unwrap_or_default();
     let effort = config.get("effort").and_then(Value::as_str);
-    let format = config.get("format").or(read.output_format.as_ref());
-    let tools = read.tools.unwrap_or_default();
+    let format = config.get("format").or(fields.output_format.as_ref());
+    let tools = fields.tools.unwrap_or_default();
     let request = Request {
-        model: read.model,
+        model: fields.model,
         messages,
         tools: tools.iter().map(tool).collect::<Result<_, _>>()?,
-        tool_choice: read.tool_choice.as_ref().map(tool_choice).transpose()?.flatten(),
-        max_tokens: Some(read.max_tokens),
-        temperature: read.temperature,
-        top_p: read.top_p,
-        stop: texts(read.stop_sequences, "stop_sequences")?,
+        tool_choice: fields.tool_choice.as_ref().map(tool_choice).transpose()?.flatten(),
+        max_tokens: Some(fields.max_tokens),
+        temperature: fields.temperature,
+        top_p: fields.top_p,
+        stop: texts(fields.stop_sequences, "stop_sequences")?,
         seed: None,
-        thinking: read.thinking.map(|value| thinking(&value, effort)).transpose()?.flatten(),
+        thinking: fields.thinking.map(|value| thinking(&value, effort)).transpose()?.flatten(),
         output: format.map(output).transpose()?.flatten(),
-        stream: read.stream.unwrap_or(false),
+        stream: fields.stream.unwrap_or(false),
         extra: serde_json::Map::new(),
     };
-    Ok(Call { request, include_usage: true })
+    Ok(ParsedRequest { request, include_usage: true })
 }
 
-/// A user's turn: results of tools are messages of their own to us.
+/// Parses a user message; tool results in it become separate messages.
 fn user(value: Value, messages: &mut Vec<Message>) -> Result<(), String> {
     let Value::Array(blocks) = value else {
         messages.push(Message::User { content: content(value, part)? });
         return Ok(());
     };
-    let mut said = Vec::new();
+    let mut parts = Vec::new();
     for block in blocks {
         if block.get("type").and_then(Value::as_str) != Some("tool_result") {
-            said.push(part(block)?);
+            parts.push(part(block)?);
             continue;
         }
-        if !said.is_empty() {
-            messages.push(Message::User { content: std::mem::take(&mut said) });
+        if !parts.is_empty() {
+            messages.push(Message::User { content: std::mem::take(&mut parts) });
         }
         let tool_call_id = string(&block, "tool_use_id")?;
         messages.push(Message::ToolResult {
@@ -98,8 +98,8 @@ fn user(value: Value, messages: &mut Vec<Message>) -> Result<(), String> {
             is_error: block.get("is_error").and_then(Value::as_bool).unwrap_or(false),
         });
     }
-    if !said.is_empty() {
-        messages.push(Message::User { content: said });
+    if !parts.is_empty() {
+        messages.push(Message::User { content: parts });
     }
     Ok(())
 }
@@ -168,7 +168,7 @@ fn thinking(value: &Value, effort: Option<&str>) -> Result<Option<Thinking>, Str
             Some(budget) => Ok(Some(Thinking::Budget(budget))),
             None => Err("thinking: `budget_tokens` must be a whole number".into()),
         },
-        kind => Err(format!("thinking: `{kind}` is not a kind of thinking")),
+        kind => Err(format!("thinking: `{kind}` is not a thinking type")),
     }
 }
 
@@ -190,12 +190,12 @@ mod tests {
     use super::*;
 
     fn request(value: Value) -> Result<Request, String> {
-        read(value.to_string().as_bytes()).map(|call| call.request)
+        parse(value.to_string().as_bytes()).map(|call| call.request)
     }
 
     #[test]
-    fn reads_everything_a_request_can_say() {
-        let read = request(json!({
+    fn parses_every_field() {
+        let parsed = request(json!({
             "model": "m",
             "max_tokens": 7,
             "system": [{ "type": "text", "text": "be brief" }],
@@ -271,11 +271,11 @@ mod tests {
             stream: true,
             extra: serde_json::Map::new(),
         };
-        assert_eq!(read, expected);
+        assert_eq!(parsed, expected);
     }
 
     #[test]
-    fn wrong_requests_are_refused_with_a_reason() {
+    fn invalid_requests_are_rejected_with_a_reason() {
         let with = |key: &str, value: Value| {
             let mut body = json!({
                 "model": "m", "max_tokens": 1, "messages": [{ "role": "user", "content": "hi" }]

@@ -1,14 +1,14 @@
-//! Messages as server-sent events.
+//! Messages answers as server-sent events.
 
-use super::super::wire::{Meta, pieces};
+use super::super::wire::{ResponseMeta, split_pieces};
 use super::{block, stop_reason, usage};
 use bakeoff_core::{Content, Response, Usage};
 use serde_json::{Value, json};
 
-/// The events of an answer.
-pub(super) fn events(response: &Response, meta: &Meta) -> Vec<String> {
-    // At the start only the prompt is known, and the first token.
-    let begun = Usage { output: response.usage.output.min(1), ..response.usage };
+/// Returns the events of an answer.
+pub(super) fn events(response: &Response, meta: &ResponseMeta) -> Vec<String> {
+    // The first event reports the prompt and the first output token.
+    let initial = Usage { output: response.usage.output.min(1), ..response.usage };
     let message = json!({
         "id": format!("msg_{}", meta.id),
         "type": "message",
@@ -17,7 +17,7 @@ pub(super) fn events(response: &Response, meta: &Meta) -> Vec<String> {
         "content": [],
         "stop_reason": null,
         "stop_sequence": null,
-        "usage": usage(&begun),
+        "usage": usage(&initial),
     });
     let mut events = vec![event("message_start", json!({ "message": message }))];
     let blocks = response.content.iter().filter(|part| block(part).is_some());
@@ -27,14 +27,14 @@ pub(super) fn events(response: &Response, meta: &Meta) -> Vec<String> {
         let mut deltas = Vec::new();
         let start = match part {
             Content::Text { text } => {
-                let texts = pieces(text).into_iter();
+                let texts = split_pieces(text).into_iter();
                 deltas.extend(
                     texts.map(|piece| delta(json!({ "type": "text_delta", "text": piece }))),
                 );
                 json!({ "type": "text", "text": "", "citations": null })
             }
             Content::Thinking { text, signature } => {
-                let thoughts = pieces(text).into_iter();
+                let thoughts = split_pieces(text).into_iter();
                 deltas
                     .extend(thoughts.map(|piece| {
                         delta(json!({ "type": "thinking_delta", "thinking": piece }))
@@ -45,8 +45,8 @@ pub(super) fn events(response: &Response, meta: &Meta) -> Vec<String> {
             }
             Content::ToolCall(call) => {
                 let input = call.arguments.to_string();
-                // The first piece is empty, as the provider sends it.
-                for piece in std::iter::once("").chain(pieces(&input)) {
+                // The first piece is empty, as at the provider.
+                for piece in std::iter::once("").chain(split_pieces(&input)) {
                     deltas
                         .push(delta(json!({ "type": "input_json_delta", "partial_json": piece })));
                 }

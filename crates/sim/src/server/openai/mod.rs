@@ -1,23 +1,23 @@
-//! OpenAI's Chat Completions.
+//! OpenAI's Chat Completions format.
 
 mod read;
 mod stream;
 
-use super::wire::{Call, Meta, Wire};
+use super::wire::{ApiFormat, ParsedRequest, ResponseMeta};
 use bakeoff_core::{Content, FinishReason, Response, ToolCall, Usage};
 use serde_json::{Value, json};
 
-/// The format.
+/// OpenAI's Chat Completions format.
 pub(super) struct OpenAi;
 
-impl Wire for OpenAi {
-    const REQUEST_ID: &'static str = "x-request-id";
+impl ApiFormat for OpenAi {
+    const REQUEST_ID_HEADER: &'static str = "x-request-id";
 
-    fn read(body: &[u8]) -> Result<Call, String> {
-        read::read(body)
+    fn parse(body: &[u8]) -> Result<ParsedRequest, String> {
+        read::parse(body)
     }
 
-    fn answer(response: &Response, meta: &Meta) -> Value {
+    fn answer(response: &Response, meta: &ResponseMeta) -> Value {
         let calls: Vec<Value> = response.tool_calls().map(tool_call).collect();
         let text = response.text();
         let mut message = json!({
@@ -30,8 +30,8 @@ impl Wire for OpenAi {
         if !calls.is_empty() {
             message["tool_calls"] = Value::Array(calls);
         }
-        if let Some(thought) = thought(response) {
-            message["reasoning_content"] = json!(thought);
+        if let Some(thinking) = thinking(response) {
+            message["reasoning_content"] = json!(thinking);
         }
         json!({
             "id": format!("chatcmpl-{}", meta.id),
@@ -50,7 +50,7 @@ impl Wire for OpenAi {
         })
     }
 
-    fn events(response: &Response, meta: &Meta, call: &Call) -> Vec<String> {
+    fn events(response: &Response, meta: &ResponseMeta, call: &ParsedRequest) -> Vec<String> {
         stream::events(response, meta, call.include_usage)
     }
 
@@ -74,7 +74,7 @@ fn tool_call(call: &ToolCall) -> Value {
     })
 }
 
-/// Arguments travel as text; those that are not JSON are that text already.
+/// Returns the arguments as text; arguments that are not JSON are already text.
 fn arguments(call: &ToolCall) -> String {
     match &call.arguments {
         Value::String(text) => text.clone(),
@@ -82,9 +82,9 @@ fn arguments(call: &ToolCall) -> String {
     }
 }
 
-/// What the model thought, under the name that open models' servers have made common; OpenAI's
-/// own service shows none.
-fn thought(response: &Response) -> Option<&str> {
+/// Returns the thinking, sent in the field that servers of open models use; OpenAI's own service has
+/// none.
+fn thinking(response: &Response) -> Option<&str> {
     response.content.iter().find_map(|part| match part {
         Content::Thinking { text, .. } => Some(text.as_str()),
         _ => None,

@@ -1,18 +1,18 @@
-//! Reading Chat Completions requests.
+//! Parsing of Chat Completions requests.
 
 use super::super::read::{body, content, string, texts, tool_name};
-use super::super::wire::Call;
+use super::super::wire::ParsedRequest;
 use bakeoff_core::{
     Content, ImageSource, Message, OutputFormat, Request, Thinking, Tool, ToolCall, ToolChoice,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What is read of a request; fields that change nothing here are passed over.
+/// Supported fields of a request; others are ignored.
 #[derive(Deserialize)]
 struct Body {
     model: String,
-    messages: Vec<Turn>,
+    messages: Vec<WireMessage>,
     tools: Option<Vec<Value>>,
     tool_choice: Option<Value>,
     max_tokens: Option<u64>,
@@ -33,7 +33,7 @@ struct StreamOptions {
 }
 
 #[derive(Deserialize)]
-struct Turn {
+struct WireMessage {
     role: String,
     #[serde(default)]
     content: Value,
@@ -53,45 +53,45 @@ struct Function {
     arguments: String,
 }
 
-/// Reads a request's body.
-pub(super) fn read(bytes: &[u8]) -> Result<Call, String> {
-    let read: Body = body(bytes)?;
-    if read.messages.is_empty() {
+/// Parses a request body.
+pub(super) fn parse(bytes: &[u8]) -> Result<ParsedRequest, String> {
+    let fields: Body = body(bytes)?;
+    if fields.messages.is_empty() {
         return Err("`messages` must not be empty".into());
     }
-    let mut messages = Vec::with_capacity(read.messages.len());
-    for turn in read.messages {
-        let message = message(turn, &messages)?;
+    let mut messages = Vec::with_capacity(fields.messages.len());
+    for message in fields.messages {
+        let message = convert_message(message, &messages)?;
         messages.push(message);
     }
-    let tools = read.tools.unwrap_or_default();
+    let tools = fields.tools.unwrap_or_default();
     let request = Request {
-        model: read.model,
+        model: fields.model,
         messages,
         tools: tools.into_iter().filter_map(tool).collect::<Result<_, _>>()?,
-        tool_choice: read.tool_choice.map(tool_choice).transpose()?.flatten(),
-        max_tokens: read.max_completion_tokens.or(read.max_tokens),
-        temperature: read.temperature,
-        top_p: read.top_p,
-        stop: texts(read.stop, "stop")?,
-        seed: read.seed.and_then(|seed| u64::try_from(seed).ok()),
-        thinking: read.reasoning_effort.map(Thinking::Effort),
-        output: read.response_format.map(output).transpose()?.flatten(),
-        stream: read.stream.unwrap_or(false),
+        tool_choice: fields.tool_choice.map(tool_choice).transpose()?.flatten(),
+        max_tokens: fields.max_completion_tokens.or(fields.max_tokens),
+        temperature: fields.temperature,
+        top_p: fields.top_p,
+        stop: texts(fields.stop, "stop")?,
+        seed: fields.seed.and_then(|seed| u64::try_from(seed).ok()),
+        thinking: fields.reasoning_effort.map(Thinking::Effort),
+        output: fields.response_format.map(output).transpose()?.flatten(),
+        stream: fields.stream.unwrap_or(false),
         extra: serde_json::Map::new(),
     };
-    let include_usage = read.stream_options.and_then(|options| options.include_usage);
-    Ok(Call { request, include_usage: include_usage.unwrap_or(false) })
+    let include_usage = fields.stream_options.and_then(|options| options.include_usage);
+    Ok(ParsedRequest { request, include_usage: include_usage.unwrap_or(false) })
 }
 
-fn message(turn: Turn, before: &[Message]) -> Result<Message, String> {
-    let mut content = content(turn.content, part)?;
-    match turn.role.as_str() {
+fn convert_message(message: WireMessage, before: &[Message]) -> Result<Message, String> {
+    let mut content = content(message.content, part)?;
+    match message.role.as_str() {
         "system" | "developer" => Ok(Message::System { content }),
         "user" => Ok(Message::User { content }),
         "assistant" => {
             for WireCall { id, function: Function { name, arguments } } in
-                turn.tool_calls.unwrap_or_default()
+                message.tool_calls.unwrap_or_default()
             {
                 let arguments =
                     serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
@@ -100,7 +100,7 @@ fn message(turn: Turn, before: &[Message]) -> Result<Message, String> {
             Ok(Message::Assistant { content })
         }
         "tool" => {
-            let tool_call_id = turn.tool_call_id.ok_or("`tool_call_id` is missing")?;
+            let tool_call_id = message.tool_call_id.ok_or("`tool_call_id` is missing")?;
             let name = tool_name(before, &tool_call_id);
             Ok(Message::ToolResult { tool_call_id, name, content, is_error: false })
         }
@@ -129,7 +129,7 @@ fn image_source(url: String) -> ImageSource {
     }
 }
 
-/// A tool; `None` for kinds other than functions, which the simulated models never call.
+/// Parses a tool; returns `None` for types other than functions, which the simulated models never call.
 fn tool(value: Value) -> Option<Result<Tool, String>> {
     let function = value.get("function")?;
     let text = |key| function.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -143,11 +143,11 @@ fn tool(value: Value) -> Option<Result<Tool, String>> {
 fn tool_choice(value: Value) -> Result<Option<ToolChoice>, String> {
     match &value {
         Value::Null => Ok(None),
-        Value::String(word) => match word.as_str() {
+        Value::String(choice) => match choice.as_str() {
             "auto" => Ok(Some(ToolChoice::Auto)),
             "required" => Ok(Some(ToolChoice::Required)),
             "none" => Ok(Some(ToolChoice::None)),
-            word => Err(format!("`{word}` is not a tool choice")),
+            choice => Err(format!("`{choice}` is not a tool choice")),
         },
         value => {
             let function = value.get("function").ok_or("`tool_choice.function` is missing")?;
@@ -164,9 +164,9 @@ fn output(value: Value) -> Result<Option<OutputFormat>, String> {
         "text" => Ok(None),
         "json_object" => Ok(Some(OutputFormat::Json)),
         "json_schema" => {
-            let described = value.get("json_schema").ok_or("`json_schema` is missing")?;
-            let schema = described.get("schema").cloned().unwrap_or_else(|| json!({}));
-            Ok(Some(OutputFormat::Schema { name: string(described, "name")?, schema }))
+            let format = value.get("json_schema").ok_or("`json_schema` is missing")?;
+            let schema = format.get("schema").cloned().unwrap_or_else(|| json!({}));
+            Ok(Some(OutputFormat::Schema { name: string(format, "name")?, schema }))
         }
         kind => Err(format!("`{kind}` is not a response format")),
     }
@@ -177,12 +177,12 @@ mod tests {
     use super::*;
 
     fn request(value: Value) -> Result<Request, String> {
-        read(value.to_string().as_bytes()).map(|call| call.request)
+        parse(value.to_string().as_bytes()).map(|call| call.request)
     }
 
     #[test]
-    fn reads_everything_a_request_can_say() {
-        let read = request(json!({
+    fn parses_every_field() {
+        let parsed = request(json!({
             "model": "m",
             "messages": [
                 { "role": "developer", "content": "be brief" },
@@ -254,11 +254,11 @@ mod tests {
             stream: true,
             extra: serde_json::Map::new(),
         };
-        assert_eq!(read, expected);
+        assert_eq!(parsed, expected);
     }
 
     #[test]
-    fn wrong_requests_are_refused_with_a_reason() {
+    fn invalid_requests_are_rejected_with_a_reason() {
         let user = json!([{ "role": "user", "content": "hi" }]);
         for (body, part) in [
             (json!({ "messages": user }), "missing field `model`"),
@@ -280,7 +280,7 @@ mod tests {
             let error = request(body).unwrap_err();
             assert!(error.contains(part), "{error}");
         }
-        assert!(read(b"{").unwrap_err().contains("could not parse"));
-        assert!(read(&[0xff]).is_err());
+        assert!(parse(b"{").unwrap_err().contains("could not parse"));
+        assert!(parse(&[0xff]).is_err());
     }
 }

@@ -1,12 +1,12 @@
-//! Chat Completions as server-sent events.
+//! Chat Completions answers as server-sent events.
 
-use super::super::wire::{Meta, pieces};
+use super::super::wire::{ResponseMeta, split_pieces};
 use super::{arguments, finish_reason, usage};
 use bakeoff_core::{Content, Response};
 use serde_json::{Value, json};
 
-/// The chunks of an answer and the end mark.
-pub(super) fn events(response: &Response, meta: &Meta, include_usage: bool) -> Vec<String> {
+/// Returns the chunks of an answer and the end mark.
+pub(super) fn events(response: &Response, meta: &ResponseMeta, include_usage: bool) -> Vec<String> {
     let event = |choices: Value, usage: Value| {
         let mut chunk = json!({
             "id": format!("chatcmpl-{}", meta.id),
@@ -17,7 +17,7 @@ pub(super) fn events(response: &Response, meta: &Meta, include_usage: bool) -> V
             "system_fingerprint": "fp_sim",
             "choices": choices,
         });
-        // Every chunk says that the usage is still to come, once it was asked for.
+        // With `include_usage` every chunk has the field; it is null until the last one.
         if include_usage {
             chunk["usage"] = usage;
         }
@@ -35,11 +35,11 @@ pub(super) fn events(response: &Response, meta: &Meta, include_usage: bool) -> V
     for part in &response.content {
         match part {
             Content::Thinking { text, .. } => {
-                let thoughts = pieces(text).into_iter();
+                let thoughts = split_pieces(text).into_iter();
                 events.extend(thoughts.map(|piece| delta(json!({ "reasoning_content": piece }))));
             }
             Content::Text { text } => {
-                let texts = pieces(text).into_iter();
+                let texts = split_pieces(text).into_iter();
                 events.extend(texts.map(|piece| delta(json!({ "content": piece }))));
             }
             Content::ToolCall(call) => {
@@ -48,7 +48,7 @@ pub(super) fn events(response: &Response, meta: &Meta, include_usage: bool) -> V
                 start["tool_calls"][0]["id"] = json!(call.id);
                 start["tool_calls"][0]["type"] = json!("function");
                 events.push(delta(start));
-                for piece in pieces(&arguments(call)) {
+                for piece in split_pieces(&arguments(call)) {
                     events.push(delta(part(json!({ "arguments": piece }))));
                 }
                 calls += 1;

@@ -1,73 +1,65 @@
-//! `bakeoff map`: many rows, few requests.
+//! `bakeoff map`: processes many rows with few requests.
 
-mod live;
+mod display;
 
 use crate::arguments::MapArguments;
-use crate::models::{self, Refused};
-use crate::printer::{Printer, chain, count};
-use crate::{limits, problems, settings};
-use bakeoff_core::{ExitCode, Redactor};
-use bakeoff_llm::{Cache, Client, ClientConfig, LimitHistory, Model};
+use crate::client::{ClientOptions, ModelClient, read_history};
+use crate::error::{CliError, UsageError};
+use crate::models::ModelResolver;
+use crate::outcome::Outcome;
+use crate::printer::{Printer, count};
+use crate::shutdown::{Shutdown, block_on};
+use crate::{limits, settings};
+use bakeoff_core::ExitCode;
+use bakeoff_llm::Model;
 use bakeoff_map::{
-    Error, HeldRows, Job, JobConfig, JobOutcome, JobPlan, StopReason, Task, TaskProblem,
-    batch_path, is_same_file, journal_path,
+    HeldRows, Job, JobConfig, JobOutcome, JobPlan, StopReason, Task, TaskProblem, batch_path,
+    is_same_file, journal_path,
 };
-use bakeoff_suite::{Problem, SourcePosition, SuiteModels};
-use live::Live;
-use serde_json::json;
+use bakeoff_suite::{Problem, SourcePosition};
+use display::JobDisplay;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
-use tokio_util::sync::CancellationToken;
 
-/// Whose answers are in the cache: those of all jobs.
-const SCOPE: &str = "map";
+/// Scope of cached responses: all jobs share them.
+const CACHE_SCOPE: &str = "map";
 
-pub(crate) fn run(arguments: MapArguments) -> ExitCode {
-    let printer = Printer::new(arguments.quiet);
+pub(super) fn run(arguments: &MapArguments, printer: &Printer) -> Result<Outcome, CliError> {
     settings::raise_file_limit();
-    match prepare(&arguments, &printer) {
-        Ok(ready) => match super::block_on(&printer, work(ready, &arguments, &printer)) {
-            Ok(code) => printer.settle(code),
-            Err(code) => code,
-        },
-        Err(code) => code,
-    }
+    let prepared = prepare(arguments, printer)?;
+    block_on(printer, async |shutdown| prepared.run(arguments, &shutdown, printer).await)
 }
 
-/// A job that can begin.
-struct Ready {
+/// A job that can start.
+struct PreparedJob {
     job: Job,
-    client: Arc<Client>,
-    /// Whether the task asks for facts about whole requests.
+    client: ModelClient,
+    /// Set if the task has batch-level fields.
     has_facts: bool,
 }
 
-fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCode> {
-    let task = read_task(&arguments.task, printer)?;
+fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<PreparedJob, CliError> {
+    let task = read_task(&arguments.task)?;
     let written = [arguments.out.clone(), journal_path(&arguments.out), batch_path(&arguments.out)];
     if written.iter().any(|path| is_same_file(&arguments.task, path)) {
-        let message =
-            format!("{} is the task, and would be written over", arguments.task.display());
-        return Err(Refused::new(message, "name another file for the output").show(printer));
+        let message = format!("the output would overwrite the task {}", arguments.task.display());
+        return Err(UsageError::new(message).hint("use another output file").into());
     }
-    let known = models::known(arguments.suite.as_deref(), printer)?;
-    let models = resolve(arguments, &known).map_err(|refused| refused.show(printer))?;
-    let limit_history = arguments
-        .kept
-        .memory()
-        .map_or_else(LimitHistory::default, |path| LimitHistory::read(&path, SystemTime::now()));
-    let learned = models.first().and_then(|(_, model)| limit_history.recall_model(model));
-    let mut redactor = Redactor::default();
-    models.iter().for_each(|(_, model)| model.add_secrets(&mut redactor));
-    let simulator = bakeoff_sim::Config {
-        seed: arguments.seed,
-        models: known.simulated,
-        ..bakeoff_sim::Config::default()
+    let resolver = ModelResolver {
+        limits: limits::overrides(&arguments.limits)?,
+        ..ModelResolver::new(arguments.suite.as_deref())?
     };
-    let mut config = ClientConfig::default().simulator(simulator).redactor(redactor);
-    config.cache = cache(arguments, printer);
-    let client = Arc::new(Client::new(config.limit_history(limit_history)));
+    let models = resolve_models(arguments, &resolver)?;
+    let history = arguments.reuse.history_file();
+    let learned =
+        models.first().and_then(|(_, model)| read_history(history.as_ref()).recall_model(model));
+    let options = ClientOptions {
+        seed: arguments.seed,
+        cache: arguments.reuse.cache_file().map(|path| (path, CACHE_SCOPE)),
+        history,
+    };
+    let names = models.iter().map(|(_, model)| model);
+    let client = ModelClient::new(names, resolver.defined, options, printer);
     let has_facts = !task.batch.is_empty();
     let config = JobConfig {
         input: arguments.rows.clone(),
@@ -83,21 +75,20 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<Ready, ExitCod
         retry_errors: arguments.retry_errors,
         max_held: HeldRows::default(),
     };
-    let job = Job::new(config, Arc::clone(&client)).map_err(|error| show(&error, printer))?;
+    let job = Job::new(config, Arc::clone(&client.client))?;
     if (arguments.resume || arguments.retry_errors) && !job.plan().is_resumed {
-        job.discard().map_err(|error| show(&error, printer))?;
-        let message = format!("{} has not been begun", arguments.out.display());
-        let hint = "without `--resume` and `--retry-errors` it is";
-        return Err(Refused::new(message, hint).show(printer));
+        job.discard()?;
+        let message = format!("no job to resume for {}", arguments.out.display());
+        let hint = "omit `--resume` and `--retry-errors` to start it";
+        return Err(UsageError::new(message).hint(hint).into());
     }
-    Ok(Ready { job, client, has_facts })
+    Ok(PreparedJob { job, client, has_facts })
 }
 
-fn read_task(path: &Path, printer: &Printer) -> Result<Task, ExitCode> {
+fn read_task(path: &Path) -> Result<Task, CliError> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        let message = format!("cannot read the task {}: {error}", path.display());
-        printer.error(message, Some("`--task` names a TOML file"));
-        ExitCode::Usage
+        UsageError::new(format!("cannot read the task {}: {error}", path.display()))
+            .hint("`--task` needs the path of a TOML file")
     })?;
     Task::parse(&text).map_err(|found| {
         let problem = |problem: TaskProblem| Problem {
@@ -107,75 +98,59 @@ fn read_task(path: &Path, printer: &Printer) -> Result<Task, ExitCode> {
             position: Some(Box::new(SourcePosition::of(&text, problem.span))),
             hint: problem.hint,
         };
-        problems::show(&found.problems.into_iter().map(problem).collect::<Vec<_>>(), printer);
-        ExitCode::Usage
+        CliError::Problems(found.problems.into_iter().map(problem).collect())
     })
 }
 
-/// Everybody who is asked, in order, with limits that the command line has the last word on.
-fn resolve(arguments: &MapArguments, known: &SuiteModels) -> Result<Vec<(String, Model)>, Refused> {
-    let overrides = limits::overrides(&arguments.limits)
-        .map_err(|refused| Refused::new(refused.message, refused.hint))?;
+/// Resolves the model and its fallbacks, in order.
+fn resolve_models(
+    arguments: &MapArguments,
+    resolver: &ModelResolver,
+) -> Result<Vec<(String, Model)>, UsageError> {
     let names = std::iter::once(&arguments.model).chain(&arguments.fallbacks);
-    let model = |name: &String| {
-        let model = models::resolve(name, known, None)?;
-        let limits = overrides.apply(model.limits());
-        limits.check().map_err(|error| {
-            let hint = "what the command line says is put in place of the suite's";
-            Refused::new(format!("limits of `{name}`: {error}"), hint)
-        })?;
+    let resolve = |name: &String| {
+        let model = resolver.resolve(name)?;
         if arguments.max_cost.is_some() && !model.is_priced() {
-            return Err(Refused::new(
-                format!("nobody knows the price of `{name}`, so --max-cost cannot be kept"),
-                "give `prices` under [models] of a suite, and `--suite FILE`",
-            ));
+            let message = format!("no price known for `{name}`; --max-cost needs one");
+            return Err(UsageError::new(message)
+                .hint("set `prices` under [models] of a suite and pass `--suite FILE`"));
         }
-        Ok((name.clone(), model.with_limits(limits)))
+        Ok((name.clone(), model))
     };
-    names.map(model).collect()
+    names.map(resolve).collect()
 }
 
-fn cache(arguments: &MapArguments, printer: &Printer) -> Option<Cache> {
-    Cache::open(&arguments.kept.cache()?, SCOPE)
-        .map_err(|error| {
-            printer.talk(format!("warning: answers are not cached: {}", chain(&error)));
-        })
-        .ok()
-}
-
-async fn work(ready: Ready, arguments: &MapArguments, printer: &Printer) -> ExitCode {
-    let Ready { job, client, has_facts } = ready;
-    let plan = job.plan().clone();
-    if arguments.json {
-        printer.json(&live::planned(&plan));
-    } else {
-        announce(&plan, &arguments.model, printer);
-    }
-    if arguments.dry_run {
-        return match job.discard() {
-            Ok(()) => ExitCode::Passed,
-            Err(error) => show(&error, printer),
-        };
-    }
-    let stop = CancellationToken::new();
-    let mut live = Live::new(&plan, arguments.json, printer);
-    let listening = tokio::spawn(stop_on_signal(stop.clone(), live.voice()));
-    let finished = job.run(stop, &mut |progress| live.note(progress)).await;
-    live.finish();
-    listening.abort();
-    if let Some(path) = arguments.kept.memory() {
-        // Without it, the next job is as good as this one.
-        let _ = LimitHistory::save(&path, &client.learned(), SystemTime::now());
-    }
-    match finished {
-        Ok(finished) => conclude(&finished, has_facts, arguments, printer),
-        Err(error) => show(&error, printer),
+impl PreparedJob {
+    async fn run(
+        self,
+        arguments: &MapArguments,
+        shutdown: &Shutdown,
+        printer: &Printer,
+    ) -> Result<Outcome, CliError> {
+        let PreparedJob { job, client, has_facts } = self;
+        let plan = job.plan().clone();
+        printer.event("planned", display::plan_to_json(&plan));
+        print_plan(&plan, &arguments.model, printer);
+        if arguments.dry_run {
+            job.discard()?;
+            return Ok(Outcome::passed().with_fields(display::plan_to_json(&plan)));
+        }
+        let mut display = JobDisplay::new(&plan, printer);
+        shutdown.print_with(display.printer());
+        let finished =
+            job.run(shutdown.stop_token(), &mut |progress| display.update(progress)).await;
+        display.finish();
+        client.save_history();
+        let finished = finished?;
+        let code = exit_code(&finished);
+        print_result(&finished, has_facts, arguments, printer);
+        Ok(Outcome::new(code).with_fields(display::result_to_json(&finished, &arguments.out)))
     }
 }
 
-/// The line that says what it comes to: items → requests.
-fn announce(plan: &JobPlan, model: &str, printer: &Printer) {
-    let why = match (&plan.choice, plan.rows) {
+/// Prints the plan: items → requests.
+fn print_plan(plan: &JobPlan, model: &str, printer: &Printer) {
+    let reason = match (&plan.choice, plan.rows) {
         (Some(choice), 1..) => format!("; {}", choice.binding),
         _ => String::new(),
     };
@@ -183,62 +158,39 @@ fn announce(plan: &JobPlan, model: &str, printer: &Printer) {
         Some(cost) => format!(", up to about {cost}"),
         None => String::new(),
     };
-    printer.talk(format!(
-        "{} → {} to {model}{cost} (up to {} each{why})",
+    printer.message(format!(
+        "{} → {} to {model}{cost} (up to {} each{reason})",
         count(plan.rows, "item"),
         count(plan.requests, "request"),
         count(plan.pack.into(), "item"),
     ));
     if plan.is_finished {
-        printer.talk("everything has been done before; `--force` begins anew");
+        printer.message("all rows are finished; use `--force` to start over");
     } else if plan.is_resumed {
-        printer.talk(format!("going on: {} answered before", count(plan.answered, "row")));
+        printer.message(format!("resuming: {} answered", count(plan.answered, "row")));
     }
 }
 
-/// The first Ctrl-C (or a wish to end) lets requests finish, the second does not.
-async fn stop_on_signal(stop: CancellationToken, voice: crate::progress::Voice) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else { return };
-    for is_first in [true, false] {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-        if is_first {
-            voice.say("stopping: waiting for requests that are under way; Ctrl-C again ends them");
-            stop.cancel();
-        } else {
-            // What has been answered is in the journal.
-            std::process::exit(i32::from(ExitCode::Interrupted.code()));
-        }
+fn exit_code(finished: &JobOutcome) -> ExitCode {
+    match &finished.stop {
+        Some(StopReason::Interrupted) => ExitCode::Interrupted,
+        Some(StopReason::Budget | StopReason::ModelUnavailable(_)) => ExitCode::Inconclusive,
+        None if finished.progress.errors > 0 => ExitCode::Inconclusive,
+        None => ExitCode::Passed,
     }
 }
 
-/// Tells how it ended; the exit code.
-fn conclude(
+fn print_result(
     finished: &JobOutcome,
     has_facts: bool,
     arguments: &MapArguments,
     printer: &Printer,
-) -> ExitCode {
+) {
     let progress = finished.progress;
-    let code = match &finished.stop {
-        Some(StopReason::Interrupted) => ExitCode::Interrupted,
-        Some(StopReason::Budget | StopReason::ModelUnavailable(_)) => ExitCode::Inconclusive,
-        None if progress.errors > 0 => ExitCode::Inconclusive,
-        None => ExitCode::Passed,
-    };
-    if arguments.json {
-        printer.json(&live::done(finished, &arguments.out, code));
-        return code;
-    }
     let cost = progress.cost.map_or("price unknown".to_owned(), |cost| cost.to_string());
     let cached = match progress.cached {
         0 => String::new(),
-        cached => format!(", {cached} from the cache"),
+        cached => format!(", {cached} cached"),
     };
     printer.data(format!(
         "{}: {} of {}, {} · {}{cached} · {} tokens · {cost}",
@@ -250,46 +202,30 @@ fn conclude(
         progress.usage.total(),
     ));
     if has_facts {
-        let facts = batch_path(&arguments.out);
-        printer.talk(format!("facts about whole requests: {}", facts.display()));
+        printer.message(format!("batch results: {}", batch_path(&arguments.out).display()));
     }
     for (model, reason) in &finished.unavailable_models {
-        printer.talk(format!("warning: {model} answers nobody any more: {reason}"));
+        printer.warning(format!("{model} no longer accepts requests: {reason}"));
     }
-    let goes_on = "the same command goes on";
-    let hint = format!("see to that, and {goes_on}");
     match &finished.stop {
-        Some(StopReason::Interrupted) => printer.talk(format!("interrupted; {goes_on}")),
-        Some(StopReason::Budget) => {
-            let is_exceeded = progress.cost > arguments.max_cost;
-            let why = match is_exceeded {
-                true => "replies have cost more than was expected, and more than --max-cost",
-                false => "another request might cost more than is left",
-            };
-            printer.talk(format!("{why}; with a higher --max-cost {goes_on}"));
+        Some(StopReason::Interrupted) => {
+            printer.message("interrupted; run the same command to resume");
         }
-        Some(StopReason::ModelUnavailable(reason)) => printer.error(reason, Some(&hint)),
+        Some(StopReason::Budget) => {
+            let reason = match progress.cost > arguments.max_cost {
+                true => "replies cost more than expected and exceeded --max-cost",
+                false => "stopped: another request could exceed --max-cost",
+            };
+            printer.message(reason);
+            printer.hint("run the same command with a higher --max-cost to resume");
+        }
+        Some(StopReason::ModelUnavailable(reason)) => {
+            printer.error(reason, Some("fix the cause and run the same command to resume"));
+        }
         None if progress.errors > 0 => {
-            printer.talk(
-                "  hint: rows without an answer say why in `error`; `--retry-errors` asks once more",
-            );
+            printer
+                .hint("`error` in the output has the reason; `--retry-errors` retries these rows");
         }
         None => {}
-    }
-    code
-}
-
-fn show(error: &Error, printer: &Printer) -> ExitCode {
-    printer.error(chain(error), error.hint());
-    if error.is_usage() { ExitCode::Usage } else { ExitCode::Internal }
-}
-
-/// A value for `stop` in JSON.
-fn words(stop: &Option<StopReason>) -> serde_json::Value {
-    match stop {
-        None => json!(null),
-        Some(StopReason::Interrupted) => json!("interrupted"),
-        Some(StopReason::Budget) => json!("budget"),
-        Some(StopReason::ModelUnavailable(reason)) => json!({ "refused": reason }),
     }
 }

@@ -1,27 +1,27 @@
-//! From what was typed to what races: models, samples, strategy.
+//! Settings of a race: models, samples, judges and strategy, from the arguments and the session.
 
 use crate::arguments::{RaceArguments, StrategyName};
-use crate::models::{self, Refused};
+use crate::error::UsageError;
+use crate::models::ModelResolver;
 use bakeoff_agent::{AgentLoopConfig, ContextConfig};
 use bakeoff_core::Thinking;
 use bakeoff_llm::{Client, Model};
 use bakeoff_race::EvaluationStrategy;
-use bakeoff_suite::SuiteModels;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a race is about, as it is kept in a session: a later one can go on with it.
+/// Settings of a race, as stored in the session so that a later command can resume it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Setup {
-    /// One per branch, as written.
+pub(super) struct RaceSetup {
+    /// Model of each branch, as given.
     models: Vec<String>,
     pub(super) strategy: StrategyName,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     judges: Vec<String>,
-    /// The text, so that it cannot change behind our back.
+    /// The text rather than the path, because the file may change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) judge_prompt: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub(super) struct Setup {
     pub(super) seed: u64,
 }
 
-/// Models that can be called.
+/// Resolved models of a race.
 pub(super) struct Participants {
     models: Vec<Model>,
     judges: Vec<Model>,
@@ -58,26 +58,25 @@ impl Participants {
     }
 }
 
-/// What a race is made of.
-pub(super) struct Ready {
-    pub(super) client: Arc<Client>,
-    /// One per branch, as written.
+/// Parts from which a race is built.
+pub(super) struct RaceParts {
+    /// Display name of each branch.
     pub(super) names: Vec<String>,
-    /// Judges by the names in the ids of their loops.
+    /// Loop-id segment and name of each judge.
     pub(super) judges: Vec<(String, String)>,
     pub(super) configs: Vec<AgentLoopConfig>,
     pub(super) strategy: Arc<dyn EvaluationStrategy>,
 }
 
-impl Setup {
-    /// What was typed; what was not is as in an earlier race of the session, whose winner goes on
-    /// alone.
+impl RaceSetup {
+    /// Combines the arguments with an earlier race of the session and the index of its winner. Without
+    /// models in the arguments, the winner continues alone.
     pub(super) fn new(
         arguments: &RaceArguments,
         earlier: Option<(&Value, Option<usize>)>,
-    ) -> Result<Setup, Refused> {
+    ) -> Result<RaceSetup, UsageError> {
         let last = match earlier {
-            Some((settings, winner)) => Some((Setup::read(settings)?, winner)),
+            Some((settings, winner)) => Some((RaceSetup::read(settings)?, winner)),
             None => None,
         };
         let (models, earlier) = participants(arguments, last)?;
@@ -87,8 +86,8 @@ impl Setup {
             judges = same_race.map(|race| race.judges.clone()).unwrap_or_default();
         }
         let strategy = arguments.strategy.or(same_race.map(|race| race.strategy));
-        let setup = Setup {
-            strategy: chosen(strategy, &judges, models.len())?,
+        let setup = RaceSetup {
+            strategy: default_strategy(strategy, &judges, models.len())?,
             models,
             judges,
             judge_prompt: match &arguments.judge_prompt {
@@ -117,20 +116,23 @@ impl Setup {
         Ok(setup)
     }
 
-    /// What a race of a session was about; its suite may have moved.
-    pub(super) fn recorded(settings: &Value, suite: Option<&Path>) -> Result<Setup, Refused> {
-        let mut setup = Setup::read(settings)?;
+    /// Reads the settings of a recorded race; its suite may have moved.
+    pub(super) fn recorded(
+        settings: &Value,
+        suite: Option<&Path>,
+    ) -> Result<RaceSetup, UsageError> {
+        let mut setup = RaceSetup::read(settings)?;
         if let Some(suite) = suite {
             setup.suite = Some(suite.to_owned());
         }
         Ok(setup)
     }
 
-    fn read(settings: &Value) -> Result<Setup, Refused> {
-        Setup::deserialize(settings).map_err(|error| {
+    fn read(settings: &Value) -> Result<RaceSetup, UsageError> {
+        RaceSetup::deserialize(settings).map_err(|error| {
             let message =
-                format!("the session's last race was not made by `bakeoff race`: {error}");
-            Refused::new(message, "begin a new session")
+                format!("the last race of the session was not created by `bakeoff race`: {error}");
+            UsageError::new(message).hint("start a new session")
         })
     }
 
@@ -138,49 +140,63 @@ impl Setup {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Finds what does not go together.
-    fn check(&self) -> Result<(), Refused> {
+    /// Rejects contradicting settings.
+    fn check(&self) -> Result<(), UsageError> {
         use StrategyName::{Judge, Majority, Pairwise, Panel, Verifier};
         let is = |names: &[StrategyName]| names.contains(&self.strategy);
         if is(&[Judge, Panel, Pairwise]) && self.judges.is_empty() {
-            return Err(Refused::new("nobody judges", "name a model with `--judge`"));
+            return Err(no_judge());
         }
         if is(&[Judge, Pairwise]) && self.judges.len() > 1 {
-            return Err(Refused::new("there are several judges", "use `--strategy panel`"));
+            return Err(
+                UsageError::new("this strategy takes one judge").hint("use `--strategy panel`")
+            );
         }
         let judged = is(&[Judge, Panel, Pairwise, Verifier]);
         let table = [
-            ("--judge", !self.judges.is_empty() && !judged, "a judge, a panel or a verifier"),
-            ("--judge-prompt", self.judge_prompt.is_some() && self.judges.is_empty(), "a judge"),
-            ("--judge-context", self.judge_context.is_some() && self.judges.is_empty(), "a judge"),
+            (
+                "--judge",
+                !self.judges.is_empty() && !judged,
+                "the strategies judge, panel, pairwise and verifier",
+            ),
+            (
+                "--judge-prompt",
+                self.judge_prompt.is_some() && self.judges.is_empty(),
+                "races with `--judge`",
+            ),
+            (
+                "--judge-context",
+                self.judge_context.is_some() && self.judges.is_empty(),
+                "races with `--judge`",
+            ),
             ("--extract", self.extract.is_some() && !is(&[Majority]), "`--strategy majority`"),
             ("--expect", self.expect.is_some() && !is(&[Verifier]), "`--strategy verifier`"),
             ("--verify", self.verify.is_some() && !is(&[Verifier]), "`--strategy verifier`"),
         ];
-        if let Some((flag, _, whom)) = table.iter().find(|(_, is_wrong, _)| *is_wrong) {
-            return Err(Refused { message: format!("{flag} is for {whom}"), hint: None });
+        if let Some((flag, _, scope)) = table.iter().find(|(_, is_wrong, _)| *is_wrong) {
+            return Err(UsageError::new(format!("{flag} is for {scope}")));
         }
         if is(&[Verifier]) && self.expect.is_none() && self.verify.is_none() {
-            let hint = "`--expect REGEX`, or `--verify COMMAND`";
-            return Err(Refused::new("nothing says which answers will do", hint));
+            return Err(UsageError::new("the verifier needs --expect or --verify")
+                .hint("`--expect REGEX`, or `--verify COMMAND`"));
         }
         Ok(())
     }
 
-    /// Finds the models, with their keys.
-    pub(super) fn resolve(&self, known: &SuiteModels) -> Result<Participants, Refused> {
-        let all = |names: &[String]| -> Result<Vec<Model>, Refused> {
-            names.iter().map(|name| models::resolve(name, known, None)).collect()
+    /// Resolves the models of branches and judges.
+    pub(super) fn resolve(&self, resolver: &ModelResolver) -> Result<Participants, UsageError> {
+        let all = |names: &[String]| -> Result<Vec<Model>, UsageError> {
+            names.iter().map(|name| resolver.resolve(name)).collect()
         };
         Ok(Participants { models: all(&self.models)?, judges: all(&self.judges)? })
     }
 
-    /// Makes configs and strategy.
-    pub(super) fn ready(
+    /// Builds the configs of the branches and the strategy.
+    pub(super) fn parts(
         &self,
         client: &Arc<Client>,
         participants: Participants,
-    ) -> Result<Ready, Refused> {
+    ) -> Result<RaceParts, UsageError> {
         let Participants { models, judges } = participants;
         let configs = models.into_iter().map(|model| self.config(client, model)).collect();
         let judges: Vec<AgentLoopConfig> =
@@ -188,8 +204,7 @@ impl Setup {
         let segments = judges.iter().map(AgentLoopConfig::segment);
         let names = segments.zip(self.judges.iter().cloned()).collect();
         let strategy = self.strategy(judges)?;
-        let client = Arc::clone(client);
-        Ok(Ready { client, names: named(&self.models), judges: names, configs, strategy })
+        Ok(RaceParts { names: branch_names(&self.models), judges: names, configs, strategy })
     }
 
     fn config(&self, client: &Arc<Client>, model: Model) -> AgentLoopConfig {
@@ -216,8 +231,13 @@ impl Setup {
     }
 }
 
-/// A race that goes on is the one that was interrupted, whatever is typed now.
-pub(super) fn refuse_changes(arguments: &RaceArguments) -> Result<(), Refused> {
+/// Returns the error of a strategy without its judge.
+pub(super) fn no_judge() -> UsageError {
+    UsageError::new("this strategy needs --judge").hint("`--judge MODEL` sets the judge model")
+}
+
+/// Rejects arguments that would change a race that is resumed.
+pub(super) fn check_unchanged(arguments: &RaceArguments) -> Result<(), UsageError> {
     let flags = [
         ("--model", !arguments.models.is_empty()),
         ("--samples", arguments.samples.is_some()),
@@ -237,18 +257,18 @@ pub(super) fn refuse_changes(arguments: &RaceArguments) -> Result<(), Refused> {
     ];
     match flags.iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
-        Some((flag, _)) => Err(Refused::new(
-            format!("{flag} does not go with a race that was interrupted, which has its own"),
-            "leave it out to go on, or give the race up with `--abandon`",
-        )),
+        Some((flag, _)) => {
+            Err(UsageError::new(format!("{flag} cannot change an interrupted race"))
+                .hint("omit it to resume the race, or discard the race with `--abandon`"))
+        }
     }
 }
 
-/// One model per branch, and the settings of the last race.
+/// Returns the model of each branch and the settings of the last race.
 fn participants(
     arguments: &RaceArguments,
-    last: Option<(Setup, Option<usize>)>,
-) -> Result<(Vec<String>, Option<Setup>), Refused> {
+    last: Option<(RaceSetup, Option<usize>)>,
+) -> Result<(Vec<String>, Option<RaceSetup>), UsageError> {
     let samples = arguments.samples.unwrap_or(1) as usize;
     let each = |models: &[String]| -> Vec<String> {
         models.iter().flat_map(|model| std::iter::repeat_n(model.clone(), samples)).collect()
@@ -273,59 +293,60 @@ fn participants(
             Ok((each(winner.unwrap_or_default()), Some(setup)))
         }
         None if arguments.again => {
-            Err(Refused::new("the session has no race to repeat", "name models with `--model`"))
+            Err(UsageError::new("the session has no race to repeat")
+                .hint("set models with `--model`"))
         }
-        None => Err(Refused::new("no model takes part", "name some with `--model`")),
+        None => Err(UsageError::new("no models given").hint("set models with `--model`")),
     }
 }
 
-/// The strategy that was named, or the one that goes without saying.
-fn chosen(
+/// Returns the given strategy, or the default for these judges and branches.
+fn default_strategy(
     strategy: Option<StrategyName>,
     judges: &[String],
     branches: usize,
-) -> Result<StrategyName, Refused> {
+) -> Result<StrategyName, UsageError> {
     match (strategy, judges, branches) {
         (Some(strategy), _, _) => Ok(strategy),
         (None, [_], _) => Ok(StrategyName::Judge),
         (None, [_, ..], _) => Ok(StrategyName::Panel),
         (None, [], 1) => Ok(StrategyName::Transparent),
-        (None, [], _) => Err(Refused::new(
-            "nothing says who wins",
-            "`--judge MODEL` has a model choose; `--strategy fastest`, `majority`, `verifier` and others do without",
+        (None, [], _) => Err(UsageError::new("no strategy or judge given").hint(
+            "`--judge MODEL` lets a model choose; `--strategy fastest`, `majority`, `verifier` and others need none",
         )),
     }
 }
 
-fn text(typed: &Option<String>, earlier: Option<&Option<String>>) -> Option<String> {
-    typed.clone().or_else(|| earlier.cloned().flatten())
+fn text(given: &Option<String>, earlier: Option<&Option<String>>) -> Option<String> {
+    given.clone().or_else(|| earlier.cloned().flatten())
 }
 
-fn read_text(path: &Path) -> Result<String, Refused> {
-    let refused = |reason: String| {
-        Refused::new(format!("cannot read {}: {reason}", path.display()), "it must be a text file")
+fn read_text(path: &Path) -> Result<String, UsageError> {
+    let error = |reason: String| {
+        UsageError::new(format!("cannot read {}: {reason}", path.display()))
+            .hint("the prompt must be a text file")
     };
-    let is_file = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?.is_file();
+    let is_file = std::fs::metadata(path).map_err(|source| error(source.to_string()))?.is_file();
     if !is_file {
-        return Err(refused("it is not a regular file".to_owned()));
+        return Err(error("not a regular file".to_owned()));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let text = std::fs::read_to_string(path).map_err(|source| error(source.to_string()))?;
     match text.trim().is_empty() {
-        true => Err(refused("it is empty".to_owned())),
+        true => Err(error("empty file".to_owned())),
         false => Ok(text),
     }
 }
 
-/// Names for people: a model that takes part several times gets numbers.
-fn named(models: &[String]) -> Vec<String> {
-    let times = |model: &String| models.iter().filter(|other| *other == model).count();
+/// Returns display names; a model with several branches gets numbers.
+fn branch_names(models: &[String]) -> Vec<String> {
+    let occurrences = |model: &String| models.iter().filter(|other| *other == model).count();
     models
         .iter()
         .enumerate()
-        .map(|(place, model)| match times(model) {
+        .map(|(index, model)| match occurrences(model) {
             1 => model.clone(),
             _ => {
-                let earlier = models[..place].iter().filter(|other| *other == model).count();
+                let earlier = models[..index].iter().filter(|other| *other == model).count();
                 format!("{model} #{}", earlier + 1)
             }
         })

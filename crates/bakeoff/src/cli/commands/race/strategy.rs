@@ -1,8 +1,8 @@
-//! The strategy that was named.
+//! Construction of the evaluation strategy.
 
-use super::setup::Setup;
+use super::setup::{RaceSetup, no_judge};
 use crate::arguments::StrategyName;
-use crate::models::Refused;
+use crate::error::UsageError;
 use bakeoff_agent::AgentLoopConfig;
 use bakeoff_check::{Check, CheckKind};
 use bakeoff_race::{
@@ -15,11 +15,11 @@ use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::sync::Arc;
 
-impl Setup {
+impl RaceSetup {
     pub(super) fn strategy(
         &self,
         judges: Vec<AgentLoopConfig>,
-    ) -> Result<Arc<dyn EvaluationStrategy>, Refused> {
+    ) -> Result<Arc<dyn EvaluationStrategy>, UsageError> {
         let mut judges: Vec<LlmJudgeEvaluation> = judges
             .into_iter()
             .map(|config| LlmJudgeEvaluation {
@@ -27,12 +27,11 @@ impl Setup {
                 ..LlmJudgeEvaluation::new(config)
             })
             .collect();
-        let nobody = || Refused::new("nobody judges", "name a model with `--judge`");
         Ok(match self.strategy {
-            StrategyName::Judge => Arc::new(judges.pop().ok_or_else(nobody)?),
+            StrategyName::Judge => Arc::new(judges.pop().ok_or_else(no_judge)?),
             StrategyName::Panel => Arc::new(PanelEvaluation { judges }),
             StrategyName::Pairwise => {
-                Arc::new(PairwiseEvaluation { judge: judges.pop().ok_or_else(nobody)? })
+                Arc::new(PairwiseEvaluation { judge: judges.pop().ok_or_else(no_judge)? })
             }
             StrategyName::Majority => Arc::new(MajorityEvaluation::new(self.extraction()?)),
             StrategyName::Verifier => Arc::new(self.verifier(judges)?),
@@ -45,20 +44,23 @@ impl Setup {
         })
     }
 
-    fn extraction(&self) -> Result<Extraction, Refused> {
+    fn extraction(&self) -> Result<Extraction, UsageError> {
         let Some(pattern) = &self.extract else { return Ok(Extraction::Text) };
         let pattern =
-            regex::Regex::new(pattern).map_err(|error| bad_pattern("--extract", &error))?;
+            regex::Regex::new(pattern).map_err(|error| invalid_pattern("--extract", &error))?;
         Ok(Extraction::Pattern(pattern))
     }
 
-    fn verifier(&self, mut judges: Vec<LlmJudgeEvaluation>) -> Result<VerifierEvaluation, Refused> {
+    fn verifier(
+        &self,
+        mut judges: Vec<LlmJudgeEvaluation>,
+    ) -> Result<VerifierEvaluation, UsageError> {
         let verifier: Arc<dyn Verify> = match (&self.expect, &self.verify) {
             (Some(pattern), _) => {
                 let value = Value::String(pattern.clone());
                 let parameters = Map::from_iter([("value".to_owned(), value)]);
                 let kind = CheckKind::build("regex", &parameters)
-                    .map_err(|error| bad_pattern("--expect", &error))?;
+                    .map_err(|error| invalid_pattern("--expect", &error))?;
                 let id = "expect".to_owned();
                 Arc::new(Check { id, kind, negate: false, required: true, weight: 1.0 })
             }
@@ -73,17 +75,16 @@ impl Setup {
     }
 }
 
-/// A shell command in the folder where it was typed.
-fn shell(command: Option<&str>) -> Result<[OsString; 6], Refused> {
-    let folder = std::env::current_dir().map_err(|error| Refused {
-        message: format!("cannot find the current folder: {error}"),
-        hint: None,
+/// Returns the arguments that run a shell command in the current directory.
+fn shell(command: Option<&str>) -> Result<[OsString; 6], UsageError> {
+    let folder = std::env::current_dir().map_err(|error| {
+        UsageError::new(format!("cannot determine the current directory: {error}"))
     })?;
-    let there = "cd -- \"$1\" && eval \"$2\"";
+    let script = "cd -- \"$1\" && eval \"$2\"";
     let command = command.unwrap_or_default();
-    Ok(["sh".into(), "-c".into(), there.into(), "verify".into(), folder.into(), command.into()])
+    Ok(["sh".into(), "-c".into(), script.into(), "verify".into(), folder.into(), command.into()])
 }
 
-fn bad_pattern(flag: &str, error: &dyn std::fmt::Display) -> Refused {
-    Refused { message: format!("{flag}: {error}"), hint: None }
+fn invalid_pattern(flag: &str, error: &dyn std::fmt::Display) -> UsageError {
+    UsageError::new(format!("{flag}: {error}"))
 }

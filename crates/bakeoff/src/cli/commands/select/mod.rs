@@ -1,79 +1,57 @@
-//! `bakeoff select`.
+//! `bakeoff select`: searches the best combination of models for the roles of an agent.
 
-mod live;
+mod display;
 
+use super::run::RequestLog;
 use crate::arguments::{LogLevel, SelectArguments};
-use crate::commands::failed;
-use crate::commands::run::stop_on_signal;
+use crate::error::{CliError, UsageError};
+use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
-use crate::progress::Voice;
-use crate::{limits, problems, settings};
+use crate::shutdown::{Shutdown, block_on};
+use crate::{limits, settings};
 use bakeoff_core::{Event, ExitCode};
 use bakeoff_eval::{
-    Error, FinishedSearch, HttpCallback, RunConfig, RunFile, SearchOverrides, SearchRun,
-    SelectionFile, Stopper,
+    Error, FinishedSearch, RunConfig, RunFile, SearchOverrides, SearchRun, SelectionFile,
 };
 use bakeoff_history::{find_run, resume_state};
-use bakeoff_report::{http_line, ranking_table, selection_notes, selection_svg};
-use bakeoff_select::Space;
+use bakeoff_report::{ranking_table, selection_notes, selection_svg};
+use bakeoff_select::{SearchProgress, Space};
 use bakeoff_suite::{LoadOptions, Suite};
-use live::Live;
+use display::SearchDisplay;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-/// Combinations shown at the end; selection.json has all.
-const SHOWN: usize = 15;
+/// Combinations printed at the end; selection.json has all.
+const MAX_ROWS: usize = 15;
 
-pub(crate) fn run(mut arguments: SelectArguments) -> ExitCode {
-    let printer = Printer::new(arguments.quiet);
+pub(super) fn run(mut arguments: SelectArguments, printer: &Printer) -> Result<Outcome, CliError> {
     settings::raise_file_limit();
-    let earlier = match earlier(&mut arguments) {
-        Ok(earlier) => earlier,
-        Err(error) => return failed(&error, &printer),
-    };
+    let resume = resumed_search(&mut arguments)?;
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
-    let wanted = LoadOptions { must_run: true, combinations: true, ..LoadOptions::default() };
-    let suite = match Suite::load_with(&path, wanted, &settings::variable) {
-        Ok(suite) => suite,
-        Err(found) => {
-            problems::show(found.problems(), &printer);
-            return ExitCode::Usage;
-        }
-    };
+    let options = LoadOptions { must_run: true, combinations: true, ..LoadOptions::default() };
+    let suite = Suite::load_with(&path, options, &settings::variable)?;
     let suite_file = suite.path.clone();
-    let refused = arguments.apply.as_deref().and_then(|to| cannot_write(to, &suite_file));
-    if let Some(refused) = refused {
-        printer.error(refused, Some("`--apply` names a file that may be written"));
-        return ExitCode::Usage;
+    if let Some(file) = &arguments.apply {
+        check_writable(file, &suite_file).map_err(|message| {
+            UsageError::new(message).hint("`--apply` needs the path of a writable file")
+        })?;
     }
-    let voice = Arc::default();
-    let search = match search(suite, &arguments, earlier, &voice) {
-        Ok(search) => search,
-        Err(Refused::Limits(refused)) => {
-            printer.error(refused.message, Some(refused.hint));
-            return ExitCode::Usage;
-        }
-        Err(Refused::Other(error)) => return failed(&error, &printer),
-    };
-    let searched = match super::block_on(&printer, execute(search, &arguments, &voice, &printer)) {
-        Ok(Ok(searched)) => searched,
-        Ok(Err(error)) => return failed(&error, &printer),
-        Err(code) => return code,
-    };
-    conclude(searched, &arguments, &suite_file, &printer)
+    let request_log = RequestLog::default();
+    let search = new_search(suite, &arguments, resume, &request_log)?;
+    let searched = block_on(printer, async |shutdown| {
+        execute(search, &request_log, &shutdown, printer).await
+    })?;
+    conclude(searched, &arguments, &suite_file, printer)
 }
 
-/// The search to go on with; what is not said anew is as it was.
-fn earlier(arguments: &mut SelectArguments) -> Result<Option<PathBuf>, Error> {
-    let Some(wanted) = &arguments.resume else { return Ok(None) };
-    let path = find_run(&arguments.out, wanted)?;
+/// Finds the search to resume, and takes settings that the command line leaves out from it.
+fn resumed_search(arguments: &mut SelectArguments) -> Result<Option<PathBuf>, CliError> {
+    let Some(name) = &arguments.resume else { return Ok(None) };
+    let path = find_run(&arguments.out, name)?;
     let file = RunFile::read(&path)?;
     if file.select.is_none() {
-        return Err(Error::Usage {
-            code: None,
-            message: format!("{} is no search", file.run_id),
-            hint: Some(format!("`bakeoff run --resume {}` goes on with it", file.run_id)),
-        });
+        let hint = format!("use `bakeoff run --resume {}`", file.run_id);
+        return Err(UsageError::new(format!("{} is not a search", file.run_id)).hint(hint).into());
     }
     arguments.suite.get_or_insert_with(|| PathBuf::from(&file.suite.path));
     arguments.seed.get_or_insert(file.seed);
@@ -85,8 +63,8 @@ fn earlier(arguments: &mut SelectArguments) -> Result<Option<PathBuf>, Error> {
     Ok(Some(path))
 }
 
-/// Why a file could not, or should not, be written when the search is over.
-fn cannot_write(path: &Path, suite: &Path) -> Option<String> {
+/// Checks that a file can be written after the search, and is not the suite.
+fn check_writable(path: &Path, suite: &Path) -> Result<(), String> {
     let shown = path.display();
     // A link is written through.
     let (path, is_new) = match path.canonicalize() {
@@ -94,60 +72,49 @@ fn cannot_write(path: &Path, suite: &Path) -> Option<String> {
         Err(_) => (path.to_owned(), true),
     };
     if path.is_dir() {
-        return Some(format!("{shown} is a folder"));
+        return Err(format!("{shown} is a directory"));
     }
     if suite.canonicalize().is_ok_and(|suite| suite == path) {
-        return Some(format!("{shown} is the suite itself"));
+        return Err(format!("{shown} is the suite itself"));
     }
     if !is_new {
         let opened = std::fs::File::options().append(true).open(&path);
-        return opened.err().map(|error| format!("cannot write {shown}: {error}"));
+        return opened.map(drop).map_err(|error| format!("cannot write {shown}: {error}"));
     }
     let folder = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    // The only way to know is to try.
+    // Permissions can only be tested by creating the file.
     match std::fs::File::create_new(&path) {
         Ok(_) => {
             let _ = std::fs::remove_file(&path);
-            None
+            Ok(())
         }
-        Err(_) if !folder.is_dir() => Some(format!("there is no folder {}", folder.display())),
-        Err(error) => Some(format!("cannot write {shown}: {error}")),
+        Err(_) if !folder.is_dir() => Err(format!("no directory {}", folder.display())),
+        Err(error) => Err(format!("cannot write {shown}: {error}")),
     }
 }
 
-enum Refused {
-    Limits(limits::Refused),
-    Other(Error),
-}
-
-fn search(
+fn new_search(
     suite: Suite,
     arguments: &SelectArguments,
     resume: Option<PathBuf>,
-    voice: &Arc<OnceLock<Voice>>,
-) -> Result<SearchRun, Refused> {
-    let limits = limits::overrides(&arguments.limits).map_err(Refused::Limits)?;
-    let voice = Arc::clone(voice);
-    let on_http = HttpCallback::new(move |entry| {
-        if let Some(voice) = voice.get() {
-            voice.say(&http_line(entry));
-        }
-    });
-    let is_live = arguments.log_level == LogLevel::Http && !arguments.quiet;
+    request_log: &RequestLog,
+) -> Result<SearchRun, CliError> {
+    let prints_requests = arguments.log_level == LogLevel::Http && !arguments.quiet;
     let config = RunConfig {
+        simulated_models: crate::models::simulated(),
         out: arguments.out.clone(),
         parallel: arguments.parallel,
         cases: arguments.only.cases.clone(),
         tags: arguments.only.tags.clone(),
         seed: arguments.seed.unwrap_or_default(),
-        cache: arguments.kept.cache(),
-        limits,
-        memory: arguments.kept.memory(),
-        on_http: is_live.then_some(on_http),
-        arguments: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        cache: arguments.reuse.cache_file(),
+        limits: limits::overrides(&arguments.limits)?,
+        memory: arguments.reuse.history_file(),
+        on_http: prints_requests.then(|| request_log.listener()),
+        arguments: settings::command_line(),
         ..RunConfig::default()
     };
     let overrides = SearchOverrides {
@@ -157,65 +124,59 @@ fn search(
         max_cells: arguments.max_cells,
         deadline: arguments.deadline,
     };
-    let search = SearchRun::new(suite, config, &overrides).map_err(Refused::Other)?;
+    let search = SearchRun::new(suite, config, &overrides)?;
     let Some(path) = resume else { return Ok(search) };
-    // More cases make a search larger, and spoil nothing that it has paid for.
-    let state = resume_state(search.run(), &path, true).map_err(Refused::Other)?;
+    // More cases extend a search without invalidating finished cells.
+    let state = resume_state(search.run(), &path, true)?;
     Ok(search.resume_from(state))
 }
 
 async fn execute(
     search: SearchRun,
-    arguments: &SelectArguments,
-    voice: &OnceLock<Voice>,
+    request_log: &RequestLog,
+    shutdown: &Shutdown,
     printer: &Printer,
 ) -> Result<FinishedSearch, Error> {
     let space = search.space().clone();
-    if !arguments.json {
-        printer.talk(format!("{}; searching by {}", size(&space), search.method(),));
-    }
-    let hidden = arguments.json || printer.quiet;
-    let live = Mutex::new(Live::new(hidden));
-    let lock = || live.lock().unwrap_or_else(PoisonError::into_inner);
-    // Nobody has set it before: a search is executed once.
-    let _ = voice.set(lock().voice());
-    let stopper = Stopper::default();
-    let speaker = (!printer.quiet).then(|| lock().voice());
-    let listening = tokio::spawn(stop_on_signal(stopper.clone(), speaker));
+    printer.message(format!("{}; method: {}", describe_space(&space), search.method()));
+    let display = Mutex::new(SearchDisplay::new(!printer.shows_progress()));
+    let lock = || display.lock().unwrap_or_else(PoisonError::into_inner);
+    request_log.print_with(lock().printer());
+    shutdown.print_with(lock().printer());
     let mut last_error = None;
     let mut listen = |event: &Event| {
+        printer.library_event(event);
         match event {
             Event::TrialFinished { result } => {
-                last_error = result.attempt.error.as_ref().map(|why| why.message.clone());
+                last_error = result.attempt.error.as_ref().map(|error| error.message.clone());
             }
-            Event::RunResumed { run_id, done, .. } if !arguments.json => {
-                printer.talk(format!("going on with {run_id}: {} paid for", count(*done, "cell")));
+            Event::RunResumed { run_id, done, .. } => {
+                printer.message(format!("resuming {run_id}: {} done", count(*done, "cell")));
             }
-            Event::Warning { code, message } if !arguments.json => {
-                printer.talk(format!("warning: {message} [{code}]"));
+            Event::Warning { code, message } => {
+                printer.message(format!("warning: {message} [{code}]"));
             }
             _ => {}
         }
-        if let Some(line) = lock().note(event) {
-            printer.talk(line);
+        if let Some(line) = lock().update(event) {
+            printer.message(line);
         }
     };
-    let mut on_round = |progress: bakeoff_select::SearchProgress<'_>| {
-        if let Some(line) = lock().round(&space, progress) {
-            printer.talk(line);
+    let mut on_round = |progress: SearchProgress<'_>| {
+        if let Some(line) = lock().update_round(&space, progress) {
+            printer.message(line);
         }
     };
-    let searched = search.execute(&stopper, &mut listen, &mut on_round).await;
+    let searched = search.execute(&shutdown.stopper(), &mut listen, &mut on_round).await;
     lock().finish();
-    listening.abort();
     if let (Ok(FinishedSearch { found: Err(_), .. }), Some(error)) = (&searched, last_error) {
-        printer.talk(format!("the last error: {error}"));
+        printer.message(format!("last error: {error}"));
     }
     searched
 }
 
-/// How much there is to search.
-pub(crate) fn size(space: &Space) -> String {
+/// Describes the size of a search space.
+pub(super) fn describe_space(space: &Space) -> String {
     let trials = space.datapoints() / space.cases().max(1);
     let trials = match trials {
         1 => String::new(),
@@ -229,55 +190,49 @@ pub(crate) fn size(space: &Space) -> String {
     )
 }
 
+/// Prints the result of a search and writes its files.
 fn conclude(
     searched: FinishedSearch,
     arguments: &SelectArguments,
     suite: &Path,
     printer: &Printer,
-) -> ExitCode {
+) -> Result<Outcome, CliError> {
     let code = match searched.exit_code {
         ExitCode::Inconclusive | ExitCode::Failed if arguments.no_fail => ExitCode::Passed,
         code => code,
     };
     let folder = &searched.folder.path;
+    let outcome = Outcome::new(code).with("run_dir", folder.display().to_string());
     let file = match &searched.found {
         Ok(file) => file,
         Err(error) => {
             printer.error(error.to_string(), None);
-            if arguments.json {
-                printer.json(&serde_json::json!({ "error": error.to_string() }));
-            }
-            printer.talk(format!("results: {}", folder.display()));
-            return printer.settle(code);
+            printer.message(format!("results: {}", folder.display()));
+            return Ok(outcome.with("selection", ()).with("error", error.to_string()));
         }
     };
     let title = format!("{}: {} on score and cost", file.suite, file.target);
     let plot = folder.join("selection.svg");
     if let Err(source) = std::fs::write(&plot, selection_svg(&file.selection, &title)) {
-        return failed(&Error::Write { path: plot, source }, printer);
+        return Err(Error::Write { path: plot, source }.into());
     }
-    if arguments.json {
-        printer.json(file);
-    } else {
-        show(file, if arguments.all { usize::MAX } else { SHOWN }, printer);
-        printer.talk(format!("results: {}, plot: {}", folder.display(), plot.display()));
+    print_selection(file, if arguments.all { usize::MAX } else { MAX_ROWS }, printer);
+    printer.message(format!("results: {}, plot: {}", folder.display(), plot.display()));
+    if let Some(path) = &arguments.apply {
+        file.apply(suite, path)?;
+        printer.message(format!("roles: {}", path.display()));
     }
-    if let Some(to) = &arguments.apply {
-        if let Err(error) = file.apply(suite, to) {
-            return failed(&error, printer);
-        }
-        printer.talk(format!("routes: {}", to.display()));
-    }
-    printer.settle(code)
+    Ok(outcome.with("selection", file))
 }
 
-/// The first of the ranking, and what came of it.
-pub(crate) fn show(file: &SelectionFile, most: usize, printer: &Printer) {
+/// Prints the best combinations and the notes of a selection.
+pub(super) fn print_selection(file: &SelectionFile, max_rows: usize, printer: &Printer) {
     let selection = &file.selection;
-    printer.data(ranking_table(&selection.ranking, Some(selection.winner), &selection.front, most));
-    let left = selection.ranking.len().saturating_sub(most);
-    if left > 0 {
-        printer.data(format!("   … and {left} more; --all shows them"));
+    let winner = Some(selection.winner);
+    printer.data(ranking_table(&selection.ranking, winner, &selection.front, max_rows));
+    let hidden = selection.ranking.len().saturating_sub(max_rows);
+    if hidden > 0 {
+        printer.data(format!("   … and {hidden} more; --all prints them"));
     }
     printer.data("");
     selection_notes(selection).iter().for_each(|note| printer.data(note));

@@ -1,44 +1,35 @@
-//! A race in words and in JSON.
+//! Text and JSON of a race.
 
-use super::setup::Ready;
-use crate::arguments::Show;
-use crate::printer::{Printer, chain, harmless};
+use super::setup::RaceParts;
+use crate::arguments::AnswerScope;
+use crate::printer::{chain, strip_controls};
 use bakeoff_agent::{LoopId, LoopStatus};
-use bakeoff_core::{ExitCode, NanoDollars, Redactor, Usage};
+use bakeoff_core::{NanoDollars, Usage};
 use bakeoff_race::{
     BranchFailure, ParallelLoopOutcome, ParallelLoopResult, RaceError, Verdict, VerdictKind,
 };
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Knows the branches by the names that the user gave them.
-pub(super) struct Shown {
+/// Renderer that names branches and judges as the user did.
+pub(super) struct RaceRenderer {
+    /// Names of the branches.
     names: Vec<String>,
-    /// Judges by the names in the ids of their loops.
+    /// Loop-id segment and name of each judge.
     judges: Vec<(String, String)>,
     loop_ids: Vec<LoopId>,
-    redactor: Redactor,
 }
 
-impl Shown {
-    pub(super) fn new(ready: &Ready, loop_ids: &[LoopId], redactor: Redactor) -> Shown {
-        let (names, judges) = (ready.names.clone(), ready.judges.clone());
-        Shown { names, judges, loop_ids: loop_ids.to_vec(), redactor }
+impl RaceRenderer {
+    pub(super) fn new(parts: &RaceParts, loop_ids: &[LoopId]) -> RaceRenderer {
+        let (names, judges) = (parts.names.clone(), parts.judges.clone());
+        RaceRenderer { names, judges, loop_ids: loop_ids.to_vec() }
     }
 
-    /// A line of JSON without secrets: prompts may hold some.
-    pub(super) fn print_json(&self, value: &impl Serialize, printer: &Printer) {
-        match serde_json::to_string(value) {
-            Ok(json) => printer.answer(self.redactor.scrub(json)),
-            Err(error) => printer.error(format!("cannot write JSON: {error}"), None),
-        }
-    }
-
-    /// Who a loop is: a branch, or else a judge.
+    /// Returns the name of a branch or judge.
     pub(super) fn name(&self, loop_id: &LoopId) -> String {
-        let place = self.loop_ids.iter().position(|own| own == loop_id);
-        match place.and_then(|place| self.names.get(place)) {
+        let index = self.loop_ids.iter().position(|own| own == loop_id);
+        match index.and_then(|index| self.names.get(index)) {
             Some(name) => name.clone(),
             None => {
                 let segment = loop_id.segment();
@@ -48,26 +39,26 @@ impl Shown {
         }
     }
 
-    fn branch(&self, place: usize) -> &str {
-        self.names.get(place).map_or("?", String::as_str)
+    fn branch(&self, index: usize) -> &str {
+        self.names.get(index).map_or("?", String::as_str)
     }
 
-    /// A text with the names that the user gave instead of those in the ids of loops.
-    fn by_name(&self, text: &str) -> String {
+    /// Replaces loop ids in a text by the names of their branches.
+    fn replace_ids(&self, text: &str) -> String {
         let numbered = |id: &LoopId| format!("{}.{}", id.segment(), id.number());
         let mut named: Vec<(String, &str)> = (self.loop_ids.iter().zip(&self.names))
             .flat_map(|(id, name)| [(numbered(id), &**name), (id.segment().to_owned(), &**name)])
             .collect();
-        // A name may be the beginning of another one.
+        // Longest first, because an id may be a prefix of another.
         named.sort_by_key(|(id, _)| std::cmp::Reverse(id.len()));
-        let plain = |letter: char| letter.is_alphanumeric() || letter == '-';
+        let is_part = |letter: char| letter.is_alphanumeric() || letter == '-';
         let mut rest = text;
         let mut out = String::new();
         while let Some(next) = rest.chars().next() {
-            let is_start = !out.ends_with(|letter: char| plain(letter) || letter == '.');
+            let is_start = !out.ends_with(|letter: char| is_part(letter) || letter == '.');
             let found = named.iter().find_map(|(id, name)| {
                 let after = rest.strip_prefix(id.as_str()).filter(|_| is_start)?;
-                (!after.starts_with(plain)).then_some((*name, after))
+                (!after.starts_with(is_part)).then_some((*name, after))
             });
             rest = match found {
                 Some((name, after)) => {
@@ -83,47 +74,29 @@ impl Shown {
         out
     }
 
-    /// Whether a loop is a branch, and not a judge.
+    /// Returns whether a loop is a branch rather than a judge.
     pub(super) fn is_branch(&self, loop_id: &LoopId) -> bool {
         self.loop_ids.contains(loop_id)
     }
 
-    /// How a loop ended, on one line.
-    pub(super) fn end(
-        status: &LoopStatus,
-        elapsed: Duration,
-        usage: Usage,
-        cost: Option<NanoDollars>,
-    ) -> String {
-        let figures = figures(elapsed, usage, cost);
-        match status {
-            LoopStatus::Completed => format!("done · {figures}"),
-            LoopStatus::Failed(failure) => {
-                format!("failed · {figures} · {}", harmless(&failure.to_string()))
-            }
-            LoopStatus::Cancelled => format!("stopped · {figures}"),
-            LoopStatus::LimitReached(limit) => format!("{limit} · {figures}"),
-        }
-    }
-
-    /// Why nobody won, by the names that the user knows.
+    /// Describes why no branch won.
     pub(super) fn failure(&self, error: &RaceError) -> String {
         let RaceError::AllFailed { failures, .. } = error else {
-            return self.by_name(&chain(error));
+            return self.replace_ids(&chain(error));
         };
-        let one = |failure: &BranchFailure| {
+        let describe = |failure: &BranchFailure| {
             format!("{}: {}", self.branch(failure.config_index), failure.reason)
         };
         match failures.as_slice() {
-            [failure] => one(failure),
+            [failure] => describe(failure),
             failures => {
-                let all: Vec<String> = failures.iter().map(one).collect();
+                let all: Vec<String> = failures.iter().map(describe).collect();
                 format!("all models failed: {}", all.join("; "))
             }
         }
     }
 
-    /// Who won, and why; nothing where there was nothing to win.
+    /// Describes the winner and the reasons; empty for a race of one branch.
     pub(super) fn verdict(&self, result: &ParallelLoopResult) -> Vec<String> {
         if result.all_outcomes.is_empty() {
             return Vec::new();
@@ -132,41 +105,41 @@ impl Shown {
         let mut lines = vec![format!(
             "winner: {} ({strategy}: {})",
             self.branch(result.selected_index),
-            words(*kind)
+            describe_kind(*kind)
         )];
-        let mut said: Vec<&String> = Vec::new();
+        let mut printed: Vec<&String> = Vec::new();
         for reason in reasons.iter().filter(|reason| Some(*reason) != fallback.as_ref()) {
-            // Judges often say the same in both orders.
-            if !said.contains(&reason) {
-                lines.push(format!("  why: {}", harmless(&self.by_name(reason))));
-                said.push(reason);
+            // A judge often gives the same reason in both orders.
+            if !printed.contains(&reason) {
+                lines.push(format!("  reason: {}", strip_controls(&self.replace_ids(reason))));
+                printed.push(reason);
             }
         }
         if let Some(fallback) = fallback {
-            lines.push(format!("  decided instead: {}", harmless(&self.by_name(fallback))));
+            lines.push(format!("  fallback: {}", strip_controls(&self.replace_ids(fallback))));
         }
         let selected = &result.selected;
         lines.push(format!(
-            "  {} · in all {}{} tokens, {}",
+            "  {} · total {}{} tokens, {}",
             figures(selected.elapsed, selected.usage, selected.cost),
-            // Who was stopped while it wrote may still be charged for.
-            if unaccounted(result) > 0 { "at least " } else { "" },
+            // The provider may charge for branches that were cancelled.
+            if unaccounted_calls(result) > 0 { "at least " } else { "" },
             result.total_usage.total(),
-            money(total_cost(result)),
+            format_cost(total_cost(result)),
         ));
         lines
     }
 
-    /// The winner's answer, or everybody's.
-    pub(super) fn answers(&self, result: &ParallelLoopResult, show: Show) -> Vec<String> {
-        if show == Show::Winner {
+    /// Returns the answers in this scope.
+    pub(super) fn answers(&self, result: &ParallelLoopResult, scope: AnswerScope) -> Vec<String> {
+        if scope == AnswerScope::Winner {
             return vec![result.answer()];
         }
         let winner = (result.selected_index, result.answer());
         self.all_answers(&result.all_outcomes, Some(winner))
     }
 
-    /// Everybody's answers, the winner's among them.
+    /// Returns the answers of all branches, each below its name.
     pub(super) fn all_answers(
         &self,
         others: &[ParallelLoopOutcome],
@@ -179,22 +152,18 @@ impl Shown {
             };
             (other.config_index, text, "")
         });
-        let winner = winner.map(|(place, text)| (place, text, " (winner)"));
+        let winner = winner.map(|(index, text)| (index, text, " (winner)"));
         let mut answers: Vec<(usize, String, &str)> = others.chain(winner).collect();
-        answers.sort_by_key(|(place, _, _)| *place);
+        answers.sort_by_key(|(index, _, _)| *index);
         let lines = answers
             .into_iter()
-            .flat_map(|(place, text, crown)| [format!("--- {}{crown}", self.branch(place)), text]);
+            .flat_map(|(index, text, mark)| [format!("--- {}{mark}", self.branch(index)), text]);
         lines.collect()
     }
 
-    /// Everything, as the last line of `--json`.
-    pub(super) fn json(
-        &self,
-        result: &Result<ParallelLoopResult, RaceError>,
-        code: ExitCode,
-    ) -> Value {
-        let mut json = json!({ "type": "race_result", "exit_code": code.code() });
+    /// Returns the result as the fields of the `done` event.
+    pub(super) fn to_json(&self, result: &Result<ParallelLoopResult, RaceError>) -> Value {
+        let mut json = json!({ "winner": null });
         let others = match result {
             Ok(result) => {
                 let selected = &result.selected;
@@ -213,7 +182,7 @@ impl Shown {
                 json["evaluation_usage"] = json!(result.evaluation_usage);
                 json["total_usage"] = json!(result.total_usage);
                 json["total_cost_nanodollars"] = json!(total_cost(result));
-                json["unaccounted_calls"] = json!(unaccounted(result));
+                json["unaccounted_calls"] = json!(unaccounted_calls(result));
                 result.all_outcomes.as_slice()
             }
             Err(error) => {
@@ -225,11 +194,11 @@ impl Shown {
                 error.outcomes()
             }
         };
-        json["others"] = others.iter().map(|other| self.outcome(other)).collect();
+        json["others"] = others.iter().map(|other| self.outcome_to_json(other)).collect();
         json
     }
 
-    fn outcome(&self, outcome: &ParallelLoopOutcome) -> Value {
+    fn outcome_to_json(&self, outcome: &ParallelLoopOutcome) -> Value {
         json!({
             "config_index": outcome.config_index,
             "model": self.branch(outcome.config_index),
@@ -245,23 +214,41 @@ impl Shown {
     }
 }
 
-/// Money for all branches and the evaluation; `None` when a price is unknown.
+/// Returns the cost of all branches and the evaluation; `None` if a price is unknown.
 fn total_cost(result: &ParallelLoopResult) -> Option<NanoDollars> {
     let others = result.all_outcomes.iter().map(|other| other.cost);
     let mut all = others.chain([result.selected.cost, result.verdict.cost]);
     all.try_fold(NanoDollars(0), |sum, cost| Some(sum.saturating_add(cost?)))
 }
 
-/// Calls whose cost nobody knows.
-fn unaccounted(result: &ParallelLoopResult) -> u32 {
+/// Returns the number of calls with unknown cost.
+fn unaccounted_calls(result: &ParallelLoopResult) -> u32 {
     result.all_outcomes.iter().map(|other| other.unaccounted_calls).sum()
 }
 
-fn figures(elapsed: Duration, usage: Usage, cost: Option<NanoDollars>) -> String {
-    format!("{:.1} s · {} tokens · {}", elapsed.as_secs_f64(), usage.total(), money(cost))
+/// Describes how a branch or judge ended, on one line.
+pub(super) fn loop_end(
+    status: &LoopStatus,
+    elapsed: Duration,
+    usage: Usage,
+    cost: Option<NanoDollars>,
+) -> String {
+    let figures = figures(elapsed, usage, cost);
+    match status {
+        LoopStatus::Completed => format!("done · {figures}"),
+        LoopStatus::Failed(failure) => {
+            format!("failed · {figures} · {}", strip_controls(&failure.to_string()))
+        }
+        LoopStatus::Cancelled => format!("cancelled · {figures}"),
+        LoopStatus::LimitReached(limit) => format!("{limit} · {figures}"),
+    }
 }
 
-fn money(cost: Option<NanoDollars>) -> String {
+fn figures(elapsed: Duration, usage: Usage, cost: Option<NanoDollars>) -> String {
+    format!("{:.1} s · {} tokens · {}", elapsed.as_secs_f64(), usage.total(), format_cost(cost))
+}
+
+fn format_cost(cost: Option<NanoDollars>) -> String {
     cost.map_or("price unknown".to_owned(), |cost| cost.to_string())
 }
 
@@ -269,15 +256,15 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn words(kind: VerdictKind) -> &'static str {
+fn describe_kind(kind: VerdictKind) -> &'static str {
     match kind {
         VerdictKind::Decided => "decided",
-        VerdictKind::Unopposed => "no other answer to choose from",
-        VerdictKind::Tie => "a tie",
-        VerdictKind::Unparseable => "nobody can tell what the judge means",
-        VerdictKind::JudgeFailed => "the judge failed",
-        VerdictKind::Inconclusive => "inconclusive",
-        _ => "none will do",
+        VerdictKind::Unopposed => "only one answer",
+        VerdictKind::Tie => "tie",
+        VerdictKind::Unparseable => "judge reply unparseable",
+        VerdictKind::JudgeFailed => "judge failed",
+        VerdictKind::Inconclusive => "no result from the verifier",
+        _ => "no acceptable answer",
     }
 }
 
@@ -287,12 +274,11 @@ mod tests {
     use bakeoff_agent::Session;
 
     #[test]
-    fn reasons_use_the_names_that_were_typed() {
+    fn loop_ids_in_reasons_become_branch_names() {
         let session = Session::named("s");
-        let shown = Shown {
+        let renderer = RaceRenderer {
             names: ["sim/a", "sim/a.b", "sim/x #1", "sim/x #2"].map(str::to_owned).to_vec(),
             judges: Vec::new(),
-            redactor: Redactor::default(),
             loop_ids: ["sim.a", "sim.a-b", "sim.x", "sim.x"]
                 .map(|name| session.next_loop(name))
                 .into(),
@@ -306,7 +292,7 @@ mod tests {
             ),
         ];
         for (text, expected) in table {
-            assert_eq!(shown.by_name(text), expected);
+            assert_eq!(renderer.replace_ids(text), expected);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! One pool and one provider in virtual time.
+//! Simulation of one pool and one provider in virtual time.
 //!
-//! All items want to go out at the start. What a client would do with each response happens here,
-//! through the same scheduler and the same retry policy as in production; only the clock is ours.
+//! All items request a permit at the start. Responses are handled as by a client, through the same scheduler and
+//! retry policy as in production; only the clock is virtual.
 
 use bakeoff_core::{ErrorKind, Message, Request};
 use bakeoff_pace::{
@@ -15,113 +15,117 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::time::{Duration, SystemTime};
 
-/// What happened.
+/// Results of a simulation.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Outcomes {
-    /// Until the last item was done.
+pub(crate) struct SimulationResult {
+    /// Seconds until the last item was finished.
     pub(crate) seconds: f64,
-    /// Items answered.
+    /// Answered items.
     pub(crate) answered: u64,
-    /// Requests rejected.
+    /// Rejected requests.
     pub(crate) rejected: u64,
-    /// Items given up, and items not done when time was up. What a used up quota left over does
-    /// not count.
+    /// Items that failed or were not finished in time. Items left by an exhausted quota do not count.
     pub(crate) lost: u64,
-    /// When requests went out that were answered, where the profile changes over time.
+    /// Send times of answered requests, for profiles with rate steps.
     pub(crate) accepted_at: Vec<f64>,
 }
 
-/// Milliseconds that a response is on its way, at least and on average in addition. Meanwhile the
-/// provider has a place free that the client does not know of.
+/// Transit time of a response in milliseconds: minimum, and mean of the random part. During it the provider has a
+/// free slot that the client does not know of.
 const TRANSIT_MS: (f64, f64) = (0.5, 1.5);
-/// How long a rejection takes where the profile does not say.
-pub(crate) const REJECT_MS: f64 = 50.0;
+/// Latency of a rejection, for profiles that do not set one.
+pub(crate) const DEFAULT_REJECT_MS: f64 = 50.0;
 
-/// What the client expects of answers: what those before had.
+/// Estimates the length of answers from the previous ones.
 #[derive(Default)]
-struct Sizes {
+struct OutputEstimate {
     outputs: u64,
     answers: u64,
 }
 
-impl Sizes {
+impl OutputEstimate {
     fn estimate(&self, input: u64) -> TokenCost {
         TokenCost { input, output: self.outputs.checked_div(self.answers).unwrap_or(0) }
     }
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    /// The response to a request is there.
+enum SimulationEvent {
+    /// A response arrived.
     Response(Flight),
-    /// A pause is over.
+    /// The pause before a retry ended.
     Retry(u32),
-    /// The scheduler wants to be asked again.
+    /// The scheduler asked for a tick.
     Wake,
 }
 
-pub(crate) struct World {
+pub(crate) struct Simulation {
     engine: Engine,
     scheduler: Scheduler,
     retry: RetryPolicy,
     now: Duration,
-    agenda: BinaryHeap<Reverse<(Duration, u64, Event)>>,
+    events: BinaryHeap<Reverse<(Duration, u64, SimulationEvent)>>,
     order: u64,
-    woken_at: Option<Duration>,
-    /// Which item a ticket belongs to.
+    wake_at: Option<Duration>,
+    /// Item of each ticket.
     waiting: HashMap<Ticket, u32>,
-    flying: HashMap<Flight, (u32, Reply, Duration)>,
+    in_flight: HashMap<Flight, (u32, Reply, Duration)>,
     items: Vec<RetryProgress>,
-    /// Tokens of each item's prompt, which a client can count.
+    /// Prompt tokens of each item, which a client can count.
     inputs: Vec<u64>,
     request: Request,
-    sizes: Sizes,
+    output_estimate: OutputEstimate,
     rng: ChaCha8Rng,
-    outcomes: Outcomes,
+    result: SimulationResult,
     stopped: bool,
     has_steps: bool,
 }
 
-/// What every item asks; which item it is shows in the trial's number.
+/// Returns the request of every item; the trial number identifies the item.
 pub(crate) fn request() -> Request {
     Request { model: "echo".to_owned(), messages: vec![Message::user("x")], ..Request::default() }
 }
 
-/// The provider of a profile.
+/// Creates the provider of a profile.
 pub(crate) fn engine(profile: &Profile, seed: u64) -> Engine {
     let mut profile = profile.clone();
     if profile.reject_ms == 0.0 {
-        profile.reject_ms = REJECT_MS;
+        profile.reject_ms = DEFAULT_REJECT_MS;
     }
     let engine = Engine::new(Config { seed, profile: Some(profile), ..Config::default() });
     engine.set_epoch(EPOCH);
     engine
 }
 
-/// The engine's time zero, for headers with dates; not on a full second, as in life.
+/// Time zero of the engine, for headers with dates; deliberately not a whole second.
 const EPOCH: Duration = Duration::from_millis(1_700_000_000_370);
 
-impl World {
-    pub(crate) fn new(profile: &Profile, seed: u64, items: u32, policy: Box<dyn Policy>) -> World {
+impl Simulation {
+    pub(crate) fn new(
+        profile: &Profile,
+        seed: u64,
+        items: u32,
+        policy: Box<dyn Policy>,
+    ) -> Simulation {
         let request = request();
         let engine = engine(profile, seed);
         let inputs = (0..items).map(|item| engine.estimate(&request, item, 0).input).collect();
-        World {
+        Simulation {
             engine,
             scheduler: Scheduler::new(policy),
             retry: RetryPolicy::default(),
             now: Duration::ZERO,
-            agenda: BinaryHeap::new(),
+            events: BinaryHeap::new(),
             order: 0,
-            woken_at: None,
+            wake_at: None,
             waiting: HashMap::new(),
-            flying: HashMap::new(),
+            in_flight: HashMap::new(),
             items: vec![RetryProgress::default(); items as usize],
             inputs,
             request,
-            sizes: Sizes::default(),
+            output_estimate: OutputEstimate::default(),
             rng: ChaCha8Rng::seed_from_u64(seed),
-            outcomes: Outcomes {
+            result: SimulationResult {
                 seconds: 0.0,
                 answered: 0,
                 rejected: 0,
@@ -133,41 +137,41 @@ impl World {
         }
     }
 
-    /// Runs until everything is done, at most so long.
-    pub(crate) fn run(mut self, most: Duration) -> Outcomes {
+    /// Runs until all items are finished or the time limit is reached.
+    pub(crate) fn run(mut self, time_limit: Duration) -> SimulationResult {
         for item in 0..self.items.len() as u32 {
-            self.ask(item);
+            self.request_permit(item);
         }
         self.tick();
-        while let Some(Reverse((time, _, event))) = self.agenda.pop() {
-            if time > most {
+        while let Some(Reverse((time, _, event))) = self.events.pop() {
+            if time > time_limit {
                 break;
             }
             self.now = time;
             match event {
-                Event::Response(flight) => self.respond(flight),
-                Event::Retry(item) => self.ask(item),
-                Event::Wake if self.woken_at == Some(time) => self.woken_at = None,
-                // An earlier time was asked for meanwhile, and has passed.
-                Event::Wake => continue,
+                SimulationEvent::Response(flight) => self.handle_response(flight),
+                SimulationEvent::Retry(item) => self.request_permit(item),
+                SimulationEvent::Wake if self.wake_at == Some(time) => self.wake_at = None,
+                // Superseded by an earlier wake-up.
+                SimulationEvent::Wake => continue,
             }
             self.tick();
         }
         if !self.stopped {
-            self.outcomes.lost = self.items.len() as u64 - self.outcomes.answered;
+            self.result.lost = self.items.len() as u64 - self.result.answered;
         }
-        self.outcomes.accepted_at.sort_by(f64::total_cmp);
-        self.outcomes
+        self.result.accepted_at.sort_by(f64::total_cmp);
+        self.result
     }
 
-    fn schedule(&mut self, at: Duration, event: Event) {
+    fn schedule(&mut self, at: Duration, event: SimulationEvent) {
         self.order += 1;
-        self.agenda.push(Reverse((at, self.order, event)));
+        self.events.push(Reverse((at, self.order, event)));
     }
 
-    fn ask(&mut self, item: u32) {
+    fn request_permit(&mut self, item: u32) {
         let is_retry = self.items[item as usize].retries > 0;
-        let cost = self.sizes.estimate(self.inputs[item as usize]);
+        let cost = self.output_estimate.estimate(self.inputs[item as usize]);
         let ticket =
             self.scheduler.on_request(PermitRequest { cost, is_retry, ..PermitRequest::default() });
         self.waiting.insert(ticket, item);
@@ -182,25 +186,29 @@ impl World {
             }
         }
         if let Some(at) = self.scheduler.wake_at()
-            && self.woken_at.is_none_or(|woken| at < woken)
+            && self.wake_at.is_none_or(|scheduled| at < scheduled)
         {
-            self.woken_at = Some(at);
-            self.schedule(at, Event::Wake);
+            self.wake_at = Some(at);
+            self.schedule(at, SimulationEvent::Wake);
         }
     }
 
     fn send(&mut self, item: u32, flight: Flight) {
-        let ask =
-            bakeoff_sim::Ask { request: &self.request, trial: item, ordinal: 0, now: self.now };
-        let reply = self.engine.ask(&ask);
+        let request = bakeoff_sim::SimRequest {
+            request: &self.request,
+            trial: item,
+            ordinal: 0,
+            now: self.now,
+        };
+        let reply = self.engine.respond(&request);
         let transit = TRANSIT_MS.0 - TRANSIT_MS.1 * (1.0 - self.rng.random::<f64>()).ln();
         let at = self.now + reply.delay + Duration::from_secs_f64(transit / 1000.0);
-        self.flying.insert(flight, (item, reply, self.now));
-        self.schedule(at, Event::Response(flight));
+        self.in_flight.insert(flight, (item, reply, self.now));
+        self.schedule(at, SimulationEvent::Response(flight));
     }
 
-    fn respond(&mut self, flight: Flight) {
-        let Some((item, reply, sent)) = self.flying.remove(&flight) else { return };
+    fn handle_response(&mut self, flight: Flight) {
+        let Some((item, reply, sent)) = self.in_flight.remove(&flight) else { return };
         let get = |name: &str| {
             let pair = reply.headers.iter().find(|(other, _)| other == name);
             pair.map(|(_, value)| value.as_str())
@@ -211,13 +219,13 @@ impl World {
             Outcome::Answer(response) => {
                 let cost =
                     TokenCost { input: response.usage.prompt(), output: response.usage.output };
-                self.sizes.outputs += cost.output;
-                self.sizes.answers += 1;
+                self.output_estimate.outputs += cost.output;
+                self.output_estimate.answers += 1;
                 let clean = self.items[item as usize].retries == 0;
                 (SendOutcome::Answered { quota, usage: Some(cost), clean }, None)
             }
             Outcome::Refused { code: "insufficient_quota", .. } => {
-                self.scheduler.stop("the quota is used up".to_owned());
+                self.scheduler.stop("quota exhausted".to_owned());
                 self.stopped = true;
                 (SendOutcome::Refused, Some(ErrorKind::Quota))
             }
@@ -230,45 +238,45 @@ impl World {
         };
         self.scheduler.on_end(self.now, flight, &ending);
         let Some(kind) = kind else {
-            self.outcomes.answered += 1;
+            self.result.answered += 1;
             if self.has_steps {
-                self.outcomes.accepted_at.push(sent.as_secs_f64());
+                self.result.accepted_at.push(sent.as_secs_f64());
             }
-            self.outcomes.seconds = self.now.as_secs_f64();
+            self.result.seconds = self.now.as_secs_f64();
             return;
         };
         if kind == ErrorKind::RateLimit {
-            self.outcomes.rejected += 1;
+            self.result.rejected += 1;
         }
-        self.come_back(item, kind, retry_after, self.now - sent);
+        self.schedule_retry(item, kind, retry_after, self.now - sent);
     }
 
-    /// What a client does with a failure.
-    fn come_back(
+    /// Schedules a retry as a client does after a failure.
+    fn schedule_retry(
         &mut self,
         item: u32,
         kind: ErrorKind,
-        asked: Option<Duration>,
+        retry_after: Option<Duration>,
         latency: Duration,
     ) {
-        let waited = &mut self.items[item as usize];
-        waited.spent += latency;
-        let pause = self.retry.pause(kind, *waited, asked, self.rng.random());
-        let Some(own) = pause else { return };
+        let progress = &mut self.items[item as usize];
+        progress.spent += latency;
+        let pause = self.retry.pause(kind, *progress, retry_after, self.rng.random());
+        let Some(backoff) = pause else { return };
         let retry_mode = match kind {
             ErrorKind::RateLimit => self.scheduler.retry_mode(self.now),
             _ => RetryMode::Backoff,
         };
         let pause = match retry_mode {
             RetryMode::Queue => Duration::ZERO,
-            RetryMode::Backoff => own,
+            RetryMode::Backoff => backoff,
             RetryMode::After(pause) => pause,
         };
-        waited.spent += pause;
-        waited.retries += 1;
+        progress.spent += pause;
+        progress.retries += 1;
         if kind != ErrorKind::RateLimit {
-            waited.transient += 1;
+            progress.transient += 1;
         }
-        self.schedule(self.now + pause, Event::Retry(item));
+        self.schedule(self.now + pause, SimulationEvent::Retry(item));
     }
 }

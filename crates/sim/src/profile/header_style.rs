@@ -1,14 +1,14 @@
-//! The two words of a profile that choose what headers say.
+//! Settings of a profile for rate-limit and retry headers.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use std::time::Duration;
 
-/// Which headers tell about the limits.
+/// Format of the rate-limit headers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeaderStyle {
-    /// None.
+    /// No headers.
     #[default]
     None,
     /// `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, resets as Go durations.
@@ -16,36 +16,36 @@ pub enum HeaderStyle {
     OpenAi,
     /// `anthropic-ratelimit-{requests,tokens,…}-{limit,remaining,reset}`, resets as dates.
     Anthropic,
-    /// OpenAI's names; the requests are those of the day where there is a daily quota.
+    /// OpenAI's names; the request headers describe the daily quota, where there is one.
     Groq,
-    /// Only what a rejected request is told about waiting; rounded up when `retry_after` is none.
+    /// Only the retry header of rejections; rounded up when `retry_after` is none.
     RetryAfterOnly,
-    /// OpenAI's names with values that are not true. The seed chooses the lie: −1, 0, always full,
-    /// or the day's limit under the minute's name, by `seed % 4`.
+    /// OpenAI's names with wrong values, selected by `seed % 4`: −1, 0, always full, or the daily
+    /// limit under the name of the limit per minute.
     Wrong,
 }
 
-/// What a rejected request is told about waiting.
+/// Value of the retry header of a rejection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RetryHint {
-    /// Nothing.
+    /// No header.
     #[default]
     None,
-    /// Seconds with three decimals, until it would be admitted.
+    /// Seconds with three decimals until the request would be admitted.
     Exact,
-    /// Whole seconds, rounded up.
+    /// Whole seconds until the request would be admitted, rounded up.
     Ceil,
     /// Whole seconds until the limit is fully restored.
     Full,
-    /// Always the same, such as `60s`.
+    /// A constant, such as `60s`.
     Fixed(Duration),
-    /// The date at which it would be admitted, in whole seconds.
+    /// Date at which the request would be admitted, in whole seconds.
     HttpDate,
     /// Milliseconds, in `retry-after-ms`.
     Ms,
     /// Always 0.
     Zero,
-    /// Something that is no time.
+    /// A text that is not a time.
     Garbage,
 }
 

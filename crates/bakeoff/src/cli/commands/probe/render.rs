@@ -1,4 +1,4 @@
-//! What a probe found, for people and for programs.
+//! Text and JSON of a probe report.
 
 use bakeoff_llm::probe::{
     HeaderLimit, LimitFinding, ProbeLevel, ProbeReport, ProbeStop, connections_for_rate,
@@ -6,19 +6,19 @@ use bakeoff_llm::probe::{
 use bakeoff_pace::Dimension;
 use serde_json::{Value, json};
 
-/// One level, while the probe goes on.
+/// Returns the progress line of a finished level.
 pub(super) fn progress(level: &ProbeLevel) -> String {
-    format!("{}: {} of {} accepted", name(level), level.accepted, level.sent)
+    format!("{}: {} of {} accepted", level_name(level), level.accepted, level.sent)
 }
 
-fn name(level: &ProbeLevel) -> String {
+fn level_name(level: &ProbeLevel) -> String {
     match level.per_second {
         Some(rate) => format!("{} {rate:.1}/s", level.purpose.as_str()),
         None => format!("{} {}", level.purpose.as_str(), level.connections),
     }
 }
 
-/// Everything, as a table and sentences; last the line for a suite.
+/// Returns the report as lines: the levels, the finding, and last the line for a suite.
 pub(super) fn lines(model: &str, report: &ProbeReport) -> Vec<String> {
     let mut lines = vec![format!(
         "{:<16} {:>5} {:>8} {:>8} {:>6} {:>8} {:>8} {:>9}",
@@ -26,22 +26,22 @@ pub(super) fn lines(model: &str, report: &ProbeReport) -> Vec<String> {
     )];
     lines.extend(report.levels.iter().map(row));
     lines.push(String::new());
-    lines.extend(report.header_limits.iter().map(told));
+    lines.extend(report.header_limits.iter().map(header_limit));
     if let Some(wait) = report.longest_wait {
-        lines.push(format!("longest wait asked for: {:.1} s", wait.as_secs_f64()));
+        lines.push(format!("longest requested wait: {:.1} s", wait.as_secs_f64()));
     }
     lines.push(format!("{model}: {}", finding(report)));
     let cost = report.cost.map(|cost| format!(", {cost}")).unwrap_or_default();
     lines.push(format!("{} requests, {:.0} s{cost}", report.requests, report.seconds));
     if let Some(stop) = report.stop {
-        lines.push(format!("ended early: {}", reason(stop)));
+        lines.push(format!("stopped early: {}", stop_reason(stop)));
     }
     if let Some(failure) = &report.last_failure {
         lines.push(format!("last failure: {failure}"));
     }
     if let Some(advice) = report.recommendation {
-        let tried = if report.is_confirmed { "tried: nothing rejected" } else { "not tried" };
-        lines.push(format!("recommended, 5 % below ({tried}):"));
+        let confirmed = if report.is_confirmed { "confirmed" } else { "not confirmed" };
+        lines.push(format!("recommended, 5 % below the limit ({confirmed}):"));
         lines.push(advice.to_string());
     }
     lines
@@ -56,7 +56,7 @@ fn row(level: &ProbeLevel) -> String {
     };
     format!(
         "{:<16} {:>5} {:>8} {:>8} {:>6} {:>8} {:>8} {:>9.0}",
-        name(level),
+        level_name(level),
         level.sent,
         level.accepted,
         level.rejected,
@@ -76,17 +76,20 @@ fn dimension(dimension: Dimension) -> &'static str {
     }
 }
 
-fn told(told: &HeaderLimit) -> String {
-    let window = match (told.window_seconds, told.per_minute()) {
+fn header_limit(limit: &HeaderLimit) -> String {
+    let window = match (limit.window_seconds, limit.per_minute()) {
         (Some(window), Some(minute)) => format!(" in {window:.1} s, {minute:.0} per minute"),
         _ => String::new(),
     };
-    let what = dimension(told.dimension);
-    format!("headers: {:.0} {what}{window}; least left {:.0}", told.limit, told.min_remaining)
+    let unit = dimension(limit.dimension);
+    format!(
+        "headers: {:.0} {unit}{window}; least remaining {:.0}",
+        limit.limit, limit.min_remaining
+    )
 }
 
-/// Requests and tokens per minute, and what keeps them busy.
-fn busy(report: &ProbeReport, per_minute: f64) -> String {
+/// Describes the throughput at a rate, and the concurrency that it needs.
+fn throughput(report: &ProbeReport, per_minute: f64) -> String {
     let (rpm, seconds) = (per_minute as u64, report.seconds_per_request);
     format!(
         "about {:.0} tokens per minute; {rpm} rpm × {seconds:.2} s / 60 = {} in flight",
@@ -99,41 +102,44 @@ fn finding(report: &ProbeReport) -> String {
     let at_once = |connections: f64| connections * 60.0 / report.seconds_per_request.max(1e-3);
     match report.limit {
         LimitFinding::NotReached { connections } => format!(
-            "nothing was rejected with up to {connections} in flight; {}",
-            busy(report, at_once(connections.into()))
+            "no limit found with up to {connections} requests in flight; {}",
+            throughput(report, at_once(connections.into()))
         ),
         LimitFinding::Cap { connections } => format!(
-            "{connections:.0} may be in flight at once (rejections depend on how many are in \
-             flight, not on how many per time); {}",
-            busy(report, at_once(connections))
+            "at most {connections:.0} requests in flight (rejections depend on concurrency, not on \
+             rate); {}",
+            throughput(report, at_once(connections))
         ),
         LimitFinding::Rate { per_second } => format!(
-            "{:.0} requests per minute, {per_second:.1} per second (rejections depend on how many \
-             per time, not on how many are in flight); {}",
+            "at most {:.0} requests per minute, {per_second:.1} per second (rejections depend on rate, \
+             not on concurrency); {}",
             per_second * 60.0,
-            busy(report, per_second * 60.0)
+            throughput(report, per_second * 60.0)
         ),
         LimitFinding::Knee { connections } => format!(
-            "with more than {connections:.0} in flight answers only take longer; {}",
-            busy(report, at_once(connections))
+            "no rejections, but latency grows with more than {connections:.0} requests in flight; {}",
+            throughput(report, at_once(connections))
         ),
-        LimitFinding::Unknown => "what limits it was not found out".to_owned(),
+        LimitFinding::Unknown => "limit not determined".to_owned(),
     }
 }
 
-fn reason(stop: ProbeStop) -> &'static str {
+fn stop_reason(stop: ProbeStop) -> &'static str {
     match stop {
-        ProbeStop::Requests => "no more requests are allowed; `--max-requests` allows more",
-        ProbeStop::Time => "its time is up; `--max-seconds` gives it more",
-        ProbeStop::Cost => "no more may be spent; `--max-cost` allows more",
-        ProbeStop::AllRejected => "every request was rejected; try again later",
-        ProbeStop::Failures => "most requests failed, and not for a limit; try again later",
-        ProbeStop::Quota => "a quota is used up; check plan and billing at the provider",
+        ProbeStop::Requests => "maximum number of requests reached; raise `--max-requests`",
+        ProbeStop::Time => "maximum duration reached; raise `--max-seconds`",
+        ProbeStop::Cost => "maximum cost reached; raise `--max-cost`",
+        ProbeStop::AllRejected => "all requests were rejected; try again later",
+        ProbeStop::Failures => {
+            "most requests failed for reasons other than limits; try again later"
+        }
+        ProbeStop::Quota => "quota exhausted; check plan and billing at the provider",
+        ProbeStop::Interrupted => "interrupted",
     }
 }
 
-/// Everything, for programs.
-pub(super) fn json(model: &str, report: &ProbeReport) -> Value {
+/// Returns the report as the fields of the `done` event.
+pub(super) fn to_json(model: &str, report: &ProbeReport) -> Value {
     let limits = report.recommendation.map(|advice| advice.limits());
     let limit = match report.limit {
         LimitFinding::NotReached { connections } => {
@@ -153,6 +159,7 @@ pub(super) fn json(model: &str, report: &ProbeReport) -> Value {
         ProbeStop::AllRejected => "all_rejected",
         ProbeStop::Failures => "failures",
         ProbeStop::Quota => "quota",
+        ProbeStop::Interrupted => "interrupted",
     });
     json!({
         "model": model,
@@ -167,12 +174,12 @@ pub(super) fn json(model: &str, report: &ProbeReport) -> Value {
         "line": report.recommendation.map(|advice| advice.to_string()),
         "confirmed": report.is_confirmed,
         "stopped": stop,
-        "headers": report.header_limits.iter().map(|told| json!({
-            "counts": dimension(told.dimension),
-            "limit": told.limit,
-            "least_remaining": told.min_remaining,
-            "window_seconds": told.window_seconds,
-            "per_minute": told.per_minute(),
+        "headers": report.header_limits.iter().map(|limit| json!({
+            "counts": dimension(limit.dimension),
+            "limit": limit.limit,
+            "least_remaining": limit.min_remaining,
+            "window_seconds": limit.window_seconds,
+            "per_minute": limit.per_minute(),
         })).collect::<Vec<_>>(),
         "last_failure": report.last_failure,
         "longest_wait_seconds": report.longest_wait.map(|wait| wait.as_secs_f64()),
@@ -181,18 +188,23 @@ pub(super) fn json(model: &str, report: &ProbeReport) -> Value {
         "seconds_per_request": report.seconds_per_request,
         "tokens_per_request": report.tokens_per_request,
         "cost_dollars": report.cost.map(|cost| cost.as_dollars()),
-        "levels": report.levels.iter().map(|level| json!({
-            "purpose": level.purpose.as_str(),
-            "connections": level.connections,
-            "per_second": level.per_second,
-            "sent": level.sent,
-            "accepted": level.accepted,
-            "rejected": level.rejected,
-            "failed": level.failed,
-            "seconds": level.seconds,
-            "p50_seconds": level.p50_seconds,
-            "p95_seconds": level.p95_seconds,
-            "tokens_per_second": level.tokens_per_second,
-        })).collect::<Vec<_>>(),
+        "levels": report.levels.iter().map(level_to_json).collect::<Vec<_>>(),
+    })
+}
+
+/// Returns the fields of a `level` event.
+pub(super) fn level_to_json(level: &ProbeLevel) -> Value {
+    json!({
+        "purpose": level.purpose.as_str(),
+        "connections": level.connections,
+        "per_second": level.per_second,
+        "sent": level.sent,
+        "accepted": level.accepted,
+        "rejected": level.rejected,
+        "failed": level.failed,
+        "seconds": level.seconds,
+        "p50_seconds": level.p50_seconds,
+        "p95_seconds": level.p95_seconds,
+        "tokens_per_second": level.tokens_per_second,
     })
 }

@@ -1,81 +1,70 @@
-//! Answers about items that share a request: reads their ids and the fields that are asked for out
-//! of the prompt, and makes up values that tell which item they came from.
+//! Answers about items that share a request: parses item ids and requested fields from the prompt and
+//! derives values from the item's data, so that tests can tell which item a value belongs to.
 //!
-//! A text is the first value of an item's data; a number is the last number in it. Where there is
-//! none, or none within the bounds, it follows from a hash of the data, as options do, and whether
-//! something is true: so answers differ as those of real models do, and equal items have equal ones.
+//! A string is the first value of the data; a number is the last number in it. Without a number within
+//! the bounds, the number follows from a hash of the data, as do options and booleans: answers vary as
+//! those of real models do, and equal items have equal answers.
 
-use super::item::{self, Item};
-use super::mischief::{self, Mischief};
+use super::fault::{self, ReplyFault};
+use super::item::{self, PromptItem};
+use crate::prompt::{BATCH_HEADING, ITEMS_HEADING};
+use crate::task::ReplyFormat;
 use rand::rngs::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 
-/// Stands before the items of a prompt.
-const ITEMS: &str = "Items, one JSON object per line:";
-
-/// Stands before the fields that are asked for once.
-const BATCH: &str = "Once for all items together";
-
-/// How a reply is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Json,
-    Xml,
-    Yaml,
-}
-
-/// A field that is asked for.
+/// A field requested by the prompt.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct PromptField {
     pub(super) name: String,
     kind: String,
     options: Vec<Value>,
-    least: Option<f64>,
-    most: Option<f64>,
+    minimum: Option<f64>,
+    maximum: Option<f64>,
 }
 
-/// An answer: an id, and the values of the fields.
+/// Answer about one item: its id and the values of the fields.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct ItemAnswer {
     pub(super) id: String,
     pub(super) values: Vec<Value>,
 }
 
-/// The reply to a prompt.
-pub(crate) fn reply(prompt: &str, mischief: Mischief, rng: &mut ChaCha8Rng) -> String {
-    let Some((head, items)) = prompt.split_once(ITEMS) else {
+/// Generates the reply to a prompt.
+pub(super) fn reply(prompt: &str, fault: ReplyFault, rng: &mut ChaCha8Rng) -> String {
+    let Some((head, items)) = prompt.split_once(ITEMS_HEADING) else {
         return "There are no items.".to_owned();
     };
-    let (about_items, about_all) = head.split_once(BATCH).unwrap_or((head, ""));
-    let (fields, facts) = (wanted(about_items), wanted(about_all));
-    let form = match head {
-        _ if head.contains("Reply in XML") => Form::Xml,
-        _ if head.contains("Reply in YAML") => Form::Yaml,
-        _ => Form::Json,
+    let (about_items, about_all) = head.split_once(BATCH_HEADING).unwrap_or((head, ""));
+    let (fields, batch_fields) = (parse_fields(about_items), parse_fields(about_all));
+    let format = match head {
+        _ if head.contains("Reply in XML") => ReplyFormat::Xml,
+        _ if head.contains("Reply in YAML") => ReplyFormat::Yaml,
+        _ => ReplyFormat::Json,
     };
     let mut answers = Vec::new();
     for line in items.lines() {
-        let Some(item) = item::read(line) else { continue };
-        let is_stubborn = mischief == Mischief::Stubborn;
-        let value = |field| if is_stubborn { wrong(field) } else { value(field, &item) };
+        let Some(item) = item::parse(line) else { continue };
+        let is_stubborn = fault == ReplyFault::Stubborn;
+        let value = |field| if is_stubborn { wrong_value(field) } else { value(field, &item) };
         let values = fields.iter().map(value).collect();
-        answers.push(Answer { id: item.id.clone(), values });
+        answers.push(ItemAnswer { id: item.id.clone(), values });
     }
     let count = answers.len();
-    let all = Item::of(&format!("{count} items, {count}"));
-    let facts: Vec<(String, Value)> =
-        facts.iter().map(|field| (field.name.clone(), value(field, &all))).collect();
-    mischief::write(mischief, form, answers, &Shape { fields: &fields, facts: &facts }, rng)
+    let all = PromptItem::from_text(&format!("{count} items, {count}"));
+    let batch: Vec<(String, Value)> =
+        batch_fields.iter().map(|field| (field.name.clone(), value(field, &all))).collect();
+    fault::write(fault, format, answers, &ReplyLayout { fields: &fields, batch: &batch }, rng)
 }
 
-/// What a reply is made of besides its answers.
-pub(super) struct Shape<'a> {
-    fields: &'a [Wanted],
-    facts: &'a [(String, Value)],
+/// Parts of a reply other than its answers.
+pub(super) struct ReplyLayout<'a> {
+    fields: &'a [PromptField],
+    /// Values requested once per pack.
+    batch: &'a [(String, Value)],
 }
 
-/// Lines such as ``- `score`: integer, required, at least 1, at most 5``.
-fn wanted(text: &str) -> Vec<Wanted> {
+/// Parses lines such as ``- `score`: integer, required, at least 1, at most 5``.
+fn parse_fields(text: &str) -> Vec<PromptField> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("- `")?.split_once("`: "));
     lines
         .map(|(name, about)| {
@@ -85,21 +74,21 @@ fn wanted(text: &str) -> Vec<Wanted> {
                 let end = text.find(|c: char| !"0123456789.-".contains(c)).unwrap_or(text.len());
                 text[..end].trim_end_matches('.').parse().ok()
             };
-            let options = after(", one of ").map(options).unwrap_or_default();
+            let options = after(", one of ").map(parse_options).unwrap_or_default();
             let kind = about.split([',', ' ', '.']).next().unwrap_or_default();
-            Wanted {
+            PromptField {
                 name: name.to_owned(),
                 kind: kind.to_owned(),
                 options,
-                least: number(", at least "),
-                most: number(", at most "),
+                minimum: number(", at least "),
+                maximum: number(", at most "),
             }
         })
         .collect()
 }
 
-/// JSON values with bars between them, up to what is none.
-fn options(text: &str) -> Vec<Value> {
+/// Parses JSON values separated by bars, up to the first text that is none.
+fn parse_options(text: &str) -> Vec<Value> {
     let mut options = Vec::new();
     let mut rest = text;
     loop {
@@ -113,12 +102,12 @@ fn options(text: &str) -> Vec<Value> {
     }
 }
 
-fn value(field: &Wanted, item: &Item) -> Value {
+fn value(field: &PromptField, item: &PromptItem) -> Value {
     let text = &item.text;
     if !field.options.is_empty() {
         return field.options[item.draw(&field.name, field.options.len() as u64) as usize].clone();
     }
-    let length = field.most.map_or(usize::MAX, |most| most as usize);
+    let length = field.maximum.map_or(usize::MAX, |maximum| maximum as usize);
     match field.kind.as_str() {
         "integer" | "number" => json!(number(field, item)),
         "boolean" => json!(item.draw(&field.name, 2) == 0),
@@ -128,55 +117,55 @@ fn value(field: &Wanted, item: &Item) -> Value {
     }
 }
 
-fn number(field: &Wanted, item: &Item) -> i64 {
-    let least = field.least.map(|least| least.ceil() as i64);
-    let most = field.most.map(|most| most.floor() as i64);
+fn number(field: &PromptField, item: &PromptItem) -> i64 {
+    let minimum = field.minimum.map(|minimum| minimum.ceil() as i64);
+    let maximum = field.maximum.map(|maximum| maximum.floor() as i64);
     let digits = item.text.rsplit(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty());
     let own = digits.and_then(|digits| digits.parse::<i64>().ok());
     let number = own.unwrap_or(item.text.chars().count() as i64);
-    let is_within =
-        least.is_none_or(|least| least <= number) && most.is_none_or(|most| number <= most);
-    match (own, least, most) {
+    let is_within = minimum.is_none_or(|minimum| minimum <= number)
+        && maximum.is_none_or(|maximum| number <= maximum);
+    match (own, minimum, maximum) {
         (Some(own), ..) if is_within => own,
-        (_, Some(least), Some(most)) if least <= most => {
-            let width = most.abs_diff(least).saturating_add(1);
-            least.saturating_add_unsigned(item.draw(&field.name, width))
+        (_, Some(minimum), Some(maximum)) if minimum <= maximum => {
+            let width = maximum.abs_diff(minimum).saturating_add(1);
+            minimum.saturating_add_unsigned(item.draw(&field.name, width))
         }
         _ => {
-            let number = most.map_or(number, |most| number.min(most));
-            least.map_or(number, |least| number.max(least))
+            let number = maximum.map_or(number, |maximum| number.min(maximum));
+            minimum.map_or(number, |minimum| number.max(minimum))
         }
     }
 }
 
-/// A value that the field cannot have.
-fn wrong(field: &Wanted) -> Value {
+/// Returns a value of a type that the field does not permit.
+fn wrong_value(field: &PromptField) -> Value {
     match field.kind.as_str() {
         "object" => json!("nothing"),
         _ => json!({ "no": field.name }),
     }
 }
 
-impl Shape<'_> {
-    /// The whole reply.
-    pub(super) fn write(&self, form: Form, answers: &[Answer]) -> String {
-        match form {
-            Form::Json => {
+impl ReplyLayout<'_> {
+    /// Writes the whole reply.
+    pub(super) fn write(&self, format: ReplyFormat, answers: &[ItemAnswer]) -> String {
+        match format {
+            ReplyFormat::Json => {
                 let items: Vec<String> = answers.iter().map(|answer| self.json(answer)).collect();
-                let batch = match self.facts.is_empty() {
+                let batch = match self.batch.is_empty() {
                     true => String::new(),
                     false => {
-                        let facts: Map<String, Value> = self.facts.iter().cloned().collect();
-                        format!("\"batch\":{},", Value::Object(facts))
+                        let values: Map<String, Value> = self.batch.iter().cloned().collect();
+                        format!("\"batch\":{},", Value::Object(values))
                     }
                 };
                 format!("{{{batch}\"items\":[{}]}}", items.join(","))
             }
-            Form::Xml => {
-                let facts: String = self.facts.iter().map(|(n, value)| xml(n, value)).collect();
-                let batch = match facts.is_empty() {
+            ReplyFormat::Xml => {
+                let values: String = self.batch.iter().map(|(n, value)| xml(n, value)).collect();
+                let batch = match values.is_empty() {
                     true => String::new(),
-                    false => format!("<batch>{facts}</batch>\n"),
+                    false => format!("<batch>{values}</batch>\n"),
                 };
                 let items: String = answers
                     .iter()
@@ -188,13 +177,13 @@ impl Shape<'_> {
                     .collect();
                 format!("<reply>\n{batch}{items}</reply>")
             }
-            Form::Yaml => {
+            ReplyFormat::Yaml => {
                 let line =
                     |indent: &str, name: &str, value: &Value| format!("{indent}{name}: {value}\n");
                 let mut text = String::new();
-                if !self.facts.is_empty() {
+                if !self.batch.is_empty() {
                     text.push_str("batch:\n");
-                    self.facts.iter().for_each(|(n, value)| text.push_str(&line("  ", n, value)));
+                    self.batch.iter().for_each(|(n, value)| text.push_str(&line("  ", n, value)));
                 }
                 text.push_str("items:\n");
                 for answer in answers {
@@ -208,7 +197,7 @@ impl Shape<'_> {
         }
     }
 
-    fn json(&self, answer: &Answer) -> String {
+    fn json(&self, answer: &ItemAnswer) -> String {
         let mut text = format!("{{\"id\":\"{}\"", answer.id);
         for (field, value) in self.fields.iter().zip(&answer.values) {
             text.push_str(&format!(",\"{}\":{value}", field.name));
@@ -236,41 +225,41 @@ mod tests {
     use super::*;
     use rand::SeedableRng;
 
-    fn prompt(form: &str) -> String {
+    fn prompt(format: &str) -> String {
         format!(
             "Do it.\n\n- `text`: string, required. A text.\n- `n`: integer, required, at least 2, at most 40\n\
              - `label`: string, required, one of \"a | b\" | \"c\"\n- `all`: array of string values, required\n\
              Once for all items together, in `batch`:\n- `count`: integer, required\n\n\
-             Reply in {form} and with nothing else\n{{\"id\":\"X\"}}\n\n{ITEMS}\n\
+             Reply in {format} and with nothing else\n{{\"id\":\"X\"}}\n\n{ITEMS_HEADING}\n\
              {{\"id\":\"k1\",\"data\":{{\"z\":\"row <7>\",\"a\":1}}}}\n{{\"id\":\"k2\",\"data\":{{\"z\":\"x\"}}}}\n"
         )
     }
 
-    fn said(form: &str, mischief: Mischief) -> String {
-        reply(&prompt(form), mischief, &mut ChaCha8Rng::seed_from_u64(1))
+    fn reply_in(format: &str, fault: ReplyFault) -> String {
+        reply(&prompt(format), fault, &mut ChaCha8Rng::seed_from_u64(1))
     }
 
     #[test]
-    fn answers_tell_which_item_they_are_about() {
+    fn answers_derive_from_their_item() {
         assert_eq!(
-            said("JSON", Mischief::None),
+            reply_in("JSON", ReplyFault::None),
             r#"{"batch":{"count":2},"items":[{"id":"k1","text":"row <7>","n":7,"label":"c","all":["row <7>"]},{"id":"k2","text":"x","n":21,"label":"a | b","all":["x"]}]}"#
         );
         assert_eq!(
-            said("XML", Mischief::None),
+            reply_in("XML", ReplyFault::None),
             "<reply>\n<batch><count>2</count></batch>\n<item id=\"k1\"><text>row &lt;7&gt;</text><n>7</n><label>c</label><all><value>row &lt;7&gt;</value></all></item>\n<item id=\"k2\"><text>x</text><n>21</n><label>a | b</label><all><value>x</value></all></item>\n</reply>"
         );
         assert_eq!(
-            said("YAML", Mischief::None),
+            reply_in("YAML", ReplyFault::None),
             "batch:\n  count: 2\nitems:\n  - id: k1\n    text: \"row <7>\"\n    n: 7\n    label: \"c\"\n    all: [\"row <7>\"]\n  - id: k2\n    text: \"x\"\n    n: 21\n    label: \"a | b\"\n    all: [\"x\"]\nend: true"
         );
-        let thought = said("YAML", Mischief::Think);
+        let thought = reply_in("YAML", ReplyFault::Think);
         let (thought, answer) = thought.split_once("</think>\n\n").unwrap();
-        assert_eq!(answer, said("YAML", Mischief::None));
+        assert_eq!(answer, reply_in("YAML", ReplyFault::None));
         assert!(thought.starts_with("<think>\nThere is {\"id\":\"k1\",\"data\":\"…\"}.\n"));
         assert!(thought.contains("  - id: k1\n    text: \"x\"\n"), "{thought}");
-        assert!(said("JSON", Mischief::Stubborn).contains(r#""n":{"no":"n"}"#));
+        assert!(reply_in("JSON", ReplyFault::Stubborn).contains(r#""n":{"no":"n"}"#));
         let rng = &mut ChaCha8Rng::seed_from_u64(1);
-        assert_eq!(reply("hello", Mischief::Unruly, rng), "There are no items.");
+        assert_eq!(reply("hello", ReplyFault::Unruly, rng), "There are no items.");
     }
 }

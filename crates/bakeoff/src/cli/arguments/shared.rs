@@ -1,0 +1,110 @@
+//! Groups of arguments that several commands share.
+
+use super::values::seconds;
+use crate::settings;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Selection of cases.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct CaseArguments {
+    /// Run only this case; repeatable
+    #[arg(long = "case", value_name = "ID")]
+    pub(crate) cases: Vec<String>,
+    /// Run only cases with this tag; repeatable
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(crate) tags: Vec<String>,
+}
+
+/// Reuse of state from earlier runs.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct ReuseArguments {
+    /// Disable the response cache
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+    /// Disable the limit history: neither use nor record learned limits
+    #[arg(long)]
+    pub(crate) no_memory: bool,
+}
+
+impl ReuseArguments {
+    /// Returns the path of the response cache, or `None` if it is disabled.
+    pub(crate) fn cache_file(self) -> Option<PathBuf> {
+        if self.no_cache { None } else { settings::cache_file() }
+    }
+
+    /// Returns the path of the limit history, or `None` if it is disabled.
+    pub(crate) fn history_file(self) -> Option<PathBuf> {
+        if self.no_memory { None } else { settings::history_file() }
+    }
+}
+
+/// Limits that replace those of the suite, for every model.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Limits of every model, overriding the suite")]
+pub(crate) struct LimitArguments {
+    /// Fixed concurrency limit (strategy `fixed`)
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) max_connections: Option<u32>,
+    /// Adaptive concurrency limit (strategy `adaptive`): true, MAX, MIN-MAX or MIN-START-MAX; false selects `fixed`
+    #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
+    pub(crate) adaptive_connections: Option<String>,
+    /// Rate-limiting strategy: auto, fixed, adaptive, reactive, proactive or none
+    #[arg(long, value_name = "STRATEGY")]
+    pub(crate) rate_strategy: Option<String>,
+    /// Requests per minute, for `auto` and `proactive`
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) rpm: Option<u64>,
+    /// Input and output tokens per minute, for `auto` and `proactive`
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) tpm: Option<u64>,
+    /// Maximum number of retries per call [default for throttled calls: until the timeout]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) max_retries: Option<u32>,
+    /// Timeout of a trial, of a call including its retries, or of a program
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Timeout of a single request
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
+    pub(crate) attempt_timeout: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    /// Progress and warnings
+    Info,
+    /// Also every request
+    Http,
+}
+
+/// Export files of a run.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ExportArguments {
+    /// Write JUnit XML, one test per case
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write Markdown: the summary table and the failures
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Write CSV, one row per trial
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write JSON Lines, one complete trial result per line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) jsonl: Option<PathBuf>,
+}
+
+/// A run on disk.
+#[derive(Debug, Args)]
+pub(crate) struct StoredRunArguments {
+    /// Run: path, unique prefix, or `last`
+    #[arg(value_name = "RUN", default_value = "last")]
+    pub(crate) run: String,
+    /// Directory of all runs
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// Print one JSON event per line on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,103 @@
+//! Arguments of the commands that read stored runs.
+
+use super::shared::{ExportArguments, StoredRunArguments};
+use super::values::{share, threshold};
+use bakeoff_stats::Threshold;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Directory of all runs
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// Print one JSON event per line on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    #[command(flatten)]
+    pub(crate) run: StoredRunArguments,
+    #[command(flatten)]
+    pub(crate) export: ExportArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    /// Baseline and candidates, as RUN or RUN:TARGET; for a single run, its targets against the first
+    #[arg(value_name = "RUN[:TARGET]", required = true)]
+    pub(crate) runs: Vec<String>,
+    /// Directory of all runs
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// Exit with 1 if a candidate is significantly worse
+    #[arg(long)]
+    pub(crate) fail_on_regression: bool,
+    /// Significance level
+    #[arg(long, value_name = "LEVEL", default_value_t = 0.05, value_parser = share)]
+    pub(crate) alpha: f64,
+    /// Difference for which to print the required number of cases
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share)]
+    pub(crate) detect: f64,
+    /// Equivalence margin to test
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) within: Option<f64>,
+    /// Print one JSON event per line on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScoreArguments {
+    #[command(flatten)]
+    pub(crate) run: StoredRunArguments,
+    /// Suite with the checks [default: the suite of the run]
+    #[arg(long, value_name = "SUITE")]
+    pub(crate) suite: Option<PathBuf>,
+    /// Share of a case's trials that must pass [default: from the run]
+    #[arg(long, value_name = "SHARE", value_parser = threshold)]
+    pub(crate) threshold: Option<Threshold>,
+    /// Share of a target's cases that must pass [default: from the run]
+    #[arg(long, value_name = "SHARE", value_parser = threshold)]
+    pub(crate) suite_threshold: Option<Threshold>,
+    /// Exit with 0 even if the verdict is failed or inconclusive
+    #[arg(long)]
+    pub(crate) no_fail: bool,
+    #[command(flatten)]
+    pub(crate) export: ExportArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceArguments {
+    #[command(subcommand)]
+    pub(crate) log: TraceLog,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceLog {
+    /// Print every request: status, latency, sizes, retries
+    Http(TraceHttpArguments),
+    /// Print every change of a concurrency limit, with its reason
+    Limits(StoredRunArguments),
+}
+
+impl TraceLog {
+    /// Returns the run whose log is printed.
+    pub(crate) fn run(&self) -> &StoredRunArguments {
+        match self {
+            TraceLog::Http(arguments) => &arguments.run,
+            TraceLog::Limits(run) => run,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceHttpArguments {
+    #[command(flatten)]
+    pub(crate) run: StoredRunArguments,
+    /// Print only failed requests
+    #[arg(long)]
+    pub(crate) failed: bool,
+}

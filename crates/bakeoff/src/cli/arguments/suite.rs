@@ -1,0 +1,27 @@
+//! Arguments of `bakeoff init` and `bakeoff check`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArguments {
+    /// Directory of the new suite
+    #[arg(default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Overwrite existing files
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// Suite file, directory with a bakeoff.toml, or FastSkill project
+    #[arg(default_value = ".")]
+    pub(crate) suite: PathBuf,
+    /// Agent of a FastSkill project; repeatable
+    #[arg(long = "agent", short = 'a', value_name = "NAME")]
+    pub(crate) agents: Vec<String>,
+    /// Model of the agents of a FastSkill project
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+}
