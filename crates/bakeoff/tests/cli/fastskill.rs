@@ -328,12 +328,12 @@ fn every_error_has_its_code() {
         (
             with("evals/prompts.csv", "packages/web", "packages/gone"),
             "EVAL_INVALID_CSV",
-            "is not there: packages/gone",
+            "not found: packages/gone",
         ),
         (
             with("evals/prompts.csv", "packages/web", "../web"),
             "EVAL_INVALID_CSV",
-            "must not lead out of",
+            "must stay within",
         ),
         (
             with("evals/checks.toml", "limit = 3", "limit = -1"),
@@ -376,7 +376,7 @@ fn missing_and_empty_files_are_rejected() {
     assert!(output.code == 2 && output.stderr.contains("EVAL_CONFIG_MISSING"), "{}", output.stderr);
     let dir = project().with_program("claude", &claude());
     let dir = dir.with("evals/prompts.csv", "id,prompt,should_trigger\n");
-    assert!(rejection(&dir, &["--agent", "claude"]).contains("there are no prompts"));
+    assert!(rejection(&dir, &["--agent", "claude"]).contains("prompts.csv: no prompts"));
     let empty = dir.with("evals/prompts.csv", "");
     assert!(rejection(&empty, &["--agent", "claude"]).contains("EVAL_INVALID_CSV"));
 }
