@@ -211,7 +211,7 @@ fn project_can_be_checked_with_and_without_an_agent() {
     let dir = dir.with_program("codex", &claude());
     let several = run_isolated(&dir, &["run", "skill-project.toml"]);
     assert_eq!(several.code, 2, "{}", several.transcript());
-    assert!(several.stderr.contains("several agents are installed"), "{}", several.stderr);
+    assert!(several.stderr.contains("several agents installed"), "{}", several.stderr);
     assert!(several.stderr.contains("one of claude, codex"), "{}", several.stderr);
     let checked = dir.run(&["validate", "--agent", "claude", "--model", "opus"]);
     insta::assert_snapshot!(checked.transcript(), @r#"
