@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The interpreter of `python` checks.
+/// Interpreter of `python` checks.
 pub const PYTHON_PROGRAM: &str = "python3";
 
 /// Check whose parameters may depend on the case.
@@ -71,10 +71,10 @@ impl CheckSpec {
         let kind = match &self.parameters {
             CheckParameters::Fixed(kind) => kind.clone(),
             CheckParameters::Templated(parameters) => {
-                let filled = |(key, value): &(String, TemplateValue)| {
+                let render = |(key, value): &(String, TemplateValue)| {
                     Ok((key.clone(), value.render(fields)?))
                 };
-                let parameters = parameters.iter().map(filled).collect::<Result<_, String>>()?;
+                let parameters = parameters.iter().map(render).collect::<Result<_, String>>()?;
                 CheckKind::build(self.kind.name, &parameters).map_err(|error| error.to_string())?
             }
         };
@@ -269,9 +269,9 @@ impl CheckReader {
         self.resolve_files(kind, &mut parameters)?;
         let is_fixed = parameters.iter().all(|(_, value)| value.is_fixed());
         // Problems of parameters that do not depend on the case are reported now.
-        let filled =
+        let placeholder =
             |(key, value): &(String, TemplateValue)| (key.clone(), value.without_templates());
-        match CheckKind::build(kind.name, &parameters.iter().map(filled).collect()) {
+        match CheckKind::build(kind.name, &parameters.iter().map(placeholder).collect()) {
             Ok(kind) if is_fixed => Ok(CheckParameters::Fixed(kind)),
             Err(error)
                 if parameters

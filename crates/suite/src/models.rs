@@ -126,7 +126,7 @@ pub(super) fn read_simulated(root: &Node<'_, '_>) -> BTreeMap<String, SimModel> 
                 })
             };
             let text = |name| node.text(name).map(|text| text.value.to_owned());
-            let persona = SimModel {
+            let model = SimModel {
                 answers: node.tables("answers").into_iter().filter_map(canned).collect(),
                 default: text("default"),
                 calls: node.tables("calls").into_iter().filter_map(planned).collect(),
@@ -141,7 +141,7 @@ pub(super) fn read_simulated(root: &Node<'_, '_>) -> BTreeMap<String, SimModel> 
                 noise: node.number("noise"),
                 ..SimModel::default()
             };
-            (name.value.to_owned(), persona)
+            (name.value.to_owned(), model)
         })
         .collect()
 }

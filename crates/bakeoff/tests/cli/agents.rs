@@ -173,7 +173,7 @@ fn missing_agent_is_reported_before_the_run() {
         assert_eq!(output.code, 2, "{}", output.transcript());
         insta::allow_duplicates! {
             insta::assert_snapshot!(output.stderr, @r#"
-            error[EVAL_AGENT_UNAVAILABLE]: the agent claude is not installed: there is no `claude`
+            error[EVAL_AGENT_UNAVAILABLE]: agent claude is not installed: no `claude` on the PATH
              --> bakeoff.toml:3:9
               |
             3 | agent = "claude"

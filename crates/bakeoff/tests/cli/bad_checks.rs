@@ -540,7 +540,7 @@ value = "{{ expected"
 "#
     );
     insta::assert_snapshot!(render(suite, &[]), @r#"
-    error: two checks have the id `a`
+    error: duplicate check id `a`
       --> bakeoff.toml:11:6
        |
     11 | id = "a"

@@ -55,7 +55,7 @@ fn unknown_keys_get_a_suggestion() {
 #[test]
 fn wrong_types_and_ranges_are_rejected() {
     insta::assert_snapshot!(render(&format!("[suite]\ntrials = \"three\"\nthreshold = 1.5\nparallel = 0\nartifacts = \"some\"\n{}", target("model = 7"))), @r#"
-    error[EVAL_INVALID_TRIALS_CONFIG]: `trials` must be a whole number from 1 to 1000, not the text "three"
+    error[EVAL_INVALID_TRIALS_CONFIG]: `trials` must be an integer from 1 to 1000, not the string "three"
      --> bakeoff.toml:2:10
       |
     2 | trials = "three"
@@ -274,7 +274,7 @@ fn target_without_model_or_command_is_rejected() {
 #[test]
 fn model_without_checks_is_rejected() {
     insta::assert_snapshot!(render("[[target]]\nname = \"one\"\nmodel = \"sim/echo\"\nprompt = \"{{ country }}\"\n[cases]\nfile = \"cases.jsonl\"\n"), @r#"
-    error: nothing checks the answers of `one`
+    error: no check applies to target `one`
      --> bakeoff.toml:1:1
       |
     1 | [[target]]
@@ -337,7 +337,7 @@ fn invalid_addresses_and_prices_are_rejected() {
 fn empty_case_file_is_rejected() {
     let dir = TestDir::with_suite(&target("model = \"sim/echo\"")).write("cases.jsonl", "\n\n");
     insta::assert_snapshot!(dir.run(&["check"]).stderr, @r#"
-    error: there are no cases
+    error: no cases
      --> bakeoff.toml:7:8
       |
     7 | file = "cases.jsonl"
@@ -355,7 +355,7 @@ fn invalid_cases_are_reported_by_line() {
     let output = dir.run(&["check"]);
     assert_eq!(output.code, 2);
     insta::assert_snapshot!(output.stderr, @r#"
-    error: the case id `a` is used twice
+    error: duplicate case id `a`
      --> cases.jsonl:2:1
       |
     2 | {"id": "a", "country": "z"}
@@ -426,7 +426,7 @@ fn empty_suite_is_rejected() {
 #[test]
 fn missing_programs_are_rejected() {
     insta::assert_snapshot!(render(&target("command = [\"no-such-program\", \"x\"]")), @r#"
-    error: cannot run `no-such-program`: there is no such program
+    error: cannot run `no-such-program`: program not found
      --> bakeoff.toml:4:12
       |
     4 | command = ["no-such-program", "x"]
@@ -443,7 +443,7 @@ fn missing_programs_are_rejected() {
 #[test]
 fn template_that_fails_for_every_case_is_rejected() {
     insta::assert_snapshot!(render(&target("model = \"sim/echo\"\nsystem = \"{{ country | nofilter }} {{ 1 / 0 }}\"")), @r#"
-    error: the template fails: unknown filter: filter nofilter is unknown
+    error: cannot render the template: unknown filter: filter nofilter is unknown
      --> bakeoff.toml:5:10
       |
     5 | system = "{{ country | nofilter }} {{ 1 / 0 }}"

@@ -14,7 +14,7 @@ fn role_with_candidates_only_passes_check_but_not_run() {
     assert_eq!(output.code, 2, "{}", output.transcript());
     assert!(!dir.path().join("runs").exists());
     insta::assert_snapshot!(output.stderr, @r#"
-    error: nobody fills the role `solver`
+    error: no model assigned to role `solver`
      --> bakeoff.toml:4:9
       |
     4 | model = "role/solver"
@@ -28,7 +28,7 @@ fn role_with_candidates_only_passes_check_but_not_run() {
 #[test]
 fn target_of_two_kinds_is_rejected() {
     insta::assert_snapshot!(render(&target("command = [\"true\"]\nmodel = \"sim/echo\"\nurl = \"http://127.0.0.1:9/\"")), @r#"
-    error: a target has either `command` or `url`
+    error: a target cannot have both `command` and `url`
      --> bakeoff.toml:6:7
       |
     6 | url = "http://127.0.0.1:9/"
@@ -81,7 +81,7 @@ fn keys_of_other_target_kinds_are_rejected() {
 #[test]
 fn invalid_program_settings_are_rejected() {
     insta::assert_snapshot!(render(&target("command = [\"cat\", \"{prompt}\"]\nprotocol = \"jsonl\"\nworkspace = \"gone\"")), @r#"
-    error: a program with `protocol = "jsonl"` stays from trial to trial, so that no argument can be the prompt
+    error: a program with `protocol = "jsonl"` serves all trials and cannot take the prompt as an argument
      --> bakeoff.toml:4:19
       |
     4 | command = ["cat", "{prompt}"]
@@ -148,7 +148,7 @@ fn missing_workspaces_of_cases_are_rejected() {
     let output = dir.run(&["check"]);
     assert_eq!(output.code, 2);
     insta::assert_snapshot!(output.stderr, @r#"
-    error: the workspace of case `a` is not there: gone
+    error: workspace of case `a` not found: gone
     --> cases.jsonl
      = help: `workspace` and `workspace_subdir` are relative to the suite file
     error: case `workspace` must stay within the folder of the suite: "../x" (case `b`)
@@ -280,7 +280,7 @@ fn invalid_service_bodies_are_rejected() {
 #[test]
 fn service_without_checks_is_rejected() {
     insta::assert_snapshot!(render("[[target]]\nname = \"one\"\nurl = \"http://127.0.0.1:9/\"\nprompt = \"{{ country }}\"\n[cases]\nfile = \"cases.jsonl\"\n"), @r#"
-    error: nothing checks the answers of `one`
+    error: no check applies to target `one`
      --> bakeoff.toml:1:1
       |
     1 | [[target]]

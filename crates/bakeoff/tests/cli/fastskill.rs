@@ -211,7 +211,7 @@ fn project_can_be_checked_with_and_without_an_agent() {
     let dir = dir.with_program("codex", &claude());
     let several = run_isolated(&dir, &["run", "skill-project.toml"]);
     assert_eq!(several.code, 2, "{}", several.transcript());
-    assert!(several.stderr.contains("several agents are installed"), "{}", several.stderr);
+    assert!(several.stderr.contains("several agents installed"), "{}", several.stderr);
     assert!(several.stderr.contains("one of claude, codex"), "{}", several.stderr);
     let checked = dir.run(&["validate", "--agent", "claude", "--model", "opus"]);
     insta::assert_snapshot!(checked.transcript(), @r#"
@@ -328,12 +328,12 @@ fn every_error_has_its_code() {
         (
             with("evals/prompts.csv", "packages/web", "packages/gone"),
             "EVAL_INVALID_CSV",
-            "is not there: packages/gone",
+            "not found: packages/gone",
         ),
         (
             with("evals/prompts.csv", "packages/web", "../web"),
             "EVAL_INVALID_CSV",
-            "must not lead out of",
+            "must stay within",
         ),
         (
             with("evals/checks.toml", "limit = 3", "limit = -1"),
@@ -376,7 +376,7 @@ fn missing_and_empty_files_are_rejected() {
     assert!(output.code == 2 && output.stderr.contains("EVAL_CONFIG_MISSING"), "{}", output.stderr);
     let dir = project().with_program("claude", &claude());
     let dir = dir.with("evals/prompts.csv", "id,prompt,should_trigger\n");
-    assert!(rejection(&dir, &["--agent", "claude"]).contains("there are no prompts"));
+    assert!(rejection(&dir, &["--agent", "claude"]).contains("prompts.csv: no prompts"));
     let empty = dir.with("evals/prompts.csv", "");
     assert!(rejection(&empty, &["--agent", "claude"]).contains("EVAL_INVALID_CSV"));
 }
@@ -400,7 +400,7 @@ fn missing_agents_are_rejected() {
     assert!(output.stderr.contains("did you mean `claude`?"), "{}", output.stderr);
     let output = run(&dir, &[]);
     assert!(
-        output.code == 2 && output.stderr.contains("no agent is installed"),
+        output.code == 2 && output.stderr.contains("no agent installed"),
         "{}",
         output.transcript()
     );
@@ -416,7 +416,7 @@ fn missing_agents_are_rejected() {
     let dir = dir.with_program("claude", &script);
     let output = run(&dir, &["--agent", "claude", "--agent", "codex", "--case", "sum"]);
     assert_eq!(output.code, 0, "{}", output.transcript());
-    let warning = "the agent codex is not installed: there is no `codex`; it is left out [EVAL_AGENT_UNAVAILABLE]";
+    let warning = "agent codex is not installed: no `codex` on the PATH; skipped [EVAL_AGENT_UNAVAILABLE]";
     assert!(output.stderr.contains(warning), "{}", output.stderr);
 }
 

@@ -178,7 +178,7 @@ fn changed_case_file_ends_the_run_and_keeps_results() {
     let output = dir.run(&["run"]);
     assert_eq!(output.code, 4, "{}", output.transcript());
     assert!(
-        output.stderr.contains("case number 1 is no longer the one it was"),
+        output.stderr.contains("case 1 has changed since the run started"),
         "{}",
         output.stderr
     );

@@ -96,7 +96,7 @@ fn contradicting_limits_are_reported_with_positions() {
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(render("connections = true"), @r#"
-    error: `connections` must be a whole number from 1 to 100000, or text such as "4-20-80", not true
+    error: `connections` must be an integer from 1 to 100000, or a string such as "4-20-80", not true
      --> bakeoff.toml:9:26
       |
     9 | limits = { connections = true }

@@ -330,7 +330,7 @@ fn invalid_searches_are_rejected() {
     let good = suite(40, 3, "", 0);
     let no_candidates = good.replace("planner = [\"m1\", \"m2\", \"m3\"]", "planner = []");
     insta::assert_snapshot!(rejection(&no_candidates, &[]), @r#"
-    error: nobody fills the role `planner`
+    error: no model assigned to role `planner`
      --> bakeoff.toml:6:8
       |
     6 | role = "planner"
@@ -401,7 +401,7 @@ fn invalid_searches_are_rejected() {
     "#);
     let none = good.split("[select]").next().unwrap().to_owned();
     insta::assert_snapshot!(rejection(&none, &[]), @r#"
-    error: the suite has no [select], so there is nothing to choose from
+    error: the suite has no [select] table
     --> bakeoff.toml
      = help: add [select.roles] with candidates for each role, such as `solver = ["small", "openai/gpt-4o-mini"]`
     error: the suite has no `cases`

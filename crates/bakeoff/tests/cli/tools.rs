@@ -388,7 +388,7 @@ fn unknown_tools_get_a_suggestion() {
     error: 3 problems; nothing was called
     "#);
     insta::assert_snapshot!(rejection("model = \"sim/tool\"\ntools = \"read_file\""), @r#"
-    error: `tools` must be a list of some of read_file, write_file, list_files, run_command, http_fetch, not the text "read_file"
+    error: `tools` must be a list of some of read_file, write_file, list_files, run_command, http_fetch, not the string "read_file"
      --> bakeoff.toml:5:9
       |
     5 | tools = "read_file"
@@ -412,7 +412,7 @@ fn http_fetch_and_fetch_hosts_require_each_other() {
     error: 1 problem; nothing was called
     "#);
     insta::assert_snapshot!(rejection("model = \"sim/tool\"\ntools = [\"http_fetch\"]\nfetch_hosts = [\"https://example.com/\", \"*.com\"]"), @r#"
-    error: `https://example.com/` is no host
+    error: `https://example.com/` is not a host
      --> bakeoff.toml:6:16
       |
     6 | fetch_hosts = ["https://example.com/", "*.com"]
@@ -429,7 +429,7 @@ fn http_fetch_and_fetch_hosts_require_each_other() {
     error: 2 problems; nothing was called
     "#);
     insta::assert_snapshot!(rejection("model = \"sim/tool\"\ntools = []\nfetch_hosts = [\"a.com\"]"), @r#"
-    error: `fetch_hosts` is for the tool `http_fetch`, which this target has not
+    error: `fetch_hosts` needs the tool `http_fetch`, which this target does not have
      --> bakeoff.toml:6:15
       |
     6 | fetch_hosts = ["a.com"]
@@ -441,7 +441,7 @@ fn http_fetch_and_fetch_hosts_require_each_other() {
 #[test]
 fn tool_limits_are_range_checked() {
     insta::assert_snapshot!(rejection("model = \"sim/tool\"\nmax_turns = 0\ntool_timeout_seconds = 0\nmax_context_tokens = 10"), @r"
-    error: `max_turns` must be a whole number from 1 to 10000, not 0
+    error: `max_turns` must be an integer from 1 to 10000, not 0
      --> bakeoff.toml:5:13
       |
     5 | max_turns = 0
@@ -504,7 +504,7 @@ fn tools_of_other_targets_are_rejected() {
 #[test]
 fn unstartable_mcp_servers_are_rejected_before_any_call() {
     insta::assert_snapshot!(rejection("model = \"sim/tool\"\nmcp = [{ name = \"fs\", command = [\"no-such-server\"] }, { name = \"fs\", command = [\"cat\"], tool = [\"x\"] }, { name = \"\", command = [] }]"), @r#"
-    error: cannot run `no-such-server`: there is no such program
+    error: cannot run `no-such-server`: program not found
      --> bakeoff.toml:5:34
       |
     5 | mcp = [{ name = "fs", command = ["no-such-server"] }, { name = "fs", command = ["cat"], tool = ["x"] }, { name = "", command = [] }]

@@ -168,7 +168,7 @@ pub(crate) const SIM: Section = Section::new(
         optional(
             "bias",
             ValueType::Number { min: -100.0, max: 100.0 },
-            "As a judge: bonus of the first of two outputs; negative values are a malus",
+            "As a judge: bonus of the first of two outputs; negative values are a penalty",
         ),
         optional(
             "noise",
