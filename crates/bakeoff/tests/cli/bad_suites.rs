@@ -437,7 +437,7 @@ fn missing_programs_are_rejected() {
     "#);
     let dir =
         TestDir::with_suite(&target("command = [\"./cases.jsonl\"]")).write("cases.jsonl", CASES);
-    assert!(dir.run(&["check"]).stderr.contains("it is not executable"));
+    assert!(dir.run(&["check"]).stderr.contains("not executable"));
 }
 
 #[test]
@@ -474,7 +474,7 @@ fn many_problems_of_a_file_are_counted_and_few_printed() {
     let cases = "{\"id\": \"a\", \"country\": \"x\", \"expected\": \"y\"}\n".repeat(20_000);
     let dir = TestDir::with_suite(&target("model = \"sim/echo\"")).write("cases.jsonl", cases);
     let output = dir.run(&["check"]);
-    assert_eq!((output.code, output.stderr.matches("is used twice").count()), (2, 20));
+    assert_eq!((output.code, output.stderr.matches("duplicate case id").count()), (2, 20));
     assert!(output.stderr.contains("and 19979 more problems in this file"), "{}", output.stderr);
 }
 

@@ -6,7 +6,7 @@
 use crate::support::TestDir;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Folder of the finished run.
 const RUN: &str = "2026-11-16T08-48-58Z-written-before-zxmx";
@@ -70,7 +70,8 @@ fn finished_run_is_reported_compared_and_scored() {
     // The scored run is a new one.
     let scored =
         std::fs::read_dir(dir.path().join("runs")).unwrap().map(|entry| entry.unwrap().path());
-    let scored = scored.filter(|path| !path.ends_with(RUN)).collect::<Vec<_>>();
+    let is_new = |path: &PathBuf| path.is_dir() && !path.ends_with(RUN);
+    let scored: Vec<PathBuf> = scored.filter(is_new).collect();
     assert_eq!(scored.len(), 1, "{scored:?}");
     let scored = std::fs::read(scored[0].join("summary.json")).unwrap();
     assert_eq!(rates(&serde_json::from_slice(&scored).unwrap()), rates(&summary));

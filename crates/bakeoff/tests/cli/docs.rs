@@ -179,13 +179,27 @@ fn tools_page_works_as_documented() {
 
 #[test]
 fn ci_recipes_run() {
+    let action = std::fs::read_to_string(root().join("action.yml")).unwrap();
     let mut runs = 0;
     for (words, block) in fences("docs/ci.md") {
+        let input = |name: &str| {
+            let line =
+                block.lines().find_map(|line| line.trim().strip_prefix(&format!("{name}: ")));
+            line.map(str::to_owned)
+        };
+        // The action runs this command; its inputs must exist.
+        let by_action = block.contains("uses: bakeoff-rs/bakeoff@").then(|| {
+            for name in ["suite", "args"] {
+                assert!(action.contains(&format!("\n  {name}:\n")), "{name}");
+            }
+            let (suite, args) = (input("suite").unwrap(), input("args").unwrap());
+            format!("{suite} --ci --junit junit.xml {args}")
+        });
         let commands = block.lines().filter_map(|line| {
             let line = line.trim().trim_start_matches("- ").trim_start_matches("run: ");
             line.strip_prefix("bakeoff run ").map(str::to_owned)
         });
-        for command in commands {
+        for command in commands.chain(by_action) {
             assert_eq!(words, "yaml");
             let dir = TestDir::new();
             assert_eq!(dir.run(&["init", "evals"]).code, 0);

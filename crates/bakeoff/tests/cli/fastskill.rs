@@ -212,7 +212,7 @@ fn project_can_be_checked_with_and_without_an_agent() {
     let several = run_isolated(&dir, &["run", "skill-project.toml"]);
     assert_eq!(several.code, 2, "{}", several.transcript());
     assert!(several.stderr.contains("several agents installed"), "{}", several.stderr);
-    assert!(several.stderr.contains("one of claude, codex"), "{}", several.stderr);
+    assert!(several.stderr.contains("`--agent NAME`: claude, codex"), "{}", several.stderr);
     let checked = dir.run(&["validate", "--agent", "claude", "--model", "opus"]);
     insta::assert_snapshot!(checked.transcript(), @r#"
     exit 0
@@ -416,7 +416,8 @@ fn missing_agents_are_rejected() {
     let dir = dir.with_program("claude", &script);
     let output = run(&dir, &["--agent", "claude", "--agent", "codex", "--case", "sum"]);
     assert_eq!(output.code, 0, "{}", output.transcript());
-    let warning = "agent codex is not installed: no `codex` on the PATH; skipped [EVAL_AGENT_UNAVAILABLE]";
+    let warning =
+        "agent codex is not installed: no `codex` on the PATH; skipped [EVAL_AGENT_UNAVAILABLE]";
     assert!(output.stderr.contains(warning), "{}", output.stderr);
 }
 

@@ -234,9 +234,9 @@ fn invalid_arguments_are_rejected_before_any_call() {
         output.stderr
     );
     assert_eq!(dir.run(&map(&["-m", "sim/map", "--pack", "2"])).code, 0);
-    insta::assert_snapshot!(render(&map(&["-m", "sim/map", "--pack", "3"])), @r"
-    error: out.jsonl was begun with --pack 2
-      hint: go on with what it was begun with, name another file, or `--force` to begin anew
+    insta::assert_snapshot!(render(&map(&["-m", "sim/map", "--pack", "3"])), @"
+    error: out.jsonl was started with --pack 2
+      hint: use the same settings, choose another output file, or use `--force` to start over
     ");
     assert!(!dir.path().join("o.jsonl").exists());
 }

@@ -410,9 +410,9 @@ fn unpaired_cases_are_listed_on_the_correct_side() {
     dir.run(&["run", "--quiet"]);
     let render = |words: &[&str]| dir.run(&[&["compare"], words].concat()).stdout;
     let more = render(&[&first, "last"]);
-    assert!(more.contains("left out, judged in the candidate only: 1 (b)"), "{more}");
+    assert!(more.contains("omitted, judged in the candidate only: 1 (b)"), "{more}");
     let fewer = render(&["last", &first]);
-    assert!(fewer.contains("left out, judged in the baseline only: 1 (b)"), "{fewer}");
+    assert!(fewer.contains("omitted, judged in the baseline only: 1 (b)"), "{fewer}");
 }
 
 #[test]

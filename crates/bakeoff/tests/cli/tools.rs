@@ -440,7 +440,7 @@ fn http_fetch_and_fetch_hosts_require_each_other() {
 
 #[test]
 fn tool_limits_are_range_checked() {
-    insta::assert_snapshot!(rejection("model = \"sim/tool\"\nmax_turns = 0\ntool_timeout_seconds = 0\nmax_context_tokens = 10"), @r"
+    insta::assert_snapshot!(rejection("model = \"sim/tool\"\nmax_turns = 0\ntool_timeout_seconds = 0\nmax_context_tokens = 10"), @"
     error: `max_turns` must be an integer from 1 to 10000, not 0
      --> bakeoff.toml:5:13
       |
