@@ -113,7 +113,7 @@
 //!         instructions = "Classify each review."
 //!         [output.sentiment]
 //!         type = "string"
-//!         options = ["good", "bad"]
+//!         enum = ["good", "bad"]
 //!         "#,
 //!     )?;
 //!     let reviews = vec!["Great value.", "Broke after a day.", "Would buy again."];
