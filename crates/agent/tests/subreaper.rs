@@ -1,7 +1,7 @@
 //! Orphans of programs after [`become_subreaper`]: adoption, assignment to their owner and reaping.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 use bakeoff_agent::{ExitReason, Identity, Program, ProgramOutput, become_subreaper, run, start};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};

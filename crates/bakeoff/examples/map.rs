@@ -4,13 +4,15 @@
 
 #![allow(clippy::print_stdout, reason = "the output of the example")]
 
-use bakeoff::llm::{Client, Model};
-use bakeoff::map::{Field, FieldType, ItemError, PackSize, Task, map_items};
+use bakeoff::llm::{Client, ClientConfig, Model};
+use bakeoff::map::{Field, FieldType, ItemError, PackSize, Task, map_items, simulated_models};
 use std::sync::Arc;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let client = Arc::new(Client::default());
+    // For real models, `Client::default()` is enough.
+    let config = ClientConfig::default().simulated_models([simulated_models()]);
+    let client = Arc::new(Client::new(config));
     // This simulated model drops, duplicates and reorders answers, so that invalid ones are requested again.
     // For a real model: `Model::from_env("openai/gpt-4.1-mini")?`, with OPENAI_API_KEY in the environment.
     let model = Model::from_env("sim/map-unruly")?;

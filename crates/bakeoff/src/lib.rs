@@ -36,13 +36,15 @@
 #![cfg_attr(not(feature = "race"), doc = "```ignore")]
 //! use bakeoff::CancellationToken;
 //! use bakeoff::agent::{AgentContext, AgentLoopConfig, AgentMessage, EventSender};
-//! use bakeoff::llm::{Client, Model};
-//! use bakeoff::race::{LlmJudgeEvaluation, agent_loop_parallel};
+//! use bakeoff::llm::{Client, ClientConfig, Model};
+//! use bakeoff::race::{LlmJudgeEvaluation, agent_loop_parallel, simulated_judge};
 //! use std::sync::Arc;
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     let client = Arc::new(Client::default());
+//!     // Real models need no simulated judge: `Client::default()` is enough for them.
+//!     let simulated = ClientConfig::default().simulated_models([simulated_judge()]);
+//!     let client = Arc::new(Client::new(simulated));
 //!     let config = |name| Model::from_env(name).map(|model| AgentLoopConfig::new(&client, model));
 //!     let judge = LlmJudgeEvaluation::new(config("sim/judge")?);
 //!     let mut race = agent_loop_parallel(
@@ -100,13 +102,15 @@
 //!
 #![cfg_attr(feature = "map", doc = "```")]
 #![cfg_attr(not(feature = "map"), doc = "```ignore")]
-//! use bakeoff::llm::{Client, Model};
-//! use bakeoff::map::{Task, map_items};
+//! use bakeoff::llm::{Client, ClientConfig, Model};
+//! use bakeoff::map::{Task, map_items, simulated_models};
 //! use std::sync::Arc;
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     let client = Arc::new(Client::default());
+//!     // Real models need no simulated ones: `Client::default()` is enough for them.
+//!     let simulated = ClientConfig::default().simulated_models([simulated_models()]);
+//!     let client = Arc::new(Client::new(simulated));
 //!     let model = Model::from_env("sim/map")?;
 //!     let task = Task::parse(
 //!         r#"

@@ -195,6 +195,7 @@ mod strategy;
 mod testing;
 mod tie;
 
+pub use bakeoff_check::judge::simulated_judge;
 pub use error::{BranchFailure, RaceError};
 pub use judge::{LlmJudgeEvaluation, Orders};
 pub use outcome::{ParallelLoopOutcome, ParallelLoopResult, SelectedBranch};
