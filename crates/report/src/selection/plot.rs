@@ -24,7 +24,7 @@ pub fn selection_svg(selection: &SearchOutcome, title: &str) -> String {
             selection.front.contains(&ranked.combo) || ranked.combo == selection.winner
         })
         .collect();
-    front.sort_by(|one, other| one.cost.cmp(&other.cost));
+    front.sort_by_key(|ranked| ranked.cost);
     let listed = &front[..front.len().min(MAX_LISTED)];
     let across = Axis::cost(&shown, MARGIN[0], WIDTH - MARGIN[1]);
     let up = Axis::score(&shown, HEIGHT - MARGIN[3], MARGIN[2]);
