@@ -2,8 +2,8 @@
 
 use crate::support::{Provider, Reply, drain};
 use bakeoff_agent::{
-    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, ContextConfig, agent_loop,
-    agent_loop_continue, event_channel,
+    AgentContext, AgentEvent, AgentMessage, ContextConfig, agent_loop, agent_loop_continue,
+    event_channel,
 };
 use bakeoff_core::{Content, Message, ToolCall};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! A single judge: orders, rounds, ids and cost.
 
 use crate::support::{TestClient, race, race_in};
-use bakeoff_agent::{AgentContext, AgentLoopConfig, AgentMessage, ExecutionLimits, Session};
+use bakeoff_agent::{AgentContext, AgentMessage, ExecutionLimits, Session};
 use bakeoff_core::NanoDollars;
 use bakeoff_race::{LlmJudgeEvaluation, Orders, RaceError, VerdictKind};
 

@@ -1,9 +1,7 @@
 //! Branches that fail, are cancelled or reach a limit.
 
 use crate::support::{ClosureStrategy, TestClient, choose, race};
-use bakeoff_agent::{
-    AgentContext, AgentMessage, EventSender, ExecutionLimits, LoopLimit, LoopStatus,
-};
+use bakeoff_agent::{AgentContext, AgentMessage, EventSender, LoopLimit, LoopStatus};
 use bakeoff_core::{ErrorKind, Usage};
 use bakeoff_race::{
     EvaluationDecision, EvaluationStrategy, FastestEvaluation, ParallelLoopOutcome,
