@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .role("solver", ["small", "medium", "large"])
         .datapoints(QUESTIONS)
         // Prefers a cheaper combination within two points of the best.
-        .cheapest_within(2.0)
+        .cheapest_within(0.02)
         .max_cost("1.00".parse()?)
         .on_progress(|progress| {
             println!("{} of {} cells", progress.cells, progress.total_cells);

@@ -125,10 +125,18 @@ struct CodeResult {
     message: Option<String>,
 }
 
-/// Parses the result of user code; the error states why it is invalid.
-pub fn parse_code_result(json: &str) -> Result<CheckFinding, String> {
-    let result: CodeResult =
-        serde_json::from_str(json).map_err(|error| format!("invalid result: {error}"))?;
+/// The result of user code is invalid.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid result: {0}")]
+pub struct CodeResultError(#[from] serde_json::Error);
+
+/// Parses the result of user code.
+///
+/// # Errors
+///
+/// Fails if the text is not a JSON object with the expected fields.
+pub fn parse_code_result(json: &str) -> Result<CheckFinding, CodeResultError> {
+    let result: CodeResult = serde_json::from_str(json)?;
     let message = match (result.message, result.score) {
         (Some(message), _) if !message.trim().is_empty() => message.trim().to_owned(),
         (_, Some(score)) => format!("score {score}"),

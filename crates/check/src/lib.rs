@@ -30,7 +30,7 @@ mod text;
 mod xml;
 
 pub use behaviour::BehaviourCheck;
-pub use code::{ProgramCheck, PythonCheck, PythonSource, parse_code_result};
+pub use code::{CodeResultError, ProgramCheck, PythonCheck, PythonSource, parse_code_result};
 pub use completeness::require_whole_output;
 pub use files::FileCheck;
 pub use info::{EXTRACT_PARAMETERS, KindInfo, ParameterInfo, ParameterType};

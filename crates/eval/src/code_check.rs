@@ -108,7 +108,9 @@ impl CodeJudge<'_> {
             text => format!(": {}", tail(text)),
         };
         match finished.exit_reason {
-            ExitReason::Exited(0) => parse_code_result(&finished.stdout).map_err(check_error),
+            ExitReason::Exited(0) => {
+                parse_code_result(&finished.stdout).map_err(|error| check_error(error.to_string()))
+            }
             ExitReason::Exited(code) => {
                 Err(check_error(format!("the program exited with code {code}{stderr}")))
             }
@@ -152,7 +154,8 @@ impl CodeJudge<'_> {
             .map_err(|error| check_error(format!("Python: not JSON: {error}")))?;
         match reply.get("error").and_then(Value::as_str) {
             Some(error) => Err(check_error(format!("Python: {}", tail(error)))),
-            None => parse_code_result(&reply.to_string()).map_err(check_error),
+            None => parse_code_result(&reply.to_string())
+                .map_err(|error| check_error(error.to_string())),
         }
     }
 }

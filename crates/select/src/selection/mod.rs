@@ -136,9 +136,10 @@ impl<'a> Selection<'a> {
         self
     }
 
-    /// Chooses the cheapest combination within this many points of the best.
-    pub fn cheapest_within(mut self, points: f64) -> Self {
-        self.options.within = Some(points);
+    /// Chooses the cheapest combination whose score is at most `margin` below the best, in the unit of the
+    /// scores: 0.02 is two percentage points of a pass rate.
+    pub fn cheapest_within(mut self, margin: f64) -> Self {
+        self.options.within = Some(margin);
         self
     }
 
