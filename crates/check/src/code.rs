@@ -74,7 +74,7 @@ pub(crate) const PYTHON: KindInfo = KindInfo {
         optional(
             "function",
             ParameterType::Text,
-            "`file.py:name`: a function in a file next to the suite; it takes `output`, `case` and `attempt`, or only the first ones.",
+            "`file.py:name`: a function in a file next to the suite; it takes `output`, `case` and `attempt`, or only the first one or two.",
         ),
         TIMEOUT,
     ],

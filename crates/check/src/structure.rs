@@ -67,7 +67,7 @@ pub(crate) const JSON_SCHEMA: KindInfo = KindInfo::for_text(
 
 pub(crate) const JSON_PATH: KindInfo = KindInfo::for_text(
     "json_path",
-    "The output is JSON, and one of the values that the path selects meets `equals` or `matches`; without either, a selected value is sufficient.",
+    "The output is JSON, and one of the values that the path selects meets `equals` or `matches`; without either, it is sufficient that the path selects a value.",
     &[
         required("path", ParameterType::Template, "A JSONPath (RFC 9535)."),
         optional(

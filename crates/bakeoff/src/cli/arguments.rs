@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 const ABOUT: &str = "Compare language models, prompts and agents, with confidence intervals";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 passed · 1 failed · 2 usage or configuration error, nothing was called · \
+Exit codes: 0 passed · 1 failed · 2 usage or configuration error, no call was made · \
 3 inconclusive · 4 internal or I/O error · 130 interrupted";
 
 #[derive(Debug, Subcommand)]

@@ -41,7 +41,7 @@ pub(crate) struct MapArguments {
     /// Retry rows without an answer, with all models in order and without the cache
     #[arg(long, conflicts_with = "force")]
     pub(crate) retry_errors: bool,
-    /// Print the number of requests and the expected cost, without making a call
+    /// Print the number of requests and an upper estimate of the cost, without making a call
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Suite with [models] and [sim] to use: file, or directory with a bakeoff.toml
@@ -77,5 +77,5 @@ Examples:
   bakeoff map reviews.csv -t task.toml -m groq/llama-3.1-8b-instant --fallback openai/gpt-4o-mini -o labels.csv
   bakeoff map rows.jsonl -t task.toml -m sim/map -o out.jsonl --pack 20 --rpm 60 --max-cost 5
 
-Exit codes: 0 every row has an answer · 2 usage or configuration error, nothing was called · 3 rows without \
+Exit codes: 0 every row has an answer · 2 usage or configuration error, or input or output changed · 3 rows without \
 an answer, or job stopped early · 4 internal or I/O error · 130 interrupted";

@@ -22,7 +22,7 @@ pub(crate) struct ProbeArguments {
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_requests: u32,
     /// Maximum cost in US dollars; requires a model with a known price
-    #[arg(long, value_name = "DOLLARS")]
+    #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<NanoDollars>,
     /// Maximum duration, excluding requests in flight at the end
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]

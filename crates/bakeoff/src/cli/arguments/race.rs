@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RaceArguments {
-    /// Prompt; `-` reads it from standard input, none resumes the interrupted race of the session
+    /// Prompt; `-` reads it from standard input; omit it to resume the interrupted race of a session
     pub(crate) prompt: Option<String>,
     /// Model as `provider/model`, or with --suite a name under [models]; repeatable [default in a session: the last winner]
     #[arg(long = "model", short, value_name = "MODEL")]
@@ -17,13 +17,13 @@ pub(crate) struct RaceArguments {
     /// Answers per model [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) samples: Option<u32>,
-    /// With --session: race the models of its last race again
+    /// With --session: repeat its last race, with the same models and judge
     #[arg(long, requires = "session", conflicts_with = "models")]
     pub(crate) again: bool,
     /// Judge model; repeat for a panel
     #[arg(long = "judge", value_name = "MODEL")]
     pub(crate) judges: Vec<String>,
-    /// Evaluation strategy [default: judge with one --judge, panel with several]
+    /// Evaluation strategy [default: judge with one --judge, panel with several, transparent with one model]
     #[arg(long, value_name = "STRATEGY", value_enum)]
     pub(crate) strategy: Option<StrategyName>,
     /// Instructions for the judge [default: built in]
@@ -100,7 +100,7 @@ pub(crate) enum StrategyName {
     Pairwise,
     /// The most frequent answer wins; stops once it cannot be overtaken
     Majority,
-    /// A check accepts answers (--expect, --verify); a judge chooses among them
+    /// A verifier accepts answers (--expect, --verify); the first of them wins, or the one a --judge chooses
     Verifier,
     /// The first answer wins; the other branches are cancelled
     Fastest,

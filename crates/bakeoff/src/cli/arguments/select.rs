@@ -15,7 +15,7 @@ pub(crate) struct SelectArguments {
     /// Search method: auto, strict, arm_elimination, … [default: from the suite]
     #[arg(long, value_name = "NAME")]
     pub(crate) method: Option<String>,
-    /// Confidence for auto and strict [default: 0.95]
+    /// Confidence for auto and strict [default: from the suite, or 0.95]
     #[arg(long, value_name = "SHARE")]
     pub(crate) confidence: Option<f64>,
     /// Cost in US dollars after which no cell starts
@@ -27,7 +27,7 @@ pub(crate) struct SelectArguments {
     /// Time after which no cell starts
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) deadline: Option<Duration>,
-    /// Write the winner as a TOML table [roles], for the suite or the gateway
+    /// Write the winner as TOML: [roles] and the [models] that they name
     #[arg(long, value_name = "FILE")]
     pub(crate) apply: Option<PathBuf>,
     /// Directory of all runs

@@ -59,7 +59,7 @@ pub(crate) struct LimitArguments {
     /// Input and output tokens per minute, for `auto` and `proactive`
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) tpm: Option<u64>,
-    /// Maximum number of retries per call [default for throttled calls: until the timeout]
+    /// Maximum number of retries per call [default: 8 after errors, unlimited until the timeout if throttled]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_retries: Option<u32>,
     /// Timeout of a trial, of a call including its retries, or of a program
