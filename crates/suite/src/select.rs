@@ -44,9 +44,9 @@ impl SelectPlan {
 /// Criterion for the best combination: weights, or one of the two bounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SelectObjective {
-    /// Score penalty of the most expensive combination.
+    /// Score penalty of the most expensive cell of the first round.
     pub cost_weight: Option<f64>,
-    /// Score penalty of the slowest combination.
+    /// Score penalty of the slowest cell of the first round.
     pub latency_weight: Option<f64>,
     /// Choose the cheapest combination whose score is at most this much below the best.
     pub cheapest_within: Option<f64>,

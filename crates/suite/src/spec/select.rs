@@ -40,12 +40,12 @@ const FIELDS: [Field; 24] = [
     optional(
         "cost_weight",
         WEIGHT,
-        "Score penalty of the most expensive combination relative to a free one [default: 0]",
+        "Score penalty of the most expensive cell of the first round, proportional for others [default: 0]",
     ),
     optional(
         "latency_weight",
         WEIGHT,
-        "Score penalty of the slowest combination relative to one without latency [default: 0]",
+        "Score penalty of the slowest cell of the first round, proportional for others [default: 0]",
     ),
     optional(
         "cheapest_within",

@@ -41,7 +41,7 @@ pub(crate) struct MapArguments {
     /// Retry rows without an answer, with all models in order and without the cache
     #[arg(long, conflicts_with = "force")]
     pub(crate) retry_errors: bool,
-    /// Print the number of requests and an upper estimate of the cost, without making a call
+    /// Print the number of requests and the estimated cost, without making a call
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Suite with [models] and [sim] to use: file, or directory with a bakeoff.toml
