@@ -14,10 +14,11 @@ use crate::resume::ResumeState;
 use crate::run::{FinishedRun, Run, exit_code};
 use crate::run_file::{Layout, RunFile};
 use crate::stopper::Stopper;
+use crate::timestamp::rfc3339;
 use crate::traffic_log::TrafficLog;
 use bakeoff_core::{Event, RunStats, SCHEMA_VERSION};
 use bakeoff_journal::Journal;
-use jiff::Timestamp;
+use chrono::Utc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -53,10 +54,10 @@ struct OpenRun {
 
 impl OpenRun {
     fn create(run: &Run) -> Result<OpenRun, Error> {
-        let now = Timestamp::now();
+        let now = Utc::now();
         let layout = Layout::of(run.suite.targets.len());
         let folder = RunFolder::create(&run.config.out, &run.suite.name, now, layout)?;
-        let started_at = now.to_string();
+        let started_at = rfc3339(now);
         folder.write_run(&run.file(folder.id.clone(), started_at.clone()))?;
         Ok(OpenRun {
             journal: Journal::create(&folder.journal())?,

@@ -7,7 +7,7 @@ use crate::summary_file::SummaryFile;
 use bakeoff_core::{RunId, Status, Summary, TargetName, TrialKey, TrialResult};
 use bakeoff_journal::{write_atomic, write_atomic_with};
 use bakeoff_suite::{Artifacts, Suite};
-use jiff::Timestamp;
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl RunFolder {
     pub(crate) fn create(
         parent: &Path,
         suite: &str,
-        now: Timestamp,
+        now: DateTime<Utc>,
         layout: Layout,
     ) -> Result<RunFolder, Error> {
         let create = |path: &Path| {
@@ -58,7 +58,7 @@ impl RunFolder {
         if is_new {
             write_atomic(&parent.join(".gitignore"), b"*\n")?;
         }
-        let time = now.strftime("%Y-%m-%dT%H-%M-%SZ");
+        let time = now.format("%Y-%m-%dT%H-%M-%SZ");
         loop {
             let id = format!("{time}-{}-{}", safe_name(suite), random_suffix());
             let path = parent.join(&id);

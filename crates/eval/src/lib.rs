@@ -37,6 +37,7 @@ mod summary_file;
 mod tally;
 mod target_feeder;
 mod target_record;
+mod timestamp;
 mod trace;
 mod traffic_log;
 mod trial;

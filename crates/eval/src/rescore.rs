@@ -10,6 +10,7 @@ use crate::recorder::Recorder;
 use crate::run::{FinishedRun, Run, exit_code};
 use crate::run_file::{Layout, RunFile};
 use crate::stopper::Stopper;
+use crate::timestamp::rfc3339;
 use crate::traffic_log::TrafficLog;
 use crate::trial::TrialOutcome;
 use bakeoff_core::{
@@ -18,7 +19,7 @@ use bakeoff_core::{
 };
 use bakeoff_journal::Journal;
 use bakeoff_suite::{Artifacts, CaseReader, Suite};
-use jiff::Timestamp;
+use chrono::Utc;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -62,7 +63,7 @@ where
     I: Iterator<Item = Result<TrialResult, Error>>,
 {
     let started = Instant::now();
-    let now = Timestamp::now();
+    let now = Utc::now();
     let targets = target_indices(&run.suite, &input.targets)?;
     check_cases(&run.suite, &input.cases)?;
     let cases = input.cases.len() as u64;
@@ -70,7 +71,7 @@ where
     let layout = Layout::of(criteria.targets.len());
     let folder = RunFolder::create(&run.config.out, &run.suite.name, now, layout)?;
     let id = folder.id.clone();
-    let file = RunFile::new(&run.suite, &run.config, &criteria, id.clone(), now.to_string());
+    let file = RunFile::new(&run.suite, &run.config, &criteria, id.clone(), rfc3339(now));
     folder.write_run(&RunFile { scored_from: Some(input.run_id), ..file })?;
     let journal = Journal::create(&folder.journal())?;
     let case_files = CaseFiles::new(Artifacts::None);
@@ -106,7 +107,7 @@ where
     warnings.iter().for_each(|event| recorder.emit(event));
     let (aggregate, _) = recorder.finish()?;
     let stats = RunStats {
-        started_at: now.to_string(),
+        started_at: rfc3339(now),
         elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         connection_limit_history,
         ..RunStats::default()

@@ -4,14 +4,13 @@ use crate::Error;
 use crate::best_effort_log::BestEffortLog;
 use crate::folder::RunFolder;
 use crate::tally::kind_name;
+use crate::timestamp::rfc3339;
 use crate::trial::milliseconds;
 use bakeoff_core::{Event, HttpEntry, LimitRecord, PoolState};
 use bakeoff_llm::{Client, HttpObserver, HttpRecord};
 use bakeoff_pace::{PoolChange, PoolSnapshot};
-use jiff::Timestamp;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// Changes of each model's limit that the summary has.
 const MAX_CHANGES: usize = 200;
@@ -117,7 +116,7 @@ fn http_entry(record: &HttpRecord<'_>) -> HttpEntry {
         (None, error) => error.map(kind_name).unwrap_or_default(),
     };
     HttpEntry {
-        timestamp: timestamp(record.time),
+        timestamp: rfc3339(record.time),
         model: record.model.to_owned(),
         method: record.method.to_owned(),
         url: record.url.to_owned(),
@@ -136,7 +135,7 @@ fn http_entry(record: &HttpRecord<'_>) -> HttpEntry {
 
 fn limit_record(change: &PoolChange) -> LimitRecord {
     LimitRecord {
-        timestamp: timestamp(change.time),
+        timestamp: rfc3339(change.time),
         model: change.model.to_string(),
         old_limit: change.change.old_limit,
         new_limit: change.change.new_limit,
@@ -159,8 +158,4 @@ fn pool_state(snapshot: PoolSnapshot) -> PoolState {
         next_ms: snapshot.next_in.map(milliseconds),
         stopped: snapshot.stopped.map(|reason| reason.to_string()),
     }
-}
-
-fn timestamp(time: SystemTime) -> String {
-    Timestamp::try_from(time).unwrap_or_default().to_string()
 }

@@ -3,6 +3,7 @@
 use crate::find::is_run;
 use bakeoff_core::{RunId, Summary, TargetName, Verdict};
 use bakeoff_eval::{JOURNAL_FILE, RUN_FILE, SUMMARY_FILE, SelectionFile};
+use chrono::{DateTime, Utc};
 use std::path::{Path, PathBuf};
 
 /// A run on disk.
@@ -75,7 +76,7 @@ pub(crate) fn run_folders(parent: &Path) -> Result<Vec<PathBuf>, crate::Error> {
 }
 
 /// Reads the start time of a run; its id has it only to the second.
-fn started_at(path: &Path) -> Option<jiff::Timestamp> {
+fn started_at(path: &Path) -> Option<DateTime<Utc>> {
     let bytes = std::fs::read(path.join(RUN_FILE)).ok()?;
     let run: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
     run["started_at"].as_str()?.parse().ok()

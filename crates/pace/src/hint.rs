@@ -1,5 +1,6 @@
 //! Parsing of the wait that a provider asks for.
 
+use chrono::DateTime;
 use std::time::{Duration, SystemTime};
 
 /// Waits above 30 years are invalid; they could overflow when added to a time.
@@ -29,11 +30,9 @@ fn wait(text: &str, since_epoch: Duration) -> Option<Duration> {
     if let Some(duration) = go_duration(text) {
         return Some(duration);
     }
-    let date = text
-        .parse::<jiff::Timestamp>()
-        .or_else(|_| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text))
-        .ok()?;
-    let date = Duration::try_from(date.as_duration()).ok()?;
+    let date =
+        DateTime::parse_from_rfc3339(text).or_else(|_| DateTime::parse_from_rfc2822(text)).ok()?;
+    let date = (date.to_utc() - DateTime::UNIX_EPOCH).to_std().ok()?;
     Some(date.saturating_sub(since_epoch))
 }
 

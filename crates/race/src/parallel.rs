@@ -9,8 +9,8 @@ use bakeoff_agent::{
     LoopFailure, LoopId, LoopStatus, agent_loop_with_id, check_loop,
 };
 use bakeoff_core::{ErrorKind, FinishReason, NanoDollars, Usage};
+use chrono::Utc;
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -183,7 +183,7 @@ impl Race {
         tx.send(AgentEvent::ParallelLoopStart {
             session_id: session_id.clone(),
             loop_ids: self.loop_ids.clone(),
-            timestamp: Timestamp::now(),
+            timestamp: Utc::now(),
         });
         self.run_branches(&tx, &cancel, on_end).await;
         let ended = self.decide(&tx, cancel).await;
@@ -196,7 +196,7 @@ impl Race {
             selected_loop_id: winner.map(|result| result.selected.loop_id.clone()),
             selected_config_index: winner.map(|result| result.selected_index),
             evaluation_usage,
-            timestamp: Timestamp::now(),
+            timestamp: Utc::now(),
         });
         ended.map_err(|(error, _)| error)
     }
@@ -396,7 +396,7 @@ fn end_event(outcome: &ParallelLoopOutcome) -> AgentEvent {
         status: outcome.status.clone(),
         usage: outcome.usage,
         cost: outcome.cost,
-        timestamp: Timestamp::now(),
+        timestamp: Utc::now(),
     }
 }
 

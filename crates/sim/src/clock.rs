@@ -1,5 +1,6 @@
 //! Time formats of rate-limit headers. Reads no clock.
 
+use chrono::{DateTime, SecondsFormat, Utc};
 use std::time::Duration;
 
 /// Formats a duration as Go does, in whole milliseconds or finer: `12ms`, `3.334ms`, `7.66s`, `6m0s`.
@@ -48,18 +49,19 @@ pub(crate) fn ceil_millis(duration: Duration) -> u128 {
 
 /// Formats a time since 1970 as an HTTP date, rounded up to whole seconds.
 pub(crate) fn http_date(since_1970: Duration) -> Option<String> {
-    let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
-    printer.timestamp_to_rfc9110_string(&timestamp(since_1970)?).ok()
+    let time = date_time(since_1970)?;
+    Some(time.format("%a, %d %b %Y %H:%M:%S GMT").to_string())
 }
 
 /// Formats a time since 1970 as RFC 3339, rounded up to whole seconds.
 pub(crate) fn rfc3339(since_1970: Duration) -> Option<String> {
-    timestamp(since_1970).map(|timestamp| timestamp.to_string())
+    let time = date_time(since_1970)?;
+    Some(time.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
-fn timestamp(since_1970: Duration) -> Option<jiff::Timestamp> {
+fn date_time(since_1970: Duration) -> Option<DateTime<Utc>> {
     let seconds = i64::try_from(ceil_seconds(since_1970)).ok()?;
-    jiff::Timestamp::from_second(seconds).ok()
+    DateTime::from_timestamp(seconds, 0)
 }
 
 #[cfg(test)]

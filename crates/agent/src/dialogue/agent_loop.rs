@@ -10,8 +10,8 @@ use super::session::LoopId;
 use super::toolbox::{ToolResults, Toolbox};
 use bakeoff_core::{ErrorKind, FinishReason, Message, Request, Tool, ToolCall, Usage};
 use bakeoff_llm::{Call, CallContext, CallError, Delta, Failure, Ordinals, Retry};
+use chrono::Utc;
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -121,7 +121,7 @@ async fn run_loop(
         loop_id: loop_id.clone(),
         session_id: context.session.id().to_owned(),
         model: config.model.name().to_owned(),
-        timestamp: Timestamp::now(),
+        timestamp: Utc::now(),
     });
     let tools = context.tools.iter().map(|tool| tool.definition().clone()).collect();
     let mut state = LoopState {
@@ -150,7 +150,7 @@ async fn run_loop(
         status: end.status.clone(),
         usage: end.usage,
         cost: end.cost,
-        timestamp: Timestamp::now(),
+        timestamp: Utc::now(),
     });
     Ok(end)
 }

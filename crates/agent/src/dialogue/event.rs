@@ -4,7 +4,7 @@ use super::end::LoopStatus;
 use super::session::LoopId;
 use bakeoff_core::{Message, NanoDollars, ToolCall, Usage};
 use bakeoff_llm::Delta;
-use jiff::Timestamp;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub enum AgentEvent {
         /// Name of the model.
         model: String,
         /// Time of the event.
-        timestamp: Timestamp,
+        timestamp: DateTime<Utc>,
     },
     /// A loop ended. It sends no further events.
     AgentEnd {
@@ -62,7 +62,7 @@ pub enum AgentEvent {
         #[serde(rename = "cost_nanodollars", skip_serializing_if = "Option::is_none")]
         cost: Option<NanoDollars>,
         /// Time of the event.
-        timestamp: Timestamp,
+        timestamp: DateTime<Utc>,
     },
     /// A model call is about to be made.
     TurnStart {
@@ -161,7 +161,7 @@ pub enum AgentEvent {
         /// Ids of the branches, in the order of the configs.
         loop_ids: Vec<LoopId>,
         /// Time of the event.
-        timestamp: Timestamp,
+        timestamp: DateTime<Utc>,
     },
     /// A race ended.
     ParallelLoopEnd {
@@ -176,7 +176,7 @@ pub enum AgentEvent {
         /// Token usage of the evaluation; zero without judge calls.
         evaluation_usage: Usage,
         /// Time of the event.
-        timestamp: Timestamp,
+        timestamp: DateTime<Utc>,
     },
     /// The receiver was too slow, and events were dropped at this point.
     Lagged {

@@ -8,7 +8,7 @@ use crate::error::{CliError, UsageError};
 use crate::outcome::Outcome;
 use crate::problems;
 use bakeoff_core::{ExitCode, Redactor};
-use jiff::Timestamp;
+use chrono::{SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{IsTerminal, Write};
@@ -144,7 +144,8 @@ impl Printer {
     }
 
     fn write_event(&self, name: &str, fields: &Map<String, Value>) {
-        let line = Envelope { event: name, time: format!("{:.3}", Timestamp::now()), fields };
+        let time = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
+        let line = Envelope { event: name, time, fields };
         let written = serde_json::to_string(&line).map_err(std::io::Error::from).and_then(|line| {
             let line = match self.redactor.get() {
                 Some(redactor) => redactor.scrub(line),

@@ -5,8 +5,8 @@ use crate::printer::{Printer, strip_controls};
 use crate::progress::ProgressPrinter;
 use bakeoff_agent::{AgentEvent, EventReceiver, LoopId, LoopStatus};
 use bakeoff_llm::Delta;
+use chrono::{DateTime, Utc};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jiff::Timestamp;
 use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub(super) struct RaceDisplay<'a> {
 
 /// A branch or judge that is running.
 struct ActiveLoop {
-    since: Timestamp,
+    since: DateTime<Utc>,
     /// Time of the last retry message.
     last_retry: Option<Instant>,
     characters: usize,
@@ -118,7 +118,7 @@ impl<'a> RaceDisplay<'a> {
                 if !self.renderer.is_branch(loop_id) && *status == LoopStatus::Completed {
                     return;
                 }
-                let elapsed = timestamp.duration_since(active.since).unsigned_abs();
+                let elapsed = (*timestamp - active.since).to_std().unwrap_or_default();
                 let name = self.renderer.name(loop_id);
                 self.print(&format!("{name}: {}", loop_end(status, elapsed, *usage, *cost)));
             }
