@@ -1,9 +1,9 @@
 //! Errors of commands and the exit codes that they map to.
 
+use crate::outcome::EventFields;
 use crate::printer::chain;
 use bakeoff_core::ExitCode;
 use bakeoff_suite::{Problem, SuiteError};
-use serde_json::{Map, Value};
 
 /// Invalid arguments or configuration. Nothing was called.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) enum CliError {
         message: String,
         hint: Option<String>,
         /// Result that exists in spite of the error, for `--json`.
-        result: Map<String, Value>,
+        result: EventFields,
     },
     /// Aborted by a second signal.
     Aborted,
@@ -43,7 +43,7 @@ pub(crate) enum CliError {
 
 impl CliError {
     pub(crate) fn internal(message: impl Into<String>) -> CliError {
-        CliError::Internal { message: message.into(), hint: None, result: Map::new() }
+        CliError::Internal { message: message.into(), hint: None, result: EventFields::new() }
     }
 
     /// Returns the exit code of the process.
@@ -78,7 +78,7 @@ impl From<bakeoff_eval::Error> for CliError {
             error @ bakeoff_eval::Error::Create { .. } => CliError::Internal {
                 message: chain(&error),
                 hint: Some("`--out` sets the directory of all runs".to_owned()),
-                result: Map::new(),
+                result: EventFields::new(),
             },
             error => CliError::internal(chain(&error)),
         }
@@ -90,7 +90,7 @@ impl From<bakeoff_map::Error> for CliError {
         let (message, hint) = (chain(&error), error.hint().map(str::to_owned));
         match error.is_usage() {
             true => CliError::Usage(UsageError { message, hint }),
-            false => CliError::Internal { message, hint, result: Map::new() },
+            false => CliError::Internal { message, hint, result: EventFields::new() },
         }
     }
 }

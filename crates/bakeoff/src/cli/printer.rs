@@ -5,9 +5,10 @@
 //! `error` event.
 
 use crate::error::{CliError, UsageError};
-use crate::outcome::Outcome;
+use crate::outcome::{EventFields, Outcome, insert};
 use crate::problems;
-use bakeoff_core::{ExitCode, Redactor};
+use bakeoff_agent::AgentEvent;
+use bakeoff_core::{Event, ExitCode, Redactor};
 use chrono::{SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -121,16 +122,19 @@ impl Printer {
     /// Prints an event with `--json`. `fields` must be an object.
     pub(crate) fn event(&self, name: &str, fields: Value) {
         if self.is_json() {
-            let fields = match fields {
-                Value::Object(fields) => fields,
-                _ => Map::new(),
-            };
-            self.write_event(name, &fields);
+            self.write_line(&Envelope { event: name, time: now(), fields: &fields });
         }
     }
 
-    /// Prints an event of a library crate with `--json`. The library tags its name as `event` or `type`.
-    pub(crate) fn library_event(&self, event: &impl Serialize) {
+    /// Prints an event of a run or a search with `--json`.
+    pub(crate) fn run_event(&self, event: &Event) {
+        if self.is_json() {
+            self.write_line(&RunEventLine { event, time: now() });
+        }
+    }
+
+    /// Prints an event of an agent with `--json`. Its name is in `type`.
+    pub(crate) fn agent_event(&self, event: &AgentEvent) {
         if !self.is_json() {
             return;
         }
@@ -138,15 +142,13 @@ impl Printer {
             Ok(Value::Object(fields)) => fields,
             _ => Map::new(),
         };
-        let name = fields.remove("event").or_else(|| fields.remove("type"));
+        let name = fields.remove("type");
         let name = name.as_ref().and_then(Value::as_str).unwrap_or("unknown");
-        self.write_event(name, &fields);
+        self.write_line(&Envelope { event: name, time: now(), fields: &fields });
     }
 
-    fn write_event(&self, name: &str, fields: &Map<String, Value>) {
-        let time = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
-        let line = Envelope { event: name, time, fields };
-        let written = serde_json::to_string(&line).map_err(std::io::Error::from).and_then(|line| {
+    fn write_line(&self, line: &impl Serialize) {
+        let written = serde_json::to_string(line).map_err(std::io::Error::from).and_then(|line| {
             let line = match self.redactor.get() {
                 Some(redactor) => redactor.scrub(line),
                 None => line,
@@ -162,8 +164,8 @@ impl Printer {
         let code = match outcome {
             Ok(Outcome { exit_code, mut result }) => {
                 if self.is_json() {
-                    result.insert("exit_code".to_owned(), exit_code.code().into());
-                    self.write_event("done", &result);
+                    insert(&mut result, "exit_code", exit_code.code());
+                    self.write_line(&Envelope { event: "done", time: now(), fields: &result });
                 }
                 exit_code
             }
@@ -193,6 +195,9 @@ impl Printer {
     /// Prints the `error` event with `--json`, and returns the exit code.
     pub(crate) fn error_event(&self, error: &CliError) -> ExitCode {
         let code = error.exit_code();
+        if !self.is_json() {
+            return code;
+        }
         let (message, hint) = match error {
             CliError::Usage(UsageError { message, hint })
             | CliError::Internal { message, hint, .. } => (message.clone(), hint.clone()),
@@ -202,15 +207,17 @@ impl Printer {
         let mut fields = match error {
             CliError::Internal { result, .. } => result.clone(),
             CliError::Problems(found) => {
-                let found = found.iter().map(problems::to_json).collect();
-                Map::from_iter([("problems".to_owned(), found)])
+                let mut fields = EventFields::new();
+                let found: Vec<Value> = found.iter().map(problems::to_json).collect();
+                insert(&mut fields, "problems", found);
+                fields
             }
-            _ => Map::new(),
+            _ => EventFields::new(),
         };
-        fields.insert("message".to_owned(), message.into());
-        fields.insert("hint".to_owned(), hint.into());
-        fields.insert("exit_code".to_owned(), code.code().into());
-        self.event("error", Value::Object(fields));
+        insert(&mut fields, "message", message);
+        insert(&mut fields, "hint", hint);
+        insert(&mut fields, "exit_code", code.code());
+        self.write_line(&Envelope { event: "error", time: now(), fields: &fields });
         code
     }
 
@@ -227,11 +234,24 @@ impl Printer {
 
 /// A line of `--json`.
 #[derive(Serialize)]
-struct Envelope<'a> {
+struct Envelope<'a, F> {
     event: &'a str,
     time: String,
+    /// A map or a JSON object.
     #[serde(flatten)]
-    fields: &'a Map<String, Value>,
+    fields: &'a F,
+}
+
+/// A line of `--json` with an event that contains its name.
+#[derive(Serialize)]
+struct RunEventLine<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    time: String,
+}
+
+fn now() -> String {
+    Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// Returns the text without control characters, which could take over a terminal.

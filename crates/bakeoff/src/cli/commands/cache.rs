@@ -2,17 +2,16 @@
 
 use crate::arguments::{CacheAction, CacheArguments};
 use crate::error::CliError;
-use crate::outcome::Outcome;
+use crate::outcome::{EventFields, Outcome};
 use crate::printer::{Printer, count};
 use crate::settings;
 use bakeoff_llm::Cache;
-use serde_json::Map;
 
 pub(super) fn run(arguments: &CacheArguments, printer: &Printer) -> Result<Outcome, CliError> {
     let path = settings::cache_file().ok_or_else(|| CliError::Internal {
         message: "no cache directory".to_owned(),
         hint: Some("set BAKEOFF_CACHE_DIR".to_owned()),
-        result: Map::new(),
+        result: EventFields::new(),
     })?;
     match arguments.action {
         CacheAction::Stats => {

@@ -76,11 +76,19 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
         ExitCode::Failed | ExitCode::Inconclusive if no_fail => ExitCode::Passed,
         code => code,
     };
-    Ok(finished_outcome(&finished, code))
+    Ok(finished_outcome(&finished, code, printer))
 }
 
 /// Returns the outcome of a run whose results are written.
-pub(super) fn finished_outcome(finished: &FinishedRun, code: ExitCode) -> Outcome {
+pub(super) fn finished_outcome(
+    finished: &FinishedRun,
+    code: ExitCode,
+    printer: &Printer,
+) -> Outcome {
+    // As JSON, the summary of a large run takes tens of megabytes.
+    if !printer.is_json() {
+        return Outcome::new(code);
+    }
     Outcome::new(code)
         .with("run_dir", finished.folder.path.display().to_string())
         .with("verdict", finished.summary.verdict)
@@ -195,7 +203,7 @@ async fn execute(
     shutdown.print_with(progress.printer());
     let mut failures = Failures::new(MAX_FAILURES);
     let mut listen = |event: &Event| {
-        printer.library_event(event);
+        printer.run_event(event);
         match event {
             Event::TrialFinished { result } => failures.add(result),
             Event::RunResumed { run_id, done, .. } => {

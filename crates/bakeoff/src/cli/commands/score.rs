@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outco
     let run = Run::new(suite, config)?;
     let mut failures = Failures::new(MAX_FAILURES);
     let mut listen = |event: &Event| {
-        printer.library_event(event);
+        printer.run_event(event);
         if let Event::TrialFinished { result } = event {
             failures.add(result);
         }
@@ -67,5 +67,5 @@ pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outco
         ExitCode::Failed | ExitCode::Inconclusive if arguments.no_fail => ExitCode::Passed,
         code => code,
     };
-    Ok(finished_outcome(&finished, code))
+    Ok(finished_outcome(&finished, code, printer))
 }

@@ -2,12 +2,11 @@
 
 use crate::arguments::SimArguments;
 use crate::error::{CliError, UsageError};
-use crate::outcome::Outcome;
+use crate::outcome::{EventFields, Outcome};
 use crate::printer::{Printer, chain};
 use crate::settings;
 use crate::shutdown::{Shutdown, block_on};
 use bakeoff_sim::{Config, Engine, Latency, Profile, Server};
-use serde_json::Map;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +27,7 @@ pub(super) fn run(arguments: &SimArguments, printer: &Printer) -> Result<Outcome
             CliError::Internal {
                 message: format!("cannot serve on {address}: {error}"),
                 hint: Some("the port may be in use; `--port 0` selects a free one".to_owned()),
-                result: Map::new(),
+                result: EventFields::new(),
             }
         })
     })?;

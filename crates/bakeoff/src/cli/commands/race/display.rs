@@ -50,7 +50,7 @@ impl<'a> RaceDisplay<'a> {
     /// Displays events until the race drops its sender.
     pub(super) async fn listen(mut self, mut events: EventReceiver) {
         while let Some(event) = events.recv().await {
-            self.printer.library_event(&event);
+            self.printer.agent_event(&event);
             if !self.printer.is_json() {
                 self.update(&event);
             }

@@ -145,7 +145,7 @@ async fn execute(
     shutdown.print_with(lock().printer());
     let mut last_error = None;
     let mut listen = |event: &Event| {
-        printer.library_event(event);
+        printer.run_event(event);
         match event {
             Event::TrialFinished { result } => {
                 last_error = result.attempt.error.as_ref().map(|error| error.message.clone());
