@@ -10,7 +10,7 @@ use serde_json::Map;
 
 pub(super) fn run(arguments: &CacheArguments, printer: &Printer) -> Result<Outcome, CliError> {
     let path = settings::cache_file().ok_or_else(|| CliError::Internal {
-        message: "no cache directory".to_owned(),
+        message: "no cache folder".to_owned(),
         hint: Some("set BAKEOFF_CACHE_DIR".to_owned()),
         result: Map::new(),
     })?;
