@@ -43,7 +43,7 @@ const DEFAULT_SECONDS: f64 = 60.0;
 const TIMEOUT: ParameterInfo = optional(
     "timeout_seconds",
     ParameterType::Number { min: 0.001, max: 1e6 },
-    "Time limit in seconds; 60 when absent.",
+    "Time limit in seconds [default: 60].",
 );
 
 pub(crate) const PROGRAM: KindInfo = KindInfo {

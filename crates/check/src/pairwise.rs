@@ -57,7 +57,7 @@ pub(crate) const PAIRWISE: KindInfo = KindInfo::new(
         optional(
             "min",
             ParameterType::Choice(&["tie", "win"]),
-            "Worst comparison that passes; `tie` when absent.",
+            "Worst comparison that passes [default: tie].",
         ),
         PROMPT,
     ],

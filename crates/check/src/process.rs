@@ -54,7 +54,7 @@ pub(crate) const EXIT_CODE: KindInfo = KindInfo::for_program(
     &[optional(
         "value",
         ParameterType::Integer { min: i32::MIN as i64, max: i32::MAX as i64 },
-        "The code; 0 when absent.",
+        "The code [default: 0].",
     )],
     "kind = \"exit_code\"\nvalue = 0",
 );
@@ -81,7 +81,7 @@ pub(crate) const TRIGGER_EXPECTATION: KindInfo = KindInfo::new(
     "The text occurs literally in the answer, the tool calls or the agent's output; with `expected = false`, it does not occur. The lines in which an agent describes its own setup before it starts do not count.",
     &[
         required("pattern", ParameterType::Template, "The text."),
-        optional("expected", ParameterType::Boolean, "Whether it must occur; true when absent."),
+        optional("expected", ParameterType::Boolean, "Whether it must occur [default: true]."),
     ],
     "kind = \"trigger_expectation\"\npattern = \"skills/pdf\"\nexpected = true",
 );

@@ -55,11 +55,11 @@ pub(crate) const RUBRIC: KindInfo = KindInfo::new(
         optional(
             "min",
             ParameterType::Integer { min: 1, max: 5 },
-            "With `score`: the lowest score that passes; 4 when absent.",
+            "With `score`: the lowest score that passes [default: 4].",
         ),
         PROMPT,
     ],
-    "kind = \"rubric\"\nmodel = \"sim/judge\"\ncriteria = ['It names \"{{ expected }}\".', 'It names \"{{ country }}\".']\nprompt = \"It was asked for the capital of {{ country }}.\"",
+    "kind = \"rubric\"\nmodel = \"sim/judge\"\ncriteria = ['It names \"{{ expected }}\".', 'It names \"{{ country }}\".']\nprompt = \"Question: What is the capital of {{ country }}?\"",
 );
 
 impl Rubric {

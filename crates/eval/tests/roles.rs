@@ -7,30 +7,26 @@ mod support;
 use bakeoff_suite::LoadOptions;
 use support::{COMBINATIONS, TestSuite};
 
-const END: &str = r#"
+#[tokio::test]
+async fn run_fails_if_a_role_has_only_candidates() {
+    let test = TestSuite::new(
+        r#"
+[[target]]
+name = "pipeline"
+chain = [
+    { role = "planner", prompt = "Plan: {{ question }}" },
+    { role = "solver", prompt = "{{ planner }} {{ question }}" },
+]
+[select.roles]
+planner = ["sim/echo", "sim/judge"]
+solver = ["sim/echo"]
 [cases]
 inline = [{ id = "one", question = "2+2" }]
 [[check]]
 kind = "contains"
 value = "2"
-"#;
-
-const STEPS: &str = r#"
-[[target]]
-name = "pipeline"
-[[target.chain]]
-role = "planner"
-prompt = "Plan: {{ question }}"
-[[target.chain]]
-role = "solver"
-prompt = "{{ planner }} {{ question }}"
-"#;
-
-#[tokio::test]
-async fn run_fails_if_a_role_has_only_candidates() {
-    let test = TestSuite::new(&format!(
-        "{STEPS}[select.roles]\nplanner = [\"sim/echo\", \"sim/judge\"]\nsolver = [\"sim/echo\"]\n{END}"
-    ));
+"#,
+    );
     let error = test.try_run(LoadOptions::default(), test.config()).await.err().unwrap();
     assert_eq!(error.to_string(), "no model assigned to role `planner` of the target `pipeline`");
     assert!(!test.path("runs").exists());

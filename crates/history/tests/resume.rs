@@ -7,44 +7,22 @@ use bakeoff_history::resume_state;
 use bakeoff_suite::Suite;
 use std::path::Path;
 
-/// A planner that always plans the same, and a solver that repeats what it is asked.
+/// A chain of two roles with different models.
 const SUITE: &str = r#"
 [roles]
 planner = "small"
 solver = "large"
-
-[sim.planning]
-default = "divide"
-latency_ms = 30
-output_tokens = 10
-
-[sim.solving]
-latency_ms = 200
-output_tokens = 5
-
-[models.small]
-provider = "sim"
-model = "planning"
-prices = { input = 0, output = 1 }
-
-[models.large]
-provider = "sim"
-model = "solving"
-prices = { input = 0, output = 10 }
-
+[models]
+small = { provider = "sim", model = "planning" }
+large = { provider = "sim", model = "solving" }
 [[target]]
 name = "pipeline"
-[[target.chain]]
-role = "planner"
-prompt = "Plan: {{ question }}"
-[[target.chain]]
-role = "solver"
-system = "You were told to {{ planner }}."
-prompt = "{{ planner }}, then {{ question }}"
-
+chain = [
+    { role = "planner", prompt = "Plan: {{ question }}" },
+    { role = "solver", prompt = "{{ planner }}, then {{ question }}" },
+]
 [cases]
 inline = [{ id = "one", question = "2+2" }]
-
 [[check]]
 kind = "contains"
 value = "{{ question }}"

@@ -32,8 +32,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// The directory cannot be created.
-    #[error("cannot create the directory of {}: {source}", path.display())]
+    /// The folder cannot be created.
+    #[error("cannot create the folder of {}: {source}", path.display())]
     CreateDirectory {
         /// File of the cache.
         path: PathBuf,

@@ -44,9 +44,9 @@ impl SelectPlan {
 /// Criterion for the best combination: weights, or one of the two bounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SelectObjective {
-    /// Score penalty of the most expensive cell of the first round.
+    /// Score penalty of the most expensive trial of the first round.
     pub cost_weight: Option<f64>,
-    /// Score penalty of the slowest cell of the first round.
+    /// Score penalty of the slowest trial of the first round.
     pub latency_weight: Option<f64>,
     /// Choose the cheapest combination whose score is at most this much below the best.
     pub cheapest_within: Option<f64>,
@@ -59,7 +59,7 @@ pub struct SelectObjective {
 pub struct SelectBudget {
     /// Cost.
     pub cost: Option<NanoDollars>,
-    /// Number of cells: a combination on a case.
+    /// Number of trials, which are the cells of the search.
     pub cells: Option<u64>,
     /// Duration.
     pub time: Option<Duration>,

@@ -16,7 +16,7 @@ pub(crate) use probe::{CacheAction, CacheArguments, ProbeArguments, SimArguments
 pub(crate) use race::{AnswerScope, RaceArguments, StrategyName};
 pub(crate) use run::RunArguments;
 pub(crate) use select::SelectArguments;
-pub(crate) use shared::{ExportArguments, LimitArguments, LogLevel, StoredRunArguments};
+pub(crate) use shared::{ExportArguments, LimitArguments, StoredRunArguments};
 pub(crate) use shell::{CompletionsArguments, ManArguments};
 pub(crate) use stored::{
     CompareArguments, ListArguments, ReportArguments, ScoreArguments, TraceArguments, TraceLog,
@@ -83,9 +83,9 @@ impl Command {
     /// Returns the output mode that the arguments select.
     pub(crate) fn output_mode(&self) -> OutputMode {
         let (json, quiet) = match self {
-            Command::Run(arguments) => (arguments.json, arguments.quiet),
+            Command::Run(arguments) => (arguments.execution.json, arguments.execution.quiet),
             Command::Race(arguments) => (arguments.json, arguments.quiet),
-            Command::Select(arguments) => (arguments.json, arguments.quiet),
+            Command::Select(arguments) => (arguments.execution.json, arguments.execution.quiet),
             Command::Map(arguments) => (arguments.json, arguments.quiet),
             Command::List(arguments) => (arguments.json, false),
             Command::Report(arguments) => (arguments.run.json, false),

@@ -77,7 +77,7 @@ impl From<bakeoff_eval::Error> for CliError {
             }
             error @ bakeoff_eval::Error::Create { .. } => CliError::Internal {
                 message: chain(&error),
-                hint: Some("`--out` sets the directory of all runs".to_owned()),
+                hint: Some("`--out` sets the folder of all runs".to_owned()),
                 result: EventFields::new(),
             },
             error => CliError::internal(chain(&error)),

@@ -5,15 +5,15 @@ use bakeoff_suite::Suite;
 use etcetera::BaseStrategy;
 use std::path::PathBuf;
 
-/// Variable with the cache directory, instead of the user's.
+/// Variable with the cache folder, instead of the user's.
 const CACHE_DIR: &str = "BAKEOFF_CACHE_DIR";
 
-/// Returns the path of the response cache; `None` if the user has no cache directory.
+/// Returns the path of the response cache; `None` if the user has no cache folder.
 pub(crate) fn cache_file() -> Option<PathBuf> {
     Some(cache_folder()?.join("responses.sqlite"))
 }
 
-/// Returns the path of the limit history; `None` if the user has no cache directory.
+/// Returns the path of the limit history; `None` if the user has no cache folder.
 pub(crate) fn history_file() -> Option<PathBuf> {
     Some(cache_folder()?.join("limits.json"))
 }

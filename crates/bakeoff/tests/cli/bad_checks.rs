@@ -432,7 +432,7 @@ min = "wim"
     23 | min = 6
        |       ^
        |
-       = help: `min`: with `score`: the lowest score that passes; 4 when absent.
+       = help: `min`: with `score`: the lowest score that passes [default: 4].
     error: environment variable ANTHROPIC_API_KEY is not set
       --> bakeoff.toml:26:9
        |

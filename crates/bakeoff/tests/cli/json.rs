@@ -126,7 +126,7 @@ fn errors_end_the_stream_with_an_error_event() {
     let broken = TestDir::with_suite(&crate::select::suite(4, 2, "", 0)).write("runs", "a file");
     let internal = error(&broken.run(&["select", "--json"]));
     assert_eq!(internal["exit_code"], 4);
-    assert_eq!(internal["hint"], "`--out` sets the directory of all runs");
+    assert_eq!(internal["hint"], "`--out` sets the folder of all runs");
 }
 
 #[test]

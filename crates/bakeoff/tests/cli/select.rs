@@ -396,7 +396,7 @@ fn invalid_searches_are_rejected() {
       hint: remove the option from [select], or choose another `method`
     ");
     insta::assert_snapshot!(rejection(&good, &["--apply", "no/such/folder.toml"]), @r#"
-    error: no directory no/such
+    error: no folder no/such
       hint: `--apply` needs the path of a writable file
     "#);
     let none = good.split("[select]").next().unwrap().to_owned();

@@ -3,11 +3,10 @@
 //! The same packing, ids, reply parsing and escalation as in a [`Job`](super::Job), without files: nothing
 //! is journaled, and answers are returned in the order of the items.
 
-use super::escalation::{Escalation, PackRequest, RowAnswer, RowResults};
-use super::failures::{DeferredFailures, FailureCause, FailureDecision};
-use super::pack_feeder::{POLL_INTERVAL, PackFeeder};
-use super::request::{ModelState, RequestContext, RequestOutcome};
-use super::runner::rows_of;
+use super::escalation::{Escalation, RowAnswer};
+use super::pack_feeder::POLL_INTERVAL;
+use super::request::{ModelState, RequestContext};
+use super::request_set::{CompletedRequest, RequestSet, Settled};
 use super::scan::{self, InputScan};
 use crate::answer::{Answer, ItemError};
 use crate::error::Error;
@@ -15,13 +14,13 @@ use crate::pack::{Pack, Packer};
 use crate::pack_size::choose_pack_size;
 use crate::row::{Row, RowFields};
 use crate::task::{PackSize, Task};
+use bakeoff_core::NanoDollars;
 use bakeoff_llm::{Client, Model};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -98,14 +97,12 @@ pub async fn map_items<T: Serialize>(
         model_states: vec![ModelState::default()],
         stop: CancellationToken::new(),
     };
+    let context = Arc::new(context);
     let runner = ItemsRunner {
-        context: Arc::new(context),
+        requests: RequestSet::new(Arc::clone(&context)),
+        context,
         packs,
         active: HashMap::new(),
-        queue: VecDeque::new(),
-        requests: JoinSet::new(),
-        feeder: PackFeeder::new(),
-        failures: DeferredFailures::default(),
         answers,
         stop: None,
     };
@@ -123,33 +120,13 @@ fn row(index: u64, item: &impl Serialize) -> Result<Row, Error> {
     Ok(Row { index, fields })
 }
 
-/// Return value of a request task.
-struct ItemsReport {
-    pack: u64,
-    request: PackRequest,
-    outcome: RequestOutcome,
-    /// Whether the response came from the provider, not from the cache.
-    is_fresh: bool,
-}
-
-/// A request with its results.
-struct FinishedRequest {
-    pack: u64,
-    request: PackRequest,
-    results: RowResults,
-}
-
 /// State of a running call of [`map_items`].
 struct ItemsRunner {
     context: Arc<RequestContext>,
     /// Packs not started yet.
     packs: VecDeque<Pack>,
     active: HashMap<u64, (Arc<Pack>, Escalation)>,
-    /// Requests not started yet.
-    queue: VecDeque<(u64, PackRequest)>,
-    requests: JoinSet<ItemsReport>,
-    feeder: PackFeeder,
-    failures: DeferredFailures<FinishedRequest>,
+    requests: RequestSet,
     /// Results by the index of the item.
     answers: Vec<Option<Result<Answer, ItemError>>>,
     /// Reason why no more requests are sent.
@@ -162,17 +139,17 @@ impl ItemsRunner {
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.start_queued();
-            while self.stop.is_none() && self.can_start_pack() {
+            while self.stop.is_none() && self.requests.can_start_pack() {
                 let Some(pack) = self.packs.pop_front() else { break };
                 self.start_pack(pack);
                 self.start_queued();
             }
-            if self.requests.is_empty() {
-                let decision = self.failures.decide_idle();
+            if self.requests.in_flight() == 0 {
                 if self.stop.is_none() {
-                    self.apply(decision);
+                    let settled = self.requests.settle_idle();
+                    self.apply(settled);
                 }
-                if self.stop.is_some() || (self.packs.is_empty() && self.queue.is_empty()) {
+                if self.stop.is_some() || (self.packs.is_empty() && !self.requests.has_queued()) {
                     break;
                 }
                 tokio::task::yield_now().await;
@@ -180,20 +157,14 @@ impl ItemsRunner {
             }
             tokio::select! {
                 biased;
-                Some(report) = self.requests.join_next() => {
-                    self.process(report);
-                    while let Some(report) = self.requests.try_join_next() {
-                        self.process(report);
-                    }
+                Some(report) = self.requests.next_report() => {
+                    let settled = report.and_then(|report| self.requests.settle(report));
+                    self.apply(settled);
                 }
                 _ = poll.tick() => {}
             }
         }
         self.finish()
-    }
-
-    fn can_start_pack(&mut self) -> bool {
-        self.feeder.can_start(&self.context.client, &self.context.models)
     }
 
     fn start_pack(&mut self, pack: Pack) {
@@ -204,82 +175,35 @@ impl ItemsRunner {
             return;
         }
         let (escalation, first) = Escalation::new(pack.rows.len(), self.context.round_plan());
-        self.queue.push_back((pack.number, first));
+        self.requests.queue(pack.number, first);
         self.active.insert(pack.number, (Arc::new(pack), escalation));
     }
 
     fn start_queued(&mut self) {
         if self.stop.is_some() {
-            self.queue.clear();
+            self.requests.clear_queue();
         }
-        while let Some((number, request)) = self.queue.pop_front() {
+        while let Some((number, request)) = self.requests.next_queued() {
             let Some((pack, _)) = self.active.get(&number) else { continue };
-            let (context, pack) = (Arc::clone(&self.context), Arc::clone(pack));
-            self.feeder.start();
-            self.requests.spawn(async move {
-                let (outcome, usage) = context.send(&request, &rows_of(&request, &pack)).await;
-                ItemsReport { pack: number, request, outcome, is_fresh: usage.requests > 0 }
-            });
+            self.requests.start(request, Arc::clone(pack), NanoDollars(0));
         }
     }
 
-    /// Processes the outcome of a request. There is one model, so every round is the last.
-    fn process(&mut self, report: Result<ItemsReport, tokio::task::JoinError>) {
-        self.feeder.finish();
-        // A panic is a bug in this program.
-        let Ok(ItemsReport { pack, request, outcome, is_fresh }) = report else {
-            self.stop("a request task panicked; please report this bug".to_owned());
-            return;
-        };
-        match outcome {
-            RequestOutcome::Answered { results, .. } => {
-                self.record(FinishedRequest { pack, request, results });
-                let failures = match is_fresh {
-                    true => self.failures.record_answer(),
-                    false => self.failures.record_earlier_answer(),
-                };
-                self.apply(FailureDecision::Accept(failures));
-            }
-            RequestOutcome::Unclear(results, cause) => {
-                let failed = FinishedRequest { pack, request, results };
-                let decision = self.failures.record_failure(failed, cause);
-                self.apply(decision);
-            }
-            RequestOutcome::Failed(results) => {
-                self.record(FinishedRequest { pack, request, results });
-            }
-            RequestOutcome::ModelUnavailable(reason) => self.stop(reason),
-            RequestOutcome::Cancelled => {}
-        }
-    }
-
-    fn apply(&mut self, decision: FailureDecision<FinishedRequest>) {
-        match decision {
-            FailureDecision::Defer => {}
-            FailureDecision::Accept(failures) => {
-                for (failure, cause) in failures {
-                    match cause == FailureCause::Provider && !failure.request.is_provider_retry {
-                        true => {
-                            let request =
-                                PackRequest { is_provider_retry: true, ..failure.request };
-                            self.queue.push_back((failure.pack, request));
-                        }
-                        false => self.record(failure),
-                    }
-                }
-            }
-            FailureDecision::Abort(last) => {
-                let reason = last.results.first_reason().unwrap_or_default();
-                self.stop(format!("all requests fail: {reason}"));
-            }
+    /// Records completed requests, or stops.
+    fn apply(&mut self, settled: Settled) {
+        match settled {
+            Ok(completed) => completed.into_iter().for_each(|request| self.record(request)),
+            Err(reason) => self.stop(reason),
         }
     }
 
     /// Records the results of a request and queues the requests that follow from them.
-    fn record(&mut self, FinishedRequest { pack: number, request, results }: FinishedRequest) {
+    fn record(&mut self, completed: CompletedRequest) {
+        let number = completed.pack;
         let Some((_, escalation)) = self.active.get_mut(&number) else { return };
-        let next = escalation.record(&request, results);
-        self.queue.extend(next.into_iter().map(|request| (number, request)));
+        for request in escalation.record(&completed.request, completed.results) {
+            self.requests.queue(number, request);
+        }
         if escalation.is_finished()
             && let Some((pack, escalation)) = self.active.remove(&number)
         {

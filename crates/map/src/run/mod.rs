@@ -1,8 +1,8 @@
 //! Execution of a job, from the first scan of the rows to the last line of the output.
 //!
-//! [`runner`] owns the state of a running job, [`request`] sends single requests, and [`escalation`]
-//! decides what is requested next for a pack. The runner starts another pack when [`pack_feeder`] finds
-//! capacity for it.
+//! [`runner`] owns the state of a running job, [`request_set`] tracks its requests, [`request`] sends a
+//! single one, and [`escalation`] decides what is requested next for a pack. The runner starts another
+//! pack when [`pack_feeder`] finds capacity for it.
 
 mod batch;
 mod budget;
@@ -19,6 +19,7 @@ mod pack_reader;
 mod progress;
 mod record;
 mod request;
+mod request_set;
 mod resume;
 mod resumed_output;
 mod runner;

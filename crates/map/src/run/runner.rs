@@ -8,23 +8,20 @@ use super::batch::BatchValues;
 use super::budget::CostBudget;
 use super::config::HeldRows;
 use super::escalation::{Escalation, FIRST_PATH, PackRequest, RowAnswer, RowResults};
-use super::failures::{DeferredFailures, FailureCause, FailureDecision};
 use super::output_buffer::{FinishedPack, OutputBuffer};
-use super::pack_feeder::{POLL_INTERVAL, PackFeeder};
+use super::pack_feeder::POLL_INTERVAL;
 use super::pack_reader::PackReader;
 use super::progress::{JobOutcome, JobProgress, StopReason};
 use super::record::{RequestKey, RequestRecord};
-use super::request::{RequestContext, RequestOutcome};
+use super::request::RequestContext;
+use super::request_set::{CompletedRequest, RequestReport, RequestSet, Settled, rows_of};
 use super::resume::JournalReplay;
 use super::scan::RowDigest;
-use super::usage::RequestUsage;
 use crate::error::Error;
 use crate::pack::Pack;
-use crate::row::Row;
 use bakeoff_core::NanoDollars;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -34,25 +31,6 @@ struct ActivePack {
     rows_digest: String,
     escalation: Escalation,
     batches: Vec<BatchValues>,
-}
-
-/// Return value of a request task.
-struct RequestReport {
-    pack: u64,
-    request: PackRequest,
-    estimated_cost: NanoDollars,
-    outcome: RequestOutcome,
-    usage: RequestUsage,
-}
-
-/// A request with its results.
-#[derive(Debug)]
-struct CompletedRequest {
-    pack: u64,
-    request: PackRequest,
-    results: RowResults,
-    batch: Option<RowAnswer>,
-    usage: RequestUsage,
 }
 
 /// Limits of a job.
@@ -68,12 +46,8 @@ pub(super) struct JobRunner<'l> {
     replay: JournalReplay,
     limits: JobLimits,
     active: HashMap<u64, ActivePack>,
-    requests: JoinSet<RequestReport>,
-    feeder: PackFeeder,
-    /// Requests not started yet. With a cost limit they wait until the requests in flight have a known cost.
-    queue: VecDeque<(u64, PackRequest)>,
-    /// Failures in the last model round.
-    failures: DeferredFailures<CompletedRequest>,
+    /// With a cost limit, queued requests wait until the requests in flight have a known cost.
+    requests: RequestSet,
     progress: JobProgress,
     stop: Option<StopReason>,
     on_progress: &'l mut (dyn FnMut(&JobProgress) + Send),
@@ -89,16 +63,14 @@ impl<'l> JobRunner<'l> {
         progress: JobProgress,
         on_progress: &'l mut (dyn FnMut(&JobProgress) + Send),
     ) -> JobRunner<'l> {
+        let context = Arc::new(context);
         JobRunner {
-            context: Arc::new(context),
+            requests: RequestSet::new(Arc::clone(&context)),
+            context,
             buffer,
             replay,
             limits,
             active: HashMap::new(),
-            requests: JoinSet::new(),
-            feeder: PackFeeder::new(),
-            queue: VecDeque::new(),
-            failures: DeferredFailures::default(),
             progress,
             stop: None,
             on_progress,
@@ -128,15 +100,15 @@ impl<'l> JobRunner<'l> {
                     None => is_input_read = true,
                 }
             }
-            if self.requests.is_empty() {
-                let decision = self.failures.decide_idle();
+            if self.requests.in_flight() == 0 {
                 if self.stop.is_none() {
-                    self.apply(decision)?;
+                    let settled = self.requests.settle_idle();
+                    self.apply(settled)?;
                 }
                 // Nothing is in flight, and nothing can be written or started any more.
                 let is_stuck =
                     is_input_read || (!self.can_start_pack() && !self.buffer.can_write());
-                if self.stop.is_some() || (is_stuck && self.requests.is_empty()) {
+                if self.stop.is_some() || (is_stuck && self.requests.in_flight() == 0) {
                     break;
                 }
                 // All requests so far were journaled, and more packs follow.
@@ -145,9 +117,9 @@ impl<'l> JobRunner<'l> {
             }
             tokio::select! {
                 biased;
-                Some(report) = self.requests.join_next() => {
+                Some(report) = self.requests.next_report() => {
                     self.process(report)?;
-                    while let Some(report) = self.requests.try_join_next() {
+                    while let Some(report) = self.requests.try_next_report() {
                         self.process(report)?;
                     }
                 }
@@ -161,9 +133,7 @@ impl<'l> JobRunner<'l> {
     /// Returns whether another pack may start: the buffer holds few enough rows, no request is queued,
     /// and the pools have capacity.
     fn can_start_pack(&mut self) -> bool {
-        self.buffer.has_capacity(self.limits.max_held)
-            && self.queue.is_empty()
-            && self.feeder.can_start(&self.context.client, &self.context.models)
+        self.buffer.has_capacity(self.limits.max_held) && self.requests.can_start_pack()
     }
 
     fn start_pack(&mut self, pack: Pack) -> Result<(), Error> {
@@ -196,11 +166,11 @@ impl<'l> JobRunner<'l> {
                     let has_answer = results.answers.iter().any(Result::is_ok);
                     requests.extend(self.record(number, &request, results, batch));
                     if has_answer && self.context.round_plan().is_last(request.model_round) {
-                        let failures = self.failures.record_earlier_answer();
-                        self.apply(FailureDecision::Accept(failures))?;
+                        let settled = self.requests.settle_earlier_answer();
+                        self.apply(settled)?;
                     }
                 }
-                None => self.queue.push_back((number, request)),
+                None => self.requests.queue(number, request),
             }
             if self.replay.is_finished() && !was_finished {
                 // The existing files must match the journal before the first new request is paid for.
@@ -221,81 +191,45 @@ impl<'l> JobRunner<'l> {
     /// Starts queued requests as far as the budget allows. Requests not started are left to the next process.
     fn start_queued(&mut self) {
         while self.stop.is_none()
-            && let Some((number, request)) = self.queue.pop_front()
+            && let Some((number, request)) = self.requests.next_queued()
         {
             let Some(active) = self.active.get(&number) else { continue };
-            let (context, pack) = (Arc::clone(&self.context), Arc::clone(&active.pack));
+            let pack = Arc::clone(&active.pack);
             let estimated_cost = match self.limits.budget.is_limited() {
-                true => context.estimate_cost(&request, &rows_of(&request, &pack)),
+                true => self.context.estimate_cost(&request, &rows_of(&request, &pack)),
                 false => NanoDollars(0),
             };
             if !self.limits.budget.allows(estimated_cost) {
-                self.queue.push_front((number, request));
-                if self.requests.is_empty() {
+                self.requests.requeue(number, request);
+                if self.requests.in_flight() == 0 {
                     self.stop(StopReason::Budget);
                 }
                 break;
             }
             self.limits.budget.start(estimated_cost);
-            self.feeder.start();
-            self.requests.spawn(async move {
-                let (outcome, usage) = context.send(&request, &rows_of(&request, &pack)).await;
-                RequestReport { pack: number, request, estimated_cost, outcome, usage }
-            });
+            self.requests.start(request, pack, estimated_cost);
         }
         if self.stop.is_some() {
-            self.queue.clear();
+            self.requests.clear_queue();
         }
     }
 
-    /// Processes the outcome of a request.
-    fn process(
-        &mut self,
-        report: Result<RequestReport, tokio::task::JoinError>,
-    ) -> Result<(), Error> {
-        self.feeder.finish();
-        // A panic is a bug in this program. The next process sends the request again.
-        let Ok(RequestReport { pack, request, estimated_cost, outcome, usage }) = report else {
-            let reason = "a request task panicked; please report this bug".to_owned();
-            self.stop(StopReason::ModelUnavailable(reason));
-            return Ok(());
+    /// Processes the outcome of a request. If its task panicked, the next process sends it again.
+    fn process(&mut self, report: Result<RequestReport, String>) -> Result<(), Error> {
+        let report = match report {
+            Ok(report) => report,
+            Err(reason) => return self.apply(Err(reason)),
         };
+        let usage = report.usage;
         self.progress.requests += usage.requests;
         self.progress.cached += usage.cached;
-        self.progress.reasks += if request.path == FIRST_PATH { 0 } else { usage.requests };
+        self.progress.reasks += if report.request.path == FIRST_PATH { 0 } else { usage.requests };
         let costs = self.progress.cost.zip(usage.cost);
         self.progress.cost = costs.map(|(sum, cost)| sum.saturating_add(cost));
         self.progress.usage += usage.tokens;
-        self.limits.budget.end(estimated_cost, usage.cost.unwrap_or(NanoDollars(0)));
-        let is_last = self.context.round_plan().is_last(request.model_round);
-        let rows = request.rows.len();
-        let completed = |results, batch| CompletedRequest { pack, request, results, batch, usage };
-        match outcome {
-            RequestOutcome::Answered { results, batch } => {
-                self.complete(completed(results, batch))?;
-                if is_last {
-                    let failures = match usage.requests {
-                        0 => self.failures.record_earlier_answer(),
-                        _ => self.failures.record_answer(),
-                    };
-                    self.apply(FailureDecision::Accept(failures))?;
-                }
-            }
-            RequestOutcome::Unclear(results, cause) if is_last => {
-                let decision = self.failures.record_failure(completed(results, None), cause);
-                self.apply(decision)?;
-            }
-            RequestOutcome::Failed(results) | RequestOutcome::Unclear(results, _) => {
-                self.complete(completed(results, None))?;
-            }
-            RequestOutcome::ModelUnavailable(reason) if is_last => {
-                self.stop(StopReason::ModelUnavailable(reason));
-            }
-            RequestOutcome::ModelUnavailable(reason) => {
-                self.complete(completed(RowResults::failed(&reason, rows, false), None))?;
-            }
-            RequestOutcome::Cancelled => {}
-        }
+        self.limits.budget.end(report.estimated_cost, usage.cost.unwrap_or(NanoDollars(0)));
+        let settled = self.requests.settle(report);
+        self.apply(settled)?;
         // Also cancels requests that wait for a permit.
         if self.limits.budget.is_exceeded() {
             self.stop(StopReason::Budget);
@@ -303,27 +237,16 @@ impl<'l> JobRunner<'l> {
         Ok(())
     }
 
-    /// Applies a decision about failures.
-    fn apply(&mut self, decision: FailureDecision<CompletedRequest>) -> Result<(), Error> {
-        match decision {
-            FailureDecision::Defer => {}
-            FailureDecision::Accept(failures) => {
-                for (failure, cause) in failures {
-                    match cause == FailureCause::Provider && !failure.request.is_provider_retry {
-                        true => {
-                            let request =
-                                PackRequest { is_provider_retry: true, ..failure.request };
-                            self.queue.push_back((failure.pack, request));
-                        }
-                        false => self.complete(failure)?,
-                    }
+    /// Completes requests, or stops.
+    fn apply(&mut self, settled: Settled) -> Result<(), Error> {
+        match settled {
+            Ok(completed) => {
+                for request in completed {
+                    self.complete(request)?;
                 }
                 self.start_queued();
             }
-            FailureDecision::Abort(last) => {
-                let reason = last.results.first_reason().unwrap_or_default();
-                self.stop(StopReason::ModelUnavailable(format!("all requests fail: {reason}")));
-            }
+            Err(reason) => self.stop(StopReason::ModelUnavailable(reason)),
         }
         Ok(())
     }
@@ -368,7 +291,7 @@ impl<'l> JobRunner<'l> {
     }
 
     fn write(&mut self) -> Result<(), Error> {
-        self.progress.in_flight = self.requests.len() as u64;
+        self.progress.in_flight = self.requests.in_flight() as u64;
         self.buffer.write(&mut self.progress)?;
         (self.on_progress)(&self.progress);
         Ok(())
@@ -395,9 +318,4 @@ impl<'l> JobRunner<'l> {
         };
         Ok(JobOutcome { progress: self.progress, stop: self.stop, unavailable_models })
     }
-}
-
-/// Returns the rows of a request.
-pub(super) fn rows_of<'p>(request: &PackRequest, pack: &'p Pack) -> Vec<&'p Row> {
-    request.rows.iter().filter_map(|row| pack.rows.get(*row)).collect()
 }

@@ -40,12 +40,12 @@ const FIELDS: [Field; 24] = [
     optional(
         "cost_weight",
         WEIGHT,
-        "Score penalty of the most expensive cell of the first round, proportional for others [default: 0]",
+        "Score penalty of the most expensive trial of the first round, proportional for others [default: 0]",
     ),
     optional(
         "latency_weight",
         WEIGHT,
-        "Score penalty of the slowest cell of the first round, proportional for others [default: 0]",
+        "Score penalty of the slowest trial of the first round, proportional for others [default: 0]",
     ),
     optional(
         "cheapest_within",
@@ -60,17 +60,17 @@ const FIELDS: [Field; 24] = [
     optional(
         "max_cost_usd",
         ValueType::Number { min: 0.0, max: 1e9 },
-        "Budget of the search in dollars; no cell starts after it is spent",
+        "Budget of the search in dollars; no trial starts after it is spent",
     ),
     optional(
         "max_cells",
         ValueType::Integer { min: 1, max: i64::MAX },
-        "Maximum number of cells (combination and case) to try",
+        "Maximum number of trials; each is a cell of the search",
     ),
     optional(
         "deadline",
         ValueType::Number { min: 0.001, max: 1e9 },
-        "Time budget of the search in seconds; no cell starts after it",
+        "Time budget of the search in seconds; no trial starts after it",
     ),
     optional(
         "proposer",
@@ -80,7 +80,7 @@ const FIELDS: [Field; 24] = [
     optional(
         "fraction",
         SHARE,
-        "For `random_search`, `bayesian` and `matrix_ucb`: share of the combinations or cells to try",
+        "For `random_search`, `bayesian` and `matrix_ucb`: share of the combinations or trials to evaluate",
     ),
     optional("threshold", SHARE, "For `threshold_se`: sufficient mean score"),
     optional(

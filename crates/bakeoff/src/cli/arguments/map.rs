@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("timeout", |argument| argument.help("Timeout of a call, including its retries")))]
 pub(crate) struct MapArguments {
     /// Input rows: .csv, .jsonl, .ndjson or .json file
     pub(crate) rows: PathBuf,
@@ -38,13 +39,13 @@ pub(crate) struct MapArguments {
     /// Start over and overwrite existing output
     #[arg(long)]
     pub(crate) force: bool,
-    /// Retry rows without an answer, with all models in order and without the cache
+    /// Retry rows without an answer, with all models in order; cached replies of earlier rounds are not used
     #[arg(long, conflicts_with = "force")]
     pub(crate) retry_errors: bool,
     /// Print the number of requests and the estimated cost, without making a call
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Suite with [models] and [sim] to use: file, or directory with a bakeoff.toml
+    /// Suite with [models] and [sim] to use: file, or folder with a bakeoff.toml
     #[arg(long, value_name = "FILE")]
     pub(crate) suite: Option<PathBuf>,
     /// Seed of row ids and of the simulated provider

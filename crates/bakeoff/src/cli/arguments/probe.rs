@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(crate) struct ProbeArguments {
     /// Model as `provider/model`, or with --suite a name under [models]
     pub(crate) model: String,
-    /// Suite that defines the model: file, or directory with a bakeoff.toml
+    /// Suite that defines the model: file, or folder with a bakeoff.toml
     #[arg(long, value_name = "FILE")]
     pub(crate) suite: Option<PathBuf>,
     /// Base URL instead of the provider's

@@ -62,7 +62,7 @@ pub(crate) struct RaceArguments {
     /// With --session: discard its interrupted race
     #[arg(long, requires = "session")]
     pub(crate) abandon: bool,
-    /// Suite with [models] and [sim] to use: file, or directory with a bakeoff.toml
+    /// Suite with [models] and [sim] to use: file, or folder with a bakeoff.toml
     #[arg(long, value_name = "FILE")]
     pub(crate) suite: Option<PathBuf>,
     /// Seed of the simulated provider [default: 0]

@@ -2,6 +2,7 @@
 
 use super::values::seconds;
 use crate::settings;
+use bakeoff_core::NanoDollars;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -70,6 +71,46 @@ pub(crate) struct LimitArguments {
     pub(crate) attempt_timeout: Option<Duration>,
 }
 
+/// Arguments of the commands that run trials.
+#[derive(Debug, Args)]
+pub(crate) struct ExecutionArguments {
+    /// Folder of all runs
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// Maximum number of concurrent trials
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) parallel: Option<u32>,
+    #[command(flatten)]
+    pub(crate) only: CaseArguments,
+    /// Cost in US dollars after which no trial starts
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_cost: Option<NanoDollars>,
+    /// Time after which no trial starts
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) deadline: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) reuse: ReuseArguments,
+    /// Log level on standard error
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = LogLevel::Info)]
+    pub(crate) log_level: LogLevel,
+    /// Print one JSON event per line on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print errors only
+    #[arg(long, short, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+    // Last, because its heading applies to everything after it.
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+}
+
+impl ExecutionArguments {
+    /// Returns whether every request is printed on standard error.
+    pub(crate) fn prints_requests(&self) -> bool {
+        self.log_level == LogLevel::Http && !self.quiet
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
     /// Progress and warnings
@@ -101,7 +142,7 @@ pub(crate) struct StoredRunArguments {
     /// Run: path, unique prefix, or `last`
     #[arg(value_name = "RUN", default_value = "last")]
     pub(crate) run: String,
-    /// Directory of all runs
+    /// Folder of all runs
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
     /// Print one JSON event per line on standard output

@@ -20,7 +20,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArguments {
-    /// Directory in which to write one page per command
+    /// Folder in which to write one page per command
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }

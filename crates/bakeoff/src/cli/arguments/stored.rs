@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Directory of all runs
+    /// Folder of all runs
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
     /// Print one JSON event per line on standard output
@@ -29,7 +29,7 @@ pub(crate) struct CompareArguments {
     /// Baseline and candidates, as RUN or RUN:TARGET; for a single run, its targets against the first
     #[arg(value_name = "RUN[:TARGET]", required = true)]
     pub(crate) runs: Vec<String>,
-    /// Directory of all runs
+    /// Folder of all runs
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
     /// Exit with 1 if a candidate is significantly worse

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArguments {
-    /// Directory of the new suite
+    /// Folder of the new suite
     #[arg(default_value = ".")]
     pub(crate) folder: PathBuf,
     /// Overwrite existing files
@@ -15,7 +15,7 @@ pub(crate) struct InitArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// Suite file, directory with a bakeoff.toml, or FastSkill project
+    /// Suite file, folder with a bakeoff.toml, or FastSkill project
     #[arg(default_value = ".")]
     pub(crate) suite: PathBuf,
     /// Agent of a FastSkill project; repeatable

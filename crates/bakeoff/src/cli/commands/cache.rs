@@ -9,7 +9,7 @@ use bakeoff_llm::Cache;
 
 pub(super) fn run(arguments: &CacheArguments, printer: &Printer) -> Result<Outcome, CliError> {
     let path = settings::cache_file().ok_or_else(|| CliError::Internal {
-        message: "no cache directory".to_owned(),
+        message: "no cache folder".to_owned(),
         hint: Some("set BAKEOFF_CACHE_DIR".to_owned()),
         result: EventFields::new(),
     })?;

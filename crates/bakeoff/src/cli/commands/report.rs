@@ -10,7 +10,7 @@ use bakeoff_eval::SelectionFile;
 use bakeoff_history::{PastRun, find_run};
 use bakeoff_report::{Failures, notes, summary_table};
 
-/// Failures printed; the directory of the run has all.
+/// Failures printed; the folder of the run has all.
 const MAX_FAILURES: usize = 20;
 
 pub(super) fn run(arguments: &ReportArguments, printer: &Printer) -> Result<Outcome, CliError> {

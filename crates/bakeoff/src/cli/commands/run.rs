@@ -1,7 +1,7 @@
 //! `bakeoff run`: runs a suite.
 
 use super::report::print_summary;
-use crate::arguments::{LogLevel, RunArguments};
+use crate::arguments::RunArguments;
 use crate::error::{CliError, UsageError};
 use crate::export::export;
 use crate::outcome::Outcome;
@@ -18,7 +18,7 @@ use bakeoff_suite::{Budget, LoadOptions, Suite};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// Failures printed at the end; the directory of the run has all.
+/// Failures printed at the end; the folder of the run has all.
 pub(super) const MAX_FAILURES: usize = 10;
 
 pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outcome, CliError> {
@@ -44,14 +44,13 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
         let trials = if arguments.extend { suite.settings.trials } else { 0 };
         arguments.trials = arguments.trials.or(Some(trials.max(file.suite.trials)));
     }
-    let limits = limits::overrides(&arguments.limits)?;
+    let limits = limits::overrides(&arguments.execution.limits)?;
     let (no_fail, is_ci) = (arguments.no_fail, arguments.ci);
     let files = arguments.export.clone();
     let resume = resumed.map(|(path, _)| path);
     let is_resumed = resume.is_some();
     let request_log = RequestLog::default();
-    let on_http =
-        (arguments.log_level == LogLevel::Http && !arguments.quiet).then(|| request_log.listener());
+    let on_http = arguments.execution.prints_requests().then(|| request_log.listener());
     let extend = arguments.extend;
     let config = RunConfig { on_http, ..config(arguments, limits) };
     let mut run = Run::new(suite, config)?;
@@ -98,7 +97,7 @@ pub(super) fn finished_outcome(
 /// Finds the run to resume.
 fn resumed_run(arguments: &RunArguments) -> Result<Option<(PathBuf, RunFile)>, CliError> {
     let Some(name) = &arguments.resume else { return Ok(None) };
-    let path = find_run(&arguments.out, name)?;
+    let path = find_run(&arguments.execution.out, name)?;
     let file = RunFile::read(&path)?;
     if file.select.is_some() {
         let hint = format!("use `bakeoff select --resume {}`", file.run_id);
@@ -126,8 +125,8 @@ fn apply_stored_settings(file: &RunFile, arguments: &mut RunArguments) {
         target.get("agent").and_then(|_| Some(target.get("model")?.as_str()?.to_owned()))
     };
     arguments.model = arguments.model.take().or_else(|| file.suite.targets.iter().find_map(model));
-    fill(&mut arguments.only.cases, &file.suite.chosen.cases);
-    fill(&mut arguments.only.tags, &file.suite.chosen.tags);
+    fill(&mut arguments.execution.only.cases, &file.suite.chosen.cases);
+    fill(&mut arguments.execution.only.tags, &file.suite.chosen.tags);
 }
 
 /// Log of requests on standard error, for `--log-level http`.
@@ -154,27 +153,28 @@ impl RequestLog {
 }
 
 fn config(arguments: RunArguments, limits: LimitOverrides) -> RunConfig {
+    let execution = arguments.execution;
     RunConfig {
         simulated_models: crate::models::simulated(),
-        out: arguments.out,
+        out: execution.out,
         budget: Budget {
-            cost: arguments.max_cost,
+            cost: execution.max_cost,
             tokens: arguments.max_tokens,
-            time: arguments.deadline,
+            time: execution.deadline,
         },
         trials: arguments.trials,
         threshold: arguments.threshold,
         suite_threshold: arguments.suite_threshold,
         ci: arguments.ci,
-        parallel: arguments.parallel,
+        parallel: execution.parallel,
         targets: arguments.targets,
-        cases: arguments.only.cases,
-        tags: arguments.only.tags,
+        cases: execution.only.cases,
+        tags: execution.only.tags,
         seed: arguments.seed.unwrap_or_default(),
-        cache: arguments.reuse.cache_file(),
+        cache: execution.reuse.cache_file(),
         limits,
         pools: None,
-        memory: arguments.reuse.history_file(),
+        memory: execution.reuse.history_file(),
         on_http: None,
         transport: None,
         keep: arguments.keep,
@@ -234,7 +234,7 @@ fn print_result(finished: &FinishedRun, failures: &Failures, printer: &Printer) 
     }
 }
 
-/// Prints the verdict of a run and its directory.
+/// Prints the verdict of a run and its folder.
 pub(super) fn print_verdict(finished: &FinishedRun, printer: &Printer) {
     let verdict = match finished.summary.verdict {
         Verdict::Passed => "passed",

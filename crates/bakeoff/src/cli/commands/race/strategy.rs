@@ -75,10 +75,10 @@ impl RaceSetup {
     }
 }
 
-/// Returns the arguments that run a shell command in the current directory.
+/// Returns the arguments that run a shell command in the current folder.
 fn shell(command: Option<&str>) -> Result<[OsString; 6], UsageError> {
     let folder = std::env::current_dir().map_err(|error| {
-        UsageError::new(format!("cannot determine the current directory: {error}"))
+        UsageError::new(format!("cannot determine the current folder: {error}"))
     })?;
     let script = "cd -- \"$1\" && eval \"$2\"";
     let command = command.unwrap_or_default();

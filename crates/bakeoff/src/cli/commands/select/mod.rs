@@ -3,7 +3,7 @@
 mod display;
 
 use super::run::RequestLog;
-use crate::arguments::{LogLevel, SelectArguments};
+use crate::arguments::SelectArguments;
 use crate::error::{CliError, UsageError};
 use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
@@ -47,7 +47,7 @@ pub(super) fn run(mut arguments: SelectArguments, printer: &Printer) -> Result<O
 /// Finds the search to resume, and takes settings that the command line leaves out from it.
 fn resumed_search(arguments: &mut SelectArguments) -> Result<Option<PathBuf>, CliError> {
     let Some(name) = &arguments.resume else { return Ok(None) };
-    let path = find_run(&arguments.out, name)?;
+    let path = find_run(&arguments.execution.out, name)?;
     let file = RunFile::read(&path)?;
     if file.select.is_none() {
         let hint = format!("use `bakeoff run --resume {}`", file.run_id);
@@ -55,7 +55,7 @@ fn resumed_search(arguments: &mut SelectArguments) -> Result<Option<PathBuf>, Cl
     }
     arguments.suite.get_or_insert_with(|| PathBuf::from(&file.suite.path));
     arguments.seed.get_or_insert(file.seed);
-    let only = &mut arguments.only;
+    let only = &mut arguments.execution.only;
     if only.cases.is_empty() && only.tags.is_empty() {
         only.cases.clone_from(&file.suite.chosen.cases);
         only.tags.clone_from(&file.suite.chosen.tags);
@@ -72,7 +72,7 @@ fn check_writable(path: &Path, suite: &Path) -> Result<(), String> {
         Err(_) => (path.to_owned(), true),
     };
     if path.is_dir() {
-        return Err(format!("{shown} is a directory"));
+        return Err(format!("{shown} is a folder"));
     }
     if suite.canonicalize().is_ok_and(|suite| suite == path) {
         return Err(format!("{shown} is the suite itself"));
@@ -91,7 +91,7 @@ fn check_writable(path: &Path, suite: &Path) -> Result<(), String> {
             let _ = std::fs::remove_file(&path);
             Ok(())
         }
-        Err(_) if !folder.is_dir() => Err(format!("no directory {}", folder.display())),
+        Err(_) if !folder.is_dir() => Err(format!("no folder {}", folder.display())),
         Err(error) => Err(format!("cannot write {shown}: {error}")),
     }
 }
@@ -102,31 +102,31 @@ fn new_search(
     resume: Option<PathBuf>,
     request_log: &RequestLog,
 ) -> Result<SearchRun, CliError> {
-    let prints_requests = arguments.log_level == LogLevel::Http && !arguments.quiet;
+    let execution = &arguments.execution;
     let config = RunConfig {
         simulated_models: crate::models::simulated(),
-        out: arguments.out.clone(),
-        parallel: arguments.parallel,
-        cases: arguments.only.cases.clone(),
-        tags: arguments.only.tags.clone(),
+        out: execution.out.clone(),
+        parallel: execution.parallel,
+        cases: execution.only.cases.clone(),
+        tags: execution.only.tags.clone(),
         seed: arguments.seed.unwrap_or_default(),
-        cache: arguments.reuse.cache_file(),
-        limits: limits::overrides(&arguments.limits)?,
-        memory: arguments.reuse.history_file(),
-        on_http: prints_requests.then(|| request_log.listener()),
+        cache: execution.reuse.cache_file(),
+        limits: limits::overrides(&execution.limits)?,
+        memory: execution.reuse.history_file(),
+        on_http: execution.prints_requests().then(|| request_log.listener()),
         arguments: settings::command_line(),
         ..RunConfig::default()
     };
     let overrides = SearchOverrides {
         method: arguments.method.clone(),
         confidence: arguments.confidence,
-        max_cost: arguments.max_cost,
+        max_cost: execution.max_cost,
         max_cells: arguments.max_cells,
-        deadline: arguments.deadline,
+        deadline: execution.deadline,
     };
     let search = SearchRun::new(suite, config, &overrides)?;
     let Some(path) = resume else { return Ok(search) };
-    // More cases extend a search without invalidating finished cells.
+    // More cases extend a search without invalidating finished trials.
     let state = resume_state(search.run(), &path, true)?;
     Ok(search.resume_from(state))
 }
