@@ -22,11 +22,11 @@
 //! use tokio_util::sync::CancellationToken;
 //!
 //! #[derive(Debug)]
-//! struct UpperCase(bakeoff_core::Tool);
+//! struct UpperCase(bakeoff_core::ToolDefinition);
 //!
 //! #[async_trait]
 //! impl Tool for UpperCase {
-//!     fn definition(&self) -> &bakeoff_core::Tool {
+//!     fn definition(&self) -> &bakeoff_core::ToolDefinition {
 //!         &self.0
 //!     }
 //!
@@ -37,7 +37,7 @@
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! let upper_case = UpperCase(bakeoff_core::Tool {
+//! let upper_case = UpperCase(bakeoff_core::ToolDefinition {
 //!     name: "upper_case".to_owned(),
 //!     description: "Converts a text to upper case.".to_owned(),
 //!     parameters: json!({

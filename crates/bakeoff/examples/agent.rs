@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 /// A tool that counts the words of a text.
 #[derive(Debug)]
-struct WordCount(bakeoff::core::Tool);
+struct WordCount(bakeoff::core::ToolDefinition);
 
 impl WordCount {
     fn new() -> WordCount {
         let text = json!({ "type": "string", "description": "The text." });
-        WordCount(bakeoff::core::Tool {
+        WordCount(bakeoff::core::ToolDefinition {
             name: "word_count".to_owned(),
             description: "Counts the words of a text.".to_owned(),
             parameters: json!({
@@ -31,7 +31,7 @@ impl WordCount {
 
 #[async_trait]
 impl Tool for WordCount {
-    fn definition(&self) -> &bakeoff::core::Tool {
+    fn definition(&self) -> &bakeoff::core::ToolDefinition {
         &self.0
     }
 

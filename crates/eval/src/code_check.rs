@@ -1,7 +1,7 @@
 //! Checks by the user's own code: programs, and Python in persistent workers.
 
 use crate::attempt::trial_id;
-use crate::judge::{JudgeInput, check_error};
+use crate::check_runner::{JudgeInput, check_error};
 use bakeoff_agent::{ExitReason, Identity, Program, WorkerError, WorkerProgram, Workers};
 use bakeoff_check::{CheckFinding, ProgramCheck, PythonCheck, PythonSource, parse_code_result};
 use bakeoff_core::{ErrorKind, RunId, TrialError, TrialKey};

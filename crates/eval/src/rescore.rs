@@ -3,9 +3,9 @@
 use crate::Error;
 use crate::aggregate::{Aggregate, RunCriteria};
 use crate::case_files::CaseFiles;
+use crate::check_runner::judge_attempt;
 use crate::context::TrialContext;
 use crate::folder::RunFolder;
-use crate::judge::judge_attempt;
 use crate::recorder::Recorder;
 use crate::run::{FinishedRun, Run, exit_code};
 use crate::run_file::{Layout, RunFile};

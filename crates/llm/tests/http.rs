@@ -6,7 +6,8 @@
 mod support;
 
 use bakeoff_core::{
-    Content, ErrorKind, FinishReason, Message, OutputFormat, Request, Response, Thinking, Tool,
+    Content, ErrorKind, FinishReason, Message, OutputFormat, Request, Response, Thinking,
+    ToolDefinition,
 };
 use bakeoff_llm::{Call, CallContext, CallError, Client, ClientConfig, Delta, Model, ModelConfig};
 use bakeoff_pace::{Limits, RetryPolicy};
@@ -102,8 +103,11 @@ fn with_tool(text: &str) -> Request {
         "properties": { "city": { "type": "string" }, "days": { "type": "integer" } },
         "required": ["city", "days"],
     });
-    let tool =
-        Tool { name: "weather".into(), description: "Reports the weather.".into(), parameters };
+    let tool = ToolDefinition {
+        name: "weather".into(),
+        description: "Reports the weather.".into(),
+        parameters,
+    };
     Request { tools: vec![tool], ..prompt(text) }
 }
 

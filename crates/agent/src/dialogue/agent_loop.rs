@@ -8,7 +8,7 @@ use super::end::{LoopEnd, LoopError, LoopFailure, LoopLimit, LoopStatus};
 use super::event::{AgentEvent, MessageRole};
 use super::session::LoopId;
 use super::toolbox::{ToolResults, Toolbox};
-use bakeoff_core::{ErrorKind, FinishReason, Message, Request, Tool, ToolCall, Usage};
+use bakeoff_core::{ErrorKind, FinishReason, Message, Request, ToolCall, ToolDefinition, Usage};
 use bakeoff_llm::{Call, CallContext, CallError, Delta, Failure, Ordinals, Retry};
 use chrono::Utc;
 use futures_util::future::BoxFuture;
@@ -160,7 +160,7 @@ struct LoopState<'a> {
     context: &'a mut AgentContext,
     config: &'a AgentLoopConfig,
     toolbox: Toolbox,
-    tools: Vec<Tool>,
+    tools: Vec<ToolDefinition>,
     ordinals: Ordinals,
     last_retry: Mutex<Option<String>>,
     tx: EventSender,

@@ -18,7 +18,7 @@ pub(super) async fn create_workspace(
     let error = |kind, message| TrialError { kind, message };
     let suite_folder = context.suite.path.parent().unwrap_or(Path::new(""));
     let origin = WorkspaceOrigin::of(target_folder, input.case, suite_folder)
-        .map_err(|message| error(ErrorKind::Template, message))?;
+        .map_err(|reason| error(ErrorKind::Template, reason.to_string()))?;
     let key = input.key;
     let name = blake3::hash(format!("{}\0{}\0{}", key.target, key.case, key.trial).as_bytes());
     let folder = context.folder.work().join(&name.to_hex()[..16]);

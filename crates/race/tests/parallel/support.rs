@@ -118,11 +118,11 @@ pub(crate) async fn drain(mut events: EventReceiver) -> Vec<AgentEvent> {
 
 /// A tool that is never called.
 #[derive(Debug)]
-pub(crate) struct UnusedTool(bakeoff_core::Tool);
+pub(crate) struct UnusedTool(bakeoff_core::ToolDefinition);
 
 impl Default for UnusedTool {
     fn default() -> UnusedTool {
-        UnusedTool(bakeoff_core::Tool {
+        UnusedTool(bakeoff_core::ToolDefinition {
             name: "unused".to_owned(),
             description: String::new(),
             parameters: serde_json::json!({ "type": "object" }),
@@ -132,7 +132,7 @@ impl Default for UnusedTool {
 
 #[async_trait::async_trait]
 impl Tool for UnusedTool {
-    fn definition(&self) -> &bakeoff_core::Tool {
+    fn definition(&self) -> &bakeoff_core::ToolDefinition {
         &self.0
     }
 
