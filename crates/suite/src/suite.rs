@@ -1,6 +1,7 @@
 //! Loading of the suite file: from text to a runnable suite or to a list of problems.
 
 use crate::case::{Case, CaseRow, CaseSource, Survey};
+use crate::case_error::CaseError;
 use crate::check_fields::CheckProblem;
 use crate::checks::{CheckReader, CheckSpec};
 use crate::coverage::Coverage;
@@ -116,16 +117,20 @@ impl Suite {
         digests
     }
 
-    /// Returns the checks of a case. The error is a message for the user.
-    pub fn case_checks(&self, case: &Case) -> Result<Vec<CheckSpec>, String> {
+    /// Returns the checks of a case.
+    ///
+    /// # Errors
+    ///
+    /// When a check of the case is invalid.
+    pub fn case_checks(&self, case: &Case) -> Result<Vec<CheckSpec>, CaseError> {
         if case.checks.is_none() {
             return Ok(Vec::new());
         }
         let ids = self.checks.iter().map(|check| check.id.clone()).collect();
-        let message = |problems: Vec<CheckProblem>| {
-            problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>().join("; ")
+        let error = |problems: Vec<CheckProblem>| {
+            CaseError::Checks(problems.into_iter().map(|problem| problem.message).collect())
         };
-        self.check_reader.of_case(case, ids).map_err(message)
+        self.check_reader.of_case(case, ids).map_err(error)
     }
 
     /// Loads a suite with options. A `skill-project.toml` is loaded as a suite.
