@@ -60,7 +60,7 @@ pub async fn rescore<I>(
     listen: &mut (dyn FnMut(&Event) + Send),
 ) -> Result<FinishedRun, Error>
 where
-    I: Iterator<Item = Result<TrialResult, Error>>,
+    I: Iterator<Item = Result<TrialResult, bakeoff_journal::Error>>,
 {
     let started = Instant::now();
     let now = Utc::now();

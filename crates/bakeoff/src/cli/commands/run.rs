@@ -241,7 +241,7 @@ pub(super) fn print_verdict(finished: &FinishedRun, printer: &Printer) {
 }
 
 /// Returns the failures of a whole run, those of earlier processes included.
-fn all_failures(finished: &FinishedRun) -> Result<Failures, Error> {
+fn all_failures(finished: &FinishedRun) -> Result<Failures, bakeoff_history::Error> {
     let mut failures = Failures::new(MAX_FAILURES);
     for result in PastRun::open(&finished.folder.path)?.results()? {
         failures.add(&result?);
