@@ -48,7 +48,7 @@
 //! // This model calls the first tool and repeats its result.
 //! let model = Model::resolve(&ModelConfig::named("sim", "tool"), &|_| None)?;
 //! let config = AgentLoopConfig::new(&client, model);
-//! let mut context = AgentContext { tools: vec![Arc::new(upper_case)], ..AgentContext::default() };
+//! let mut context = AgentContext::default().with_tools(vec![Arc::new(upper_case)]);
 //! let prompts = vec![AgentMessage::user("hello")];
 //! let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
 //! let end = agent_loop(prompts, &mut context, &config, tx, cancel).await?;
@@ -92,4 +92,4 @@ pub use tools::{
     WriteFile, built_in_tool,
 };
 pub use worker::{WorkerError, WorkerProgram, Workers};
-pub use workspace::{Template, Workspace, WorkspaceFiles, remove_folder};
+pub use workspace::{Workspace, WorkspaceFiles, WorkspaceTemplate, remove_folder};

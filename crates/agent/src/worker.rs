@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Command of a worker.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct WorkerProgram {
     /// The program and its arguments; never empty.
     pub command: Vec<OsString>,
@@ -33,6 +34,22 @@ pub struct WorkerProgram {
     pub environment: BTreeMap<String, OsString>,
     /// Maximum number of bytes of a reply.
     pub max_reply_bytes: usize,
+}
+
+impl WorkerProgram {
+    /// Creates a program that runs in a folder, with the environment of this process.
+    pub fn new(
+        command: Vec<OsString>,
+        folder: impl Into<PathBuf>,
+        max_reply_bytes: usize,
+    ) -> WorkerProgram {
+        WorkerProgram {
+            command,
+            folder: folder.into(),
+            environment: BTreeMap::new(),
+            max_reply_bytes,
+        }
+    }
 }
 
 /// Workers of one program, started on demand and killed when this is dropped.

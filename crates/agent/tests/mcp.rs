@@ -137,11 +137,9 @@ async fn server_runs_in_the_workspace_with_its_identity() {
         part: None,
     };
     let (started, mut groups) = tokio::sync::mpsc::channel(1);
-    let bench = Workbench {
-        identity: Some(identity),
-        started: Some(started),
-        ..Workbench::in_folder(folder.folder.path())
-    };
+    let mut bench = Workbench::in_folder(folder.folder.path());
+    bench.identity = Some(identity);
+    bench.started = Some(started);
     let server = server(json!({"tools": [tool("where")]}));
     let timeout = Duration::from_secs(30);
     let servers = McpServers::start(&[server], &bench, timeout).await.unwrap();

@@ -50,11 +50,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::from_env("sim/tool")?;
     let config =
         AgentLoopConfig::new(&client, model).limits(ExecutionLimits::default().max_turns(10));
-    let mut context = AgentContext {
-        system_prompt: "Use the tools; do not count by yourself.".to_owned(),
-        tools: vec![Arc::new(WordCount::new())],
-        ..AgentContext::default()
-    };
+    let mut context = AgentContext::default()
+        .with_system_prompt("Use the tools; do not count by yourself.")
+        .with_tools(vec![Arc::new(WordCount::new())]);
 
     // The receiver is also a `Stream`.
     let (tx, mut rx) = event_channel(1024);

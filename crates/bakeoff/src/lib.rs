@@ -156,8 +156,7 @@
 //!     let path = folder.join("bakeoff.toml");
 //!     std::fs::write(&path, SUITE)?;
 //!     let suite = Suite::load(&path, &|name| std::env::var(name).ok())?;
-//!     let config = RunConfig { out: folder.join("runs"), ..RunConfig::default() };
-//!     let run = Run::new(suite, config)?;
+//!     let run = Run::new(suite, RunConfig::new(folder.join("runs")))?;
 //!     let finished = run.execute(&Stopper::default(), &mut |_event| {}).await?;
 //!     for target in &finished.summary.targets {
 //!         println!("{}: {} of {} cases passed", target.target, target.passed, target.total_cases);

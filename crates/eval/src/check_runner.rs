@@ -10,7 +10,7 @@ use bakeoff_check::{
 use bakeoff_core::{
     Attempt, CheckResult, ErrorKind, Redactor, RunId, Status, TrialError, TrialKey, TrialResult,
 };
-use bakeoff_llm::{CallContext, Client, Ordinals, Retry};
+use bakeoff_llm::{CallContext, Client, Retry};
 use bakeoff_pace::RunTag;
 use bakeoff_suite::{Case, CheckSpec, Suite, Target};
 use futures_util::future::BoxFuture;
@@ -166,16 +166,13 @@ impl<'a> CheckRunner<'a> {
         };
         // A sample of its own: a target may send the same request as a judge.
         let sample = format!("{}\0judges", sample(target, key));
-        let context = CallContext {
-            run: self.run,
-            sample: &sample,
-            trial: key.trial,
-            ordinals: Ordinals::default(),
-            cancel: self.cancel.clone(),
-            stop: self.stop.clone(),
-            on_retry: Some(&on_retry),
-            on_delta: None,
-        };
+        let context = CallContext::default()
+            .run(self.run)
+            .sample(&sample)
+            .trial(key.trial)
+            .cancel(self.cancel.clone())
+            .stop(self.stop.clone())
+            .on_retry(&on_retry);
         let input = JudgeInput { key, case, attempt, context: &context };
         let mut results = Vec::new();
         for spec in self.suite.checks.iter().chain(&own).filter(applies) {

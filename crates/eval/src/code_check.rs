@@ -41,14 +41,10 @@ impl PythonWorkers {
     fn workers(&self, identity: Option<&Identity>) -> &Workers {
         self.workers.get_or_init(|| {
             let variables = identity.into_iter().flat_map(Identity::variables);
-            let program = WorkerProgram {
-                command: [PYTHON_PROGRAM, "-u", "-c", WORKER].map(Into::into).to_vec(),
-                folder: self.folder.clone(),
-                environment: variables
-                    .map(|(name, value)| (name.to_owned(), value.into()))
-                    .collect(),
-                max_reply_bytes: MAX_OUTPUT_BYTES,
-            };
+            let command = [PYTHON_PROGRAM, "-u", "-c", WORKER].map(Into::into).to_vec();
+            let mut program = WorkerProgram::new(command, &self.folder, MAX_OUTPUT_BYTES);
+            program.environment =
+                variables.map(|(name, value)| (name.to_owned(), value.into())).collect();
             let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
             let count = NonZeroUsize::new(cores.min(MAX_WORKERS)).unwrap_or(NonZeroUsize::MIN);
             Workers::new(program, count)

@@ -16,6 +16,7 @@ const MAX_LISTED_CASES: usize = 10;
 
 /// Settings of a comparison.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct CompareConfig {
     /// Significance level.
     pub alpha: f64,

@@ -56,7 +56,7 @@ async fn run(folder: &Path, suite: &str, resume: Option<&Path>) -> Result<Finish
     let path = folder.join("bakeoff.toml");
     std::fs::write(&path, suite).unwrap();
     let suite = Suite::load(&path, &|_| None).unwrap();
-    let config = RunConfig { out: folder.join("runs"), ..RunConfig::default() };
+    let config = RunConfig::new(folder.join("runs"));
     let mut run = Run::new(suite, config)?;
     if let Some(path) = resume {
         let state = resume_state(&run, path, false)?;

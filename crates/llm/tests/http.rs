@@ -40,7 +40,7 @@ struct TestServer {
 impl TestServer {
     /// Starts a server; the client does not retry, so that no test waits.
     async fn new() -> TestServer {
-        TestServer::with(RetryPolicy { max_retries: Some(0), ..RetryPolicy::default() }).await
+        TestServer::with(RetryPolicy::default().max_retries(0)).await
     }
 
     async fn with(retry: RetryPolicy) -> TestServer {
@@ -172,7 +172,7 @@ async fn streamed(
 ) -> (Response, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
     let note = |delta: &Delta| deltas.lock().unwrap().push(delta.clone());
-    let context = CallContext { on_delta: Some(&note), ..CallContext::default() };
+    let context = CallContext::default().on_delta(&note);
     let model = server.model(format, name);
     let call = server.client.call(&model, streaming(true, &request), &context).await.unwrap();
     (call.response, deltas.into_inner().unwrap())
@@ -420,12 +420,12 @@ async fn faults_have_the_same_kind_in_process() {
 
 #[tokio::test]
 async fn flaky_server_is_retried() {
-    let retry = RetryPolicy { base: Duration::ZERO, ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().base(Duration::ZERO);
     let server = TestServer::with(retry).await;
     for format in FORMATS {
         let mut retries = 0;
         for trial in 0..16 {
-            let context = CallContext { trial, ..CallContext::default() };
+            let context = CallContext::default().trial(trial);
             let model = server.model(format, "flaky-0.3");
             let call = server.client.call(&model, prompt("hello"), &context).await.unwrap();
             assert_eq!(call.response.text(), "hello");
@@ -439,7 +439,7 @@ async fn flaky_server_is_retried() {
 async fn texts(client: &Client, model: &Model, request: &Request, trials: u32) -> Vec<String> {
     let mut texts = Vec::new();
     for trial in 0..trials {
-        let context = CallContext { trial, ..CallContext::default() };
+        let context = CallContext::default().trial(trial);
         for _ in 0..2 {
             let call = client.call(model, request.clone(), &context).await.unwrap();
             texts.push(call.response.text());
@@ -540,7 +540,7 @@ async fn two_hundred_fifty_calls_are_in_flight_at_once() {
     });
     // No call is answered before the last request has arrived; the timeout applies if that never happens.
     let timeout = Duration::from_secs(60);
-    let client = client(RetryPolicy { max_retries: Some(0), timeout, ..RetryPolicy::default() });
+    let client = client(RetryPolicy::default().max_retries(0).timeout(timeout));
     let model = model(address, "openai", "echo").with_limits(Limits::fixed(CALLS));
     let context = CallContext::default();
     let calls = (0..CALLS).map(|_| client.call(&model, prompt("hello"), &context));
@@ -555,7 +555,7 @@ async fn connection_error_names_the_address() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(ANY_PORT).unwrap();
     let address = socket.local_addr().unwrap();
-    let client = client(RetryPolicy { max_retries: Some(0), ..RetryPolicy::default() });
+    let client = client(RetryPolicy::default().max_retries(0));
     for format in FORMATS {
         let model = model(address, format, "echo");
         let error =

@@ -181,7 +181,7 @@ pub(crate) fn double() -> Arc<dyn Tool> {
 }
 
 pub(crate) fn with_tools(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> AgentContext {
-    AgentContext { tools: tools.into_iter().collect(), ..AgentContext::default() }
+    AgentContext::default().with_tools(tools.into_iter().collect())
 }
 
 /// Receives all events until the senders are dropped.

@@ -2,7 +2,7 @@
 
 use super::TrialInput;
 use crate::context::TrialContext;
-use bakeoff_agent::{Template, Workspace, WorkspaceFiles, is_exhaustion};
+use bakeoff_agent::{Workspace, WorkspaceFiles, WorkspaceTemplate, is_exhaustion};
 use bakeoff_core::{Attempt, ErrorKind, TrialError};
 use bakeoff_suite::WorkspaceOrigin;
 use std::collections::BTreeMap;
@@ -28,11 +28,10 @@ pub(super) async fn create_workspace(
         bakeoff_agent::remove_folder(&folder)?;
         // The copied folder may contain the folder of runs, which is not copied.
         let runs = run.parent().unwrap_or(&run).to_owned();
-        let template = Template {
-            source: origin.source.as_deref(),
-            start: origin.start.as_deref(),
-            excluded: &[&runs, &run],
-        };
+        let excluded: [&Path; 2] = [&runs, &run];
+        let mut template = WorkspaceTemplate::default().excluded(&excluded);
+        template.source = origin.source.as_deref();
+        template.start = origin.start.as_deref();
         Workspace::create(&folder, template)
     };
     let created = match tokio::task::spawn_blocking(create).await {

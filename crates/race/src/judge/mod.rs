@@ -33,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 /// The judge sees the answers in both orders, and in further rounds while the orders disagree. If they never
 /// agree, the branches with the most votes are a tie, which the cheaper one wins.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct LlmJudgeEvaluation {
     /// The judge. With a `context_config`, the prompt is compacted to its context window.
     pub judge_config: AgentLoopConfig,
@@ -70,6 +71,27 @@ impl LlmJudgeEvaluation {
             orders: Orders::default(),
             rounds: DEFAULT_ROUNDS,
         }
+    }
+
+    /// Sets a system prompt instead of the built-in one.
+    #[must_use]
+    pub fn system_prompt(mut self, system_prompt: impl Into<String>) -> LlmJudgeEvaluation {
+        self.system_prompt = Some(system_prompt.into());
+        self
+    }
+
+    /// Sets the orders in which the judge sees the answers.
+    #[must_use]
+    pub fn orders(mut self, orders: Orders) -> LlmJudgeEvaluation {
+        self.orders = orders;
+        self
+    }
+
+    /// Sets the maximum number of rounds.
+    #[must_use]
+    pub fn rounds(mut self, rounds: u32) -> LlmJudgeEvaluation {
+        self.rounds = rounds;
+        self
     }
 
     fn instructions(&self, question: BestResponse) -> String {

@@ -32,10 +32,7 @@ impl TestClient {
         let on_http = HttpObserver::new(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
         });
-        let simulator = bakeoff_sim::Config {
-            models: toml::from_str(models).unwrap(),
-            ..bakeoff_sim::Config::default()
-        };
+        let simulator = bakeoff_sim::Config::default().models(toml::from_str(models).unwrap());
         let config = ClientConfig::default()
             .simulator(simulator)
             .simulated_models([bakeoff_check::judge::simulated_judge()])

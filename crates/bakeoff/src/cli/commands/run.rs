@@ -31,12 +31,10 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
     // The targets of a FastSkill project are agents.
     arguments.targets.extend(arguments.agents.iter().cloned());
-    let options = LoadOptions {
-        targets: &arguments.targets,
-        model: arguments.model.as_deref(),
-        must_run: true,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::new()
+        .targets(&arguments.targets)
+        .model(arguments.model.as_deref())
+        .must_run(true);
     let suite = Suite::load_with(&path, options, &settings::variable)?;
     settings::check_agents(&suite, &arguments.agents, &model_argument)?;
     if let Some((_, file)) = &resumed {
@@ -53,7 +51,8 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
     let on_http =
         (arguments.log_level == LogLevel::Http && !arguments.quiet).then(|| request_log.listener());
     let extend = arguments.extend;
-    let config = RunConfig { on_http, ..config(arguments, limits) };
+    let mut config = config(arguments, limits);
+    config.on_http = on_http;
     let mut run = Run::new(suite, config)?;
     if let Some(path) = resume {
         let state = resume_state(&run, &path, extend)?;
@@ -146,32 +145,25 @@ impl RequestLog {
 }
 
 fn config(arguments: RunArguments, limits: LimitOverrides) -> RunConfig {
-    RunConfig {
-        simulated_models: crate::models::simulated(),
-        out: arguments.out,
-        budget: Budget {
-            cost: arguments.max_cost,
-            tokens: arguments.max_tokens,
-            time: arguments.deadline,
-        },
-        trials: arguments.trials,
-        threshold: arguments.threshold,
-        suite_threshold: arguments.suite_threshold,
-        ci: arguments.ci,
-        parallel: arguments.parallel,
-        targets: arguments.targets,
-        cases: arguments.only.cases,
-        tags: arguments.only.tags,
-        seed: arguments.seed.unwrap_or_default(),
-        cache: arguments.reuse.cache_file(),
-        limits,
-        pools: None,
-        memory: arguments.reuse.history_file(),
-        on_http: None,
-        transport: None,
-        keep: arguments.keep,
-        arguments: settings::command_line(),
-    }
+    let mut config = RunConfig::new(arguments.out);
+    config.simulated_models = crate::models::simulated();
+    config.budget =
+        Budget { cost: arguments.max_cost, tokens: arguments.max_tokens, time: arguments.deadline };
+    config.trials = arguments.trials;
+    config.threshold = arguments.threshold;
+    config.suite_threshold = arguments.suite_threshold;
+    config.ci = arguments.ci;
+    config.parallel = arguments.parallel;
+    config.targets = arguments.targets;
+    config.cases = arguments.only.cases;
+    config.tags = arguments.only.tags;
+    config.seed = arguments.seed.unwrap_or_default();
+    config.cache = arguments.reuse.cache_file();
+    config.limits = limits;
+    config.memory = arguments.reuse.history_file();
+    config.keep = arguments.keep;
+    config.arguments = settings::command_line();
+    config
 }
 
 async fn execute(
