@@ -7,7 +7,6 @@ use bakeoff_check::{CheckFinding, ProgramCheck, PythonCheck, PythonSource, parse
 use bakeoff_core::{ErrorKind, RunId, TrialError, TrialKey};
 use bakeoff_suite::{PYTHON_PROGRAM, Suite};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -87,15 +86,11 @@ impl CodeJudge<'_> {
         check: &ProgramCheck,
         input: JudgeInput<'_>,
     ) -> Result<CheckFinding, TrialError> {
-        let program = Program {
-            command: check.command.iter().map(Into::into).collect(),
-            input: facts(input)?.to_string(),
-            folder: current_if_empty(self.suite.path.parent().unwrap_or(Path::new(""))),
-            environment: BTreeMap::new(),
-            identity: self.identity(Some(input.key)),
-            timeout: check.timeout,
-            max_output_bytes: MAX_OUTPUT_BYTES,
-        };
+        let command = check.command.iter().map(Into::into).collect();
+        let folder = current_if_empty(self.suite.path.parent().unwrap_or(Path::new("")));
+        let program = Program::new(command, folder, check.timeout, MAX_OUTPUT_BYTES)
+            .input(facts(input)?.to_string())
+            .identity(self.identity(Some(input.key)));
         let finished = bakeoff_agent::run(&program, self.cancel)
             .await
             .map_err(|error| check_error(error.to_string()))?;

@@ -132,20 +132,17 @@ impl ProgramVerifier {
         cancel: &CancellationToken,
     ) -> Result<ProgramOutput, String> {
         let workspace = self.create_folder().await?;
-        let program = Program {
-            command: self.command.clone(),
-            input: outcome.answer(),
-            folder: workspace.start().to_owned(),
-            environment: self.environment.clone(),
-            // Identifies processes that the program leaves running, so that they are terminated.
-            identity: Some(Identity {
-                run: format!("verify-{:016x}", rand::random::<u64>()),
-                trial: None,
-                part: None,
-            }),
-            timeout: self.timeout,
-            max_output_bytes: MAX_OUTPUT_BYTES,
+        // Identifies processes that the program leaves running, so that they are terminated.
+        let identity = Identity {
+            run: format!("verify-{:016x}", rand::random::<u64>()),
+            trial: None,
+            part: None,
         };
+        let (command, folder) = (self.command.clone(), workspace.start());
+        let program = Program::new(command, folder, self.timeout, MAX_OUTPUT_BYTES)
+            .input(outcome.answer())
+            .environment(self.environment.clone())
+            .identity(identity);
         let finished = run(&program, cancel).await.map_err(|error| error.to_string());
         // Removing blocks too; it runs in the background.
         drop(tokio::task::spawn_blocking(move || drop(workspace)));
