@@ -22,11 +22,11 @@
 //! use tokio_util::sync::CancellationToken;
 //!
 //! #[derive(Debug)]
-//! struct UpperCase(bakeoff_core::Tool);
+//! struct UpperCase(bakeoff_core::ToolDefinition);
 //!
 //! #[async_trait]
 //! impl Tool for UpperCase {
-//!     fn definition(&self) -> &bakeoff_core::Tool {
+//!     fn definition(&self) -> &bakeoff_core::ToolDefinition {
 //!         &self.0
 //!     }
 //!
@@ -37,7 +37,7 @@
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! let upper_case = UpperCase(bakeoff_core::Tool {
+//! let upper_case = UpperCase(bakeoff_core::ToolDefinition {
 //!     name: "upper_case".to_owned(),
 //!     description: "Converts a text to upper case.".to_owned(),
 //!     parameters: json!({
@@ -48,7 +48,7 @@
 //! // This model calls the first tool and repeats its result.
 //! let model = Model::resolve(&ModelConfig::named("sim", "tool"), &|_| None)?;
 //! let config = AgentLoopConfig::new(&client, model);
-//! let mut context = AgentContext { tools: vec![Arc::new(upper_case)], ..AgentContext::default() };
+//! let mut context = AgentContext::default().with_tools(vec![Arc::new(upper_case)]);
 //! let prompts = vec![AgentMessage::user("hello")];
 //! let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
 //! let end = agent_loop(prompts, &mut context, &config, tx, cancel).await?;
@@ -92,4 +92,4 @@ pub use tools::{
     WriteFile, built_in_tool,
 };
 pub use worker::{WorkerError, WorkerProgram, Workers};
-pub use workspace::{Template, Workspace, WorkspaceFiles, remove_folder};
+pub use workspace::{Workspace, WorkspaceFiles, WorkspaceTemplate, remove_folder};

@@ -30,6 +30,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// A program to run.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Program {
     /// The program and its arguments; never empty.
     pub command: Vec<OsString>,
@@ -46,6 +47,47 @@ pub struct Program {
     pub timeout: Duration,
     /// Maximum number of bytes kept of each output.
     pub max_output_bytes: usize,
+}
+
+impl Program {
+    /// Creates a program without input, with the environment of this process.
+    pub fn new(
+        command: Vec<OsString>,
+        folder: impl Into<PathBuf>,
+        timeout: Duration,
+        max_output_bytes: usize,
+    ) -> Program {
+        Program {
+            command,
+            input: String::new(),
+            folder: folder.into(),
+            environment: BTreeMap::new(),
+            identity: None,
+            timeout,
+            max_output_bytes,
+        }
+    }
+
+    /// Sets what is written to standard input.
+    #[must_use]
+    pub fn input(mut self, input: impl Into<String>) -> Program {
+        self.input = input.into();
+        self
+    }
+
+    /// Sets what is added to the environment of this process.
+    #[must_use]
+    pub fn environment(mut self, environment: BTreeMap<String, OsString>) -> Program {
+        self.environment = environment;
+        self
+    }
+
+    /// Sets the owner of the program.
+    #[must_use]
+    pub fn identity(mut self, identity: impl Into<Option<Identity>>) -> Program {
+        self.identity = identity.into();
+        self
+    }
 }
 
 /// Output and exit reason of a program.

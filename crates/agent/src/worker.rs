@@ -10,6 +10,7 @@ use crate::process::DRAIN_TIMEOUT;
 use crate::tree::ProcessTree;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Command of a worker.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct WorkerProgram {
     /// The program and its arguments; never empty.
     pub command: Vec<OsString>,
@@ -32,6 +34,22 @@ pub struct WorkerProgram {
     pub environment: BTreeMap<String, OsString>,
     /// Maximum number of bytes of a reply.
     pub max_reply_bytes: usize,
+}
+
+impl WorkerProgram {
+    /// Creates a program that runs in a folder, with the environment of this process.
+    pub fn new(
+        command: Vec<OsString>,
+        folder: impl Into<PathBuf>,
+        max_reply_bytes: usize,
+    ) -> WorkerProgram {
+        WorkerProgram {
+            command,
+            folder: folder.into(),
+            environment: BTreeMap::new(),
+            max_reply_bytes,
+        }
+    }
 }
 
 /// Workers of one program, started on demand and killed when this is dropped.
@@ -101,21 +119,23 @@ impl Workers {
         timeout: Duration,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<String, WorkerError>> {
-        Box::pin(self.request_parsed(request, timeout, cancel, |reply| Ok(reply.to_owned())))
+        let parse = |reply: &str| Ok::<_, Infallible>(reply.to_owned());
+        Box::pin(self.request_parsed(request, timeout, cancel, parse))
     }
 
     /// Sends a line as [`Workers::request`] does and parses the reply. A reply that `parse` rejects, such
-    /// as one to another request, ends the worker; the error of `parse` is a message for the user.
+    /// as one to another request, ends the worker; the error of `parse` becomes the message of
+    /// [`WorkerError::InvalidReply`].
     ///
     /// # Errors
     ///
     /// As for [`Workers::request`], and [`WorkerError::InvalidReply`].
-    pub async fn request_parsed<T>(
+    pub async fn request_parsed<T, E: std::fmt::Display>(
         &self,
         request: &str,
         timeout: Duration,
         cancel: &CancellationToken,
-        parse: impl Fn(&str) -> Result<T, String>,
+        parse: impl Fn(&str) -> Result<T, E>,
     ) -> Result<T, WorkerError> {
         let work = async {
             // The semaphore is never closed.
@@ -126,8 +146,9 @@ impl Workers {
             };
             let exchange = worker.exchange(request, self.program.max_reply_bytes);
             let exchanged = tokio::time::timeout(timeout, exchange).await;
-            let exchanged = exchanged
-                .map(|reply| reply.and_then(|reply| parse(&reply).map_err(ExchangeError::Reply)));
+            let invalid = |error: E| ExchangeError::Reply(error.to_string());
+            let exchanged =
+                exchanged.map(|reply| reply.and_then(|reply| parse(&reply).map_err(invalid)));
             match exchanged {
                 Ok(Ok(reply)) => {
                     // Output beyond the reply would be taken for the reply to the next request.

@@ -27,13 +27,37 @@ pub struct Workspace {
 
 /// Template of a workspace.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Template<'a> {
+#[non_exhaustive]
+pub struct WorkspaceTemplate<'a> {
     /// Folder to copy; `None` for an empty workspace.
     pub source: Option<&'a Path>,
     /// Working directory of the program within the folder; `None` for the folder itself.
     pub start: Option<&'a Path>,
     /// Folders that are not copied, at any depth of the source.
     pub excluded: &'a [&'a Path],
+}
+
+impl<'a> WorkspaceTemplate<'a> {
+    /// Sets the folder to copy.
+    #[must_use]
+    pub fn source(mut self, source: &'a Path) -> WorkspaceTemplate<'a> {
+        self.source = Some(source);
+        self
+    }
+
+    /// Sets the working directory of the program within the folder.
+    #[must_use]
+    pub fn start(mut self, start: &'a Path) -> WorkspaceTemplate<'a> {
+        self.start = Some(start);
+        self
+    }
+
+    /// Sets folders that are not copied.
+    #[must_use]
+    pub fn excluded(mut self, excluded: &'a [&'a Path]) -> WorkspaceTemplate<'a> {
+        self.excluded = excluded;
+        self
+    }
 }
 
 impl Workspace {
@@ -46,7 +70,7 @@ impl Workspace {
     ///
     /// A file cannot be read or written, or the working directory is missing or outside of the copy; the folder
     /// is removed.
-    pub fn create(folder: &Path, template: Template<'_>) -> io::Result<Workspace> {
+    pub fn create(folder: &Path, template: WorkspaceTemplate<'_>) -> io::Result<Workspace> {
         let within =
             |parent: &Path| template.start.map_or(parent.to_owned(), |start| parent.join(start));
         let mut workspace = Workspace {

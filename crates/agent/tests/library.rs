@@ -5,22 +5,19 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
 
 use bakeoff_agent::{ExitReason, Identity, Program, run, start};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 fn program(script: &str, folder: &Path) -> Program {
     let run = format!("library-{}", std::process::id());
-    Program {
-        command: ["sh", "-c", script].map(Into::into).to_vec(),
-        input: String::new(),
-        folder: folder.to_owned(),
-        environment: BTreeMap::new(),
-        identity: Some(Identity { run, trial: Some("a/b/1".to_owned()), part: None }),
-        timeout: Duration::from_secs(60),
-        max_output_bytes: 1 << 20,
-    }
+    Program::new(
+        ["sh", "-c", script].map(Into::into).to_vec(),
+        folder.to_owned(),
+        Duration::from_secs(60),
+        1 << 20,
+    )
+    .identity(Identity { run, trial: Some("a/b/1".to_owned()), part: None })
 }
 
 async fn wait_for_exit(id: &str) {

@@ -70,7 +70,7 @@ fn tool(name: &str) -> Value {
 
 fn server(plan: Value) -> McpServer {
     let command = ["python3", "-c", SERVER, &plan.to_string()].map(Into::into).to_vec();
-    McpServer { name: "fake".to_owned(), command, tools: None }
+    McpServer::new("fake", command)
 }
 
 /// Temporary folder for servers.
@@ -109,14 +109,10 @@ async fn call_text(tool: &Arc<dyn Tool>, arguments: Value) -> Result<String, Str
 #[tokio::test]
 async fn tools_are_prefixed_with_the_server_name_and_called() {
     let folder = TestFolder::new();
-    let servers = [
-        server(json!({"pages": [[tool("echo")], [tool("other.tool"), tool("where")]]})),
-        McpServer {
-            name: "second".to_owned(),
-            tools: Some(vec!["b".to_owned()]),
-            ..server(json!({"tools": [tool("a"), tool("b")]}))
-        },
-    ];
+    let first = server(json!({"pages": [[tool("echo")], [tool("other.tool"), tool("where")]]}));
+    let mut second = server(json!({"tools": [tool("a"), tool("b")]})).tools(vec!["b".to_owned()]);
+    second.name = "second".to_owned();
+    let servers = [first, second];
     let servers = folder.start(&servers).await.unwrap();
     assert_eq!(names(&servers), ["fake__echo", "fake__other_tool", "fake__where", "second__b"]);
     let definition = servers.tools()[0].definition();
@@ -137,11 +133,9 @@ async fn server_runs_in_the_workspace_with_its_identity() {
         part: None,
     };
     let (started, mut groups) = tokio::sync::mpsc::channel(1);
-    let bench = Workbench {
-        identity: Some(identity),
-        started: Some(started),
-        ..Workbench::in_folder(folder.folder.path())
-    };
+    let mut bench = Workbench::in_folder(folder.folder.path());
+    bench.identity = Some(identity);
+    bench.started = Some(started);
     let server = server(json!({"tools": [tool("where")]}));
     let timeout = Duration::from_secs(30);
     let servers = McpServers::start(&[server], &bench, timeout).await.unwrap();
@@ -307,7 +301,7 @@ async fn invalid_schema_is_an_error_unless_the_tool_is_not_selected() {
     let error = folder.start_error(plan.clone()).await;
     let prefix = "the MCP server `fake`: the arguments of its tool `bad` are ";
     assert!(error.starts_with(prefix) && error.contains("objekt"), "{error}");
-    let only = McpServer { tools: Some(vec!["good".to_owned()]), ..plan };
+    let only = plan.tools(vec!["good".to_owned()]);
     assert_eq!(names(&folder.start(&[only]).await.unwrap()), ["fake__good"]);
 }
 
@@ -315,10 +309,10 @@ async fn invalid_schema_is_an_error_unless_the_tool_is_not_selected() {
 async fn missing_tool_or_program_is_an_error() {
     let folder = TestFolder::new();
     let plan = server(json!({"tools": [tool("a"), tool("b")]}));
-    let error = folder.start_error(McpServer { tools: Some(vec!["c".to_owned()]), ..plan }).await;
+    let error = folder.start_error(plan.tools(vec!["c".to_owned()])).await;
     assert_eq!(error, "the MCP server `fake` has no tool `c`; it has a, b");
     let command = vec!["no-such-server".into()];
-    let error = folder.start_error(McpServer { name: "x".to_owned(), command, tools: None }).await;
+    let error = folder.start_error(McpServer::new("x", command)).await;
     let prefix = "the MCP server `x`: cannot start `no-such-server`: ";
     assert!(error.starts_with(prefix), "{error}");
 }

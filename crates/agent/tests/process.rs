@@ -10,15 +10,14 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 fn shell(script: &str, input: &str) -> Program {
-    Program {
-        command: ["sh", "-c", script].map(Into::into).to_vec(),
-        input: input.to_owned(),
-        folder: std::env::temp_dir(),
-        environment: BTreeMap::from([("ANSWER".to_owned(), "42".into())]),
-        identity: None,
-        timeout: Duration::from_secs(60),
-        max_output_bytes: 1 << 20,
-    }
+    Program::new(
+        ["sh", "-c", script].map(Into::into).to_vec(),
+        std::env::temp_dir(),
+        Duration::from_secs(60),
+        1 << 20,
+    )
+    .input(input.to_owned())
+    .environment(BTreeMap::from([("ANSWER".to_owned(), "42".into())]))
 }
 
 async fn run_to_end(program: &Program) -> ProgramOutput {
@@ -47,8 +46,8 @@ async fn program_may_close_its_input() {
 
 #[tokio::test]
 async fn output_beyond_the_limit_is_counted_and_dropped() {
-    let program =
-        Program { max_output_bytes: 5, ..shell("printf 0123456789; printf '\\377' >&2", "") };
+    let mut program = shell("printf 0123456789; printf '\\377' >&2", "");
+    program.max_output_bytes = 5;
     let done = run_to_end(&program).await;
     assert_eq!((done.stdout.as_str(), done.dropped_bytes), ("01234", 5));
     assert_eq!(done.dropped_stdout_bytes, 5);
@@ -57,8 +56,8 @@ async fn output_beyond_the_limit_is_counted_and_dropped() {
 
 #[tokio::test]
 async fn program_that_times_out_is_terminated_and_its_output_kept() {
-    let program =
-        Program { timeout: Duration::from_secs(2), ..shell("echo started; exec sleep 600", "") };
+    let mut program = shell("echo started; exec sleep 600", "");
+    program.timeout = Duration::from_secs(2);
     let done = run_to_end(&program).await;
     assert_eq!((done.stdout.as_str(), done.exit_reason), ("started\n", ExitReason::TimedOut));
 }
@@ -114,7 +113,7 @@ async fn child_may_clean_up_on_sigterm() {
 fn marked(script: &str) -> Program {
     let unique = format!("{}-{:?}", std::process::id(), std::thread::current().id());
     let identity = Identity { run: unique, trial: Some("a/b/1".to_owned()), part: None };
-    Program { identity: Some(identity), ..shell(script, "") }
+    shell(script, "").identity(identity)
 }
 
 #[tokio::test]
@@ -132,7 +131,11 @@ async fn child_that_left_the_group_is_killed() {
     let hide = "trap \"\" TERM; echo $$; exec sleep 600";
     let script = format!("mkfifo p$$; setsid sh -c '{hide}' | tee p$$ & read id < p$$; rm p$$");
     let folder = tempfile::tempdir().unwrap();
-    let here = |script: &str| Program { folder: folder.path().to_owned(), ..marked(script) };
+    let here = |script: &str| {
+        let mut program = marked(script);
+        program.folder = folder.path().to_owned();
+        program
+    };
     let done = [
         run_to_end(&here(&script)).await,
         run_until_output(&here(&format!("{script}; exec sleep 600"))).await,
@@ -167,7 +170,8 @@ async fn dropping_a_program_kills_it() {
 
 #[tokio::test]
 async fn gigabyte_of_output_is_counted_and_dropped() {
-    let program = Program { max_output_bytes: 1000, ..shell("head -c 1073741824 /dev/zero", "") };
+    let mut program = shell("head -c 1073741824 /dev/zero", "");
+    program.max_output_bytes = 1000;
     let mut received = 0_u64;
     let done = start(&program)
         .unwrap()

@@ -5,7 +5,6 @@
 
 use bakeoff_agent::{ExitReason, Identity, Program, ProgramOutput, become_subreaper, run, start};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -21,15 +20,13 @@ fn unique_run(name: &str) -> String {
 }
 
 fn program(script: &str, folder: &Path, identity: Option<Identity>) -> Program {
-    Program {
-        command: ["sh", "-c", script].map(Into::into).to_vec(),
-        input: String::new(),
-        folder: folder.to_owned(),
-        environment: BTreeMap::new(),
-        identity,
-        timeout: Duration::from_secs(60),
-        max_output_bytes: 1 << 20,
-    }
+    Program::new(
+        ["sh", "-c", script].map(Into::into).to_vec(),
+        folder.to_owned(),
+        Duration::from_secs(60),
+        1 << 20,
+    )
+    .identity(identity)
 }
 
 fn identity(run: &str, trial: &str) -> Identity {
@@ -97,8 +94,8 @@ async fn daemon_of_a_program_without_identity_is_killed_if_its_parent_is_running
     assert!(become_subreaper());
     let folder = tempfile::tempdir().unwrap();
     let script = "setsid env -i sh -c 'echo $$ > child; exec sleep 600' & echo; wait";
-    let program =
-        Program { timeout: Duration::from_millis(500), ..program(script, folder.path(), None) };
+    let mut program = program(script, folder.path(), None);
+    program.timeout = Duration::from_millis(500);
     let output = run(&program, &CancellationToken::new()).await.unwrap();
     assert_eq!(output.exit_reason, ExitReason::TimedOut);
     let child = first_line(&folder.path().join("child")).await;

@@ -246,7 +246,8 @@ async fn command_returns_its_exit_code_and_both_outputs() {
 #[tokio::test]
 async fn command_that_times_out_returns_its_output() {
     let folder = TestFolder::new();
-    let bench = Workbench { command_timeout: Duration::from_secs(5), ..folder.bench() };
+    let mut bench = folder.bench();
+    bench.command_timeout = Duration::from_secs(5);
     let tool = built_in_tool("run_command", &bench).unwrap();
     let command = json!({"command": "echo started; exec sleep 600"});
     let result = call(&*tool, command).await.unwrap_err();
@@ -260,7 +261,8 @@ async fn command_that_times_out_returns_its_output() {
 async fn cancelled_command_is_terminated() {
     let folder = TestFolder::new();
     let (started, mut groups) = tokio::sync::mpsc::channel(1);
-    let bench = Workbench { started: Some(started), ..folder.bench() };
+    let mut bench = folder.bench();
+    bench.started = Some(started);
     let tool = built_in_tool("run_command", &bench).unwrap();
     let cancel = CancellationToken::new();
     let context = ToolContext::detached(cancel.clone());
@@ -281,7 +283,8 @@ async fn concurrent_commands_do_not_kill_each_other() {
     let folder = TestFolder::new();
     let run = format!("tools-{}", std::process::id());
     let identity = Identity { run, trial: Some("t/c/1".to_owned()), part: None };
-    let bench = Workbench { identity: Some(identity), ..folder.bench() };
+    let mut bench = folder.bench();
+    bench.identity = Some(identity);
     let tool = built_in_tool("run_command", &bench).unwrap();
     let run = |command: &str| call(&*tool, json!({ "command": command }));
     assert_eq!(run("mkfifo pipe").await.unwrap(), "exit code 0");
@@ -334,7 +337,8 @@ async fn fetch(
     let folder = TestFolder::new();
     let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
     let access = FetchAccess { transport: pages.clone(), hosts };
-    let bench = Workbench { fetch: Some(access), ..folder.bench() };
+    let mut bench = folder.bench();
+    bench.fetch = Some(access);
     call(&*built_in_tool("http_fetch", &bench).unwrap(), arguments).await
 }
 
@@ -403,7 +407,8 @@ fn tools_are_created_by_name() {
     let folder = TestFolder::new();
     let transport = pages(200, &[], b"");
     let access = FetchAccess { transport, hosts: vec!["*".to_owned()] };
-    let bench = Workbench { fetch: Some(access), ..folder.bench() };
+    let mut bench = folder.bench();
+    bench.fetch = Some(access);
     for name in TOOL_NAMES {
         assert_eq!(built_in_tool(name, &bench).unwrap().definition().name, name);
     }

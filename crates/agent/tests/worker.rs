@@ -11,12 +11,9 @@ use tokio_util::sync::CancellationToken;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn workers(script: &str, count: usize) -> Workers {
-    let program = WorkerProgram {
-        command: ["sh", "-c", script].map(Into::into).to_vec(),
-        folder: std::env::temp_dir(),
-        environment: BTreeMap::from([("ANSWER".to_owned(), "42".into())]),
-        max_reply_bytes: 1 << 20,
-    };
+    let command = ["sh", "-c", script].map(Into::into).to_vec();
+    let mut program = WorkerProgram::new(command, std::env::temp_dir(), 1 << 20);
+    program.environment = BTreeMap::from([("ANSWER".to_owned(), "42".into())]);
     Workers::new(program, NonZeroUsize::new(count).unwrap())
 }
 
@@ -163,11 +160,9 @@ async fn cancelling_ends_the_request() {
 
 #[tokio::test]
 async fn invalid_replies_are_errors() {
-    let program = |script: &str, max_reply_bytes| WorkerProgram {
-        command: ["sh", "-c", script].map(Into::into).to_vec(),
-        folder: std::env::temp_dir(),
-        environment: BTreeMap::new(),
-        max_reply_bytes,
+    let program = |script: &str, max_reply_bytes| {
+        let command = ["sh", "-c", script].map(Into::into).to_vec();
+        WorkerProgram::new(command, std::env::temp_dir(), max_reply_bytes)
     };
     let of = |script: &str| Workers::new(program(script, 100), NonZeroUsize::MIN);
     let endless = request(&of("yes | tr -d '\\n'"), "a").await.unwrap_err();
@@ -194,12 +189,7 @@ async fn full_standard_error_does_not_block_the_reply() {
 
 #[tokio::test]
 async fn missing_program_is_an_error_that_names_it() {
-    let program = WorkerProgram {
-        command: vec!["no-such-program".into()],
-        folder: std::env::temp_dir(),
-        environment: BTreeMap::new(),
-        max_reply_bytes: 10,
-    };
+    let program = WorkerProgram::new(vec!["no-such-program".into()], std::env::temp_dir(), 10);
     let error = request(&Workers::new(program, NonZeroUsize::MIN), "a").await.unwrap_err();
     assert!(error.to_string().contains("no-such-program"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
 
-use bakeoff_agent::{Template, Workspace, WorkspaceFiles, remove_folder};
+use bakeoff_agent::{Workspace, WorkspaceFiles, WorkspaceTemplate, remove_folder};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ impl TestFolder {
 
     fn workspace(&self) -> Workspace {
         let source = self.path("source");
-        let template = Template { source: Some(&source), ..Template::default() };
+        let template = WorkspaceTemplate::default().source(&source);
         Workspace::create(&self.path("work"), template).unwrap()
     }
 }
@@ -89,7 +89,7 @@ fn new_and_changed_files_include_their_text() {
 #[test]
 fn total_text_is_limited_and_top_level_files_come_first() {
     let folder = TestFolder::new(&[]);
-    let workspace = Workspace::create(&folder.path("work"), Template::default()).unwrap();
+    let workspace = Workspace::create(&folder.path("work"), WorkspaceTemplate::default()).unwrap();
     fs::create_dir(workspace.start().join("a")).unwrap();
     for number in 0..20 {
         fs::write(workspace.start().join(format!("a/{number}")), "x".repeat(60_000)).unwrap();
@@ -105,7 +105,7 @@ fn total_text_is_limited_and_top_level_files_come_first() {
 #[test]
 fn number_of_files_is_limited_and_the_rest_counted() {
     let folder = TestFolder::new(&[]);
-    let workspace = Workspace::create(&folder.path("work"), Template::default()).unwrap();
+    let workspace = Workspace::create(&folder.path("work"), WorkspaceTemplate::default()).unwrap();
     fs::create_dir(workspace.start().join("deep")).unwrap();
     for number in 0..10_005 {
         fs::write(workspace.start().join(format!("deep/{number}")), "").unwrap();
@@ -166,7 +166,8 @@ fn pipes_are_neither_copied_nor_read() {
 fn folders_can_be_excluded() {
     let folder = TestFolder::new(&[("a", "a"), ("runs/one/journal", "x"), ("sub/runs/b", "b")]);
     let (source, runs) = (folder.path("source"), folder.path("source/sub/../runs"));
-    let template = Template { source: Some(&source), excluded: &[&runs], ..Template::default() };
+    let excluded: [&Path; 1] = [&runs];
+    let template = WorkspaceTemplate::default().source(&source).excluded(&excluded);
     let inside = folder.path("source/runs/one/work");
     let workspace = Workspace::create(&inside, template).unwrap();
     let names: Vec<String> = workspace.files().files.into_keys().collect();
@@ -177,12 +178,11 @@ fn folders_can_be_excluded() {
 fn program_can_start_in_a_subfolder() {
     let folder = TestFolder::new(&[("a", "a"), ("sub/b", "b")]);
     let source = folder.path("source");
-    let template =
-        Template { source: Some(&source), start: Some(Path::new("sub")), ..Template::default() };
+    let template = WorkspaceTemplate::default().source(&source).start(Path::new("sub"));
     let workspace = Workspace::create(&folder.path("work"), template).unwrap();
     assert!(workspace.start().ends_with("work/sub") && folder.path("work/a").exists());
     assert_eq!(format_files(&workspace.files()), ["b: -"]);
-    let missing = Template { start: Some(Path::new("missing")), ..template };
+    let missing = template.start(Path::new("missing"));
     let error = Workspace::create(&folder.path("other"), missing).unwrap_err();
     assert!(error.to_string().contains("missing"), "{error}");
     assert!(!folder.path("other").exists());
@@ -221,13 +221,12 @@ fn program_cannot_start_outside_of_its_workspace() {
     symlink("../work-elsewhere", source.join("beside")).unwrap();
     for start in ["original", "above", "beside", "original/../sub", "..", "/"] {
         let start = Path::new(start);
-        let template = Template { source: Some(&source), start: Some(start), excluded: &[] };
+        let template = WorkspaceTemplate::default().source(&source).start(start);
         let error = Workspace::create(&folder.path("work"), template).unwrap_err();
         assert!(error.to_string().contains("leads out of the workspace"), "{start:?}: {error}");
         assert!(!folder.path("work").exists());
     }
-    let start = Some(Path::new("within"));
-    let template = Template { source: Some(&source), start, excluded: &[] };
+    let template = WorkspaceTemplate::default().source(&source).start(Path::new("within"));
     let workspace = Workspace::create(&folder.path("work"), template).unwrap();
     fs::write(workspace.start().join("new.txt"), "new").unwrap();
     assert_eq!(format_files(&workspace.files()), ["b.txt: -", "new.txt: new"]);

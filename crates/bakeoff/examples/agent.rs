@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 /// A tool that counts the words of a text.
 #[derive(Debug)]
-struct WordCount(bakeoff::core::Tool);
+struct WordCount(bakeoff::core::ToolDefinition);
 
 impl WordCount {
     fn new() -> WordCount {
         let text = json!({ "type": "string", "description": "The text." });
-        WordCount(bakeoff::core::Tool {
+        WordCount(bakeoff::core::ToolDefinition {
             name: "word_count".to_owned(),
             description: "Counts the words of a text.".to_owned(),
             parameters: json!({
@@ -31,7 +31,7 @@ impl WordCount {
 
 #[async_trait]
 impl Tool for WordCount {
-    fn definition(&self) -> &bakeoff::core::Tool {
+    fn definition(&self) -> &bakeoff::core::ToolDefinition {
         &self.0
     }
 
@@ -50,11 +50,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::from_env("sim/tool")?;
     let config =
         AgentLoopConfig::new(&client, model).limits(ExecutionLimits::default().max_turns(10));
-    let mut context = AgentContext {
-        system_prompt: "Use the tools; do not count by yourself.".to_owned(),
-        tools: vec![Arc::new(WordCount::new())],
-        ..AgentContext::default()
-    };
+    let mut context = AgentContext::default()
+        .with_system_prompt("Use the tools; do not count by yourself.")
+        .with_tools(vec![Arc::new(WordCount::new())]);
 
     // The receiver is also a `Stream`.
     let (tx, mut rx) = event_channel(1024);

@@ -30,7 +30,7 @@ async fn call(pool: &Pool) -> Result<u32, Box<dyn std::error::Error + Send + Syn
     let mut retries = 0;
     loop {
         // Waits until the pool allows another request. A dropped permit returns to the pool.
-        let request = PermitRequest { is_retry: retries > 0, ..PermitRequest::default() };
+        let request = PermitRequest::default().retry(retries > 0);
         let permit = pool.acquire(request).await?;
         match send().await {
             200 => {

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, reason = "the output of the example")]
 
 use bakeoff::core::NanoDollars;
-use bakeoff::select::{CellError, Score, Selection};
+use bakeoff::select::{CellError, CellScore, Selection};
 use std::time::Duration;
 
 const QUESTIONS: usize = 60;
@@ -30,11 +30,11 @@ async fn call(model: &str, step: &str, question: usize) -> Result<(u64, NanoDoll
 }
 
 /// Runs the agent on one question and checks its answer.
-async fn run_agent(planner: &str, solver: &str, question: usize) -> Result<Score, CellError> {
+async fn run_agent(planner: &str, solver: &str, question: usize) -> Result<CellScore, CellError> {
     let (plan, plan_cost) = call(planner, "plan", question).await?;
     let (solution, solution_cost) = call(solver, "solve", question).await?;
     let passed = (question * 7 % 10) as u64 <= plan + solution + 1;
-    Ok(Score::from(passed).cost(plan_cost.saturating_add(solution_cost)))
+    Ok(CellScore::from(passed).cost(plan_cost.saturating_add(solution_cost)))
 }
 
 #[tokio::main]

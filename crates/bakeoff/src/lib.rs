@@ -74,7 +74,7 @@
 #![cfg_attr(feature = "select", doc = "```")]
 #![cfg_attr(not(feature = "select"), doc = "```ignore")]
 //! use bakeoff::core::NanoDollars;
-//! use bakeoff::select::{Score, Selection};
+//! use bakeoff::select::{CellScore, Selection};
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -85,7 +85,7 @@
 //!         .run(|combination, datapoint| async move {
 //!             // Call the models of the combination here. An error is missing data, not a score of 0.
 //!             let large = combination.iter().filter(|(_, model)| *model == "large").count();
-//!             Ok(Score::from(datapoint % 4 < large + 1).cost(NanoDollars(250_000)))
+//!             Ok(CellScore::from(datapoint % 4 < large + 1).cost(NanoDollars(250_000)))
 //!         })
 //!         .await?;
 //!     println!("{} scores {:.2}", result.winner, result.score);
@@ -156,8 +156,7 @@
 //!     let path = folder.join("bakeoff.toml");
 //!     std::fs::write(&path, SUITE)?;
 //!     let suite = Suite::load(&path, &|name| std::env::var(name).ok())?;
-//!     let config = RunConfig { out: folder.join("runs"), ..RunConfig::default() };
-//!     let run = Run::new(suite, config)?;
+//!     let run = Run::new(suite, RunConfig::new(folder.join("runs")))?;
 //!     let finished = run.execute(&Stopper::default(), &mut |_event| {}).await?;
 //!     for target in &finished.summary.targets {
 //!         println!("{}: {} of {} cases passed", target.target, target.passed, target.total_cases);

@@ -147,11 +147,9 @@ async fn count_differences(scratch: &Scratch, pairs: u64) -> Result<u64, Error> 
         };
         let found = ComparedTarget::find(&first, None).and_then(|baseline| {
             let candidate = ComparedTarget::find(&summary, None)?;
-            compare(
-                baseline,
-                &[candidate],
-                CompareConfig { seed: seed / 2, ..CompareConfig::default() },
-            )
+            let mut config = CompareConfig::default();
+            config.seed = seed / 2;
+            compare(baseline, &[candidate], config)
         });
         match found {
             Ok(found) => {
@@ -192,7 +190,8 @@ async fn runs(
 
 async fn run(suite: &Path, out: PathBuf, seed: u64) -> Result<Summary, Error> {
     let suite = Suite::load(suite, &|_| None).map_err(|error| Error::Eval(error.to_string()))?;
-    let config = RunConfig { out, seed, ..RunConfig::default() };
+    let mut config = RunConfig::new(out);
+    config.seed = seed;
     let execution =
         async { Run::new(suite, config)?.execute(&Stopper::default(), &mut |_| {}).await };
     let finished = execution.await.map_err(|error| Error::Eval(error.to_string()))?;

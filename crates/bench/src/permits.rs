@@ -155,8 +155,7 @@ fn answered() -> SendOutcome {
 /// Loops over request, tick and end; the number of waiting requests stays constant.
 fn scheduler(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
     let mut scheduler = Scheduler::new(warmed_up(limits)?);
-    let request =
-        PermitRequest { cost: TokenCost { input: 100, output: 50 }, ..PermitRequest::default() };
+    let request = PermitRequest::default().cost(TokenCost { input: 100, output: 50 });
     let ending = answered();
     let mut in_flight: VecDeque<Flight> = VecDeque::new();
     for _ in 0..config.waiting {
@@ -214,10 +213,7 @@ fn pool(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
     run_tasks(config, move |granted| {
         let pool = pool.clone();
         async move {
-            let request = PermitRequest {
-                cost: TokenCost { input: 100, output: 50 },
-                ..PermitRequest::default()
-            };
+            let request = PermitRequest::default().cost(TokenCost { input: 100, output: 50 });
             while granted.load(Ordering::Relaxed) < max_permits && started.elapsed() < MAX_DURATION
             {
                 let Ok(permit) = pool.acquire(request).await else { return };

@@ -30,7 +30,7 @@ pub use id::{CaseId, RunId, TargetName};
 pub use ids::CaseIds;
 pub use message::{Content, ImageSource, Message, ToolCall};
 pub use money::{NanoDollars, ParseMoneyError, Prices};
-pub use request::{OutputFormat, Request, Thinking, Tool, ToolChoice};
+pub use request::{OutputFormat, Request, Thinking, ToolChoice, ToolDefinition};
 pub use response::{FinishReason, Response};
 pub use secret::{PieceRedactor, Redactor};
 pub use summary::{Interval, PassK, RunStats, Score, Summary, TargetSummary};

@@ -15,7 +15,7 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// Tools that the model may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ToolDefinition>,
     /// Whether the model may, must or must not call a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
@@ -50,7 +50,7 @@ pub struct Request {
 
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tool {
+pub struct ToolDefinition {
     /// Name.
     pub name: String,
     /// Description for the model.

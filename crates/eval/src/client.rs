@@ -37,12 +37,9 @@ pub(crate) fn build_client(
         Some(Err(error)) => (None, Some(format!("responses are not cached: {error}"))),
         None => (None, None),
     };
-    let simulator = bakeoff_sim::Config {
-        seed: config.seed,
-        models: suite.simulated.clone(),
-        ..bakeoff_sim::Config::default()
-    };
-    let retry = RetryPolicy { timeout: suite.settings.timeout, ..RetryPolicy::default() };
+    let simulator =
+        bakeoff_sim::Config::default().seed(config.seed).models(suite.simulated.clone());
+    let retry = RetryPolicy::default().timeout(suite.settings.timeout);
     let mut client = ClientConfig::default()
         .simulator(simulator)
         .simulated_models([bakeoff_check::judge::simulated_judge()])

@@ -1,13 +1,12 @@
 //! Checks by the user's own code: programs, and Python in persistent workers.
 
 use crate::attempt::trial_id;
-use crate::judge::{JudgeInput, check_error};
+use crate::check_runner::{JudgeInput, check_error};
 use bakeoff_agent::{ExitReason, Identity, Program, WorkerError, WorkerProgram, Workers};
 use bakeoff_check::{CheckFinding, ProgramCheck, PythonCheck, PythonSource, parse_code_result};
 use bakeoff_core::{ErrorKind, RunId, TrialError, TrialKey};
 use bakeoff_suite::{PYTHON_PROGRAM, Suite};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -41,14 +40,10 @@ impl PythonWorkers {
     fn workers(&self, identity: Option<&Identity>) -> &Workers {
         self.workers.get_or_init(|| {
             let variables = identity.into_iter().flat_map(Identity::variables);
-            let program = WorkerProgram {
-                command: [PYTHON_PROGRAM, "-u", "-c", WORKER].map(Into::into).to_vec(),
-                folder: self.folder.clone(),
-                environment: variables
-                    .map(|(name, value)| (name.to_owned(), value.into()))
-                    .collect(),
-                max_reply_bytes: MAX_OUTPUT_BYTES,
-            };
+            let command = [PYTHON_PROGRAM, "-u", "-c", WORKER].map(Into::into).to_vec();
+            let mut program = WorkerProgram::new(command, &self.folder, MAX_OUTPUT_BYTES);
+            program.environment =
+                variables.map(|(name, value)| (name.to_owned(), value.into())).collect();
             let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
             let count = NonZeroUsize::new(cores.min(MAX_WORKERS)).unwrap_or(NonZeroUsize::MIN);
             Workers::new(program, count)
@@ -91,15 +86,11 @@ impl CodeJudge<'_> {
         check: &ProgramCheck,
         input: JudgeInput<'_>,
     ) -> Result<CheckFinding, TrialError> {
-        let program = Program {
-            command: check.command.iter().map(Into::into).collect(),
-            input: facts(input)?.to_string(),
-            folder: current_if_empty(self.suite.path.parent().unwrap_or(Path::new(""))),
-            environment: BTreeMap::new(),
-            identity: self.identity(Some(input.key)),
-            timeout: check.timeout,
-            max_output_bytes: MAX_OUTPUT_BYTES,
-        };
+        let command = check.command.iter().map(Into::into).collect();
+        let folder = current_if_empty(self.suite.path.parent().unwrap_or(Path::new("")));
+        let program = Program::new(command, folder, check.timeout, MAX_OUTPUT_BYTES)
+            .input(facts(input)?.to_string())
+            .identity(self.identity(Some(input.key)));
         let finished = bakeoff_agent::run(&program, self.cancel)
             .await
             .map_err(|error| check_error(error.to_string()))?;

@@ -13,7 +13,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Settings of a run that do not come from the suite, mostly from the command line.
+///
+/// ```
+/// use bakeoff_eval::RunConfig;
+///
+/// let mut config = RunConfig::new("runs");
+/// config.trials = Some(5);
+/// ```
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct RunConfig {
     /// Folder of all runs.
     pub out: PathBuf,
@@ -58,6 +66,11 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
+    /// Creates settings with the folder of all runs; everything else comes from the suite.
+    pub fn new(out: impl Into<PathBuf>) -> RunConfig {
+        RunConfig { out: out.into(), ..RunConfig::default() }
+    }
+
     /// Applies these settings to a suite.
     ///
     /// # Errors

@@ -43,9 +43,6 @@ pub enum Error {
     /// The journal cannot be written or read back.
     #[error("{0} [EVAL_TRIAL_ARTIFACTS_CORRUPT]")]
     Journal(#[from] bakeoff_journal::Error),
-    /// A log of a run cannot be read.
-    #[error(transparent)]
-    Log(bakeoff_journal::Error),
     /// The case file changed during the run.
     #[error("cannot read the cases any more: {0}")]
     Cases(Problem),

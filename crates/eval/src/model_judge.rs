@@ -1,7 +1,7 @@
 //! Checks judged by a model: the calls.
 
 use crate::attempt::describe_failure;
-use crate::judge::{JudgeInput, check_error};
+use crate::check_runner::{JudgeInput, check_error};
 use bakeoff_check::judge::{Judge, JudgeCompletion, JudgeError};
 use bakeoff_check::{CheckFinding, Pairwise, Rubric};
 use bakeoff_core::{ErrorKind, FinishReason, Message, NanoDollars, Request, TrialError, Usage};

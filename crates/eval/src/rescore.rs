@@ -3,9 +3,9 @@
 use crate::Error;
 use crate::aggregate::{Aggregate, RunCriteria};
 use crate::case_files::CaseFiles;
+use crate::check_runner::judge_attempt;
 use crate::context::TrialContext;
 use crate::folder::RunFolder;
-use crate::judge::judge_attempt;
 use crate::recorder::Recorder;
 use crate::run::{FinishedRun, Run, exit_code};
 use crate::run_file::{Layout, RunFile};
@@ -60,7 +60,7 @@ pub async fn rescore<I>(
     listen: &mut (dyn FnMut(&Event) + Send),
 ) -> Result<FinishedRun, Error>
 where
-    I: Iterator<Item = Result<TrialResult, Error>>,
+    I: Iterator<Item = Result<TrialResult, bakeoff_journal::Error>>,
 {
     let started = Instant::now();
     let now = Utc::now();

@@ -2,8 +2,8 @@
 
 use crate::Error;
 use crate::attempt::{AttemptOutput, attempt};
+use crate::check_runner::judge_attempt;
 use crate::context::TrialContext;
-use crate::judge::judge_attempt;
 use bakeoff_agent::{Workspace, is_exhaustion};
 use bakeoff_core::{Attempt, ErrorKind, Status, TrialError, TrialKey, TrialResult};
 use bakeoff_suite::{Artifacts, Case};

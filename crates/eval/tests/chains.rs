@@ -5,8 +5,8 @@
 mod support;
 
 use bakeoff_core::{ErrorKind, NanoDollars, Status, Usage};
-use bakeoff_eval::{RunConfig, estimate};
-use bakeoff_pace::{LimitOverrides, Strategy};
+use bakeoff_eval::estimate;
+use bakeoff_pace::Strategy;
 use bakeoff_suite::Budget;
 use support::{COMBINATIONS, RUN, TestRun, TestSuite};
 
@@ -188,18 +188,18 @@ async fn budgets_need_prices_of_all_steps_and_limits_apply_to_all_steps() {
         local,
     ));
     let budget = Budget { cost: Some(NanoDollars(1)), ..Budget::default() };
-    let config = RunConfig { budget, ..test.config() };
+    let mut config = test.config();
+    config.budget = budget;
     let error = test.try_run(RUN, config).await.err().unwrap().to_string();
     assert!(error.starts_with("no price known for `openai/unheard-of`"), "{error}");
 
     // `proactive` needs a rate, and one of the two steps has none.
-    let limits =
-        LimitOverrides { strategy: Some(Strategy::Proactive), ..LimitOverrides::default() };
     let test = TestSuite::new(&SUITE.replace(
         "[models.small]\n",
         "[models.small]\nlimits = { strategy = \"proactive\", rpm = 10 }\n",
     ));
-    let config = RunConfig { limits, ..test.config() };
+    let mut config = test.config();
+    config.limits.strategy = Some(Strategy::Proactive);
     let error = test.try_run(RUN, config).await.err().unwrap().to_string();
     assert!(error.starts_with("limits of the target `pipeline`: "), "{error}");
 }

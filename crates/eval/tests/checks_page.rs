@@ -4,14 +4,12 @@
 
 use bakeoff_check::KINDS;
 use bakeoff_core::{Attempt, Redactor, Status, TrialKey};
-use bakeoff_eval::{Judge, PythonWorkers};
+use bakeoff_eval::{CheckRunner, PythonWorkers};
 use bakeoff_llm::{Client, ClientConfig};
-use bakeoff_pace::RunTag;
 use bakeoff_suite::Suite;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
-use tokio_util::sync::CancellationToken;
 
 fn page() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks.md");
@@ -76,21 +74,12 @@ async fn status(suite: &Suite, attempt: Attempt) -> (Status, Value) {
         ClientConfig::default().simulated_models([bakeoff_check::judge::simulated_judge()]),
     );
     let python = PythonWorkers::new(suite.path.parent().unwrap());
-    let judge = Judge {
-        suite,
-        client: &client,
-        run: RunTag::default(),
-        run_id: None,
-        python: &python,
-        redactor: &Redactor::default(),
-        cancel: CancellationToken::new(),
-        stop: CancellationToken::new(),
-        on_retry: None,
-    };
+    let redactor = Redactor::default();
+    let runner = CheckRunner::new(suite, &client, &python, &redactor);
     let case = suite.cases.iter().next().unwrap().unwrap();
     let target = &suite.targets[0];
     let key = TrialKey { target: target.name.clone(), case: case.id.clone(), trial: 1 };
-    let result = judge.judge(target, &case, key, attempt).await;
+    let result = runner.run_checks(target, &case, key, attempt).await;
     (result.status, json!([result.checks, result.attempt.error]))
 }
 

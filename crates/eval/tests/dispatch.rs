@@ -86,11 +86,8 @@ async fn run_with_listener(
     std::fs::write(&path, suite).unwrap();
     let suite = Suite::load(&path, &|_| None).unwrap();
     let server = Arc::new(Server { failures, sent: Mutex::default() });
-    let config = RunConfig {
-        out: folder.path().join("runs"),
-        transport: Some(server.clone()),
-        ..RunConfig::default()
-    };
+    let mut config = RunConfig::new(folder.path().join("runs"));
+    config.transport = Some(server.clone());
     let run = Run::new(suite, config).unwrap();
     let finished = run.execute(&Stopper::default(), listen).await.unwrap();
     let sent = server.sent.lock().unwrap();

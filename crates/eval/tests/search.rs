@@ -5,7 +5,7 @@
 mod support;
 
 use bakeoff_core::Event;
-use bakeoff_eval::{RunConfig, SearchOverrides, SearchRun, Stopper};
+use bakeoff_eval::{SearchOverrides, SearchRun, Stopper};
 use bakeoff_llm::{HttpRequest, HttpResponse, Transport, TransportError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -67,7 +67,8 @@ impl Transport for Server {
 async fn search(suite: &str) -> (usize, usize, Vec<Duration>) {
     let test = TestSuite::new(suite);
     let server = Arc::new(Server::default());
-    let config = RunConfig { transport: Some(server.clone()), ..test.config() };
+    let mut config = test.config();
+    config.transport = Some(server.clone());
     let suite = test.load(COMBINATIONS).unwrap();
     let search = SearchRun::new(suite, config, &SearchOverrides::default()).unwrap();
     let (mut running, mut max) = (0_usize, 0);

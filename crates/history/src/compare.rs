@@ -16,6 +16,7 @@ const MAX_LISTED_CASES: usize = 10;
 
 /// Settings of a comparison.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct CompareConfig {
     /// Significance level.
     pub alpha: f64,
@@ -79,7 +80,6 @@ fn compare_pair(
     let differences: Vec<f64> = cases.iter().map(|case| case.values.1 - case.values.0).collect();
     let Some(flips) = SignFlip::new(&differences, config.seed) else {
         return Err(Error::Usage {
-            code: None,
             message: format!(
                 "{}:{} and {}:{} have no case with a passed or failed trial in both",
                 baseline.summary.run_id,

@@ -22,8 +22,7 @@ impl<'a> ComparedTarget<'a> {
     pub fn find(summary: &'a Summary, target: Option<&str>) -> Result<ComparedTarget<'a>, Error> {
         let names: Vec<&str> =
             summary.targets.iter().map(|target| target.target.as_str()).collect();
-        let usage =
-            |message: String, hint: Option<String>| Err(Error::Usage { code: None, message, hint });
+        let usage = |message: String, hint: Option<String>| Err(Error::usage(message, hint));
         let found = match target {
             Some(name) => summary.targets.iter().find(|target| target.target == name),
             None if names.len() == 1 => summary.targets.first(),
@@ -53,9 +52,7 @@ impl<'a> ComparedTarget<'a> {
 pub fn baseline_and_candidates<'a>(
     summaries: &'a [(Summary, Option<String>)],
 ) -> Result<(ComparedTarget<'a>, Vec<ComparedTarget<'a>>), Error> {
-    let usage = |message: &str, hint: &str| {
-        Err(Error::Usage { code: None, message: message.to_owned(), hint: Some(hint.to_owned()) })
-    };
+    let usage = |message: &str, hint: &str| Err(Error::usage(message, Some(hint.to_owned())));
     match summaries {
         [] => usage("nothing to compare", "name two runs, or one with several targets"),
         [(only, _)] => match only.targets.as_slice() {

@@ -18,7 +18,7 @@ const MAX_EXAMPLES: usize = 5;
 ///
 /// When no run or more than one run matches.
 pub fn find_run(parent: &Path, run: &str) -> Result<PathBuf, Error> {
-    let usage = |message, hint| Err(Error::Usage { code: None, message, hint });
+    let usage = |message: String, hint| Err(Error::usage(message, hint));
     let path = Path::new(run);
     if is_run(path) {
         return Ok(path.to_owned());

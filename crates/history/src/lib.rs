@@ -6,6 +6,7 @@
 
 mod compare;
 mod compared_target;
+mod error;
 mod find;
 mod list;
 mod logs;
@@ -14,9 +15,9 @@ mod plan_differences;
 mod resume;
 mod score;
 
-pub use bakeoff_eval::Error;
 pub use compare::{CompareConfig, compare};
 pub use compared_target::{ComparedTarget, baseline_and_candidates};
+pub use error::Error;
 pub use find::find_run;
 pub use list::{RunState, StoredRun, list};
 pub use logs::{LogEntries, RunLog, http_log, limit_log};

@@ -52,7 +52,6 @@ fn open<T: DeserializeOwned>(run: &Path, name: &str) -> Result<RunLog<T>, Error>
     let path = run.join(name);
     if !path.exists() {
         return Err(Error::Usage {
-            code: None,
             message: format!("{} has no {name}", run.display()),
             hint: Some("older versions wrote no such file, or it has been removed".to_owned()),
         });

@@ -66,6 +66,14 @@ impl PastRun {
     pub fn results(
         &self,
     ) -> Result<impl Iterator<Item = Result<TrialResult, Error>> + use<'_>, Error> {
+        Ok(self.journaled_results()?.map(|result| result.map_err(Error::Journal)))
+    }
+
+    /// Returns the results with the errors of the journal, for [`bakeoff_eval::rescore`].
+    pub(crate) fn journaled_results(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<TrialResult, bakeoff_journal::Error>> + use<'_>, Error>
+    {
         let last = self.last_lines()?;
         let events = bakeoff_journal::read::<Event>(&self.journal())?;
         let last_result =
@@ -75,7 +83,7 @@ impl PastRun {
                     (last[target][trial] == line).then_some(Ok(*result))
                 }
                 Ok(_) => None,
-                Err(error) => Some(Err(error.into())),
+                Err(error) => Some(Err(error)),
             };
         Ok((1..).zip(events).filter_map(last_result))
     }

@@ -36,9 +36,7 @@ fn check_plans(
     may_extend: bool,
 ) -> Result<(), Error> {
     let PlanDifferences { additions, changes } = plan_differences(earlier, current, suite);
-    let usage = |message: String, hint: &str| {
-        Err(Error::Usage { code: None, message, hint: Some(hint.to_owned()) })
-    };
+    let usage = |message: String, hint: &str| Err(Error::usage(message, Some(hint.to_owned())));
     let run = earlier.run_id.as_str();
     if !changes.is_empty() {
         return usage(

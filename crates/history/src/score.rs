@@ -23,7 +23,7 @@ pub async fn score(
         targets: suite.targets.iter().map(name).collect::<Vec<TargetName>>(),
         cases: Arc::clone(&suite.cases.chosen),
         trials: suite.trials,
-        results: past.results()?,
+        results: past.journaled_results()?,
     };
-    rescore(run, input, stopper, listen).await
+    Ok(rescore(run, input, stopper, listen).await?)
 }

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
-use bakeoff_eval::{Error, FinishedRun, Run, RunConfig, Stopper};
-use bakeoff_history::resume_state;
+use bakeoff_eval::{FinishedRun, Run, RunConfig, Stopper};
+use bakeoff_history::{Error, resume_state};
 use bakeoff_suite::Suite;
 use std::path::Path;
 
@@ -34,13 +34,13 @@ async fn run(folder: &Path, suite: &str, resume: Option<&Path>) -> Result<Finish
     let path = folder.join("bakeoff.toml");
     std::fs::write(&path, suite).unwrap();
     let suite = Suite::load(&path, &|_| None).unwrap();
-    let config = RunConfig { out: folder.join("runs"), ..RunConfig::default() };
+    let config = RunConfig::new(folder.join("runs"));
     let mut run = Run::new(suite, config)?;
     if let Some(path) = resume {
         let state = resume_state(&run, path, false)?;
         run = run.resume_from(state);
     }
-    run.execute(&Stopper::default(), &mut |_| {}).await
+    Ok(run.execute(&Stopper::default(), &mut |_| {}).await?)
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,15 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Identity, cancellation and listeners of a call.
+///
+/// ```
+/// use bakeoff_llm::CallContext;
+///
+/// let context = CallContext::default().sample("planner").trial(2);
+/// assert_eq!((context.sample, context.trial), ("planner", 2));
+/// ```
 #[derive(Default)]
+#[non_exhaustive]
 pub struct CallContext<'a> {
     /// Run that the call belongs to; a pool serves its runs in turn.
     pub run: RunTag,
@@ -28,6 +36,64 @@ pub struct CallContext<'a> {
     pub on_retry: Option<&'a (dyn Fn(&Retry<'_>) + Send + Sync)>,
     /// Listener for the deltas of a streamed response. A retry restarts the response from its beginning.
     pub on_delta: Option<&'a (dyn Fn(&Delta) + Send + Sync)>,
+}
+
+impl<'a> CallContext<'a> {
+    /// Sets the run that the call belongs to.
+    #[must_use]
+    pub fn run(mut self, run: RunTag) -> CallContext<'a> {
+        self.run = run;
+        self
+    }
+
+    /// Sets the sample that the response belongs to.
+    #[must_use]
+    pub fn sample(mut self, sample: &'a str) -> CallContext<'a> {
+        self.sample = sample;
+        self
+    }
+
+    /// Sets the number of the trial.
+    #[must_use]
+    pub fn trial(mut self, trial: u32) -> CallContext<'a> {
+        self.trial = trial;
+        self
+    }
+
+    /// Sets the counter of identical requests, which the calls of a trial share.
+    #[must_use]
+    pub fn ordinals(mut self, ordinals: Ordinals) -> CallContext<'a> {
+        self.ordinals = ordinals;
+        self
+    }
+
+    /// Sets the token that aborts the call in any state.
+    #[must_use]
+    pub fn cancel(mut self, cancel: CancellationToken) -> CallContext<'a> {
+        self.cancel = cancel;
+        self
+    }
+
+    /// Sets the token that lets a request in flight finish and prevents further ones.
+    #[must_use]
+    pub fn stop(mut self, stop: CancellationToken) -> CallContext<'a> {
+        self.stop = stop;
+        self
+    }
+
+    /// Sets the listener called before every retry.
+    #[must_use]
+    pub fn on_retry(mut self, on_retry: &'a (dyn Fn(&Retry<'_>) + Send + Sync)) -> CallContext<'a> {
+        self.on_retry = Some(on_retry);
+        self
+    }
+
+    /// Sets the listener for the deltas of a streamed response.
+    #[must_use]
+    pub fn on_delta(mut self, on_delta: &'a (dyn Fn(&Delta) + Send + Sync)) -> CallContext<'a> {
+        self.on_delta = Some(on_delta);
+        self
+    }
 }
 
 impl std::fmt::Debug for CallContext<'_> {

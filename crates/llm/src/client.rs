@@ -43,7 +43,7 @@ pub struct Client {
 /// use bakeoff_llm::{Client, ClientConfig};
 /// use bakeoff_pace::RetryPolicy;
 ///
-/// let retry = RetryPolicy { max_retries: Some(0), ..RetryPolicy::default() };
+/// let retry = RetryPolicy::default().max_retries(0);
 /// let client = Client::new(ClientConfig::default().retry(retry));
 /// # drop(client);
 /// ```

@@ -176,6 +176,27 @@ pub struct ProbeReport {
     pub seconds: f64,
 }
 
+impl ProbeReport {
+    /// Creates a report without requests, for tests of code that shows reports.
+    pub fn new(limit: LimitFinding) -> ProbeReport {
+        ProbeReport {
+            levels: Vec::new(),
+            limit,
+            recommendation: None,
+            is_confirmed: false,
+            stop: None,
+            header_limits: Vec::new(),
+            longest_wait: None,
+            last_failure: None,
+            requests: 0,
+            seconds_per_request: 0.0,
+            tokens_per_request: 0.0,
+            cost: None,
+            seconds: 0.0,
+        }
+    }
+}
+
 /// Measures the limits of a model. `on_level` receives each finished level.
 ///
 /// # Errors

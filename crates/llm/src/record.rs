@@ -38,6 +38,26 @@ pub struct HttpRecord<'a> {
     pub retry: Option<RetryInfo<'a>>,
 }
 
+impl<'a> HttpRecord<'a> {
+    /// Creates the record of a first `POST` without a response, for tests of observers.
+    pub fn new(model: &'a str, url: &'a str) -> HttpRecord<'a> {
+        HttpRecord {
+            time: SystemTime::UNIX_EPOCH,
+            model,
+            method: "POST",
+            url,
+            status: None,
+            error: None,
+            latency: Duration::ZERO,
+            request_bytes: 0,
+            response_bytes: 0,
+            in_flight: 1,
+            attempt: 1,
+            retry: None,
+        }
+    }
+}
+
 /// Retry of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryInfo<'a> {

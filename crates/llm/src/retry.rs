@@ -45,7 +45,8 @@ impl ModelCall<'_> {
         let info = RequestInfo { name: &model.name, method };
         let cost = pool.estimate(request.input_tokens(), request.max_tokens());
         loop {
-            let ask = PermitRequest { run: context.run, cost, is_retry: waited.retries > 0 };
+            let ask =
+                PermitRequest::default().run(context.run).cost(cost).retry(waited.retries > 0);
             let permit = tokio::select! {
                 biased;
                 () = context.stop.cancelled() => return Err(CallError::cancelled(waited.retries)),

@@ -159,7 +159,7 @@ pub(crate) struct ServiceCall<'a> {
 impl ServiceCall<'_> {
     /// Sends requests until one succeeds, no retry is allowed, or the call is cancelled.
     pub(crate) async fn run(self, timeout: Duration) -> Result<ServiceResponse, CallError> {
-        let retry = RetryPolicy { timeout, max_retries: Some(MAX_RETRIES), ..self.client.retry };
+        let retry = self.client.retry.timeout(timeout).max_retries(MAX_RETRIES);
         let mut waited = RetryProgress::default();
         tokio::select! {
             biased;

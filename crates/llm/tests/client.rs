@@ -34,7 +34,7 @@ async fn throttled_call_waits_for_retry_after_plus_jitter() {
     });
     let pauses = Mutex::new(Vec::new());
     let note = |retry: &Retry<'_>| pauses.lock().unwrap().push(retry.pause);
-    let context = CallContext { on_retry: Some(&note), ..CallContext::default() };
+    let context = CallContext::default().on_retry(&note);
     let call = client(&server).call(&model(), prompt("hello"), &context).await.unwrap();
     assert_eq!((call.response.text().as_str(), call.retries), ("at last", 6));
 
@@ -88,7 +88,7 @@ async fn connection_error_keeps_its_message() {
 
 #[tokio::test(start_paused = true)]
 async fn max_retries_zero_sends_one_request() {
-    let retry = RetryPolicy { max_retries: Some(0), ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().max_retries(0);
     let replies = [
         (Reply::error(500, "server_error", "it broke"), ErrorKind::Transient, Some(500)),
         (Reply::throttled("1"), ErrorKind::RateLimit, Some(429)),
@@ -140,10 +140,10 @@ async fn request_timeout_is_retried() {
             0 => reply.clone(),
             _ => Reply::text("quick"),
         });
-        let retry = RetryPolicy { attempt_timeout: Some(5 * SECOND), ..RetryPolicy::default() };
+        let retry = RetryPolicy::default().attempt_timeout(5 * SECOND);
         let failures = Mutex::new(Vec::new());
         let note = |retry: &Retry<'_>| failures.lock().unwrap().push(retry.failure.clone());
-        let context = CallContext { on_retry: Some(&note), ..CallContext::default() };
+        let context = CallContext::default().on_retry(&note);
         let call =
             client_with(&server, retry).call(&model(), prompt("hello"), &context).await.unwrap();
         assert_eq!((call.response.text().as_str(), call.retries), ("quick", 1));
@@ -156,11 +156,7 @@ async fn request_timeout_is_retried() {
 #[tokio::test(start_paused = true)]
 async fn timeouts_are_retried_eight_times() {
     let server = FakeServer::always(Reply::no_response());
-    let retry = RetryPolicy {
-        attempt_timeout: Some(SECOND),
-        base: Duration::from_millis(1),
-        ..RetryPolicy::default()
-    };
+    let retry = RetryPolicy::default().attempt_timeout(SECOND).base(Duration::from_millis(1));
     let error = fail(&client_with(&server, retry), &model()).await;
     assert_eq!((summary(&error), server.count()), ((ErrorKind::Timeout, None, 8), 9));
 }
@@ -168,7 +164,7 @@ async fn timeouts_are_retried_eight_times() {
 #[tokio::test(start_paused = true)]
 async fn call_timeout_ends_a_request_in_flight() {
     let server = FakeServer::always(Reply::no_response());
-    let retry = RetryPolicy { timeout: 10 * SECOND, ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().timeout(10 * SECOND);
     let start = Instant::now();
     let error = fail(&client_with(&server, retry), &model()).await;
     assert_eq!((summary(&error), server.count()), ((ErrorKind::Timeout, None, 0), 1));
@@ -180,7 +176,7 @@ async fn call_timeout_ends_a_request_in_flight() {
 async fn call_timeout_includes_requests_and_pauses() {
     // Two requests and a pause take 15 to 16 seconds, so a second pause of at least 5 exceeds the timeout.
     let server = FakeServer::always(Reply::throttled("5").after(5 * SECOND));
-    let retry = RetryPolicy { timeout: 20 * SECOND, ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().timeout(20 * SECOND);
     let start = Instant::now();
     let error = fail(&client_with(&server, retry), &model()).await;
     assert_eq!(summary(&error), (ErrorKind::RateLimit, Some(429), 1));
@@ -199,7 +195,7 @@ async fn pause_beyond_the_call_timeout_fails_at_once() {
 #[tokio::test(start_paused = true)]
 async fn waiting_for_a_permit_does_not_use_up_the_timeout() {
     let server = FakeServer::always(Reply::text("fine").after(8 * SECOND));
-    let retry = RetryPolicy { timeout: 10 * SECOND, ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().timeout(10 * SECOND);
     let (client, model, context) =
         (client_with(&server, retry), model_with_connections(1), CallContext::default());
     let calls = join_all((0..5).map(|_| client.call(&model, prompt("hello"), &context))).await;
@@ -274,7 +270,7 @@ async fn cancelled_call_reports_its_retries() {
         0..3 => Reply::throttled("0"),
         _ => Reply::no_response(),
     });
-    let retry = RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().base(Duration::from_millis(1));
     let (error, _) = cancel(&client_with(&server, retry), &model()).await;
     assert_eq!(summary(&error), (ErrorKind::Cancelled, None, 3));
 }
@@ -350,8 +346,7 @@ async fn stopped_call_sends_no_further_request() {
     let stopping = stop.clone();
     let on_retry = move |_: &Retry<'_>| stopping.cancel();
     let server = FakeServer::always(Reply::throttled("60"));
-    let context =
-        CallContext { stop: stop.clone(), on_retry: Some(&on_retry), ..CallContext::default() };
+    let context = CallContext::default().stop(stop.clone()).on_retry(&on_retry);
     let error = client(&server).call(&model(), prompt("hello"), &context).await.unwrap_err();
     assert_eq!((error.failure.kind, server.count()), (ErrorKind::Cancelled, 1));
     let error = client(&server).call(&model(), prompt("hello"), &context).await.unwrap_err();

@@ -17,7 +17,7 @@ const MIB: usize = 1024 * 1024;
 
 /// Makes a call without retries that gets this reply.
 async fn call_once(reply: Reply) -> Result<Call, CallError> {
-    let retry = RetryPolicy { max_retries: Some(0), ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().max_retries(0);
     let server = FakeServer::always(reply);
     client_with(&server, retry).call(&model(), prompt("hello"), &CallContext::default()).await
 }
@@ -224,7 +224,7 @@ async fn error_event_in_a_stream_is_classified() {
 async fn streamed(reply: Reply, stream: bool) -> (String, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
     let note = |delta: &Delta| deltas.lock().unwrap().push(delta.clone());
-    let context = CallContext { on_delta: Some(&note), ..CallContext::default() };
+    let context = CallContext::default().on_delta(&note);
     let request = Request { stream, ..prompt("hello") };
     let call = client(&FakeServer::always(reply)).call(&model(), request, &context).await.unwrap();
     (call.response.text(), deltas.into_inner().unwrap())

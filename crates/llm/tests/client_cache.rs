@@ -44,7 +44,7 @@ fn unused_server() -> Arc<FakeServer> {
 }
 
 fn trial(trial: u32) -> CallContext<'static> {
-    CallContext { trial, ..CallContext::default() }
+    CallContext::default().trial(trial)
 }
 
 /// Creates a server that numbers its responses and takes a second for each.
@@ -221,7 +221,7 @@ async fn samples_do_not_share_responses() {
     let client = directory.client("run", &counting_server());
     let mut texts = Vec::new();
     for sample in ["one case", "another case"] {
-        let context = CallContext { sample, ..trial(1) };
+        let context = trial(1).sample(sample);
         let call = client.call(&model(), prompt("hello"), &context).await.unwrap();
         texts.push(call.response.text());
     }

@@ -92,7 +92,7 @@ async fn auto_strategy_retries_from_the_queue_without_using_the_timeout() {
     let limits = Limits::auto().timeout(3 * SECOND);
     let (pauses, context) = (Mutex::new(Vec::new()), CallContext::default());
     let note = |retry: &Retry<'_>| pauses.lock().unwrap().push(retry.pause);
-    let context = CallContext { on_retry: Some(&note), ..context };
+    let context = context.on_retry(&note);
     let call =
         client(&server).call(&model_with_limits(limits), prompt("hello"), &context).await.unwrap();
     assert_eq!(call.retries, 1);
@@ -208,7 +208,7 @@ async fn pool_serves_runs_in_turn() {
     join_all(runs.map(|(run, text)| {
         let (client, model) = (&client, &model);
         async move {
-            let context = CallContext { run: RunTag(run), ..CallContext::default() };
+            let context = CallContext::default().run(RunTag(run));
             client.call(model, prompt(text), &context).await.unwrap();
         }
     }))

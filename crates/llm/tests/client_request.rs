@@ -49,7 +49,7 @@ fn redacting_client(server: &Arc<FakeServer>, model: &Model) -> Client {
     let mut redactor = Redactor::default();
     model.add_secrets(&mut redactor);
     let transport: Arc<dyn Transport> = server.clone();
-    let retry = RetryPolicy { max_retries: Some(1), ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().max_retries(1);
     Client::new(ClientConfig::default().transport(transport).redactor(redactor).retry(retry))
 }
 
@@ -69,7 +69,7 @@ async fn echoed_key_is_redacted_in_errors() {
         let (server, model) = (FakeServer::always(reply.clone()), model());
         let noted = Mutex::new(String::new());
         let note = |retry: &Retry<'_>| *noted.lock().unwrap() = format!("{retry:?}");
-        let context = CallContext { on_retry: Some(&note), ..CallContext::default() };
+        let context = CallContext::default().on_retry(&note);
         let error = redacting_client(&server, &model)
             .call(&model, prompt("x"), &context)
             .await
@@ -175,7 +175,7 @@ async fn trial_header_is_sent_only_to_simulated_models() {
         ("simulated", None),
         ("vendor/sim/echo", None),
     ] {
-        let context = CallContext { trial: 3, ..CallContext::default() };
+        let context = CallContext::default().trial(3);
         let sent = sent_to(ModelConfig::named("openai", name), prompt("hello"), &context).await;
         assert_eq!(sent.header("x-bakeoff-trial"), header, "{name}");
     }
@@ -185,7 +185,7 @@ async fn trial_header_is_sent_only_to_simulated_models() {
 async fn trial_header_counts_repeated_requests() {
     let server = FakeServer::always(Reply::text("fine"));
     let model = resolve(ModelConfig::named("openai", "sim/echo"));
-    let (client, context) = (client(&server), CallContext { trial: 3, ..CallContext::default() });
+    let (client, context) = (client(&server), CallContext::default().trial(3));
     for text in ["hello", "hello", "other", "hello"] {
         client.call(&model, prompt(text), &context).await.unwrap();
     }

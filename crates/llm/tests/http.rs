@@ -6,7 +6,8 @@
 mod support;
 
 use bakeoff_core::{
-    Content, ErrorKind, FinishReason, Message, OutputFormat, Request, Response, Thinking, Tool,
+    Content, ErrorKind, FinishReason, Message, OutputFormat, Request, Response, Thinking,
+    ToolDefinition,
 };
 use bakeoff_llm::{Call, CallContext, CallError, Client, ClientConfig, Delta, Model, ModelConfig};
 use bakeoff_pace::{Limits, RetryPolicy};
@@ -39,7 +40,7 @@ struct TestServer {
 impl TestServer {
     /// Starts a server; the client does not retry, so that no test waits.
     async fn new() -> TestServer {
-        TestServer::with(RetryPolicy { max_retries: Some(0), ..RetryPolicy::default() }).await
+        TestServer::with(RetryPolicy::default().max_retries(0)).await
     }
 
     async fn with(retry: RetryPolicy) -> TestServer {
@@ -102,8 +103,11 @@ fn with_tool(text: &str) -> Request {
         "properties": { "city": { "type": "string" }, "days": { "type": "integer" } },
         "required": ["city", "days"],
     });
-    let tool =
-        Tool { name: "weather".into(), description: "Reports the weather.".into(), parameters };
+    let tool = ToolDefinition {
+        name: "weather".into(),
+        description: "Reports the weather.".into(),
+        parameters,
+    };
     Request { tools: vec![tool], ..prompt(text) }
 }
 
@@ -168,7 +172,7 @@ async fn streamed(
 ) -> (Response, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
     let note = |delta: &Delta| deltas.lock().unwrap().push(delta.clone());
-    let context = CallContext { on_delta: Some(&note), ..CallContext::default() };
+    let context = CallContext::default().on_delta(&note);
     let model = server.model(format, name);
     let call = server.client.call(&model, streaming(true, &request), &context).await.unwrap();
     (call.response, deltas.into_inner().unwrap())
@@ -416,12 +420,12 @@ async fn faults_have_the_same_kind_in_process() {
 
 #[tokio::test]
 async fn flaky_server_is_retried() {
-    let retry = RetryPolicy { base: Duration::ZERO, ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().base(Duration::ZERO);
     let server = TestServer::with(retry).await;
     for format in FORMATS {
         let mut retries = 0;
         for trial in 0..16 {
-            let context = CallContext { trial, ..CallContext::default() };
+            let context = CallContext::default().trial(trial);
             let model = server.model(format, "flaky-0.3");
             let call = server.client.call(&model, prompt("hello"), &context).await.unwrap();
             assert_eq!(call.response.text(), "hello");
@@ -435,7 +439,7 @@ async fn flaky_server_is_retried() {
 async fn texts(client: &Client, model: &Model, request: &Request, trials: u32) -> Vec<String> {
     let mut texts = Vec::new();
     for trial in 0..trials {
-        let context = CallContext { trial, ..CallContext::default() };
+        let context = CallContext::default().trial(trial);
         for _ in 0..2 {
             let call = client.call(model, request.clone(), &context).await.unwrap();
             texts.push(call.response.text());
@@ -536,7 +540,7 @@ async fn two_hundred_fifty_calls_are_in_flight_at_once() {
     });
     // No call is answered before the last request has arrived; the timeout applies if that never happens.
     let timeout = Duration::from_secs(60);
-    let client = client(RetryPolicy { max_retries: Some(0), timeout, ..RetryPolicy::default() });
+    let client = client(RetryPolicy::default().max_retries(0).timeout(timeout));
     let model = model(address, "openai", "echo").with_limits(Limits::fixed(CALLS));
     let context = CallContext::default();
     let calls = (0..CALLS).map(|_| client.call(&model, prompt("hello"), &context));
@@ -551,7 +555,7 @@ async fn connection_error_names_the_address() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(ANY_PORT).unwrap();
     let address = socket.local_addr().unwrap();
-    let client = client(RetryPolicy { max_retries: Some(0), ..RetryPolicy::default() });
+    let client = client(RetryPolicy::default().max_retries(0));
     for format in FORMATS {
         let model = model(address, format, "echo");
         let error =

@@ -18,14 +18,9 @@
 //! let task = "instructions = 'Copy each name.'\n[output.copy]\ntype = 'string'";
 //! let task = Task::parse(task)?;
 //! let model = Model::resolve(&ModelConfig::named("sim", "map"), &|_| None)?;
-//! let config = JobConfig {
-//!     input,
-//!     output: output.clone(),
-//!     task,
-//!     models: vec![("sim/map".to_owned(), model)],
-//!     pack: Some(PackSize::Items(20)),
-//!     ..JobConfig::default()
-//! };
+//! let models = vec![("sim/map".to_owned(), model)];
+//! let mut config = JobConfig::new(input, &output, task, models);
+//! config.pack = Some(PackSize::Items(20));
 //! let client = Client::new(ClientConfig::default().simulated_models([simulated_models()]));
 //! let job = Job::new(config, Arc::new(client))?;
 //! assert_eq!((job.plan().rows, job.plan().requests), (2, 1));

@@ -29,6 +29,7 @@ pub struct LaneIndex(pub usize);
 
 /// The bounds of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LaneConfig {
     /// The pools that its items send requests through, one after the other.
     pub pools: Vec<PoolIndex>,
@@ -36,6 +37,13 @@ pub struct LaneConfig {
     pub groups: Vec<GroupIndex>,
     /// Maximum number of its items at once.
     pub max_started: usize,
+}
+
+impl LaneConfig {
+    /// Creates the bounds of a lane whose items send requests through these pools.
+    pub fn new(pools: Vec<PoolIndex>) -> LaneConfig {
+        LaneConfig { pools, ..LaneConfig::default() }
+    }
 }
 
 impl Default for LaneConfig {
@@ -84,7 +92,7 @@ impl Default for LaneConfig {
 ///
 /// let mut feeder = Feeder::new(usize::MAX);
 /// let pool = feeder.add_pool(FillRule::RESERVE);
-/// feeder.add_lane(LaneConfig { pools: vec![pool], ..LaneConfig::default() });
+/// feeder.add_lane(LaneConfig::new(vec![pool]));
 /// feeder.update(pool, PoolLoad { limit: 10, ..PoolLoad::default() });
 /// while let Some(lane) = feeder.next(|lane| Some(feeder.started_in(lane))) {
 ///     feeder.start(lane);

@@ -4,7 +4,16 @@ use bakeoff_core::ErrorKind;
 use std::time::Duration;
 
 /// When to retry a call and when to fail it.
+///
+/// ```
+/// use bakeoff_pace::RetryPolicy;
+/// use std::time::Duration;
+///
+/// let policy = RetryPolicy::default().max_retries(3).timeout(Duration::from_secs(30));
+/// assert_eq!(policy.max_retries, Some(3));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// Maximum of the first pause; the maximum doubles with each retry.
     pub base: Duration,
@@ -45,6 +54,48 @@ pub struct RetryProgress {
 }
 
 impl RetryPolicy {
+    /// Sets the maximum of the first pause.
+    #[must_use]
+    pub fn base(mut self, base: Duration) -> RetryPolicy {
+        self.base = base;
+        self
+    }
+
+    /// Sets the maximum of all pauses.
+    #[must_use]
+    pub fn cap(mut self, cap: Duration) -> RetryPolicy {
+        self.cap = cap;
+        self
+    }
+
+    /// Sets the maximum number of retries after transient errors.
+    #[must_use]
+    pub fn max_transient(mut self, max_transient: u32) -> RetryPolicy {
+        self.max_transient = max_transient;
+        self
+    }
+
+    /// Sets the maximum number of retries of any kind.
+    #[must_use]
+    pub fn max_retries(mut self, max_retries: u32) -> RetryPolicy {
+        self.max_retries = Some(max_retries);
+        self
+    }
+
+    /// Sets the time limit for the call.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> RetryPolicy {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets the time limit for one attempt.
+    #[must_use]
+    pub fn attempt_timeout(mut self, attempt_timeout: Duration) -> RetryPolicy {
+        self.attempt_timeout = Some(attempt_timeout);
+        self
+    }
+
     /// Returns the pause before the next attempt, or `None` if the call fails.
     ///
     /// Exponential backoff with full jitter: `chance` is uniform between 0 and 1. A wait that the

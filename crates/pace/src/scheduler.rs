@@ -12,7 +12,15 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// A request for a permit.
+///
+/// ```
+/// use bakeoff_pace::{PermitRequest, TokenCost};
+///
+/// let request = PermitRequest::default().cost(TokenCost { input: 100, output: 50 }).retry(true);
+/// assert!(request.is_retry);
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct PermitRequest {
     /// The run it belongs to.
     pub run: RunTag,
@@ -20,6 +28,29 @@ pub struct PermitRequest {
     pub cost: TokenCost,
     /// Whether it repeats an earlier attempt of the call. Retries go to the front of their run.
     pub is_retry: bool,
+}
+
+impl PermitRequest {
+    /// Sets the run that the request belongs to.
+    #[must_use]
+    pub fn run(mut self, run: RunTag) -> PermitRequest {
+        self.run = run;
+        self
+    }
+
+    /// Sets the estimated cost.
+    #[must_use]
+    pub fn cost(mut self, cost: TokenCost) -> PermitRequest {
+        self.cost = cost;
+        self
+    }
+
+    /// Sets whether the request repeats an earlier attempt of the call.
+    #[must_use]
+    pub fn retry(mut self, is_retry: bool) -> PermitRequest {
+        self.is_retry = is_retry;
+        self
+    }
 }
 
 /// The state of one pool.

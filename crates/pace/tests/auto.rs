@@ -145,8 +145,7 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
                     if quota.retry_after.is_some() {
                         stats.blocks.push(now.as_secs_f64());
                     }
-                    scheduler
-                        .on_request(PermitRequest { is_retry: true, ..PermitRequest::default() });
+                    scheduler.on_request(PermitRequest::default().retry(true));
                 }
                 _ => {
                     answered += 1;
@@ -208,7 +207,7 @@ fn test_mode_detects_blocks_that_are_too_long() {
     let seconds = |retry_after| {
         let mut provider = Provider::new(limit);
         provider.hint = Some(60.0);
-        run(300, provider, AutoConfig { retry_after, ..AutoConfig::default() }).seconds
+        run(300, provider, AutoConfig::default().retry_after(retry_after)).seconds
     };
     assert!(seconds(RetryAfter::Test) < 80.0);
     assert!(seconds(RetryAfter::Strict) > 80.0);
@@ -217,7 +216,7 @@ fn test_mode_detects_blocks_that_are_too_long() {
 #[test]
 fn user_rates_are_never_exceeded() {
     let rates = Rates { rpm: Some(120.0), ..Rates::default() };
-    let config = AutoConfig { rates, ..AutoConfig::default() };
+    let config = AutoConfig::default().rates(rates);
     let stats = run(300, Provider::new(Limit::Cap(1000)), config);
     assert_eq!(stats.rejected, 0);
     for (index, start) in stats.sends.iter().enumerate() {
@@ -231,23 +230,23 @@ fn user_rates_are_never_exceeded() {
 fn learned_limit_reduces_rejections_of_the_next_run() {
     let limit = Limit::Cap(30);
     let first = run(2000, Provider::new(limit), AutoConfig::default());
-    let learned = Some(LearnedLimit::Cap(30));
-    let second = run(2000, Provider::new(limit), AutoConfig { learned, ..AutoConfig::default() });
+    let learned = LearnedLimit::Cap(30);
+    let second = run(2000, Provider::new(limit), AutoConfig::default().learned(learned));
     assert!(second.rejected < first.rejected, "{} and {}", second.rejected, first.rejected);
     assert!(second.seconds < first.seconds);
     let limit = Limit::Bucket { rate: 5.0, burst: 5.0 };
     let first = run(300, Provider::new(limit), AutoConfig::default());
-    let learned = Some(LearnedLimit::Rate(5.0));
-    let second = run(300, Provider::new(limit), AutoConfig { learned, ..AutoConfig::default() });
+    let learned = LearnedLimit::Rate(5.0);
+    let second = run(300, Provider::new(limit), AutoConfig::default().learned(learned));
     assert!(second.rejected < first.rejected, "{} and {}", second.rejected, first.rejected);
 }
 
 #[test]
 fn maximum_connections_are_never_exceeded() {
-    let config = AutoConfig { connections: 3, ..AutoConfig::default() };
+    let config = AutoConfig::default().connections(3);
     let stats = run(90, Provider::new(Limit::Cap(1000)), config);
     assert!((stats.seconds - 30.0 * LATENCY).abs() < 0.2, "{}", stats.seconds);
-    let mut policy = AutoPolicy::new(AutoConfig { connections: 3, ..AutoConfig::default() });
+    let mut policy = AutoPolicy::new(AutoConfig::default().connections(3));
     assert_eq!(policy.limit(), 3);
     assert!(policy.take_changes().is_empty());
 }

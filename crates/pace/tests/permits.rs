@@ -46,11 +46,7 @@ impl Clients {
     fn apply(&mut self, pool: &Pool, step: &PermitStep) {
         match step {
             PermitStep::Request { run, is_retry } => {
-                let request = PermitRequest {
-                    run: RunTag(*run),
-                    is_retry: *is_retry,
-                    ..PermitRequest::default()
-                };
+                let request = PermitRequest::default().run(RunTag(*run)).retry(*is_retry);
                 let pool = pool.clone();
                 self.waiters.push(Box::pin(async move { pool.acquire(request).await }));
             }

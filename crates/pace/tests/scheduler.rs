@@ -57,7 +57,10 @@ proptest! {
         connections in prop::option::of(1_u32..8),
         steps in steps(),
     ) {
-        let config = ProactiveConfig { rpm, tpm: Some(tpm), connections, ..Default::default() };
+        let mut config = ProactiveConfig::default();
+        config.rpm = rpm;
+        config.tpm = Some(tpm);
+        config.connections = connections;
         let proactive = SharedPolicy(Arc::new(Mutex::new(ProactivePolicy::new(config))));
         let mut model = Model::new(Box::new(proactive.clone()));
         for step in &steps {

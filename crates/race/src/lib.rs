@@ -27,7 +27,7 @@
 //!
 //! let result = agent_loop_parallel(
 //!     vec![AgentMessage::user("Explain quantum entanglement.")],
-//!     AgentContext { system_prompt: "Be concise.".to_owned(), ..AgentContext::default() },
+//!     AgentContext::default().with_system_prompt("Be concise."),
 //!     vec![config_a, config_b],
 //!     Arc::new(PickFirstEvaluation), // or any other strategy
 //!     EventSender::disabled(),
@@ -60,7 +60,7 @@
 //! # let model = |name| Model::resolve(&ModelConfig::named("sim", name), &|_| None);
 //! let config = |name| model(name).map(|model| AgentLoopConfig::new(&client, model));
 //! // The judge's prompt is compacted to this window.
-//! let window = ContextConfig { max_context_tokens: 200_000, ..ContextConfig::default() };
+//! let window = ContextConfig::new(200_000);
 //! let judge = LlmJudgeEvaluation::new(config("judge")?.context_config(window));
 //! let (tx, mut rx) = event_channel(1024);
 //! let listener = tokio::spawn(async move {

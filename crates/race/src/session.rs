@@ -349,7 +349,7 @@ struct SessionReader {
 impl SessionReader {
     fn new(id: String, system_prompt: String) -> SessionReader {
         let session = Session::named(id);
-        let context = AgentContext { system_prompt, ..AgentContext::default() };
+        let context = AgentContext::default().with_system_prompt(system_prompt);
         SessionReader {
             session,
             context,
@@ -417,7 +417,7 @@ impl SessionReader {
         let session = Session::resumed(self.session.id(), self.loops);
         let unfinished = self.open;
         RecordedSession {
-            context: AgentContext { session, ..self.context },
+            context: self.context.with_session(session),
             races: self.races,
             last: self.last,
             last_contested: self.last_contested,

@@ -147,7 +147,7 @@ mod tests {
         let rule = FillRule { reserve: 0, ..FillRule::RESERVE };
         let pools = [feeder.add_pool(rule), feeder.add_pool(rule)];
         for pool in [0, 0, 1] {
-            feeder.add_lane(LaneConfig { pools: vec![pools[pool]], ..LaneConfig::default() });
+            feeder.add_lane(LaneConfig::new(vec![pools[pool]]));
         }
         CellFeeder::new(feeder, pool_loads)
     }

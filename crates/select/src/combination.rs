@@ -1,6 +1,6 @@
 //! A combination with the names of its roles and candidates.
 
-use crate::space::Space;
+use crate::space::{Role, Space, SpaceError};
 use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
@@ -18,6 +18,34 @@ pub struct Combination {
 impl Combination {
     pub(crate) fn new(space: Arc<Space>, combo: usize) -> Combination {
         Combination { space, combo }
+    }
+
+    /// Creates the only combination of a space with one candidate for each role, for tests.
+    ///
+    /// ```
+    /// use bakeoff_select::Combination;
+    ///
+    /// let combination = Combination::of([("planner", "large"), ("solver", "small")])?;
+    /// assert_eq!(&combination["solver"], "small");
+    /// # Ok::<(), bakeoff_select::SpaceError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no role, or a role is given twice.
+    pub fn of<R: Into<String>, C: Into<String>>(
+        members: impl IntoIterator<Item = (R, C)>,
+    ) -> Result<Combination, SpaceError> {
+        let role = |(name, candidate): (R, C)| Role {
+            name: name.into(),
+            candidates: vec![candidate.into()],
+        };
+        let space = Space::full(members.into_iter().map(role).collect(), 1)?;
+        Ok(Combination { space: Arc::new(space), combo: 0 })
+    }
+
+    pub(crate) fn space(&self) -> &Arc<Space> {
+        &self.space
     }
 
     /// Returns the candidate for a role; `None` if there is no such role.

@@ -22,6 +22,7 @@ pub trait Evaluate: Send + Sync {
 }
 
 /// Options of [`select_best`].
+#[non_exhaustive]
 pub struct SearchOptions<'a> {
     /// Whether cells are evaluated concurrently.
     pub parallel: bool,
@@ -206,7 +207,7 @@ mod tests {
         let mut feeder = Feeder::new(usize::MAX);
         let pool = feeder.add_pool(FillRule { reserve: 0, ..FillRule::RESERVE });
         for _ in 0..space.combos() {
-            feeder.add_lane(LaneConfig { pools: vec![pool], ..LaneConfig::default() });
+            feeder.add_lane(LaneConfig::new(vec![pool]));
         }
         let start = Instant::now();
         let pool_loads = || {

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use bakeoff_core::NanoDollars;
-//! use bakeoff_select::{Score, Selection};
+//! use bakeoff_select::{CellScore, Selection};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 //! let result = Selection::new()
@@ -20,7 +20,7 @@
 //!     .run(|combination, datapoint| async move {
 //!         // Call the models of the combination here.
 //!         let passed = &combination["solver"] == "large" || datapoint % 4 == 0;
-//!         Ok(Score::from(passed).cost(NanoDollars(250_000)))
+//!         Ok(CellScore::from(passed).cost(NanoDollars(250_000)))
 //!     })
 //!     .await?;
 //! assert_eq!(&result.winner["solver"], "large");
@@ -65,7 +65,7 @@ pub use outcome::{RankedCombination, SearchOutcome, rank_combinations};
 pub use replay::replay;
 pub use search::{OnRound, SearchProgress, SelectError};
 pub use selection::{
-    CellError, CellFailure, Error, Score, Selection, SelectionProgress, SelectionResult,
+    CellError, CellFailure, CellScore, Error, Selection, SelectionProgress, SelectionResult,
 };
 pub use selector::{Elimination, EvaluationRound, Selector, SelectorChoice, SelectorStep};
 pub use selectors::{

@@ -159,9 +159,9 @@ mod tests {
     }
 
     /// Requests one cell, then repeats the same step.
-    struct Fixed(SelectorStep, Vec<Elimination>);
+    struct ConstantSelector(SelectorStep, Vec<Elimination>);
 
-    impl Selector for Fixed {
+    impl Selector for ConstantSelector {
         fn name(&self) -> &'static str {
             "fixed"
         }
@@ -199,10 +199,15 @@ mod tests {
                 "no combination can be chosen: no data",
             ),
         ] {
-            let (space, mut fixed) = (space(2, 1), Fixed(step, gone));
+            let (space, mut selector) = (space(2, 1), ConstantSelector(step, gone));
             let observe = |_| observed(Some(1.0));
-            let error =
-                replay(&space, &mut fixed, observe, Objective::default(), SearchBudget::default());
+            let error = replay(
+                &space,
+                &mut selector,
+                observe,
+                Objective::default(),
+                SearchBudget::default(),
+            );
             assert_eq!(error.unwrap_err().to_string(), message);
         }
     }

@@ -70,6 +70,17 @@ pub struct SearchProgress<'a> {
     pub eliminations: &'a [Elimination],
 }
 
+impl<'a> SearchProgress<'a> {
+    /// Creates a snapshot, for tests of callbacks.
+    pub fn new(
+        rounds: usize,
+        evidence: &'a Evidence,
+        eliminations: &'a [Elimination],
+    ) -> SearchProgress<'a> {
+        SearchProgress { rounds, evidence, eliminations }
+    }
+}
+
 /// Callback after each round.
 pub type OnRound<'a> = &'a mut (dyn FnMut(SearchProgress<'_>) + Send);
 

@@ -22,6 +22,7 @@ use rand::seq::SliceRandom;
 
 /// Options of [`Strict`].
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct StrictOptions {
     /// Probability with which the best combination is not eliminated.
     pub confidence: f64,

@@ -95,7 +95,8 @@ fn cheapest_of_equal_combinations_is_chosen() {
     let scores = vec![same; 3];
     // With ε = 0 all cells are evaluated. With a larger ε, the remaining error probability may not cover
     // the change to the cheaper combination.
-    let options = AutoOptions { epsilon: 0.0, ..AutoOptions::default() };
+    let mut options = AutoOptions::default();
+    options.epsilon = 0.0;
     let (choice, _) = search_with(options, &space, &scores, &[3.0, 1.0, 2.0], 0);
     assert_eq!(choice.combo, 1);
 }
@@ -175,7 +176,8 @@ fn scores_of_any_range_are_supported() {
         .into_iter()
         .map(|row| row.into_iter().map(wide).collect())
         .collect();
-    let options = AutoOptions { epsilon: 10.0, ..AutoOptions::default() };
+    let mut options = AutoOptions::default();
+    options.epsilon = 10.0;
     let (choice, evidence) = search_with(options, &space, &scores, &[1.0; 9], 0);
     assert_eq!(choice.combo, 4);
     assert!(evidence.cells() < space.cells() / 2, "{}", evidence.cells());

@@ -67,7 +67,9 @@ fn best(scores: &[Vec<f64>]) -> usize {
 /// Runs a search; returns whether the best was eliminated, and the number of eliminations.
 fn search(matrix: &Matrix, confidence: f64, seed: u64) -> (bool, usize) {
     let space = space();
-    let options = StrictOptions { confidence, seed, ..StrictOptions::default() };
+    let mut options = StrictOptions::default();
+    options.confidence = confidence;
+    options.seed = seed;
     let mut selector = Strict::new(&space, options);
     let mut evidence = Evidence::new(&space, Objective::default());
     while let SelectorStep::Evaluate(round) = selector.next(&evidence) {

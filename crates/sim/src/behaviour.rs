@@ -37,7 +37,7 @@ use std::fmt;
 ///     }
 /// }
 ///
-/// let engine = Engine::new(Config { behaviours: vec![Arc::new(WordCount)], ..Config::default() });
+/// let engine = Engine::new(Config::default().behaviours(vec![Arc::new(WordCount)]));
 /// let request = Request {
 ///     model: "sim/word-count".into(),
 ///     messages: vec![Message::user("three short words")],

@@ -135,11 +135,7 @@ fn servers(
         }
         let names =
             |tools: Vec<SourceText<'_>>| tools.iter().map(|tool| tool.value.to_owned()).collect();
-        Some(McpServer {
-            name: name.value.to_owned(),
-            command: words,
-            tools: node.texts("tools").map(names),
-        })
+        Some(McpServer::new(name.value, words).tools(node.texts("tools").map(names)))
     };
     node.tables("mcp").into_iter().filter_map(server).collect()
 }

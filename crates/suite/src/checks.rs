@@ -7,6 +7,7 @@ use super::template_value::TemplateValue;
 use super::tree::Node;
 use super::variables::{TEMPLATE_HINT, TemplateUse};
 use crate::case::Case;
+use crate::case_error::CaseError;
 use crate::problem::{Problems, suggest};
 use bakeoff_check::{Check, CheckKind, KindInfo, PythonSource};
 use bakeoff_core::TargetName;
@@ -66,16 +67,20 @@ impl CheckSpec {
         }
     }
 
-    /// Renders the check for a case. The error is a message for the user.
-    pub fn for_case(&self, fields: &Fields) -> Result<Check, String> {
+    /// Renders the check for a case.
+    ///
+    /// # Errors
+    ///
+    /// When a template cannot be rendered, or a rendered parameter is invalid.
+    pub fn for_case(&self, fields: &Fields) -> Result<Check, CaseError> {
         let kind = match &self.parameters {
             CheckParameters::Fixed(kind) => kind.clone(),
             CheckParameters::Templated(parameters) => {
                 let render = |(key, value): &(String, TemplateValue)| {
                     Ok((key.clone(), value.render(fields)?))
                 };
-                let parameters = parameters.iter().map(render).collect::<Result<_, String>>()?;
-                CheckKind::build(self.kind.name, &parameters).map_err(|error| error.to_string())?
+                let parameters = parameters.iter().map(render).collect::<Result<_, CaseError>>()?;
+                CheckKind::build(self.kind.name, &parameters)?
             }
         };
         Ok(Check {

@@ -119,8 +119,8 @@ impl Coverage<'_> {
         let mut problems = Vec::new();
         for check in &checks {
             problems.extend(self.reader.check_environment(check, self.context.environment));
-            if let Err(message) = check.for_case(&case.fields) {
-                problems.push(CheckProblem::at("kind", format!("check `{}`: {message}", check.id)));
+            if let Err(error) = check.for_case(&case.fields) {
+                problems.push(CheckProblem::at("kind", format!("check `{}`: {error}", check.id)));
             }
         }
         if problems.is_empty() { Ok(checks) } else { Err(problems) }

@@ -6,6 +6,7 @@
 
 mod agents;
 mod case;
+mod case_error;
 mod chain;
 mod check_fields;
 mod checks;
@@ -34,6 +35,7 @@ mod workspaces;
 
 pub use agents::AgentSettings;
 pub use case::{Case, CaseReader, CaseSource, Survey};
+pub use case_error::CaseError;
 pub use chain::{ChainStep, ChainTarget};
 pub use checks::{CheckSpec, PYTHON_PROGRAM};
 pub use limits::describe as describe_limits;
@@ -46,5 +48,5 @@ pub use settings::{Artifacts, Budget, CacheScope, EarlyStop, Settings};
 pub use spec::MAX_TRIALS;
 pub use suite::{FastSkillProject, LoadOptions, SUITE_FILE_NAME, Suite, SuiteModels, suite_models};
 pub use targets::{ModelTarget, Target, TargetKind};
-pub use template::{Template, with_texts};
+pub use template::{RenderError, Template, with_texts};
 pub use workspaces::WorkspaceOrigin;

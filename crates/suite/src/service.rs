@@ -7,7 +7,7 @@ use super::template_value::TemplateValue;
 use super::tree::{Node, SourceText};
 use super::variables::{TEMPLATE_HINT, TemplateUse};
 use crate::problem::Problems;
-use crate::template::{Template, with_texts};
+use crate::template::{RenderError, Template, with_texts};
 use bakeoff_check::ParameterType;
 use bakeoff_llm::{Service, ServiceConfig};
 use minijinja::Value as Fields;
@@ -51,8 +51,12 @@ enum BodyTemplate {
 }
 
 impl ServiceTarget {
-    /// Renders the request body for a case. The error is a message for the user.
-    pub fn body(&self, fields: &Fields, prompt: &str) -> Result<String, String> {
+    /// Renders the request body for a case.
+    ///
+    /// # Errors
+    ///
+    /// When a template of the body cannot be rendered.
+    pub fn body(&self, fields: &Fields, prompt: &str) -> Result<String, RenderError> {
         let fields = with_texts(fields, [("prompt", prompt)]);
         match &self.body {
             BodyTemplate::Text(template) => template.render(&fields),

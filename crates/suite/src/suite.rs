@@ -1,6 +1,7 @@
 //! Loading of the suite file: from text to a runnable suite or to a list of problems.
 
 use crate::case::{Case, CaseRow, CaseSource, Survey};
+use crate::case_error::CaseError;
 use crate::check_fields::CheckProblem;
 use crate::checks::{CheckReader, CheckSpec};
 use crate::coverage::Coverage;
@@ -62,6 +63,7 @@ pub struct Suite {
 
 /// Options for loading a suite.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct LoadOptions<'a> {
     /// Names of the targets to load; empty for all. For a FastSkill project, names of agents.
     pub targets: &'a [String],
@@ -73,6 +75,54 @@ pub struct LoadOptions<'a> {
     pub judges_only: bool,
     /// Load the combinations of models for the roles of the `[select]` target instead of all targets.
     pub combinations: bool,
+}
+
+impl<'a> LoadOptions<'a> {
+    /// Creates the options of [`Suite::load`]: all targets, as written in the suite.
+    pub const fn new() -> LoadOptions<'a> {
+        LoadOptions {
+            targets: &[],
+            model: None,
+            must_run: false,
+            judges_only: false,
+            combinations: false,
+        }
+    }
+
+    /// Loads only these targets; all if empty.
+    #[must_use]
+    pub const fn targets(mut self, targets: &'a [String]) -> LoadOptions<'a> {
+        self.targets = targets;
+        self
+    }
+
+    /// Sets the model name of the agents of a FastSkill project.
+    #[must_use]
+    pub const fn model(mut self, model: Option<&'a str>) -> LoadOptions<'a> {
+        self.model = model;
+        self
+    }
+
+    /// Sets whether the suite will be run and needs a target.
+    #[must_use]
+    pub const fn must_run(mut self, must_run: bool) -> LoadOptions<'a> {
+        self.must_run = must_run;
+        self
+    }
+
+    /// Sets whether only judges are called, so that API keys of targets are not needed.
+    #[must_use]
+    pub const fn judges_only(mut self, judges_only: bool) -> LoadOptions<'a> {
+        self.judges_only = judges_only;
+        self
+    }
+
+    /// Sets whether the combinations of the `[select]` target are loaded instead of all targets.
+    #[must_use]
+    pub const fn combinations(mut self, combinations: bool) -> LoadOptions<'a> {
+        self.combinations = combinations;
+        self
+    }
 }
 
 /// Paths of a FastSkill project.
@@ -116,16 +166,20 @@ impl Suite {
         digests
     }
 
-    /// Returns the checks of a case. The error is a message for the user.
-    pub fn case_checks(&self, case: &Case) -> Result<Vec<CheckSpec>, String> {
+    /// Returns the checks of a case.
+    ///
+    /// # Errors
+    ///
+    /// When a check of the case is invalid.
+    pub fn case_checks(&self, case: &Case) -> Result<Vec<CheckSpec>, CaseError> {
         if case.checks.is_none() {
             return Ok(Vec::new());
         }
         let ids = self.checks.iter().map(|check| check.id.clone()).collect();
-        let message = |problems: Vec<CheckProblem>| {
-            problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>().join("; ")
+        let error = |problems: Vec<CheckProblem>| {
+            CaseError::Checks(problems.into_iter().map(|problem| problem.message).collect())
         };
-        self.check_reader.of_case(case, ids).map_err(message)
+        self.check_reader.of_case(case, ids).map_err(error)
     }
 
     /// Loads a suite with options. A `skill-project.toml` is loaded as a suite.

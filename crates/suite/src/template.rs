@@ -57,12 +57,19 @@ impl TemplateError {
     }
 }
 
-/// Rendering error of a template.
-#[derive(Debug)]
-pub(crate) struct RenderError {
-    pub(crate) message: String,
-    /// Whether a field is missing, which another case may have.
-    pub(crate) is_undefined: bool,
+/// Rendering error of a template. The message is meant for the user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RenderError {
+    message: String,
+    is_undefined: bool,
+}
+
+impl RenderError {
+    /// Returns whether a field is missing, which another case may have.
+    pub fn is_undefined(&self) -> bool {
+        self.is_undefined
+    }
 }
 
 impl Template {
@@ -127,12 +134,12 @@ impl Template {
         &self.variables
     }
 
-    /// Renders the template. The error is a message for the user.
-    pub fn render(&self, fields: &Value) -> Result<String, String> {
-        self.try_render(fields).map_err(|error| error.message)
-    }
-
-    pub(crate) fn try_render(&self, fields: &Value) -> Result<String, RenderError> {
+    /// Renders the template.
+    ///
+    /// # Errors
+    ///
+    /// When a field is missing, or the template cannot be evaluated.
+    pub fn render(&self, fields: &Value) -> Result<String, RenderError> {
         self.environment
             .get_template(NAME)
             .and_then(|template| template.render(fields.clone()))
@@ -171,7 +178,7 @@ mod tests {
     fn missing_field_is_an_error() {
         let template = Template::compile("{{ gone }}").unwrap();
         let error = template.render(&fields(serde_json::json!({}))).unwrap_err();
-        assert!(error.contains("undefined"), "{error}");
+        assert!(error.is_undefined() && error.to_string().contains("undefined"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! JSON values whose strings may be templates, for check parameters and request bodies.
 
-use crate::template::{Template, fields};
+use crate::template::{RenderError, Template, fields};
 use bakeoff_check::ParameterType;
 use minijinja::Value as Fields;
 use serde_json::{Map, Value};
@@ -76,7 +76,7 @@ impl TemplateValue {
     }
 
     /// Renders the templates.
-    pub(crate) fn render(&self, fields: &Fields) -> Result<Value, String> {
+    pub(crate) fn render(&self, fields: &Fields) -> Result<Value, RenderError> {
         self.render_with(&|template| template.render(fields))
     }
 
@@ -87,8 +87,8 @@ impl TemplateValue {
 
     fn render_with(
         &self,
-        text: &dyn Fn(&Template) -> Result<String, String>,
-    ) -> Result<Value, String> {
+        text: &dyn Fn(&Template) -> Result<String, RenderError>,
+    ) -> Result<Value, RenderError> {
         Ok(match self {
             TemplateValue::Fixed(value) => value.clone(),
             TemplateValue::Text(template) => text(template)?.into(),
@@ -101,7 +101,7 @@ impl TemplateValue {
                 let entry = |(key, item): &(String, TemplateValue)| {
                     Ok((key.clone(), item.render_with(text)?))
                 };
-                Value::Object(entries.iter().map(entry).collect::<Result<_, String>>()?)
+                Value::Object(entries.iter().map(entry).collect::<Result<_, RenderError>>()?)
             }
         })
     }

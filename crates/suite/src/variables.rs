@@ -104,7 +104,7 @@ pub(super) fn check_variables(
             continue;
         }
         let placeholders = usage.known_variables().map(|name| (name, ""));
-        let Err(error) = usage.template.try_render(&with_texts(first, placeholders)) else {
+        let Err(error) = usage.template.render(&with_texts(first, placeholders)) else {
             continue;
         };
         let is_known = |name: &&String| {
@@ -122,9 +122,8 @@ pub(super) fn check_variables(
         // The outputs of earlier steps are unknown here and may be valid for the template.
         let uses_outputs = usage.step.is_some()
             && usage.known_variables().any(|name| usage.template.variables().contains(name));
-        if unknown.is_empty() && !error.is_undefined && !uses_outputs {
-            problems
-                .at(usage.span.clone(), format!("cannot render the template: {}", error.message));
+        if unknown.is_empty() && !error.is_undefined() && !uses_outputs {
+            problems.at(usage.span.clone(), format!("cannot render the template: {error}"));
         }
     }
 }

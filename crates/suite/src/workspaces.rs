@@ -2,6 +2,7 @@
 
 use super::targets::Target;
 use crate::case::{Case, CaseSource, ProblemBuffer};
+use crate::case_error::CaseError;
 use crate::problem::{Problem, Problems};
 use std::path::{Component, Path, PathBuf};
 
@@ -19,14 +20,17 @@ const WORKSPACE: &str = "workspace";
 const START: &str = "workspace_subdir";
 
 impl WorkspaceOrigin {
-    /// Returns the origin for trials of a target on a case. The error is a message for the user. Paths in case
-    /// fields are relative to the folder of the suite, stay within it, and have precedence over the folder of
-    /// the target.
+    /// Returns the origin for trials of a target on a case. Paths in case fields are relative to the folder of
+    /// the suite, stay within it, and have precedence over the folder of the target.
+    ///
+    /// # Errors
+    ///
+    /// When a case field is not a path within the folder of the suite.
     pub fn of(
         target: Option<&Path>,
         case: &Case,
         folder: &Path,
-    ) -> Result<WorkspaceOrigin, String> {
+    ) -> Result<WorkspaceOrigin, CaseError> {
         let own = inner_path(case, WORKSPACE)?.map(|path| folder.join(path));
         let source = own.or_else(|| target.map(Path::to_owned));
         Ok(match (source, inner_path(case, START)?) {
@@ -46,16 +50,16 @@ impl WorkspaceOrigin {
 }
 
 /// Reads a path from a case field.
-fn inner_path(case: &Case, field: &str) -> Result<Option<PathBuf>, String> {
+fn inner_path(case: &Case, field: &'static str) -> Result<Option<PathBuf>, CaseError> {
     let value = case.fields.get_attr(field).unwrap_or_default();
     if value.is_undefined() || value.is_none() {
         return Ok(None);
     }
-    let text = value.as_str().ok_or_else(|| format!("case `{field}` must be a string"))?.trim();
+    let text = value.as_str().ok_or(CaseError::NotText(field))?.trim();
     let path = Path::new(text);
     let is_inner = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     if !path.components().all(is_inner) {
-        return Err(format!("case `{field}` must stay within the folder of the suite: {text:?}"));
+        return Err(CaseError::OutsidePath { field, path: text.to_owned() });
     }
     Ok((!text.is_empty()).then(|| path.to_owned()))
 }
@@ -84,7 +88,7 @@ pub(super) fn check(
                     Some(format!("workspace of case `{}` not found: {shown}", case.id))
                 }
                 Ok(_) => None,
-                Err(message) => Some(format!("{message} (case `{}`)", case.id)),
+                Err(error) => Some(format!("{error} (case `{}`)", case.id)),
             }
         });
         if let Some(message) = message {

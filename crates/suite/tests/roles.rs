@@ -15,16 +15,10 @@ struct TestSuite {
 }
 
 /// Options of `bakeoff select`.
-const COMBINATIONS: LoadOptions<'static> = LoadOptions {
-    targets: &[],
-    model: None,
-    must_run: true,
-    judges_only: false,
-    combinations: true,
-};
+const COMBINATIONS: LoadOptions<'static> = LoadOptions::new().must_run(true).combinations(true);
 
 /// Options of `bakeoff run`.
-const RUN: LoadOptions<'static> = LoadOptions { combinations: false, ..COMBINATIONS };
+const RUN: LoadOptions<'static> = LoadOptions::new().must_run(true);
 
 impl TestSuite {
     fn new(suite: &str) -> TestSuite {
@@ -178,7 +172,7 @@ fn roles_without_a_model_are_reported() {
     let suite =
         format!("{STEPS}[[target]]\nname = \"other\"\nmodel = \"sim/echo\"\nprompt = \"x\"\n{END}");
     let only = ["other".to_owned()];
-    assert!(TestSuite::new(&suite).load(LoadOptions { targets: &only, ..RUN }).is_ok());
+    assert!(TestSuite::new(&suite).load(RUN.targets(&only)).is_ok());
 }
 
 #[test]

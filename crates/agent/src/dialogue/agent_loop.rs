@@ -8,7 +8,7 @@ use super::end::{LoopEnd, LoopError, LoopFailure, LoopLimit, LoopStatus};
 use super::event::{AgentEvent, MessageRole};
 use super::session::LoopId;
 use super::toolbox::{ToolResults, Toolbox};
-use bakeoff_core::{ErrorKind, FinishReason, Message, Request, Tool, ToolCall, Usage};
+use bakeoff_core::{ErrorKind, FinishReason, Message, Request, ToolCall, ToolDefinition, Usage};
 use bakeoff_llm::{Call, CallContext, CallError, Delta, Failure, Ordinals, Retry};
 use chrono::Utc;
 use futures_util::future::BoxFuture;
@@ -160,7 +160,7 @@ struct LoopState<'a> {
     context: &'a mut AgentContext,
     config: &'a AgentLoopConfig,
     toolbox: Toolbox,
-    tools: Vec<Tool>,
+    tools: Vec<ToolDefinition>,
     ordinals: Ordinals,
     last_retry: Mutex<Option<String>>,
     tx: EventSender,
@@ -336,16 +336,15 @@ impl LoopState<'_> {
             let delay_ms = u64::try_from(retry.pause.as_millis()).unwrap_or(u64::MAX);
             self.tx.send(AgentEvent::Retry { loop_id: loop_id.clone(), delay_ms, reason });
         };
-        let context = CallContext {
-            run: scope.run,
-            sample: &scope.sample,
-            trial: sample_number(scope.trial, loop_id),
-            ordinals: self.ordinals.clone(),
-            cancel: self.cancel.clone(),
-            stop: scope.stop.clone(),
-            on_retry: Some(&on_retry),
-            on_delta: Some(&on_delta),
-        };
+        let context = CallContext::default()
+            .run(scope.run)
+            .sample(&scope.sample)
+            .trial(sample_number(scope.trial, loop_id))
+            .ordinals(self.ordinals.clone())
+            .cancel(self.cancel.clone())
+            .stop(scope.stop.clone())
+            .on_retry(&on_retry)
+            .on_delta(&on_delta);
         let work = self.config.client.call(&self.config.model, request, &context);
         interruptible(self.deadline, &self.cancel, work).await
     }

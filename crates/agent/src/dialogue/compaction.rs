@@ -5,7 +5,7 @@
 //! together with their results, and the last user message is always sent.
 
 use super::config::ContextConfig;
-use bakeoff_core::{Content, Message, Tool};
+use bakeoff_core::{Content, Message, ToolDefinition};
 
 /// Estimated tokens of an image of any size; providers scale images down.
 const IMAGE_TOKENS: u64 = 1_600;
@@ -32,8 +32,8 @@ pub(super) fn tokens_of_text(text: &str) -> u64 {
 }
 
 /// Estimates the tokens of tool definitions.
-pub(super) fn tokens_of(tools: &[Tool]) -> u64 {
-    let each = |tool: &Tool| {
+pub(super) fn tokens_of(tools: &[ToolDefinition]) -> u64 {
+    let each = |tool: &ToolDefinition| {
         tokens_of_text(&tool.name)
             + tokens_of_text(&tool.description)
             + tokens_of_text(&tool.parameters.to_string())

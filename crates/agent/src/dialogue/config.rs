@@ -166,7 +166,15 @@ impl ExecutionLimits {
 }
 
 /// Compaction of conversations.
+///
+/// ```
+/// use bakeoff_agent::ContextConfig;
+///
+/// let config = ContextConfig::new(200_000).keep_recent(20);
+/// assert_eq!((config.max_context_tokens, config.keep_recent), (200_000, 20));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ContextConfig {
     /// Context window of the model.
     pub max_context_tokens: u64,
@@ -189,8 +197,37 @@ impl Default for ContextConfig {
     }
 }
 
+impl ContextConfig {
+    /// Creates a config for a model with this context window.
+    pub fn new(max_context_tokens: u64) -> ContextConfig {
+        ContextConfig { max_context_tokens, ..ContextConfig::default() }
+    }
+
+    /// Sets the number of messages kept at the beginning.
+    #[must_use]
+    pub fn keep_first(mut self, messages: usize) -> ContextConfig {
+        self.keep_first = messages;
+        self
+    }
+
+    /// Sets the number of messages kept at the end.
+    #[must_use]
+    pub fn keep_recent(mut self, messages: usize) -> ContextConfig {
+        self.keep_recent = messages;
+        self
+    }
+
+    /// Sets the number of lines kept of a shortened tool result.
+    #[must_use]
+    pub fn tool_output_lines(mut self, lines: usize) -> ContextConfig {
+        self.tool_output_lines = lines;
+        self
+    }
+}
+
 /// Run, sample and trial of the calls of a loop. Cached responses are not shared between samples or trials.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct CallScope {
     /// Run; runs with the same pool alternate.
     pub run: RunTag,

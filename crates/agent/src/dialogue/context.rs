@@ -8,7 +8,17 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// Context of an agent. Clones have a conversation of their own and share tools and session.
+///
+/// ```
+/// use bakeoff_agent::{AgentContext, AgentMessage};
+///
+/// let context = AgentContext::default()
+///     .with_system_prompt("Be concise.")
+///     .with_messages(vec![AgentMessage::user("Hello")]);
+/// assert!(!context.ends_on_assistant());
+/// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct AgentContext {
     /// Instructions; none if empty.
     pub system_prompt: String,
@@ -21,6 +31,34 @@ pub struct AgentContext {
 }
 
 impl AgentContext {
+    /// Sets the instructions.
+    #[must_use]
+    pub fn with_system_prompt(mut self, system_prompt: impl Into<String>) -> AgentContext {
+        self.system_prompt = system_prompt.into();
+        self
+    }
+
+    /// Sets the conversation so far.
+    #[must_use]
+    pub fn with_messages(mut self, messages: Vec<AgentMessage>) -> AgentContext {
+        self.messages = messages;
+        self
+    }
+
+    /// Sets the tools that the model may call.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Vec<Arc<dyn Tool>>) -> AgentContext {
+        self.tools = tools;
+        self
+    }
+
+    /// Sets the session of its loops.
+    #[must_use]
+    pub fn with_session(mut self, session: Session) -> AgentContext {
+        self.session = session;
+        self
+    }
+
     /// Returns whether the last message is from the model, so that there is nothing to respond to.
     pub fn ends_on_assistant(&self) -> bool {
         let last = self.messages.iter().rev().find_map(AgentMessage::as_llm);

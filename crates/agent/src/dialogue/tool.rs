@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 #[async_trait::async_trait]
 pub trait Tool: Send + Sync + fmt::Debug {
     /// Returns name, description and the JSON Schema of the arguments.
-    fn definition(&self) -> &bakeoff_core::Tool;
+    fn definition(&self) -> &bakeoff_core::ToolDefinition;
 
     /// Runs the tool. The arguments are valid by the schema.
     ///

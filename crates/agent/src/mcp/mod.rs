@@ -21,6 +21,7 @@ use std::time::Duration;
 
 /// An MCP server to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpServer {
     /// Prefix of its tools: they are offered as `<name>__<tool>`.
     pub name: String,
@@ -28,6 +29,20 @@ pub struct McpServer {
     pub command: Vec<OsString>,
     /// Tools to offer; `None` offers all.
     pub tools: Option<Vec<String>>,
+}
+
+impl McpServer {
+    /// Creates a server that offers all of its tools.
+    pub fn new(name: impl Into<String>, command: Vec<OsString>) -> McpServer {
+        McpServer { name: name.into(), command, tools: None }
+    }
+
+    /// Sets the tools to offer; `None` offers all.
+    #[must_use]
+    pub fn tools(mut self, tools: impl Into<Option<Vec<String>>>) -> McpServer {
+        self.tools = tools.into();
+        self
+    }
 }
 
 /// The tools of an MCP server cannot be offered.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A tool of an MCP server.
 #[derive(Debug)]
 pub(super) struct McpTool {
-    definition: bakeoff_core::Tool,
+    definition: bakeoff_core::ToolDefinition,
     /// Name of the tool on the server.
     name: String,
     peer: Peer<RoleClient>,
@@ -53,7 +53,7 @@ pub(super) fn select_tools(
             reason: error.to_string(),
         })?;
         tools.push(McpTool {
-            definition: bakeoff_core::Tool {
+            definition: bakeoff_core::ToolDefinition {
                 name: names.assign(&server.name, &tool.name),
                 description: tool.description.unwrap_or_default().into_owned(),
                 parameters,
@@ -75,7 +75,7 @@ fn parameters(schema: &Map<String, Value>) -> Value {
 
 #[async_trait::async_trait]
 impl Tool for McpTool {
-    fn definition(&self) -> &bakeoff_core::Tool {
+    fn definition(&self) -> &bakeoff_core::ToolDefinition {
         &self.definition
     }
 

@@ -17,7 +17,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 /// Tool that runs commands in the workspace, with all rights of the user.
 #[derive(Debug)]
 pub struct RunCommand {
-    definition: bakeoff_core::Tool,
+    definition: bakeoff_core::ToolDefinition,
     bench: Workbench,
 }
 
@@ -31,7 +31,7 @@ impl RunCommand {
 
     /// Creates the tool for a workbench.
     pub fn new(bench: &Workbench) -> RunCommand {
-        let definition = bakeoff_core::Tool {
+        let definition = bakeoff_core::ToolDefinition {
             name: RunCommand::NAME.to_owned(),
             description: format!(
                 "Runs a command with `sh -c` in the workspace and shows its exit code and what it \
@@ -55,7 +55,7 @@ impl RunCommand {
 
 #[async_trait::async_trait]
 impl Tool for RunCommand {
-    fn definition(&self) -> &bakeoff_core::Tool {
+    fn definition(&self) -> &bakeoff_core::ToolDefinition {
         &self.definition
     }
 

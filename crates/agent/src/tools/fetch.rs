@@ -40,7 +40,7 @@ impl FetchAccess {
 /// Tool that fetches pages of permitted hosts. Requests contain no secrets.
 #[derive(Debug)]
 pub struct HttpFetch {
-    definition: bakeoff_core::Tool,
+    definition: bakeoff_core::ToolDefinition,
     access: FetchAccess,
 }
 
@@ -62,7 +62,7 @@ impl HttpFetch {
             true => "any host".to_owned(),
             false => access.hosts.join(", "),
         };
-        let definition = bakeoff_core::Tool {
+        let definition = bakeoff_core::ToolDefinition {
             name: HttpFetch::NAME.to_owned(),
             description: format!(
                 "Fetches a text over HTTP from {hosts}, at most {} KiB of it. Redirects are not \
@@ -123,7 +123,7 @@ impl HttpFetch {
 
 #[async_trait::async_trait]
 impl Tool for HttpFetch {
-    fn definition(&self) -> &bakeoff_core::Tool {
+    fn definition(&self) -> &bakeoff_core::ToolDefinition {
         &self.definition
     }
 

@@ -19,7 +19,7 @@ const MAX_VISITED: usize = 100_000;
 /// Tool that lists the files of the workspace.
 #[derive(Debug)]
 pub struct ListFiles {
-    definition: bakeoff_core::Tool,
+    definition: bakeoff_core::ToolDefinition,
     folder: ConfinedFolder,
 }
 
@@ -38,7 +38,7 @@ impl ListFiles {
     ///
     /// The folder does not exist.
     pub fn new(folder: &Path) -> io::Result<ListFiles> {
-        let definition = bakeoff_core::Tool {
+        let definition = bakeoff_core::ToolDefinition {
             name: ListFiles::NAME.to_owned(),
             description: format!(
                 "Lists the files of the workspace and of all folders in it, one path per line, at \
@@ -61,7 +61,7 @@ impl ListFiles {
 
 #[async_trait::async_trait]
 impl Tool for ListFiles {
-    fn definition(&self) -> &bakeoff_core::Tool {
+    fn definition(&self) -> &bakeoff_core::ToolDefinition {
         &self.definition
     }
 

@@ -35,6 +35,7 @@ pub const TOOL_NAMES: [&str; 5] =
 
 /// Configuration of the tools of one agent.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Workbench {
     /// Folder that file tools are confined to and commands start in.
     pub folder: PathBuf,
@@ -103,7 +104,7 @@ pub enum ToolboxError {
 /// let bench = Workbench::in_folder(std::env::temp_dir());
 /// let tools = ["read_file", "run_command"].map(|name| built_in_tool(name, &bench));
 /// let tools = tools.into_iter().collect::<Result<Vec<_>, _>>()?;
-/// let context = AgentContext { tools, ..AgentContext::default() };
+/// let context = AgentContext::default().with_tools(tools);
 /// assert_eq!(context.tools[1].definition().name, "run_command");
 /// # Ok::<(), bakeoff_agent::ToolboxError>(())
 /// ```

@@ -18,7 +18,7 @@ const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 /// Tool that returns a text file of the workspace, or some of its lines.
 #[derive(Debug)]
 pub struct ReadFile {
-    definition: bakeoff_core::Tool,
+    definition: bakeoff_core::ToolDefinition,
     folder: ConfinedFolder,
 }
 
@@ -41,7 +41,7 @@ impl ReadFile {
     ///
     /// The folder does not exist.
     pub fn new(folder: &Path) -> io::Result<ReadFile> {
-        let definition = bakeoff_core::Tool {
+        let definition = bakeoff_core::ToolDefinition {
             name: ReadFile::NAME.to_owned(),
             description: format!(
                 "Shows a text file of the workspace, at most {} KiB at once.",
@@ -75,7 +75,7 @@ impl ReadFile {
 
 #[async_trait::async_trait]
 impl Tool for ReadFile {
-    fn definition(&self) -> &bakeoff_core::Tool {
+    fn definition(&self) -> &bakeoff_core::ToolDefinition {
         &self.definition
     }
 

@@ -14,7 +14,7 @@ const MAX_WRITE_BYTES: usize = 1024 * 1024;
 /// Tool that writes a text file of the workspace.
 #[derive(Debug)]
 pub struct WriteFile {
-    definition: bakeoff_core::Tool,
+    definition: bakeoff_core::ToolDefinition,
     folder: ConfinedFolder,
 }
 
@@ -35,7 +35,7 @@ impl WriteFile {
     ///
     /// The folder does not exist.
     pub fn new(folder: &Path) -> io::Result<WriteFile> {
-        let definition = bakeoff_core::Tool {
+        let definition = bakeoff_core::ToolDefinition {
             name: WriteFile::NAME.to_owned(),
             description: "Writes a text file of the workspace; it and its folders are made where \
                           they are missing."
@@ -65,7 +65,7 @@ impl WriteFile {
 
 #[async_trait::async_trait]
 impl Tool for WriteFile {
-    fn definition(&self) -> &bakeoff_core::Tool {
+    fn definition(&self) -> &bakeoff_core::ToolDefinition {
         &self.definition
     }
 

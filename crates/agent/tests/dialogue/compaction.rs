@@ -29,11 +29,9 @@ async fn run_turn_with(
 ) -> (Vec<Value>, Vec<AgentEvent>, AgentContext) {
     let provider = Provider::new([Reply::Text("ok")]);
     let config = provider.config().context_config(limits);
-    let mut context = AgentContext {
-        system_prompt: "Be brief.".to_owned(),
-        messages: messages.into_iter().map(AgentMessage::from).collect(),
-        ..AgentContext::default()
-    };
+    let mut context = AgentContext::default()
+        .with_system_prompt("Be brief.")
+        .with_messages(messages.into_iter().map(AgentMessage::from).collect());
     let (tx, rx) = event_channel(100);
     let prompts = vec![AgentMessage::user(prompt)];
     let cancel = CancellationToken::new();
@@ -52,7 +50,7 @@ fn chat(turns: usize, length: usize) -> Vec<Message> {
 
 #[tokio::test(start_paused = true)]
 async fn conversation_is_compacted_only_if_it_does_not_fit() {
-    let limits = |max_context_tokens| ContextConfig { max_context_tokens, ..Default::default() };
+    let limits = ContextConfig::new;
     let (messages, events, _) = run_turn(chat(40, 100), limits(100_000)).await;
     assert_eq!(messages.len(), 82);
     assert!(!events.iter().any(|event| matches!(event, AgentEvent::Compaction { .. })));
@@ -80,7 +78,7 @@ async fn tool_results_are_shortened_first_and_stay_with_their_calls() {
     let lines: Vec<String> = (1..=300).map(|line| format!("line {line}")).collect();
     let mut messages = vec![Message::user("read it")];
     messages.extend(tool_use("c1", &lines.join("\n")));
-    let limits = ContextConfig { max_context_tokens: 400, ..Default::default() };
+    let limits = ContextConfig::new(400);
     let (sent_messages, _, _) = run_turn(messages.clone(), limits.clone()).await;
     assert_eq!(sent_messages.len(), 5);
     let output = text_of(&sent_messages[3]);
@@ -90,7 +88,7 @@ async fn tool_results_are_shortened_first_and_stay_with_their_calls() {
     // For every number of kept messages, a result comes with its call.
     messages.extend(chat(3, 10));
     for keep_recent in 1..10 {
-        let limits = ContextConfig { max_context_tokens: 300, keep_recent, ..limits.clone() };
+        let limits = ContextConfig::new(300).keep_recent(keep_recent);
         let (sent_messages, _, _) = run_turn(messages.clone(), limits).await;
         let calls = sent_messages.iter().filter(|m| m.get("tool_calls").is_some()).count();
         let results = sent_messages.iter().filter(|m| m["role"] == "tool").count();
@@ -100,7 +98,7 @@ async fn tool_results_are_shortened_first_and_stay_with_their_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn window_that_is_too_small_causes_a_warning() {
-    let limits = ContextConfig { max_context_tokens: 20, ..Default::default() };
+    let limits = ContextConfig::new(20);
     let huge = "漢字😀".repeat(5_000);
     let (messages, events, context) = run_turn_with(&huge, chat(3, 10), limits).await;
     let message = events.iter().find_map(|event| match event {
@@ -120,13 +118,11 @@ async fn task_is_sent_even_if_a_tool_result_is_very_long() {
     // One line of 20 000 characters, as in minified JSON.
     let mut messages = vec![Message::user("Summarise data.json in French.")];
     messages.extend(tool_use("c1", &"x".repeat(20_000)));
-    let limits = ContextConfig { max_context_tokens: 2_000, ..Default::default() };
+    let limits = ContextConfig::new(2_000);
     let provider = Provider::new([Reply::Text("ok")]);
     let config = provider.config().context_config(limits);
-    let mut context = AgentContext {
-        messages: messages.into_iter().map(AgentMessage::from).collect(),
-        ..AgentContext::default()
-    };
+    let mut context = AgentContext::default()
+        .with_messages(messages.into_iter().map(AgentMessage::from).collect());
     let (tx, rx) = event_channel(100);
     let cancel = CancellationToken::new();
     agent_loop_continue(&mut context, &config, tx, cancel).await.unwrap();
@@ -184,7 +180,10 @@ proptest! {
             HistoryEntry::ToolUse(text) => tool_use(&format!("c{number}"), &text).to_vec(),
         });
         let limits =
-            ContextConfig { max_context_tokens, keep_first, keep_recent, tool_output_lines };
+            ContextConfig::new(max_context_tokens)
+                .keep_first(keep_first)
+                .keep_recent(keep_recent)
+                .tool_output_lines(tool_output_lines);
         let (messages, events, _) = runtime.block_on(run_turn(messages.collect(), limits));
         prop_assert_eq!(text_of(messages.last().unwrap()), "And now?");
         let ids = |of: fn(&Value) -> Option<&Value>| -> Vec<String> {

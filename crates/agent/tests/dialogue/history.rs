@@ -21,8 +21,7 @@ async fn every_call_sends_the_whole_conversation() {
         Reply::Text("Because."),
     ]);
     let config = provider.config();
-    let mut context =
-        AgentContext { system_prompt: "Be brief.".to_owned(), ..with_tools([double()]) };
+    let mut context = with_tools([double()]).with_system_prompt("Be brief.");
     context.messages.push(Message::user("Hello").into());
     context.messages.push(Message::assistant("Hi").into());
     context.messages.push(AgentMessage::Extension(Extension {
@@ -89,8 +88,7 @@ async fn invalid_input_is_an_error_and_no_call_is_made() {
 #[tokio::test(start_paused = true)]
 async fn loop_id_consists_of_session_config_and_number() {
     let provider = Provider::new([Reply::Text("1"), Reply::Text("2"), Reply::Text("3")]);
-    let mut context =
-        AgentContext { session: bakeoff_agent::Session::named("ses_1"), ..AgentContext::default() };
+    let mut context = AgentContext::default().with_session(bakeoff_agent::Session::named("ses_1"));
     let plain = provider.config();
     let mut thinking = provider.config();
     thinking.request.thinking = Some(bakeoff_core::Thinking::Effort("high".to_owned()));
@@ -127,7 +125,7 @@ async fn each_loop_is_a_sample_of_its_own() {
         for _ in 0..8 {
             let mut config = bakeoff_agent::AgentLoopConfig::new(&client, model.clone());
             config.scope.trial = trial;
-            let mut context = AgentContext { session: session.clone(), ..Default::default() };
+            let mut context = AgentContext::default().with_session(session.clone());
             let (tx, cancel) = no_events();
             let prompts = vec![AgentMessage::user("x")];
             let end = agent_loop(prompts, &mut context, &config, tx, cancel).await.unwrap();

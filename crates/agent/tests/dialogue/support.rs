@@ -127,7 +127,7 @@ type Work = Box<
 
 /// Tool that runs a closure.
 pub(crate) struct ClosureTool {
-    definition: bakeoff_core::Tool,
+    definition: bakeoff_core::ToolDefinition,
     work: Work,
 }
 
@@ -139,7 +139,7 @@ impl fmt::Debug for ClosureTool {
 
 #[async_trait]
 impl Tool for ClosureTool {
-    fn definition(&self) -> &bakeoff_core::Tool {
+    fn definition(&self) -> &bakeoff_core::ToolDefinition {
         &self.definition
     }
 
@@ -161,7 +161,7 @@ where
     F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
 {
     Arc::new(ClosureTool {
-        definition: bakeoff_core::Tool {
+        definition: bakeoff_core::ToolDefinition {
             name: name.to_owned(),
             description: "For tests.".to_owned(),
             parameters: json!({
@@ -181,7 +181,7 @@ pub(crate) fn double() -> Arc<dyn Tool> {
 }
 
 pub(crate) fn with_tools(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> AgentContext {
-    AgentContext { tools: tools.into_iter().collect(), ..AgentContext::default() }
+    AgentContext::default().with_tools(tools.into_iter().collect())
 }
 
 /// Receives all events until the senders are dropped.

@@ -49,11 +49,7 @@ impl ModelClient {
                 })
                 .ok()
         });
-        let simulator = bakeoff_sim::Config {
-            seed: options.seed,
-            models: defined.simulated,
-            ..bakeoff_sim::Config::default()
-        };
+        let simulator = bakeoff_sim::Config::default().seed(options.seed).models(defined.simulated);
         let mut config = ClientConfig::default()
             .simulator(simulator)
             .simulated_models(models::simulated())

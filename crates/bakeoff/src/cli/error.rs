@@ -85,6 +85,18 @@ impl From<bakeoff_eval::Error> for CliError {
     }
 }
 
+impl From<bakeoff_history::Error> for CliError {
+    fn from(error: bakeoff_history::Error) -> CliError {
+        match error {
+            bakeoff_history::Error::Usage { message, hint } => {
+                CliError::Usage(UsageError { message, hint })
+            }
+            bakeoff_history::Error::Run(error) => error.into(),
+            error => CliError::internal(chain(&error)),
+        }
+    }
+}
+
 impl From<bakeoff_map::Error> for CliError {
     fn from(error: bakeoff_map::Error) -> CliError {
         let (message, hint) = (chain(&error), error.hint().map(str::to_owned));

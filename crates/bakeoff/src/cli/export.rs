@@ -1,7 +1,8 @@
 //! Export of a run to files for other programs.
 
 use crate::arguments::ExportArguments;
-use crate::printer::Printer;
+use crate::error::CliError;
+use crate::printer::{Printer, chain};
 use crate::settings;
 use bakeoff_core::{Summary, TrialResult};
 use bakeoff_history::{Error, PastRun};
@@ -17,7 +18,7 @@ pub(crate) fn export(
     summary: &Summary,
     with_step_summary: bool,
     printer: &Printer,
-) -> Result<(), Error> {
+) -> Result<(), CliError> {
     let step = if with_step_summary { settings::step_summary() } else { None };
     if files.junit.is_some() || files.markdown.is_some() || step.is_some() {
         let mut details = Details::default();
@@ -72,8 +73,8 @@ fn each(
 fn write(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-) -> Result<(), Error> {
-    write_atomic_with(path, write).map_err(Error::Log)
+) -> Result<(), CliError> {
+    write_atomic_with(path, write).map_err(|error| CliError::internal(chain(&error)))
 }
 
 fn append(path: &Path, text: &str) -> std::io::Result<()> {

@@ -32,15 +32,15 @@ pub(crate) fn overrides(arguments: &LimitArguments) -> Result<LimitOverrides, Us
             ));
         }
     }
-    Ok(LimitOverrides {
-        strategy: options.first().map(|option| option.strategy),
-        connections: options.iter().find_map(|option| option.connections),
-        rpm: arguments.rpm,
-        tpm: arguments.tpm,
-        max_retries: arguments.max_retries,
-        timeout: arguments.timeout,
-        attempt_timeout: arguments.attempt_timeout,
-    })
+    let mut overrides = LimitOverrides::default();
+    overrides.strategy = options.first().map(|option| option.strategy);
+    overrides.connections = options.iter().find_map(|option| option.connections);
+    overrides.rpm = arguments.rpm;
+    overrides.tpm = arguments.tpm;
+    overrides.max_retries = arguments.max_retries;
+    overrides.timeout = arguments.timeout;
+    overrides.attempt_timeout = arguments.attempt_timeout;
+    Ok(overrides)
 }
 
 fn contradiction(one: &StrategyOption, option: &str, meaning: &str) -> UsageError {
@@ -108,7 +108,10 @@ mod tests {
     #[test]
     fn each_option_selects_a_strategy() {
         let chosen = |strategy, connections| {
-            Ok(LimitOverrides { strategy, connections, ..LimitOverrides::default() })
+            let mut overrides = LimitOverrides::default();
+            overrides.strategy = strategy;
+            overrides.connections = connections;
+            Ok(overrides)
         };
         let limit = Some(Connections::Max(7));
         let between =

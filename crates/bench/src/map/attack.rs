@@ -4,7 +4,7 @@ use super::{TASK, text, write_rows};
 use crate::Error;
 use crate::scratch::Scratch;
 use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
-use bakeoff_map::{HeldRows, Job, JobConfig, PackSize, ReplyFormat, Task};
+use bakeoff_map::{Job, JobConfig, PackSize, ReplyFormat, Task};
 use bakeoff_pace::{Limits, Strategy};
 use serde::Deserialize;
 use std::fs::File;
@@ -51,24 +51,16 @@ pub(super) async fn measure(
     let output = folder.folder().join("attacked.jsonl");
     let mut report = AttackReport::default();
     for (seed, format) in (0..u64::from(seeds)).zip(ReplyFormat::ALL.into_iter().cycle()) {
-        let simulator = bakeoff_sim::Config { seed, ..bakeoff_sim::Config::default() };
+        let simulator = bakeoff_sim::Config::default().seed(seed);
         let models = [bakeoff_map::simulated_models()];
         let config = ClientConfig::default().simulator(simulator).simulated_models(models);
         let client = Client::new(config);
-        let config = JobConfig {
-            input: input.clone(),
-            output: output.clone(),
-            task: task.clone(),
-            models: vec![("sim/map-unruly".to_owned(), model.clone())],
-            pack: Some(PackSize::Items(PACK)),
-            format: Some(format),
-            seed,
-            learned: None,
-            max_cost: None,
-            force: true,
-            retry_errors: false,
-            max_held: HeldRows::default(),
-        };
+        let models = vec![("sim/map-unruly".to_owned(), model.clone())];
+        let mut config = JobConfig::new(&input, &output, task.clone(), models);
+        config.pack = Some(PackSize::Items(PACK));
+        config.format = Some(format);
+        config.seed = seed;
+        config.force = true;
         let job = Job::new(config, Arc::new(client)).map_err(|error| failed(error.to_string()))?;
         report.min_requests += job.plan().requests;
         let finished = job.run(CancellationToken::new(), &mut |_| {}).await;

@@ -2,8 +2,8 @@
 
 use super::cubic::Cubic;
 use bakeoff_pace::{
-    AdaptiveBounds, AdaptiveConfig, AdaptivePolicy, AutoConfig, AutoPolicy, FixedPolicy, Policy,
-    ProactiveConfig, ProactivePolicy, ReactivePolicy, RetryAfter,
+    AdaptiveConfig, AdaptivePolicy, AutoConfig, AutoPolicy, FixedPolicy, Policy, ProactiveConfig,
+    ProactivePolicy, ReactivePolicy, RetryAfter,
 };
 use bakeoff_sim::{Profile, Rate};
 use std::fmt;
@@ -43,19 +43,18 @@ impl Contender {
 
     pub(super) fn policy(self, profile: &Profile, ceiling: u32) -> Box<dyn Policy> {
         let auto = |retry_after| {
-            Box::new(AutoPolicy::new(AutoConfig {
-                connections: ceiling,
-                retry_after,
-                ..AutoConfig::default()
-            }))
+            Box::new(AutoPolicy::new(
+                AutoConfig::default().connections(ceiling).retry_after(retry_after),
+            ))
         };
         match self {
             Contender::Auto => auto(RetryAfter::Strict),
             Contender::AutoTest => auto(RetryAfter::Test),
-            Contender::Adaptive => Box::new(AdaptivePolicy::new(AdaptiveConfig {
-                bounds: AdaptiveBounds { max: ceiling.min(200), ..AdaptiveBounds::default() },
-                ..AdaptiveConfig::default()
-            })),
+            Contender::Adaptive => {
+                let mut config = AdaptiveConfig::default();
+                config.bounds.max = ceiling.min(200);
+                Box::new(AdaptivePolicy::new(config))
+            }
             Contender::Reactive => Box::new(ReactivePolicy::new(Some(ceiling))),
             Contender::Proactive => Box::new(ProactivePolicy::new(true_limits(profile, ceiling))),
             Contender::Fixed(connections) => Box::new(FixedPolicy::new(connections.min(ceiling))),
@@ -76,14 +75,13 @@ fn true_limits(profile: &Profile, ceiling: u32) -> ProactiveConfig {
     let limits = [profile.concurrency, profile.knee.map(|knee| knee.k)];
     let limit_in_flight =
         limits.into_iter().flatten().min().and_then(|limit| u32::try_from(limit).ok());
-    ProactiveConfig {
-        rpm: requests.map(|rate| per_minute(rate - foreign)),
-        tpm: limit(profile.tokens),
-        itpm: limit(profile.input_tokens_limit),
-        otpm: limit(profile.output_tokens_limit),
-        connections: Some(limit_in_flight.unwrap_or(ceiling).min(ceiling)),
-        ..ProactiveConfig::default()
-    }
+    let mut config = ProactiveConfig::default();
+    config.rpm = requests.map(|rate| per_minute(rate - foreign));
+    config.tpm = limit(profile.tokens);
+    config.itpm = limit(profile.input_tokens_limit);
+    config.otpm = limit(profile.output_tokens_limit);
+    config.connections = Some(limit_in_flight.unwrap_or(ceiling).min(ceiling));
+    config
 }
 
 impl fmt::Display for Contender {

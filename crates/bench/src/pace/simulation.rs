@@ -92,7 +92,7 @@ pub(crate) fn engine(profile: &Profile, seed: u64) -> Engine {
     if profile.reject_ms == 0.0 {
         profile.reject_ms = DEFAULT_REJECT_MS;
     }
-    let engine = Engine::new(Config { seed, profile: Some(profile), ..Config::default() });
+    let engine = Engine::new(Config::default().seed(seed).profile(profile));
     engine.set_epoch(EPOCH);
     engine
 }
@@ -172,8 +172,7 @@ impl Simulation {
     fn request_permit(&mut self, item: u32) {
         let is_retry = self.items[item as usize].retries > 0;
         let cost = self.output_estimate.estimate(self.inputs[item as usize]);
-        let ticket =
-            self.scheduler.on_request(PermitRequest { cost, is_retry, ..PermitRequest::default() });
+        let ticket = self.scheduler.on_request(PermitRequest::default().cost(cost).retry(is_retry));
         self.waiting.insert(ticket, item);
     }
 

@@ -146,11 +146,9 @@ async fn judge(
     let client = client(seed, models);
     let configs =
         vec![config(&client, "one", Strategy::None)?, config(&client, "other", Strategy::None)?];
-    let strategy = LlmJudgeEvaluation {
-        orders,
-        rounds,
-        ..LlmJudgeEvaluation::new(config(&client, "judge", Strategy::None)?)
-    };
+    let strategy = LlmJudgeEvaluation::new(config(&client, "judge", Strategy::None)?)
+        .orders(orders)
+        .rounds(rounds);
     let result = run(configs, Arc::new(strategy)).await?;
     let better = usize::from(second > first);
     let loser_tokens: u64 = result.all_outcomes.iter().map(|other| other.usage.total()).sum();

@@ -63,8 +63,7 @@ pub(super) async fn measure_cap() -> Result<CapReport, Error> {
         concurrency: Some(CAP),
         ..Profile::default()
     };
-    let simulator =
-        bakeoff_sim::Config { profile: Some(profile), ..bakeoff_sim::Config::default() };
+    let simulator = bakeoff_sim::Config::default().profile(profile);
     let on_http = HttpObserver::new(move |attempt| {
         rejections.fetch_add(u64::from(attempt.status == Some(429)), Ordering::Relaxed);
     });

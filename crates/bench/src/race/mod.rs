@@ -65,7 +65,7 @@ pub async fn race(
 
 /// Creates a client with these simulated models.
 fn client(seed: u64, models: BTreeMap<String, SimModel>) -> Arc<Client> {
-    let simulator = bakeoff_sim::Config { seed, models, ..bakeoff_sim::Config::default() };
+    let simulator = bakeoff_sim::Config::default().seed(seed).models(models);
     let judge = bakeoff_check::judge::simulated_judge();
     let config = ClientConfig::default().simulator(simulator).simulated_models([judge]);
     Arc::new(Client::new(config))

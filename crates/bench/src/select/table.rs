@@ -110,7 +110,10 @@ pub fn select(
 /// Returns the options of a selector.
 fn options(name: &str, confidence: f64, seed: u64) -> SelectorOptions {
     let confidence = has_confidence(name).then_some(confidence);
-    SelectorOptions { seed, confidence, ..SelectorOptions::default() }
+    let mut options = SelectorOptions::default();
+    options.seed = seed;
+    options.confidence = confidence;
+    options
 }
 
 /// Whether a selector reports a confidence.

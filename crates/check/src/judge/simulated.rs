@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// use bakeoff_check::judge::simulated_judge;
 /// use bakeoff_sim::{Config, Engine};
 ///
-/// let config = Config { behaviours: vec![simulated_judge()], ..Config::default() };
+/// let config = Config::default().behaviours(vec![simulated_judge()]);
 /// assert!(Engine::new(config).model_names().contains(&"sim/judge".to_owned()));
 /// ```
 pub fn simulated_judge() -> Arc<dyn ModelBehaviour> {
@@ -200,7 +200,7 @@ mod tests {
             ("echo".to_owned(), SimModel { bias: Some(0.5), ..SimModel::default() }),
         ]);
         let behaviours = vec![simulated_judge()];
-        let engine = Engine::new(Config { models, behaviours, ..Config::default() });
+        let engine = Engine::new(Config::default().models(models).behaviours(behaviours));
         let messages = vec![Message::user("[quality 0.1] [quality 0.3] [quality 0.2]")];
         let request = Request { model: model.into(), messages, output, ..Request::default() };
         let request = SimRequest { request: &request, trial: 0, ordinal: 0, now: Duration::ZERO };

@@ -81,21 +81,20 @@ fn workbench(
     folder: &Path,
     started: mpsc::Sender<ProcessGroup>,
 ) -> Workbench {
-    Workbench {
-        folder: folder.to_owned(),
-        environment: workspace_environment(context, folder),
-        identity: Some(Identity {
-            run: context.folder.id.to_string(),
-            trial: Some(trial_id(input.key)),
-            part: None,
-        }),
-        started: Some(started),
-        command_timeout: settings.tool_timeout,
-        fetch: (!settings.fetch_hosts.is_empty()).then(|| FetchAccess {
-            transport: Arc::clone(&context.transport),
-            hosts: settings.fetch_hosts.clone(),
-        }),
-    }
+    let mut bench = Workbench::in_folder(folder);
+    bench.environment = workspace_environment(context, folder);
+    bench.identity = Some(Identity {
+        run: context.folder.id.to_string(),
+        trial: Some(trial_id(input.key)),
+        part: None,
+    });
+    bench.started = Some(started);
+    bench.command_timeout = settings.tool_timeout;
+    bench.fetch = (!settings.fetch_hosts.is_empty()).then(|| FetchAccess {
+        transport: Arc::clone(&context.transport),
+        hosts: settings.fetch_hosts.clone(),
+    });
+    bench
 }
 
 /// Emits the programs that tools start, until all tools are dropped.
@@ -138,7 +137,8 @@ async fn run_loop(
         tools.push(tool);
     }
     tools.extend_from_slice(servers.tools());
-    let mut agent_context = AgentContext { system_prompt, tools, ..AgentContext::default() };
+    let mut agent_context =
+        AgentContext::default().with_system_prompt(system_prompt).with_tools(tools);
     config.limits.max_time = input.timeout.saturating_sub(started.elapsed());
     let (sender, events) = event_channel(LOOP_EVENT_QUEUE);
     let prompts = vec![AgentMessage::user(input.prompt.as_str())];
@@ -160,16 +160,17 @@ fn loop_config(
         .max_turns(settings.max_turns)
         .max_tokens(u64::MAX)
         .max_time(input.timeout);
-    let scope =
-        CallScope { run: context.run, sample, trial: input.key.trial, stop: context.stop.clone() };
+    let mut scope = CallScope::default();
+    scope.run = context.run;
+    scope.sample = sample;
+    scope.trial = input.key.trial;
+    scope.stop = context.stop.clone();
     let mut config = AgentLoopConfig::new(&context.client, model.model.clone())
         .request(model.request.clone())
         .limits(limits)
         .tool_timeout(settings.tool_timeout)
         .scope(scope);
-    config.context_config = settings
-        .max_context_tokens
-        .map(|max_context_tokens| ContextConfig { max_context_tokens, ..ContextConfig::default() });
+    config.context_config = settings.max_context_tokens.map(ContextConfig::new);
     config
 }
 

@@ -48,16 +48,14 @@ pub(super) async fn call_model(
     }
     let on_retry = |retry: &Retry<'_>| context.emit_retry(key, retry);
     let sample = sample(target, key);
-    let call_context = CallContext {
-        run: context.run,
-        sample: &sample,
-        trial: key.trial,
-        ordinals,
-        cancel: context.abort.clone(),
-        stop: context.stop.clone(),
-        on_retry: Some(&on_retry),
-        on_delta: None,
-    };
+    let call_context = CallContext::default()
+        .run(context.run)
+        .sample(&sample)
+        .trial(key.trial)
+        .ordinals(ordinals)
+        .cancel(context.abort.clone())
+        .stop(context.stop.clone())
+        .on_retry(&on_retry);
     let attempt = match context.client.call(&model.model, request, &call_context).await {
         Ok(call) => {
             let timing = Timing {

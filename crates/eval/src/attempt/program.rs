@@ -68,19 +68,15 @@ fn program(
         _ => argument.clone(),
     };
     let environment = workspace_environment(context, folder).into_iter();
-    Program {
-        command: target.command.iter().map(argument).collect(),
-        input: if has_placeholder { String::new() } else { input.prompt.clone() },
-        folder: folder.to_owned(),
-        environment: environment.chain(role_variables(target)).collect(),
-        identity: Some(Identity {
+    let command = target.command.iter().map(argument).collect();
+    Program::new(command, folder, input.timeout, MAX_OUTPUT_BYTES)
+        .input(if has_placeholder { String::new() } else { input.prompt.clone() })
+        .environment(environment.chain(role_variables(target)).collect())
+        .identity(Identity {
             run: context.folder.id.to_string(),
             trial: Some(trial_id(input.key)),
             part: None,
-        }),
-        timeout: input.timeout,
-        max_output_bytes: MAX_OUTPUT_BYTES,
-    }
+        })
 }
 
 fn contains_placeholder(argument: &OsStr) -> bool {

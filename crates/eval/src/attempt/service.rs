@@ -47,13 +47,11 @@ async fn send(
         request["body"] = context.redactor.scrub(body.clone()).into();
     }
     let on_retry = |retry: &Retry<'_>| context.emit_retry(input.key, retry);
-    let call_context = CallContext {
-        run: context.run,
-        cancel: context.abort.clone(),
-        stop: context.stop.clone(),
-        on_retry: Some(&on_retry),
-        ..CallContext::default()
-    };
+    let call_context = CallContext::default()
+        .run(context.run)
+        .cancel(context.abort.clone())
+        .stop(context.stop.clone())
+        .on_retry(&on_retry);
     let client = &context.client;
     let response =
         client.call_service(&target.service, body.into(), input.timeout, &call_context).await;

@@ -45,13 +45,10 @@ pub(crate) fn workers(suite: &Suite, folder: &RunFolder) -> BTreeMap<TargetName,
         .filter_map(|target| match &target.kind {
             TargetKind::Program(program) if is_worker(&target.kind) => {
                 let environment = environment.clone().into_iter();
-                let program = WorkerProgram {
-                    command: program.command.clone(),
-                    folder: folder.worker(&target.name),
-                    environment: environment.chain(role_variables(program)).collect(),
-                    max_reply_bytes: MAX_REPLY_BYTES,
-                };
-                Some((target.name.clone(), Workers::new(program, count)))
+                let (command, work) = (program.command.clone(), folder.worker(&target.name));
+                let mut worker = WorkerProgram::new(command, work, MAX_REPLY_BYTES);
+                worker.environment = environment.chain(role_variables(program)).collect();
+                Some((target.name.clone(), Workers::new(worker, count)))
             }
             _ => None,
         })

@@ -2,7 +2,7 @@
 
 use super::TrialInput;
 use crate::context::TrialContext;
-use bakeoff_agent::{Template, Workspace, WorkspaceFiles, is_exhaustion};
+use bakeoff_agent::{Workspace, WorkspaceFiles, WorkspaceTemplate, is_exhaustion};
 use bakeoff_core::{Attempt, ErrorKind, TrialError};
 use bakeoff_suite::WorkspaceOrigin;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(super) async fn create_workspace(
     let error = |kind, message| TrialError { kind, message };
     let suite_folder = context.suite.path.parent().unwrap_or(Path::new(""));
     let origin = WorkspaceOrigin::of(target_folder, input.case, suite_folder)
-        .map_err(|message| error(ErrorKind::Template, message))?;
+        .map_err(|reason| error(ErrorKind::Template, reason.to_string()))?;
     let key = input.key;
     let name = blake3::hash(format!("{}\0{}\0{}", key.target, key.case, key.trial).as_bytes());
     let folder = context.folder.work().join(&name.to_hex()[..16]);
@@ -28,11 +28,10 @@ pub(super) async fn create_workspace(
         bakeoff_agent::remove_folder(&folder)?;
         // The copied folder may contain the folder of runs, which is not copied.
         let runs = run.parent().unwrap_or(&run).to_owned();
-        let template = Template {
-            source: origin.source.as_deref(),
-            start: origin.start.as_deref(),
-            excluded: &[&runs, &run],
-        };
+        let excluded: [&Path; 2] = [&runs, &run];
+        let mut template = WorkspaceTemplate::default().excluded(&excluded);
+        template.source = origin.source.as_deref();
+        template.start = origin.start.as_deref();
         Workspace::create(&folder, template)
     };
     let created = match tokio::task::spawn_blocking(create).await {

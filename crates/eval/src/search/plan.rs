@@ -12,8 +12,9 @@ use std::time::Duration;
 
 /// Settings of the command line that replace those of `[select]`.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct SearchOverrides {
-    /// SearchOutcome method.
+    /// Name of the search method.
     pub method: Option<String>,
     /// Confidence in the winner.
     pub confidence: Option<f64>,
@@ -85,16 +86,15 @@ pub(super) fn options(
         let prices = prices_per_call(&run.suite).into_iter();
         Hints(prices.map(|role| role.into_iter().map(hint).collect()).collect())
     });
-    let options = SelectorOptions {
-        seed: run.config.seed,
-        objective,
-        within: plan.objective.cheapest_within,
-        confidence: plan.confidence,
-        epsilon: plan.epsilon,
-        hints,
-        ..plan.options.clone()
-    };
-    // SearchOptions of the suite belong to its own method. Those of the command line always apply.
-    let options = if method == plan.method { options } else { options.only_of(method) };
-    SelectorOptions { confidence: overrides.confidence.or(options.confidence), ..options }
+    let mut options = plan.options.clone();
+    options.seed = run.config.seed;
+    options.objective = objective;
+    options.within = plan.objective.cheapest_within;
+    options.confidence = plan.confidence;
+    options.epsilon = plan.epsilon;
+    options.hints = hints;
+    // Options of the suite belong to its own method. Those of the command line always apply.
+    let mut options = if method == plan.method { options } else { options.only_of(method) };
+    options.confidence = overrides.confidence.or(options.confidence);
+    options
 }

@@ -5,7 +5,7 @@ use super::search_run::SearchRun;
 use crate::attempt::describe_failure;
 use crate::context::TrialContext;
 use bakeoff_core::{Message, NanoDollars, Request};
-use bakeoff_llm::{CallContext, Model, Ordinals};
+use bakeoff_llm::{CallContext, Model};
 use bakeoff_select::{Briefing, Objective, Proposal, Propose, ProposeError};
 use std::sync::Mutex;
 
@@ -94,16 +94,12 @@ impl Propose for Proposer<'_> {
     async fn propose(&self, briefing: &Briefing) -> Result<Vec<Proposal>, ProposeError> {
         let request =
             Request { messages: vec![Message::user(prompt(briefing))], ..Request::default() };
-        let context = CallContext {
-            run: self.context.run,
-            sample: "select\0proposal",
-            trial: 1,
-            ordinals: Ordinals::default(),
-            cancel: self.context.abort.clone(),
-            stop: self.context.stop.clone(),
-            on_retry: None,
-            on_delta: None,
-        };
+        let context = CallContext::default()
+            .run(self.context.run)
+            .sample("select\0proposal")
+            .trial(1)
+            .cancel(self.context.abort.clone())
+            .stop(self.context.stop.clone());
         let call = self.context.client.call(self.model, request, &context).await;
         let call = call.map_err(|error| ProposeError::new(describe_failure(&error.failure)))?;
         if !call.cached

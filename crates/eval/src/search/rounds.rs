@@ -45,16 +45,14 @@ pub(super) async fn run_rounds(
         (search.budget.cost).map(|cost| NanoDollars(cost.0.saturating_sub(prior.lost.0).max(0)));
     let TargetFeeder { feeder, pools } = TargetFeeder::new(suite, &active.context.client);
     let pool_loads = || pools.iter().map(Pool::load).collect();
-    let options = SearchOptions {
-        max_concurrent: max_concurrent(suite, remaining.is_some()),
-        feeder: Some(CellFeeder::new(feeder, &pool_loads)),
-        budget: SearchBudget { cost: remaining, ..search.budget },
-        objective: search.options.objective,
-        prior: prior.observed,
-        on_round: Some(on_round),
-        halt: Some(&halt),
-        ..SearchOptions::default()
-    };
+    let mut options = SearchOptions::default();
+    options.max_concurrent = max_concurrent(suite, remaining.is_some());
+    options.feeder = Some(CellFeeder::new(feeder, &pool_loads));
+    options.budget = SearchBudget { cost: remaining, ..search.budget };
+    options.objective = search.options.objective;
+    options.prior = prior.observed;
+    options.on_round = Some(on_round);
+    options.halt = Some(&halt);
     let selection = select_best(&search.space, selector, &evaluator, options);
     tokio::pin!(selection);
     let mut pool_timer = active.pool_timer();

@@ -213,7 +213,8 @@ impl SearchRun {
             return Err(usage(message.to_owned(), hint));
         }
         // The other options can be checked without proposals.
-        let options = SelectorOptions { proposals: Some(Vec::new()), ..self.options.clone() };
+        let mut options = self.options.clone();
+        options.proposals = Some(Vec::new());
         match build_selector(&self.method, &self.space, &options) {
             Ok(_) | Err(OptionsError::NoProposals { .. }) => Ok(()),
             Err(error) => Err(options_error(&error)),

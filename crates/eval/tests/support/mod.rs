@@ -20,16 +20,11 @@ pub(crate) struct TestRun {
 }
 
 /// Options of `bakeoff select`.
-pub(crate) const COMBINATIONS: LoadOptions<'static> = LoadOptions {
-    targets: &[],
-    model: None,
-    must_run: true,
-    judges_only: false,
-    combinations: true,
-};
+pub(crate) const COMBINATIONS: LoadOptions<'static> =
+    LoadOptions::new().must_run(true).combinations(true);
 
 /// Options of `bakeoff run`.
-pub(crate) const RUN: LoadOptions<'static> = LoadOptions { combinations: false, ..COMBINATIONS };
+pub(crate) const RUN: LoadOptions<'static> = LoadOptions::new().must_run(true);
 
 impl TestSuite {
     pub(crate) fn new(suite: &str) -> TestSuite {
@@ -53,11 +48,9 @@ impl TestSuite {
     }
 
     pub(crate) fn config(&self) -> RunConfig {
-        RunConfig {
-            out: self.path("runs"),
-            cache: Some(self.path("cache.sqlite")),
-            ..RunConfig::default()
-        }
+        let mut config = RunConfig::new(self.path("runs"));
+        config.cache = Some(self.path("cache.sqlite"));
+        config
     }
 
     pub(crate) async fn run(&self, options: LoadOptions<'_>) -> TestRun {

@@ -8,7 +8,7 @@ use bakeoff_sim::Profile;
 fn client(profile: &str) -> Client {
     let text = format!("[[profile]]\n{profile}\n");
     let profile = Profile::parse_file_text(&text).unwrap().remove(0);
-    let simulator = bakeoff_sim::Config { profile: Some(profile), ..Default::default() };
+    let simulator = bakeoff_sim::Config::default().profile(profile);
     Client::new(ClientConfig::default().simulator(simulator))
 }
 

@@ -2,8 +2,8 @@
 //! every stream.
 
 use bakeoff_core::{
-    Content, ErrorKind, ImageSource, Message, OutputFormat, Request, Response, Thinking, Tool,
-    ToolCall, ToolChoice,
+    Content, ErrorKind, ImageSource, Message, OutputFormat, Request, Response, Thinking, ToolCall,
+    ToolChoice, ToolDefinition,
 };
 use bakeoff_llm::{Delta, StreamError, Wire, classify};
 use http::HeaderMap;
@@ -74,7 +74,7 @@ pub(crate) fn full_request(model: &str, assistant: Vec<Content>, first_call: &st
             result("call_2", "arguments are not JSON", true),
             Message::user("And now?"),
         ],
-        tools: vec![Tool {
+        tools: vec![ToolDefinition {
             name: "weather".into(),
             description: "Weather of a city".into(),
             parameters: schema.clone(),

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 /// Configuration of a job.
 ///
-/// The default has no input, output, instructions or models; set at least these.
+/// The default has no input, output, instructions or models; [`JobConfig::new`] sets these.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct JobConfig {
     /// Input file with the rows: .csv, .jsonl, .ndjson or .json.
     pub input: PathBuf,
@@ -37,6 +38,24 @@ pub struct JobConfig {
     pub retry_errors: bool,
     /// Maximum amount of rows held in memory.
     pub max_held: HeldRows,
+}
+
+impl JobConfig {
+    /// Creates a job from its files, its task, and its models with their display names.
+    pub fn new(
+        input: impl Into<PathBuf>,
+        output: impl Into<PathBuf>,
+        task: Task,
+        models: Vec<(String, Model)>,
+    ) -> JobConfig {
+        JobConfig {
+            input: input.into(),
+            output: output.into(),
+            task,
+            models,
+            ..JobConfig::default()
+        }
+    }
 }
 
 /// Amount of rows held in memory. While the maximum waits behind a slow pack, no new pack starts.

@@ -25,7 +25,7 @@ impl PackFeeder {
     pub(super) fn new() -> PackFeeder {
         let mut feeder = Feeder::new(MAX_REQUESTS);
         let pool = feeder.add_pool(FillRule::QUEUE);
-        let lane = feeder.add_lane(LaneConfig { pools: vec![pool], ..LaneConfig::default() });
+        let lane = feeder.add_lane(LaneConfig::new(vec![pool]));
         PackFeeder { feeder, pool, lane }
     }
 

@@ -190,7 +190,7 @@ impl RequestContext {
         // A later round wants new responses, not those in the cache.
         let trial = u32::try_from(target.round).unwrap_or(u32::MAX);
         let stop = self.stop.clone();
-        let context = CallContext { run, sample: SAMPLE, trial, stop, ..CallContext::default() };
+        let context = CallContext::default().run(run).sample(SAMPLE).trial(trial).stop(stop);
         let call =
             self.client.call(target.model, request, &context).await.inspect_err(|error| {
                 usage.requests += u64::from(error.failure.kind != ErrorKind::Cancelled);

@@ -32,7 +32,9 @@ async fn input_is_never_overwritten() {
     let out = &fixture.config.output;
     for input in [out.clone(), batch_path(out)] {
         std::fs::copy(&fixture.config.input, &input).unwrap();
-        let config = bakeoff_map::JobConfig { input, force: true, ..fixture.config.clone() };
+        let mut config = fixture.config.clone();
+        config.input = input;
+        config.force = true;
         let error = bakeoff_map::Job::new(config, fixture.client()).unwrap_err();
         assert!(matches!(error, Error::SameFile(_)) && error.is_usage(), "{error}");
     }

@@ -44,14 +44,9 @@ impl JobFixture {
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join(file);
         std::fs::write(&input, contents).unwrap();
-        let config = JobConfig {
-            input,
-            output: folder.path().join("out.jsonl"),
-            task: task(),
-            models: vec![model(name)],
-            pack: Some(PackSize::Items(10)),
-            ..JobConfig::default()
-        };
+        let output = folder.path().join("out.jsonl");
+        let mut config = JobConfig::new(input, output, task(), vec![model(name)]);
+        config.pack = Some(PackSize::Items(10));
         JobFixture { folder, config, simulator: Config::default(), is_cached: false }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 /// Values that replace those of a model's own [`Limits`]; unset fields change nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LimitOverrides {
     /// The rate-limiting strategy.
     pub strategy: Option<Strategy>,

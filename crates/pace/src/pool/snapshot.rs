@@ -36,6 +36,26 @@ pub struct PoolSnapshot {
     pub stopped: Option<Arc<str>>,
 }
 
+impl PoolSnapshot {
+    /// Creates the snapshot of an idle pool without a limit, for tests of code that shows pools.
+    pub fn new(model: impl Into<Arc<str>>) -> PoolSnapshot {
+        PoolSnapshot {
+            model: model.into(),
+            in_flight: 0,
+            limit: u32::MAX,
+            waiting: 0,
+            backing_off: 0,
+            answers_per_second: 0.0,
+            answered: 0,
+            rejected: 0,
+            failed: 0,
+            blocked_for: None,
+            next_in: None,
+            stopped: None,
+        }
+    }
+}
+
 /// A change of a pool's concurrency limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolChange {

@@ -50,7 +50,7 @@ impl PolicyKind {
             PolicyKind::Proactive(config) => Box::new(ProactivePolicy::new(config)),
             PolicyKind::Unbounded => Box::new(FixedPolicy::unbounded()),
             PolicyKind::Auto(connections) => {
-                let config = AutoConfig { connections, ..AutoConfig::default() };
+                let config = AutoConfig::default().connections(connections);
                 Box::new(Ceiling { auto: AutoPolicy::new(config), connections })
             }
         }
@@ -92,19 +92,22 @@ pub(crate) fn policy() -> impl Strategy<Value = PolicyKind> {
     let adaptive = (1_u32..4, 0_u32..4, 0_u32..8, 0.0..5.0, 0.1..0.9, 0.05..1.0).prop_map(
         |(min, more, extra, cooldown_seconds, decrease_factor, scale_up_percent)| {
             let bounds = AdaptiveBounds { min, start: min + more, max: min + more + extra };
-            AdaptiveConfig { bounds, cooldown_seconds, decrease_factor, scale_up_percent }
+            let mut config = AdaptiveConfig::default();
+            config.bounds = bounds;
+            config.cooldown_seconds = cooldown_seconds;
+            config.decrease_factor = decrease_factor;
+            config.scale_up_percent = scale_up_percent;
+            config
         },
     );
     let limit = || prop::option::of(1_u64..200);
     let rates = (prop::option::of(1_u64..10), limit(), limit(), limit());
     let proactive = (rates, connections(), connections()).prop_map(
-        |((rpm, tpm, itpm, otpm), connections, burst)| ProactiveConfig {
-            rpm,
-            tpm,
-            itpm,
-            otpm,
-            connections,
-            burst,
+        |((rpm, tpm, itpm, otpm), connections, burst)| {
+            let mut config = ProactiveConfig::default();
+            (config.rpm, config.tpm, config.itpm, config.otpm) = (rpm, tpm, itpm, otpm);
+            (config.connections, config.burst) = (connections, burst);
+            config
         },
     );
     prop_oneof![

@@ -33,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 /// The judge sees the answers in both orders, and in further rounds while the orders disagree. If they never
 /// agree, the branches with the most votes are a tie, which the cheaper one wins.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct LlmJudgeEvaluation {
     /// The judge. With a `context_config`, the prompt is compacted to its context window.
     pub judge_config: AgentLoopConfig,
@@ -70,6 +71,27 @@ impl LlmJudgeEvaluation {
             orders: Orders::default(),
             rounds: DEFAULT_ROUNDS,
         }
+    }
+
+    /// Sets a system prompt instead of the built-in one.
+    #[must_use]
+    pub fn system_prompt(mut self, system_prompt: impl Into<String>) -> LlmJudgeEvaluation {
+        self.system_prompt = Some(system_prompt.into());
+        self
+    }
+
+    /// Sets the orders in which the judge sees the answers.
+    #[must_use]
+    pub fn orders(mut self, orders: Orders) -> LlmJudgeEvaluation {
+        self.orders = orders;
+        self
+    }
+
+    /// Sets the maximum number of rounds.
+    #[must_use]
+    pub fn rounds(mut self, rounds: u32) -> LlmJudgeEvaluation {
+        self.rounds = rounds;
+        self
     }
 
     fn instructions(&self, question: BestResponse) -> String {
@@ -165,26 +187,26 @@ impl LlmJudgeEvaluation {
             let evidence = readable_evidence(ballot, &names);
             reasons.extend(evidence.map(|evidence| format!("the judge: {evidence}")));
         }
-        let placing = Placing::new(&conclusion, &context.candidates, context.outcomes);
-        reasons.extend(placing.fallback.clone());
+        let votes = VoteRanking::new(&conclusion, &context.candidates, context.outcomes);
+        reasons.extend(votes.fallback.clone());
         reasons.extend(family_warnings(self, &context.candidates, context.outcomes, &names));
         reasons.extend(poll.notes);
         EvaluationDecision {
-            selected: placing.ranking.first().copied(),
+            selected: votes.ranking.first().copied(),
             verdict: Verdict {
-                ranking: placing.ranking,
+                ranking: votes.ranking,
                 reasons,
-                fallback: placing.fallback,
+                fallback: votes.fallback,
                 ballots: poll.ballots,
                 cost: poll.cost,
-                ..Verdict::of(placing.kind)
+                ..Verdict::of(votes.kind)
             },
         }
     }
 }
 
 /// The ranking that follows from a judge's votes.
-struct Placing {
+struct VoteRanking {
     kind: VerdictKind,
     /// Best first. A judge does not rank the branches that lose, so a loser is included only if it is the
     /// only one.
@@ -192,19 +214,19 @@ struct Placing {
     fallback: Option<String>,
 }
 
-impl Placing {
+impl VoteRanking {
     fn new(
         conclusion: &Conclusion,
         candidates: &[usize],
         outcomes: &[ParallelLoopOutcome],
-    ) -> Placing {
+    ) -> VoteRanking {
         let (kind, leading) = match conclusion {
             Conclusion::Decided(winner) => {
                 let mut ranking = vec![*winner];
                 if candidates.len() == 2 {
                     ranking.extend(candidates.iter().filter(|index| *index != winner));
                 }
-                return Placing { kind: VerdictKind::Decided, ranking, fallback: None };
+                return VoteRanking { kind: VerdictKind::Decided, ranking, fallback: None };
             }
             Conclusion::Tied(leading) => (VerdictKind::Tie, leading),
             Conclusion::Unparseable(leading) => (VerdictKind::Unparseable, leading),
@@ -224,7 +246,7 @@ impl Placing {
                 (ranking, reason)
             }
         };
-        Placing { kind, ranking, fallback: Some(reason) }
+        VoteRanking { kind, ranking, fallback: Some(reason) }
     }
 }
 

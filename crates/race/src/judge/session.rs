@@ -85,11 +85,9 @@ impl<'j> JudgeSession<'j> {
     fn new(call: JudgeCall<'j>, context: &JudgeContext<'_>) -> JudgeSession<'j> {
         JudgeSession {
             config: call.config,
-            context: AgentContext {
-                system_prompt: call.instructions,
-                session: context.session.clone(),
-                ..AgentContext::default()
-            },
+            context: AgentContext::default()
+                .with_system_prompt(call.instructions)
+                .with_session(context.session.clone()),
             question: call.question,
             exchange: Exchange::default(),
             next: Some((call.loop_id, call.prompt)),

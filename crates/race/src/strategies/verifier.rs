@@ -148,10 +148,7 @@ fn fail_others<'o>(
                 kind: ErrorKind::InvalidRequest,
                 message: outcome.failure_reason().unwrap_or_else(|| "not verified".to_owned()),
             }),
-            context: AgentContext {
-                session: outcome.context.session.clone(),
-                ..AgentContext::default()
-            },
+            context: AgentContext::default().with_session(outcome.context.session.clone()),
             new_messages: Vec::new(),
             original_context_len: 0,
             loop_id: outcome.loop_id.clone(),

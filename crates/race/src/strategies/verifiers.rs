@@ -3,7 +3,7 @@
 use super::verifier::{Verification, Verify};
 use crate::outcome::ParallelLoopOutcome;
 use bakeoff_agent::{
-    AgentMessage, ExitReason, Identity, Program, ProgramOutput, Template, Workspace, run,
+    AgentMessage, ExitReason, Identity, Program, ProgramOutput, Workspace, WorkspaceTemplate, run,
 };
 use bakeoff_check::{Check, CheckKind};
 use bakeoff_core::{Attempt, Content, Message, Timing, ToolUse};
@@ -66,6 +66,7 @@ fn attempt(outcome: &ParallelLoopOutcome) -> Attempt {
 ///
 /// Each run has its own folder, which is removed afterwards.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ProgramVerifier {
     /// The program and its arguments.
     pub command: Vec<OsString>,
@@ -88,16 +89,36 @@ impl ProgramVerifier {
         }
     }
 
+    /// Sets the folder whose copy is the working directory.
+    #[must_use]
+    pub fn workspace(mut self, workspace: impl Into<PathBuf>) -> ProgramVerifier {
+        self.workspace = Some(workspace.into());
+        self
+    }
+
+    /// Sets variables added to the environment of this process.
+    #[must_use]
+    pub fn environment(mut self, environment: BTreeMap<String, OsString>) -> ProgramVerifier {
+        self.environment = environment;
+        self
+    }
+
+    /// Sets the time limit.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> ProgramVerifier {
+        self.timeout = timeout;
+        self
+    }
+
     /// Creates the folder for one run. Copying blocks, so it runs on a blocking thread.
     async fn create_folder(&self) -> Result<Workspace, String> {
         let name = format!("bakeoff-verify-{:016x}", rand::random::<u64>());
         let folder = std::env::temp_dir().join(name);
         let source = self.workspace.clone();
         let create = move || {
-            Workspace::create(
-                &folder,
-                Template { source: source.as_deref(), ..Template::default() },
-            )
+            let mut template = WorkspaceTemplate::default();
+            template.source = source.as_deref();
+            Workspace::create(&folder, template)
         };
         let created = tokio::task::spawn_blocking(create).await;
         let created = created.map_err(|error| error.to_string())?;
@@ -111,20 +132,17 @@ impl ProgramVerifier {
         cancel: &CancellationToken,
     ) -> Result<ProgramOutput, String> {
         let workspace = self.create_folder().await?;
-        let program = Program {
-            command: self.command.clone(),
-            input: outcome.answer(),
-            folder: workspace.start().to_owned(),
-            environment: self.environment.clone(),
-            // Identifies processes that the program leaves running, so that they are terminated.
-            identity: Some(Identity {
-                run: format!("verify-{:016x}", rand::random::<u64>()),
-                trial: None,
-                part: None,
-            }),
-            timeout: self.timeout,
-            max_output_bytes: MAX_OUTPUT_BYTES,
+        // Identifies processes that the program leaves running, so that they are terminated.
+        let identity = Identity {
+            run: format!("verify-{:016x}", rand::random::<u64>()),
+            trial: None,
+            part: None,
         };
+        let (command, folder) = (self.command.clone(), workspace.start());
+        let program = Program::new(command, folder, self.timeout, MAX_OUTPUT_BYTES)
+            .input(outcome.answer())
+            .environment(self.environment.clone())
+            .identity(identity);
         let finished = run(&program, cancel).await.map_err(|error| error.to_string());
         // Removing blocks too; it runs in the background.
         drop(tokio::task::spawn_blocking(move || drop(workspace)));

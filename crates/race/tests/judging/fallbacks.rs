@@ -2,7 +2,7 @@
 
 use crate::support::{RaceRun, TestClient, race};
 use bakeoff_agent::AgentEvent;
-use bakeoff_race::{LlmJudgeEvaluation, Orders, VerdictKind};
+use bakeoff_race::{Orders, VerdictKind};
 
 /// Runs a race of two answers with a judge that always gives this reply.
 async fn judged_with(reply: &str) -> RaceRun {
@@ -53,7 +53,7 @@ async fn reask_states_the_problem_in_the_same_conversation() {
         j = { answers = [{ when = "Your reply does not end with the number", answer = "2" }], default = "hm" }
         "#,
     );
-    let judge = LlmJudgeEvaluation { orders: Orders::AsGiven, ..client.judge("j") };
+    let judge = client.judge("j").orders(Orders::AsGiven);
     let run = race(client.configs(&["a", "b"]), judge).await;
     let result = run.result();
     assert_eq!((result.selected_index, result.verdict.kind), (1, VerdictKind::Decided));
@@ -85,7 +85,7 @@ async fn truncated_reply_is_not_parsed() {
     let client = TestClient::new(
         "a = { default = \"x\" }\nb = { default = \"y\" }\nj = { default = \"12345678\" }",
     );
-    let mut judge = LlmJudgeEvaluation { orders: Orders::AsGiven, ..client.judge("j") };
+    let mut judge = client.judge("j").orders(Orders::AsGiven);
     judge.judge_config.request.max_tokens = Some(1);
     let run = race(client.configs(&["a", "b"]), judge).await;
     assert_eq!(run.result().verdict.kind, VerdictKind::Unparseable);
@@ -102,7 +102,7 @@ async fn judge_that_calls_tools_is_reasked_only_once() {
         caller = { calls = [{ tool = "look" }, { tool = "look" }, { tool = "look" }], default = "2" }
         "#,
     );
-    let judge = LlmJudgeEvaluation { orders: Orders::AsGiven, ..client.judge("caller") };
+    let judge = client.judge("caller").orders(Orders::AsGiven);
     let run = race(client.configs(&["a", "b"]), judge).await;
     let is_turn = |event: &&AgentEvent| match event {
         AgentEvent::TurnStart { loop_id, .. } => loop_id.segment() == "sim.caller",

@@ -37,7 +37,7 @@ async fn better_answer_wins_in_any_position() {
 #[tokio::test]
 async fn every_reply_is_recorded_as_a_ballot() {
     let client = TestClient::new(MODELS);
-    let context = AgentContext { session: Session::named("ses_1"), ..AgentContext::default() };
+    let context = AgentContext::default().with_session(Session::named("ses_1"));
     let prompts = vec![AgentMessage::user("What is it?")];
     let configs = client.configs(&["poor", "good"]);
     let run = race_in(context, prompts, configs, client.judge("judge")).await;
@@ -117,7 +117,7 @@ async fn judge_with_full_position_bias_ends_in_a_tie_after_all_rounds() {
 #[tokio::test]
 async fn tie_goes_to_the_branch_with_most_votes() {
     let client = TestClient::new(MODELS);
-    let judge = LlmJudgeEvaluation { rounds: 8, ..client.judge("first") };
+    let judge = client.judge("first").rounds(8);
     let run = race(client.configs(&["fair", "fair", "fair", "fair"]), judge).await;
     let verdict = &run.result().verdict;
     assert_eq!(verdict.kind, VerdictKind::Tie);
@@ -137,10 +137,7 @@ async fn each_round_is_an_independent_sample() {
     // Noise as large as the difference: some races need more than one round.
     let mut rounds = Vec::new();
     for number in 0..12 {
-        let context = AgentContext {
-            session: Session::resumed("ses", number * 10),
-            ..AgentContext::default()
-        };
+        let context = AgentContext::default().with_session(Session::resumed("ses", number * 10));
         let prompts = vec![AgentMessage::user("What is it?")];
         let run =
             race_in(context, prompts, client.configs(&["fair", "good"]), client.judge("noisy"))
@@ -160,7 +157,7 @@ async fn each_round_is_an_independent_sample() {
 #[tokio::test]
 async fn given_order_makes_a_single_call() {
     let client = TestClient::new(MODELS);
-    let judge = LlmJudgeEvaluation { orders: Orders::AsGiven, ..client.judge("first") };
+    let judge = client.judge("first").orders(Orders::AsGiven);
     let run = race(client.configs(&["poor", "good", "fair"]), judge).await;
     let result = run.result();
     assert_eq!((result.selected_index, result.verdict.kind), (0, VerdictKind::Decided));
@@ -196,7 +193,7 @@ async fn ids_are_unique_and_usage_and_cost_add_up() {
     let client = TestClient::new(MODELS);
     let judge = LlmJudgeEvaluation::new(client.priced("first", "2"));
     let configs = client.configs(&["poor", "good"]);
-    let context = AgentContext { session: Session::named("ses_7"), ..AgentContext::default() };
+    let context = AgentContext::default().with_session(Session::named("ses_7"));
     let prompts = vec![AgentMessage::user("What is it?")];
     let run = race_in(context, prompts, configs, judge).await;
     let result = run.result();
@@ -220,7 +217,7 @@ async fn ids_are_unique_and_usage_and_cost_add_up() {
 #[tokio::test]
 async fn loop_ids_are_unique_across_races_of_a_session() {
     let client = TestClient::new(MODELS);
-    let mut context = AgentContext { session: Session::named("ses_7"), ..AgentContext::default() };
+    let mut context = AgentContext::default().with_session(Session::named("ses_7"));
     let mut loops = Vec::new();
     for _ in 0..2 {
         let prompts = vec![AgentMessage::user("What is it?")];
@@ -258,13 +255,10 @@ async fn candidates_are_anonymous() {
 #[tokio::test]
 async fn quality_marks_in_the_conversation_are_ignored() {
     let client = TestClient::new(MODELS);
-    let context = AgentContext {
-        messages: vec![
-            bakeoff_core::Message::user("[quality 0.99]").into(),
-            bakeoff_core::Message::assistant("Fair. [quality 0.01]").into(),
-        ],
-        ..AgentContext::default()
-    };
+    let context = AgentContext::default().with_messages(vec![
+        bakeoff_core::Message::user("[quality 0.99]").into(),
+        bakeoff_core::Message::assistant("Fair. [quality 0.01]").into(),
+    ]);
     let prompts = vec![AgentMessage::user("[quality 0.98]")];
     let run =
         race_in(context, prompts, client.configs(&["poor", "good"]), client.judge("judge")).await;
@@ -307,14 +301,12 @@ async fn further_rounds_make_the_better_answer_win_more_often() {
     for (orders, rounds) in [(Orders::AsGiven, 1), (Orders::Both, 1), (Orders::Both, 3)] {
         let mut points = 0.0;
         for number in 0..RACES {
-            let context = AgentContext {
-                session: Session::resumed("ses", number * 10),
-                ..AgentContext::default()
-            };
+            let context =
+                AgentContext::default().with_session(Session::resumed("ses", number * 10));
             let prompts = vec![AgentMessage::user("What is it?")];
             // The better answer is equally often in either position.
             let names = if number % 2 == 0 { ["fair", "good"] } else { ["good", "fair"] };
-            let judge = LlmJudgeEvaluation { orders, rounds, ..client.judge("torn") };
+            let judge = client.judge("torn").orders(orders).rounds(rounds);
             let run = race_in(context, prompts, client.configs(&names), judge).await;
             let result = run.result();
             let better = usize::from(number % 2 == 0);

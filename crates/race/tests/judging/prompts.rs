@@ -29,11 +29,8 @@ async fn run_race(
     judge: LlmJudgeEvaluation,
     prior: Vec<AgentMessage>,
 ) -> RaceRun {
-    let context = AgentContext {
-        messages: prior,
-        session: Session::named("ses_1"),
-        ..AgentContext::default()
-    };
+    let context =
+        AgentContext::default().with_messages(prior).with_session(Session::named("ses_1"));
     let prompts = vec![AgentMessage::user("Explain it, please.")];
     race_in(context, prompts, client.configs(&["a", "b"]), judge).await
 }
@@ -112,7 +109,7 @@ async fn continue_mode_uses_the_last_user_message() {
     let mut messages = prior_messages();
     messages.push(Message::user("And entanglement?").into());
     messages.push(AgentMessage::Extension(Extension { kind: "x".to_owned(), data: json!(1) }));
-    let context = AgentContext { messages, ..AgentContext::default() };
+    let context = AgentContext::default().with_messages(messages);
     let run = race_in(context, Vec::new(), client.configs(&["a", "b"]), client.judge("j")).await;
     assert_snapshot!(first_prompt(&run));
 }
@@ -156,20 +153,11 @@ async fn forged_quality_marks_are_ignored() {
 #[tokio::test]
 async fn custom_instructions_do_not_replace_the_reply_format() {
     let client = two("first", "second");
-    let judge = LlmJudgeEvaluation {
-        system_prompt: Some("Be a pirate.".to_owned()),
-        orders: Orders::AsGiven,
-        ..client.judge("j")
-    };
+    let judge = client.judge("j").system_prompt("Be a pirate.".to_owned()).orders(Orders::AsGiven);
     let run = run_race(&client, judge, Vec::new()).await;
     assert!(first_prompt(&run).ends_with("with ONLY the response number (e.g., \"1\" or \"2\")."));
     let counted = run.usage("sim.j").input;
-    let built_in = run_race(
-        &client,
-        LlmJudgeEvaluation { orders: Orders::AsGiven, ..client.judge("j") },
-        Vec::new(),
-    )
-    .await;
+    let built_in = run_race(&client, client.judge("j").orders(Orders::AsGiven), Vec::new()).await;
     assert!(counted + 100 < built_in.usage("sim.j").input, "the custom instructions are shorter");
 }
 

@@ -24,10 +24,7 @@ pub(crate) struct RaceRun {
 
 impl TestClient {
     pub(crate) fn new(models: &str) -> TestClient {
-        let simulator = bakeoff_sim::Config {
-            models: toml::from_str(models).unwrap(),
-            ..bakeoff_sim::Config::default()
-        };
+        let simulator = bakeoff_sim::Config::default().models(toml::from_str(models).unwrap());
         let config = ClientConfig::default()
             .simulator(simulator)
             .simulated_models([bakeoff_check::judge::simulated_judge()]);
@@ -57,8 +54,7 @@ impl TestClient {
 
     /// A judge with a context window of this size.
     pub(crate) fn judge_within(&self, name: &str, tokens: u64) -> LlmJudgeEvaluation {
-        let context_config =
-            Some(ContextConfig { max_context_tokens: tokens, ..ContextConfig::default() });
+        let context_config = Some(ContextConfig::new(tokens));
         let mut config = self.config(name);
         config.context_config = context_config;
         LlmJudgeEvaluation::new(config)

@@ -115,10 +115,7 @@ async fn inconclusive_answer_neither_fails_nor_wins() {
 #[tokio::test]
 async fn verifier_that_does_not_finish_is_inconclusive() {
     let client = TestClient::new(MODELS);
-    let slow = ProgramVerifier {
-        timeout: Duration::from_millis(50),
-        ..ProgramVerifier::new(["sleep", "600"])
-    };
+    let slow = ProgramVerifier::new(["sleep", "600"]).timeout(Duration::from_millis(50));
     for (verifier, expected) in [
         (slow, "timed out"),
         (ProgramVerifier::new(["no-such-program-at-all"]), "no-such-program-at-all"),
@@ -142,7 +139,7 @@ async fn judge_after_verification_sees_the_conversation() {
         VerifierEvaluation::new(Arc::new(finds("is 4"))).among(Arc::new(client.judge("judge")));
     let messages = vec![AgentMessage::user("Before."), Message::assistant("I see.").into()];
     let session = Session::named("ses_9");
-    let context = AgentContext { messages, session, ..AgentContext::default() };
+    let context = AgentContext::default().with_messages(messages).with_session(session);
     let prompts = vec![AgentMessage::user("What is it?")];
     let configs = client.configs(&["wrong", "right", "better"]);
     let run = race_in(context, prompts, configs, strategy).await;
@@ -200,10 +197,8 @@ async fn each_program_has_its_own_folder() {
     let client = TestClient::new(MODELS);
     let source = tempfile::tempdir().unwrap();
     std::fs::write(source.path().join("expected.txt"), "is 4").unwrap();
-    let verifier = ProgramVerifier {
-        workspace: Some(source.path().to_owned()),
-        ..ProgramVerifier::new(["sh", "-c", "grep -qf expected.txt && rm expected.txt"])
-    };
+    let verifier = ProgramVerifier::new(["sh", "-c", "grep -qf expected.txt && rm expected.txt"])
+        .workspace(source.path().to_owned());
     let strategy = VerifierEvaluation::new(Arc::new(verifier));
     let run = race(client.configs(&["wrong", "right", "better"]), strategy).await;
     assert_eq!(run.result().selected_index, 1);

@@ -47,7 +47,7 @@ fn judge(provider: &Arc<Provider>) -> LlmJudgeEvaluation {
     let mut config = AgentLoopConfig::new(&Arc::new(client), model);
     config.request.stream = false;
     config.request.temperature = Some(0.7);
-    LlmJudgeEvaluation { orders: Orders::AsGiven, ..LlmJudgeEvaluation::new(config) }
+    LlmJudgeEvaluation::new(config).orders(Orders::AsGiven)
 }
 
 #[tokio::test]

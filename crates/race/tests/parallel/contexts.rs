@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 fn conversation() -> AgentContext {
-    let mut context = AgentContext { system_prompt: "Be kind.".to_owned(), ..Default::default() };
+    let mut context = AgentContext::default().with_system_prompt("Be kind.");
     context.messages.push(Message::user("Hello").into());
     context.messages.push(Message::assistant("Hi").into());
     context
@@ -22,7 +22,7 @@ fn conversation() -> AgentContext {
 async fn branches_start_from_the_same_context_and_share_tools() {
     let client = TestClient::new("");
     let tool: Arc<dyn Tool> = Arc::new(UnusedTool::default());
-    let base = AgentContext { tools: vec![Arc::clone(&tool)], ..conversation() };
+    let base = conversation().with_tools(vec![Arc::clone(&tool)]);
     let recorded: Arc<Mutex<Vec<ParallelLoopOutcome>>> = Arc::default();
     let strategy = ClosureStrategy({
         let recorded = Arc::clone(&recorded);
@@ -106,7 +106,7 @@ async fn invalid_race_is_a_typed_error_before_any_call() {
 #[tokio::test(start_paused = true)]
 async fn loop_ids_are_unique_across_races_of_a_session() {
     let client = TestClient::new("");
-    let mut context = AgentContext { session: Session::named("ses_1"), ..Default::default() };
+    let mut context = AgentContext::default().with_session(Session::named("ses_1"));
     let mut ids = Vec::new();
     for _ in 0..2 {
         let prompts = vec![AgentMessage::user("x")];
@@ -132,8 +132,7 @@ async fn compaction_does_not_change_the_winner() {
     }
     let before = base.messages.clone();
     let mut config = client.config("a");
-    config.context_config =
-        Some(ContextConfig { max_context_tokens: 500, ..ContextConfig::default() });
+    config.context_config = Some(ContextConfig::new(500));
     let prompts = vec![AgentMessage::user("x")];
     let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
     let strategy = Arc::new(TransparentEvaluation);

@@ -17,7 +17,7 @@ async fn race_events_enclose_ordered_branch_events() {
     let judge = Usage { input: 5, output: 1, ..Usage::default() };
     let strategy = Arc::new(ClosureStrategy(move |_: &[_], _: &[_]| (choose(1).0, judge)));
     let (tx, rx) = event_channel(100);
-    let context = AgentContext { session: Session::named("ses_1"), ..Default::default() };
+    let context = AgentContext::default().with_session(Session::named("ses_1"));
     let mut configs = client.configs(&["a", "b"]);
     configs.push(client.panicking());
     let prompts = vec![AgentMessage::user("go")];

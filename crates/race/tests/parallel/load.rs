@@ -15,7 +15,7 @@ async fn races_share_pools_and_no_branch_is_lost_at_a_cap() {
         concurrency: Some(20),
         ..Profile::default()
     };
-    let simulator = bakeoff_sim::Config { profile: Some(profile), ..Default::default() };
+    let simulator = bakeoff_sim::Config::default().profile(profile);
     let client = Arc::new(Client::new(ClientConfig::default().simulator(simulator)));
     let started = tokio::time::Instant::now();
     let mut races = JoinSet::new();

@@ -15,11 +15,9 @@ use tokio_util::sync::CancellationToken;
 const NAMES: [&str; 3] = ["a", "echo", "b"];
 
 fn start(path: &Path) -> (SessionFile, AgentContext) {
-    let context = AgentContext {
-        system_prompt: "Be kind.".to_owned(),
-        session: Session::named("ses_1"),
-        ..AgentContext::default()
-    };
+    let context = AgentContext::default()
+        .with_system_prompt("Be kind.")
+        .with_session(Session::named("ses_1"));
     (SessionFile::create(path, &context, Redactor::default()).unwrap(), context)
 }
 
@@ -137,7 +135,7 @@ async fn resumed_race_has_the_callers_tools_and_session() {
     let client = TestClient::new("");
     let (_folder, path) = folder();
     // The id contains a dot, which is also the separator in loop ids.
-    let context = AgentContext { session: Session::named("user.42"), ..AgentContext::default() };
+    let context = AgentContext::default().with_session(Session::named("user.42"));
     let mut file = SessionFile::create(&path, &context, Redactor::default()).unwrap();
     let prompts = vec![AgentMessage::user("one")];
     let first =
@@ -148,7 +146,7 @@ async fn resumed_race_has_the_callers_tools_and_session() {
 
     let (mut file, recorded) = SessionFile::open(&path).unwrap();
     let tool: Arc<dyn Tool> = Arc::new(UnusedTool::default());
-    let context = AgentContext { tools: vec![Arc::clone(&tool)], ..recorded.context };
+    let context = recorded.context.with_tools(vec![Arc::clone(&tool)]);
     let unfinished = recorded.unfinished.unwrap();
     let segments: Vec<&str> = unfinished.loop_ids.iter().map(|id| id.segment()).collect();
     assert_eq!(segments, ["sim.a", "sim.echo", "sim.b"]);
@@ -202,7 +200,7 @@ fn usage(input: u64) -> bakeoff_core::Usage {
 #[tokio::test(start_paused = true)]
 async fn interrupted_race_does_not_resume_with_other_configs() {
     let client = TestClient::new("");
-    let context = AgentContext { session: Session::named("s"), ..AgentContext::default() };
+    let context = AgentContext::default().with_session(Session::named("s"));
     let unfinished = UnfinishedRace {
         prompts: vec![AgentMessage::user("x")],
         loop_ids: vec![context.session.next_loop("sim.a"), context.session.next_loop("sim.b")],
@@ -305,10 +303,7 @@ async fn secrets_are_not_written() {
     let (_folder, path) = folder();
     let mut redactor = Redactor::default();
     redactor.add("sk-secret-secret");
-    let context = AgentContext {
-        system_prompt: "The key is sk-secret-secret.".to_owned(),
-        ..AgentContext::default()
-    };
+    let context = AgentContext::default().with_system_prompt("The key is sk-secret-secret.");
     let mut file = SessionFile::create(&path, &context, redactor.clone()).unwrap();
     for _ in 0..2 {
         let prompts = vec![AgentMessage::user("I said sk-secret-secret.")];

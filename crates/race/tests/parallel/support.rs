@@ -32,10 +32,7 @@ impl TestClient {
         let on_http = HttpObserver::new(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
         });
-        let simulator = bakeoff_sim::Config {
-            models: toml::from_str(models).unwrap(),
-            ..bakeoff_sim::Config::default()
-        };
+        let simulator = bakeoff_sim::Config::default().models(toml::from_str(models).unwrap());
         let config = ClientConfig::default()
             .simulator(simulator)
             .simulated_models([bakeoff_check::judge::simulated_judge()])
@@ -118,11 +115,11 @@ pub(crate) async fn drain(mut events: EventReceiver) -> Vec<AgentEvent> {
 
 /// A tool that is never called.
 #[derive(Debug)]
-pub(crate) struct UnusedTool(bakeoff_core::Tool);
+pub(crate) struct UnusedTool(bakeoff_core::ToolDefinition);
 
 impl Default for UnusedTool {
     fn default() -> UnusedTool {
-        UnusedTool(bakeoff_core::Tool {
+        UnusedTool(bakeoff_core::ToolDefinition {
             name: "unused".to_owned(),
             description: String::new(),
             parameters: serde_json::json!({ "type": "object" }),
@@ -132,7 +129,7 @@ impl Default for UnusedTool {
 
 #[async_trait::async_trait]
 impl Tool for UnusedTool {
-    fn definition(&self) -> &bakeoff_core::Tool {
+    fn definition(&self) -> &bakeoff_core::ToolDefinition {
         &self.0
     }
 

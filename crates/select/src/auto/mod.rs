@@ -34,6 +34,7 @@ use table::ScoreTable;
 
 /// Options of [`Auto`].
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct AutoOptions {
     /// Confidence required to stop.
     pub confidence: f64,

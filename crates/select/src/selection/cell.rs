@@ -12,7 +12,7 @@ use std::time::Duration;
 /// future unless set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub struct Score {
+pub struct CellScore {
     /// The score.
     pub value: f64,
     /// Cost at full price.
@@ -23,29 +23,29 @@ pub struct Score {
     pub latency: Option<Duration>,
 }
 
-impl Score {
+impl CellScore {
     /// Creates a score without cost.
-    pub fn new(value: f64) -> Score {
-        Score { value, cost: NanoDollars::default(), paid: None, latency: None }
+    pub fn new(value: f64) -> CellScore {
+        CellScore { value, cost: NanoDollars::default(), paid: None, latency: None }
     }
 
     /// Sets the cost of the evaluation at full price.
     #[must_use]
-    pub fn cost(self, cost: NanoDollars) -> Score {
-        Score { cost, ..self }
+    pub fn cost(self, cost: NanoDollars) -> CellScore {
+        CellScore { cost, ..self }
     }
 
     /// Sets the amount paid, if it differs from the cost: less for a cached response, more if a judge was
     /// called. Budgets count this amount, comparisons the cost.
     #[must_use]
-    pub fn paid(self, paid: NanoDollars) -> Score {
-        Score { paid: Some(paid), ..self }
+    pub fn paid(self, paid: NanoDollars) -> CellScore {
+        CellScore { paid: Some(paid), ..self }
     }
 
     /// Sets the latency, for example without time spent waiting for a rate limit.
     #[must_use]
-    pub fn latency(self, latency: Duration) -> Score {
-        Score { latency: Some(latency), ..self }
+    pub fn latency(self, latency: Duration) -> CellScore {
+        CellScore { latency: Some(latency), ..self }
     }
 
     pub(super) fn observation(self, measured: Duration) -> Observation {
@@ -58,16 +58,16 @@ impl Score {
     }
 }
 
-impl From<f64> for Score {
-    fn from(value: f64) -> Score {
-        Score::new(value)
+impl From<f64> for CellScore {
+    fn from(value: f64) -> CellScore {
+        CellScore::new(value)
     }
 }
 
 /// A pass is 1, a failure 0.
-impl From<bool> for Score {
-    fn from(passed: bool) -> Score {
-        Score::new(f64::from(passed))
+impl From<bool> for CellScore {
+    fn from(passed: bool) -> CellScore {
+        CellScore::new(f64::from(passed))
     }
 }
 
@@ -143,6 +143,17 @@ pub struct CellFailure {
     pub datapoint: usize,
     /// The error.
     pub error: CellError,
+}
+
+impl CellFailure {
+    /// Creates a failure.
+    pub fn new(
+        combination: Combination,
+        datapoint: usize,
+        error: impl Into<CellError>,
+    ) -> CellFailure {
+        CellFailure { combination, datapoint, error: error.into() }
+    }
 }
 
 impl fmt::Display for CellFailure {

@@ -5,7 +5,7 @@ mod result;
 #[cfg(test)]
 mod tests;
 
-pub use cell::{CellError, CellFailure, Score};
+pub use cell::{CellError, CellFailure, CellScore};
 pub use result::{Error, SelectionProgress, SelectionResult};
 
 use crate::budget::SearchBudget;
@@ -29,7 +29,7 @@ const MAX_FAILURES: usize = 100;
 ///
 /// ```
 /// use bakeoff_core::NanoDollars;
-/// use bakeoff_select::{Score, Selection};
+/// use bakeoff_select::{CellScore, Selection};
 ///
 /// # async fn ask(model: &str, prompt: String) -> Result<(String, NanoDollars), std::io::Error> {
 /// #     Ok((format!("{model}: {prompt}"), NanoDollars(250_000)))
@@ -49,7 +49,7 @@ const MAX_FAILURES: usize = 100;
 ///         let (plan, plan_cost) = ask(&combination["planner"], question).await?;
 ///         let (answer, cost) = ask(&combination["solver"], plan).await?;
 ///         let passed = answer.starts_with("y: gpt-b");
-///         Ok(Score::from(passed).cost(plan_cost.saturating_add(cost)))
+///         Ok(CellScore::from(passed).cost(plan_cost.saturating_add(cost)))
 ///     })
 ///     .await?;
 /// assert_eq!(result.winner.to_string(), "planner=gpt-b + solver=y");
@@ -195,7 +195,7 @@ impl<'a> Selection<'a> {
     pub async fn run<F, Fut>(self, evaluate: F) -> Result<SelectionResult, Error>
     where
         F: Fn(Combination, usize) -> Fut + Send + Sync,
-        Fut: Future<Output = Result<Score, CellError>> + Send,
+        Fut: Future<Output = Result<CellScore, CellError>> + Send,
     {
         let space = Arc::new(Space::full(self.roles, self.datapoints)?);
         let mut selector = build_selector(&self.method, &space, &self.options)?;
@@ -219,7 +219,7 @@ impl<'a> Selection<'a> {
         let outcome = select_best(&space, selector.as_mut(), &cells, options).await;
         let failures = cells.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
         match outcome {
-            Ok(outcome) => Ok(SelectionResult::new(space, outcome, failures)),
+            Ok(outcome) => Ok(SelectionResult::of_search(space, outcome, failures)),
             Err(source) => Err(Error::Search { source, failures }),
         }
     }
@@ -236,7 +236,7 @@ struct ClosureCells<F> {
 impl<F, Fut> Evaluate for ClosureCells<F>
 where
     F: Fn(Combination, usize) -> Fut + Send + Sync,
-    Fut: Future<Output = Result<Score, CellError>> + Send,
+    Fut: Future<Output = Result<CellScore, CellError>> + Send,
 {
     async fn evaluate(&self, cell: Cell) -> Option<Observation> {
         let combination = Combination::new(Arc::clone(&self.space), cell.combo);
@@ -250,7 +250,7 @@ where
         let observation = (!error.is_fatal()).then(|| error.observation(latency));
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.len() < MAX_FAILURES {
-            failures.push(CellFailure { combination, datapoint: cell.datapoint, error });
+            failures.push(CellFailure::new(combination, cell.datapoint, error));
         }
         observation
     }

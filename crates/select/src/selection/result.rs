@@ -2,7 +2,7 @@
 
 use super::cell::CellFailure;
 use crate::combination::Combination;
-use crate::outcome::SearchOutcome;
+use crate::outcome::{RankedCombination, SearchOutcome};
 use crate::search::{SearchProgress, SelectError};
 use crate::selectors::OptionsError;
 use crate::space::{Space, SpaceError};
@@ -31,7 +31,50 @@ pub struct SelectionResult {
 }
 
 impl SelectionResult {
-    pub(super) fn new(
+    /// Creates a result without cost, for tests of code that uses results. The ranking holds only the winner;
+    /// set the other fields as needed.
+    ///
+    /// ```
+    /// use bakeoff_select::{Combination, SelectionResult};
+    ///
+    /// let winner = Combination::of([("planner", "large"), ("solver", "small")])?;
+    /// let mut result = SelectionResult::new(winner, 0.9);
+    /// result.confidence = Some(0.95);
+    /// assert_eq!(result.winner.to_string(), "planner=large + solver=small");
+    /// # Ok::<(), bakeoff_select::SpaceError>(())
+    /// ```
+    pub fn new(winner: Combination, score: f64) -> SelectionResult {
+        let ranked = RankedCombination {
+            combo: winner.number(),
+            name: winner.to_string(),
+            mean: Some(score),
+            interval: None,
+            score: Some(score),
+            n: 1,
+            errors: 0,
+            cost: NanoDollars::default(),
+            latency: 0.0,
+            eliminated: false,
+            over_cost_limit: false,
+        };
+        let outcome = SearchOutcome {
+            selector: "auto".to_owned(),
+            winner: winner.number(),
+            confidence: None,
+            reason: String::new(),
+            stopped: None,
+            ranking: vec![ranked],
+            eliminations: Vec::new(),
+            cells: 1,
+            cells_of: winner.space().cells(),
+            spent: NanoDollars::default(),
+            saved: NanoDollars::default(),
+            front: vec![winner.number()],
+        };
+        SelectionResult::of_search(Arc::clone(winner.space()), outcome, Vec::new())
+    }
+
+    pub(super) fn of_search(
         space: Arc<Space>,
         outcome: SearchOutcome,
         failures: Vec<CellFailure>,
@@ -58,7 +101,7 @@ impl SelectionResult {
 }
 
 /// Snapshot of a [`Selection`](super::Selection) after a round.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct SelectionProgress {
     /// Finished rounds.

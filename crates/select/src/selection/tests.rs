@@ -34,7 +34,7 @@ async fn planted_best_is_found_by_every_method() {
             .method(*method)
             .seed(3)
             .run(|combination, datapoint| async move {
-                Ok(Score::new(value(&combination, datapoint)).cost(NanoDollars(10)))
+                Ok(CellScore::new(value(&combination, datapoint)).cost(NanoDollars(10)))
             })
             .await
             .unwrap();
@@ -68,7 +68,7 @@ async fn error_of_the_closure_is_missing_data_and_not_a_zero() {
                 return Err(CellError::new("timed out").cost(NanoDollars(5)));
             }
             let value = if &combination["solver"] == "flaky" { 0.8 } else { 0.7 };
-            Ok(Score::new(value).cost(NanoDollars(2)))
+            Ok(CellScore::new(value).cost(NanoDollars(2)))
         })
         .await
         .unwrap();
@@ -111,7 +111,7 @@ async fn latency_is_measured_unless_given() {
         .run(|combination, _| async move {
             let seconds = if &combination["solver"] == "fast" { 2 } else { 30 };
             tokio::time::sleep(Duration::from_secs(seconds)).await;
-            let score = Score::new(0.5);
+            let score = CellScore::new(0.5);
             Ok(match &combination["solver"] {
                 "queued" => score.latency(Duration::from_millis(500)),
                 _ => score,
@@ -135,7 +135,7 @@ async fn exhausted_budget_returns_the_best_so_far() {
             .max_concurrent(1)
             .run(|_, _| async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                Ok(Score::new(0.5).cost(NanoDollars(100)))
+                Ok(CellScore::new(0.5).cost(NanoDollars(100)))
             })
             .await
             .unwrap();
@@ -161,7 +161,7 @@ async fn cancellation_finishes_running_cells_and_returns_the_best_so_far() {
                 token.cancel();
             }
             tokio::task::yield_now().await;
-            Ok(Score::new(1.0))
+            Ok(CellScore::new(1.0))
         })
         .await
         .unwrap();
@@ -178,7 +178,7 @@ async fn fatal_error_ends_the_search() {
         .run(|combination, _| async move {
             match &combination["solver"] {
                 "y" => Err(CellError::new("out of quota").fatal()),
-                _ => Ok(Score::new(0.5)),
+                _ => Ok(CellScore::new(0.5)),
             }
         })
         .await
@@ -220,7 +220,7 @@ async fn progress_is_reported_after_each_round() {
         .method("arm_elimination")
         .on_progress(|progress| snapshots.push(progress.clone()))
         .run(|combination, datapoint| async move {
-            Ok(Score::from(passes(&combination, datapoint)).cost(NanoDollars(3)))
+            Ok(CellScore::from(passes(&combination, datapoint)).cost(NanoDollars(3)))
         })
         .await
         .unwrap();
@@ -234,7 +234,7 @@ async fn progress_is_reported_after_each_round() {
 #[tokio::test]
 async fn invalid_input_is_a_typed_error() {
     let run = async |selection: Selection<'static>| {
-        selection.run(|_, _| async move { Ok(Score::new(1.0)) }).await.unwrap_err()
+        selection.run(|_, _| async move { Ok(CellScore::new(1.0)) }).await.unwrap_err()
     };
     let error = run(Selection::new().datapoints(1)).await;
     assert!(matches!(error, Error::Space(SpaceError::NoRoles)), "{error}");

@@ -9,6 +9,7 @@ use crate::winner;
 
 /// Options of [`ArmElimination`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ArmEliminationConfig {
     /// Datapoints of the first round; defaults to a tenth of all.
     pub first: Option<usize>,

@@ -11,6 +11,7 @@ use rand::seq::SliceRandom;
 
 /// Options of [`Bayesian`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct BayesianConfig {
     /// Share of the combinations to evaluate, rounded up; at least two are evaluated.
     pub fraction: f64,

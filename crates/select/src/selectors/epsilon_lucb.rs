@@ -9,6 +9,7 @@ use crate::winner;
 
 /// Options of [`EpsilonLucb`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct EpsilonLucbConfig {
     /// Largest amount by which the rival may be better.
     pub epsilon: f64,

@@ -13,6 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Options of [`HillClimbing`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct HillClimbingConfig {
     /// Maximum number of rounds per start.
     pub iterations: usize,

@@ -218,10 +218,10 @@ mod tests {
         members.iter().map(|(role, name)| ((*role).to_owned(), (*name).to_owned())).collect()
     }
 
-    struct Fixed(Result<Vec<Proposal>, ProposeError>);
+    struct StubProposer(Result<Vec<Proposal>, ProposeError>);
 
     #[async_trait::async_trait]
-    impl Propose for Fixed {
+    impl Propose for StubProposer {
         async fn propose(&self, briefing: &Briefing) -> Result<Vec<Proposal>, ProposeError> {
             assert_eq!(briefing.roles[1].candidates.len(), 3);
             self.0.clone()
@@ -242,8 +242,8 @@ mod tests {
         ];
         // The seventh, which would be the best, exceeds the maximum.
         let briefing = Briefing { max_proposals: 6, ..Briefing::new(&space) };
-        let fixed = Fixed(Ok(proposals));
-        let mut selector = LmProposal::request(&space, &fixed, &briefing, 1).await.unwrap();
+        let proposer = StubProposer(Ok(proposals));
+        let mut selector = LmProposal::request(&space, &proposer, &briefing, 1).await.unwrap();
         let issues: Vec<String> = selector.issues().iter().map(ToString::to_string).collect();
         assert_eq!(
             issues,
@@ -264,7 +264,8 @@ mod tests {
     async fn missing_or_unusable_proposals_are_errors() {
         let space = grid(&[2, 3], 4);
         let briefing = Briefing::new(&space);
-        let request = async |reply| LmProposal::request(&space, &Fixed(reply), &briefing, 1).await;
+        let request =
+            async |reply| LmProposal::request(&space, &StubProposer(reply), &briefing, 1).await;
         let error = request(Err(ProposeError::new("no key"))).await.unwrap_err();
         assert_eq!(error.to_string(), "no proposals: no key");
         let error = request(Ok(vec![proposal(&[("r0", "m0")])])).await.unwrap_err();

@@ -9,6 +9,7 @@ use crate::winner;
 
 /// Options of [`MatrixUcb`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct MatrixUcbConfig {
     /// Exploration constant `a` of the bound mean + √(a/n).
     pub curiosity: f64,

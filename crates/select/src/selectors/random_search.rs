@@ -9,6 +9,7 @@ use rand::seq::SliceRandom;
 
 /// Options of [`RandomSearch`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct RandomSearchConfig {
     /// Share of the combinations to evaluate, rounded up.
     pub fraction: f64,

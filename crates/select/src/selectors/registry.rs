@@ -30,7 +30,16 @@ pub const SELECTOR_NAMES: &[&str] = &[
 
 /// Options of all selectors. An unset option takes the default of its selector; setting an option that
 /// the selector does not have is an error.
+///
+/// ```
+/// use bakeoff_select::SelectorOptions;
+///
+/// let mut options = SelectorOptions::default();
+/// options.seed = 7;
+/// options.confidence = Some(0.99);
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct SelectorOptions {
     /// Seed of all randomness.
     pub seed: u64,

@@ -9,6 +9,7 @@ use crate::space::Space;
 
 /// Options of [`ThresholdSe`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ThresholdSeConfig {
     /// Mean that is good enough.
     pub threshold: f64,

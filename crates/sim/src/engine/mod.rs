@@ -23,6 +23,7 @@ const MAX_FAILURES: usize = 1 << 16;
 /// Configuration of an engine. The default has no limits and no latency, and models behave as their
 /// names say.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Config {
     /// Seed of all random numbers.
     pub seed: u64,
@@ -34,6 +35,43 @@ pub struct Config {
     pub behaviours: Vec<Arc<dyn ModelBehaviour>>,
     /// Latency of all answers, except those of models that define their own.
     pub latency: Option<Latency>,
+}
+
+impl Config {
+    /// Sets the seed of all random numbers.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Config {
+        self.seed = seed;
+        self
+    }
+
+    /// Sets the limits, outages and latency of the provider.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Config {
+        self.profile = Some(profile);
+        self
+    }
+
+    /// Sets models defined by name, without the prefix `sim/`.
+    #[must_use]
+    pub fn models(mut self, models: BTreeMap<String, SimModel>) -> Config {
+        self.models = models;
+        self
+    }
+
+    /// Sets models of other crates.
+    #[must_use]
+    pub fn behaviours(mut self, behaviours: Vec<Arc<dyn ModelBehaviour>>) -> Config {
+        self.behaviours = behaviours;
+        self
+    }
+
+    /// Sets the latency of all answers.
+    #[must_use]
+    pub fn latency(mut self, latency: Latency) -> Config {
+        self.latency = Some(latency);
+        self
+    }
 }
 
 /// Simulated model provider. Share it in an `Arc`.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{CannedAnswer, ModelBehaviour, PlannedCall};
-use bakeoff_core::{Tool, ToolChoice};
+use bakeoff_core::{ToolChoice, ToolDefinition};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -40,9 +40,9 @@ fn answer(request: &Request) -> Response {
     answer_as(request, None, 0)
 }
 
-fn weather() -> Tool {
+fn weather() -> ToolDefinition {
     let parameters = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
-    Tool { name: "weather".into(), description: String::new(), parameters }
+    ToolDefinition { name: "weather".into(), description: String::new(), parameters }
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn pass_answers_ok_at_the_rate_in_its_name() {
 #[test]
 fn tool_calls_the_first_tool_then_returns_its_result() {
     let mut request = request("tool", "Zürich");
-    request.tools = vec![weather(), Tool { name: "other".into(), ..weather() }];
+    request.tools = vec![weather(), ToolDefinition { name: "other".into(), ..weather() }];
     let response = answer(&request);
     assert_eq!(response.finish, FinishReason::ToolCalls);
     let call = response.tool_calls().next().unwrap().clone();
@@ -90,7 +90,7 @@ fn tool_calls_the_first_tool_then_returns_its_result() {
 #[test]
 fn tool_choice_selects_the_called_tool() {
     let mut request = request("tool", "hi");
-    request.tools = vec![weather(), Tool { name: "other".into(), ..weather() }];
+    request.tools = vec![weather(), ToolDefinition { name: "other".into(), ..weather() }];
     request.tool_choice = Some(ToolChoice::None);
     assert_eq!(answer(&request).tool_calls().count(), 0);
     request.tool_choice = Some(ToolChoice::Tool("other".into()));

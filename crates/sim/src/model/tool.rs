@@ -3,10 +3,10 @@
 use super::fill::{self, FillHints};
 use crate::PlannedCall;
 use crate::key::SeedKey;
-use bakeoff_core::{Content, Request, Tool, ToolCall, ToolChoice};
+use bakeoff_core::{Content, Request, ToolCall, ToolChoice, ToolDefinition};
 
 /// Returns the tool that `tool` calls: the required one, or else the first permitted one.
-pub(crate) fn chosen(request: &Request) -> Option<&Tool> {
+pub(crate) fn chosen(request: &Request) -> Option<&ToolDefinition> {
     match &request.tool_choice {
         Some(ToolChoice::None) => None,
         Some(ToolChoice::Tool(name)) => request.tools.iter().find(|tool| tool.name == *name),
@@ -15,7 +15,7 @@ pub(crate) fn chosen(request: &Request) -> Option<&Tool> {
 }
 
 /// Returns the tool that the request requires every model to call.
-pub(crate) fn required(request: &Request) -> Option<&Tool> {
+pub(crate) fn required(request: &Request) -> Option<&ToolDefinition> {
     match &request.tool_choice {
         Some(ToolChoice::Required | ToolChoice::Tool(_)) => chosen(request),
         Some(ToolChoice::Auto | ToolChoice::None) | None => None,
@@ -23,7 +23,7 @@ pub(crate) fn required(request: &Request) -> Option<&Tool> {
 }
 
 /// Returns a call with arguments that satisfy the tool's schema.
-pub(crate) fn call(tool: &Tool, hints: &FillHints, key: SeedKey) -> Content {
+pub(crate) fn call(tool: &ToolDefinition, hints: &FillHints, key: SeedKey) -> Content {
     let mut arguments = fill::fill(&tool.parameters, hints);
     if !arguments.is_object() {
         arguments = serde_json::json!({});

@@ -312,18 +312,17 @@ impl SelectReader<'_, '_> {
     fn options(&self) -> SelectorOptions {
         let number = |name| self.node.number(name);
         let count = |name| self.node.integer(name).and_then(|number| usize::try_from(number).ok());
-        SelectorOptions {
-            fraction: number("fraction"),
-            threshold: number("threshold"),
-            width: number("width"),
-            first: count("first"),
-            growth: number("growth"),
-            curiosity: number("curiosity"),
-            batch: count("batch"),
-            iterations: count("iterations"),
-            restarts: count("restarts"),
-            patience: count("patience"),
-            ..SelectorOptions::default()
-        }
+        let mut options = SelectorOptions::default();
+        options.fraction = number("fraction");
+        options.threshold = number("threshold");
+        options.width = number("width");
+        options.first = count("first");
+        options.growth = number("growth");
+        options.curiosity = number("curiosity");
+        options.batch = count("batch");
+        options.iterations = count("iterations");
+        options.restarts = count("restarts");
+        options.patience = count("patience");
+        options
     }
 }

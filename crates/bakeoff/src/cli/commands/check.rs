@@ -10,11 +10,7 @@ use bakeoff_eval::{Error, RunConfig, SearchOverrides, SearchRun, estimate};
 use bakeoff_suite::{LoadOptions, Suite};
 
 pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outcome, CliError> {
-    let wanted = LoadOptions {
-        targets: &arguments.agents,
-        model: arguments.model.as_deref(),
-        ..LoadOptions::default()
-    };
+    let wanted = LoadOptions::new().targets(&arguments.agents).model(arguments.model.as_deref());
     let suite = Suite::load_with(&arguments.suite, wanted, &settings::variable)?;
     settings::check_agents(&suite, &arguments.agents, &arguments.model)?;
     for (code, message) in &suite.warnings {
@@ -68,7 +64,7 @@ pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outco
 
 /// Describes what `bakeoff select` would do, if the suite has a section [select].
 fn describe_search(arguments: &CheckArguments) -> Result<Option<String>, Error> {
-    let wanted = LoadOptions { combinations: true, ..LoadOptions::default() };
+    let wanted = LoadOptions::new().combinations(true);
     // Other problems of the suite have been reported already.
     let Ok(suite) = Suite::load_with(&arguments.suite, wanted, &settings::variable) else {
         return Ok(None);

@@ -13,12 +13,10 @@ pub(super) fn run(arguments: &CompareArguments, printer: &Printer) -> Result<Out
     let stored: Vec<(Summary, Option<String>)> =
         arguments.runs.iter().map(|name| open(name, &arguments.out)).collect::<Result<_, _>>()?;
     let (baseline, candidates) = baseline_and_candidates(&stored)?;
-    let config = CompareConfig {
-        alpha: arguments.alpha,
-        detect: arguments.detect,
-        within: arguments.within,
-        seed: 0,
-    };
+    let mut config = CompareConfig::default();
+    config.alpha = arguments.alpha;
+    config.detect = arguments.detect;
+    config.within = arguments.within;
     let comparisons = compare(baseline, &candidates, config)?;
     for (index, comparison) in comparisons.iter().enumerate() {
         if index > 0 {

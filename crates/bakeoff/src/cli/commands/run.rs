@@ -31,12 +31,10 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
     // The targets of a FastSkill project are agents.
     arguments.targets.extend(arguments.agents.iter().cloned());
-    let options = LoadOptions {
-        targets: &arguments.targets,
-        model: arguments.model.as_deref(),
-        must_run: true,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::new()
+        .targets(&arguments.targets)
+        .model(arguments.model.as_deref())
+        .must_run(true);
     let suite = Suite::load_with(&path, options, &settings::variable)?;
     settings::check_agents(&suite, &arguments.agents, &model_argument)?;
     if let Some((_, file)) = &resumed {
@@ -52,7 +50,8 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
     let request_log = RequestLog::default();
     let on_http = arguments.execution.prints_requests().then(|| request_log.listener());
     let extend = arguments.extend;
-    let config = RunConfig { on_http, ..config(arguments, limits) };
+    let mut config = config(arguments, limits);
+    config.on_http = on_http;
     let mut run = Run::new(suite, config)?;
     if let Some(path) = resume {
         let state = resume_state(&run, &path, extend)?;
@@ -154,32 +153,25 @@ impl RequestLog {
 
 fn config(arguments: RunArguments, limits: LimitOverrides) -> RunConfig {
     let execution = arguments.execution;
-    RunConfig {
-        simulated_models: crate::models::simulated(),
-        out: execution.out,
-        budget: Budget {
-            cost: execution.max_cost,
-            tokens: arguments.max_tokens,
-            time: execution.deadline,
-        },
-        trials: arguments.trials,
-        threshold: arguments.threshold,
-        suite_threshold: arguments.suite_threshold,
-        ci: arguments.ci,
-        parallel: execution.parallel,
-        targets: arguments.targets,
-        cases: execution.only.cases,
-        tags: execution.only.tags,
-        seed: arguments.seed.unwrap_or_default(),
-        cache: execution.reuse.cache_file(),
-        limits,
-        pools: None,
-        memory: execution.reuse.history_file(),
-        on_http: None,
-        transport: None,
-        keep: arguments.keep,
-        arguments: settings::command_line(),
-    }
+    let mut config = RunConfig::new(execution.out);
+    config.simulated_models = crate::models::simulated();
+    config.budget =
+        Budget { cost: execution.max_cost, tokens: arguments.max_tokens, time: execution.deadline };
+    config.trials = arguments.trials;
+    config.threshold = arguments.threshold;
+    config.suite_threshold = arguments.suite_threshold;
+    config.ci = arguments.ci;
+    config.parallel = execution.parallel;
+    config.targets = arguments.targets;
+    config.cases = execution.only.cases;
+    config.tags = execution.only.tags;
+    config.seed = arguments.seed.unwrap_or_default();
+    config.cache = execution.reuse.cache_file();
+    config.limits = limits;
+    config.memory = execution.reuse.history_file();
+    config.keep = arguments.keep;
+    config.arguments = settings::command_line();
+    config
 }
 
 async fn execute(
@@ -249,7 +241,7 @@ pub(super) fn print_verdict(finished: &FinishedRun, printer: &Printer) {
 }
 
 /// Returns the failures of a whole run, those of earlier processes included.
-fn all_failures(finished: &FinishedRun) -> Result<Failures, Error> {
+fn all_failures(finished: &FinishedRun) -> Result<Failures, bakeoff_history::Error> {
     let mut failures = Failures::new(MAX_FAILURES);
     for result in PastRun::open(&finished.folder.path)?.results()? {
         failures.add(&result?);

@@ -28,26 +28,18 @@ pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outco
         .collect();
     // The targets of a search are the combinations of one target.
     let combinations = past.file.select.is_some();
-    let options = LoadOptions {
-        targets: &targets,
-        judges_only: true,
-        combinations,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::new().targets(&targets).judges_only(true).combinations(combinations);
     let suite = Suite::load_with(&path, options, &settings::variable)?;
-    let config = RunConfig {
-        simulated_models: crate::models::simulated(),
-        out: arguments.run.out.clone(),
-        threshold: arguments.threshold.or(Some(past.file.threshold())),
-        suite_threshold: arguments.suite_threshold.or_else(|| past.file.suite_threshold()),
-        trials: Some(past.file.suite.trials),
-        targets: if combinations { Vec::new() } else { targets },
-        seed: past.file.seed,
-        cache: settings::cache_file(),
-        memory: settings::history_file(),
-        arguments: settings::command_line(),
-        ..RunConfig::default()
-    };
+    let mut config = RunConfig::new(&arguments.run.out);
+    config.simulated_models = crate::models::simulated();
+    config.threshold = arguments.threshold.or(Some(past.file.threshold()));
+    config.suite_threshold = arguments.suite_threshold.or_else(|| past.file.suite_threshold());
+    config.trials = Some(past.file.suite.trials);
+    config.targets = if combinations { Vec::new() } else { targets };
+    config.seed = past.file.seed;
+    config.cache = settings::cache_file();
+    config.memory = settings::history_file();
+    config.arguments = settings::command_line();
     let run = Run::new(suite, config)?;
     let mut failures = Failures::new(MAX_FAILURES);
     let mut listen = |event: &Event| {

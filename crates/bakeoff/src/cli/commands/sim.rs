@@ -14,13 +14,10 @@ use std::sync::Arc;
 pub(super) fn run(arguments: &SimArguments, printer: &Printer) -> Result<Outcome, CliError> {
     settings::raise_file_limit();
     let profile = arguments.profile.as_deref().map(first_profile).transpose()?;
-    let engine = Engine::new(Config {
-        seed: arguments.seed,
-        profile,
-        latency: arguments.latency_ms.map(|ms| Latency::Fixed { ms: ms.into() }),
-        behaviours: crate::models::simulated(),
-        ..Config::default()
-    });
+    let mut config = Config::default().seed(arguments.seed).behaviours(crate::models::simulated());
+    config.profile = profile;
+    config.latency = arguments.latency_ms.map(|ms| Latency::Fixed { ms: ms.into() });
+    let engine = Engine::new(config);
     let address = SocketAddr::new(arguments.host, arguments.port);
     block_on(printer, async |shutdown| {
         serve(Arc::new(engine), address, &shutdown, printer).await.map_err(|error| {

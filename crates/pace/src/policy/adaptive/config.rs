@@ -5,6 +5,7 @@ use std::time::Duration;
 
 /// The tunables of `adaptive`.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct AdaptiveConfig {
     /// Bounds and initial value of the limit.
     pub bounds: AdaptiveBounds,

@@ -5,6 +5,7 @@ const DEFAULT_CONNECTIONS: u32 = 400;
 
 /// The configuration of `auto`.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct AutoConfig {
     /// Maximum number of requests in flight.
     pub connections: u32,
@@ -14,6 +15,36 @@ pub struct AutoConfig {
     pub rates: Rates,
     /// The limit that an earlier run learned.
     pub learned: Option<LearnedLimit>,
+}
+
+impl AutoConfig {
+    /// Sets the maximum number of requests in flight.
+    #[must_use]
+    pub fn connections(mut self, connections: u32) -> AutoConfig {
+        self.connections = connections;
+        self
+    }
+
+    /// Sets the handling of a positive `Retry-After`.
+    #[must_use]
+    pub fn retry_after(mut self, retry_after: RetryAfter) -> AutoConfig {
+        self.retry_after = retry_after;
+        self
+    }
+
+    /// Sets rates given by the user.
+    #[must_use]
+    pub fn rates(mut self, rates: Rates) -> AutoConfig {
+        self.rates = rates;
+        self
+    }
+
+    /// Sets the limit that an earlier run learned.
+    #[must_use]
+    pub fn learned(mut self, learned: LearnedLimit) -> AutoConfig {
+        self.learned = Some(learned);
+        self
+    }
 }
 
 impl Default for AutoConfig {

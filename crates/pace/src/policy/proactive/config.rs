@@ -4,6 +4,7 @@ use crate::Dimension;
 
 /// The limits per minute of `proactive`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProactiveConfig {
     /// Requests per minute.
     pub rpm: Option<u64>,

@@ -3,7 +3,8 @@
 use super::super::read::{body, content, string, texts, tool_name};
 use super::super::wire::ParsedRequest;
 use bakeoff_core::{
-    Content, ImageSource, Message, OutputFormat, Request, Thinking, Tool, ToolCall, ToolChoice,
+    Content, ImageSource, Message, OutputFormat, Request, Thinking, ToolCall, ToolChoice,
+    ToolDefinition,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -135,9 +136,9 @@ fn part(value: Value) -> Result<Content, String> {
     }
 }
 
-fn tool(value: &Value) -> Result<Tool, String> {
+fn tool(value: &Value) -> Result<ToolDefinition, String> {
     let description = value.get("description").and_then(Value::as_str).unwrap_or_default();
-    Ok(Tool {
+    Ok(ToolDefinition {
         name: string(value, "name")?,
         description: description.to_owned(),
         parameters: value.get("input_schema").cloned().unwrap_or_else(|| json!({})),
@@ -255,7 +256,7 @@ mod tests {
                 },
                 Message::user("go on"),
             ],
-            tools: vec![Tool {
+            tools: vec![ToolDefinition {
                 name: "f".into(),
                 description: "d".into(),
                 parameters: json!({ "type": "object" }),

@@ -3,7 +3,8 @@
 use super::super::read::{body, content, string, texts, tool_name};
 use super::super::wire::ParsedRequest;
 use bakeoff_core::{
-    Content, ImageSource, Message, OutputFormat, Request, Thinking, Tool, ToolCall, ToolChoice,
+    Content, ImageSource, Message, OutputFormat, Request, Thinking, ToolCall, ToolChoice,
+    ToolDefinition,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -130,10 +131,10 @@ fn image_source(url: String) -> ImageSource {
 }
 
 /// Parses a tool; returns `None` for types other than functions, which the simulated models never call.
-fn tool(value: Value) -> Option<Result<Tool, String>> {
+fn tool(value: Value) -> Option<Result<ToolDefinition, String>> {
     let function = value.get("function")?;
     let text = |key| function.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    Some(string(function, "name").map(|name| Tool {
+    Some(string(function, "name").map(|name| ToolDefinition {
         name,
         description: text("description"),
         parameters: function.get("parameters").cloned().unwrap_or_else(|| json!({})),
@@ -238,7 +239,7 @@ mod tests {
                     is_error: false,
                 },
             ],
-            tools: vec![Tool {
+            tools: vec![ToolDefinition {
                 name: "f".into(),
                 description: String::new(),
                 parameters: json!({ "type": "object" }),

@@ -13,8 +13,8 @@ use crate::{limits, settings};
 use bakeoff_core::ExitCode;
 use bakeoff_llm::Model;
 use bakeoff_map::{
-    HeldRows, Job, JobConfig, JobOutcome, JobPlan, StopReason, Task, TaskProblem, batch_path,
-    is_same_file, journal_path,
+    Job, JobConfig, JobOutcome, JobPlan, StopReason, Task, TaskProblem, batch_path, is_same_file,
+    journal_path,
 };
 use bakeoff_suite::{Problem, SourcePosition};
 use display::JobDisplay;
@@ -61,20 +61,14 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<PreparedJob, C
     let names = models.iter().map(|(_, model)| model);
     let client = ModelClient::new(names, resolver.defined, options, printer);
     let has_facts = !task.batch.is_empty();
-    let config = JobConfig {
-        input: arguments.rows.clone(),
-        output: arguments.out.clone(),
-        task,
-        models,
-        pack: arguments.pack,
-        format: arguments.format,
-        seed: arguments.seed,
-        learned,
-        max_cost: arguments.max_cost,
-        force: arguments.force,
-        retry_errors: arguments.retry_errors,
-        max_held: HeldRows::default(),
-    };
+    let mut config = JobConfig::new(&arguments.rows, &arguments.out, task, models);
+    config.pack = arguments.pack;
+    config.format = arguments.format;
+    config.seed = arguments.seed;
+    config.learned = learned;
+    config.max_cost = arguments.max_cost;
+    config.force = arguments.force;
+    config.retry_errors = arguments.retry_errors;
     let job = Job::new(config, Arc::clone(&client.client))?;
     if (arguments.resume || arguments.retry_errors) && !job.plan().is_resumed {
         job.discard()?;

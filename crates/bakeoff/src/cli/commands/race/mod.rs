@@ -185,10 +185,9 @@ fn context(
     system: Option<String>,
 ) -> Result<AgentContext, UsageError> {
     match (recorded, system) {
-        (None, system) => Ok(AgentContext {
-            system_prompt: system.unwrap_or_default(),
-            ..AgentContext::default()
-        }),
+        (None, system) => {
+            Ok(AgentContext::default().with_system_prompt(system.unwrap_or_default()))
+        }
         (Some(recorded), None) => Ok(recorded.context),
         (Some(recorded), Some(system)) if recorded.context.system_prompt == system => {
             Ok(recorded.context)

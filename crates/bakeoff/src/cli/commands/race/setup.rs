@@ -218,10 +218,7 @@ impl RaceSetup {
 
     fn judge(&self, client: &Arc<Client>, model: Model) -> AgentLoopConfig {
         let mut config = AgentLoopConfig::new(client, model);
-        config.context_config = self.judge_context.map(|max_context_tokens| ContextConfig {
-            max_context_tokens,
-            ..ContextConfig::default()
-        });
+        config.context_config = self.judge_context.map(ContextConfig::new);
         config.limits.max_time = self.timeout().unwrap_or(config.limits.max_time);
         config
     }

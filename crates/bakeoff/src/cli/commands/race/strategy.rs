@@ -22,9 +22,10 @@ impl RaceSetup {
     ) -> Result<Arc<dyn EvaluationStrategy>, UsageError> {
         let mut judges: Vec<LlmJudgeEvaluation> = judges
             .into_iter()
-            .map(|config| LlmJudgeEvaluation {
-                system_prompt: self.judge_prompt.clone(),
-                ..LlmJudgeEvaluation::new(config)
+            .map(|config| {
+                let mut judge = LlmJudgeEvaluation::new(config);
+                judge.system_prompt.clone_from(&self.judge_prompt);
+                judge
             })
             .collect();
         Ok(match self.strategy {

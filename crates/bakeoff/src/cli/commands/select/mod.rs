@@ -28,7 +28,7 @@ pub(super) fn run(mut arguments: SelectArguments, printer: &Printer) -> Result<O
     settings::raise_file_limit();
     let resume = resumed_search(&mut arguments)?;
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
-    let options = LoadOptions { must_run: true, combinations: true, ..LoadOptions::default() };
+    let options = LoadOptions::new().must_run(true).combinations(true);
     let suite = Suite::load_with(&path, options, &settings::variable)?;
     let suite_file = suite.path.clone();
     if let Some(file) = &arguments.apply {
@@ -103,27 +103,23 @@ fn new_search(
     request_log: &RequestLog,
 ) -> Result<SearchRun, CliError> {
     let execution = &arguments.execution;
-    let config = RunConfig {
-        simulated_models: crate::models::simulated(),
-        out: execution.out.clone(),
-        parallel: execution.parallel,
-        cases: execution.only.cases.clone(),
-        tags: execution.only.tags.clone(),
-        seed: arguments.seed.unwrap_or_default(),
-        cache: execution.reuse.cache_file(),
-        limits: limits::overrides(&execution.limits)?,
-        memory: execution.reuse.history_file(),
-        on_http: execution.prints_requests().then(|| request_log.listener()),
-        arguments: settings::command_line(),
-        ..RunConfig::default()
-    };
-    let overrides = SearchOverrides {
-        method: arguments.method.clone(),
-        confidence: arguments.confidence,
-        max_cost: execution.max_cost,
-        max_cells: arguments.max_cells,
-        deadline: execution.deadline,
-    };
+    let mut config = RunConfig::new(&execution.out);
+    config.simulated_models = crate::models::simulated();
+    config.parallel = execution.parallel;
+    config.cases.clone_from(&execution.only.cases);
+    config.tags.clone_from(&execution.only.tags);
+    config.seed = arguments.seed.unwrap_or_default();
+    config.cache = execution.reuse.cache_file();
+    config.limits = limits::overrides(&execution.limits)?;
+    config.memory = execution.reuse.history_file();
+    config.on_http = execution.prints_requests().then(|| request_log.listener());
+    config.arguments = settings::command_line();
+    let mut overrides = SearchOverrides::default();
+    overrides.method.clone_from(&arguments.method);
+    overrides.confidence = arguments.confidence;
+    overrides.max_cost = execution.max_cost;
+    overrides.max_cells = arguments.max_cells;
+    overrides.deadline = execution.deadline;
     let search = SearchRun::new(suite, config, &overrides)?;
     let Some(path) = resume else { return Ok(search) };
     // More cases extend a search without invalidating finished trials.

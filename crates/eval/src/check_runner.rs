@@ -1,4 +1,4 @@
-//! Checking an attempt.
+//! Execution of the checks of an attempt.
 
 use crate::attempt::sample;
 use crate::code_check::{CodeJudge, PythonWorkers};
@@ -10,7 +10,7 @@ use bakeoff_check::{
 use bakeoff_core::{
     Attempt, CheckResult, ErrorKind, Redactor, RunId, Status, TrialError, TrialKey, TrialResult,
 };
-use bakeoff_llm::{CallContext, Client, Ordinals, Retry};
+use bakeoff_llm::{CallContext, Client, Retry};
 use bakeoff_pace::RunTag;
 use bakeoff_suite::{Case, CheckSpec, Suite, Target};
 use futures_util::future::BoxFuture;
@@ -21,7 +21,8 @@ pub type OnRetry<'a> = &'a (dyn Fn(&TrialKey, &Retry<'_>) + Send + Sync);
 
 /// Applies the checks of a suite to attempts. Models and programs are used only by checks that need
 /// them.
-pub struct Judge<'a> {
+#[non_exhaustive]
+pub struct CheckRunner<'a> {
     /// The suite with the checks.
     pub suite: &'a Suite,
     /// Client for judge models.
@@ -42,9 +43,9 @@ pub struct Judge<'a> {
     pub on_retry: Option<OnRetry<'a>>,
 }
 
-impl std::fmt::Debug for Judge<'_> {
+impl std::fmt::Debug for CheckRunner<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Judge").field("run", &self.run).finish_non_exhaustive()
+        f.debug_struct("CheckRunner").field("run", &self.run).finish_non_exhaustive()
     }
 }
 
@@ -67,7 +68,7 @@ pub(crate) async fn judge_attempt(
     attempt: Attempt,
 ) -> TrialResult {
     let on_retry = |key: &TrialKey, retry: &Retry<'_>| context.emit_retry(key, retry);
-    let judge = Judge {
+    let runner = CheckRunner {
         suite: &context.suite,
         client: &context.client,
         run: context.run,
@@ -78,22 +79,42 @@ pub(crate) async fn judge_attempt(
         stop: context.stop.clone(),
         on_retry: Some(&on_retry),
     };
-    judge.judge(target, case, key, attempt).await
+    runner.run_checks(target, case, key, attempt).await
 }
 
-impl Judge<'_> {
+impl<'a> CheckRunner<'a> {
+    /// Creates a runner outside of a run: without run id, cancellation and callback.
+    pub fn new(
+        suite: &'a Suite,
+        client: &'a Client,
+        python: &'a PythonWorkers,
+        redactor: &'a Redactor,
+    ) -> CheckRunner<'a> {
+        CheckRunner {
+            suite,
+            client,
+            run: RunTag::default(),
+            run_id: None,
+            python,
+            redactor,
+            cancel: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            on_retry: None,
+        }
+    }
+
     /// Checks one attempt. A check without a result makes the trial an error, never a failure.
-    pub fn judge<'j>(
+    pub fn run_checks<'j>(
         &'j self,
         target: &'j Target,
         case: &'j Case,
         key: TrialKey,
         attempt: Attempt,
     ) -> BoxFuture<'j, TrialResult> {
-        Box::pin(self.run_checks(target, case, key, attempt))
+        Box::pin(self.check_attempt(target, case, key, attempt))
     }
 
-    async fn run_checks(
+    async fn check_attempt(
         &self,
         target: &Target,
         case: &Case,
@@ -134,7 +155,7 @@ impl Judge<'_> {
         attempt: &Attempt,
         spent: &mut JudgeSpending,
     ) -> Result<Vec<CheckResult>, TrialError> {
-        let own = self.suite.case_checks(case).map_err(check_error)?;
+        let own = self.suite.case_checks(case).map_err(|error| check_error(error.to_string()))?;
         let applies = |check: &&CheckSpec| {
             check.applies_to(target.base()) && check.applies_to_tags(&case.tags)
         };
@@ -145,16 +166,13 @@ impl Judge<'_> {
         };
         // A sample of its own: a target may send the same request as a judge.
         let sample = format!("{}\0judges", sample(target, key));
-        let context = CallContext {
-            run: self.run,
-            sample: &sample,
-            trial: key.trial,
-            ordinals: Ordinals::default(),
-            cancel: self.cancel.clone(),
-            stop: self.stop.clone(),
-            on_retry: Some(&on_retry),
-            on_delta: None,
-        };
+        let context = CallContext::default()
+            .run(self.run)
+            .sample(&sample)
+            .trial(key.trial)
+            .cancel(self.cancel.clone())
+            .stop(self.stop.clone())
+            .on_retry(&on_retry);
         let input = JudgeInput { key, case, attempt, context: &context };
         let mut results = Vec::new();
         for spec in self.suite.checks.iter().chain(&own).filter(applies) {
