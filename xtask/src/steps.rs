@@ -3,6 +3,7 @@
 use crate::tools::{self, Tool};
 use crate::{layers, print, wheel};
 use std::process::Command;
+use std::time::Instant;
 
 /// Runs all steps, the tests last, and fails at the first step that fails.
 ///
@@ -65,7 +66,10 @@ impl Steps {
             return Ok(());
         }
         print(&format!("xtask: {name}"));
-        step().map_err(|error| format!("{name}: {error}"))
+        let start = Instant::now();
+        step().map_err(|error| format!("{name}: {error}"))?;
+        print(&format!("xtask: {name}: {} s", start.elapsed().as_secs()));
+        Ok(())
     }
 
     fn finish(self) -> Result<(), String> {
