@@ -86,7 +86,7 @@ pub use mcp::{McpError, McpServer, McpServers};
 pub use process::{
     ExitReason, Program, ProgramError, ProgramOutput, RunningProgram, is_exhaustion, run, start,
 };
-pub use subreaper::become_subreaper;
+pub use subreaper::{become_subreaper, kill_descendants};
 pub use tools::{
     FetchAccess, HttpFetch, ListFiles, ReadFile, RunCommand, TOOL_NAMES, ToolboxError, Workbench,
     WriteFile, built_in_tool,

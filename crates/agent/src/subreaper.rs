@@ -1,19 +1,24 @@
 //! Adoption of orphans: this process as child subreaper, the registry of children that this crate has started,
 //! and the reaping of adopted zombies.
 
-use crate::scan::{ChildIndex, ProcessInfo, ProcessKey, own_id, process_info};
+use crate::scan::{ChildIndex, ProcessInfo, ProcessKey, own_id, process_info, send_signal};
+use crate::tree::KILL_TIMEOUT;
 use bakeoff_core::ProcessGroup;
 use nix::errno::Errno;
+use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpgrp};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
 
 /// How often adopted zombies are reaped while programs run.
 const REAP_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How often the killing of descendants is repeated: the children of a killed process are adopted in turn.
+const KILL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Number of registered children below which exited ones are not removed.
 const MIN_PRUNE_LEN: usize = 64;
@@ -23,6 +28,9 @@ static IS_SUBREAPER: AtomicBool = AtomicBool::new(false);
 /// Held shared while a child is started and registered, and exclusively while a zombie is reaped, so that a
 /// child that exits at once is never taken for an orphan.
 static SPAWN_LOCK: RwLock<()> = RwLock::new(());
+
+/// Children that this process had before it became a subreaper: those of a shell that was replaced by `exec`.
+static INHERITED_CHILDREN: OnceLock<HashSet<ProcessKey>> = OnceLock::new();
 
 static DIRECT_CHILDREN: Mutex<DirectChildren> = Mutex::new(DirectChildren::new());
 
@@ -44,8 +52,49 @@ pub fn become_subreaper() -> bool {
     let is_subreaper = nix::sys::prctl::set_child_subreaper(true).is_ok();
     #[cfg(not(target_os = "linux"))]
     let is_subreaper = false;
+    if is_subreaper {
+        INHERITED_CHILDREN.get_or_init(|| children().map(|process| process.key()).collect());
+    }
     IS_SUBREAPER.store(is_subreaper, Ordering::SeqCst);
     is_subreaper
+}
+
+/// Kills and reaps all processes that this crate has started and all orphans that this process has adopted, with
+/// their descendants. Blocks until they have exited, for a few seconds at most. Does nothing unless this process
+/// is a subreaper.
+///
+/// Call it at the very end of the program. A process that has left its session, cleared its environment and lost
+/// its parent cannot be assigned to a program, so it keeps running until this call.
+pub fn kill_descendants() {
+    if !IS_SUBREAPER.load(Ordering::SeqCst) {
+        return;
+    }
+    let inherited = INHERITED_CHILDREN.get();
+    let deadline = Instant::now() + KILL_TIMEOUT;
+    while has_children() && Instant::now() < deadline {
+        // No other code waits for them any more.
+        while let Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) =
+            waitpid(None, Some(WaitPidFlag::WNOHANG))
+        {}
+        let is_own = |process: &ProcessInfo| {
+            !process.is_zombie
+                && process.group != getpgrp().as_raw()
+                && !inherited.is_some_and(|keys| keys.contains(&process.key()))
+        };
+        let running: Vec<ProcessInfo> = children().filter(is_own).collect();
+        if running.is_empty() {
+            return;
+        }
+        for process in &running {
+            send_signal(process, Signal::SIGKILL);
+        }
+        std::thread::sleep(KILL_INTERVAL);
+    }
+}
+
+/// Returns the children of this process, zombies included.
+fn children() -> impl Iterator<Item = ProcessInfo> {
+    ChildIndex::new().children(own_id()).into_iter().filter_map(process_info)
 }
 
 /// Children that this crate has started and tokio waits for. Exited ones are removed from time to time only: a
@@ -141,8 +190,7 @@ fn reap_periodically() {
 pub(crate) fn reap_orphans() {
     let has_zombie = !matches!(poll_children(), Ok(WaitStatus::StillAlive) | Err(_));
     if has_zombie && IS_SUBREAPER.load(Ordering::SeqCst) {
-        let children = ChildIndex::new().children(own_id());
-        for process in children.into_iter().filter_map(process_info) {
+        for process in children() {
             reap(&process);
         }
     }

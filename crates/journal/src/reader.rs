@@ -49,7 +49,8 @@ impl<T: DeserializeOwned> Iterator for Records<T> {
             Ok(_) => Some(serde_json::from_slice(&self.buffer).map_err(|error| Error::Damaged {
                 path: self.path.clone(),
                 line: self.line,
-                reason: error.to_string(),
+                // A record is one line, whose number is above.
+                reason: error.to_string().replace(" at line 1 column ", " at column "),
             })),
         }
     }

@@ -48,6 +48,14 @@ pub enum CacheError {
         /// Cause.
         source: std::io::Error,
     },
+    /// A damaged file cannot be removed.
+    #[error("cannot remove {}: {source}", path.display())]
+    Remove {
+        /// The file.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
     /// SQLite reports an error.
     #[error("cannot use {}: {source}", path.display())]
     Sqlite {
@@ -223,11 +231,12 @@ impl Cache {
         if !path.exists() {
             return Ok(0);
         }
-        let error = |source| CacheError::Sqlite { path: path.to_owned(), source };
-        let connection = connect(path)?;
-        let removed = connection.execute("DELETE FROM responses", []).map_err(error)?;
-        connection.execute_batch("VACUUM").map_err(error)?;
-        Ok(removed as u64)
+        match delete_all(path) {
+            Err(CacheError::Sqlite { source, .. }) if is_damage(&source) => {
+                remove_files(path).map(|()| 0)
+            }
+            removed => removed,
+        }
     }
 }
 
@@ -239,6 +248,35 @@ impl Drop for Cache {
             let _ = writer.join();
         }
     }
+}
+
+fn delete_all(path: &Path) -> Result<u64, CacheError> {
+    let error = |source| CacheError::Sqlite { path: path.to_owned(), source };
+    let connection = connect(path)?;
+    let removed = connection.execute("DELETE FROM responses", []).map_err(error)?;
+    connection.execute_batch("VACUUM").map_err(error)?;
+    Ok(removed as u64)
+}
+
+/// Returns whether the file is damaged, or is not a database at all.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(error.sqlite_error_code(), Some(NotADatabase | DatabaseCorrupt))
+}
+
+/// Removes the file of a cache and those that SQLite keeps next to it.
+fn remove_files(path: &Path) -> Result<(), CacheError> {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        match std::fs::remove_file(&file) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CacheError::Remove { path: file.into(), source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn connect(path: &Path) -> Result<Connection, CacheError> {

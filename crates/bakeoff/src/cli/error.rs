@@ -46,6 +46,16 @@ impl CliError {
         CliError::Internal { message: message.into(), hint: None, result: EventFields::new() }
     }
 
+    /// Adds what to do about an internal error.
+    pub(crate) fn hint(self, hint: &str) -> CliError {
+        match self {
+            CliError::Internal { message, result, .. } => {
+                CliError::Internal { message, hint: Some(hint.to_owned()), result }
+            }
+            other => other,
+        }
+    }
+
     /// Returns the exit code of the process.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
@@ -75,13 +85,25 @@ impl From<bakeoff_eval::Error> for CliError {
                 let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
                 CliError::Usage(UsageError { message: format!("{message}{code}"), hint })
             }
-            error @ bakeoff_eval::Error::Create { .. } => CliError::Internal {
-                message: chain(&error),
-                hint: Some("`--out` sets the folder of all runs".to_owned()),
-                result: EventFields::new(),
-            },
+            error @ bakeoff_eval::Error::Create { .. } => {
+                CliError::internal(chain(&error)).hint("`--out` sets the folder of all runs")
+            }
+            bakeoff_eval::Error::Journal(ref journal) => {
+                CliError::internal(chain(&error)).hint(journal_hint(journal))
+            }
             error => CliError::internal(chain(&error)),
         }
+    }
+}
+
+/// Returns what to do about a journal of a run that cannot be read or written.
+fn journal_hint(error: &bakeoff_journal::Error) -> &'static str {
+    match error {
+        bakeoff_journal::Error::Locked { .. } => "wait until the other process has finished",
+        bakeoff_journal::Error::Damaged { .. } => {
+            "delete this line; `--resume` then runs its trial again"
+        }
+        _ => "check permissions and free space; `--resume` then completes the run",
     }
 }
 
@@ -92,6 +114,9 @@ impl From<bakeoff_history::Error> for CliError {
                 CliError::Usage(UsageError { message, hint })
             }
             bakeoff_history::Error::Run(error) => error.into(),
+            bakeoff_history::Error::Journal(ref journal) => {
+                CliError::internal(chain(&error)).hint(journal_hint(journal))
+            }
             error => CliError::internal(chain(&error)),
         }
     }
@@ -109,6 +134,6 @@ impl From<bakeoff_map::Error> for CliError {
 
 impl From<bakeoff_llm::CacheError> for CliError {
     fn from(error: bakeoff_llm::CacheError) -> CliError {
-        CliError::internal(chain(&error))
+        CliError::internal(chain(&error)).hint("`bakeoff cache clear` deletes the cache")
     }
 }

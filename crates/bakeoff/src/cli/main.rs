@@ -30,6 +30,7 @@ fn main() -> std::process::ExitCode {
         Ok(arguments) => {
             let printer = Printer::new(arguments.command.output_mode());
             let outcome = commands::run(arguments.command, &printer);
+            bakeoff_agent::kill_descendants();
             printer.finish(outcome).code()
         }
         Err(error) => reject(&error),

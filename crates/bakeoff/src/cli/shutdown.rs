@@ -1,7 +1,8 @@
 //! Signal handling and the asynchronous runtime of commands.
 //!
 //! All commands share one contract. The first SIGINT, SIGTERM or SIGHUP starts nothing new, lets work in
-//! flight finish and writes the results; the process then exits with 130. The second signal aborts.
+//! flight finish and writes the results; the process then exits with 130. The second signal aborts. A race
+//! cancels its branches at the first signal: they can be resumed, and the judge would not be asked any more.
 
 use crate::error::CliError;
 use crate::printer::Printer;
@@ -16,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Shutdown {
     stop: CancellationToken,
     abort: CancellationToken,
+    /// Set when the command cancels work in flight at the first signal.
+    cancels_at_once: Arc<AtomicBool>,
     /// Set when the command handles an abort itself.
     handles_abort: Arc<AtomicBool>,
     printer: Arc<Mutex<Option<ProgressPrinter>>>,
@@ -24,6 +27,12 @@ pub(crate) struct Shutdown {
 impl Shutdown {
     /// Returns a token that the first signal cancels.
     pub(crate) fn stop_token(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// Returns a token that the first signal cancels, for a command that cancels work in flight with it.
+    pub(crate) fn cancel_token(&self) -> CancellationToken {
+        self.cancels_at_once.store(true, Ordering::Relaxed);
         self.stop.clone()
     }
 
@@ -64,16 +73,17 @@ impl Shutdown {
         let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
             return;
         };
-        let reactions = [
-            ("stopping: waiting for work in flight; press Ctrl-C again to abort", &self.stop),
-            ("aborting work in flight", &self.abort),
-        ];
-        for (message, token) in reactions {
+        for token in [&self.stop, &self.abort] {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
                 _ = hangup.recv() => {}
             }
+            let is_first = !self.stop.is_cancelled();
+            let message = match is_first && !self.cancels_at_once.load(Ordering::Relaxed) {
+                true => "stopping: waiting for work in flight; press Ctrl-C again to abort",
+                false => "aborting work in flight",
+            };
             if !is_quiet {
                 match &*self.printer.lock().unwrap_or_else(PoisonError::into_inner) {
                     Some(printer) => printer.print(message),

@@ -176,6 +176,21 @@ fn processes_that_ignore_sigterm_are_killed() {
 }
 
 #[test]
+fn daemon_that_hides_from_its_trial_is_killed_at_the_end_of_the_run() {
+    // Without the variables of the trial, in a session of its own, and its parent exits at once.
+    let script = r#"
+sh -c 'env -i PATH="$PATH" setsid sh -c "echo \$\$ > daemon; exec sleep 600" > /dev/null 2>&1 & exit'
+while ! [ -s daemon ]; do :; done; cat daemon"#;
+    let dir = TestDir::with_suite(&suite("", &shell(script), CASE));
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let id = trial_output(&dir.trials().remove(0)).trim().to_owned();
+    assert!(id.parse::<u32>().is_ok(), "{id}");
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or(") Z ".to_owned());
+    assert!(stat.contains(") Z "), "{stat}");
+}
+
+#[test]
 fn program_start_is_journaled() {
     let dir = TestDir::with_suite(&suite("", &shell("ps -o pgid= -p $$"), CASE));
     assert_eq!(dir.run(&["run"]).code, 0);

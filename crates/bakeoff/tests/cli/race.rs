@@ -445,6 +445,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
     error: notes.txt is not a session: it has no complete line
       hint: use another file
     error: cannot create gone/talk.jsonl: No such file or directory (os error 2)
+      hint: create the folder first
     error: no interrupted race to discard
     error: the session has no race to repeat
       hint: set models with `--model`

@@ -107,6 +107,16 @@ fn file_that_is_no_database_is_named_in_the_error() {
 }
 
 #[test]
+fn clear_removes_a_file_that_is_no_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache.sqlite");
+    std::fs::write(&path, "this is not a database").unwrap();
+    assert_eq!(Cache::clear(&path).unwrap(), 0);
+    assert!(!path.exists());
+    Cache::open(&path, "run").unwrap();
+}
+
+#[test]
 fn missing_cache_is_empty_and_not_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache.sqlite");

@@ -2,17 +2,14 @@
 
 use crate::arguments::{CacheAction, CacheArguments};
 use crate::error::CliError;
-use crate::outcome::{EventFields, Outcome};
+use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
 use crate::settings;
 use bakeoff_llm::Cache;
 
 pub(super) fn run(arguments: &CacheArguments, printer: &Printer) -> Result<Outcome, CliError> {
-    let path = settings::cache_file().ok_or_else(|| CliError::Internal {
-        message: "no cache folder".to_owned(),
-        hint: Some("set BAKEOFF_CACHE_DIR".to_owned()),
-        result: EventFields::new(),
-    })?;
+    let path = settings::cache_file()
+        .ok_or_else(|| CliError::internal("no cache folder").hint("set BAKEOFF_CACHE_DIR"))?;
     match arguments.action {
         CacheAction::Stats => {
             let stats = Cache::stats(&path)?;

@@ -9,6 +9,7 @@ use bakeoff_core::Summary;
 use bakeoff_eval::SelectionFile;
 use bakeoff_history::{PastRun, find_run};
 use bakeoff_report::{Failures, notes, summary_table};
+use std::path::Path;
 
 /// Failures printed; the folder of the run has all.
 const MAX_FAILURES: usize = 20;
@@ -34,7 +35,12 @@ pub(super) fn run(arguments: &ReportArguments, printer: &Printer) -> Result<Outc
         printer
             .warning("incomplete run (killed or still running); missing trials count as skipped");
         let command = if past.file.select.is_some() { "select" } else { "run" };
-        printer.hint(format!("`bakeoff {command} --resume {}` resumes it", past.file.run_id));
+        let out = match arguments.run.out.as_path() {
+            path if path == Path::new("runs") => String::new(),
+            path => format!(" --out {}", path.display()),
+        };
+        let id = &past.file.run_id;
+        printer.hint(format!("`bakeoff {command} --resume {id}{out}` resumes it"));
     }
     Ok(outcome.with("verdict", summary.verdict).with("summary", &summary))
 }

@@ -197,12 +197,25 @@ fn context(
     }
 }
 
-fn session_error(error: SessionError) -> UsageError {
-    let hint = match &error {
-        SessionError::NotASession { .. } => Some("use another file".to_owned()),
-        _ => None,
-    };
-    UsageError { message: chain(&error), hint }
+fn session_error(error: SessionError) -> CliError {
+    let message = chain(&error);
+    match error {
+        SessionError::NotASession { .. } => {
+            UsageError::new(message).hint("use another file").into()
+        }
+        SessionError::Journal(bakeoff_journal::Error::Io { source, .. })
+            if source.kind() == std::io::ErrorKind::NotFound =>
+        {
+            UsageError::new(message).hint("create the folder first").into()
+        }
+        SessionError::Journal(bakeoff_journal::Error::Locked { .. }) => {
+            CliError::internal(message).hint("wait until the other process has finished")
+        }
+        SessionError::Journal(_) => {
+            CliError::internal(message).hint("check the file and its folder, or use another file")
+        }
+        _ => UsageError::new(message).into(),
+    }
 }
 
 impl PreparedRace {
@@ -228,7 +241,7 @@ impl PreparedRace {
         };
         let display = RaceDisplay::new(&renderer, printer);
         shutdown.print_with(display.printer());
-        let stop = shutdown.stop_token();
+        let stop = shutdown.cancel_token();
         let (result, ()) = tokio::join!(race.run(tx, stop, &mut on_end), display.listen(events));
         let written = match (session, write_error) {
             (None, _) => Ok(()),
