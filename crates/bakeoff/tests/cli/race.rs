@@ -392,6 +392,8 @@ fn invalid_arguments_are_rejected_before_any_call() {
         with(&["--strategy", "first", "--session", "gone/talk.jsonl"]),
         with(&["--strategy", "first", "--session", "new.jsonl", "--abandon"]),
         dir.run(&["race", "x", "--session", "new.jsonl", "--again"]),
+        dir.run(&["race", "x", "--session", "new.jsonl"]),
+        dir.run(&["race", "x", "--session", "empty.txt", "--again"]),
         with(&["--strategy", "first", "--suite", "gone.toml"]),
         with(&["--strategy", "first", "--session", "/dev/full"]),
         with(&["--judge", "sim/judge", "--judge-prompt", "/dev/zero"]),
@@ -421,7 +423,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
       hint: `--judge MODEL` lets a model choose; `--strategy fastest`, `majority`, `verifier` and others need none
     error: this strategy needs --judge
       hint: `--judge MODEL` sets the judge model
-    error: transparent: needs exactly one config, got 2
+    error: transparent: needs exactly one branch, got 2
     error: --judge is for the strategies judge, panel, pairwise and verifier
     error: this strategy takes one judge
       hint: use `--strategy panel`
@@ -446,6 +448,10 @@ fn invalid_arguments_are_rejected_before_any_call() {
       hint: use another file
     error: cannot create gone/talk.jsonl: No such file or directory (os error 2)
     error: no interrupted race to discard
+    error: session new.jsonl does not exist
+      hint: set models with `--model` to start it
+    error: session new.jsonl does not exist
+      hint: set models with `--model` to start it
     error: the session has no race to repeat
       hint: set models with `--model`
     error: cannot read the suite: No such file or directory (os error 2)

@@ -26,6 +26,9 @@ pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outco
         count(plan.trials.into(), "trial"),
         count(plan.total_trials(), "trial"),
     ));
+    if plan.targets.is_empty() {
+        printer.data("note: no targets, so there is nothing to run; add a [[target]]");
+    }
     for target in &plan.targets {
         let tokens = target.usage.map(|usage| {
             format!(", about {} input and {} output tokens", usage.input, usage.output)
