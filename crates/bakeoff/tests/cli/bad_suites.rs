@@ -419,14 +419,6 @@ fn unknown_provider_lists_the_providers() {
 }
 
 #[test]
-fn check_of_a_suite_without_targets_prints_a_note() {
-    let dir = TestDir::with_suite("target = []\n[[cases.inline]]\nid = \"a\"\n");
-    let output = dir.run(&["check"]);
-    assert_eq!(output.code, 0, "{}", output.transcript());
-    assert!(output.stdout.contains("\nnote: no targets, "), "{}", output.stdout);
-}
-
-#[test]
 fn empty_suite_is_rejected() {
     insta::assert_snapshot!(render(""), @r#"
     error: the suite has no `target`

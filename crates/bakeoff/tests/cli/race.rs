@@ -365,6 +365,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
     let dir = TestDir::new()
         .write("notes.txt", "my notes")
         .write("empty.txt", " \n")
+        .write("blank.jsonl", "")
         .write("latin1.txt", b"caf\xe9");
     let two = ["-m", "sim/a", "-m", "sim/b"];
     let with = |more: &[&str]| dir.run(&[&["race", "x"], &two[..], more].concat());
@@ -393,7 +394,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
         with(&["--strategy", "first", "--session", "new.jsonl", "--abandon"]),
         dir.run(&["race", "x", "--session", "new.jsonl", "--again"]),
         dir.run(&["race", "x", "--session", "new.jsonl"]),
-        dir.run(&["race", "x", "--session", "empty.txt", "--again"]),
+        dir.run(&["race", "x", "--session", "blank.jsonl", "--again"]),
         with(&["--strategy", "first", "--suite", "gone.toml"]),
         with(&["--strategy", "first", "--session", "/dev/full"]),
         with(&["--judge", "sim/judge", "--judge-prompt", "/dev/zero"]),

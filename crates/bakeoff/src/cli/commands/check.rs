@@ -27,7 +27,10 @@ pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outco
         count(plan.total_trials(), "trial"),
     ));
     if plan.targets.is_empty() {
-        printer.data("note: no targets, so there is nothing to run; add a [[target]]");
+        // Only a FastSkill project may lack targets: its agents need not be known yet.
+        printer.data(
+            "note: no targets, so there is nothing to run; select agents with `--agent NAME`",
+        );
     }
     for target in &plan.targets {
         let tokens = target.usage.map(|usage| {
