@@ -66,7 +66,8 @@ pub struct PoolState {
     /// Requests waiting for a permit.
     pub waiting: u64,
     /// Calls backing off before their next attempt.
-    pub resting: u32,
+    #[serde(alias = "resting")]
+    pub backing_off: u32,
     /// Answer rate over about the last ten seconds.
     pub answers_per_second: f64,
     /// Answers so far.

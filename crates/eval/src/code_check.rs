@@ -99,6 +99,10 @@ impl CodeJudge<'_> {
             text => format!(": {}", tail(text)),
         };
         match finished.exit_reason {
+            ExitReason::Exited(0) if finished.stdout.trim().is_empty() => {
+                let expected = r#"expected a JSON object such as {"passed": true}"#;
+                Err(check_error(format!("the program printed nothing; {expected}{stderr}")))
+            }
             ExitReason::Exited(0) => {
                 parse_code_result(&finished.stdout).map_err(|error| check_error(error.to_string()))
             }

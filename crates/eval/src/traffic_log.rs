@@ -149,7 +149,7 @@ fn pool_state(snapshot: PoolSnapshot) -> PoolState {
         in_flight: snapshot.in_flight,
         limit: (snapshot.limit < u32::MAX).then_some(snapshot.limit),
         waiting: snapshot.waiting as u64,
-        resting: snapshot.backing_off,
+        backing_off: snapshot.backing_off,
         answers_per_second: (snapshot.answers_per_second * 10.0).round() / 10.0,
         answered: snapshot.answered,
         rejected: snapshot.rejected,

@@ -103,8 +103,11 @@ fn compare_pair(
         let interval = bonett_price(gained, lost, count);
         (mcnemar(gained, lost), "McNemar, exact".to_owned(), Some(interval))
     } else {
-        let kind = if flips.is_exact() { "all of them" } else { "9,999 drawn" };
-        (flips.p_value(), format!("sign flips, {kind}"), flips.interval(config.alpha))
+        let test = match flips.is_exact() {
+            true => "exact sign-flip test",
+            false => "sign-flip test with 9,999 random flips",
+        };
+        (flips.p_value(), test.to_owned(), flips.interval(config.alpha))
     };
     let discordant = (gained + lost) as f64 / count as f64;
     let needed = if is_binary {

@@ -25,7 +25,7 @@ pub fn find_run(parent: &Path, run: &str) -> Result<PathBuf, Error> {
     }
     let mut runs = run_folders(parent)?;
     if runs.is_empty() {
-        let hint = "start one with `bakeoff run`, or name the folder of all runs with `--out`";
+        let hint = "start one with `bakeoff run` or `bakeoff select`, or name the folder of all runs with `--out`";
         return usage(format!("there is no run in {}", parent.display()), Some(hint.to_owned()));
     }
     if run == "last" {

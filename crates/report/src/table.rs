@@ -75,15 +75,16 @@ pub fn notes(summary: &Summary) -> Vec<String> {
             ));
         }
         if target.flaky > 0 {
+            let verb = if target.flaky == 1 { "is" } else { "are" };
             notes.push(format!(
-                "{name}: {} of {} cases are flaky (some trials pass, some fail)",
+                "{name}: {} of {} cases {verb} flaky (some trials pass, some fail)",
                 target.flaky, target.total_cases
             ));
         }
     }
     let fewest = summary.targets.iter().map(|target| target.total_cases).min();
     if let Some(cases) = fewest.filter(|cases| (2..MIN_CASES).contains(cases)) {
-        notes.push(format!("only {cases} cases: more trials do not replace more cases"));
+        notes.push(format!("{cases} cases are few; add cases, not trials"));
     }
     notes
 }

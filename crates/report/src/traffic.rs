@@ -63,7 +63,7 @@ pub fn pool_line(pool: &PoolState) -> String {
     let counts = [
         (pool.rejected, "throttled"),
         (pool.failed, "failed"),
-        (u64::from(pool.resting), "backing off"),
+        (u64::from(pool.backing_off), "backing off"),
         (pool.waiting, "waiting"),
     ];
     for (count, state) in counts {
@@ -199,7 +199,7 @@ mod tests {
             in_flight: 3,
             limit: None,
             waiting: 0,
-            resting: 0,
+            backing_off: 0,
             answers_per_second: 0.0,
             answered: 17,
             rejected: 0,
@@ -211,7 +211,7 @@ mod tests {
         let busy = PoolState {
             limit: Some(20),
             waiting: 40,
-            resting: 1,
+            backing_off: 1,
             answers_per_second: 12.34,
             rejected: 5,
             failed: 2,

@@ -38,7 +38,7 @@ impl std::fmt::Display for SearchLimit {
             SearchLimit::Cost => "the cost budget is exhausted",
             SearchLimit::Cells => "the cell budget is exhausted",
             SearchLimit::Time => "the time budget is exhausted",
-            SearchLimit::Halted => "the search was stopped on request",
+            SearchLimit::Halted => "the search was interrupted",
         })
     }
 }

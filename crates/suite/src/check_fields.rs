@@ -39,7 +39,10 @@ impl CheckProblem {
 pub(crate) fn problems(table: &Map<String, Value>) -> Vec<CheckProblem> {
     let common = CHECK_COMMON.fields();
     let Some(word) = table.get("kind").and_then(Value::as_str) else {
-        return field_problems(table, &common.collect::<Vec<_>>(), "[[check]]");
+        let mut found = field_problems(table, &common.collect::<Vec<_>>(), "[[check]]");
+        // The other keys depend on the kind.
+        found.retain(|problem| !problem.is_unknown_key);
+        return found;
     };
     let Some(info) = KindInfo::find(word) else {
         let problem = CheckProblem::at("kind", format!("unknown check kind `{word}`"));

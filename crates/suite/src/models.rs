@@ -2,7 +2,7 @@
 
 use super::limits;
 use super::tree::Node;
-use crate::problem::{Problems, suggest};
+use crate::problem::Problems;
 use bakeoff_core::{NanoDollars, Prices};
 use bakeoff_llm::{ModelConfig, PROVIDERS, Provider};
 use bakeoff_sim::{CannedAnswer, Latency, PlannedCall, SimModel, TokenCount};
@@ -48,8 +48,7 @@ pub(super) fn read_named(
             let provider = node.text("provider")?;
             if Provider::find(provider.value).is_none() {
                 let message = format!("unknown provider `{}`", provider.value);
-                problems.at(provider.span, message).hint =
-                    suggest(provider.value, PROVIDERS.iter().map(|provider| provider.name));
+                problems.at(provider.span, message).hint = Some(provider_hint(provider.value));
                 return None;
             }
             let mut config = ModelConfig::named(provider.value, node.text("model")?.value)
@@ -73,6 +72,21 @@ pub(super) fn read_named(
             Some((name.value.to_owned(), NamedModel { config, spans }))
         })
         .collect()
+}
+
+/// Returns a hint about an unknown provider: a name that differs by a typing error, or all names.
+///
+/// Provider names are short, so [`crate::suggest`] would also offer names that are not similar.
+pub(super) fn provider_hint(name: &str) -> String {
+    const MAX_EDITS: usize = 2;
+    let names = || PROVIDERS.iter().map(|provider| provider.name);
+    let nearest = names()
+        .map(|known| (strsim::damerau_levenshtein(name, known), known))
+        .min_by_key(|(edits, _)| *edits);
+    match nearest {
+        Some((edits, known)) if edits <= MAX_EDITS => format!("did you mean `{known}`?"),
+        _ => format!("known providers: {}", names().collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// Adds the names under `[sim]` as `sim/<name>`; names under `[models]` have precedence.

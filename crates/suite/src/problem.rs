@@ -52,6 +52,13 @@ impl SourcePosition {
         }
     }
 
+    /// Returns the position of the first byte that is not UTF-8, without an excerpt.
+    pub fn of_invalid_utf8(bytes: &[u8]) -> SourcePosition {
+        let valid = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let position = SourcePosition::of(valid, valid.len()..valid.len());
+        SourcePosition { excerpt: String::new(), span: 0..0, ..position }
+    }
+
     /// Returns the position of a line of a file that is not in memory.
     pub fn line(line: usize, text: &str) -> SourcePosition {
         const MAX_EXCERPT_CHARS: usize = 200;

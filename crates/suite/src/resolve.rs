@@ -1,10 +1,10 @@
 //! Resolution of model names.
 
-use super::models::{ModelSpans, NamedModel};
+use super::models::{ModelSpans, NamedModel, provider_hint};
 use super::suite::LoadContext;
 use super::tree::SourceText;
 use crate::problem::{Problems, suggest};
-use bakeoff_llm::{Environment, Model, ModelConfig, ModelError, PROVIDERS, Provider};
+use bakeoff_llm::{Environment, Model, ModelConfig, ModelError};
 use std::collections::BTreeMap;
 
 /// Returns the name of a model in results: `provider/model`.
@@ -71,9 +71,7 @@ pub(super) fn find(
 /// Reports why a model cannot be used.
 pub(super) fn report(error: ModelError, spans: &ModelSpans, problems: &mut Problems<'_>) {
     let hint = match &error {
-        ModelError::UnknownProvider(name) => {
-            suggest(name, PROVIDERS.iter().map(|provider: &Provider| provider.name))
-        }
+        ModelError::UnknownProvider(name) => Some(provider_hint(name)),
         ModelError::MissingVariable(name) => {
             Some(format!("`export {name}=…`; write `$$` for a literal dollar sign"))
         }

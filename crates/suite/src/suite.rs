@@ -315,9 +315,9 @@ fn read(path: &Path) -> Result<String, Problem> {
         problem(format!("cannot read the suite: {error}"), hint)
     })?;
     String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        problem(format!("line {line} is not UTF-8"), "save the file as UTF-8")
+        let position = SourcePosition::of_invalid_utf8(error.as_bytes());
+        let problem = problem("not UTF-8".to_owned(), "save the file as UTF-8");
+        Problem { position: Some(Box::new(position)), ..problem }
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `run`, `select` and `score` pass the same files to the trial engine, which owns its client.
 
-use crate::printer::{Printer, chain};
+use crate::printer::Printer;
 use crate::{models, settings};
 use bakeoff_core::Redactor;
 use bakeoff_llm::{Cache, Client, ClientConfig, LimitHistory, Model, Provider};
@@ -45,7 +45,8 @@ impl ModelClient {
         let cache = options.cache.and_then(|(path, scope)| {
             Cache::open(&path, scope)
                 .map_err(|error| {
-                    printer.warning(format!("response cache disabled: {}", chain(&error)));
+                    let message = format!("responses are not cached: {error}");
+                    printer.warning_with_code("CACHE_UNAVAILABLE", &message);
                 })
                 .ok()
         });

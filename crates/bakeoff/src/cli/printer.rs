@@ -104,6 +104,14 @@ impl Printer {
         }
     }
 
+    /// Prints a warning with its code, as an event with `--json`.
+    pub(crate) fn warning_with_code(&self, code: &str, message: &str) {
+        match self.is_json() {
+            true => self.event("warning", json!({ "code": code, "message": message })),
+            false => self.message(format!("warning: {message} [{code}]")),
+        }
+    }
+
     /// Prints a hint below a message.
     pub(crate) fn hint(&self, hint: impl AsRef<str>) {
         self.message(format!("  hint: {}", hint.as_ref()));

@@ -207,7 +207,7 @@ mod tests {
             in_flight: 2,
             limit: Some(8),
             waiting: 3,
-            resting: 0,
+            backing_off: 0,
             answers_per_second: 1.5,
             answered: 7,
             rejected: 1,

@@ -161,14 +161,7 @@ value = "x"
        | ^^^^^^^^^
        |
        = help: add `kind`: check kind
-    error: unknown key `value` in [[check]]
-      --> bakeoff.toml:21:1
-       |
-    21 | value = "x"
-       | ^^^^^
-       |
-       = help: expected one of: `kind`, `id`, `negate`, `required`, `weight`, `targets`, `tags`
-    error: 8 problems; nothing was called
+    error: 7 problems; nothing was called
     "#);
 }
 

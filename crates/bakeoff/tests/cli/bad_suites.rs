@@ -403,11 +403,19 @@ fn invalid_utf8_is_rejected() {
     let output = TestDir::new().write("bakeoff.toml", b"[suite]\nname = \"\xff\"\n").run(&["run"]);
     assert_eq!(output.code, 2);
     insta::assert_snapshot!(output.stderr, @r#"
-    error: line 2 is not UTF-8
-    --> bakeoff.toml
+    error: not UTF-8
+    --> bakeoff.toml:2:9
      = help: save the file as UTF-8
     error: 1 problem; nothing was called
     "#);
+}
+
+#[test]
+fn unknown_provider_lists_the_providers() {
+    let suite = "[[target]]\nname = \"t\"\nmodel = \"nope/m\"\nprompt = \"p\"\n[[cases.inline]]\nid = \"a\"\n\
+                 [[check]]\nkind = \"contains\"\nvalue = \"x\"\n";
+    let error = render(suite);
+    assert!(error.contains("= help: known providers: anthropic, azure, "), "{error}");
 }
 
 #[test]

@@ -288,6 +288,7 @@ fn program_check_message_is_stored_without_secrets() {
 fn program_without_a_verdict_makes_the_trial_an_error() {
     for (script, reason) in [
         ("echo oops >&2; exit 3", "the program exited with code 3: oops"),
+        ("true", "the program printed nothing; expected a JSON object such as {\"passed\": true}"),
         ("echo fine", "invalid result: expected"),
         ("echo '{\"passed\": \"yes\"}'", "invalid result: invalid type"),
         ("kill -9 $$", "the program was ended by signal 9"),

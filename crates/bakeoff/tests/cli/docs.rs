@@ -213,6 +213,42 @@ fn ci_recipes_run() {
     assert_eq!(runs, 2);
 }
 
+/// Returns the codes of warnings and errors in the sources of a folder.
+fn codes(folder: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            codes(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            for prefix in ["EVAL_", "PACE_", "CACHE_", "MEMORY_"] {
+                for mark in ["\"", "["] {
+                    let start = format!("{mark}{prefix}");
+                    let parts = text.split(&start).skip(1);
+                    found.extend(parts.filter_map(|part| {
+                        let is_end = |letter: char| !letter.is_ascii_uppercase() && letter != '_';
+                        let (name, rest) = part.split_at(part.find(is_end)?);
+                        rest.starts_with(['"', ']']).then(|| format!("{prefix}{name}"))
+                    }));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_code_is_documented() {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(root().join("crates")).unwrap() {
+        codes(&entry.unwrap().path().join("src"), &mut found);
+    }
+    let page = std::fs::read_to_string(root().join("docs/ci.md")).unwrap();
+    for code in &found {
+        assert!(page.contains(&format!("`{code}`")), "{code} is not in docs/ci.md");
+    }
+    assert!(found.len() >= 20, "{found:?}");
+}
+
 #[test]
 fn every_summary_field_is_documented() {
     let dir = TestDir::new();

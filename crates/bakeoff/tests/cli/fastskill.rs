@@ -201,6 +201,7 @@ fn project_can_be_checked_with_and_without_an_agent() {
     --- stdout
     release-notes: skill-project.toml is valid
     5 cases × 0 targets × 1 trial = 0 trials
+    note: no targets, so there is nothing to run; select agents with `--agent NAME`
     estimated cost: $0.00
     --- stderr
     "#);

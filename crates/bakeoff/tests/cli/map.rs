@@ -53,7 +53,7 @@ fn rows_get_answers_and_the_plan_is_printed() {
     insta::assert_snapshot!(output.transcript(), @r"
     exit 0
     --- stdout
-    out.jsonl: 45 of 45 rows, 0 errors · 3 requests · 1155 tokens · $0.00
+    out.jsonl: 45 of 45 rows, 0 errors · whole job: 3 requests · 1155 tokens · $0.00
     --- stderr
     45 items → 3 requests to sim/map (up to 20 items each)
     all rows are finished; use `--force` to start over
@@ -68,6 +68,9 @@ fn rows_get_answers_and_the_plan_is_printed() {
     assert_eq!((&done["event"], &done["exit_code"]), (&"done".into(), &0.into()));
     assert_eq!((&done["done"], &done["errors"]), (&45.into(), &0.into()));
     assert_eq!((&done["requests"], &done["cached"]), (&0.into(), &3.into()));
+    assert_eq!((&done["finished"], &done["reasked"]), (&45.into(), &0.into()));
+    assert_eq!((&done["in_flight"], &done["rejected"]), (&0.into(), &Value::Array(Vec::new())));
+    assert_eq!((&events[0]["reason"], &events[0]["retry"]), (&Value::Null, &false.into()));
     assert_eq!(output.stderr, "");
 }
 
@@ -194,7 +197,15 @@ fn invalid_arguments_are_rejected_before_any_call() {
     error: cannot read the task gone.toml: No such file or directory (os error 2)
       hint: `--task` needs the path of a TOML file
     ");
-    insta::assert_snapshot!(render(&with("bad.csv", "task.toml", "o.jsonl")), @"error: bad.csv:2: 1 cells, but the header has 2");
+    std::fs::write(dir.path().join("latin1.toml"), b"show = []\ninstructions = \"caf\xe9\"\n")
+        .unwrap();
+    insta::assert_snapshot!(render(&with("rows.csv", "latin1.toml", "o.jsonl")), @r"
+    error: not UTF-8
+    --> latin1.toml:2:20
+     = help: save the file as UTF-8
+    error: 1 problem; nothing was called
+    ");
+    insta::assert_snapshot!(render(&with("bad.csv", "task.toml", "o.jsonl")), @"error: bad.csv:2: 1 value, but the header has 2");
     insta::assert_snapshot!(render(&with("gone.csv", "task.toml", "o.jsonl")), @"error: no such file: gone.csv");
     insta::assert_snapshot!(render(&with("data.txt", "task.toml", "o.jsonl")), @"
     error: unsupported input format: data.txt

@@ -319,7 +319,7 @@ fn run_is_found_by_path_prefix_and_last() {
     };
     insta::assert_snapshot!(nothing(&["trace", "http"]), @r#"
     error: there is no run in runs
-      hint: start one with `bakeoff run`, or name the folder of all runs with `--out`
+      hint: start one with `bakeoff run` or `bakeoff select`, or name the folder of all runs with `--out`
     "#);
     assert_eq!(dir.run(&["run", "--max-retries", "0"]).code, 3);
     assert_eq!(dir.run(&["run", "--max-retries", "0"]).code, 3);

@@ -365,6 +365,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
     let dir = TestDir::new()
         .write("notes.txt", "my notes")
         .write("empty.txt", " \n")
+        .write("blank.jsonl", "")
         .write("latin1.txt", b"caf\xe9");
     let two = ["-m", "sim/a", "-m", "sim/b"];
     let with = |more: &[&str]| dir.run(&[&["race", "x"], &two[..], more].concat());
@@ -392,6 +393,8 @@ fn invalid_arguments_are_rejected_before_any_call() {
         with(&["--strategy", "first", "--session", "gone/talk.jsonl"]),
         with(&["--strategy", "first", "--session", "new.jsonl", "--abandon"]),
         dir.run(&["race", "x", "--session", "new.jsonl", "--again"]),
+        dir.run(&["race", "x", "--session", "new.jsonl"]),
+        dir.run(&["race", "x", "--session", "blank.jsonl", "--again"]),
         with(&["--strategy", "first", "--suite", "gone.toml"]),
         with(&["--strategy", "first", "--session", "/dev/full"]),
         with(&["--judge", "sim/judge", "--judge-prompt", "/dev/zero"]),
@@ -421,7 +424,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
       hint: `--judge MODEL` lets a model choose; `--strategy fastest`, `majority`, `verifier` and others need none
     error: this strategy needs --judge
       hint: `--judge MODEL` sets the judge model
-    error: transparent: needs exactly one config, got 2
+    error: transparent: needs exactly one branch, got 2
     error: --judge is for the strategies judge, panel, pairwise and verifier
     error: this strategy takes one judge
       hint: use `--strategy panel`
@@ -447,6 +450,10 @@ fn invalid_arguments_are_rejected_before_any_call() {
     error: cannot create gone/talk.jsonl: No such file or directory (os error 2)
       hint: create the folder first
     error: no interrupted race to discard
+    error: session new.jsonl does not exist
+      hint: set models with `--model` to start it
+    error: session new.jsonl does not exist
+      hint: set models with `--model` to start it
     error: the session has no race to repeat
       hint: set models with `--model`
     error: cannot read the suite: No such file or directory (os error 2)

@@ -74,7 +74,7 @@ fn report_repeats_the_output_of_the_run() {
 
     sure: pass@4 100 % (34 % – 100 %), pass^4 100 % (34 % – 100 %)
     unsure: pass@4 50 % (0 % – 100 %), pass^4 50 % (0 % – 100 %)
-    only 2 cases: more trials do not replace more cases
+    2 cases are few; add cases, not trials
 
     failed  unsure / no (4 trials): contains: no "Oslo" in "<Bergen> | `x`"
     "#);

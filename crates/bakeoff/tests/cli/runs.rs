@@ -335,7 +335,19 @@ fn unusable_cache_prints_a_warning() {
     let dir = test_dir("sim/pass-1", "", 1).write("cache", "a file where the folder should be");
     let output = dir.run(&["run"]);
     assert_eq!(output.code, 0, "{}", output.transcript());
-    assert!(output.stderr.contains("CACHE_UNAVAILABLE"), "{}", output.stderr);
+    let warning = "warning: responses are not cached: ";
+    let is_warning =
+        |line: &str| line.starts_with(warning) && line.ends_with("[CACHE_UNAVAILABLE]");
+    assert!(output.stderr.lines().any(is_warning), "{}", output.stderr);
+    let dir = dir
+        .write("rows.csv", "text\na\n")
+        .write("task.toml", "instructions = \"Copy it.\"\n[output.copy]\ntype = \"string\"\n");
+    let map = ["map", "rows.csv", "-t", "task.toml", "-m", "sim/map", "-o", "out.jsonl"];
+    let output = dir.run(&map);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert!(output.stderr.lines().any(is_warning), "{}", output.stderr);
+    let events = dir.run(&[&map[..], &["--force", "--json"]].concat()).events();
+    assert!(events.iter().any(|event| event["code"] == "CACHE_UNAVAILABLE"), "{events:?}");
 }
 
 #[test]

@@ -49,6 +49,16 @@ fn man_prints_one_page_or_writes_one_per_command() {
     assert!(read("bakeoff.1").contains("bakeoff\\-run(1)"));
     let run = read("bakeoff-run.1");
     assert!(run.contains("bakeoff run") && run.contains("suite\\-threshold"), "{run}");
+    let (top, map) = (read("bakeoff.1"), read("bakeoff-map.1"));
+    assert!(top.contains("\n.SH \"EXIT STATUS\"\n0 passed"), "{top}");
+    assert!(
+        map.contains("\n.SH EXAMPLES\n") && map.contains("\n.SH \"EXIT STATUS\"\n0 every row"),
+        "{map}"
+    );
+    for entry in std::fs::read_dir(&pages).unwrap() {
+        let page = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(!page.contains(".SH EXTRA") && !page.contains("\\-help(1)"), "{page}");
+    }
     assert!(read("bakeoff-trace-http.1").contains("bakeoff trace http"));
     assert_eq!(output.stdout, format!("wrote {} pages to man/man1\n", count(&pages)));
 

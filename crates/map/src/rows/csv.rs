@@ -70,7 +70,8 @@ fn to_problem(error: csv::Error) -> RowProblem {
     match error.into_kind() {
         ErrorKind::Io(source) => RowProblem::Io(source),
         ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            RowProblem::Line(line, format!("{len} cells, but the header has {expected_len}"))
+            let values = if len == 1 { "value" } else { "values" };
+            RowProblem::Line(line, format!("{len} {values}, but the header has {expected_len}"))
         }
         ErrorKind::Utf8 { .. } => RowProblem::Line(line, "not UTF-8 text".to_owned()),
         other => RowProblem::Line(line, format!("not CSV: {other:?}")),

@@ -44,7 +44,7 @@ fn empty_file_has_no_rows() {
 #[test]
 fn invalid_row_is_reported_with_its_line() {
     for (name, contents, expected) in [
-        ("a.csv", "a,b\n1,2\n3\n", "F:3: 1 cells, but the header has 2"),
+        ("a.csv", "a,b\n1,2\n3\n", "F:3: 1 value, but the header has 2"),
         ("a.csv", "a,a\n", "F:1: duplicate column `a`"),
         ("a.csv", "a,,b\n", "F:1: column 2 has no name"),
         ("a.jsonl", "{}\n{\"a\":}\n", "F:2: not a JSON object: expected value"),
@@ -101,7 +101,7 @@ fn unclosed_quote_is_reported_with_the_line_of_its_start() {
     }
     // An earlier problem is reported first.
     let earlier = read("a.csv", "a,b\n1\n2,\"3\n").unwrap_err();
-    assert_eq!(earlier, "F:2: 1 cells, but the header has 2");
+    assert_eq!(earlier, "F:2: 1 value, but the header has 2");
 }
 
 #[test]

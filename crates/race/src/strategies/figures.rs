@@ -54,7 +54,7 @@ macro_rules! by_figure {
     };
 }
 
-by_figure!(PickFirstEvaluation, "first", false, |_| 0, |_| "the first config with an answer"
+by_figure!(PickFirstEvaluation, "first", false, |_| 0, |_| "the first branch with an answer"
     .to_owned());
 
 by_figure!(

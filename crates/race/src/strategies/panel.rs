@@ -133,7 +133,11 @@ impl PanelEvaluation {
                 format!("{} {count}", names.of_branch(*index))
             })
             .collect();
-        reasons.insert(0, format!("votes of {} judges: {}", self.judges.len(), counts.join(", ")));
+        let judges = match self.judges.len() {
+            1 => "vote of 1 judge".to_owned(),
+            judges => format!("votes of {judges} judges"),
+        };
+        reasons.insert(0, format!("{judges}: {}", counts.join(", ")));
         reasons.extend(fallback.clone());
         reasons.extend(notes);
         EvaluationDecision {

@@ -21,7 +21,7 @@ impl EvaluationStrategy for TransparentEvaluation {
         if configs.len() == 1 {
             return Ok(());
         }
-        let reason = format!("needs exactly one config, got {}", configs.len());
+        let reason = format!("needs exactly one branch, got {}", configs.len());
         Err(RaceError::Strategy { strategy: self.name().to_owned(), reason })
     }
 

@@ -125,7 +125,11 @@ impl EvaluationStrategy for VerifierEvaluation {
             several => format!("{} pass", names.list(several, "and")),
         };
         let (mut decision, usage) = self.among.evaluate(prompts, &remaining, tx, cancel).await;
-        let selection = std::mem::take(&mut decision.verdict.reasons);
+        let mut selection = std::mem::take(&mut decision.verdict.reasons);
+        if passed.len() == 1 && self.among.name() == PickFirstEvaluation.name() {
+            // The order of the branches decided nothing.
+            selection.clear();
+        }
         decision.verdict.reasons =
             std::iter::once(passes).chain(selection).chain(reasons).collect();
         (decision, usage)

@@ -33,7 +33,7 @@ async fn first_answer_that_passes_the_program_wins() {
         result.verdict.reasons,
         [
             "sim.right and sim.better pass",
-            "the first config with an answer",
+            "the first branch with an answer",
             "sim.wrong: exit code 3: no is 4 in it"
         ]
     );
@@ -92,15 +92,7 @@ async fn inconclusive_answer_neither_fails_nor_wins() {
     let verdict = &run.result().verdict;
     assert_eq!((run.result().selected_index, verdict.kind), (1, VerdictKind::Decided));
     let unknown = "no result for sim.better: the verifier was killed by signal 9";
-    assert_eq!(
-        verdict.reasons,
-        [
-            "only sim.right passes",
-            "the first config with an answer",
-            "sim.wrong: exit code 1",
-            unknown
-        ]
-    );
+    assert_eq!(verdict.reasons, ["only sim.right passes", "sim.wrong: exit code 1", unknown]);
     // One fails and the other may be acceptable.
     let run = race(client.configs(&["wrong", "better"]), strategy.clone()).await;
     let verdict = no_winner(&run);

@@ -96,7 +96,7 @@ async fn invalid_race_is_a_typed_error_before_any_call() {
     let error = start(conversation(), Vec::new(), &["a"]).await.unwrap_err();
     assert!(matches!(error, RaceError::Context(LoopError::EndsOnAssistant)), "{error:?}");
     let error = race(client.configs(&["a", "b"]), TransparentEvaluation).await.unwrap_err();
-    assert_eq!(error.to_string(), "transparent: needs exactly one config, got 2");
+    assert_eq!(error.to_string(), "transparent: needs exactly one branch, got 2");
     assert_eq!(client.calls(), 0);
 
     let result = race(client.configs(&["a"]), TransparentEvaluation).await.unwrap();

@@ -62,11 +62,7 @@ const FIELDS: [Field; 24] = [
         ValueType::Number { min: 0.0, max: 1e9 },
         "Budget of the search in dollars; no trial starts after it is spent",
     ),
-    optional(
-        "max_cells",
-        ValueType::Integer { min: 1, max: i64::MAX },
-        "Maximum number of trials; each is a cell of the search",
-    ),
+    optional("max_cells", ValueType::Integer { min: 1, max: i64::MAX }, "Maximum number of trials"),
     optional(
         "deadline",
         ValueType::Number { min: 0.001, max: 1e9 },

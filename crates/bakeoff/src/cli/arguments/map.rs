@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-#[command(mut_arg("timeout", |argument| argument.help("Timeout of a call, including its retries")))]
+#[command(mut_arg("timeout", |argument| argument.help("Timeout of a call, including its retries [default: from the suite, or 600]")))]
 pub(crate) struct MapArguments {
     /// Input rows: .csv, .jsonl, .ndjson or .json file
     pub(crate) rows: PathBuf,

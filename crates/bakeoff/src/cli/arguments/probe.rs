@@ -1,6 +1,6 @@
 //! Arguments of the commands around providers: `probe`, `sim` and `cache`.
 
-use super::values::seconds;
+use super::values::{positive, seconds};
 use bakeoff_core::NanoDollars;
 use clap::{Args, Subcommand};
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ pub(crate) struct ProbeArguments {
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// Maximum number of requests
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = positive::<u32>)]
     pub(crate) max_requests: u32,
     /// Maximum cost in US dollars; requires a model with a known price
     #[arg(long, value_name = "USD")]
@@ -30,11 +30,11 @@ pub(crate) struct ProbeArguments {
     /// Maximum number of requests in flight
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) max_connections: u32,
-    /// Prompt, followed by a number; use the length of your real prompts
+    /// Prompt, followed by a number; use the length of your real prompts [default: Repeat this number and say nothing else:]
     #[arg(long, value_name = "TEXT")]
     pub(crate) prompt: Option<String>,
     /// Maximum number of output tokens per request
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = positive::<u64>)]
     pub(crate) max_tokens: u64,
     /// Skip the confirmation
     #[arg(long, short)]
@@ -61,7 +61,7 @@ pub(crate) struct SimArguments {
     /// Profile file with limits, latency and outages; the first profile applies
     #[arg(long, value_name = "FILE")]
     pub(crate) profile: Option<PathBuf>,
-    /// Latency of every response in milliseconds
+    /// Latency of every response in milliseconds [default: that of the model, of the profile, or 0]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32))]
     pub(crate) latency_ms: Option<u32>,
     /// Seed of the responses

@@ -1,6 +1,6 @@
 //! Arguments of `bakeoff race`.
 
-use super::values::{non_negative, seconds};
+use super::values::{non_negative, positive, seconds};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) struct RaceArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) judge_prompt: Option<PathBuf>,
     /// Context window of the judge; longer conversations and answers are compacted
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = positive::<u64>)]
     pub(crate) judge_context: Option<u64>,
     /// For `majority`: regular expression whose last match, or its first group, is the answer [default: whole text]
     #[arg(long, value_name = "REGEX")]
@@ -38,7 +38,7 @@ pub(crate) struct RaceArguments {
     /// For `verifier`: regular expression that an answer must match
     #[arg(long, value_name = "REGEX")]
     pub(crate) expect: Option<String>,
-    /// For `verifier`: shell command that reads an answer on standard input and exits with 0 to accept it
+    /// For `verifier`: shell command that reads an answer on standard input and exits with 0 within 60 s to accept it
     #[arg(long, value_name = "COMMAND", conflicts_with = "expect")]
     pub(crate) verify: Option<String>,
     /// System prompt
@@ -48,7 +48,7 @@ pub(crate) struct RaceArguments {
     #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = non_negative)]
     pub(crate) temperature: Option<f64>,
     /// Maximum number of output tokens per answer
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     pub(crate) max_tokens: Option<u64>,
     /// Reasoning effort in the provider's terms: low, medium, high, …
     #[arg(long, value_name = "EFFORT")]
@@ -120,4 +120,7 @@ const EXAMPLES: &str = "\
 Examples:
   bakeoff race \"Explain entropy in two sentences.\" -m sim/a -m sim/b --judge sim/judge
   bakeoff race \"What is 17 × 23?\" -m openai/gpt-4o-mini --samples 15 --strategy majority --extract '\\d+'
-  bakeoff race \"And in winter?\" --session chat.jsonl";
+  bakeoff race \"And in winter?\" --session chat.jsonl
+
+Exit codes: 0 there is a winner · 1 the verifier rejected every answer · 2 usage error, no call was made · 3 all models \
+failed, or the verifier gave no result · 4 the session or standard output could not be written · 130 interrupted";

@@ -1,7 +1,7 @@
 //! Arguments of `bakeoff run`.
 
 use super::shared::{ExecutionArguments, ExportArguments};
-use super::values::{threshold, trials};
+use super::values::{positive, threshold, trials};
 use bakeoff_stats::Threshold;
 use clap::Args;
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ pub(crate) struct RunArguments {
     /// Share of a case's trials that must pass [default: from the suite]
     #[arg(long, value_name = "SHARE", value_parser = threshold)]
     pub(crate) threshold: Option<Threshold>,
-    /// Share of a target's cases that must pass
+    /// Share of a target's cases that must pass [default: all; with --ci, the threshold]
     #[arg(long, value_name = "SHARE", value_parser = threshold)]
     pub(crate) suite_threshold: Option<Threshold>,
-    /// Plain output for CI, and a gate on the share of passed cases [default gate: the threshold]
+    /// Plain output for CI, and a gate on the share of passed cases; the gate is --suite-threshold or else --threshold
     #[arg(long)]
     pub(crate) ci: bool,
     /// Run only this target; repeatable
@@ -38,7 +38,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
     /// Number of tokens after which no trial starts
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     pub(crate) max_tokens: Option<u64>,
     /// Seed of the simulated provider and of random orders [default: 0]
     #[arg(long, value_name = "N")]

@@ -1,6 +1,7 @@
 //! Arguments of `bakeoff select`.
 
 use super::shared::ExecutionArguments;
+use super::values::positive;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -15,8 +16,8 @@ pub(crate) struct SelectArguments {
     /// Confidence for auto and strict [default: from the suite, or 0.95]
     #[arg(long, value_name = "SHARE")]
     pub(crate) confidence: Option<f64>,
-    /// Maximum number of trials; each is a cell of the search
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Maximum number of trials
+    #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     pub(crate) max_cells: Option<u64>,
     /// Write the winner as TOML: [roles] and the [models] that they name
     #[arg(long, value_name = "FILE")]
@@ -42,4 +43,8 @@ const EXAMPLES: &str = "\
 Examples:
   bakeoff select                              search the suite in the current folder
   bakeoff select --max-cost 2 --apply roles.toml
-  bakeoff select --resume last --max-cost 5   resume with a larger budget";
+  bakeoff select --resume last --max-cost 5   resume with a larger budget
+
+Exit codes: 0 the method reached its stopping criterion · 1 all combinations cost more than `max_task_usd` · 2 usage \
+error, no call was made · 3 a budget ended the search, or there was no observation · 4 results could not be written · \
+130 interrupted";

@@ -1,6 +1,6 @@
 //! Groups of arguments that several commands share.
 
-use super::values::seconds;
+use super::values::{positive, seconds};
 use crate::settings;
 use bakeoff_core::NanoDollars;
 use clap::{Args, ValueEnum};
@@ -51,22 +51,22 @@ pub(crate) struct LimitArguments {
     /// Adaptive concurrency limit (strategy `adaptive`): true, MAX, MIN-MAX or MIN-START-MAX; false selects `fixed`
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     pub(crate) adaptive_connections: Option<String>,
-    /// Rate-limiting strategy: auto, fixed, adaptive, reactive, proactive or none
+    /// Rate-limiting strategy: auto, fixed, adaptive, reactive, proactive or none [default: from the suite, or auto]
     #[arg(long, value_name = "STRATEGY")]
     pub(crate) rate_strategy: Option<String>,
     /// Requests per minute, for `auto` and `proactive`
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive::<u64>)]
     pub(crate) rpm: Option<u64>,
     /// Input and output tokens per minute, for `auto` and `proactive`
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive::<u64>)]
     pub(crate) tpm: Option<u64>,
     /// Maximum number of retries per call [default: 8 after errors, unlimited until the timeout if throttled]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_retries: Option<u32>,
-    /// Timeout of a trial, of a call including its retries, or of a program
+    /// Timeout of a model call including its retries, and of a program, agent, service or model with tools that has no `timeout_seconds` of its own [default: from the suite, or 600]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
-    /// Timeout of a single request
+    /// Timeout of a single request [default: from the suite, or only the timeout of the call]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) attempt_timeout: Option<Duration>,
 }
@@ -77,8 +77,8 @@ pub(crate) struct ExecutionArguments {
     /// Folder of all runs
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
-    /// Maximum number of concurrent trials
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Maximum number of concurrent trials [default: from the suite; else the limits of the models, or the number of cores for programs]
+    #[arg(long, value_name = "N", value_parser = positive::<u32>)]
     pub(crate) parallel: Option<u32>,
     #[command(flatten)]
     pub(crate) only: CaseArguments,

@@ -26,6 +26,12 @@ pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outco
         count(plan.trials.into(), "trial"),
         count(plan.total_trials(), "trial"),
     ));
+    if plan.targets.is_empty() {
+        // Only a FastSkill project may lack targets: its agents need not be known yet.
+        printer.data(
+            "note: no targets, so there is nothing to run; select agents with `--agent NAME`",
+        );
+    }
     for target in &plan.targets {
         let tokens = target.usage.map(|usage| {
             format!(", about {} input and {} output tokens", usage.input, usage.output)

@@ -32,8 +32,22 @@ pub(super) fn manual(arguments: &ManArguments, printer: &Printer) -> Result<Outc
 
 fn render(command: clap::Command) -> std::io::Result<String> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(command).render(&mut page)?;
-    Ok(String::from_utf8_lossy(&page).into_owned())
+    // `help` has no page of its own.
+    clap_mangen::Man::new(command.disable_help_subcommand(true)).render(&mut page)?;
+    Ok(name_sections(&String::from_utf8_lossy(&page)))
+}
+
+/// Replaces the section `EXTRA`, which contains the text below the help, by sections named after their contents.
+fn name_sections(page: &str) -> String {
+    let mut named = String::new();
+    for line in page.lines().filter(|line| *line != ".SH EXTRA") {
+        match line.strip_prefix("Exit codes: ") {
+            Some(codes) => named.push_str(&format!(".SH \"EXIT STATUS\"\n{codes}\n")),
+            None if line == "Examples:" => named.push_str(".SH EXAMPLES\n"),
+            None => named.push_str(&format!("{line}\n")),
+        }
+    }
+    named
 }
 
 /// Writes the page of a command and those of its subcommands; returns their number.

@@ -115,11 +115,11 @@ fn progress_to_json(progress: &JobProgress) -> Value {
         "rows": progress.rows,
         "done": progress.done,
         "errors": progress.errors,
-        "settled": progress.settled,
+        "finished": progress.settled,
         "requests": progress.requests,
         "cached": progress.cached,
-        "asked_again": progress.reasks,
-        "under_way": progress.in_flight,
+        "reasked": progress.reasks,
+        "in_flight": progress.in_flight,
         "cost_nanodollars": progress.cost,
         "usage": progress.usage,
     })
@@ -132,10 +132,10 @@ pub(super) fn plan_to_json(plan: &JobPlan) -> Value {
         "requests": plan.requests,
         "expected_cost_nanodollars": plan.expected_cost,
         "pack": plan.pack,
-        "why": plan.choice.map(|choice| choice.binding.to_string()),
+        "reason": plan.choice.map(|choice| choice.binding.to_string()),
         "answered": plan.answered,
         "resumed": plan.is_resumed,
-        "again": plan.is_retry,
+        "retry": plan.is_retry,
     })
 }
 
@@ -147,9 +147,9 @@ pub(super) fn result_to_json(finished: &JobOutcome, out: &Path) -> Value {
         None => json!(null),
         Some(StopReason::Interrupted) => json!("interrupted"),
         Some(StopReason::Budget) => json!("budget"),
-        Some(StopReason::ModelUnavailable(reason)) => json!({ "refused": reason }),
+        Some(StopReason::ModelUnavailable(reason)) => json!({ "rejected": reason }),
     };
-    fields["refused"] = (finished.unavailable_models.iter())
+    fields["rejected"] = (finished.unavailable_models.iter())
         .map(|(model, reason)| json!({ "model": model, "reason": reason }))
         .collect();
     fields

@@ -80,9 +80,18 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<PreparedJob, C
 }
 
 fn read_task(path: &Path) -> Result<Task, CliError> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let bytes = std::fs::read(path).map_err(|error| {
         UsageError::new(format!("cannot read the task {}: {error}", path.display()))
             .hint("`--task` needs the path of a TOML file")
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        CliError::Problems(vec![Problem {
+            code: None,
+            message: "not UTF-8".to_owned(),
+            path: path.to_owned(),
+            position: Some(Box::new(SourcePosition::of_invalid_utf8(error.as_bytes()))),
+            hint: Some("save the file as UTF-8".to_owned()),
+        }])
     })?;
     Task::parse(&text).map_err(|found| {
         let problem = |problem: TaskProblem| Problem {
@@ -137,7 +146,7 @@ impl PreparedJob {
         client.save_history();
         let finished = finished?;
         let code = exit_code(&finished);
-        print_result(&finished, has_facts, arguments, printer);
+        print_result(&finished, &plan, has_facts, arguments, printer);
         Ok(Outcome::new(code).with_fields(display::result_to_json(&finished, &arguments.out)))
     }
 }
@@ -176,6 +185,7 @@ fn exit_code(finished: &JobOutcome) -> ExitCode {
 
 fn print_result(
     finished: &JobOutcome,
+    plan: &JobPlan,
     has_facts: bool,
     arguments: &MapArguments,
     printer: &Printer,
@@ -186,8 +196,10 @@ fn print_result(
         0 => String::new(),
         cached => format!(", {cached} cached"),
     };
+    // The figures include the requests of earlier processes.
+    let scope = if plan.is_resumed { "whole job: " } else { "" };
     printer.data(format!(
-        "{}: {} of {}, {} · {}{cached} · {} tokens · {cost}",
+        "{}: {} of {}, {} · {scope}{}{cached} · {} tokens · {cost}",
         arguments.out.display(),
         progress.done,
         count(progress.rows, "row"),

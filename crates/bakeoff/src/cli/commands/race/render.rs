@@ -43,11 +43,12 @@ impl RaceRenderer {
         self.names.get(index).map_or("?", String::as_str)
     }
 
-    /// Replaces loop ids in a text by the names of their branches.
+    /// Replaces loop ids in a text by the names of their branches and judges.
     fn replace_ids(&self, text: &str) -> String {
         let numbered = |id: &LoopId| format!("{}.{}", id.segment(), id.number());
         let mut named: Vec<(String, &str)> = (self.loop_ids.iter().zip(&self.names))
             .flat_map(|(id, name)| [(numbered(id), &**name), (id.segment().to_owned(), &**name)])
+            .chain(self.judges.iter().map(|(segment, name)| (segment.clone(), &**name)))
             .collect();
         // Longest first, because an id may be a prefix of another.
         named.sort_by_key(|(id, _)| std::cmp::Reverse(id.len()));

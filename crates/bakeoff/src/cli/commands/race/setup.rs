@@ -270,6 +270,11 @@ fn participants(
     let each = |models: &[String]| -> Vec<String> {
         models.iter().flat_map(|model| std::iter::repeat_n(model.clone(), samples)).collect()
     };
+    let missing = arguments.session.as_ref().filter(|path| !path.exists());
+    if let (true, Some(path)) = (arguments.models.is_empty(), missing) {
+        return Err(UsageError::new(format!("session {} does not exist", path.display()))
+            .hint("set models with `--model` to start it"));
+    }
     match last {
         _ if !arguments.models.is_empty() => {
             Ok((each(&arguments.models), last.map(|(setup, _)| setup)))
