@@ -123,7 +123,7 @@ impl std::fmt::Display for LoopLimit {
         f.write_str(match self {
             LoopLimit::Turns => "limit of turns reached",
             LoopLimit::Tokens => "limit of tokens reached",
-            LoopLimit::Time => "time is up",
+            LoopLimit::Time => "timed out",
             LoopLimit::Cost => "limit of cost reached",
         })
     }

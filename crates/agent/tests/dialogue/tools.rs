@@ -126,7 +126,7 @@ async fn tool_is_cancelled_when_the_loop_ends() {
     receiver.recv().await.unwrap();
     // The call has a result, so the conversation can be continued.
     let last = context.messages.last().and_then(AgentMessage::as_llm).unwrap();
-    assert_eq!(last.text(), "not finished: time is up");
+    assert_eq!(last.text(), "not finished: timed out");
 }
 
 #[tokio::test(start_paused = true)]

@@ -49,8 +49,13 @@ fn reject(error: &clap::Error) -> u8 {
         .any(|argument| argument == "--json");
     if error.use_stderr() && has_json {
         let text = error.render().to_string();
-        let message = text.lines().next().unwrap_or_default();
-        let message = message.strip_prefix("error: ").unwrap_or(message);
+        // The list of missing arguments and the tips follow the first line; the usage is not part of the message.
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let lines = lines.take_while(|line| {
+            !line.starts_with("Usage:") && !line.starts_with("For more information")
+        });
+        let message = lines.collect::<Vec<_>>().join(" ");
+        let message = message.strip_prefix("error: ").unwrap_or(&message);
         let error = UsageError::new(message).hint("`--help` lists the arguments");
         return Printer::new(OutputMode::Json).error_event(&error.into()).code();
     }

@@ -120,6 +120,9 @@ fn errors_end_the_stream_with_an_error_event() {
     let message = error(&output)["message"].as_str().unwrap().to_owned();
     assert!(message.starts_with("invalid value 'many' for '--trials <N>'"), "{message}");
     assert!(output.stderr.starts_with("error: invalid value 'many'"), "{}", output.stderr);
+    let message = error(&dir.run(&["map", "--json"]))["message"].as_str().unwrap().to_owned();
+    let missing = "--task <FILE> --model <MODEL> --out <FILE> <ROWS>";
+    assert_eq!(message, format!("the following required arguments were not provided: {missing}"));
     let output = dir.run(&["run", "--trials", "many"]);
     assert_eq!((output.code, output.stdout.as_str()), (2, ""));
 

@@ -53,7 +53,7 @@ async fn only_a_completed_branch_wins_and_others_do_not_affect_it() {
                 "400: The request is not valid.",
                 "empty answer",
                 "empty answer",
-                "time is up",
+                "timed out",
                 "the branch panicked: transport panicked",
             ]
         );
