@@ -121,8 +121,9 @@ def words():
     samples = [Sample(input=f"Say w{{n}}.", target=f"w{{n}}") for n in range({cases})]
     return Task(dataset=samples, solver=generate(), scorer=includes())
 """)
-    command = [options.inspect, "eval", os.path.join(folder, "task.py"), "--model", "openai/sim/echo",
-               "--model-base-url", base_url, "-M", "responses_api=false", "--display", "none", "--log-dir", os.path.join(folder, "logs")]
+    # It accepts only a relative path of the task.
+    command = [options.inspect, "eval", "task.py", "--model", "openai/sim/echo", "--model-base-url", base_url,
+               "-M", "responses_api=false", "--display", "none", "--log-dir", os.path.join(folder, "logs")]
     return command + (["--max-connections", str(connections)] if connections else [])
 
 
@@ -180,6 +181,8 @@ def main():
                 rejected = stats.get("refused", {}).get("429", 0)
                 print(f"{tool:<12}{connections or 'default':<14}{wall:>9.1f}{cpu:>8.1f}"
                       f"{stats['answered']:>10}{rejected:>10}", flush=True)
+                if wall < float("inf") and stats["answered"] < options.cases:
+                    sys.exit(f"{tool} ended with {stats['answered']} of {options.cases} cases answered")
     return 0
 
 
