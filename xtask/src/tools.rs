@@ -8,18 +8,16 @@ use std::process::{Command, Stdio};
 pub(crate) enum Tool {
     Rustfmt,
     Clippy,
-    CxxCompiler,
     Python,
 }
 
 impl Tool {
-    const ALL: [Tool; 4] = [Tool::Rustfmt, Tool::Clippy, Tool::CxxCompiler, Tool::Python];
+    const ALL: [Tool; 3] = [Tool::Rustfmt, Tool::Clippy, Tool::Python];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Tool::Rustfmt => "rustfmt",
             Tool::Clippy => "clippy",
-            Tool::CxxCompiler => "a C++ compiler (c++)",
             Tool::Python => "Python 3 with venv",
         }
     }
@@ -29,9 +27,6 @@ impl Tool {
         match self {
             Tool::Rustfmt => "rustup component add rustfmt",
             Tool::Clippy => "rustup component add clippy",
-            Tool::CxxCompiler => {
-                "Debian: sudo apt-get install g++ · Fedora: sudo dnf install gcc-c++ · macOS: xcode-select --install"
-            }
             Tool::Python => {
                 "Debian: sudo apt-get install python3 python3-venv · Fedora: sudo dnf install python3 · macOS: brew install python"
             }
@@ -42,7 +37,6 @@ impl Tool {
         match self {
             Tool::Rustfmt => succeeds("cargo", &["fmt", "--version"]),
             Tool::Clippy => succeeds("cargo", &["clippy", "--version"]),
-            Tool::CxxCompiler => succeeds("c++", &["--version"]),
             Tool::Python => succeeds("python3", &["-c", "import venv, ensurepip"]),
         }
     }
@@ -50,7 +44,6 @@ impl Tool {
     fn debian_packages(self) -> &'static [&'static str] {
         match self {
             Tool::Rustfmt | Tool::Clippy => &[],
-            Tool::CxxCompiler => &["g++"],
             Tool::Python => &["python3", "python3-venv"],
         }
     }

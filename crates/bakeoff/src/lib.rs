@@ -19,10 +19,10 @@
 //! ```toml
 //! [dependencies]
 //! bakeoff = { version = "0.1", default-features = false, features = ["race"] }
-//! tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
 //! ```
 //!
-//! The examples below are complete programs. They use the simulated provider `sim`, which needs no key and no
+//! The examples below are complete programs. They run on [`tokio`], which this crate exports; with tokio among your own
+//! dependencies, `#[tokio::main]` is enough. They use the simulated provider `sim`, which needs no key and no
 //! network. For a real model, write its name as `provider/model`, such as `openai/gpt-4.1-mini` or
 //! `anthropic/claude-sonnet-4-5`, and set the provider's key in the environment (`OPENAI_API_KEY`,
 //! `ANTHROPIC_API_KEY`). Calls to the same model share a pool, which finds the rate limit and stays just below it;
@@ -40,7 +40,7 @@
 //! use bakeoff::race::{LlmJudgeEvaluation, agent_loop_parallel, simulated_judge};
 //! use std::sync::Arc;
 //!
-//! #[tokio::main]
+//! #[bakeoff::tokio::main(crate = "bakeoff::tokio")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     // Real models need no simulated judge: `Client::default()` is enough for them.
 //!     let simulated = ClientConfig::default().simulated_models([simulated_judge()]);
@@ -76,7 +76,7 @@
 //! use bakeoff::core::NanoDollars;
 //! use bakeoff::select::{CellScore, Selection};
 //!
-//! #[tokio::main]
+//! #[bakeoff::tokio::main(crate = "bakeoff::tokio")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let result = Selection::new()
 //!         .role("planner", ["small", "large"])
@@ -106,7 +106,7 @@
 //! use bakeoff::map::{Task, map_items, simulated_models};
 //! use std::sync::Arc;
 //!
-//! #[tokio::main]
+//! #[bakeoff::tokio::main(crate = "bakeoff::tokio")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     // Real models need no simulated ones: `Client::default()` is enough for them.
 //!     let simulated = ClientConfig::default().simulated_models([simulated_models()]);
@@ -149,7 +149,7 @@
 //! check = [{ kind = "contains", value = "{{ word }}" }]
 //! "#;
 //!
-//! #[tokio::main]
+//! #[bakeoff::tokio::main(crate = "bakeoff::tokio")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let folder = std::env::temp_dir().join("bakeoff-example");
 //!     std::fs::create_dir_all(&folder)?;
@@ -175,7 +175,7 @@
 //! use bakeoff::core::{Message, Request};
 //! use bakeoff::llm::{CallContext, Client, Model};
 //!
-//! #[tokio::main]
+//! #[bakeoff::tokio::main(crate = "bakeoff::tokio")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let client = Client::default();
 //!     let model = Model::from_env("sim/echo")?;
@@ -237,4 +237,6 @@ pub use bakeoff_suite as suite;
 /// JSON values, for the arguments and schemas of tools.
 #[cfg(feature = "agent")]
 pub use serde_json::{Value, json};
+/// The asynchronous runtime of this crate.
+pub use tokio;
 pub use tokio_util::sync::CancellationToken;
