@@ -6,7 +6,7 @@
 use super::escalation::{Escalation, RowAnswer};
 use super::pack_feeder::POLL_INTERVAL;
 use super::request::{ModelState, RequestContext};
-use super::request_set::{CompletedRequest, RequestSet, Settled};
+use super::request_set::{CompletedRequest, RequestResults, RequestSet};
 use super::scan::{self, InputScan};
 use crate::answer::{Answer, ItemError};
 use crate::error::Error;
@@ -190,7 +190,7 @@ impl ItemsRunner {
     }
 
     /// Records completed requests, or stops.
-    fn apply(&mut self, settled: Settled) {
+    fn apply(&mut self, settled: RequestResults) {
         match settled {
             Ok(completed) => completed.into_iter().for_each(|request| self.record(request)),
             Err(reason) => self.stop(reason),

@@ -35,7 +35,7 @@ pub(super) struct CompletedRequest {
 }
 
 /// Completed requests, or the reason why no more requests can be sent.
-pub(super) type Settled = Result<Vec<CompletedRequest>, String>;
+pub(super) type RequestResults = Result<Vec<CompletedRequest>, String>;
 
 /// Requests that are not completed yet.
 pub(super) struct RequestSet {
@@ -133,7 +133,7 @@ impl RequestSet {
     }
 
     /// Decides what follows from the outcome of a request.
-    pub(super) fn settle(&mut self, report: RequestReport) -> Settled {
+    pub(super) fn settle(&mut self, report: RequestReport) -> RequestResults {
         let RequestReport { pack, request, outcome, usage, .. } = report;
         let is_last = self.context.round_plan().is_last(request.model_round);
         let rows = request.rows.len();
@@ -166,18 +166,18 @@ impl RequestSet {
     }
 
     /// Decides about deferred failures after an answer from the journal.
-    pub(super) fn settle_earlier_answer(&mut self) -> Settled {
+    pub(super) fn settle_earlier_answer(&mut self) -> RequestResults {
         let failures = self.failures.record_earlier_answer();
         Ok(self.accept(failures))
     }
 
     /// Decides about all deferred failures once no request is in flight.
-    pub(super) fn settle_idle(&mut self) -> Settled {
+    pub(super) fn settle_idle(&mut self) -> RequestResults {
         let decision = self.failures.decide_idle();
         self.apply(decision)
     }
 
-    fn apply(&mut self, decision: FailureDecision<CompletedRequest>) -> Settled {
+    fn apply(&mut self, decision: FailureDecision<CompletedRequest>) -> RequestResults {
         match decision {
             FailureDecision::Defer => Ok(Vec::new()),
             FailureDecision::Accept(failures) => Ok(self.accept(failures)),

@@ -14,7 +14,7 @@ use super::pack_reader::PackReader;
 use super::progress::{JobOutcome, JobProgress, StopReason};
 use super::record::{RequestKey, RequestRecord};
 use super::request::RequestContext;
-use super::request_set::{CompletedRequest, RequestReport, RequestSet, Settled, rows_of};
+use super::request_set::{CompletedRequest, RequestReport, RequestResults, RequestSet, rows_of};
 use super::resume::JournalReplay;
 use super::scan::RowDigest;
 use crate::error::Error;
@@ -238,7 +238,7 @@ impl<'l> JobRunner<'l> {
     }
 
     /// Completes requests, or stops.
-    fn apply(&mut self, settled: Settled) -> Result<(), Error> {
+    fn apply(&mut self, settled: RequestResults) -> Result<(), Error> {
         match settled {
             Ok(completed) => {
                 for request in completed {
