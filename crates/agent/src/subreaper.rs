@@ -1,8 +1,10 @@
 //! Adoption of orphans: this process as child subreaper, the registry of children that this crate has started,
 //! and the reaping of adopted zombies.
 
-use crate::scan::{ChildIndex, ProcessInfo, ProcessKey, own_id, process_info, send_signal};
-use crate::tree::KILL_TIMEOUT;
+use crate::scan::{
+    ChildIndex, ProcessInfo, ProcessKey, ScanResult, own_id, process_info, send_signal,
+};
+use crate::tree::{KILL_TIMEOUT, wait_until_complete};
 use bakeoff_core::ProcessGroup;
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
@@ -16,9 +18,6 @@ use tokio::process::{Child, Command};
 
 /// How often adopted zombies are reaped while programs run.
 const REAP_INTERVAL: Duration = Duration::from_millis(100);
-
-/// How often the killing of descendants is repeated: the children of a killed process are adopted in turn.
-const KILL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Number of registered children below which exited ones are not removed.
 const MIN_PRUNE_LEN: usize = 64;
@@ -66,30 +65,27 @@ pub fn become_subreaper() -> bool {
 /// Call it at the very end of the program. A process that has left its session, cleared its environment and lost
 /// its parent cannot be assigned to a program, so it keeps running until this call.
 pub fn kill_descendants() {
-    if !IS_SUBREAPER.load(Ordering::SeqCst) {
+    if !IS_SUBREAPER.load(Ordering::SeqCst) || !has_children() {
         return;
     }
     let inherited = INHERITED_CHILDREN.get();
-    let deadline = Instant::now() + KILL_TIMEOUT;
-    while has_children() && Instant::now() < deadline {
+    let is_own = |process: &ProcessInfo| {
+        !process.is_zombie
+            && process.group != getpgrp().as_raw()
+            && !inherited.is_some_and(|keys| keys.contains(&process.key()))
+    };
+    // Repeated, because the children of a killed process are adopted in turn.
+    wait_until_complete(Instant::now() + KILL_TIMEOUT, || {
         // No other code waits for them any more.
         while let Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) =
             waitpid(None, Some(WaitPidFlag::WNOHANG))
         {}
-        let is_own = |process: &ProcessInfo| {
-            !process.is_zombie
-                && process.group != getpgrp().as_raw()
-                && !inherited.is_some_and(|keys| keys.contains(&process.key()))
-        };
-        let running: Vec<ProcessInfo> = children().filter(is_own).collect();
-        if running.is_empty() {
-            return;
-        }
-        for process in &running {
+        let found: Vec<ProcessInfo> = children().filter(is_own).collect();
+        for process in &found {
             send_signal(process, Signal::SIGKILL);
         }
-        std::thread::sleep(KILL_INTERVAL);
-    }
+        ScanResult { is_complete: found.is_empty(), found }
+    });
 }
 
 /// Returns the children of this process, zombies included.

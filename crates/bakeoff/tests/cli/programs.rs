@@ -191,6 +191,23 @@ while ! [ -s daemon ]; do :; done; cat daemon"#;
 }
 
 #[test]
+fn child_of_a_shell_that_became_bakeoff_is_not_killed() {
+    let dir = TestDir::with_suite(&suite("", &shell("echo ok"), CASE));
+    let bakeoff = dir.command(&["run", "--quiet"]);
+    let mut wrapper = std::process::Command::new("sh");
+    let script = "setsid sleep 600 > /dev/null 2>&1 & echo $!; exec \"$0\" \"$@\"";
+    wrapper.args(["-c", script]).arg(bakeoff.get_program()).args(bakeoff.get_args());
+    wrapper.envs(bakeoff.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = wrapper.current_dir(dir.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let id: i32 = text.lines().next().unwrap().parse().unwrap();
+    // Fails if the process does not exist any more.
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(id), nix::sys::signal::Signal::SIGKILL)
+        .unwrap();
+}
+
+#[test]
 fn program_start_is_journaled() {
     let dir = TestDir::with_suite(&suite("", &shell("ps -o pgid= -p $$"), CASE));
     assert_eq!(dir.run(&["run"]).code, 0);
