@@ -4,9 +4,10 @@
 //! channels and tasks, on one thread. The reference for the pool is tokio's semaphore with the same tasks.
 
 use crate::{Error, usage};
+use bakeoff_core::ErrorKind;
 use bakeoff_pace::{
-    AdaptiveBounds, Flight, Gate, Limits, PermitRequest, Policy, Pool, PoolView, Quota, Scheduler,
-    SendOutcome, Strategy, TokenCost,
+    AdaptiveBounds, Flight, Gate, Limits, PermitRequest, Policy, Pool, PoolStopped, PoolView,
+    Quota, Scheduler, SendOutcome, Strategy, TokenCost,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -159,7 +160,7 @@ fn scheduler(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
     let ending = answered();
     let mut in_flight: VecDeque<Flight> = VecDeque::new();
     for _ in 0..config.waiting {
-        scheduler.on_request(request);
+        scheduler.on_request(Duration::ZERO, request);
     }
     let (mut now, mut granted) = (Duration::ZERO, 0);
     let before = usage::of_self().cpu;
@@ -169,7 +170,7 @@ fn scheduler(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
         let new = in_flight.len() - known;
         granted += new as u64;
         (0..new).for_each(|_| {
-            scheduler.on_request(request);
+            scheduler.on_request(now, request);
         });
         match in_flight.pop_front() {
             Some(flight) => {
@@ -222,7 +223,7 @@ fn pool(config: &PermitConfig, limits: Limits) -> Result<f64, Error> {
                 permit.end(answered());
             }
             // Ends the waits of the remaining tasks, which no longer count.
-            pool.stop("measured");
+            pool.stop(PoolStopped::new(ErrorKind::Cancelled, "measured"));
         }
     })
 }

@@ -35,6 +35,7 @@ pub(crate) struct ActiveRun<'a> {
     /// Events from within trials.
     pub(crate) trial_events: mpsc::Receiver<Event>,
     pub(crate) started: Instant,
+    deadline: Option<Instant>,
     started_at: String,
     traffic: TrafficLog,
 }
@@ -94,14 +95,17 @@ impl OpenRun {
 }
 
 impl<'a> ActiveRun<'a> {
-    /// Opens the run's folder and records the start. Also returns the trials that an earlier process
+    /// Opens the run's folder and records the start. After `max_time`, requests in flight end as usual,
+    /// and trials that wait for a permit or a retry are cancelled. Also returns the trials that an earlier process
     /// has finished.
     pub(crate) fn start(
         run: &mut Run,
+        max_time: Option<Duration>,
         stopper: &Stopper,
         listener: Listener<'a>,
     ) -> Result<(ActiveRun<'a>, Vec<FinishedTrial>), Error> {
         let started = Instant::now();
+        let deadline = max_time.and_then(|time| started.checked_add(time));
         let open = match run.resume.take() {
             None => OpenRun::create(run)?,
             Some(state) => OpenRun::resume(run, state)?,
@@ -116,7 +120,7 @@ impl<'a> ActiveRun<'a> {
         })?;
         let traffic = TrafficLog::open(&folder)?;
         let (context, trial_events, cache_error) =
-            TrialContext::new(run, &folder, &traffic, stopper);
+            TrialContext::new(run, &folder, &traffic, deadline, stopper);
         if open.surviving_processes > 0 {
             let count = open.surviving_processes;
             let message = format!("{count} processes of the earlier run could not be ended");
@@ -125,20 +129,36 @@ impl<'a> ActiveRun<'a> {
         if let Some(error) = cache_error {
             recorder.warn("CACHE_UNAVAILABLE", error)?;
         }
-        let active =
-            ActiveRun { folder, recorder, context, trial_events, started, started_at, traffic };
+        let active = ActiveRun {
+            folder,
+            recorder,
+            context,
+            trial_events,
+            started,
+            deadline,
+            started_at,
+            traffic,
+        };
         Ok((active, finished))
     }
 
-    /// Returns the timer for [`ActiveRun::emit_pools`].
+    /// Returns the timer for [`ActiveRun::on_pool_timer`].
     pub(crate) fn pool_timer(&self) -> Interval {
         let mut timer = tokio::time::interval_at(self.started + POOL_INTERVAL, POOL_INTERVAL);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         timer
     }
 
+    /// Does what is due every second: ends waiting at the deadline and reports on the pools.
+    pub(crate) fn on_pool_timer(&mut self) {
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            self.context.stop.cancel();
+        }
+        self.emit_pools();
+    }
+
     /// Emits changes of limits and the state of the pools.
-    pub(crate) fn emit_pools(&mut self) {
+    fn emit_pools(&mut self) {
         let client = &self.context.client;
         self.traffic.take_changes(client).iter().for_each(|event| self.recorder.emit(event));
         TrafficLog::pool_states(client).iter().for_each(|event| self.recorder.emit(event));

@@ -9,6 +9,7 @@ use bakeoff_llm::{Cache, Client, ClientConfig, LimitHistory, Provider};
 use bakeoff_pace::RetryPolicy;
 use bakeoff_suite::{CacheScope, Suite, TargetKind};
 use std::time::SystemTime;
+use tokio::time::Instant;
 
 /// The client of a run.
 pub(crate) struct RunClient {
@@ -24,6 +25,7 @@ pub(crate) fn build_client(
     config: &RunConfig,
     folder: &RunFolder,
     traffic: &TrafficLog,
+    deadline: Option<Instant>,
 ) -> RunClient {
     let redactor = redactor(suite);
     let scope = match suite.settings.cache {
@@ -49,6 +51,7 @@ pub(crate) fn build_client(
         .on_http(traffic.observer(config.on_http.clone()));
     client.transport.clone_from(&config.transport);
     client.cache = cache;
+    client.deadline = deadline;
     client.pools.clone_from(&config.pools);
     if let Some(path) = &config.memory {
         client.limit_history = LimitHistory::read(path, SystemTime::now());

@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Number of runs of this process. Runs that share a pool take turns by their tags.
@@ -36,7 +37,7 @@ pub(crate) struct TrialContext {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) redactor: Redactor,
     pub(crate) folder: RunFolder,
-    /// Ends waiting for retries.
+    /// Ends waiting for permits and retries.
     pub(crate) stop: CancellationToken,
     /// Cancels running trials.
     pub(crate) abort: CancellationToken,
@@ -58,10 +59,11 @@ impl TrialContext {
         run: &Run,
         folder: &RunFolder,
         traffic: &TrafficLog,
+        deadline: Option<Instant>,
         stopper: &Stopper,
     ) -> (Arc<TrialContext>, mpsc::Receiver<Event>, Option<String>) {
         let RunClient { client, redactor, cache_error } =
-            build_client(&run.suite, &run.config, folder, traffic);
+            build_client(&run.suite, &run.config, folder, traffic, deadline);
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
         let transport = run.config.transport.clone();
         let context = TrialContext {
@@ -71,7 +73,8 @@ impl TrialContext {
             transport: transport.unwrap_or_else(|| Arc::new(Network::default())),
             redactor,
             folder: folder.clone(),
-            stop: stopper.stop.clone(),
+            // A token of its own: a reached deadline is no interrupt.
+            stop: stopper.stop.child_token(),
             abort: stopper.abort.clone(),
             keep: run.config.keep,
             workers: attempt::workers(&run.suite, folder),

@@ -79,7 +79,7 @@ where
     let plan = RunPlan { cases, ..run.plan() };
     recorder.record(&Event::RunStarted { schema_version: SCHEMA_VERSION, run_id: id, plan })?;
     let traffic = TrafficLog::open(&folder)?;
-    let context = TrialContext::new(&run, &folder, &traffic, stopper).0;
+    let context = TrialContext::new(&run, &folder, &traffic, None, stopper).0;
     let reader = run.suite.cases.reader(&run.suite.survey).map_err(Error::Cases)?;
     let mut checking: JoinSet<TrialOutcome> = JoinSet::new();
     let mut done = Vec::new();

@@ -107,7 +107,8 @@ impl Run {
         listen: &mut (dyn FnMut(&Event) + Send),
     ) -> Result<FinishedRun, Error> {
         check_roles(&self.suite)?;
-        let (mut active, finished) = ActiveRun::start(&mut self, stopper, listen)?;
+        let max_time = self.suite.settings.budget.time;
+        let (mut active, finished) = ActiveRun::start(&mut self, max_time, stopper, listen)?;
         for warning in start_warnings(&self, finished.len() as u64) {
             active.recorder.record(&warning)?;
         }
@@ -139,7 +140,7 @@ impl Run {
                 Some(event) = trial_events.recv() => {
                     problem = problem.and(recorder.record_trial_event(&event));
                 }
-                _ = pool_timer.tick() => active.emit_pools(),
+                _ = pool_timer.tick() => active.on_pool_timer(),
             }
         }
         let last: Vec<Event> =

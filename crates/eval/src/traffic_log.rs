@@ -6,7 +6,7 @@ use crate::folder::RunFolder;
 use crate::tally::kind_name;
 use crate::timestamp::rfc3339;
 use crate::trial::milliseconds;
-use bakeoff_core::{Event, HttpEntry, LimitRecord, PoolState};
+use bakeoff_core::{ErrorKind, Event, HttpEntry, LimitRecord, PoolState};
 use bakeoff_llm::{Client, HttpObserver, HttpRecord};
 use bakeoff_pace::{PoolChange, PoolSnapshot};
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -64,8 +64,12 @@ impl TrafficLog {
             if let Some(stopped) = pool.stopped()
                 && self.stopped.insert(pool.model().to_owned())
             {
-                let code = "PACE_QUOTA_USED_UP".to_owned();
-                events.push(Event::Warning { code, message: stopped.reason.to_string() });
+                let code = match stopped.kind {
+                    ErrorKind::Quota => "PACE_QUOTA_USED_UP",
+                    _ => "PACE_STOPPED",
+                };
+                let message = stopped.reason.to_string();
+                events.push(Event::Warning { code: code.to_owned(), message });
             }
         }
         events

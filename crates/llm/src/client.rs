@@ -33,6 +33,7 @@ pub struct Client {
     cache: Option<Cache>,
     flights: Flights,
     pub(crate) retry: RetryPolicy,
+    pub(crate) deadline: Option<Instant>,
     pub(crate) redactor: Redactor,
     pub(crate) on_http: Option<HttpObserver>,
 }
@@ -60,6 +61,8 @@ pub struct ClientConfig {
     pub cache: Option<Cache>,
     /// Retry policy; the limits of a model override it.
     pub retry: RetryPolicy,
+    /// End of the run. A longer wait that a provider announces stops its pool.
+    pub deadline: Option<Instant>,
     /// Secrets to redact in responses and error messages.
     pub redactor: Redactor,
     /// Observer of every request.
@@ -106,6 +109,13 @@ impl ClientConfig {
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
+        self
+    }
+
+    /// Sets the end of the run.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
         self
     }
 
@@ -159,6 +169,7 @@ impl Client {
             cache: config.cache,
             flights: Flights::default(),
             retry: config.retry,
+            deadline: config.deadline,
             redactor: config.redactor,
             on_http: config.on_http,
         }

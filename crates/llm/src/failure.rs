@@ -8,6 +8,7 @@ mod retry_delay;
 mod table;
 
 use crate::Wire;
+use crate::transport::TransportErrorKind;
 use bakeoff_core::ErrorKind;
 use http::{HeaderMap, StatusCode};
 use report::ErrorReport;
@@ -34,6 +35,8 @@ pub struct Failure {
     pub code: Option<String>,
     /// Wait that the provider asks for; only for kinds where waiting helps.
     pub retry_after: Option<Duration>,
+    /// Error of the network, if there was no response.
+    pub cause: Option<TransportErrorKind>,
     /// Headers of the response, because error responses carry rate limits too. Empty without a response.
     pub headers: Box<HeaderMap>,
 }
@@ -47,6 +50,7 @@ impl Failure {
             status: None,
             code: None,
             retry_after: None,
+            cause: None,
             headers: Box::default(),
         }
     }
@@ -80,12 +84,19 @@ impl Failure {
             .then(|| retry_delay::find(headers, &report, &message, now))
             .flatten();
         let code = report.code();
+        // A daily limit without the time of its renewal: waiting does not help within a run.
+        let is_daily = table::DAILY_LIMIT.iter().any(|part| text.contains(part));
+        let kind = match kind {
+            ErrorKind::RateLimit if is_daily && retry_after.is_none() => ErrorKind::Quota,
+            kind => kind,
+        };
         Failure {
             kind,
             message: truncate(&message, MAX_MESSAGE_CHARS).to_owned(),
             status,
             code,
             retry_after,
+            cause: None,
             headers: Box::new(headers.cloned().unwrap_or_default()),
         }
     }

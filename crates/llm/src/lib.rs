@@ -28,6 +28,7 @@ mod flight;
 mod limit_history;
 mod model;
 mod network;
+mod pool_stop;
 mod price;
 pub mod probe;
 mod provider;

@@ -181,6 +181,11 @@ impl Model {
         self.provider
     }
 
+    /// Describes where the API key comes from, for error messages.
+    pub(crate) fn key_source(&self) -> &'static str {
+        Provider::find(self.provider).map_or("the API key", |provider| provider.key_variable)
+    }
+
     /// Returns the name of the model at its provider.
     pub fn name(&self) -> &str {
         &self.name

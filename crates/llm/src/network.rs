@@ -127,12 +127,15 @@ fn build_client(is_local: bool) -> Result<reqwest::Client, TransportError> {
 fn describe(error: reqwest::Error, url: &Url) -> TransportError {
     let host = url.host_str().unwrap_or("the server");
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let (kind, problem) = if error.is_connect() {
-        (TransportErrorKind::Connect, "cannot connect to")
-    } else if error.is_timeout() {
-        (TransportErrorKind::Timeout, "timed out waiting for")
-    } else {
-        (TransportErrorKind::ConnectionLost, "lost connection to")
+    let kind = error_kind(&error);
+    let problem = match kind {
+        TransportErrorKind::Timeout => "timed out waiting for",
+        TransportErrorKind::ConnectionLost => "lost connection to",
+        TransportErrorKind::HostNotFound => "cannot find the host",
+        TransportErrorKind::Proxy => "cannot use the proxy for",
+        TransportErrorKind::Setup
+        | TransportErrorKind::Connect
+        | TransportErrorKind::Certificate => "cannot connect to",
     };
     let mut cause: &dyn std::error::Error = &error;
     while let Some(source) = cause.source() {
@@ -141,6 +144,32 @@ fn describe(error: reqwest::Error, url: &Url) -> TransportError {
     let cause = if error.source().is_some() { format!(": {cause}") } else { String::new() };
     TransportError::new(kind, format!("{problem} {host}{port}{cause}"))
         .with_source(error.without_url())
+}
+
+fn error_kind(error: &reqwest::Error) -> TransportErrorKind {
+    if !error.is_connect() {
+        return match error.is_timeout() {
+            true => TransportErrorKind::Timeout,
+            false => TransportErrorKind::ConnectionLost,
+        };
+    }
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        // The error of the TLS library is inside an I/O error, which hides it from `source`.
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+            return TransportErrorKind::Certificate;
+        }
+        // The HTTP library has no types for these.
+        match error.to_string().as_str() {
+            "dns error" => return TransportErrorKind::HostNotFound,
+            "tunnel error: unsuccessful" | "proxy authorization required" => {
+                return TransportErrorKind::Proxy;
+            }
+            _ => cause = error.source(),
+        }
+    }
+    TransportErrorKind::Connect
 }
 
 #[cfg(test)]

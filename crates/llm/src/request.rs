@@ -136,7 +136,7 @@ async fn send_http(
     if let (true, Some(to)) = (response.status.is_redirection(), headers.get(LOCATION)) {
         return Err(redirect_failure(response.status, to));
     }
-    if response.status != StatusCode::OK {
+    if !response.status.is_success() {
         let body = client.redact_body(&read_error_body(response.body, bytes).await);
         let status = response.status.as_u16();
         return Err(classify(wire, status, &headers, body.as_bytes(), SystemTime::now()));
@@ -318,7 +318,12 @@ fn stream_failure(error: StreamError) -> Failure {
 }
 
 pub(crate) fn transport_failure(error: TransportError) -> Failure {
-    Failure::local(ErrorKind::Transient, error.to_string())
+    let kind = match error.kind() {
+        // Repeating the request cannot help.
+        TransportErrorKind::Setup => ErrorKind::InvalidRequest,
+        _ => ErrorKind::Transient,
+    };
+    Failure { cause: Some(error.kind()), ..Failure::local(kind, error.to_string()) }
 }
 
 fn connection_lost(message: String) -> Failure {

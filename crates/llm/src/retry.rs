@@ -2,14 +2,18 @@
 
 use crate::call::{Call, CallContext, CallError, Retry};
 use crate::model::Model;
+use crate::pool_stop::stop_reason;
 use crate::record::{RequestGuard, RequestInfo, RequestTraffic, RetryInfo};
 use crate::request::{self, PreparedRequest, ProviderResponse};
 use crate::{Client, Failure, quota};
 use bakeoff_core::ErrorKind;
 use bakeoff_pace::{
-    Permit, PermitRequest, Pool, PoolStopped, RetryMode, RetryPolicy, RetryProgress, SendOutcome,
+    FailedAttempt, Permit, PermitRequest, Pool, PoolStopped, RetryDelay, RetryPolicy,
+    RetryProgress, SendOutcome,
 };
+use std::pin::pin;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// One model call: its request, the model and the context.
 #[derive(Clone, Copy)]
@@ -44,11 +48,11 @@ impl ModelCall<'_> {
         let method = if model.is_in_process() { "SIM" } else { "POST" };
         let info = RequestInfo { name: &model.name, method };
         let cost = pool.estimate(request.input_tokens(), request.max_tokens());
+        let mut ask = PermitRequest::default().run(context.run).cost(cost);
         loop {
-            let ask =
-                PermitRequest::default().run(context.run).cost(cost).retry(waited.retries > 0);
             let permit = tokio::select! {
                 biased;
+                // A stopped call counts as cancelled and not as failed: the retry might have succeeded.
                 () = context.stop.cancelled() => return Err(CallError::cancelled(waited.retries)),
                 permit = pool.acquire(ask) => permit.map_err(|stopped| pool_stopped(stopped, *waited))?,
             };
@@ -59,58 +63,54 @@ impl ModelCall<'_> {
                 permit.in_flight(),
                 waited.retries + 1,
             );
-            let result = self.send(time_left(&retry, *waited), &mut guard.traffic).await;
+            let time_limit = TimeLimit { pool: &pool, retry: &retry, progress: *waited };
+            let result = self.send(time_limit, &mut guard.traffic).await;
             let latency = guard.sent.elapsed();
             let failure = match result {
                 Ok(response) => {
+                    pool.record_latency(latency);
                     permit.end(success(&response, waited.retries == 0));
                     guard.finish(latency, None, None);
                     return Ok(self.finish(response, latency, waited.retries));
                 }
                 Err(failure) => client.redact_failure(failure),
             };
+            let retries = waited.retries;
             waited.spent += latency;
-            let failure = stop_pool_on_quota(&pool, model, failure);
-            let pause = release_failed(&pool, permit, &failure, &retry, *waited);
-            let info = pause.map(|pause| RetryInfo { code: failure.code.as_deref(), pause });
+            let failed = FailedRequest { failure, latency, permit };
+            let (failure, delay) = failed.end(self, &pool, &retry, waited);
+            let info =
+                delay.map(|delay| RetryInfo { code: failure.code.as_deref(), pause: delay.pause });
             guard.finish(latency, Some(failure.kind), info);
-            let Some(pause) = pause else {
-                return Err(CallError { failure, retries: waited.retries });
-            };
+            let Some(delay) = delay else { return Err(CallError { failure, retries }) };
             if let Some(on_retry) = context.on_retry {
-                on_retry(&Retry { model: &model.name, pause, failure: &failure });
+                on_retry(&Retry { model: &model.name, pause: delay.pause, failure: &failure });
             }
-            if !pause.is_zero() {
-                // A call that backs off holds no permit.
-                let _resting = pool.back_off();
-                tokio::select! {
-                    // A stopped call counts as cancelled and not as failed: the retry might have succeeded.
-                    () = context.stop.cancelled() => return Err(CallError::cancelled(waited.retries)),
-                    () = tokio::time::sleep(pause) => {}
-                }
-            }
-            waited.spent += pause;
-            waited.retries += 1;
-            if failure.kind != ErrorKind::RateLimit {
-                waited.transient += 1;
-            }
+            ask = delay.apply(ask);
         }
     }
 
-    /// Sends one request with a timeout.
+    /// Sends one request with a time limit. The limit may shrink while the request is in flight, because it
+    /// depends on the latency of other requests.
     async fn send(
         self,
-        timeout: Duration,
+        time_limit: TimeLimit<'_>,
         traffic: &mut RequestTraffic,
     ) -> Result<ProviderResponse, Failure> {
-        let response = request::send(self, traffic);
-        tokio::time::timeout(timeout, response).await.unwrap_or_else(|_| {
-            let seconds = timeout.as_secs_f64();
-            Err(Failure::local(
-                ErrorKind::Timeout,
-                format!("no complete response within {seconds} s"),
-            ))
-        })
+        let started = Instant::now();
+        let mut response = pin!(request::send(self, traffic));
+        loop {
+            let limit = time_limit.current();
+            let left = limit.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                let message = format!("no complete response within {} s", limit.as_secs_f64());
+                return Err(Failure::local(ErrorKind::Timeout, message));
+            }
+            let step = left.min(LIMIT_CHECK_INTERVAL);
+            if let Ok(result) = tokio::time::timeout(step, &mut response).await {
+                return result;
+            }
+        }
     }
 
     fn finish(self, response: ProviderResponse, latency: Duration, retries: u32) -> Call {
@@ -121,10 +121,48 @@ impl ModelCall<'_> {
     }
 }
 
-/// Returns the timeout of the next request: its own, or what is left of the call's.
-fn time_left(retry: &RetryPolicy, waited: RetryProgress) -> Duration {
-    let left = retry.timeout.saturating_sub(waited.spent);
-    retry.attempt_timeout.map_or(left, |limit| limit.min(left))
+/// How often the time limit of a request in flight is computed again.
+const LIMIT_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Minimum share of a call's timeout for one request. Many requests take longer than a shorter time.
+const MIN_SHARE: Duration = Duration::from_secs(60);
+
+/// Factor of the time limit after the first timeout of a call.
+const SECOND_LIMIT_FACTOR: u32 = 4;
+
+/// The time limit of one request.
+#[derive(Clone, Copy)]
+struct TimeLimit<'a> {
+    pool: &'a Pool,
+    retry: &'a RetryPolicy,
+    progress: RetryProgress,
+}
+
+impl TimeLimit<'_> {
+    /// Returns the limit, as far as it is known now.
+    ///
+    /// By default it follows from the latency of earlier answers, so that a stalled connection does not use
+    /// up the call's timeout. A request may also just be slow: the second one gets more time, and the third
+    /// all that is left.
+    fn current(self) -> Duration {
+        let TimeLimit { pool, retry, progress } = self;
+        let left = retry.timeout.saturating_sub(progress.spent);
+        let is_last = retry.max_retries.is_some_and(|max| progress.retries >= max);
+        match (retry.attempt_timeout, progress.timeouts) {
+            (Some(limit), _) => limit.min(left),
+            (None, _) if is_last => left,
+            (None, 0) => {
+                // Without answers so far, there is time for a second request.
+                let half = Some(left / 2).filter(|half| *half >= MIN_SHARE);
+                pool.stall_timeout().or(half).unwrap_or(left).min(left)
+            }
+            (None, 1) => {
+                let limit = pool.stall_timeout().unwrap_or(left);
+                limit.saturating_mul(SECOND_LIMIT_FACTOR).min(left)
+            }
+            (None, _) => left,
+        }
+    }
 }
 
 /// Describes a successful request to its pool.
@@ -133,52 +171,63 @@ fn success(response: &ProviderResponse, clean: bool) -> SendOutcome {
     SendOutcome::Answered { quota, usage: quota::cost(&response.response.usage), clean }
 }
 
-/// Returns the permit of a failed request. Then returns the pause before the retry, if one is allowed.
-fn release_failed(
-    pool: &Pool,
+/// A failed request.
+struct FailedRequest {
+    failure: Failure,
+    latency: Duration,
     permit: Permit,
-    failure: &Failure,
-    retry: &RetryPolicy,
-    waited: RetryProgress,
-) -> Option<Duration> {
-    let kind = failure.kind;
-    permit.end(match kind {
-        ErrorKind::RateLimit => {
-            SendOutcome::Rejected { quota: quota::parse(&failure.headers, failure.retry_after) }
+}
+
+impl FailedRequest {
+    /// Returns the permit and counts the failure. Also returns the delay of the retry, if one is allowed. If no
+    /// further call can succeed, the pool is stopped, and its reason replaces the message.
+    fn end(
+        self,
+        call: ModelCall<'_>,
+        pool: &Pool,
+        retry: &RetryPolicy,
+        waited: &mut RetryProgress,
+    ) -> (Failure, Option<RetryDelay>) {
+        let FailedRequest { mut failure, latency, permit } = self;
+        let kind = failure.kind;
+        let outcome = match kind {
+            ErrorKind::RateLimit => {
+                SendOutcome::Rejected { quota: quota::parse(&failure.headers, failure.retry_after) }
+            }
+            ErrorKind::Transient | ErrorKind::Timeout => {
+                SendOutcome::Failed { retry_after: failure.retry_after }
+            }
+            _ => SendOutcome::Refused,
+        };
+        // The pool is stopped before the permit is returned, or it would admit another request.
+        if let Some(stopped) = stop_reason(call, pool, &failure, latency, retry) {
+            failure.kind = stopped.kind;
+            failure.message = stopped.reason.to_string();
+            pool.stop(stopped);
+            permit.end(outcome);
+            return (failure, None);
         }
-        ErrorKind::Transient | ErrorKind::Timeout => SendOutcome::Failed,
-        _ => SendOutcome::Refused,
-    });
-    let comeback = match kind {
-        ErrorKind::RateLimit => pool.retry_mode(),
-        _ => RetryMode::Backoff,
-    };
-    match comeback {
-        // The pool decides when the retry is sent; waiting in its queue does not use up the call's timeout.
-        RetryMode::Queue => retry.allows(kind, waited, Duration::ZERO).then_some(Duration::ZERO),
-        RetryMode::After(pause) => retry.allows(kind, waited, pause).then_some(pause),
-        RetryMode::Backoff => retry.pause(kind, waited, failure.retry_after, rand::random()),
+        permit.end(outcome);
+        let attempt = FailedAttempt {
+            kind,
+            hint: failure.retry_after,
+            mode: pool.retry_mode(),
+            outage: pool.outage(),
+        };
+        // A server that has never responded is tested often, so that a wrong address is reported soon.
+        let retry = match pool.has_responded() {
+            true => *retry,
+            false => retry.cap(MAX_PAUSE_UNREACHED.min(retry.cap)),
+        };
+        (failure, retry.retry(attempt, waited, rand::random()))
     }
 }
 
-/// Stops the pool when the quota is exhausted, because no further call can succeed. This must happen before
-/// the permit is returned, or the pool would admit another request.
-fn stop_pool_on_quota(pool: &Pool, model: &Model, mut failure: Failure) -> Failure {
-    if failure.kind == ErrorKind::Quota {
-        let message = failure.message.trim_end_matches('.');
-        let reason = format!(
-            "quota exhausted for {} ({message}); no further calls to it in this run; check plan, \
-             billing and limits at the provider, or wait for the quota to renew and run again",
-            model.name
-        );
-        pool.stop(reason.as_str());
-        failure.message = reason;
-    }
-    failure
-}
+/// Maximum backoff while the server has never responded.
+const MAX_PAUSE_UNREACHED: Duration = Duration::from_secs(3);
 
-/// Returns the error of a call whose pool was stopped for an exhausted quota.
+/// Returns the error of a call whose pool was stopped.
 fn pool_stopped(stopped: PoolStopped, waited: RetryProgress) -> CallError {
-    let failure = Failure::local(ErrorKind::Quota, &*stopped.reason);
+    let failure = Failure::local(stopped.kind, &*stopped.reason);
     CallError { failure, retries: waited.retries }
 }

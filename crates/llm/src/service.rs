@@ -10,7 +10,7 @@ use crate::request::{malformed_response, read_body, read_error_body, transport_f
 use crate::transport::HttpRequest;
 use crate::{Client, Failure, Wire};
 use bakeoff_core::{ErrorKind, Redactor};
-use bakeoff_pace::{RetryPolicy, RetryProgress};
+use bakeoff_pace::{FailedAttempt, RetryMode, RetryPolicy, RetryProgress};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -194,27 +194,30 @@ impl ServiceCall<'_> {
                 Err(failure) => client.redact_failure(failure),
             };
             waited.spent += latency;
+            let retries = waited.retries;
+            let attempt = FailedAttempt {
+                kind: failure.kind,
+                hint: failure.retry_after,
+                mode: RetryMode::Backoff,
+                outage: None,
+            };
             let was_rejected = matches!(failure.status, Some(429 | 503));
-            let pause = retry
-                .pause(failure.kind, *waited, failure.retry_after, rand::random())
-                .filter(|_| was_rejected && !context.stop.is_cancelled());
+            let delay = (was_rejected && !context.stop.is_cancelled())
+                .then(|| retry.retry(attempt, waited, rand::random()))
+                .flatten();
+            let pause = delay.map(|delay| delay.pause);
             let info = pause.map(|pause| RetryInfo { code: failure.code.as_deref(), pause });
             guard.finish(latency, Some(failure.kind), info);
-            let Some(pause) = pause else {
-                return Err(CallError { failure, retries: waited.retries });
-            };
+            let Some(pause) = pause else { return Err(CallError { failure, retries }) };
             if let Some(on_retry) = context.on_retry {
                 on_retry(&Retry { model: &service.name, pause, failure: &failure });
             }
             tokio::select! {
                 () = context.stop.cancelled() => {
-                    return Err(CallError { failure, retries: waited.retries });
+                    return Err(CallError { failure, retries });
                 }
                 () = tokio::time::sleep(pause) => {}
             }
-            waited.spent += pause;
-            waited.retries += 1;
-            waited.transient += u32::from(failure.kind != ErrorKind::RateLimit);
         }
     }
 

@@ -71,8 +71,14 @@ pub struct TransportError {
 pub enum TransportErrorKind {
     /// The HTTP client could not be created.
     Setup,
+    /// The host name could not be resolved.
+    HostNotFound,
     /// No connection could be established.
     Connect,
+    /// The certificate of the server is not trusted, or the TLS handshake failed.
+    Certificate,
+    /// The proxy is unusable.
+    Proxy,
     /// The server did not respond in time.
     Timeout,
     /// The connection failed before the response was complete.

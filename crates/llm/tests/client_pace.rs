@@ -105,14 +105,14 @@ async fn auto_strategy_retries_from_the_queue_without_using_the_timeout() {
 #[tokio::test(start_paused = true)]
 async fn auto_strategy_survives_a_long_block() {
     let server = FakeServer::new(|number| match number {
-        0..5 => Reply::throttled("3600"),
+        0..5 => Reply::throttled("100"),
         _ => Reply::text("fine"),
     });
     let (client, model) = (client(&server), model_with_limits(Limits::auto()));
     let (context, start) = (CallContext::default(), Instant::now());
     let calls = join_all((0..20).map(|_| client.call(&model, prompt("hello"), &context))).await;
     assert!(calls.iter().all(Result::is_ok), "{calls:?}");
-    assert!(start.elapsed() >= 3600 * SECOND, "{:?}", start.elapsed());
+    assert!(start.elapsed() >= 100 * SECOND, "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

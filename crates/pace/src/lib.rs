@@ -3,8 +3,10 @@
 //!
 //! No HTTP here. All decisions are functions of a time that is passed in; only [`Pool`] reads a clock.
 
+mod breaker;
 mod connections;
 mod cost;
+mod delayed;
 mod feeder;
 mod headers;
 mod hint;
@@ -30,9 +32,9 @@ pub use policy::{
     Flight, Gate, LearnedLimit, Policy, PoolView, ProactiveConfig, ProactiveConfigError,
     ProactivePolicy, Rates, ReactivePolicy, RetryAfter, RetryMode, SendOutcome,
 };
-pub use pool::{BackoffGuard, Permit, Pool, PoolChange, PoolKey, PoolSnapshot, PoolStopped, Pools};
+pub use pool::{Permit, Pool, PoolChange, PoolKey, PoolSnapshot, PoolStopped, Pools};
 pub use queue::{RunTag, Ticket};
 pub use quota::{Quota, QuotaReading};
-pub use retry::{RetryPolicy, RetryProgress};
+pub use retry::{FailedAttempt, RetryDelay, RetryPolicy, RetryProgress};
 pub use scheduler::{PermitRequest, Scheduler};
 pub use strategy::{Strategy, UnknownStrategy};

@@ -71,7 +71,10 @@ pub enum SendOutcome {
         quota: Quota,
     },
     /// A transient failure: a 5xx, a timeout, a network error.
-    Failed,
+    Failed {
+        /// Wait before the next request, as announced by the provider.
+        retry_after: Option<Duration>,
+    },
     /// The provider responded with an error that is not about rates, such as an invalid request.
     Refused,
     /// The caller dropped the request.
@@ -113,6 +116,14 @@ pub trait Policy: std::fmt::Debug + Send {
 
     /// Returns the concurrency limit, as far as it is known.
     fn limit(&self) -> u32;
+
+    /// Handles the start of an outage: measurements across it say nothing about limits.
+    fn on_outage(&mut self) {}
+
+    /// Returns how announced waits are handled.
+    fn retry_after(&self) -> RetryAfter {
+        RetryAfter::Strict
+    }
 
     /// Returns the end of a block that the provider announced.
     fn blocked_until(&self) -> Option<Duration> {

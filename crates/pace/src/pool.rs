@@ -4,6 +4,7 @@
 //! sent to its waiter through a channel after the lock is released. A permit that is not received is
 //! dropped with the channel, which returns it to the pool.
 
+mod latency;
 mod meter;
 mod permit;
 mod pools;
@@ -15,13 +16,16 @@ mod timer;
 
 pub use permit::Permit;
 pub use pools::{PoolKey, Pools};
-pub use snapshot::{BackoffGuard, PoolChange, PoolSnapshot};
+pub use snapshot::{PoolChange, PoolSnapshot};
 
 use crate::{
-    LearnedLimit, Limits, LimitsError, PermitRequest, Policy, PoolLoad, RetryMode, TokenCost,
+    LearnedLimit, Limits, LimitsError, PermitRequest, Policy, PoolLoad, RetryMode, Scheduler,
+    TokenCost,
 };
+use bakeoff_core::ErrorKind;
 use shared::{AcquireResult, SharedPool};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Grants permits as its strategy allows. Clones share the same pool.
 ///
@@ -32,7 +36,7 @@ use std::sync::Arc;
 /// let pool = Pool::new("some-model", Limits::fixed(10))?;
 /// let permit = pool.acquire(PermitRequest::default()).await?;
 /// assert_eq!(pool.snapshot().in_flight, 1);
-/// permit.end(SendOutcome::Failed);
+/// permit.end(SendOutcome::Failed { retry_after: None });
 /// assert_eq!(pool.snapshot().in_flight, 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # }).unwrap();
@@ -72,7 +76,8 @@ impl Pool {
         self.shared.model()
     }
 
-    /// Waits for a permit. Dropping the future cancels the request.
+    /// Waits for a permit. Dropping the future cancels the request. A delayed retry is part of the
+    /// queue from the start: it ends with the pool, and the recovery of the provider may shorten it.
     ///
     /// # Errors
     ///
@@ -91,8 +96,8 @@ impl Pool {
 
     /// Stops the pool: all waiting requests fail at once, and nothing more is granted. Later calls do
     /// not change the reason.
-    pub fn stop(&self, reason: impl Into<Arc<str>>) {
-        self.shared.stop(reason.into());
+    pub fn stop(&self, stopped: PoolStopped) {
+        self.shared.stop(stopped);
     }
 
     /// Returns the reason if the pool was stopped.
@@ -132,21 +137,63 @@ impl Pool {
         TokenCost { input, output: max_output.map_or(mean, |max| max.min(mean)) }
     }
 
-    /// Counts a call as backing off, outside of the queue, until the guard is dropped.
-    pub fn back_off(&self) -> BackoffGuard {
-        BackoffGuard::new(Arc::clone(&self.shared))
+    /// Records the latency of an answer, for [`Pool::stall_timeout`].
+    pub fn record_latency(&self, latency: Duration) {
+        self.shared.record_latency(latency);
     }
 
-    /// Returns the number of calls that are backing off outside of the queue.
-    pub fn backing_off(&self) -> u32 {
-        self.shared.backing_off()
+    /// Returns the time after which a request without an answer has probably stalled, given the
+    /// latencies so far; `None` while there are too few answers.
+    pub fn stall_timeout(&self) -> Option<Duration> {
+        self.shared.stall_timeout()
     }
+
+    /// Returns how long the provider has been down: it fails, and single requests test whether it has
+    /// recovered.
+    pub fn outage(&self) -> Option<Duration> {
+        self.shared.outage()
+    }
+
+    /// Returns the time since the first rejection or failure after the last answer.
+    pub fn failing_for(&self) -> Option<Duration> {
+        self.shared.failing_for()
+    }
+
+    /// Whether the provider has answered a request.
+    pub fn has_answered(&self) -> bool {
+        self.shared.has_answered()
+    }
+
+    /// Whether the provider has responded to any request, with an answer or with an error that is not
+    /// transient.
+    pub fn has_responded(&self) -> bool {
+        self.shared.has_responded()
+    }
+
+    /// Returns the number of retries that wait for their time outside of the queue.
+    pub fn backing_off(&self) -> u32 {
+        self.shared.with(|state| delayed(&state.scheduler))
+    }
+}
+
+/// Returns the number of delayed retries.
+fn delayed(scheduler: &Scheduler) -> u32 {
+    u32::try_from(scheduler.delayed()).unwrap_or(u32::MAX)
 }
 
 /// The error of requests to a stopped pool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct PoolStopped {
+    /// The kind of error with which calls end.
+    pub kind: ErrorKind,
     /// The reason why it was stopped.
     pub reason: Arc<str>,
+}
+
+impl PoolStopped {
+    /// Creates the error for a kind and a reason.
+    pub fn new(kind: ErrorKind, reason: impl Into<Arc<str>>) -> PoolStopped {
+        PoolStopped { kind, reason: reason.into() }
+    }
 }

@@ -1,5 +1,6 @@
 //! The retry policy: the only code that decides whether and when a call is retried.
 
+use crate::{PermitRequest, RetryMode};
 use bakeoff_core::ErrorKind;
 use std::time::Duration;
 
@@ -42,6 +43,12 @@ impl Default for RetryPolicy {
     }
 }
 
+/// Maximum number of retries after responses that do not match the format. Such responses are paid for.
+const MAX_MALFORMED: u32 = 2;
+
+/// Length of an outage up to which its failures do not count against a call.
+const OUTAGE_PATIENCE: Duration = Duration::from_secs(120);
+
 /// The retries of a call so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RetryProgress {
@@ -49,6 +56,10 @@ pub struct RetryProgress {
     pub retries: u32,
     /// Retries after transient errors.
     pub transient: u32,
+    /// Retries after malformed responses.
+    pub malformed: u32,
+    /// Retries after timeouts.
+    pub timeouts: u32,
     /// Time since the first attempt, without waiting for permits.
     pub spent: Duration,
 }
@@ -96,37 +107,100 @@ impl RetryPolicy {
         self
     }
 
-    /// Returns the pause before the next attempt, or `None` if the call fails.
+    /// Returns how a failed call is retried, and counts the retry; `None` if the call fails.
     ///
     /// Exponential backoff with full jitter: `chance` is uniform between 0 and 1. A wait that the
-    /// provider asks for (`hint`) is kept in full, with jitter on top, so that calls do not all return
-    /// at the same moment.
-    pub fn pause(
+    /// provider asks for is kept in full, with jitter on top, so that calls do not all return at the
+    /// same moment.
+    pub fn retry(
         &self,
-        kind: ErrorKind,
-        progress: RetryProgress,
-        hint: Option<Duration>,
+        attempt: FailedAttempt,
+        progress: &mut RetryProgress,
         chance: f64,
-    ) -> Option<Duration> {
+    ) -> Option<RetryDelay> {
         let doubled = 2_u32.saturating_pow(progress.retries.min(30));
         let max = self.base.saturating_mul(doubled).min(self.cap);
-        let pause = match hint {
+        let backoff = match attempt.hint {
             Some(hint) => hint.saturating_add(self.base.mul_f64(chance)),
             None => max.mul_f64(chance),
         };
-        self.allows(kind, progress, pause).then_some(pause)
+        let is_throttled = attempt.kind == ErrorKind::RateLimit;
+        let pause = match attempt.mode {
+            // The pool decides when the provider is tested again.
+            _ if !is_throttled && attempt.outage.is_some() => Duration::ZERO,
+            // Waiting in the queue does not use up the call's timeout.
+            RetryMode::Queue if is_throttled => Duration::ZERO,
+            RetryMode::After(pause) if is_throttled => pause,
+            _ => backoff,
+        };
+        if !self.allows(attempt, *progress, pause) {
+            return None;
+        }
+        progress.spent = progress.spent.saturating_add(pause);
+        progress.retries += 1;
+        match attempt.kind {
+            ErrorKind::RateLimit => {}
+            ErrorKind::MalformedResponse => progress.malformed += 1,
+            _ if attempt.is_in_outage() => {}
+            _ => progress.transient += 1,
+        }
+        progress.timeouts += u32::from(attempt.kind == ErrorKind::Timeout);
+        Some(RetryDelay { pause, ends_on_recovery: !is_throttled })
     }
 
-    /// Returns whether another attempt is allowed after that pause.
-    pub fn allows(&self, kind: ErrorKind, progress: RetryProgress, pause: Duration) -> bool {
-        let within = match kind {
+    fn allows(&self, attempt: FailedAttempt, progress: RetryProgress, pause: Duration) -> bool {
+        let within = match attempt.kind {
             ErrorKind::RateLimit => true,
-            ErrorKind::Transient | ErrorKind::Timeout => progress.transient < self.max_transient,
+            ErrorKind::Transient | ErrorKind::Timeout => {
+                attempt.is_in_outage() || progress.transient < self.max_transient
+            }
+            ErrorKind::MalformedResponse => progress.malformed < MAX_MALFORMED,
             _ => false,
         };
         within
             && self.max_retries.is_none_or(|max| progress.retries < max)
-            && progress.spent.saturating_add(pause) <= self.timeout
+            && progress.spent.saturating_add(pause) < self.timeout
+    }
+}
+
+/// A failed attempt of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// The kind of the error.
+    pub kind: ErrorKind,
+    /// The wait that the provider asks for.
+    pub hint: Option<Duration>,
+    /// How the pool retries rejected requests.
+    pub mode: RetryMode,
+    /// Length of the provider's outage, if it is down.
+    pub outage: Option<Duration>,
+}
+
+impl FailedAttempt {
+    /// Whether the failure is part of an outage that does not count against the call: the pool sends it
+    /// again only to test whether the provider has recovered.
+    fn is_in_outage(self) -> bool {
+        self.outage.is_some_and(|outage| outage <= OUTAGE_PATIENCE)
+    }
+}
+
+/// The delay of a retry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryDelay {
+    /// Time before the retry enters the queue; zero when the pool decides alone.
+    pub pause: Duration,
+    /// Whether it enters the queue as soon as the provider has recovered from an outage.
+    pub ends_on_recovery: bool,
+}
+
+impl RetryDelay {
+    /// Applies the delay to a request for a permit.
+    #[must_use]
+    pub fn apply(self, request: PermitRequest) -> PermitRequest {
+        match self.ends_on_recovery {
+            true => request.backing_off(self.pause),
+            false => request.delayed(self.pause),
+        }
     }
 }
 
@@ -144,14 +218,23 @@ mod tests {
     };
 
     fn after(retries: u32) -> RetryProgress {
-        RetryProgress { retries, transient: retries, spent: Duration::ZERO }
+        RetryProgress { retries, transient: retries, ..RetryProgress::default() }
+    }
+
+    fn failed(kind: ErrorKind) -> FailedAttempt {
+        FailedAttempt { kind, hint: None, mode: RetryMode::Backoff, outage: None }
+    }
+
+    /// Returns the pause before the retry.
+    fn pause(attempt: FailedAttempt, mut progress: RetryProgress, chance: f64) -> Option<f64> {
+        let delay = POLICY.retry(attempt, &mut progress, chance)?;
+        Some(delay.pause.as_secs_f64())
     }
 
     #[test]
     fn pauses_double_up_to_the_cap_with_full_jitter() {
-        let pause = |retries, chance| {
-            POLICY.pause(ErrorKind::RateLimit, after(retries), None, chance).unwrap().as_secs_f64()
-        };
+        let pause =
+            |retries, chance| pause(failed(ErrorKind::RateLimit), after(retries), chance).unwrap();
         assert_eq!([pause(0, 1.0), pause(1, 1.0), pause(5, 1.0)], [1.0, 2.0, 32.0]);
         assert_eq!([pause(6, 1.0), pause(40, 1.0)], [60.0, 60.0]);
         assert_eq!([pause(3, 0.0), pause(3, 0.5)], [0.0, 4.0]);
@@ -160,31 +243,69 @@ mod tests {
     #[test]
     fn provider_wait_is_kept_in_full() {
         let hint = Some(Duration::from_secs(90));
-        let pause = |chance| POLICY.pause(ErrorKind::RateLimit, after(0), hint, chance);
-        assert_eq!(pause(0.0), hint);
-        assert_eq!(pause(1.0), Some(Duration::from_secs(91)));
+        let attempt = FailedAttempt { hint, ..failed(ErrorKind::RateLimit) };
+        assert_eq!(pause(attempt, after(0), 0.0), Some(90.0));
+        assert_eq!(pause(attempt, after(0), 1.0), Some(91.0));
     }
 
     #[test]
     fn transient_errors_are_limited_by_count_and_throttles_by_time() {
-        assert!(POLICY.pause(ErrorKind::Transient, after(1), None, 0.0).is_some());
-        assert!(POLICY.pause(ErrorKind::Transient, after(2), None, 0.0).is_none());
-        assert!(POLICY.pause(ErrorKind::Timeout, after(2), None, 0.0).is_none());
-        assert!(POLICY.pause(ErrorKind::RateLimit, after(500), None, 0.0).is_some());
+        assert!(pause(failed(ErrorKind::Transient), after(1), 0.0).is_some());
+        assert!(pause(failed(ErrorKind::Transient), after(2), 0.0).is_none());
+        assert!(pause(failed(ErrorKind::Timeout), after(2), 0.0).is_none());
+        assert!(pause(failed(ErrorKind::RateLimit), after(500), 0.0).is_some());
         let late = RetryProgress { spent: Duration::from_secs(595), ..after(3) };
-        assert!(POLICY.pause(ErrorKind::RateLimit, late, None, 1.0).is_none());
+        assert!(pause(failed(ErrorKind::RateLimit), late, 1.0).is_none());
+    }
+
+    #[test]
+    fn rejected_requests_return_as_the_pool_decides() {
+        let attempt = |kind, mode| FailedAttempt { mode, ..failed(kind) };
+        let exactly = RetryMode::After(Duration::from_secs(7));
+        for (mode, expected) in [(RetryMode::Queue, 0.0), (exactly, 7.0)] {
+            let rejected = attempt(ErrorKind::RateLimit, mode);
+            assert_eq!(pause(rejected, after(0), 1.0), Some(expected));
+            assert_eq!(pause(attempt(ErrorKind::Transient, mode), after(0), 1.0), Some(1.0));
+        }
+    }
+
+    #[test]
+    fn failures_in_an_outage_do_not_count_for_two_minutes() {
+        let attempt = |seconds| FailedAttempt {
+            outage: Some(Duration::from_secs(seconds)),
+            ..failed(ErrorKind::Transient)
+        };
+        let mut progress = after(1);
+        for _ in 0..50 {
+            let delay = POLICY.retry(attempt(120), &mut progress, 1.0).unwrap();
+            assert_eq!((delay.pause, delay.ends_on_recovery), (Duration::ZERO, true));
+        }
+        assert_eq!((progress.retries, progress.transient), (51, 1));
+        assert!(POLICY.retry(attempt(121), &mut progress, 1.0).is_some());
+        assert!(POLICY.retry(attempt(121), &mut progress, 1.0).is_none());
+    }
+
+    #[test]
+    fn malformed_responses_are_retried_twice() {
+        let mut progress = RetryProgress::default();
+        let malformed = failed(ErrorKind::MalformedResponse);
+        for retried in [true, true, false] {
+            assert_eq!(POLICY.retry(malformed, &mut progress, 0.0).is_some(), retried);
+        }
+        assert_eq!(progress.transient, 0);
     }
 
     #[test]
     fn max_retries_limits_throttled_calls() {
         let policy = RetryPolicy { max_retries: Some(0), ..POLICY };
-        assert!(policy.pause(ErrorKind::RateLimit, after(0), None, 0.0).is_none());
+        let mut progress = RetryProgress::default();
+        assert!(policy.retry(failed(ErrorKind::RateLimit), &mut progress, 0.0).is_none());
     }
 
     #[test]
     fn permanent_errors_are_not_retried() {
         for kind in [ErrorKind::Auth, ErrorKind::Quota, ErrorKind::InvalidRequest] {
-            assert!(POLICY.pause(kind, after(0), None, 0.0).is_none());
+            assert!(pause(failed(kind), after(0), 0.0).is_none());
         }
     }
 }

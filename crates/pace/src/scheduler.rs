@@ -4,9 +4,12 @@
 //! same code runs behind the async [`Pool`](crate::Pool), in the virtual time of the benchmarks, and
 //! under property tests.
 
+use crate::breaker::{AnnouncedWait, CircuitBreaker};
+use crate::delayed::DelayedRetries;
 use crate::queue::{Queue, RunTag, Ticket};
 use crate::{
-    Flight, Gate, LearnedLimit, LimitChange, Policy, PoolView, RetryMode, SendOutcome, TokenCost,
+    Flight, Gate, LearnedLimit, LimitChange, Policy, PoolView, RetryAfter, RetryMode, SendOutcome,
+    TokenCost,
 };
 use std::collections::HashMap;
 use std::time::Duration;
@@ -28,6 +31,10 @@ pub struct PermitRequest {
     pub cost: TokenCost,
     /// Whether it repeats an earlier attempt of the call. Retries go to the front of their run.
     pub is_retry: bool,
+    /// Time before it enters the queue.
+    pub delay: Duration,
+    /// Whether the delay ends as soon as an outage of the provider does.
+    pub ends_on_recovery: bool,
 }
 
 impl PermitRequest {
@@ -51,14 +58,38 @@ impl PermitRequest {
         self.is_retry = is_retry;
         self
     }
+
+    /// Makes the request a retry that enters the queue after a delay.
+    #[must_use]
+    pub fn delayed(mut self, delay: Duration) -> PermitRequest {
+        self.is_retry = true;
+        self.delay = delay;
+        self
+    }
+
+    /// Makes the request a retry after a failure. It enters the queue after a delay, or as soon as the
+    /// provider has recovered.
+    #[must_use]
+    pub fn backing_off(self, delay: Duration) -> PermitRequest {
+        PermitRequest { ends_on_recovery: true, ..self.delayed(delay) }
+    }
+}
+
+/// A request in flight.
+#[derive(Debug, Clone, Copy)]
+struct SentPermit {
+    cost: TokenCost,
+    at: Duration,
 }
 
 /// The state of one pool.
 #[derive(Debug)]
 pub struct Scheduler {
     policy: Box<dyn Policy>,
+    breaker: CircuitBreaker,
     queue: Queue<TokenCost>,
-    flights: HashMap<Flight, TokenCost>,
+    delayed: DelayedRetries,
+    flights: HashMap<Flight, SentPermit>,
     next_ticket: u64,
     wake_at: Option<Duration>,
     /// The reason why the pool was stopped.
@@ -70,7 +101,9 @@ impl Scheduler {
     pub fn new(policy: Box<dyn Policy>) -> Scheduler {
         Scheduler {
             policy,
+            breaker: CircuitBreaker::default(),
             queue: Queue::default(),
+            delayed: DelayedRetries::default(),
             flights: HashMap::new(),
             next_ticket: 0,
             wake_at: None,
@@ -78,17 +111,26 @@ impl Scheduler {
         }
     }
 
-    /// Adds a request to the queue. [`Scheduler::on_tick`] grants its permit.
-    pub fn on_request(&mut self, request: PermitRequest) -> Ticket {
+    /// Adds a request to the queue, or to the delayed retries. [`Scheduler::on_tick`] grants its permit.
+    pub fn on_request(&mut self, now: Duration, request: PermitRequest) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
-        self.queue.push(ticket, request.run, request.is_retry, request.cost);
+        if request.delay.is_zero() {
+            self.enqueue(ticket, request);
+        } else {
+            self.delayed.insert(now.saturating_add(request.delay), ticket, request);
+        }
         ticket
+    }
+
+    fn enqueue(&mut self, ticket: Ticket, request: PermitRequest) {
+        self.queue.push(ticket, request.run, request.is_retry, request.cost);
     }
 
     /// Removes a waiting request.
     pub fn on_cancel(&mut self, ticket: Ticket) {
         self.queue.remove(ticket);
+        self.delayed.remove(ticket);
     }
 
     /// Grants all permits that the strategy allows now. A granted request is in flight until
@@ -98,49 +140,77 @@ impl Scheduler {
         if self.stopped.is_some() {
             return;
         }
-        loop {
-            let view = self.view(now);
-            let Some((_, cost)) = self.queue.front() else { return };
+        while let Some((ticket, request)) = self.delayed.pop_due(now) {
+            self.enqueue(ticket, request);
+        }
+        let gate = loop {
+            let Some((_, cost)) = self.queue.front() else { break Gate::Closed };
             let cost = *cost;
-            match self.policy.gate(view, cost) {
+            match self.gate(now, cost) {
                 Gate::Open => {}
-                Gate::Until(time) if time > now => {
-                    self.wake_at = Some(time);
-                    return;
-                }
-                // A time in the past neither delays the request nor causes a busy loop.
-                Gate::Until(_) => {
-                    self.wake_at = Some(now + Duration::from_micros(1));
-                    return;
-                }
-                Gate::Closed => return,
+                gate => break gate,
             }
-            let Some((ticket, cost)) = self.queue.pop() else { return };
+            let Some((ticket, cost)) = self.queue.pop() else { break Gate::Closed };
             let flight = Flight(ticket.0);
-            self.flights.insert(flight, cost);
+            self.flights.insert(flight, SentPermit { cost, at: now });
+            self.breaker.on_sent();
             self.policy.on_sent(self.view(now), flight, cost);
             grant(ticket, flight);
+        };
+        let gate_at = match gate {
+            // A time in the past neither delays the request nor causes a busy loop.
+            Gate::Until(time) => Some(time.max(now + Duration::from_micros(1))),
+            Gate::Open | Gate::Closed => None,
+        };
+        self.wake_at = [gate_at, self.delayed.next_at()].into_iter().flatten().min();
+    }
+
+    /// Returns whether a request of that cost may be sent now, by the breaker and the strategy.
+    fn gate(&mut self, now: Duration, cost: TokenCost) -> Gate {
+        match self.breaker.next_at(now) {
+            None => Gate::Closed,
+            Some(at) if at > now => Gate::Until(at),
+            Some(_) => self.policy.gate(self.view(now), cost),
         }
     }
 
     /// Records the end of a request. Requests that are not in flight are ignored.
     pub fn on_end(&mut self, now: Duration, flight: Flight, outcome: &SendOutcome) {
-        if let Some(cost) = self.flights.remove(&flight) {
-            self.policy.on_ended(self.view(now), flight, cost, outcome);
+        let Some(sent) = self.flights.remove(&flight) else { return };
+        match outcome {
+            SendOutcome::Answered { .. } | SendOutcome::Rejected { .. } | SendOutcome::Refused => {
+                if self.breaker.on_responded(now, sent.at) {
+                    for (ticket, request) in self.delayed.take_backing_off() {
+                        self.enqueue(ticket, request);
+                    }
+                }
+            }
+            SendOutcome::Failed { retry_after } => {
+                let is_strict = self.policy.retry_after() == RetryAfter::Strict;
+                let announced = retry_after.map(|wait| AnnouncedWait { wait, is_strict });
+                if self.breaker.on_failed(now, sent.at, announced) {
+                    self.policy.on_outage();
+                }
+            }
+            SendOutcome::Dropped => self.breaker.on_dropped(),
         }
+        self.policy.on_ended(self.view(now), flight, sent.cost, outcome);
     }
 
     /// Takes back a grant whose request was not sent.
     pub fn on_withdraw(&mut self, now: Duration, flight: Flight) {
-        if let Some(cost) = self.flights.remove(&flight) {
-            self.policy.on_withdrawn(self.view(now), flight, cost);
+        if let Some(sent) = self.flights.remove(&flight) {
+            self.breaker.on_dropped();
+            self.policy.on_withdrawn(self.view(now), flight, sent.cost);
         }
     }
 
     /// Stops the pool: grants nothing more and returns the waiting requests.
     pub fn stop(&mut self, reason: String) -> Vec<Ticket> {
         self.stopped.get_or_insert(reason);
-        self.queue.clear()
+        let mut tickets = self.queue.clear();
+        tickets.append(&mut self.delayed.clear());
+        tickets
     }
 
     /// Returns the reason why the pool was stopped.
@@ -173,6 +243,11 @@ impl Scheduler {
         self.policy.learned()
     }
 
+    /// Returns the start of the outage of the provider, if there is one.
+    pub fn outage_since(&self) -> Option<Duration> {
+        self.breaker.open_since()
+    }
+
     /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> u32 {
         u32::try_from(self.flights.len()).unwrap_or(u32::MAX)
@@ -181,6 +256,11 @@ impl Scheduler {
     /// Returns the number of requests that wait for a permit.
     pub fn waiting(&self) -> usize {
         self.queue.len()
+    }
+
+    /// Returns the number of retries that wait for their time before they enter the queue.
+    pub fn delayed(&self) -> usize {
+        self.delayed.len()
     }
 
     /// Returns the changes of the limit since the last call.

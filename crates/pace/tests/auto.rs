@@ -103,7 +103,7 @@ struct RunStats {
 fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
     let mut scheduler = Scheduler::new(Box::new(AutoPolicy::new(config)));
     (0..items).for_each(|_| {
-        scheduler.on_request(PermitRequest::default());
+        scheduler.on_request(Duration::ZERO, PermitRequest::default());
     });
     let mut stats = RunStats { seconds: 0.0, rejected: 0, sends: Vec::new(), blocks: Vec::new() };
     let mut agenda: BinaryHeap<Reverse<(Duration, Flight, u32)>> = BinaryHeap::new();
@@ -145,7 +145,7 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
                     if quota.retry_after.is_some() {
                         stats.blocks.push(now.as_secs_f64());
                     }
-                    scheduler.on_request(PermitRequest::default().retry(true));
+                    scheduler.on_request(Duration::ZERO, PermitRequest::default().retry(true));
                 }
                 _ => {
                     answered += 1;

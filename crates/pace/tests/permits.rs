@@ -58,7 +58,7 @@ impl Clients {
                 drop(self.permits.remove(which.index(self.permits.len())));
             }
             PermitStep::End(which) if !self.permits.is_empty() => {
-                self.permits.remove(which.index(self.permits.len())).end(SendOutcome::Failed);
+                self.permits.remove(which.index(self.permits.len())).end(SendOutcome::Refused);
             }
             PermitStep::Cancel(_) | PermitStep::Drop(_) | PermitStep::End(_) => {}
         }

@@ -65,7 +65,7 @@ fn openai_faults_are_errors_with_reasons() {
     insta::assert_snapshot!(check("openai", ""), @r#"
     sim/echo: passed
     sim/fault-400: error, invalid_request: 400: The request is not valid.
-    sim/fault-401: error, auth: 401: Incorrect API key provided.
+    sim/fault-401: error, auth: 401: Incorrect API key provided; no further calls to sim/fault-401 in this run; check OPENAI_API_KEY and its access to the model
     sim/fault-429: error, rate_limit: 429: Rate limit reached for requests.
     sim/fault-503: error, transient: 503: The service is temporarily unavailable.
     sim/fault-huge: error, malformed_response: response exceeds 8 MiB
@@ -80,7 +80,7 @@ fn anthropic_stream_faults_are_errors_with_reasons() {
     insta::assert_snapshot!(check("anthropic", "stream = true"), @r#"
     sim/echo: passed
     sim/fault-400: error, invalid_request: 400: The request is not valid.
-    sim/fault-401: error, auth: 401: Incorrect API key provided.
+    sim/fault-401: error, auth: 401: Incorrect API key provided; no further calls to sim/fault-401 in this run; check ANTHROPIC_API_KEY and its access to the model
     sim/fault-429: error, rate_limit: 429: Rate limit reached for requests.
     sim/fault-503: error, transient: 503: The service is temporarily unavailable.
     sim/fault-huge: error, malformed_response: response exceeds 8 MiB

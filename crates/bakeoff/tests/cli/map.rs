@@ -374,13 +374,13 @@ fn interrupted_or_over_budget_job_can_be_resumed() {
 fn model_that_rejects_all_requests_ends_the_job() {
     let dir = test_dir(10);
     let output = dir.run(&map(&["-m", "sim/fault-401"]));
-    insta::assert_snapshot!(output.transcript(), @r#"
+    insta::assert_snapshot!(output.transcript(), @r"
     exit 3
     --- stdout
     out.jsonl: 0 of 10 rows, 0 errors · 1 request · 0 tokens · $0.00
     --- stderr
     10 items → 1 request to sim/fault-401 (up to 10 items each; limits unknown)
-    error: Incorrect API key provided.
+    error: Incorrect API key provided; no further calls to sim/fault-401 in this run; check BAKEOFF_SIM_API_KEY and its access to the model
       hint: fix the cause and run the same command to resume
-    "#);
+    ");
 }

@@ -350,14 +350,14 @@ fn failure_of_all_models_prints_every_reason() {
         "--strategy",
         "first",
     ]);
-    insta::assert_snapshot!(render(&output), @r#"
+    insta::assert_snapshot!(render(&output), @r"
     exit 3
     --- stdout
     --- stderr
     sim/fault-400: failed · T s · 0 tokens · $0.00 · 400: The request is not valid.
-    sim/fault-401: failed · T s · 0 tokens · $0.00 · 401: Incorrect API key provided.
-    error: all models failed: sim/fault-400: 400: The request is not valid.; sim/fault-401: 401: Incorrect API key provided.
-    "#);
+    sim/fault-401: failed · T s · 0 tokens · $0.00 · 401: Incorrect API key provided; no further calls to sim/fault-401 in this run; check BAKEOFF_SIM_API_KEY and its access to the model
+    error: all models failed: sim/fault-400: 400: The request is not valid.; sim/fault-401: 401: Incorrect API key provided; no further calls to sim/fault-401 in this run; check BAKEOFF_SIM_API_KEY and its access to the model
+    ");
 }
 
 #[test]

@@ -5,8 +5,8 @@
 
 use bakeoff_core::{ErrorKind, Message, Request};
 use bakeoff_pace::{
-    Flight, PermitRequest, Policy, RetryMode, RetryPolicy, RetryProgress, Scheduler, SendOutcome,
-    Ticket, TokenCost, read_quota,
+    FailedAttempt, Flight, PermitRequest, Policy, RetryDelay, RetryPolicy, RetryProgress,
+    Scheduler, SendOutcome, Ticket, TokenCost, read_quota,
 };
 use bakeoff_sim::{Config, Engine, Outcome, Profile, Reply};
 use rand::rngs::ChaCha8Rng;
@@ -53,8 +53,6 @@ impl OutputEstimate {
 enum SimulationEvent {
     /// A response arrived.
     Response(Flight),
-    /// The pause before a retry ended.
-    Retry(u32),
     /// The scheduler asked for a tick.
     Wake,
 }
@@ -140,7 +138,7 @@ impl Simulation {
     /// Runs until all items are finished or the time limit is reached.
     pub(crate) fn run(mut self, time_limit: Duration) -> SimulationResult {
         for item in 0..self.items.len() as u32 {
-            self.request_permit(item);
+            self.request_permit(item, None);
         }
         self.tick();
         while let Some(Reverse((time, _, event))) = self.events.pop() {
@@ -150,7 +148,6 @@ impl Simulation {
             self.now = time;
             match event {
                 SimulationEvent::Response(flight) => self.handle_response(flight),
-                SimulationEvent::Retry(item) => self.request_permit(item),
                 SimulationEvent::Wake if self.wake_at == Some(time) => self.wake_at = None,
                 // Superseded by an earlier wake-up.
                 SimulationEvent::Wake => continue,
@@ -169,10 +166,11 @@ impl Simulation {
         self.events.push(Reverse((at, self.order, event)));
     }
 
-    fn request_permit(&mut self, item: u32) {
-        let is_retry = self.items[item as usize].retries > 0;
+    fn request_permit(&mut self, item: u32, delay: Option<RetryDelay>) {
         let cost = self.output_estimate.estimate(self.inputs[item as usize]);
-        let ticket = self.scheduler.on_request(PermitRequest::default().cost(cost).retry(is_retry));
+        let request = PermitRequest::default().cost(cost);
+        let request = delay.map_or(request, |delay| delay.apply(request));
+        let ticket = self.scheduler.on_request(self.now, request);
         self.waiting.insert(ticket, item);
     }
 
@@ -232,7 +230,7 @@ impl Simulation {
                 (SendOutcome::Rejected { quota }, Some(ErrorKind::RateLimit))
             }
             Outcome::Refused { .. } | Outcome::Broken(_) => {
-                (SendOutcome::Failed, Some(ErrorKind::Transient))
+                (SendOutcome::Failed { retry_after }, Some(ErrorKind::Transient))
             }
         };
         self.scheduler.on_end(self.now, flight, &ending);
@@ -247,11 +245,11 @@ impl Simulation {
         if kind == ErrorKind::RateLimit {
             self.result.rejected += 1;
         }
-        self.schedule_retry(item, kind, retry_after, self.now - sent);
+        self.retry(item, kind, retry_after, self.now - sent);
     }
 
-    /// Schedules a retry as a client does after a failure.
-    fn schedule_retry(
+    /// Requests a permit for a retry, as a client does after a failure.
+    fn retry(
         &mut self,
         item: u32,
         kind: ErrorKind,
@@ -260,22 +258,14 @@ impl Simulation {
     ) {
         let progress = &mut self.items[item as usize];
         progress.spent += latency;
-        let pause = self.retry.pause(kind, *progress, retry_after, self.rng.random());
-        let Some(backoff) = pause else { return };
-        let retry_mode = match kind {
-            ErrorKind::RateLimit => self.scheduler.retry_mode(self.now),
-            _ => RetryMode::Backoff,
+        let attempt = FailedAttempt {
+            kind,
+            hint: retry_after,
+            mode: self.scheduler.retry_mode(self.now),
+            outage: self.scheduler.outage_since().map(|since| self.now.saturating_sub(since)),
         };
-        let pause = match retry_mode {
-            RetryMode::Queue => Duration::ZERO,
-            RetryMode::Backoff => backoff,
-            RetryMode::After(pause) => pause,
-        };
-        progress.spent += pause;
-        progress.retries += 1;
-        if kind != ErrorKind::RateLimit {
-            progress.transient += 1;
+        if let Some(delay) = self.retry.retry(attempt, progress, self.rng.random()) {
+            self.request_permit(item, Some(delay));
         }
-        self.schedule(self.now + pause, SimulationEvent::Retry(item));
     }
 }

@@ -67,7 +67,7 @@ pub(super) async fn run_rounds(
             Some(event) = active.trial_events.recv() => {
                 problem = problem.and(active.recorder.record_trial_event(&event));
             }
-            _ = pool_timer.tick() => active.emit_pools(),
+            _ = pool_timer.tick() => active.on_pool_timer(),
         }
     };
     // Events that were sent after the selection ended.

@@ -123,7 +123,8 @@ impl SearchRun {
         listen: &mut (dyn FnMut(&Event) + Send),
         on_round: OnRound<'_>,
     ) -> Result<FinishedSearch, Error> {
-        let (mut active, finished) = ActiveRun::start(&mut self.run, stopper, listen)?;
+        let (mut active, finished) =
+            ActiveRun::start(&mut self.run, self.budget.time, stopper, listen)?;
         let mut prior = match finished.is_empty() {
             true => PriorCells::default(),
             false => read_prior_cells(&self.run, &active.folder.journal())?,

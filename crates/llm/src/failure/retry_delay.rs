@@ -52,11 +52,12 @@ fn parse_message(message: &str, now: SystemTime) -> Option<Duration> {
     let mut words = after.split_whitespace();
     // Punctuation at the end belongs to the sentence.
     let amount = words.next()?.trim_end_matches(['.', ',', ';', ')']);
+    let scaled = |factor| retry_after(amount, now).map(|count| count.saturating_mul(factor));
     match words.next().map(|unit| unit.trim_end_matches(['.', ',', ';', ')'])) {
         Some("ms" | "millisecond" | "milliseconds") => parse_milliseconds(amount),
-        Some("minute" | "minutes") => {
-            retry_after(amount, now).map(|minutes| minutes.saturating_mul(60))
-        }
+        Some("minute" | "minutes") => scaled(60),
+        Some("hour" | "hours") => scaled(3600),
+        Some("day" | "days") => scaled(86_400),
         _ => retry_after(amount, now),
     }
 }

@@ -203,6 +203,9 @@ pub(super) const TABLE: &[ErrorRule] = &[
     any(StatusPattern::Any, TextPattern::Any, Transient),
 ];
 
+/// Parts of messages about limits per day, in lower case.
+pub(super) const DAILY_LIMIT: &[&str] = &["per day", "per-day", "(rpd)", "(tpd)", "daily"];
+
 /// Returns the kind of an error. `message` is its message in lower case.
 pub(super) fn classify(
     wire: Wire,

@@ -280,3 +280,31 @@ fn retry_delay_is_absent_where_waiting_does_not_help() {
     assert_eq!(classified(OpenAiChat, 402, &header, "").retry_after, None);
     assert_eq!(classified(OpenAiChat, 503, &header, "").retry_after, Some(Duration::from_secs(5)));
 }
+
+#[test]
+fn daily_limits_are_quotas_unless_the_provider_names_a_wait() {
+    let table = [
+        (
+            "Rate limit reached for model `llama-3.3-70b` on tokens per day (TPD): Limit 100000, Used 99990, \
+             Requested 900. Please try again in 7h12m9.6s.",
+            (RateLimit, Some(25_929.6)),
+        ),
+        (
+            "Rate limit reached for gpt-4o on requests per day (RPD): Limit 200. Please try again in 7m12s.",
+            (RateLimit, Some(432.0)),
+        ),
+        ("Rate limit reached for gpt-4o on requests per day (RPD): Limit 200.", (Quota, None)),
+        ("This request would exceed your organization's daily rate limit.", (Quota, None)),
+        ("Too many tokens per day, please wait before trying again.", (Quota, None)),
+        ("Too many requests, try again in 3 hours.", (RateLimit, Some(10_800.0))),
+        ("Too many requests.", (RateLimit, None)),
+    ];
+    for (message, (kind, wait)) in table {
+        let body =
+            json!({"error": {"code": "rate_limit_exceeded", "message": message}}).to_string();
+        let now = SystemTime::UNIX_EPOCH;
+        let failure = classify(OpenAiChat, 429, &HeaderMap::new(), body.as_bytes(), now);
+        let seconds = failure.retry_after.map(|wait| wait.as_secs_f64());
+        assert_eq!((failure.kind, seconds), (kind, wait), "{message}");
+    }
+}

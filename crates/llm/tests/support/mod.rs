@@ -74,6 +74,11 @@ impl Reply {
         Reply { head: Some(Err(connection_lost(message))), ..Reply::status(0, "") }
     }
 
+    /// A connection that cannot be established.
+    pub(crate) fn unreachable(kind: TransportErrorKind, message: &str) -> Reply {
+        Reply { head: Some(Err(TransportError::new(kind, message))), ..Reply::status(0, "") }
+    }
+
     /// No response at all.
     pub(crate) fn no_response() -> Reply {
         Reply { head: None, ..Reply::status(0, "") }

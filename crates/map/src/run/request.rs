@@ -130,7 +130,7 @@ impl RequestContext {
         let reply = match reply {
             Ok(reply) => reply,
             Err(error) => {
-                let outcome = self.failure_outcome(target.name, &error, rows.len());
+                let outcome = self.failure_outcome(&target, &error, rows.len());
                 if let RequestOutcome::ModelUnavailable(reason) = &outcome {
                     target.state.unavailable.get_or_init(|| reason.clone());
                 }
@@ -239,15 +239,19 @@ impl RequestContext {
         RequestOutcome::Answered { results, batch: batch.and_then(|values| to_raw(&values).ok()) }
     }
 
-    fn failure_outcome(&self, name: &str, error: &CallError, rows: usize) -> RequestOutcome {
+    fn failure_outcome(
+        &self,
+        target: &ModelRound<'_>,
+        error: &CallError,
+        rows: usize,
+    ) -> RequestOutcome {
         let failure = &error.failure;
-        let reason = self.attribute(name, &error.to_string());
+        let reason = self.attribute(target.name, &error.to_string());
+        let is_stopped = self.client.pool(target.model).is_ok_and(|pool| pool.stopped().is_some());
         let results = |can_split| RowResults::failed(&reason, rows, can_split);
         match failure.kind {
             ErrorKind::Cancelled => RequestOutcome::Cancelled,
-            ErrorKind::Auth | ErrorKind::Quota => {
-                RequestOutcome::ModelUnavailable(error.to_string())
-            }
+            _ if is_stopped => RequestOutcome::ModelUnavailable(error.to_string()),
             // Unknown model or endpoint.
             ErrorKind::InvalidRequest if failure.status == Some(404) => {
                 RequestOutcome::ModelUnavailable(error.to_string())

@@ -13,10 +13,10 @@ fn stop_reason(outcome: &JobOutcome) -> &str {
 #[tokio::test(start_paused = true)]
 async fn unavailable_model_stops_the_job_without_error_rows() {
     for (name, expected) in [
-        ("fault-401", "Incorrect API key provided."),
+        ("fault-401", "Incorrect API key provided; "),
         ("fault-404", "The model does not exist "),
         ("fault-400", "all requests fail: "),
-        ("fault-503", "all requests fail: "),
+        ("fault-503", "no request to sim/fault-503 succeeded for "),
     ] {
         let mut job = JobFixture::new(500, name);
         let outcome = job.run().await;

@@ -172,7 +172,7 @@ impl Policy for AdaptivePolicy {
             SendOutcome::Answered { clean: true, .. } => self.succeeded(view.now),
             SendOutcome::Rejected { quota } => self.rejected(view.now, quota),
             SendOutcome::Answered { clean: false, .. }
-            | SendOutcome::Failed
+            | SendOutcome::Failed { .. }
             | SendOutcome::Refused
             | SendOutcome::Dropped => {}
         }

@@ -55,7 +55,7 @@ mod tests {
         {
             let mut pool = Scheduler::new(Box::new(policy));
             for _ in 0..1000 {
-                pool.on_request(PermitRequest::default());
+                pool.on_request(Duration::ZERO, PermitRequest::default());
             }
             pool.on_tick(Duration::ZERO, |_, _| {});
             assert_eq!(pool.in_flight(), granted, "{policy:?}");
@@ -67,7 +67,7 @@ mod tests {
     fn rejection_leaves_the_limit_unchanged() {
         let mut pool = Scheduler::new(Box::new(FixedPolicy::new(1)));
         for _ in 0..100 {
-            pool.on_request(PermitRequest::default());
+            pool.on_request(Duration::ZERO, PermitRequest::default());
             let mut granted = None;
             pool.on_tick(Duration::ZERO, |_, flight| granted = Some(flight));
             let quota = Quota { retry_after: Some(Duration::from_secs(60)), ..Quota::default() };

@@ -74,7 +74,7 @@ mod tests {
     fn pool(sent: &[f64]) -> Scheduler {
         let mut pool = Scheduler::new(Box::new(ReactivePolicy::new(None)));
         for now in sent {
-            pool.on_request(PermitRequest::default());
+            pool.on_request(Duration::ZERO, PermitRequest::default());
             let mut granted = None;
             pool.on_tick(secs(*now), |_, flight| granted = Some(flight));
             let quota = Quota::default();
@@ -88,7 +88,7 @@ mod tests {
         for (connections, granted) in [(None, 1000), (Some(7), 7), (Some(0), 1)] {
             let mut pool = Scheduler::new(Box::new(ReactivePolicy::new(connections)));
             for _ in 0..1000 {
-                pool.on_request(PermitRequest::default());
+                pool.on_request(Duration::ZERO, PermitRequest::default());
             }
             pool.on_tick(Duration::ZERO, |_, _| {});
             assert_eq!(pool.in_flight(), granted, "{connections:?}");

@@ -17,6 +17,10 @@ pub(super) struct Meter {
     pub(super) answered: u64,
     pub(super) rejected: u64,
     pub(super) failed: u64,
+    /// Time of the first rejection or failure after the last answer.
+    pub(super) failing_since: Option<Duration>,
+    /// Whether the provider has responded to any request.
+    pub(super) has_responded: bool,
     /// Answers in each of the last seconds, indexed by the second modulo the number of buckets.
     buckets: [u32; RATE_WINDOW_S as usize],
     /// The newest second in the buckets.
@@ -31,6 +35,8 @@ impl Default for Meter {
             answered: 0,
             rejected: 0,
             failed: 0,
+            failing_since: None,
+            has_responded: false,
             buckets: [0; RATE_WINDOW_S as usize],
             second: 0,
             mean_output: DEFAULT_OUTPUT,
@@ -41,6 +47,14 @@ impl Default for Meter {
 
 impl Meter {
     pub(super) fn count(&mut self, now: Duration, outcome: &SendOutcome) {
+        match outcome {
+            SendOutcome::Answered { .. } | SendOutcome::Refused => self.failing_since = None,
+            SendOutcome::Rejected { .. } | SendOutcome::Failed { .. } => {
+                self.failing_since.get_or_insert(now);
+            }
+            SendOutcome::Dropped => {}
+        }
+        self.has_responded |= !matches!(outcome, SendOutcome::Failed { .. } | SendOutcome::Dropped);
         match outcome {
             SendOutcome::Answered { usage, .. } => {
                 self.answered += 1;
@@ -55,7 +69,7 @@ impl Meter {
                 }
             }
             SendOutcome::Rejected { .. } => self.rejected += 1,
-            SendOutcome::Failed => self.failed += 1,
+            SendOutcome::Failed { .. } => self.failed += 1,
             SendOutcome::Refused | SendOutcome::Dropped => {}
         }
     }

@@ -3,6 +3,7 @@
 use super::PoolStopped;
 use super::shared::SharedPool;
 use crate::{Flight, SendOutcome, Ticket};
+use bakeoff_core::ErrorKind;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -75,7 +76,7 @@ impl PermitWaiter {
         match (self.shared.stopped(), granted) {
             (None, Ok(permit)) => Ok(permit.into_held()),
             (Some(stopped), _) => Err(stopped),
-            (None, Err(_)) => Err(PoolStopped { reason: "the pool was dropped".into() }),
+            (None, Err(_)) => Err(PoolStopped::new(ErrorKind::Cancelled, "the pool was dropped")),
         }
     }
 }

@@ -1,15 +1,15 @@
 //! The state shared by the clones of a pool, its permits and its waiters.
 
+use super::latency::AnswerLatencies;
 use super::meter::Meter;
 use super::permit::{Permit, PermitWaiter};
 use super::timer::Timer;
-use super::{PoolChange, PoolSnapshot, PoolStopped};
+use super::{PoolChange, PoolSnapshot, PoolStopped, delayed};
 use crate::{
     Flight, LearnedLimit, PermitRequest, Policy, PoolLoad, RetryMode, Scheduler, SendOutcome,
     Ticket,
 };
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
@@ -21,9 +21,7 @@ pub(super) struct SharedPool {
     /// Time zero of the scheduler, on both clocks.
     started: Instant,
     started_at: SystemTime,
-    stopped: OnceLock<Arc<str>>,
-    /// Calls that are backing off outside of the queue.
-    pub(super) backing_off: AtomicU32,
+    stopped: OnceLock<PoolStopped>,
     state: Mutex<SharedState>,
 }
 
@@ -32,6 +30,7 @@ pub(super) struct SharedState {
     pub(super) scheduler: Scheduler,
     waiters: HashMap<Ticket, oneshot::Sender<Permit>>,
     meter: Meter,
+    latencies: AnswerLatencies,
     pub(super) timer: Timer,
 }
 
@@ -61,11 +60,11 @@ impl SharedPool {
             started: Instant::now(),
             started_at: SystemTime::now(),
             stopped: OnceLock::new(),
-            backing_off: AtomicU32::new(0),
             state: Mutex::new(SharedState {
                 scheduler: Scheduler::new(policy),
                 waiters: HashMap::new(),
                 meter: Meter::default(),
+                latencies: AnswerLatencies::default(),
                 timer: Timer::default(),
             }),
         }
@@ -96,7 +95,7 @@ impl SharedPool {
             return Err(stopped);
         }
         let now = self.now(&state);
-        let ticket = state.scheduler.on_request(request);
+        let ticket = state.scheduler.on_request(now, request);
         let (own, grants) = self.tick(&mut state, now, Some(ticket));
         let result = match own {
             Some(permit) => AcquireResult::Granted(permit.into_held()),
@@ -175,11 +174,11 @@ impl SharedPool {
         self.change(|state, now| state.scheduler.on_withdraw(now, flight));
     }
 
-    pub(super) fn stop(&self, reason: Arc<str>) {
+    pub(super) fn stop(&self, stopped: PoolStopped) {
         let waiters = {
             let mut state = self.lock();
-            let reason = self.stopped.get_or_init(|| reason);
-            state.scheduler.stop(reason.to_string());
+            let stopped = self.stopped.get_or_init(|| stopped);
+            state.scheduler.stop(stopped.reason.to_string());
             std::mem::take(&mut state.waiters)
         };
         // Dropping the senders wakes the waiting tasks.
@@ -187,7 +186,7 @@ impl SharedPool {
     }
 
     pub(super) fn stopped(&self) -> Option<PoolStopped> {
-        self.stopped.get().map(|reason| PoolStopped { reason: Arc::clone(reason) })
+        self.stopped.get().cloned()
     }
 
     pub(super) fn retry_mode(&self) -> RetryMode {
@@ -208,7 +207,7 @@ impl SharedPool {
         PoolLoad {
             limit: state.scheduler.limit(),
             in_flight: state.scheduler.in_flight(),
-            backing_off: self.backing_off(),
+            backing_off: delayed(&state.scheduler),
         }
     }
 
@@ -220,8 +219,30 @@ impl SharedPool {
         self.lock().meter.mean_output()
     }
 
-    pub(super) fn backing_off(&self) -> u32 {
-        self.backing_off.load(Ordering::Relaxed)
+    pub(super) fn record_latency(&self, latency: Duration) {
+        self.lock().latencies.add(latency);
+    }
+
+    pub(super) fn stall_timeout(&self) -> Option<Duration> {
+        self.lock().latencies.stall_timeout()
+    }
+
+    pub(super) fn outage(&self) -> Option<Duration> {
+        let state = self.lock();
+        Some(self.now(&state).saturating_sub(state.scheduler.outage_since()?))
+    }
+
+    pub(super) fn failing_for(&self) -> Option<Duration> {
+        let state = self.lock();
+        Some(self.now(&state).saturating_sub(state.meter.failing_since?))
+    }
+
+    pub(super) fn has_answered(&self) -> bool {
+        self.lock().meter.answered > 0
+    }
+
+    pub(super) fn has_responded(&self) -> bool {
+        self.lock().meter.has_responded
     }
 
     pub(super) fn snapshot(&self) -> PoolSnapshot {
@@ -234,14 +255,15 @@ impl SharedPool {
             in_flight: scheduler.in_flight(),
             limit: scheduler.limit(),
             waiting: scheduler.waiting(),
-            backing_off: self.backing_off(),
+            backing_off: delayed(&state.scheduler),
             answers_per_second: state.meter.answers_per_second(now),
             answered: state.meter.answered,
             rejected: state.meter.rejected,
             failed: state.meter.failed,
             blocked_for: scheduler.blocked_until().and_then(left),
+            outage: scheduler.outage_since().map(|since| now.saturating_sub(since)),
             next_in: scheduler.wake_at().and_then(left),
-            stopped: self.stopped.get().map(Arc::clone),
+            stopped: self.stopped.get().map(|stopped| Arc::clone(&stopped.reason)),
         }
     }
 

@@ -1,9 +1,7 @@
 //! Snapshots of a pool for progress displays and the feeder.
 
-use super::shared::SharedPool;
 use crate::LimitChange;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 /// The state of a pool at one moment.
@@ -18,7 +16,7 @@ pub struct PoolSnapshot {
     pub limit: u32,
     /// Requests that wait for a permit.
     pub waiting: usize,
-    /// Calls that are backing off outside of the queue.
+    /// Retries that wait for their time outside of the queue.
     pub backing_off: u32,
     /// Answers per second over about the last ten seconds.
     pub answers_per_second: f64,
@@ -30,6 +28,8 @@ pub struct PoolSnapshot {
     pub failed: u64,
     /// Remaining time of a block that the provider announced.
     pub blocked_for: Option<Duration>,
+    /// Length of the outage of the provider so far. Single requests test whether it has recovered.
+    pub outage: Option<Duration>,
     /// Time until the next request is sent, if the strategy delays it.
     pub next_in: Option<Duration>,
     /// The reason if the pool was stopped.
@@ -50,6 +50,7 @@ impl PoolSnapshot {
             rejected: 0,
             failed: 0,
             blocked_for: None,
+            outage: None,
             next_in: None,
             stopped: None,
         }
@@ -65,21 +66,4 @@ pub struct PoolChange {
     pub time: SystemTime,
     /// Old limit, new limit and reason.
     pub change: LimitChange,
-}
-
-/// Counts a call as backing off while it exists.
-#[derive(Debug)]
-pub struct BackoffGuard(Arc<SharedPool>);
-
-impl BackoffGuard {
-    pub(super) fn new(shared: Arc<SharedPool>) -> BackoffGuard {
-        shared.backing_off.fetch_add(1, Ordering::Relaxed);
-        BackoffGuard(shared)
-    }
-}
-
-impl Drop for BackoffGuard {
-    fn drop(&mut self) {
-        self.0.backing_off.fetch_sub(1, Ordering::Relaxed);
-    }
 }

@@ -138,8 +138,8 @@ async fn stop_fails_all_waiters_at_once() {
         tokio::task::yield_now().await;
     }
     let before = Instant::now();
-    pool.stop("quota exhausted");
-    pool.stop("another reason");
+    pool.stop(PoolStopped::new(ErrorKind::Quota, "quota exhausted"));
+    pool.stop(PoolStopped::new(ErrorKind::Quota, "another reason"));
     for result in tasks.join_all().await {
         assert_eq!(result.unwrap_err().to_string(), "quota exhausted");
     }
@@ -158,7 +158,7 @@ fn permit_granted_before_the_stop_is_not_used() {
     let mut waiter = pin!(pool.acquire(PermitRequest::default()));
     assert!(poll(waiter.as_mut()).is_pending());
     drop(permit);
-    pool.stop("over");
+    pool.stop(PoolStopped::new(ErrorKind::Quota, "over"));
     assert!(matches!(poll(waiter), Poll::Ready(Err(_))));
     assert_eq!(pool.snapshot().in_flight, 0);
 }

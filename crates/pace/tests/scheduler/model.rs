@@ -110,9 +110,10 @@ impl Model {
         cost: TokenCost,
         index: Option<usize>,
     ) -> Ticket {
-        let ticket = self
-            .pool
-            .on_request(PermitRequest::default().run(RunTag(run)).cost(cost).retry(is_retry));
+        let ticket = self.pool.on_request(
+            self.now,
+            PermitRequest::default().run(RunTag(run)).cost(cost).retry(is_retry),
+        );
         let queue = self.queues.entry(run).or_default();
         if queue.len() == 0 {
             queue.overtaken.clear();

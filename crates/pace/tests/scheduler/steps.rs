@@ -132,7 +132,7 @@ fn outcome() -> impl Strategy<Value = SendOutcome> {
             SendOutcome::Answered { quota: Quota::default(), usage, clean }
         }),
         2 => quota.prop_map(|quota| SendOutcome::Rejected { quota }),
-        1 => Just(SendOutcome::Failed),
+        1 => Just(SendOutcome::Failed { retry_after: None }),
         1 => Just(SendOutcome::Refused),
         1 => Just(SendOutcome::Dropped),
     ]

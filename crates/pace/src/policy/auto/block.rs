@@ -74,6 +74,10 @@ impl AnnouncedBlock {
         };
     }
 
+    pub(super) fn mode(&self) -> RetryAfter {
+        self.mode
+    }
+
     /// Returns the end of the block.
     pub(super) fn until(&self) -> f64 {
         self.until

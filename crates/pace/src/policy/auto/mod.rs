@@ -3,12 +3,10 @@
 //! Without information it ramps up until the first rejection (`ramp`). Then it tests hypotheses about
 //! the limit, one at a time: a cap on requests in flight (`cap`), a rate (`bucket`), or windows of
 //! fixed length (`window`, found by `window_search`). Rate-limit headers (`mirror`), announced
-//! blocks (`block`), outages (`breaker`) and rates given by the user (`user_rates`) restrict it
-//! further.
+//! blocks (`block`) and rates given by the user (`user_rates`) restrict it further.
 
 mod block;
 mod boundary;
-mod breaker;
 mod bucket;
 mod cap;
 mod config;
@@ -27,7 +25,6 @@ use crate::{
     SendOutcome, TokenCost,
 };
 use block::AnnouncedBlock;
-use breaker::CircuitBreaker;
 use bucket::{BucketHypothesis, InitialBurst, Rejection};
 use cap::{CapHypothesis, CapTest};
 pub use config::{AutoConfig, LearnedLimit, Rates, RetryAfter};
@@ -63,7 +60,6 @@ pub struct AutoPolicy {
     ceiling: u32,
     ledger: Ledger,
     marks: RateMarks,
-    breaker: CircuitBreaker,
     mode: AutoMode,
     /// Time of the last reaction. Rejections of requests that were sent earlier carry no news.
     reacted_at: f64,
@@ -98,7 +94,6 @@ impl AutoPolicy {
             ceiling: config.connections.max(1),
             ledger: Ledger::new(),
             marks: RateMarks::default(),
-            breaker: CircuitBreaker::default(),
             mode,
             reacted_at: 0.0,
             block: AnnouncedBlock::new(config.retry_after),
@@ -225,11 +220,6 @@ impl AutoPolicy {
         if at > now {
             return Err(Some(at));
         }
-        match self.breaker.next_at(now) {
-            None => return Err(None),
-            Some(at) if at > now => return Err(Some(at)),
-            Some(_) => {}
-        }
         let at = self.block.next_at(now);
         if at > now {
             return Err(Some(at));
@@ -291,7 +281,6 @@ impl Policy for AutoPolicy {
         });
         self.ledger.send(flight, now, view.in_flight - 1, self.purpose, stamps);
         self.user_rates.on_sent(now, cost);
-        self.breaker.on_sent();
         self.block.on_sent(now, self.ledger.sends() - 1);
         self.first_sent.get_or_insert(now);
         match &mut self.mode {
@@ -319,6 +308,15 @@ impl Policy for AutoPolicy {
 
     fn retry_mode(&self, _now: Duration) -> RetryMode {
         RetryMode::Queue
+    }
+
+    fn on_outage(&mut self) {
+        self.marks.clear();
+        self.search = WindowSearch::new();
+    }
+
+    fn retry_after(&self) -> RetryAfter {
+        self.block.mode()
     }
 
     fn limit(&self) -> u32 {
@@ -375,7 +373,6 @@ impl AutoPolicy {
                 } else {
                     self.latency + 0.05 * (latency - self.latency)
                 };
-                self.breaker.on_responded(now, sent.at);
                 match &mut self.mode {
                     AutoMode::Ramp(ramp) => {
                         if self.knee.is_normal(latency) {
@@ -388,7 +385,6 @@ impl AutoPolicy {
                 }
             }
             SendOutcome::Rejected { quota } => {
-                self.breaker.on_responded(now, sent.at);
                 let sent = SentRequest { stamps: sent.stamps.map(MirrorStamp::unspent), ..sent };
                 self.refund(cost, sent.stamps);
                 if self.observe(now, &sent, quota, true) {
@@ -398,23 +394,11 @@ impl AutoPolicy {
                     self.on_rejected(now, sent, quota.retry_after.map(|hint| hint.as_secs_f64()));
                 }
             }
-            SendOutcome::Failed => {
-                if self.breaker.on_failed(now) {
-                    // An outage says nothing about limits, and neither do measurements across it.
-                    self.marks.clear();
-                    self.search = WindowSearch::new();
-                }
+            SendOutcome::Failed { .. } => {
                 self.refund(cost, sent.stamps);
                 self.discard(sent);
             }
-            SendOutcome::Refused => {
-                self.breaker.on_responded(now, sent.at);
-                self.discard(sent);
-            }
-            SendOutcome::Dropped => {
-                self.breaker.on_dropped();
-                self.discard(sent);
-            }
+            SendOutcome::Refused | SendOutcome::Dropped => self.discard(sent),
         }
     }
 

@@ -111,7 +111,7 @@ fn end_of_a_request_settles_its_tokens() {
         (answered(Some(tokens(20, 10))), tokens(20, 10)),
         (answered(Some(tokens(200, 10))), tokens(200, 10)),
         (answered(None), tokens(60, 20)),
-        (SendOutcome::Failed, tokens(60, 20)),
+        (SendOutcome::Failed { retry_after: None }, tokens(60, 20)),
         (SendOutcome::Dropped, tokens(60, 20)),
     ];
     for (outcome, used) in table {
@@ -168,7 +168,7 @@ fn all_limits_apply() {
     assert_eq!(proactive_run.gate(secs(0), tokens(1, 0)), Gate::Until(secs(60)));
     proactive_run.send(secs(60), 1, tokens(90, 0));
     assert_eq!(proactive_run.gate(secs(120), tokens(1, 0)), Gate::Closed);
-    proactive_run.end(secs(120), 0, &SendOutcome::Failed);
+    proactive_run.end(secs(120), 0, &SendOutcome::Failed { retry_after: None });
     assert_eq!(proactive_run.gate(secs(120), tokens(1, 0)), Gate::Open);
     assert_eq!(proactive_run.proactive.limit(), 2);
 }
@@ -204,7 +204,7 @@ fn limit_of_zero_admits_one_request_per_minute() {
     let mut proactive_run = proactive_run(config);
     assert_eq!(proactive_run.gate(secs(0), TokenCost::default()), Gate::Open);
     proactive_run.send(secs(0), 0, TokenCost::default());
-    proactive_run.end(secs(0), 0, &SendOutcome::Failed);
+    proactive_run.end(secs(0), 0, &SendOutcome::Failed { retry_after: None });
     assert_eq!(proactive_run.gate(secs(0), TokenCost::default()), Gate::Until(secs(60)));
 }
 
@@ -259,7 +259,8 @@ fn run(
         let Some(now) = next.into_iter().flatten().min() else { return (sent, left) };
         while arrivals.next_if(|at| *at <= now).is_some() {
             let run = RunTag(now.as_millis() as u64 % 3);
-            let ticket = pool.on_request(PermitRequest { run, ..PermitRequest::default() });
+            let ticket =
+                pool.on_request(Duration::ZERO, PermitRequest { run, ..PermitRequest::default() });
             let patience = patience[ticket.0 as usize].map(Duration::from_millis);
             leaves.extend(patience.map(|patience| (now + patience, ticket)));
         }

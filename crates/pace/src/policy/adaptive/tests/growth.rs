@@ -126,7 +126,7 @@ fn transient_failure_pauses_growth_and_never_shrinks() {
     let mut run = bounded(4, 20, 200);
     for _ in 0..20 {
         // The failure, and the answer to its retry, which is not clean.
-        run.burst(20, &SendOutcome::Failed);
+        run.burst(20, &SendOutcome::Failed { retry_after: None });
         run.burst(20, &after_retry());
     }
     assert_eq!(run.reasons(), []);

@@ -188,7 +188,10 @@ fn shrunk_pool_grants_after_enough_requests_ended() {
     let config = AdaptiveConfig { bounds, decrease_factor: 0.5, ..Default::default() };
     let mut pool = Scheduler::new(Box::new(AdaptivePolicy::new(config)));
     for run in 0..20 {
-        pool.on_request(PermitRequest { run: RunTag(run), ..PermitRequest::default() });
+        pool.on_request(
+            Duration::ZERO,
+            PermitRequest { run: RunTag(run), ..PermitRequest::default() },
+        );
     }
     let mut flights = Vec::new();
     pool.on_tick(Duration::ZERO, |_, flight| flights.push(flight));

@@ -130,9 +130,13 @@ fn manual_change_starts_a_round() {
 
 #[test]
 fn only_rejections_shrink_the_limit() {
-    for outcome in
-        [clean(), after_retry(), SendOutcome::Failed, SendOutcome::Refused, SendOutcome::Dropped]
-    {
+    for outcome in [
+        clean(),
+        after_retry(),
+        SendOutcome::Failed { retry_after: None },
+        SendOutcome::Refused,
+        SendOutcome::Dropped,
+    ] {
         let mut run = bounded(1, 20, 200).steady();
         for _ in 0..200 {
             run.burst(run.limit(), &outcome);

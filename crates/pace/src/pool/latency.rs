@@ -1,0 +1,78 @@
+//! The latency of a pool's answers, and how long a request may take before it counts as stalled.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Answers that the statistics cover, and the minimum number for a time limit.
+const MAX_ANSWERS: usize = 100;
+const MIN_ANSWERS: usize = 10;
+/// Minimum time limit: long answers are rare in some suites, and cancelled requests are paid for.
+const MIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit as a multiple of the slowest recent answer.
+const SLOWEST_FACTOR: f64 = 3.0;
+/// Time limit in standard deviations of the logarithm above its mean.
+const DEVIATIONS: f64 = 6.0;
+
+/// Latencies of recent answers.
+#[derive(Debug, Default)]
+pub(super) struct AnswerLatencies {
+    /// In seconds, the oldest first.
+    recent: VecDeque<f64>,
+}
+
+impl AnswerLatencies {
+    pub(super) fn add(&mut self, latency: Duration) {
+        if self.recent.len() == MAX_ANSWERS {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(latency.as_secs_f64().max(1e-3));
+    }
+
+    /// Returns the time after which a request without an answer has probably stalled; `None` while
+    /// there are too few answers. It is generous where latencies vary.
+    pub(super) fn stall_timeout(&self) -> Option<Duration> {
+        if self.recent.len() < MIN_ANSWERS {
+            return None;
+        }
+        let count = self.recent.len() as f64;
+        let mean = self.recent.iter().map(|latency| latency.ln()).sum::<f64>() / count;
+        let squares = self.recent.iter().map(|latency| (latency.ln() - mean).powi(2)).sum::<f64>();
+        let by_spread = (mean + DEVIATIONS * (squares / count).sqrt()).exp();
+        let slowest = self.recent.iter().copied().fold(0.0, f64::max);
+        let seconds = by_spread.max(SLOWEST_FACTOR * slowest);
+        let timeout = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        Some(timeout.max(MIN_TIMEOUT))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeout(latencies: impl IntoIterator<Item = f64>) -> Option<f64> {
+        let mut answers = AnswerLatencies::default();
+        latencies.into_iter().for_each(|latency| answers.add(Duration::from_secs_f64(latency)));
+        answers.stall_timeout().map(|timeout| timeout.as_secs_f64())
+    }
+
+    #[test]
+    fn few_answers_give_no_time_limit() {
+        assert_eq!(timeout([1.0; MIN_ANSWERS - 1]), None);
+        assert_eq!(timeout([1.0; MIN_ANSWERS]), Some(60.0));
+    }
+
+    #[test]
+    fn time_limit_follows_the_slowest_answer_and_the_spread() {
+        let slow = timeout([40.0; 20]).unwrap();
+        assert!((slow - 120.0).abs() < 1e-6, "{slow}");
+        let uneven = timeout((0..20).map(|n| if n % 2 == 0 { 2.0 } else { 18.0 })).unwrap();
+        // The logarithm has the mean of 6 s and a standard deviation of ln 3.
+        assert!((uneven - 6.0 * 729.0).abs() < 1.0, "{uneven}");
+    }
+
+    #[test]
+    fn old_answers_are_forgotten() {
+        let latencies = std::iter::once(500.0).chain([1.0; MAX_ANSWERS]);
+        assert_eq!(timeout(latencies), Some(60.0));
+    }
+}
