@@ -146,6 +146,12 @@ fn describe(error: reqwest::Error, url: &Url) -> TransportError {
         .with_source(error.without_url())
 }
 
+/// Whether an error comes from the TLS library. It may be inside I/O errors, which hide it from `source`.
+fn is_tls_error(error: &(dyn std::error::Error + 'static)) -> bool {
+    let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    error.is::<rustls::Error>() || inner.is_some_and(|inner| is_tls_error(inner))
+}
+
 fn error_kind(error: &reqwest::Error) -> TransportErrorKind {
     if !error.is_connect() {
         return match error.is_timeout() {
@@ -155,9 +161,7 @@ fn error_kind(error: &reqwest::Error) -> TransportErrorKind {
     }
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
-        // The error of the TLS library is inside an I/O error, which hides it from `source`.
-        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        if error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+        if is_tls_error(error) {
             return TransportErrorKind::Certificate;
         }
         // The HTTP library has no types for these.

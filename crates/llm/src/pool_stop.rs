@@ -67,8 +67,9 @@ fn quota(model: &Model, failure: &Failure) -> String {
 }
 
 fn rejected_key(model: &Model, failure: &Failure) -> String {
+    let status = failure.status.map_or(String::new(), |status| format!("{status}: "));
     format!(
-        "{}; no further calls to {} in this run; check {} and its access to the model",
+        "{status}{}; no further calls to {} in this run; check {} and its access to the model",
         sentence(failure),
         model.name,
         model.key_source()
@@ -83,11 +84,13 @@ fn blocked(
     retry: &RetryPolicy,
 ) -> Option<String> {
     let wait = failure.retry_after?;
-    let bound = if wait > retry.timeout {
-        format!("the timeout of {} s (`--timeout`)", retry.timeout.as_secs_f64())
-    } else {
-        let left = client.deadline?.saturating_duration_since(Instant::now());
-        (wait > left).then(|| "the deadline of the run (`--deadline`)".to_owned())?
+    let left = client.deadline.map(|end| end.saturating_duration_since(Instant::now()));
+    let bound = match left {
+        Some(left) if wait > left => "the deadline of the run (`--deadline`)".to_owned(),
+        _ if wait > retry.timeout => {
+            format!("the timeout of {} s (`--timeout`)", retry.timeout.as_secs_f64())
+        }
+        _ => return None,
     };
     Some(format!(
         "{} is blocked by the provider until {} ({}); this is after {bound}, so no further calls to it in this \

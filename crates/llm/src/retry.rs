@@ -127,8 +127,8 @@ const LIMIT_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Minimum share of a call's timeout for one request. Many requests take longer than a shorter time.
 const MIN_SHARE: Duration = Duration::from_secs(60);
 
-/// Factor of the time limit after the first timeout of a call.
-const SECOND_LIMIT_FACTOR: u32 = 4;
+/// Factor of the time limit after each timeout of a call.
+const LIMIT_FACTOR: u32 = 3;
 
 /// The time limit of one request.
 #[derive(Clone, Copy)]
@@ -142,26 +142,22 @@ impl TimeLimit<'_> {
     /// Returns the limit, as far as it is known now.
     ///
     /// By default it follows from the latency of earlier answers, so that a stalled connection does not use
-    /// up the call's timeout. A request may also just be slow: the second one gets more time, and the third
-    /// all that is left.
+    /// up the call's timeout. A request may also just be slow, so each further one gets more time.
     fn current(self) -> Duration {
         let TimeLimit { pool, retry, progress } = self;
         let left = retry.timeout.saturating_sub(progress.spent);
         let is_last = retry.max_retries.is_some_and(|max| progress.retries >= max);
-        match (retry.attempt_timeout, progress.timeouts) {
-            (Some(limit), _) => limit.min(left),
-            (None, _) if is_last => left,
-            (None, 0) => {
-                // Without answers so far, there is time for a second request.
-                let half = Some(left / 2).filter(|half| *half >= MIN_SHARE);
-                pool.stall_timeout().or(half).unwrap_or(left).min(left)
+        // Without answers so far, there is time for a second request.
+        let half = || Some(left / 2).filter(|half| *half >= MIN_SHARE);
+        let limit = match (retry.attempt_timeout, pool.stall_timeout()) {
+            (Some(limit), _) => Some(limit),
+            _ if is_last => None,
+            (None, Some(limit)) => {
+                Some(limit.saturating_mul(LIMIT_FACTOR.saturating_pow(progress.timeouts)))
             }
-            (None, 1) => {
-                let limit = pool.stall_timeout().unwrap_or(left);
-                limit.saturating_mul(SECOND_LIMIT_FACTOR).min(left)
-            }
-            (None, _) => left,
-        }
+            (None, None) => half(),
+        };
+        limit.unwrap_or(left).min(left)
     }
 }
 
@@ -188,7 +184,7 @@ impl FailedRequest {
         retry: &RetryPolicy,
         waited: &mut RetryProgress,
     ) -> (Failure, Option<RetryDelay>) {
-        let FailedRequest { mut failure, latency, permit } = self;
+        let FailedRequest { failure, latency, permit } = self;
         let kind = failure.kind;
         let outcome = match kind {
             ErrorKind::RateLimit => {
@@ -201,11 +197,10 @@ impl FailedRequest {
         };
         // The pool is stopped before the permit is returned, or it would admit another request.
         if let Some(stopped) = stop_reason(call, pool, &failure, latency, retry) {
-            failure.kind = stopped.kind;
-            failure.message = stopped.reason.to_string();
-            pool.stop(stopped);
+            pool.stop(stopped.clone());
             permit.end(outcome);
-            return (failure, None);
+            // The same as for the calls that the stop ends.
+            return (Failure { code: failure.code, ..stopped_failure(&stopped) }, None);
         }
         permit.end(outcome);
         let attempt = FailedAttempt {
@@ -228,6 +223,9 @@ const MAX_PAUSE_UNREACHED: Duration = Duration::from_secs(3);
 
 /// Returns the error of a call whose pool was stopped.
 fn pool_stopped(stopped: PoolStopped, waited: RetryProgress) -> CallError {
-    let failure = Failure::local(stopped.kind, &*stopped.reason);
-    CallError { failure, retries: waited.retries }
+    CallError { failure: stopped_failure(&stopped), retries: waited.retries }
+}
+
+fn stopped_failure(stopped: &PoolStopped) -> Failure {
+    Failure::local(stopped.kind, &*stopped.reason)
 }

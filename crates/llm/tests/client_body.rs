@@ -177,7 +177,7 @@ async fn interrupted_error_body_keeps_its_kind() {
     let chunks = vec![Ok(Bytes::from_static(b"no such key")), lost];
     let (kind, message) = failure(Reply::chunks(chunks).with_status(401)).await;
     assert_eq!(kind, ErrorKind::Auth);
-    assert!(message.starts_with("no such key; "), "{message}");
+    assert!(message.starts_with("401: no such key; "), "{message}");
 }
 
 #[tokio::test]

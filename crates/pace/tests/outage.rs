@@ -1,5 +1,7 @@
 //! Outages and delayed retries, under every strategy.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 use bakeoff_pace::{
     Flight, Limits, PermitRequest, Quota, RunTag, Scheduler, SendOutcome, Strategy, Ticket,
 };

@@ -380,7 +380,7 @@ fn model_that_rejects_all_requests_ends_the_job() {
     out.jsonl: 0 of 10 rows, 0 errors · 1 request · 0 tokens · $0.00
     --- stderr
     10 items → 1 request to sim/fault-401 (up to 10 items each; limits unknown)
-    error: Incorrect API key provided; no further calls to sim/fault-401 in this run; check BAKEOFF_SIM_API_KEY and its access to the model
+    error: 401: Incorrect API key provided; no further calls to sim/fault-401 in this run; check BAKEOFF_SIM_API_KEY and its access to the model
       hint: fix the cause and run the same command to resume
     ");
 }

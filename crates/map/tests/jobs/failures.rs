@@ -13,7 +13,7 @@ fn stop_reason(outcome: &JobOutcome) -> &str {
 #[tokio::test(start_paused = true)]
 async fn unavailable_model_stops_the_job_without_error_rows() {
     for (name, expected) in [
-        ("fault-401", "Incorrect API key provided; "),
+        ("fault-401", "401: Incorrect API key provided; "),
         ("fault-404", "The model does not exist "),
         ("fault-400", "all requests fail: "),
         ("fault-503", "no request to sim/fault-503 succeeded for "),

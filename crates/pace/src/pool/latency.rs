@@ -7,9 +7,9 @@ use std::time::Duration;
 const MAX_ANSWERS: usize = 100;
 const MIN_ANSWERS: usize = 10;
 /// Minimum time limit: long answers are rare in some suites, and cancelled requests are paid for.
-const MIN_TIMEOUT: Duration = Duration::from_secs(60);
+const MIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit as a multiple of the slowest recent answer.
-const SLOWEST_FACTOR: f64 = 3.0;
+const SLOWEST_FACTOR: f64 = 10.0;
 /// Time limit in standard deviations of the logarithm above its mean.
 const DEVIATIONS: f64 = 6.0;
 
@@ -58,13 +58,13 @@ mod tests {
     #[test]
     fn few_answers_give_no_time_limit() {
         assert_eq!(timeout([1.0; MIN_ANSWERS - 1]), None);
-        assert_eq!(timeout([1.0; MIN_ANSWERS]), Some(60.0));
+        assert_eq!(timeout([1.0; MIN_ANSWERS]), Some(30.0));
     }
 
     #[test]
     fn time_limit_follows_the_slowest_answer_and_the_spread() {
-        let slow = timeout([40.0; 20]).unwrap();
-        assert!((slow - 120.0).abs() < 1e-6, "{slow}");
+        let slow = timeout([14.0; 20]).unwrap();
+        assert!((slow - 140.0).abs() < 1e-6, "{slow}");
         let uneven = timeout((0..20).map(|n| if n % 2 == 0 { 2.0 } else { 18.0 })).unwrap();
         // The logarithm has the mean of 6 s and a standard deviation of ln 3.
         assert!((uneven - 6.0 * 729.0).abs() < 1.0, "{uneven}");
@@ -73,6 +73,6 @@ mod tests {
     #[test]
     fn old_answers_are_forgotten() {
         let latencies = std::iter::once(500.0).chain([1.0; MAX_ANSWERS]);
-        assert_eq!(timeout(latencies), Some(60.0));
+        assert_eq!(timeout(latencies), Some(30.0));
     }
 }
