@@ -218,3 +218,14 @@ fn ignored_settings_are_reported_by_check_and_run() {
         assert_eq!(output.stderr.matches(warning).count(), 1, "{}", output.transcript());
     }
 }
+
+#[test]
+fn undecoded_parts_of_responses_to_models_with_tools_are_stored() {
+    let target = format!("{TARGET_WITH_CHOICES}tools = [\"list_files\"]\n");
+    let (dir, _server) = model_with_choices(&target);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let last = trace(&dir).pop().unwrap()["payload"].clone();
+    assert_eq!((&last["type"], &last["turn"]), (&json!("response_extra"), &json!(1)));
+    assert_eq!(last["extra"]["choices"][1]["message"]["content"], "bad");
+}
