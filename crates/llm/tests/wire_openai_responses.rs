@@ -153,10 +153,7 @@ fn reasoning_and_unknown_items_are_kept_and_sent_back() {
         ]
     );
     let request = Request { messages: vec![response.into_message()], ..Request::default() };
-    let message = json!({
-        "role": "assistant",
-        "content": [{"type": "output_text", "text": "Paris, où sinon? 🗼"}],
-    });
+    let message = json!({"role": "assistant", "content": "Paris, où sinon? 🗼"});
     assert_eq!(encoded(WIRE, &request)["input"], json!([reasoning(), search, message]));
 }
 
@@ -281,7 +278,8 @@ fn reasoning_turns() -> [Message; 2] {
     let whole: Value = json!({
         "id": "resp_1", "object": "response", "status": "completed", "model": "gpt-5-mini",
         "output": [
-            {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAAA-1"},
+            {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAAA-1",
+             "content": null, "status": null},
             {"id": "fc_1", "type": "function_call", "status": "completed", "call_id": "call_1",
              "name": "weather", "arguments": "{\"city\":\"Paris\"}"},
             {"id": "rs_2", "type": "reasoning", "encrypted_content": "gAAAA-2",
@@ -345,8 +343,7 @@ fn encrypted_reasoning_is_sent_back_before_its_tool_calls() {
                 call("call_1", "Paris"),
                 {"id": "rs_2", "type": "reasoning", "encrypted_content": "gAAAA-2",
                  "summary": [{"type": "summary_text", "text": "And Rome."}]},
-                {"role": "assistant", "phase": "commentary",
-                 "content": [{"type": "output_text", "text": "Two cities."}]},
+                {"role": "assistant", "phase": "commentary", "content": "Two cities."},
                 call("call_2", "Rome"),
                 output("call_1"),
                 output("call_2"),

@@ -174,9 +174,9 @@ impl ItemDecoder {
                     self.content.push(Content::Thinking { text, signature: None });
                 }
                 // The whole item, with its id and encrypted content, is sent back in later requests.
-                self.content.push(Content::Opaque { value: parse(json)? });
+                self.content.push(opaque(json)?);
             }
-            _ => self.content.push(Content::Opaque { value: parse(json)? }),
+            _ => self.content.push(opaque(json)?),
         }
         Ok(())
     }
@@ -212,6 +212,15 @@ impl ItemDecoder {
 #[derive(Default, Deserialize)]
 struct ItemKind {
     r#type: Option<String>,
+}
+
+/// Keeps an item that is sent back in later requests, in which the API rejects members that are null.
+fn opaque(json: &[u8]) -> Result<Content, DecodeError> {
+    let mut value: Value = parse(json)?;
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|_, member| !member.is_null());
+    }
+    Ok(Content::Opaque { value })
 }
 
 /// Returns the parts of a message or summary; some servers send plain text.

@@ -178,9 +178,10 @@ fn push_items<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
             // Phase of the following texts.
             let mut phase = None;
             input.extend(content.iter().filter_map(|part| match part {
+                // Parts of the type `output_text` would need the id of their message.
                 Content::Text { text } => Some(Item::Message {
                     role: "assistant",
-                    content: Parts::List(vec![Part::Text { r#type: "output_text", text }]),
+                    content: Parts::Plain(Cow::Borrowed(text)),
                     phase,
                 }),
                 Content::ToolCall(call) => Some(Item::Call {
