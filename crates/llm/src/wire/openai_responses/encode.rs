@@ -83,8 +83,16 @@ enum Parts<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Part<'a> {
-    Text { r#type: &'static str, text: &'a str },
-    Image { r#type: &'static str, image_url: Cow<'a, str> },
+    Text {
+        r#type: &'static str,
+        text: &'a str,
+    },
+    /// The detail is mandatory in this format, unlike Chat Completions.
+    Image {
+        r#type: &'static str,
+        image_url: Cow<'a, str>,
+        detail: &'static str,
+    },
     Opaque(&'a Value),
 }
 
@@ -233,7 +241,8 @@ fn parts<'a>(content: &'a [Content], prefix: &'static str) -> Parts<'a> {
     let parts = content.iter().filter_map(|part| match part {
         Content::Text { text } => Some(Part::Text { r#type: "input_text", text }),
         Content::Image { source } => {
-            Some(Part::Image { r#type: "input_image", image_url: image_url(source) })
+            let image_url = image_url(source);
+            Some(Part::Image { r#type: "input_image", image_url, detail: "auto" })
         }
         Content::Opaque { value } => Some(Part::Opaque(value)),
         Content::Thinking { .. } | Content::ToolCall(_) => None,
