@@ -322,6 +322,23 @@ fn plain_text_content_of_a_message_is_accepted() {
     assert_eq!(decode(OpenAiChat, &body).text(), "42");
 }
 
+#[test]
+fn block_without_start_event_is_accepted() {
+    let delta = |index: u64, kind: &str, text: &str| json!({"type": "content_block_delta", "index": index, "delta": {kind: text}});
+    let response = stream(
+        Anthropic,
+        &[
+            delta(0, "thinking", "Hm."),
+            delta(0, "signature", "c2ln"),
+            delta(1, "text", "Par"),
+            delta(1, "text", "is"),
+            delta(2, "partial_json", "{}"),
+            json!({"type": "message_stop"}),
+        ],
+    );
+    assert_eq!(response.content, [thought("Hm.", Some("c2ln")), Content::text("Paris")]);
+}
+
 /// Replaces every value of a body by values of other types.
 fn variants(body: &Value) -> Vec<Value> {
     fn paths(value: &Value, path: &mut String, found: &mut Vec<String>) {

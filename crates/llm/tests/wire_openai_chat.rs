@@ -212,7 +212,6 @@ fn text_stream_is_decoded() {
             "created": 1761562300,
             "service_tier": "default",
             "system_fingerprint": "fp_560af6e559",
-            "obfuscation": "x9Q",
         })),
     };
     assert_eq!(response, expected);

@@ -289,6 +289,8 @@ fn reasoning_turns() -> [Message; 2] {
              "content": [{"type": "output_text", "text": "Two cities.", "annotations": []}]},
             {"id": "fc_2", "type": "function_call", "status": "completed", "call_id": "call_2",
              "name": "weather", "arguments": "{\"city\":\"Rome\"}"},
+            {"id": "msg_2", "type": "message", "role": "assistant", "status": "completed",
+             "content": [{"type": "output_text", "text": "Wait.", "annotations": []}]},
         ],
         "usage": {"input_tokens": 9, "output_tokens": 5, "total_tokens": 14},
     });
@@ -345,6 +347,7 @@ fn encrypted_reasoning_is_sent_back_before_its_tool_calls() {
                  "summary": [{"type": "summary_text", "text": "And Rome."}]},
                 {"role": "assistant", "phase": "commentary", "content": "Two cities."},
                 call("call_2", "Rome"),
+                {"role": "assistant", "content": "Wait."},
                 output("call_1"),
                 output("call_2"),
             ])

@@ -229,3 +229,15 @@ fn undecoded_parts_of_responses_to_models_with_tools_are_stored() {
     assert_eq!((&last["type"], &last["turn"]), (&json!("response_extra"), &json!(1)));
     assert_eq!(last["extra"]["choices"][1]["message"]["content"], "bad");
 }
+
+#[test]
+fn ignored_settings_of_candidates_are_reported_by_check_and_select() {
+    let suite = "[models.r]\nprovider = \"openai-responses\"\nmodel = \"r\"\nbase_url = \"http://127.0.0.1:9/v1\"\n[[target]]\nname = \"t\"\n[[target.chain]]\nrole = \"solver\"\nprompt = \"p\"\nstop = [\"END\"]\n[select.roles]\nsolver = [\"sim/echo\", \"r\"]\n[[cases.inline]]\nid = \"a\"\n[[check]]\nkind = \"contains\"\nvalue = \"p\"\n";
+    let dir = TestDir::with_suite(suite);
+    let warning =
+        "warning: step `solver` of target `t` (openai-responses/r): `stop` is not supported";
+    for arguments in [&["check"][..], &["select", "--max-retries", "0"]] {
+        let output = dir.run(arguments);
+        assert_eq!(output.stderr.matches(warning).count(), 1, "{}", output.transcript());
+    }
+}

@@ -150,6 +150,17 @@ impl StreamAssembler {
     }
 
     fn push_delta(&mut self, index: u64, delta: BlockDelta<'_>, deltas: &mut Vec<Delta>) {
+        if !self.blocks.iter().rev().any(|block| block.index == index) {
+            // Some servers leave out the start of a block.
+            let content = match &delta {
+                BlockDelta { text: Some(_), .. } => Content::text(""),
+                BlockDelta { thinking: Some(_), .. } => {
+                    Content::Thinking { text: String::new(), signature: None }
+                }
+                _ => return,
+            };
+            self.start_block(index, (content, Map::new()), deltas);
+        }
         // The block is nearly always the last one.
         let Some(block) = self.blocks.iter_mut().rfind(|block| block.index == index) else {
             return;

@@ -20,7 +20,8 @@ open_struct! {
         usage: Lenient<ChatUsage> = "usage",
         error: Value = "error",
     }
-    ignored: []
+    // Random padding.
+    ignored: ["obfuscation"]
 }
 
 open_struct! {

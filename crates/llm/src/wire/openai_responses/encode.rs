@@ -183,7 +183,7 @@ fn push_items<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
             input.push(message_item("user", content));
         }
         Message::Assistant { content } => {
-            // Phase of the following texts.
+            // Phase of the following texts, up to the next item of another type.
             let mut phase = None;
             input.extend(content.iter().filter_map(|part| match part {
                 // Parts of the type `output_text` would need the id of their message.
@@ -192,19 +192,21 @@ fn push_items<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
                     content: Parts::Plain(Cow::Borrowed(text)),
                     phase,
                 }),
-                Content::ToolCall(call) => Some(Item::Call {
-                    r#type: "function_call",
-                    call_id: &call.id,
-                    name: &call.name,
-                    arguments: arguments_to_text(&call.arguments),
-                }),
-                Content::Opaque { value } if marked_phase(value).is_some() => {
-                    phase = marked_phase(value);
-                    None
+                Content::ToolCall(call) => {
+                    phase = None;
+                    Some(Item::Call {
+                        r#type: "function_call",
+                        call_id: &call.id,
+                        name: &call.name,
+                        arguments: arguments_to_text(&call.arguments),
+                    })
                 }
-                Content::Opaque { value } if can_send_back(value) => Some(Item::Opaque(value)),
+                Content::Opaque { value } => {
+                    phase = marked_phase(value);
+                    (phase.is_none() && can_send_back(value)).then_some(Item::Opaque(value))
+                }
                 // Thinking is sent back as the opaque item that it was decoded from.
-                Content::Opaque { .. } | Content::Thinking { .. } | Content::Image { .. } => None,
+                Content::Thinking { .. } | Content::Image { .. } => None,
             }));
         }
         Message::ToolResult { tool_call_id, content, is_error, .. } => input.push(Item::Output {
