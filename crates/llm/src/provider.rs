@@ -72,7 +72,7 @@ pub const PROVIDERS: &[Provider] = &[
     openai_like("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
     openai_like("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
     // The name decides, also with another `base_url`: the official SDKs send `max_completion_tokens`, and
-    // vLLM and llama.cpp (since February 2026) accept it. Older servers ignore it; `extra` can add the field
+    // vLLM and llama.cpp (since 2026) accept it. Older servers ignore it; `extra` can add the field
     // that they know.
     Provider {
         limit_field: TokenLimitField::MaxCompletionTokens,
