@@ -19,7 +19,9 @@ pub struct Response {
     pub finish: FinishReason,
     /// Tokens consumed.
     pub usage: Usage,
-    /// Additional top-level fields of the provider's body.
+    /// Fields of the provider's body that the other fields do not represent, at their original paths. Members
+    /// of lists are left out when nothing remains of them, and have an `index`: log probabilities of Chat
+    /// Completions are in `choices[].logprobs`, together with all further choices.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }

@@ -2,7 +2,7 @@
 
 use bakeoff_core::{Attempt, TrialResult};
 use bakeoff_suite::Artifacts;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Characters kept of an output.
 const MAX_OUTPUT_CHARS: usize = 10_000;
@@ -14,6 +14,8 @@ pub(crate) struct Trace {
     pub(crate) earlier: Vec<Value>,
     pub(crate) request: Option<Value>,
     pub(crate) response: Option<Value>,
+    /// Fields of the responses of a model with tools that its messages do not represent, by turn.
+    pub(crate) extra: Vec<(u32, Map<String, Value>)>,
 }
 
 impl Trace {
@@ -44,7 +46,11 @@ impl Trace {
         }
         if is_agent {
             let prompt = self.request.as_ref().map(|request| &request["prompt"]);
-            for (seq, payload) in agent_events(prompt, &result.attempt).iter().enumerate() {
+            let mut events = agent_events(prompt, &result.attempt);
+            events.extend(self.extra.iter().map(
+                |(turn, extra)| json!({"type": "response_extra", "turn": turn, "extra": extra}),
+            ));
+            for (seq, payload) in events.iter().enumerate() {
                 push_line(&mut lines, &json!({ "seq": seq, "payload": payload }));
             }
         }

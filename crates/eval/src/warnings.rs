@@ -14,12 +14,16 @@ fn warning(code: &str, message: String) -> Event {
     Event::Warning { code: code.to_owned(), message }
 }
 
+/// Returns the warnings of the suite.
+pub(crate) fn suite_warnings(suite: &Suite) -> Vec<Event> {
+    let warnings = suite.warnings.iter();
+    warnings.map(|(code, message)| warning(code, message.clone())).collect()
+}
+
 /// Returns the warnings before the first call of a run of which `done` trials are finished.
 pub(crate) fn start_warnings(run: &Run, done: u64) -> Vec<Event> {
     let suite = &run.suite;
-    let suite_warnings = suite.warnings.iter();
-    let mut warnings: Vec<Event> =
-        suite_warnings.map(|(code, message)| warning(code, message.clone())).collect();
+    let mut warnings = suite_warnings(suite);
     let conflicts = conflicting_limits(&suite.targets).into_iter();
     warnings.extend(conflicts.map(|conflict| warning("PACE_LIMITS_DIFFER", conflict)));
     let remaining = run.plan().total.saturating_sub(done);

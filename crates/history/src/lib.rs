@@ -14,6 +14,7 @@ mod past_run;
 mod plan_differences;
 mod resume;
 mod score;
+mod trial_traces;
 
 pub use compare::{CompareConfig, compare};
 pub use compared_target::{ComparedTarget, baseline_and_candidates};
@@ -24,3 +25,4 @@ pub use logs::{LogEntries, RunLog, http_log, limit_log};
 pub use past_run::PastRun;
 pub use resume::resume_state;
 pub use score::score;
+pub use trial_traces::{TrialTrace, trial_traces};

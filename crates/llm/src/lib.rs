@@ -56,4 +56,7 @@ pub use service::{Service, ServiceConfig, ServiceResponse};
 pub use transport::{
     Body, HttpRequest, HttpResponse, Transport, TransportError, TransportErrorKind,
 };
-pub use wire::{DecodeError, Delta, KeyError, StreamDecoder, StreamError, Wire};
+pub use wire::{
+    DecodeError, Delta, KeyError, Setting, StreamDecoder, StreamError, TokenLimitField,
+    UnsupportedSetting, Wire,
+};

@@ -6,9 +6,10 @@ mod headers;
 pub use config::ModelConfig;
 pub(crate) use headers::add_headers;
 
-use crate::{PriceSource, Provider, Wire};
-use bakeoff_core::{Prices, Redactor};
+use crate::{PriceSource, Provider, TokenLimitField, UnsupportedSetting, Wire};
+use bakeoff_core::{Prices, Redactor, Request};
 use bakeoff_pace::{Limits, LimitsError, PoolKey};
+use bytes::Bytes;
 use headers::{expand, model_headers};
 use http::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
@@ -95,12 +96,20 @@ pub(crate) enum Route {
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) wire: Wire,
+    limit_field: TokenLimitField,
     pub(crate) base: Url,
     pub(crate) query: Vec<(String, SecretString)>,
     /// Includes the API key, whose value is marked as sensitive.
     pub(crate) headers: HeaderMap,
     /// Hash of the headers and query parameters that the user added, before expansion.
     pub(crate) additions: blake3::Hash,
+}
+
+impl Server {
+    /// Encodes a request in the format of the server.
+    pub(crate) fn encode(&self, request: &Request) -> Bytes {
+        self.wire.encode_with(request, self.limit_field)
+    }
 }
 
 impl Model {
@@ -159,7 +168,8 @@ impl Model {
                     query.push((name.clone(), expand(name, value, environment, &mut secrets)?));
                 }
                 let additions = hash_additions(config);
-                let server = Server { wire, base, query, headers, additions };
+                let limit_field = provider.limit_field;
+                let server = Server { wire, limit_field, base, query, headers, additions };
                 (Route::Http(Box::new(server)), text.to_owned())
             }
         };
@@ -215,6 +225,18 @@ impl Model {
     /// Returns the cost of a usage, or `None` if no price is known.
     pub fn cost(&self, usage: &bakeoff_core::Usage) -> Option<bakeoff_core::NanoDollars> {
         self.prices.cost(usage)
+    }
+
+    /// Returns the wire format and the settings of a request that it has no field for, which are ignored. The
+    /// simulated provider in this process has no wire format and no such settings.
+    pub fn unsupported_settings(
+        &self,
+        request: &Request,
+    ) -> Option<(Wire, Vec<UnsupportedSetting>)> {
+        match &self.route {
+            Route::Simulated => None,
+            Route::Http(server) => Some((server.wire, server.wire.unsupported_settings(request))),
+        }
     }
 
     /// Adds the secrets of the model to a redactor.

@@ -1,6 +1,6 @@
 //! The built-in providers.
 
-use crate::Wire;
+use crate::{TokenLimitField, Wire};
 use bakeoff_core::Redactor;
 use http::HeaderName;
 
@@ -19,6 +19,8 @@ pub struct Provider {
     pub key_header: Option<&'static str>,
     /// Id in the price catalogue.
     pub catalogue_id: &'static str,
+    /// Field of Chat Completions for the token limit.
+    pub limit_field: TokenLimitField,
 }
 
 const fn openai_like(
@@ -33,6 +35,7 @@ const fn openai_like(
         key_variable,
         key_header: None,
         catalogue_id: name,
+        limit_field: TokenLimitField::MaxTokens,
     }
 }
 
@@ -45,6 +48,7 @@ pub const PROVIDERS: &[Provider] = &[
         key_variable: "ANTHROPIC_API_KEY",
         key_header: None,
         catalogue_id: "anthropic",
+        limit_field: TokenLimitField::MaxTokens,
     },
     Provider {
         name: "azure",
@@ -53,6 +57,7 @@ pub const PROVIDERS: &[Provider] = &[
         key_variable: "AZURE_OPENAI_API_KEY",
         key_header: Some("api-key"),
         catalogue_id: "azure",
+        limit_field: TokenLimitField::MaxCompletionTokens,
     },
     openai_like("cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
     Provider {
@@ -62,10 +67,17 @@ pub const PROVIDERS: &[Provider] = &[
         key_variable: "GEMINI_API_KEY",
         key_header: None,
         catalogue_id: "google",
+        limit_field: TokenLimitField::MaxTokens,
     },
     openai_like("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
     openai_like("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-    openai_like("openai", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    // The name decides, also with another `base_url`: the official SDKs send `max_completion_tokens`, and
+    // vLLM and llama.cpp (since 2026) accept it. Older servers ignore it; `extra` can add the field
+    // that they know.
+    Provider {
+        limit_field: TokenLimitField::MaxCompletionTokens,
+        ..openai_like("openai", "https://api.openai.com/v1", "OPENAI_API_KEY")
+    },
     Provider {
         name: "openai-responses",
         wire: Some(Wire::OpenAiResponses),
@@ -73,6 +85,7 @@ pub const PROVIDERS: &[Provider] = &[
         key_variable: "OPENAI_API_KEY",
         key_header: None,
         catalogue_id: "openai",
+        limit_field: TokenLimitField::MaxTokens,
     },
     openai_like("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     Provider {
@@ -82,6 +95,7 @@ pub const PROVIDERS: &[Provider] = &[
         key_variable: "BAKEOFF_SIM_API_KEY",
         key_header: None,
         catalogue_id: "sim",
+        limit_field: TokenLimitField::MaxTokens,
     },
     openai_like("together", "https://api.together.xyz/v1", "TOGETHER_API_KEY"),
 ];

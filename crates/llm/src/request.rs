@@ -50,7 +50,7 @@ impl PreparedRequest {
         let stream = request.stream || model.stream;
         let request = Request { model: model.name.clone(), stream, ..request };
         let body = match &model.route {
-            Route::Http(server) => server.wire.encode(&request),
+            Route::Http(server) => server.encode(&request),
             // Encoding a plain struct cannot fail, and here the body serves only as a cache key.
             Route::Simulated => serde_json::to_vec(&request).unwrap_or_default().into(),
         };

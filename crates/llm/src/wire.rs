@@ -7,36 +7,61 @@ mod anthropic;
 mod body;
 mod error;
 mod gemini;
+mod leftover;
+mod lenient;
 mod openai_chat;
 mod openai_responses;
+mod setting;
 mod stream;
 
 pub use error::{DecodeError, KeyError, StreamError};
+pub use setting::{Setting, UnsupportedSetting};
 pub use stream::{Delta, StreamDecoder};
 
 use bakeoff_core::{Request, Response};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header};
 
-/// Wire format of a provider.
+/// Wire format of a provider. [`Wire::unsupported_settings`] returns the settings of a request that a format
+/// has no field for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wire {
     /// OpenAI Chat Completions, which most other providers support too.
-    ///
-    /// The token limit is sent as `max_completion_tokens` to models named like OpenAI's reasoning models
-    /// (`o1…`, `o3…`, `o4…`, `gpt-5…`), which reject `max_tokens`, and as `max_tokens` to all others, because
-    /// many compatible servers support only that field.
     OpenAiChat,
-    /// OpenAI Responses. Stop sequences and the seed are not sent, because the format has no fields for them.
+    /// OpenAI Responses.
     OpenAiResponses,
-    /// Anthropic Messages. The seed and the JSON output format without a schema are not sent, because the
-    /// format has no fields for them.
+    /// Anthropic Messages.
     Anthropic,
     /// Google Gemini.
     Gemini,
 }
 
+/// Field of Chat Completions that carries [`Request::max_tokens`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum TokenLimitField {
+    /// `max_tokens`, the only field that many compatible servers know.
+    #[default]
+    MaxTokens,
+    /// `max_completion_tokens`. OpenAI deprecates `max_tokens`, and its reasoning models reject it.
+    MaxCompletionTokens,
+}
+
+impl std::fmt::Display for Wire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Wire::OpenAiChat => "OpenAI Chat Completions",
+            Wire::OpenAiResponses => "OpenAI Responses",
+            Wire::Anthropic => "Anthropic Messages",
+            Wire::Gemini => "Gemini",
+        })
+    }
+}
+
 impl Wire {
+    /// All formats.
+    pub const ALL: [Wire; 4] =
+        [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Anthropic, Wire::Gemini];
+
     /// Returns the path of a request relative to the base URL.
     pub fn path(self, request: &Request) -> String {
         match self {
@@ -85,10 +110,15 @@ impl Wire {
     /// Encodes a request as a JSON body.
     ///
     /// [`Request::extra`] is merged in last: objects are merged at any depth, and other values replace those
-    /// of Bakeoff.
+    /// of Bakeoff. Unsupported settings are left out.
     pub fn encode(self, request: &Request) -> Bytes {
+        self.encode_with(request, TokenLimitField::default())
+    }
+
+    /// Encodes a request like [`encode`](Self::encode). `limit_field` applies to Chat Completions only.
+    pub fn encode_with(self, request: &Request, limit_field: TokenLimitField) -> Bytes {
         let json = match self {
-            Wire::OpenAiChat => openai_chat::encode(request),
+            Wire::OpenAiChat => openai_chat::encode(request, limit_field),
             Wire::OpenAiResponses => openai_responses::encode(request),
             Wire::Anthropic => anthropic::encode(request),
             Wire::Gemini => gemini::encode(request),
@@ -120,8 +150,6 @@ impl Wire {
 mod tests {
     use super::*;
 
-    const ALL: [Wire; 4] = [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Anthropic, Wire::Gemini];
-
     #[test]
     fn key_is_sent_in_the_header_of_the_provider_and_marked_sensitive() {
         let expected = [
@@ -130,7 +158,7 @@ mod tests {
             ("x-api-key", "k3y"),
             ("x-goog-api-key", "k3y"),
         ];
-        for (wire, (name, value)) in ALL.into_iter().zip(expected) {
+        for (wire, (name, value)) in Wire::ALL.into_iter().zip(expected) {
             let headers = wire.auth_headers("k3y").unwrap();
             assert_eq!(headers.len(), 1);
             assert_eq!((headers[0].0.as_str(), headers[0].1.to_str().unwrap()), (name, value));
@@ -141,7 +169,7 @@ mod tests {
 
     #[test]
     fn invalid_key_is_rejected_and_not_shown() {
-        for wire in ALL {
+        for wire in Wire::ALL {
             let error = wire.auth_headers("sk-secret\n").unwrap_err();
             assert!(!format!("{error} {error:?}").contains("secret"));
         }
@@ -149,7 +177,7 @@ mod tests {
 
     #[test]
     fn every_format_sends_json_and_anthropic_its_version() {
-        for wire in ALL {
+        for wire in Wire::ALL {
             let names: Vec<_> =
                 wire.headers().iter().map(|(name, value)| format!("{name}: {value:?}")).collect();
             let version = r#"anthropic-version: "2023-06-01""#.to_owned();

@@ -113,6 +113,32 @@ async fn extra_fields_are_sent_in_the_body() {
 }
 
 #[tokio::test]
+async fn provider_decides_the_field_of_the_token_limit() {
+    let server = "https://gateway.example/v1";
+    let completion = |provider: &str| ModelConfig::named(provider, "llama-3-8b").base_url(server);
+    let cases = [
+        (completion("openai"), "max_completion_tokens"),
+        (ModelConfig::named("openai", "gpt-4o"), "max_completion_tokens"),
+        (ModelConfig::named("openai", "o3"), "max_completion_tokens"),
+        (completion("azure"), "max_completion_tokens"),
+        (ModelConfig::named("groq", "gpt-5"), "max_tokens"),
+        (ModelConfig::named("mistral", "o3"), "max_tokens"),
+        (ModelConfig::named("together", "m"), "max_tokens"),
+        (ModelConfig::named("openrouter", "openai/gpt-5"), "max_tokens"),
+        (ModelConfig::named("cerebras", "m"), "max_tokens"),
+        (completion("sim"), "max_tokens"),
+    ];
+    for (config, field) in cases {
+        let provider = config.provider.clone();
+        let request = Request { max_tokens: Some(7), ..prompt("hello") };
+        let body = sent_to(config, request, &CallContext::default()).await.body();
+        assert_eq!(body[field], 7, "{provider}");
+        let fields = ["max_tokens", "max_completion_tokens"];
+        assert_eq!(fields.iter().filter(|name| body.get(**name).is_some()).count(), 1);
+    }
+}
+
+#[tokio::test]
 async fn model_of_the_request_is_overwritten() {
     let request = Request { model: "another".into(), ..prompt("hello") };
     let config = ModelConfig::named("openai", "the-model");

@@ -154,9 +154,9 @@ fn finish_reason_is_decoded() {
 fn error_names_the_missing_field() {
     let cases: [(&[u8], &str); 4] = [
         (b"\"no\"", "expected an object"),
-        (b"{}", "`content` is missing"),
-        (br#"{"content": [{}]}"#, "missing field `type`"),
-        (br#"{"content": "text"}"#, "expected a sequence"),
+        (b"{}", "no list of blocks in `content`"),
+        (br#"{"content": [{]}"#, "key must be a string"),
+        (br#"{"content": "text"}"#, "no list of blocks in `content`"),
     ];
     for (body, problem) in cases {
         let error = WIRE.decode(body).unwrap_err().to_string();

@@ -81,8 +81,14 @@ fn encrypted_reasoning_is_requested_only_from_reasoning_models() {
     for (model, thinking, is_requested) in [
         ("gpt-4o", None, false),
         ("gpt-5-chat-latest", None, false),
+        ("gpt-5.1-chat-latest", None, false),
+        ("gpt-image-1", None, false),
+        ("omni-moderation", None, false),
         ("gpt-5", None, true),
+        ("gpt-5.1-codex-mini", None, true),
         ("o3", None, true),
+        ("ft:o4-mini-2025-04-16:team", None, true),
+        ("codex-mini-latest", None, true),
         ("my-model", Some(Thinking::Effort("high".into())), true),
     ] {
         let request = Request { model: model.into(), thinking, ..Request::default() };
@@ -147,10 +153,7 @@ fn reasoning_and_unknown_items_are_kept_and_sent_back() {
         ]
     );
     let request = Request { messages: vec![response.into_message()], ..Request::default() };
-    let message = json!({
-        "role": "assistant",
-        "content": [{"type": "output_text", "text": "Paris, où sinon? 🗼"}],
-    });
+    let message = json!({"role": "assistant", "content": "Paris, où sinon? 🗼"});
     assert_eq!(encoded(WIRE, &request)["input"], json!([reasoning(), search, message]));
 }
 
@@ -172,8 +175,8 @@ fn error_names_the_missing_field() {
     let cases: [(&[u8], &str); 4] = [
         (b"null", "expected an object"),
         (b"{}", "`output` is missing"),
-        (br#"{"output": [{}]}"#, "missing field `type`"),
-        (br#"{"output": [{"type": 1}]}"#, "invalid type"),
+        (br#"{"output": [{]}"#, "key must be a string"),
+        (br#"{"output": "Paris"}"#, "invalid type"),
     ];
     for (body, problem) in cases {
         let error = WIRE.decode(body).unwrap_err().to_string();
@@ -268,4 +271,100 @@ fn damaged_bodies_never_panic() {
     for name in ["text", "tools", "thinking", "incomplete"] {
         check_damaged_bodies(WIRE, &format!("openai_responses/{name}.json"));
     }
+}
+
+/// Assistant message of a response to a tool request, plain and streamed.
+fn reasoning_turns() -> [Message; 2] {
+    let whole: Value = json!({
+        "id": "resp_1", "object": "response", "status": "completed", "model": "gpt-5-mini",
+        "output": [
+            {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAAA-1",
+             "content": null, "status": null},
+            {"id": "fc_1", "type": "function_call", "status": "completed", "call_id": "call_1",
+             "name": "weather", "arguments": "{\"city\":\"Paris\"}"},
+            {"id": "rs_2", "type": "reasoning", "encrypted_content": "gAAAA-2",
+             "summary": [{"type": "summary_text", "text": "And Rome."}]},
+            {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed",
+             "phase": "commentary",
+             "content": [{"type": "output_text", "text": "Two cities.", "annotations": []}]},
+            {"id": "fc_2", "type": "function_call", "status": "completed", "call_id": "call_2",
+             "name": "weather", "arguments": "{\"city\":\"Rome\"}"},
+            {"id": "msg_2", "type": "message", "role": "assistant", "status": "completed",
+             "content": [{"type": "output_text", "text": "Wait.", "annotations": []}]},
+        ],
+        "usage": {"input_tokens": 9, "output_tokens": 5, "total_tokens": 14},
+    });
+    let plain = WIRE.decode(whole.to_string().as_bytes()).unwrap();
+    // A server that sends the items only as they are completed; the content of an item that was just added
+    // is not final.
+    let mut stream = String::new();
+    for (index, item) in whole["output"].as_array().unwrap().iter().enumerate() {
+        let added = json!({"type": item["type"], "id": item["id"], "call_id": item["call_id"],
+            "name": item["name"], "encrypted_content": "incomplete"});
+        for (kind, item) in [("added", &added), ("done", item)] {
+            let kind = format!("response.output_item.{kind}");
+            let data = json!({"type": kind, "output_index": index, "item": item});
+            stream.push_str(&format!("event: {kind}\ndata: {data}\n\n"));
+        }
+    }
+    let mut end = whole.clone();
+    end["output"] = json!([]);
+    let data = json!({"type": "response.completed", "response": end});
+    stream.push_str(&format!("event: response.completed\ndata: {data}\n\n"));
+    let (_, streamed) = decode_chunks(WIRE, &[stream.as_bytes()]).unwrap();
+    assert_eq!(streamed, plain);
+    [plain, streamed].map(Response::into_message)
+}
+
+#[test]
+fn encrypted_reasoning_is_sent_back_before_its_tool_calls() {
+    for assistant in reasoning_turns() {
+        let result = |id: &str| Message::ToolResult {
+            tool_call_id: id.into(),
+            name: "weather".into(),
+            content: vec![Content::text("12 °C")],
+            is_error: false,
+        };
+        let messages = vec![Message::user("hi"), assistant, result("call_1"), result("call_2")];
+        // The model's name does not show that it reasons; its earlier response does.
+        let request = Request { model: "my-model".into(), messages, ..Request::default() };
+        let body = encoded(WIRE, &request);
+        assert_eq!(body["store"], false);
+        assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
+        let call = |id: &str, city: &str| {
+            let arguments = format!("{{\"city\":\"{city}\"}}");
+            json!({"type": "function_call", "call_id": id, "name": "weather", "arguments": arguments})
+        };
+        let output =
+            |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "12 °C"});
+        assert_eq!(
+            body["input"],
+            json!([
+                {"role": "user", "content": "hi"},
+                {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAAA-1"},
+                call("call_1", "Paris"),
+                {"id": "rs_2", "type": "reasoning", "encrypted_content": "gAAAA-2",
+                 "summary": [{"type": "summary_text", "text": "And Rome."}]},
+                {"role": "assistant", "phase": "commentary", "content": "Two cities."},
+                call("call_2", "Rome"),
+                {"role": "assistant", "content": "Wait."},
+                output("call_1"),
+                output("call_2"),
+            ])
+        );
+    }
+}
+
+#[test]
+fn included_fields_of_the_user_keep_encrypted_reasoning() {
+    let include = |model: &str, fields: Value| {
+        let extra = object(json!({"include": fields}));
+        let request = Request { model: model.into(), extra, ..Request::default() };
+        encoded(WIRE, &request)["include"].clone()
+    };
+    let (logprobs, reasoning) = ("message.output_text.logprobs", "reasoning.encrypted_content");
+    assert_eq!(include("gpt-5", json!([logprobs])), json!([logprobs, reasoning]));
+    assert_eq!(include("gpt-5", json!([reasoning])), json!([reasoning]));
+    assert_eq!(include("gpt-4o", json!([logprobs])), json!([logprobs]));
+    assert_eq!(include("gpt-5", json!(null)), json!(null));
 }

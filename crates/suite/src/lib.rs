@@ -14,6 +14,7 @@ mod combinations;
 mod coverage;
 mod digests;
 mod fastskill;
+mod ignored_settings;
 mod limits;
 mod models;
 mod problem;

@@ -12,7 +12,7 @@ use crate::settings::{self, Settings};
 use crate::targets::{self, Target, TargetKind};
 use crate::tree::{self, Node};
 use crate::variables::check_variables;
-use crate::{chain, combinations, digests, fastskill, models, spec, workspaces};
+use crate::{chain, combinations, digests, fastskill, ignored_settings, models, spec, workspaces};
 use bakeoff_llm::{Environment, Model, ModelConfig};
 use bakeoff_sim::SimModel;
 use std::collections::BTreeMap;
@@ -398,6 +398,7 @@ impl LoadContext<'_> {
             name,
             path,
             settings,
+            warnings: ignored_settings::warnings(&targets),
             targets,
             select,
             unassigned_roles,
@@ -410,7 +411,6 @@ impl LoadContext<'_> {
             simulated,
             part_digests: digests::part_digests(root, self.folder()),
             digest,
-            warnings: Vec::new(),
             project: None,
         })
     }

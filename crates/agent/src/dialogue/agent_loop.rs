@@ -12,6 +12,7 @@ use bakeoff_core::{ErrorKind, FinishReason, Message, Request, ToolCall, ToolDefi
 use bakeoff_llm::{Call, CallContext, CallError, Delta, Failure, Ordinals, Retry};
 use chrono::Utc;
 use futures_util::future::BoxFuture;
+use serde_json::Map;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -225,15 +226,16 @@ impl LoopState<'_> {
     async fn run_turn(&mut self) -> Result<bool, LoopStatus> {
         let turn = self.end.turns.saturating_add(1);
         self.tx.send(AgentEvent::TurnStart { loop_id: self.end.loop_id.clone(), turn });
-        let (usage, result) = match self.call_model().await {
-            Ok(call) => {
+        let (usage, extra, result) = match self.call_model().await {
+            Ok(mut call) => {
                 self.end.turns = turn;
-                (call.response.usage, self.process_response(call).await)
+                let extra = std::mem::take(&mut call.response.extra);
+                (call.response.usage, extra, self.process_response(call).await)
             }
-            Err(status) => (Usage::default(), Err(status)),
+            Err(status) => (Usage::default(), Map::new(), Err(status)),
         };
         let loop_id = self.end.loop_id.clone();
-        self.tx.send(AgentEvent::TurnEnd { loop_id, turn, usage });
+        self.tx.send(AgentEvent::TurnEnd { loop_id, turn, usage, extra });
         result
     }
 

@@ -6,6 +6,7 @@ use bakeoff_core::{Message, NanoDollars, ToolCall, Usage};
 use bakeoff_llm::Delta;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// Sender of a message.
@@ -79,6 +80,9 @@ pub enum AgentEvent {
         turn: u32,
         /// Token usage of its call.
         usage: Usage,
+        /// Fields of the provider's response that the message does not represent.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        extra: Map<String, Value>,
     },
     /// A message started.
     MessageStart {

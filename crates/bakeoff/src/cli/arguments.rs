@@ -20,6 +20,7 @@ pub(crate) use shared::{ExportArguments, LimitArguments, StoredRunArguments};
 pub(crate) use shell::{CompletionsArguments, ManArguments};
 pub(crate) use stored::{
     CompareArguments, ListArguments, ReportArguments, ScoreArguments, TraceArguments, TraceLog,
+    TraceTrialsArguments,
 };
 pub(crate) use suite::{CheckArguments, InitArguments};
 

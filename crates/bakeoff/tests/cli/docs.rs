@@ -2,6 +2,7 @@
 
 use crate::services::Server;
 use crate::support::{CommandOutput, TestDir};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -42,7 +43,7 @@ fn suites_in_the_docs_are_valid() {
                 )
                 .write("agent.py", "print(input())\n");
             let mut command = dir.command(&["check"]);
-            for key in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY"] {
+            for key in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"] {
                 command.env(key, "a-key-for-the-test");
             }
             let output = command.output().unwrap();
@@ -55,6 +56,45 @@ fn suites_in_the_docs_are_valid() {
         }
     }
     assert!(count >= 3, "{count} suites");
+}
+
+#[test]
+fn extra_fields_of_the_suite_page_are_sent() {
+    let server = Server::start(|_, request| {
+        let reply = if request.line.contains("/chat/completions") {
+            json!({"choices": [{"message": {"content": "Paris"}, "finish_reason": "stop"}]})
+        } else if request.line.contains("/messages") {
+            json!({"content": [{"type": "text", "text": "Paris"}], "stop_reason": "end_turn"})
+        } else {
+            let content = json!({"parts": [{"text": "Paris"}]});
+            json!({"candidates": [{"content": content, "finishReason": "STOP"}]})
+        };
+        (200, "content-type: application/json\r\n", reply.to_string())
+    });
+    let suites = blocks("docs/suite.md", "toml");
+    let suite = suites.iter().find(|suite| suite.contains("extra = {")).unwrap();
+    // The models of the page, at the server of the test.
+    let address = format!("\nbase_url = \"{}\"\nprovider = ", server.origin());
+    let suite = suite.replace("\nprovider = ", &address);
+    let dir = TestDir::with_suite(&suite).write(
+        "cases.jsonl",
+        "{\"id\": \"fr\", \"country\": \"France\", \"expected\": \"Paris\"}\n",
+    );
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let sent = |path: &str| -> Value {
+        let requests = server.requests();
+        let request = requests.iter().find(|request| request.line.contains(path)).unwrap();
+        serde_json::from_str(&request.body).unwrap()
+    };
+    let body = sent("/chat/completions");
+    assert_eq!((&body["seed"], &body["top_logprobs"]), (&json!(7), &json!(2)));
+    assert_eq!((&body["service_tier"], &body["logprobs"]), (&json!("flex"), &json!(true)));
+    let body = sent("/messages");
+    assert_eq!((&body["top_k"], &body["service_tier"]), (&json!(40), &json!("standard_only")));
+    let config = &sent(":generateContent")["generationConfig"];
+    let expected = json!({"temperature": 0.5, "topK": 40, "seed": 7, "responseLogprobs": true});
+    assert_eq!(config, &expected);
 }
 
 /// Returns all fenced blocks of a page: info string and contents.

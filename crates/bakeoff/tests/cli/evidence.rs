@@ -157,3 +157,87 @@ fn resume_ends_orphaned_check_programs_first() {
         assert!(!is_alive(&id), "{check}: {id}");
     }
 }
+
+/// Returns a directory with one model at a server, which answers with log probabilities and two choices.
+fn model_with_choices(suite: &str) -> (TestDir, Server) {
+    let server = Server::start(|_, _| {
+        let reply = json!({
+            "id": 7, "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": "fine"}, "finish_reason": "stop",
+                 "logprobs": {"content": [{"token": "fine", "logprob": -0.5}]}},
+                {"index": 1, "message": {"role": "assistant", "content": "bad"}, "finish_reason": "stop"},
+            ],
+            "usage": {"prompt_tokens": "3", "completion_tokens": 1.0},
+        });
+        (200, "content-type: application/json\r\n", reply.to_string())
+    });
+    let dir = TestDir::with_suite(&format!(
+        "[models.m]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}\"\n{suite}[[cases.inline]]\nid = \"a\"\n[[check]]\nkind = \"contains\"\nvalue = \"fine\"\n",
+        server.origin()
+    ));
+    (dir, server)
+}
+
+const TARGET_WITH_CHOICES: &str = "[[target]]\nname = \"t\"\nmodel = \"m\"\nprompt = \"say {{ id }}\"\nextra = { n = 2, logprobs = true }\n";
+
+#[test]
+fn undecoded_parts_of_a_response_are_stored_and_printed() {
+    let (dir, server) = model_with_choices(TARGET_WITH_CHOICES);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let sent: Value = serde_json::from_str(&server.requests()[0].body).unwrap();
+    assert_eq!((&sent["n"], &sent["logprobs"]), (&json!(2), &json!(true)));
+    let response = &trace(&dir)[1]["response"];
+    assert_eq!(
+        (&response["id"], &response["usage"]),
+        (&json!("7"), &json!({"input": 3, "output": 1}))
+    );
+    let choices = &response["extra"]["choices"];
+    assert_eq!(choices[0]["logprobs"]["content"][0]["logprob"], -0.5);
+    assert!(choices[0].get("message").is_none(), "the text is stored once: {choices}");
+    assert_eq!(choices[1]["message"]["content"], "bad");
+    let events = dir.run(&["trace", "trials", "--json"]).events();
+    assert_eq!((&events[1]["event"], &events[1]["key"]["trial"]), (&json!("trial"), &json!(1)));
+    assert_eq!(&events[1]["entry"]["response"], response);
+    let printed = dir.run(&["trace", "trials", "--target", "t", "--case", "a"]);
+    let lines: Vec<&str> = printed.stdout.lines().collect();
+    assert_eq!((printed.code, lines.len()), (0, 2), "{}", printed.transcript());
+    assert!(lines[1].starts_with("t/a/1 {") && lines[1].contains("-0.5"), "{}", lines[1]);
+    let other = dir.run(&["trace", "trials", "--case", "b"]);
+    assert_eq!((other.code, other.stdout.as_str()), (0, ""), "{}", other.transcript());
+    assert!(other.stderr.contains("no stored trials"), "{}", other.stderr);
+}
+
+#[test]
+fn ignored_settings_are_reported_by_check_and_run() {
+    let suite = "[models.r]\nprovider = \"openai-responses\"\nmodel = \"r\"\nbase_url = \"http://127.0.0.1:9/v1\"\n[[target]]\nname = \"t\"\nmodel = \"r\"\nprompt = \"p\"\nstop = [\"END\"]\n[[cases.inline]]\nid = \"a\"\n[[check]]\nkind = \"is_json\"\n";
+    let dir = TestDir::with_suite(suite);
+    let warning = "warning: target `t` (openai-responses/r): `stop` is not supported by OpenAI Responses and is ignored; use the provider `openai`, or remove `stop` [EVAL_SETTING_IGNORED]";
+    for arguments in [&["check"][..], &["run", "--max-retries", "0"]] {
+        let output = dir.run(arguments);
+        assert_eq!(output.stderr.matches(warning).count(), 1, "{}", output.transcript());
+    }
+}
+
+#[test]
+fn undecoded_parts_of_responses_to_models_with_tools_are_stored() {
+    let target = format!("{TARGET_WITH_CHOICES}tools = [\"list_files\"]\n");
+    let (dir, _server) = model_with_choices(&target);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let last = trace(&dir).pop().unwrap()["payload"].clone();
+    assert_eq!((&last["type"], &last["turn"]), (&json!("response_extra"), &json!(1)));
+    assert_eq!(last["extra"]["choices"][1]["message"]["content"], "bad");
+}
+
+#[test]
+fn ignored_settings_of_candidates_are_reported_by_check_and_select() {
+    let suite = "[models.r]\nprovider = \"openai-responses\"\nmodel = \"r\"\nbase_url = \"http://127.0.0.1:9/v1\"\n[[target]]\nname = \"t\"\n[[target.chain]]\nrole = \"solver\"\nprompt = \"p\"\nstop = [\"END\"]\n[select.roles]\nsolver = [\"sim/echo\", \"r\"]\n[[cases.inline]]\nid = \"a\"\n[[check]]\nkind = \"contains\"\nvalue = \"p\"\n";
+    let dir = TestDir::with_suite(suite);
+    let warning =
+        "warning: step `solver` of target `t` (openai-responses/r): `stop` is not supported";
+    for arguments in [&["check"][..], &["select", "--max-retries", "0"]] {
+        let output = dir.run(arguments);
+        assert_eq!(output.stderr.matches(warning).count(), 1, "{}", output.transcript());
+    }
+}

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 /// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
-    line: String,
+    pub(crate) line: String,
     headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
@@ -59,7 +59,12 @@ impl Server {
         Server { url, seen }
     }
 
-    fn requests(&self) -> Vec<Request> {
+    /// Returns the address without a path.
+    pub(crate) fn origin(&self) -> &str {
+        self.url.split("/ask").next().unwrap()
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.seen.lock().unwrap().clone()
     }
 }

@@ -1,6 +1,6 @@
 //! Model targets with tools: an agent loop in a workspace.
 
-use super::agent_output::{AgentRun, agent_attempt, redacted};
+use super::agent_output::{AgentCalls, AgentRun, agent_attempt, redacted};
 use super::workspace::{add_files, create_workspace, read_files, workspace_environment};
 use super::{AttemptOutput, TrialInput, sample, trial_id};
 use crate::context::TrialContext;
@@ -11,7 +11,7 @@ use bakeoff_agent::{
     EventReceiver, ExecutionLimits, FetchAccess, Identity, McpServers, Tool, Workbench, agent_loop,
     built_in_tool, event_channel,
 };
-use bakeoff_core::{Attempt, ErrorKind, Event, ProcessGroup, TrialError, TrialKey, Usage};
+use bakeoff_core::{Attempt, ErrorKind, Event, ProcessGroup, TrialError, TrialKey};
 use bakeoff_suite::{AgentSettings, ModelTarget, Target};
 use serde_json::json;
 use std::path::Path;
@@ -59,9 +59,14 @@ pub(super) async fn run_agent(
         let _ = tokio::task::spawn_blocking(move || identity.kill()).await;
     }
     let (left, workspace) = read_files(workspace).await;
-    let mut attempt = match run {
-        Ok(run) => agent_attempt(context, model, run, input.timeout),
-        Err(error) => Attempt { error: Some(redacted(context, error)), ..Attempt::default() },
+    let (mut attempt, extra) = match run {
+        Ok(AgentRun { end, calls: AgentCalls { usages, extra } }) => {
+            (agent_attempt(context, model, end, &usages, input.timeout), extra)
+        }
+        Err(error) => {
+            let error = Some(redacted(context, error));
+            (Attempt { error, ..Attempt::default() }, Vec::new())
+        }
     };
     add_files(context, &mut attempt, left);
     let request = json!({
@@ -70,6 +75,7 @@ pub(super) async fn run_agent(
         "tools": settings.tools,
     });
     let trace = Trace::new(context.suite.settings.artifacts, request, &attempt);
+    let trace = Trace { extra, ..trace };
     AttemptOutput { attempt, trace, workspace: Some(workspace) }
 }
 
@@ -174,20 +180,25 @@ fn loop_config(
     config
 }
 
-/// Emits retries until the loop has ended. Returns the usage of each call.
+/// Emits retries until the loop has ended. Returns what is known about each call.
 async fn follow_events(
     context: &TrialContext,
     mut events: EventReceiver,
     key: &TrialKey,
-) -> Vec<Usage> {
-    let mut calls = Vec::new();
+) -> AgentCalls {
+    let mut calls = AgentCalls::default();
     while let Some(event) = events.recv().await {
         match event {
             AgentEvent::Retry { delay_ms, reason, .. } => {
                 let key = key.clone();
                 let _ = context.events.try_send(Event::Retry { key, delay_ms, reason });
             }
-            AgentEvent::TurnEnd { usage, .. } => calls.push(usage),
+            AgentEvent::TurnEnd { turn, usage, extra, .. } => {
+                calls.usages.push(usage);
+                if !extra.is_empty() {
+                    calls.extra.push((turn, extra));
+                }
+            }
             _ => {}
         }
     }

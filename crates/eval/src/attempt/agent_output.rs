@@ -9,15 +9,25 @@ use bakeoff_core::{
     Attempt, Content, ErrorKind, Message, NanoDollars, Redactor, Timing, ToolUse, TrialError, Usage,
 };
 use bakeoff_suite::{CacheScope, ModelTarget};
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// Maximum size of a transcript.
 const MAX_TRANSCRIPT_BYTES: usize = 1024 * 1024;
 
-/// A finished agent loop and the usage of each of its calls.
+/// A finished agent loop.
 pub(super) struct AgentRun {
     pub(super) end: LoopEnd,
-    pub(super) calls: Vec<Usage>,
+    pub(super) calls: AgentCalls,
+}
+
+/// Calls of an agent loop.
+#[derive(Default)]
+pub(super) struct AgentCalls {
+    /// Usage of each call.
+    pub(super) usages: Vec<Usage>,
+    /// Fields of responses that the messages do not represent, by turn.
+    pub(super) extra: Vec<(u32, Map<String, Value>)>,
 }
 
 /// Removes secrets from an error message.
@@ -29,10 +39,10 @@ pub(super) fn redacted(context: &TrialContext, error: TrialError) -> TrialError 
 pub(super) fn agent_attempt(
     context: &TrialContext,
     model: &ModelTarget,
-    run: AgentRun,
+    end: LoopEnd,
+    usages: &[Usage],
     timeout: Duration,
 ) -> Attempt {
-    let AgentRun { end, calls } = run;
     let has_answers = end.turns > 0;
     let messages: Vec<&Message> =
         end.new_messages.iter().filter_map(AgentMessage::as_llm).collect();
@@ -40,7 +50,7 @@ pub(super) fn agent_attempt(
     let latency = end.latency + end.tool_time;
     let cost = match context.suite.settings.cache {
         // A hit in this run's own cache was paid for by this run, before it was interrupted.
-        CacheScope::Run => calls.iter().try_fold(NanoDollars::default(), |sum, usage| {
+        CacheScope::Run => usages.iter().try_fold(NanoDollars::default(), |sum, usage| {
             Some(sum.saturating_add(model.model.cost(usage)?))
         }),
         CacheScope::Shared | CacheScope::None => end.cost,

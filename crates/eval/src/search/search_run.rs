@@ -13,7 +13,7 @@ use crate::folder::RunFolder;
 use crate::resume::ResumeState;
 use crate::run::Run;
 use crate::stopper::Stopper;
-use crate::warnings::check_prices;
+use crate::warnings::{check_prices, suite_warnings};
 use bakeoff_core::{Event, ExitCode};
 use bakeoff_select::{
     Evidence, OnRound, OptionsError, SearchBudget, SearchOutcome, SelectError, SelectorOptions,
@@ -125,6 +125,9 @@ impl SearchRun {
     ) -> Result<FinishedSearch, Error> {
         let (mut active, finished) =
             ActiveRun::start(&mut self.run, self.budget.time, stopper, listen)?;
+        for warning in suite_warnings(&self.run.suite) {
+            active.recorder.record(&warning)?;
+        }
         let mut prior = match finished.is_empty() {
             true => PriorCells::default(),
             false => read_prior_cells(&self.run, &active.folder.journal())?,

@@ -8,7 +8,7 @@ pub(super) use decode::decode;
 pub(super) use encode::encode;
 pub(super) use stream::StreamAssembler;
 
-use super::body::Count;
+use super::lenient::{Count, Lenient};
 use bakeoff_core::{FinishReason, Usage};
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -24,7 +24,7 @@ struct MessageUsage {
     cache_creation_input_tokens: Option<Count>,
     cache_read_input_tokens: Option<Count>,
     output_tokens: Option<Count>,
-    output_tokens_details: Option<OutputDetails>,
+    output_tokens_details: Option<Lenient<OutputDetails>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -46,7 +46,7 @@ impl MessageUsage {
         set(&mut usage.cache_read, self.cache_read_input_tokens);
         set(&mut usage.output, self.output_tokens);
         let details = self.output_tokens_details.as_ref();
-        set(&mut usage.reasoning, details.and_then(|details| details.thinking_tokens));
+        set(&mut usage.reasoning, details.and_then(|details| details.0.thinking_tokens));
     }
 }
 

@@ -1,12 +1,11 @@
-//! Parts shared by the formats: merging of extra fields, open objects, token counts, tool arguments.
+//! Parts shared by the formats: merging of extra fields, open objects, tool arguments.
 
 use super::DecodeError;
 use bakeoff_core::{Content, ImageSource, Thinking};
-use serde::de::{Deserialize, Deserializer, Visitor};
-use serde::{Serialize, de};
+use serde::Serialize;
+use serde::de::Deserialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::fmt;
 
 /// Serializes a body, with the user's extra fields merged in.
 pub(super) fn to_json(body: &impl Serialize, extra: &Map<String, Value>) -> Vec<u8> {
@@ -33,9 +32,10 @@ fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
     }
 }
 
-/// Parses a body or an event.
+/// Parses a body or an event; a byte order mark before it is skipped.
 pub(super) fn parse<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, DecodeError> {
-    serde_json::from_slice(body).map_err(|error| DecodeError::malformed(error.to_string(), body))
+    let json = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+    serde_json::from_slice(json).map_err(|error| DecodeError::malformed(error.to_string(), body))
 }
 
 /// Returns an image as a URL; bytes become a `data:` URL.
@@ -76,9 +76,13 @@ pub(super) fn arguments_to_text(arguments: &Value) -> Cow<'_, str> {
 /// Prefix of a failed tool result, in formats without a field for it.
 pub(super) const TOOL_ERROR_PREFIX: &str = "Error: ";
 
-/// Whether the name is that of an OpenAI reasoning model.
-pub(super) fn is_openai_reasoning(model: &str) -> bool {
-    ["o1", "o3", "o4", "gpt-5"].iter().any(|prefix| model.starts_with(prefix))
+/// Parses tool arguments that are a JSON object, or that object as text; absent ones are an empty object.
+pub(super) fn arguments_from_value(value: Option<Value>) -> Value {
+    match value {
+        None | Some(Value::Null) => Value::Object(Map::new()),
+        Some(Value::String(text)) => arguments_from_text(&text),
+        Some(value) => value,
+    }
 }
 
 /// Maps thinking to OpenAI's effort levels, because its formats have no token budgets.
@@ -95,36 +99,6 @@ pub(super) fn openai_effort(thinking: &Thinking) -> &str {
 /// A field name, borrowed where the JSON has no escapes in it.
 #[derive(serde::Deserialize)]
 pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
-
-/// A token count. Some servers send floats, null or -1; that must not make the response undecodable.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Count(pub(super) u64);
-
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct CountVisitor;
-        impl Visitor<'_> for CountVisitor {
-            type Value = Count;
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a count")
-            }
-            fn visit_u64<E: de::Error>(self, count: u64) -> Result<Count, E> {
-                Ok(Count(count))
-            }
-            fn visit_i64<E: de::Error>(self, count: i64) -> Result<Count, E> {
-                Ok(Count(u64::try_from(count).unwrap_or(0)))
-            }
-            fn visit_f64<E: de::Error>(self, count: f64) -> Result<Count, E> {
-                // The cast saturates, so negative numbers become zero.
-                Ok(Count(count as u64))
-            }
-            fn visit_unit<E: de::Error>(self) -> Result<Count, E> {
-                Ok(Count(0))
-            }
-        }
-        deserializer.deserialize_any(CountVisitor)
-    }
-}
 
 /// Defines an object that collects unknown fields in `extra`.
 ///
@@ -195,15 +169,6 @@ mod tests {
         };
         let merged: Value = serde_json::from_slice(&to_json(&body, &extra)).unwrap();
         assert_eq!(merged, json!({"a": null, "b": {"c": 2, "d": [3], "e": 4}, "f": 5}));
-    }
-
-    #[test]
-    fn counts_accept_floats_nulls_and_negative_numbers() {
-        let cases = [("7", 7), ("7.0", 7), ("-1", 0), ("-1.5", 0), ("null", 0), ("1e99", u64::MAX)];
-        for (json, count) in cases {
-            assert_eq!(serde_json::from_str::<Count>(json).unwrap(), Count(count), "{json}");
-        }
-        assert!(serde_json::from_str::<Count>("\"7\"").is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub(super) use decode::decode;
 pub(super) use encode::{encode, path};
 pub(super) use stream::StreamAssembler;
 
-use super::body::Count;
+use super::lenient::Count;
 use bakeoff_core::{FinishReason, Usage};
 use serde::Deserialize;
 

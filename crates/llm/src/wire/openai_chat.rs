@@ -1,14 +1,16 @@
 //! OpenAI Chat Completions, and compatible servers.
 
+mod choice;
 mod decode;
 mod encode;
+mod parts;
 mod stream;
 
 pub(super) use decode::decode;
 pub(super) use encode::encode;
 pub(super) use stream::StreamAssembler;
 
-use super::body::Count;
+use super::lenient::{Count, Lenient};
 use bakeoff_core::{FinishReason, Usage};
 use serde::Deserialize;
 
@@ -18,8 +20,8 @@ struct ChatUsage {
     prompt_tokens: Count,
     completion_tokens: Count,
     total_tokens: Count,
-    prompt_tokens_details: Option<PromptDetails>,
-    completion_tokens_details: Option<CompletionDetails>,
+    prompt_tokens_details: Option<Lenient<PromptDetails>>,
+    completion_tokens_details: Option<Lenient<CompletionDetails>>,
     /// DeepSeek's field for cached tokens.
     prompt_cache_hit_tokens: Count,
 }
@@ -39,14 +41,16 @@ struct CompletionDetails {
 
 impl ChatUsage {
     fn usage(&self) -> Usage {
-        let details = self.prompt_tokens_details.as_ref();
+        let details = self.prompt_tokens_details.as_ref().map(|details| &details.0);
         let cache_read = details
             .map_or(0, |details| details.cached_tokens.0)
             .max(self.prompt_cache_hit_tokens.0)
             .min(self.prompt_tokens.0);
         let cache_write = details.map_or(0, |details| details.cache_write_tokens.0);
-        let reasoning =
-            self.completion_tokens_details.as_ref().map_or(0, |details| details.reasoning_tokens.0);
+        let reasoning = self
+            .completion_tokens_details
+            .as_ref()
+            .map_or(0, |details| details.0.reasoning_tokens.0);
         let mut output = self.completion_tokens.0;
         // xAI does not include thinking in the completion tokens; its total shows that.
         let separate_total = self.prompt_tokens.0.saturating_add(output).saturating_add(reasoning);

@@ -1,6 +1,8 @@
 //! Helpers for the tests of the four formats: a conversation with all kinds of content, and properties of
 //! every stream.
 
+#![allow(dead_code, reason = "each test file uses only a part")]
+
 use bakeoff_core::{
     Content, ErrorKind, ImageSource, Message, OutputFormat, Request, Response, Thinking, ToolCall,
     ToolChoice, ToolDefinition,

@@ -81,6 +81,8 @@ pub(crate) enum TraceLog {
     Http(TraceHttpArguments),
     /// Print every change of a concurrency limit, with its reason
     Limits(StoredRunArguments),
+    /// Print the stored requests and responses of trials, one JSON object per line
+    Trials(TraceTrialsArguments),
 }
 
 impl TraceLog {
@@ -89,6 +91,7 @@ impl TraceLog {
         match self {
             TraceLog::Http(arguments) => &arguments.run,
             TraceLog::Limits(run) => run,
+            TraceLog::Trials(arguments) => &arguments.run,
         }
     }
 }
@@ -100,4 +103,16 @@ pub(crate) struct TraceHttpArguments {
     /// Print only failed requests
     #[arg(long)]
     pub(crate) failed: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceTrialsArguments {
+    #[command(flatten)]
+    pub(crate) run: StoredRunArguments,
+    /// Print only trials of this target
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target: Option<String>,
+    /// Print only trials of this case
+    #[arg(long, value_name = "ID")]
+    pub(crate) case: Option<String>,
 }

@@ -13,10 +13,18 @@ pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outco
     let wanted = LoadOptions::new().targets(&arguments.agents).model(arguments.model.as_deref());
     let suite = Suite::load_with(&arguments.suite, wanted, &settings::variable)?;
     settings::check_agents(&suite, &arguments.agents, &arguments.model)?;
-    for (code, message) in &suite.warnings {
-        printer.warning(format!("{message} [{code}]"));
+    let combinations = load_combinations(arguments);
+    let mut warnings = suite.warnings.clone();
+    // Candidates of roles may have other wire formats than the assigned models.
+    for warning in combinations.iter().flat_map(|suite| &suite.warnings) {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
     }
-    let search = describe_search(arguments)?;
+    for (code, message) in &warnings {
+        printer.warning_with_code(code, message);
+    }
+    let search = combinations.map(describe_search).transpose()?;
     let plan = estimate(&suite);
     printer.data(format!("{}: {} is valid", suite.name, suite.path.display()));
     printer.data(format!(
@@ -68,19 +76,21 @@ pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outco
     Ok(Outcome::passed())
 }
 
-/// Describes what `bakeoff select` would do, if the suite has a section [select].
-fn describe_search(arguments: &CheckArguments) -> Result<Option<String>, Error> {
+/// Loads the combinations of the section [select], if the suite has one.
+fn load_combinations(arguments: &CheckArguments) -> Option<Suite> {
     let wanted = LoadOptions::new().combinations(true);
     // Other problems of the suite have been reported already.
-    let Ok(suite) = Suite::load_with(&arguments.suite, wanted, &settings::variable) else {
-        return Ok(None);
-    };
+    Suite::load_with(&arguments.suite, wanted, &settings::variable).ok()
+}
+
+/// Describes what `bakeoff select` would do.
+fn describe_search(suite: Suite) -> Result<String, Error> {
     let (all, target) = (estimate(&suite), suite.select.as_ref().map(|plan| plan.target.clone()));
     let search = SearchRun::new(suite, RunConfig::default(), &SearchOverrides::default())?;
-    Ok(Some(format!(
+    Ok(format!(
         "select: {} of {}; exhaustive search would cost about {}",
         describe_space(search.space()),
         target.unwrap_or_default(),
         all.total_cost(),
-    )))
+    ))
 }

@@ -1,11 +1,11 @@
 //! `bakeoff trace`: prints the logs of a run.
 
-use crate::arguments::{StoredRunArguments, TraceArguments, TraceLog};
+use crate::arguments::{StoredRunArguments, TraceArguments, TraceLog, TraceTrialsArguments};
 use crate::error::CliError;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use bakeoff_core::{HttpEntry, LimitRecord};
-use bakeoff_history::{Error, RunLog, find_run, http_log, limit_log};
+use bakeoff_history::{Error, RunLog, find_run, http_log, limit_log, trial_traces};
 use bakeoff_report::{http_header, http_line, limit_header, limit_line};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -34,7 +34,35 @@ pub(super) fn run(arguments: &TraceArguments, printer: &Printer) -> Result<Outco
             };
             print(arguments, limit_log, |_: &LimitRecord| true, &format, printer)
         }
+        TraceLog::Trials(arguments) => print_trials(arguments, printer),
     }
+}
+
+/// Prints the stored exchanges of trials with their targets.
+fn print_trials(arguments: &TraceTrialsArguments, printer: &Printer) -> Result<Outcome, CliError> {
+    let run = find_run(&arguments.run.out, &arguments.run.run)?;
+    let is_selected =
+        |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+    let mut entries = 0_u64;
+    for trace in trial_traces(&run)? {
+        let trace = trace?;
+        let (target, case) = (trace.key.target.as_str(), trace.key.case.as_str());
+        if !is_selected(&arguments.target, target) || !is_selected(&arguments.case, case) {
+            continue;
+        }
+        for entry in &trace.entries {
+            match printer.is_json() {
+                true => printer.event("trial", json!({ "key": trace.key, "entry": entry })),
+                false => printer.data(format!("{target}/{case}/{} {entry}", trace.key.trial)),
+            }
+            entries += 1;
+        }
+    }
+    if entries == 0 {
+        printer.message(format!("no stored trials in {}", run.display()));
+        printer.hint("set `artifacts = \"all\"` to keep the files of passed trials, too");
+    }
+    Ok(Outcome::passed().with("entries", entries))
 }
 
 /// Output format of a log.

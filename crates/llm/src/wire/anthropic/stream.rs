@@ -1,8 +1,10 @@
 //! Decoding of streamed responses.
 
 use super::super::body::{arguments_from_text, open_struct, parse};
+use super::super::leftover::{indexed, insert_list};
+use super::super::lenient::{Count, Lenient, Text};
 use super::super::{Delta, StreamError, Wire};
-use super::decode::content;
+use super::decode::{DecodedBlock, decode_block};
 use super::{MessageUsage, finish};
 use crate::failure::Failure;
 use crate::sse::SseEvent;
@@ -10,43 +12,46 @@ use bakeoff_core::{Content, FinishReason, Response, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow)]
-    r#type: Option<Cow<'a, str>>,
+    r#type: Option<Text<'a>>,
     message: Option<MessageStart<'a>>,
-    index: Option<u64>,
+    index: Option<Count>,
     #[serde(borrow)]
     content_block: Option<&'a RawValue>,
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
-    usage: Option<MessageUsage>,
+    usage: Option<Lenient<MessageUsage>>,
     error: Option<Value>,
 }
 
 open_struct! {
     MessageStart<'a> {
-        id: String = "id",
-        model: String = "model",
-        usage: MessageUsage = "usage",
+        id: Text<'a> = "id",
+        model: Text<'a> = "model",
+        usage: Lenient<MessageUsage> = "usage",
     }
     ignored: ["type", "role", "content", "stop_reason"]
 }
 
 #[derive(Deserialize)]
 struct BlockDelta<'a> {
-    text: Option<String>,
-    thinking: Option<String>,
-    signature: Option<String>,
     #[serde(borrow)]
-    partial_json: Option<Cow<'a, str>>,
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    signature: Option<Text<'a>>,
+    /// Fragment of JSON text, or the whole JSON value, as some servers send it.
+    partial_json: Option<Value>,
+    citation: Option<Value>,
 }
 
 open_struct! {
     MessageDelta<'a> {
-        stop_reason: Cow<'a, str> = "stop_reason",
+        stop_reason: Text<'a> = "stop_reason",
     }
     ignored: []
 }
@@ -69,6 +74,8 @@ pub(in crate::wire) struct StreamAssembler {
 struct PartialBlock {
     index: u64,
     content: Content,
+    /// Members that the content does not represent, such as citations.
+    rest: Map<String, Value>,
     /// Index among the tool calls.
     call: Option<usize>,
     /// JSON text of the input of a tool call.
@@ -82,35 +89,37 @@ impl StreamAssembler {
         deltas: &mut Vec<Delta>,
     ) -> Result<(), StreamError> {
         let parsed: Event<'_> = parse(event.data.as_bytes())?;
-        let kind = parsed.r#type.as_deref().or(event.event.as_deref()).unwrap_or_default();
+        let own_kind = parsed.r#type.as_ref().map(|kind| kind.0.as_ref());
+        let kind = own_kind.or(event.event.as_deref()).unwrap_or_default();
+        let index = parsed.index.unwrap_or_default().0;
         if kind == "error" || parsed.error.as_ref().is_some_and(|error| !error.is_null()) {
             let error = parsed.error.unwrap_or_default();
             return Err(StreamError::Provider(Failure::from_error_object(Wire::Anthropic, &error)));
         }
-        if let Some(usage) = &parsed.usage {
+        if let Some(Lenient(usage)) = &parsed.usage {
             usage.update(&mut self.usage);
         }
         match (kind, parsed.delta) {
             ("message_start", _) => {
                 let Some(start) = parsed.message else { return Ok(()) };
-                start.usage.unwrap_or_default().update(&mut self.usage);
-                (self.id, self.model) = (start.id, start.model);
+                start.usage.unwrap_or_default().0.update(&mut self.usage);
+                self.id = start.id.and_then(Text::non_empty);
+                self.model = start.model.and_then(Text::non_empty);
                 self.extra.extend(start.extra);
             }
             ("content_block_start", _) => {
                 if let Some(raw) = parsed.content_block {
-                    self.start_block(parsed.index.unwrap_or_default(), content(raw)?, deltas);
+                    self.start_block(index, decode_block(raw)?, deltas);
                 }
             }
             ("content_block_delta", Some(raw)) => {
                 let delta: BlockDelta<'_> = parse(raw.get().as_bytes())?;
-                self.push_delta(parsed.index.unwrap_or_default(), delta, deltas);
+                self.push_delta(index, delta, deltas);
             }
             ("message_delta", Some(raw)) => {
                 let delta: MessageDelta<'_> = parse(raw.get().as_bytes())?;
-                if let Some(reason) = delta.stop_reason {
-                    self.stop_reason = Some(reason.into_owned());
-                }
+                let reason = delta.stop_reason.and_then(Text::non_empty);
+                self.stop_reason = reason.or(self.stop_reason.take());
                 self.extra.extend(delta.extra);
             }
             ("message_stop", _) => self.is_complete = true,
@@ -119,7 +128,8 @@ impl StreamAssembler {
         Ok(())
     }
 
-    fn start_block(&mut self, index: u64, content: Content, deltas: &mut Vec<Delta>) {
+    fn start_block(&mut self, index: u64, block: DecodedBlock, deltas: &mut Vec<Delta>) {
+        let (content, rest) = block;
         let call = match &content {
             Content::ToolCall(call) => {
                 deltas.push(Delta::ToolCallStart {
@@ -136,38 +146,57 @@ impl StreamAssembler {
             }
             _ => None,
         };
-        self.blocks.push(PartialBlock { index, content, call, json: String::new() });
+        self.blocks.push(PartialBlock { index, content, rest, call, json: String::new() });
     }
 
     fn push_delta(&mut self, index: u64, delta: BlockDelta<'_>, deltas: &mut Vec<Delta>) {
+        if !self.blocks.iter().rev().any(|block| block.index == index) {
+            // Some servers leave out the start of a block.
+            let content = match &delta {
+                BlockDelta { text: Some(_), .. } => Content::text(""),
+                BlockDelta { thinking: Some(_), .. } => {
+                    Content::Thinking { text: String::new(), signature: None }
+                }
+                _ => return,
+            };
+            self.start_block(index, (content, Map::new()), deltas);
+        }
         // The block is nearly always the last one.
         let Some(block) = self.blocks.iter_mut().rfind(|block| block.index == index) else {
             return;
         };
+        if let Some(citation) = delta.citation.filter(|citation| !citation.is_null())
+            && let Value::Array(citations) =
+                block.rest.entry("citations").or_insert_with(|| Value::Array(Vec::new()))
+        {
+            citations.push(citation);
+        }
         match &mut block.content {
             Content::Text { text } => {
-                if let Some(fragment) = delta.text {
+                if let Some(Text(fragment)) = delta.text {
                     text.push_str(&fragment);
-                    deltas.push(Delta::Text(fragment));
+                    deltas.push(Delta::Text(fragment.into_owned()));
                 }
             }
             Content::Thinking { text, signature } => {
-                if let Some(fragment) = delta.thinking {
+                if let Some(Text(fragment)) = delta.thinking {
                     text.push_str(&fragment);
-                    deltas.push(Delta::Thinking(fragment));
+                    deltas.push(Delta::Thinking(fragment.into_owned()));
                 }
-                if let Some(fragment) = delta.signature {
+                if let Some(Text(fragment)) = delta.signature {
                     signature.get_or_insert_default().push_str(&fragment);
                 }
             }
             // The input of server tools, which are opaque, is streamed too.
             Content::ToolCall(_) | Content::Opaque { .. } | Content::Image { .. } => {
-                if let Some(fragment) = delta.partial_json {
-                    block.json.push_str(&fragment);
-                    if let Some(index) = block.call.filter(|_| !fragment.is_empty()) {
-                        deltas
-                            .push(Delta::ToolCallArguments { index, json: fragment.into_owned() });
-                    }
+                let json = match delta.partial_json {
+                    None | Some(Value::Null) => return,
+                    Some(Value::String(fragment)) => fragment,
+                    Some(value) => value.to_string(),
+                };
+                block.json.push_str(&json);
+                if let Some(index) = block.call.filter(|_| !json.is_empty()) {
+                    deltas.push(Delta::ToolCallArguments { index, json });
                 }
             }
         }
@@ -181,16 +210,22 @@ impl StreamAssembler {
         if !self.is_complete {
             return Err(StreamError::Truncated);
         }
+        let (mut content, mut rest, mut extra) = (Vec::new(), Vec::new(), self.extra);
+        for (mut block, index) in self.blocks.into_iter().zip(0..) {
+            rest.extend(indexed(index, std::mem::take(&mut block.rest)));
+            content.push(block.finish());
+        }
+        insert_list(&mut extra, "content", rest);
         Ok(Response {
             id: self.id,
             model: self.model,
-            content: self.blocks.into_iter().map(PartialBlock::finish).collect(),
+            content,
             finish: match self.stop_reason {
                 Some(reason) => finish(&reason),
                 None => FinishReason::Other("missing".to_owned()),
             },
             usage: self.usage,
-            extra: self.extra,
+            extra,
         })
     }
 }

@@ -1,12 +1,13 @@
 //! Decoding of complete responses.
 
 use super::super::DecodeError;
-use super::super::body::parse;
+use super::super::body::{open_struct, parse};
+use super::super::leftover::{indexed, insert_list, leftovers};
+use super::super::lenient::{Count, Lenient, Text};
 use super::parts::PartCollector;
 use super::{UsageMetadata, finish};
 use crate::failure::Failure;
 use crate::wire::Wire;
-use crate::wire::body::open_struct;
 use bakeoff_core::{ErrorKind, FinishReason, Response};
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,23 +16,23 @@ use serde_json::value::RawValue;
 open_struct! {
     /// A complete response, or one event of a streamed one.
     GenerateContentResponse<'a> {
-        candidates: Vec<Candidate<'a>> = "candidates",
-        prompt_feedback: PromptFeedback = "promptFeedback",
-        usage: UsageMetadata = "usageMetadata",
-        model: String = "modelVersion",
-        id: String = "responseId",
+        candidates: Vec<&'a RawValue> = "candidates",
+        prompt_feedback: Lenient<PromptFeedback> = "promptFeedback",
+        usage: Lenient<UsageMetadata> = "usageMetadata",
+        model: Text<'a> = "modelVersion",
+        id: Text<'a> = "responseId",
         error: Value = "error",
     }
     ignored: []
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Candidate<'a> {
-    #[serde(borrow)]
-    pub(super) content: Option<CandidateContent<'a>>,
-    pub(super) finish_reason: Option<String>,
-    pub(super) index: Option<u64>,
+open_struct! {
+    Candidate<'a> {
+        content: CandidateContent<'a> = "content",
+        finish_reason: Text<'a> = "finishReason",
+        index: Count = "index",
+    }
+    ignored: []
 }
 
 #[derive(Deserialize)]
@@ -40,7 +41,7 @@ pub(super) struct CandidateContent<'a> {
     pub(super) parts: Option<Vec<&'a RawValue>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PromptFeedback {
     block_reason: Option<String>,
@@ -53,7 +54,7 @@ impl GenerateContentResponse<'_> {
         if let Some(error) = self.error.as_ref().filter(|error| !error.is_null()) {
             return Some(Failure::from_error_object(Wire::Gemini, error));
         }
-        let feedback = self.prompt_feedback.as_ref()?;
+        let Lenient(feedback) = self.prompt_feedback.as_ref()?;
         let reason = feedback.block_reason.clone()?;
         let message = feedback.block_reason_message.as_ref().unwrap_or(&reason);
         let message = format!("prompt blocked: {message}");
@@ -68,20 +69,29 @@ pub(in crate::wire) fn decode(body: &[u8]) -> Result<Response, DecodeError> {
     }
     let missing = |what: &str| DecodeError::malformed(format!("{what} is missing"), body);
     let candidates = parsed.candidates.ok_or_else(|| missing("`candidates`"))?;
-    let candidate = candidates.into_iter().next().ok_or_else(|| missing("`candidates[0]`"))?;
+    let (first, further) = candidates.split_first().ok_or_else(|| missing("`candidates[0]`"))?;
+    let candidate: Candidate<'_> = parse(first.get().as_bytes())?;
+    let id = parsed.id.and_then(Text::non_empty);
     let mut parts = PartCollector::default();
     for raw in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
-        parts.push(raw, parsed.id.as_deref(), &mut Vec::new())?;
+        parts.push(raw, id.as_deref(), &mut Vec::new())?;
     }
+    let rest = indexed(0, leftovers(candidate.extra, &[]));
+    let mut kept: Vec<Value> = rest.into_iter().collect();
+    for raw in further {
+        kept.push(parse(raw.get().as_bytes())?);
+    }
+    let mut extra = parsed.extra;
+    insert_list(&mut extra, "candidates", kept);
     Ok(Response {
-        id: parsed.id,
-        model: parsed.model,
-        finish: match candidate.finish_reason {
+        id,
+        model: parsed.model.and_then(Text::non_empty),
+        finish: match candidate.finish_reason.and_then(Text::non_empty) {
             Some(reason) => finish(&reason, parts.calls > 0),
             None => FinishReason::Other("missing".to_owned()),
         },
         content: parts.content,
-        usage: parsed.usage.unwrap_or_default().usage(),
-        extra: parsed.extra,
+        usage: parsed.usage.unwrap_or_default().0.usage(),
+        extra,
     })
 }

@@ -1,35 +1,44 @@
 //! Collection of the parts of a response, complete or streamed.
 
-use super::super::body::parse;
+use super::super::body::{arguments_from_value, parse};
+use super::super::lenient::{Lenient, Text};
 use super::super::{DecodeError, Delta};
 use super::GENERATED_ID_PREFIX;
 use bakeoff_core::{Content, ImageSource, ToolCall};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part {
-    text: Option<String>,
-    thought: Option<bool>,
-    thought_signature: Option<String>,
-    function_call: Option<Call>,
-    inline_data: Option<Blob>,
+struct Part<'a> {
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    thought: Option<Lenient<bool>>,
+    #[serde(borrow)]
+    thought_signature: Option<Text<'a>>,
+    #[serde(borrow)]
+    function_call: Option<Call<'a>>,
+    #[serde(borrow)]
+    inline_data: Option<Blob<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Call {
-    id: Option<String>,
-    name: Option<String>,
+struct Call<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
     args: Option<Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Blob {
-    mime_type: Option<String>,
-    data: Option<String>,
+struct Blob<'a> {
+    #[serde(borrow)]
+    mime_type: Option<Text<'a>>,
+    #[serde(borrow)]
+    data: Option<Text<'a>>,
 }
 
 /// Content collected so far.
@@ -49,14 +58,15 @@ impl PartCollector {
         deltas: &mut Vec<Delta>,
     ) -> Result<(), DecodeError> {
         let json = raw.get().as_bytes();
-        let part: Part = parse(json)?;
-        let signature = part.thought_signature.filter(|signature| !signature.is_empty());
-        if let (Some(text), Some(true)) = (&part.text, part.thought) {
+        let part: Part<'_> = parse(json)?;
+        let signature = part.thought_signature.and_then(Text::non_empty);
+        let is_thought = part.thought.is_some_and(|thought| thought.0);
+        if let (Some(Text(text)), true) = (&part.text, is_thought) {
             self.push_thinking(text, signature);
-            deltas.push(Delta::Thinking(text.clone()));
+            deltas.push(Delta::Thinking(text.clone().into_owned()));
             return Ok(());
         }
-        let content = if let Some(text) = part.text {
+        let content = if let Some(text) = part.text.map(Text::into_owned) {
             if let (None, Some(Content::Text { text: before })) =
                 (&signature, self.content.last_mut())
             {
@@ -72,8 +82,8 @@ impl PartCollector {
             Some(Content::ToolCall(self.add_call(call, response_id, deltas)))
         } else if let Some(blob) = part.inline_data {
             let source = ImageSource::Base64 {
-                media_type: blob.mime_type.unwrap_or_default(),
-                data: blob.data.unwrap_or_default(),
+                media_type: blob.mime_type.map(Text::into_owned).unwrap_or_default(),
+                data: blob.data.map(Text::into_owned).unwrap_or_default(),
             };
             Some(Content::Image { source })
         } else {
@@ -102,7 +112,7 @@ impl PartCollector {
 
     fn add_call(
         &mut self,
-        call: Call,
+        call: Call<'_>,
         response_id: Option<&str>,
         deltas: &mut Vec<Delta>,
     ) -> ToolCall {
@@ -114,9 +124,9 @@ impl PartCollector {
             None => format!("{GENERATED_ID_PREFIX}{index}"),
         };
         let call = ToolCall {
-            id: call.id.filter(|id| !id.is_empty()).unwrap_or_else(generated),
-            name: call.name.unwrap_or_default(),
-            arguments: call.args.unwrap_or_else(|| Value::Object(Map::new())),
+            id: call.id.and_then(Text::non_empty).unwrap_or_else(generated),
+            name: call.name.map(Text::into_owned).unwrap_or_default(),
+            arguments: arguments_from_value(call.args),
         };
         deltas.push(Delta::ToolCallStart { index, id: call.id.clone(), name: call.name.clone() });
         deltas.push(Delta::ToolCallArguments { index, json: call.arguments.to_string() });

@@ -1,103 +1,66 @@
 //! Decoding of complete responses.
 
-use super::super::body::{arguments_from_text, open_struct, parse};
+use super::super::body::{arguments_from_value, open_struct, parse};
+use super::super::leftover::{indexed, insert_list, leftovers};
+use super::super::lenient::{Lenient, Text};
 use super::super::{DecodeError, Wire};
+use super::parts::ContentParts;
 use super::{ChatUsage, finish};
 use crate::failure::Failure;
 use bakeoff_core::{Content, FinishReason, Response, ToolCall};
 use serde::Deserialize;
-use serde_json::{Value, json};
-use std::borrow::Cow;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 open_struct! {
     Completion<'a> {
-        id: String = "id",
-        model: String = "model",
-        choices: Vec<Choice<'a>> = "choices",
-        usage: ChatUsage = "usage",
+        id: Text<'a> = "id",
+        model: Text<'a> = "model",
+        choices: Vec<&'a RawValue> = "choices",
+        usage: Lenient<ChatUsage> = "usage",
         error: Value = "error",
     }
     ignored: []
 }
 
+open_struct! {
+    Choice<'a> {
+        message: ChatMessage<'a> = "message",
+        finish_reason: Text<'a> = "finish_reason",
+        // Upstream error reported by a gateway.
+        error: Value = "error",
+    }
+    ignored: ["index"]
+}
+
+open_struct! {
+    ChatMessage<'a> {
+        content: Value = "content",
+        refusal: Text<'a> = "refusal",
+        // Used by DeepSeek, Qwen and older vLLM.
+        reasoning_content: Text<'a> = "reasoning_content",
+        // Used by OpenRouter, Groq and newer vLLM.
+        reasoning: Text<'a> = "reasoning",
+        reasoning_details: Value = "reasoning_details",
+        tool_calls: Vec<Call<'a>> = "tool_calls",
+    }
+    ignored: ["role"]
+}
+
 #[derive(Deserialize)]
-pub(super) struct Choice<'a> {
+pub(super) struct Call<'a> {
     #[serde(borrow)]
-    message: Option<ChatMessage<'a>>,
-    #[serde(borrow)]
-    finish_reason: Option<Cow<'a, str>>,
-    /// Upstream error reported by a gateway.
-    error: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct ChatMessage<'a> {
-    content: Option<MessageContent>,
-    refusal: Option<String>,
-    /// Used by DeepSeek, Qwen and older vLLM.
-    reasoning_content: Option<String>,
-    /// Used by OpenRouter, Groq and newer vLLM.
-    reasoning: Option<String>,
-    reasoning_details: Option<Value>,
-    #[serde(borrow)]
-    tool_calls: Option<Vec<Call<'a>>>,
-}
-
-/// Plain text, or Mistral's list of text and thinking parts.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum MessageContent {
-    Text(String),
-    Parts(Vec<Part>),
-}
-
-#[derive(Deserialize)]
-pub(super) struct Part {
-    r#type: Option<String>,
-    text: Option<String>,
-    thinking: Option<Vec<Part>>,
-}
-
-#[derive(Deserialize)]
-struct Call<'a> {
-    id: Option<String>,
+    id: Option<Text<'a>>,
     #[serde(borrow)]
     function: Option<CallFunction<'a>>,
 }
 
 #[derive(Deserialize)]
 struct CallFunction<'a> {
-    name: Option<String>,
     #[serde(borrow)]
-    arguments: Option<Arguments<'a>>,
-}
-
-/// JSON as a string, as OpenAI sends it, or a JSON value, as some servers do.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Arguments<'a> {
-    Text(#[serde(borrow)] Cow<'a, str>),
-    Json(Value),
-}
-
-impl MessageContent {
-    /// Returns thinking and text.
-    pub(super) fn split(self) -> (String, String) {
-        let parts = match self {
-            MessageContent::Text(text) => return (String::new(), text),
-            MessageContent::Parts(parts) => parts,
-        };
-        let (mut thinking, mut text) = (String::new(), String::new());
-        for part in parts {
-            let is_thinking = part.r#type.as_deref() == Some("thinking");
-            let target = if is_thinking { &mut thinking } else { &mut text };
-            target.push_str(part.text.as_deref().unwrap_or_default());
-            for thought in part.thinking.into_iter().flatten() {
-                thinking.push_str(thought.text.as_deref().unwrap_or_default());
-            }
-        }
-        (thinking, text)
-    }
+    name: Option<Text<'a>>,
+    /// JSON as text, as OpenAI sends it, or a JSON value, as some servers do.
+    arguments: Option<Value>,
 }
 
 /// Wraps reasoning details as the message field that is sent back in later requests.
@@ -114,61 +77,70 @@ pub(in crate::wire) fn decode(body: &[u8]) -> Result<Response, DecodeError> {
     }
     let missing = |what: &str| DecodeError::malformed(format!("{what} is missing"), body);
     let choices = completion.choices.ok_or_else(|| missing("`choices`"))?;
-    let choice = choices.into_iter().next().ok_or_else(|| missing("`choices[0]`"))?;
+    let (first, further) = choices.split_first().ok_or_else(|| missing("`choices[0]`"))?;
+    let choice: Choice<'_> = parse(first.get().as_bytes())?;
     if let Some(error) = choice.error.filter(|error| !error.is_null()) {
         return Err(provider_error(&error));
     }
     let message = choice.message.ok_or_else(|| missing("`choices[0].message`"))?;
-    let content = content(message);
+    let (content, message_rest) = content(message);
+    let mut rest = leftovers(choice.extra, &[]);
+    if !message_rest.is_empty() {
+        rest.insert("message".to_owned(), Value::Object(message_rest));
+    }
+    let mut kept: Vec<Value> = indexed(0, rest).into_iter().collect();
+    for raw in further {
+        kept.push(parse(raw.get().as_bytes())?);
+    }
+    let mut extra = completion.extra;
+    insert_list(&mut extra, "choices", kept);
     let has_tool_calls = content.iter().any(|part| matches!(part, Content::ToolCall(_)));
     Ok(Response {
-        id: completion.id,
-        model: completion.model,
-        finish: match choice.finish_reason {
+        id: completion.id.and_then(Text::non_empty),
+        model: completion.model.and_then(Text::non_empty),
+        finish: match choice.finish_reason.and_then(Text::non_empty) {
             Some(reason) => finish(&reason, has_tool_calls),
             None => FinishReason::Other("missing".to_owned()),
         },
         content,
-        usage: completion.usage.unwrap_or_default().usage(),
-        extra: completion.extra,
+        usage: completion.usage.unwrap_or_default().0.usage(),
+        extra,
     })
 }
 
-fn content(message: ChatMessage<'_>) -> Vec<Content> {
+/// Returns the content of a message and the members that are not represented in it.
+fn content(message: ChatMessage<'_>) -> (Vec<Content>, Map<String, Value>) {
     let mut content = Vec::new();
-    let (mut thinking, mut text) = message.content.map(MessageContent::split).unwrap_or_default();
+    let mut parts = ContentParts::from(message.content.unwrap_or_default());
     if let Some(reasoning) = message.reasoning_content.or(message.reasoning) {
-        thinking.insert_str(0, &reasoning);
+        parts.thinking.insert_str(0, &reasoning.0);
     }
     // A refusal is the text of the response in a separate field.
-    if text.is_empty() {
-        text = message.refusal.unwrap_or_default();
+    if parts.text.is_empty() {
+        parts.text = message.refusal.map(Text::into_owned).unwrap_or_default();
     }
-    if !thinking.is_empty() {
-        content.push(Content::Thinking { text: thinking, signature: None });
+    if !parts.thinking.is_empty() {
+        content.push(Content::Thinking { text: parts.thinking, signature: None });
     }
     if let Some(details) = message.reasoning_details.filter(|details| !details.is_null()) {
         content.push(reasoning_details(details));
     }
-    if !text.is_empty() {
-        content.push(Content::Text { text });
+    if !parts.text.is_empty() {
+        content.push(Content::Text { text: parts.text });
     }
+    content.extend(parts.unknown.into_iter().map(|value| Content::Opaque { value }));
     for (index, call) in message.tool_calls.into_iter().flatten().enumerate() {
         let (name, arguments) = match call.function {
             Some(function) => (function.name, function.arguments),
             None => (None, None),
         };
         content.push(Content::ToolCall(ToolCall {
-            id: call.id.filter(|id| !id.is_empty()).unwrap_or_else(|| generated_id(index)),
-            name: name.unwrap_or_default(),
-            arguments: match arguments {
-                Some(Arguments::Text(text)) => arguments_from_text(&text),
-                Some(Arguments::Json(value)) => value,
-                None => arguments_from_text(""),
-            },
+            id: call.id.and_then(Text::non_empty).unwrap_or_else(|| generated_id(index)),
+            name: name.map(Text::into_owned).unwrap_or_default(),
+            arguments: arguments_from_value(arguments),
         }));
     }
-    content
+    (content, leftovers(message.extra, &[]))
 }
 
 /// Returns an id for a tool call of a server that sends none.

@@ -1,8 +1,8 @@
 //! Encoding of requests.
 
+use super::super::TokenLimitField;
 use super::super::body::{
-    TOOL_ERROR_PREFIX, arguments_to_text, image_url, is_openai_reasoning, only_text, openai_effort,
-    to_json,
+    TOOL_ERROR_PREFIX, arguments_to_text, image_url, only_text, openai_effort, to_json,
 };
 use bakeoff_core::{Content, Message, OutputFormat, Request, ToolChoice};
 use serde::Serialize;
@@ -110,10 +110,10 @@ struct Function<'a> {
     parameters: &'a Value,
 }
 
-pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
-    let (max_tokens, max_completion_tokens) = match is_openai_reasoning(&request.model) {
-        true => (None, request.max_tokens),
-        false => (request.max_tokens, None),
+pub(in crate::wire) fn encode(request: &Request, limit_field: TokenLimitField) -> Vec<u8> {
+    let (max_tokens, max_completion_tokens) = match limit_field {
+        TokenLimitField::MaxTokens => (request.max_tokens, None),
+        TokenLimitField::MaxCompletionTokens => (None, request.max_tokens),
     };
     let body = Body {
         model: &request.model,

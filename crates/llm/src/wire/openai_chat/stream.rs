@@ -1,60 +1,38 @@
 //! Decoding of streamed responses.
 
-use super::super::body::{arguments_from_text, open_struct, parse};
+use super::super::body::{open_struct, parse};
+use super::super::leftover::{indexed, insert_list};
+use super::super::lenient::{Count, Lenient, Text};
 use super::super::{Delta, StreamError, Wire};
-use super::decode::{MessageContent, generated_id, reasoning_details};
+use super::choice::{ChoiceAssembler, ChoiceDelta};
 use super::{ChatUsage, finish};
 use crate::failure::Failure;
 use crate::sse::SseEvent;
-use bakeoff_core::{Content, Response, ToolCall};
-use serde::Deserialize;
+use bakeoff_core::Response;
 use serde_json::{Map, Value};
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 open_struct! {
     Chunk<'a> {
-        id: Cow<'a, str> = "id",
-        model: Cow<'a, str> = "model",
+        id: Text<'a> = "id",
+        model: Text<'a> = "model",
         choices: Vec<Choice<'a>> = "choices",
-        usage: ChatUsage = "usage",
+        usage: Lenient<ChatUsage> = "usage",
         error: Value = "error",
     }
-    ignored: []
+    // Random padding.
+    ignored: ["obfuscation"]
 }
 
-#[derive(Deserialize)]
-pub(super) struct Choice<'a> {
-    index: Option<u64>,
-    delta: Option<ChoiceDelta<'a>>,
-    #[serde(borrow)]
-    finish_reason: Option<Cow<'a, str>>,
-    error: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct ChoiceDelta<'a> {
-    content: Option<MessageContent>,
-    refusal: Option<String>,
-    reasoning_content: Option<String>,
-    reasoning: Option<String>,
-    reasoning_details: Option<Vec<Value>>,
-    #[serde(borrow)]
-    tool_calls: Option<Vec<CallDelta<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct CallDelta<'a> {
-    index: Option<u64>,
-    id: Option<String>,
-    #[serde(borrow)]
-    function: Option<FunctionDelta<'a>>,
-}
-
-#[derive(Deserialize)]
-struct FunctionDelta<'a> {
-    name: Option<String>,
-    #[serde(borrow)]
-    arguments: Option<Cow<'a, str>>,
+open_struct! {
+    Choice<'a> {
+        index: Count = "index",
+        delta: ChoiceDelta<'a> = "delta",
+        finish_reason: Text<'a> = "finish_reason",
+        error: Value = "error",
+    }
+    // Some servers repeat the whole message at the end.
+    ignored: ["message"]
 }
 
 /// Response assembled so far.
@@ -62,24 +40,12 @@ struct FunctionDelta<'a> {
 pub(in crate::wire) struct StreamAssembler {
     id: Option<String>,
     model: Option<String>,
-    text: String,
-    thinking: String,
-    details: Vec<Value>,
-    calls: Vec<PartialCall>,
-    finish_reason: Option<String>,
+    first: ChoiceAssembler,
+    /// Further choices by index, for requests with `n`.
+    further: BTreeMap<u64, ChoiceAssembler>,
     is_done: bool,
     usage: Option<ChatUsage>,
     extra: Map<String, Value>,
-}
-
-/// Tool call assembled so far.
-#[derive(Debug)]
-struct PartialCall {
-    /// Index sent by the server; some servers leave it out.
-    index: Option<u64>,
-    id: String,
-    name: String,
-    arguments: String,
 }
 
 impl StreamAssembler {
@@ -102,117 +68,58 @@ impl StreamAssembler {
         if event.event.as_deref() == Some("error") {
             return provider_error(&Value::Object(chunk.extra));
         }
-        let non_empty =
-            |id: Option<Cow<'_, str>>| id.filter(|id| !id.is_empty()).map(Cow::into_owned);
         if self.id.is_none() {
-            self.id = non_empty(chunk.id);
+            self.id = chunk.id.and_then(Text::non_empty);
         }
         if self.model.is_none() {
-            self.model = non_empty(chunk.model);
+            self.model = chunk.model.and_then(Text::non_empty);
         }
-        if chunk.usage.is_some() {
-            self.usage = chunk.usage;
+        if let Some(Lenient(usage)) = chunk.usage {
+            self.usage = Some(usage);
         }
         self.extra.extend(chunk.extra);
         for choice in chunk.choices.into_iter().flatten() {
-            if choice.index.unwrap_or(0) != 0 {
-                continue;
-            }
             if let Some(error) = choice.error.filter(|error| !error.is_null()) {
                 return provider_error(&error);
             }
-            if let Some(delta) = choice.delta {
-                self.push_delta(delta, deltas);
-            }
-            if let Some(reason) = choice.finish_reason {
-                self.finish_reason = Some(reason.into_owned());
+            let finish_reason = choice.finish_reason.and_then(Text::non_empty);
+            match choice.index.unwrap_or_default().0 {
+                0 => self.first.push(choice.delta, finish_reason, choice.extra, deltas),
+                index => self.further.entry(index).or_default().push(
+                    choice.delta,
+                    finish_reason,
+                    choice.extra,
+                    // Only the first choice is the response.
+                    &mut Vec::new(),
+                ),
             }
         }
         Ok(())
-    }
-
-    fn push_delta(&mut self, delta: ChoiceDelta<'_>, deltas: &mut Vec<Delta>) {
-        let (thinking, text) = delta.content.map(MessageContent::split).unwrap_or_default();
-        let reasoning = delta.reasoning_content.or(delta.reasoning).unwrap_or_default();
-        for fragment in [reasoning, thinking] {
-            if !fragment.is_empty() {
-                self.thinking.push_str(&fragment);
-                deltas.push(Delta::Thinking(fragment));
-            }
-        }
-        for fragment in [text, delta.refusal.unwrap_or_default()] {
-            if !fragment.is_empty() {
-                self.text.push_str(&fragment);
-                deltas.push(Delta::Text(fragment));
-            }
-        }
-        self.details.extend(delta.reasoning_details.into_iter().flatten());
-        for call in delta.tool_calls.into_iter().flatten() {
-            self.push_call(call, deltas);
-        }
-    }
-
-    fn push_call(&mut self, delta: CallDelta<'_>, deltas: &mut Vec<Delta>) {
-        let (name, arguments) = match delta.function {
-            Some(function) => (function.name, function.arguments),
-            None => (None, None),
-        };
-        let id = delta.id.filter(|id| !id.is_empty());
-        let existing = match delta.index {
-            Some(index) => self.calls.iter().rposition(|call| call.index == Some(index)),
-            // Without an index, an id starts a new call, and anything else continues the last one.
-            None if id.is_some() => None,
-            None => self.calls.len().checked_sub(1),
-        };
-        let at = existing.unwrap_or_else(|| {
-            let at = self.calls.len();
-            let id = id.unwrap_or_else(|| generated_id(at));
-            let name = name.unwrap_or_default();
-            deltas.push(Delta::ToolCallStart { index: at, id: id.clone(), name: name.clone() });
-            self.calls.push(PartialCall { index: delta.index, id, name, arguments: String::new() });
-            at
-        });
-        if let Some(json) = arguments.filter(|json| !json.is_empty()) {
-            self.calls[at].arguments.push_str(&json);
-            deltas.push(Delta::ToolCallArguments { index: at, json: json.into_owned() });
-        }
     }
 
     pub(in crate::wire) fn is_complete(&self) -> bool {
         self.is_done
     }
 
-    pub(in crate::wire) fn finish(self) -> Result<Response, StreamError> {
-        let reason = match self.finish_reason {
-            Some(reason) => reason,
-            None if self.is_done => "missing".to_owned(),
-            None => return Err(StreamError::Truncated),
-        };
-        let has_calls = !self.calls.is_empty();
-        let mut content = Vec::new();
-        if !self.thinking.is_empty() {
-            content.push(Content::Thinking { text: self.thinking, signature: None });
+    pub(in crate::wire) fn finish(mut self) -> Result<Response, StreamError> {
+        let is_unfinished = |choice: &ChoiceAssembler| choice.finish_reason.is_none();
+        if !self.is_done && (is_unfinished(&self.first) || self.further.values().any(is_unfinished))
+        {
+            return Err(StreamError::Truncated);
         }
-        if !self.details.is_empty() {
-            content.push(reasoning_details(Value::Array(self.details)));
-        }
-        if !self.text.is_empty() {
-            content.push(Content::Text { text: self.text });
-        }
-        content.extend(self.calls.into_iter().map(|call| {
-            Content::ToolCall(ToolCall {
-                id: call.id,
-                name: call.name,
-                arguments: arguments_from_text(&call.arguments),
-            })
-        }));
+        let reason = self.first.finish_reason.take().unwrap_or_else(|| "missing".to_owned());
+        let has_calls = self.first.has_calls();
+        let mut choices: Vec<Value> = indexed(0, self.first.take_rest()).into_iter().collect();
+        choices.extend(self.further.into_iter().map(|(index, choice)| choice.into_json(index)));
+        let mut extra = self.extra;
+        insert_list(&mut extra, "choices", choices);
         Ok(Response {
             id: self.id,
             model: self.model,
-            content,
+            content: self.first.into_content(),
             finish: finish(&reason, has_calls),
             usage: self.usage.unwrap_or_default().usage(),
-            extra: self.extra,
+            extra,
         })
     }
 }

@@ -1,29 +1,31 @@
 //! Decoding of complete responses.
 
-use super::super::body::{Count, arguments_from_text, open_struct, parse};
+use super::super::body::{arguments_from_value, open_struct, parse};
+use super::super::leftover::{indexed, insert_list, is_blank, leftovers};
+use super::super::lenient::{Count, Lenient, Text};
 use super::super::{DecodeError, Wire};
+use super::phase_marker;
 use crate::failure::Failure;
 use bakeoff_core::{Content, FinishReason, Response, ToolCall, Usage};
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
+use serde_json::{Map, Value};
 
 open_struct! {
     ResponseBody<'a> {
-        id: String = "id",
-        model: String = "model",
-        status: Cow<'a, str> = "status",
-        incomplete_details: Incomplete = "incomplete_details",
+        id: Text<'a> = "id",
+        model: Text<'a> = "model",
+        status: Text<'a> = "status",
+        incomplete_details: Lenient<Incomplete> = "incomplete_details",
         error: Value = "error",
         output: Vec<&'a RawValue> = "output",
-        usage: ResponseUsage = "usage",
+        usage: Lenient<ResponseUsage> = "usage",
     }
     // Echoes of the request, which may be large.
     ignored: ["instructions", "tools", "tool_choice", "text", "prompt", "input"]
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub(super) struct Incomplete {
     reason: Option<String>,
 }
@@ -32,9 +34,9 @@ pub(super) struct Incomplete {
 #[serde(default)]
 pub(super) struct ResponseUsage {
     input_tokens: Count,
-    input_tokens_details: Option<InputDetails>,
+    input_tokens_details: Option<Lenient<InputDetails>>,
     output_tokens: Count,
-    output_tokens_details: Option<OutputDetails>,
+    output_tokens_details: Option<Lenient<OutputDetails>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -54,36 +56,43 @@ impl ResponseUsage {
     fn usage(&self) -> Usage {
         let details = self.input_tokens_details.as_ref();
         let cache_read =
-            details.map_or(0, |details| details.cached_tokens.0).min(self.input_tokens.0);
-        let cache_write = details.map_or(0, |details| details.cache_write_tokens.0);
+            details.map_or(0, |details| details.0.cached_tokens.0).min(self.input_tokens.0);
+        let cache_write = details.map_or(0, |details| details.0.cache_write_tokens.0);
         let details = self.output_tokens_details.as_ref();
         Usage {
             input: self.input_tokens.0.saturating_sub(cache_read).saturating_sub(cache_write),
             output: self.output_tokens.0,
             cache_read,
             cache_write,
-            reasoning: details.map_or(0, |details| details.reasoning_tokens.0),
+            reasoning: details.map_or(0, |details| details.0.reasoning_tokens.0),
         }
     }
 }
 
+/// Item of the output.
 #[derive(Deserialize)]
 struct Item<'a> {
+    content: Option<Value>,
+    summary: Option<Value>,
     #[serde(borrow)]
-    r#type: Cow<'a, str>,
-    content: Option<Vec<Part>>,
-    summary: Option<Vec<Part>>,
-    id: Option<String>,
-    call_id: Option<String>,
-    name: Option<String>,
+    id: Option<Text<'a>>,
     #[serde(borrow)]
-    arguments: Option<Cow<'a, str>>,
+    call_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    /// JSON as text, or a JSON value, as some servers send it.
+    arguments: Option<Value>,
+    #[serde(borrow)]
+    phase: Option<Text<'a>>,
 }
 
-#[derive(Deserialize)]
-struct Part {
-    text: Option<String>,
-    refusal: Option<String>,
+/// Decoder of the items of the output.
+#[derive(Default)]
+struct ItemDecoder {
+    content: Vec<Content>,
+    /// Members that the content does not represent, such as annotations.
+    rest: Vec<Value>,
+    items: u64,
 }
 
 pub(in crate::wire) fn decode(body: &[u8]) -> Result<Response, DecodeError> {
@@ -100,20 +109,25 @@ pub(super) fn decode_with(body: &[u8], items: &[Box<RawValue>]) -> Result<Respon
             &error,
         )));
     }
-    let missing = |what: &str| DecodeError::malformed(format!("{what} is missing"), body);
-    let output = parsed.output.ok_or_else(|| missing("`output`"))?;
-    let mut content = Vec::with_capacity(output.len());
+    let status = parsed.status.and_then(Text::non_empty);
+    // A null output has no items. Without a status, the body may be anything.
+    if parsed.output.is_none() && status.is_none() {
+        return Err(DecodeError::malformed("`output` is missing", body));
+    }
+    let output = parsed.output.unwrap_or_default();
+    let mut decoder = ItemDecoder::default();
     if output.is_empty() {
         for raw in items {
-            push_item(raw, &mut content)?;
+            decoder.push(raw)?;
         }
     }
     for raw in output {
-        push_item(raw, &mut content)?;
+        decoder.push(raw)?;
     }
+    let ItemDecoder { content, rest, .. } = decoder;
     let has_tool_calls = content.iter().any(|part| matches!(part, Content::ToolCall(_)));
-    let reason = parsed.incomplete_details.and_then(|details| details.reason);
-    let finish = match (parsed.status.as_deref(), reason.as_deref()) {
+    let reason = parsed.incomplete_details.and_then(|details| details.0.reason);
+    let finish = match (status.as_deref(), reason.as_deref()) {
         (Some("incomplete"), Some("max_output_tokens")) => FinishReason::Length,
         (Some("incomplete"), Some("content_filter")) => FinishReason::ContentFilter,
         (Some("incomplete"), Some(other)) => FinishReason::Other(other.to_owned()),
@@ -122,43 +136,99 @@ pub(super) fn decode_with(body: &[u8], items: &[Box<RawValue>]) -> Result<Respon
         (Some("completed") | None, _) => FinishReason::Stop,
         (Some(other), _) => FinishReason::Other(other.to_owned()),
     };
+    let mut extra = parsed.extra;
+    insert_list(&mut extra, "output", rest);
     Ok(Response {
-        id: parsed.id,
-        model: parsed.model,
+        id: parsed.id.and_then(Text::non_empty),
+        model: parsed.model.and_then(Text::non_empty),
         content,
         finish,
-        usage: parsed.usage.unwrap_or_default().usage(),
-        extra: parsed.extra,
+        usage: parsed.usage.unwrap_or_default().0.usage(),
+        extra,
     })
 }
 
-fn push_item(raw: &RawValue, content: &mut Vec<Content>) -> Result<(), DecodeError> {
-    let item: Item<'_> = parse(raw.get().as_bytes())?;
-    let opaque = || parse(raw.get().as_bytes()).map(|value| Content::Opaque { value });
-    match item.r#type.as_ref() {
-        "message" => {
-            // A refusal is the text of the response in a separate field.
-            let texts = item.content.into_iter().flatten();
-            content.extend(
-                texts
-                    .filter_map(|part| part.text.or(part.refusal))
-                    .map(|text| Content::Text { text }),
-            );
-        }
-        "function_call" => content.push(Content::ToolCall(ToolCall {
-            id: item.call_id.or(item.id).unwrap_or_default(),
-            name: item.name.unwrap_or_default(),
-            arguments: arguments_from_text(item.arguments.as_deref().unwrap_or_default()),
-        })),
-        "reasoning" => {
-            let thoughts = item.summary.into_iter().chain(item.content).flatten();
-            let text = thoughts.filter_map(|part| part.text).collect::<Vec<_>>().join("\n\n");
-            if !text.is_empty() {
-                content.push(Content::Thinking { text, signature: None });
+impl ItemDecoder {
+    fn push(&mut self, raw: &RawValue) -> Result<(), DecodeError> {
+        let index = self.items;
+        self.items += 1;
+        let json = raw.get().as_bytes();
+        let Lenient(kind) = parse::<Lenient<ItemKind>>(json)?;
+        match kind.r#type.as_deref() {
+            Some("message") => self.push_message(index, parse(json)?),
+            Some("function_call") => {
+                let item: Item<'_> = parse(json)?;
+                let id = item.call_id.and_then(Text::non_empty);
+                self.content.push(Content::ToolCall(ToolCall {
+                    id: id.or_else(|| item.id.and_then(Text::non_empty)).unwrap_or_default(),
+                    name: item.name.map(Text::into_owned).unwrap_or_default(),
+                    arguments: arguments_from_value(item.arguments),
+                }));
             }
-            content.push(opaque()?);
+            Some("reasoning") => {
+                let item: Item<'_> = parse(json)?;
+                let thoughts = [item.summary, item.content].into_iter().flatten().flat_map(parts);
+                let texts = thoughts.filter_map(|part| part["text"].as_str().map(str::to_owned));
+                let text = texts.collect::<Vec<_>>().join("\n\n");
+                if !text.is_empty() {
+                    self.content.push(Content::Thinking { text, signature: None });
+                }
+                // The whole item, with its id and encrypted content, is sent back in later requests.
+                self.content.push(opaque(json)?);
+            }
+            _ => self.content.push(opaque(json)?),
         }
-        _ => content.push(opaque()?),
+        Ok(())
     }
-    Ok(())
+
+    fn push_message(&mut self, index: u64, item: Item<'_>) {
+        if let Some(phase) = item.phase.and_then(Text::non_empty) {
+            self.content.push(phase_marker(&phase));
+        }
+        let mut rest = Vec::new();
+        for (part, number) in item.content.map(parts).unwrap_or_default().into_iter().zip(0..) {
+            // A refusal is the text of the response in a separate field.
+            let text = ["text", "refusal"].iter().find_map(|name| part[*name].as_str());
+            match (text, &part) {
+                (Some(text), _) => {
+                    self.content.push(Content::text(text));
+                    if let Value::Object(fields) = part {
+                        let known = ["type", "text", "refusal", "index"];
+                        rest.extend(indexed(number, leftovers(fields, &known)));
+                    }
+                }
+                (None, Value::String(text)) => self.content.push(Content::text(text.as_str())),
+                // Parts of unknown types.
+                (None, _) if !is_blank(&part) => rest.push(part),
+                (None, _) => {}
+            }
+        }
+        let mut message = Map::new();
+        insert_list(&mut message, "content", rest);
+        self.rest.extend(indexed(index, message));
+    }
+}
+
+#[derive(Default, Deserialize)]
+struct ItemKind {
+    r#type: Option<String>,
+}
+
+/// Keeps an item that is sent back in later requests, in which the API rejects members that are null.
+fn opaque(json: &[u8]) -> Result<Content, DecodeError> {
+    let mut value: Value = parse(json)?;
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|_, member| !member.is_null());
+    }
+    Ok(Content::Opaque { value })
+}
+
+/// Returns the parts of a message or summary; some servers send plain text.
+fn parts(content: Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => parts,
+        Value::Null => Vec::new(),
+        Value::String(text) => vec![serde_json::json!({"type": "output_text", "text": text})],
+        part => vec![part],
+    }
 }

@@ -1,12 +1,12 @@
 //! Encoding of requests.
 
 use super::super::body::{
-    TOOL_ERROR_PREFIX, arguments_to_text, image_url, is_openai_reasoning, only_text, openai_effort,
-    to_json,
+    TOOL_ERROR_PREFIX, arguments_to_text, image_url, only_text, openai_effort, to_json,
 };
+use super::marked_phase;
 use bakeoff_core::{Content, Message, OutputFormat, Request, ToolChoice};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 #[derive(Serialize)]
@@ -53,9 +53,23 @@ struct FunctionTool<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item<'a> {
-    Message { role: &'static str, content: Parts<'a> },
-    Call { r#type: &'static str, call_id: &'a str, name: &'a str, arguments: Cow<'a, str> },
-    Output { r#type: &'static str, call_id: &'a str, output: Parts<'a> },
+    Message {
+        role: &'static str,
+        content: Parts<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a str>,
+    },
+    Call {
+        r#type: &'static str,
+        call_id: &'a str,
+        name: &'a str,
+        arguments: Cow<'a, str>,
+    },
+    Output {
+        r#type: &'static str,
+        call_id: &'a str,
+        output: Parts<'a>,
+    },
     Opaque(&'a Value),
 }
 
@@ -69,8 +83,16 @@ enum Parts<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Part<'a> {
-    Text { r#type: &'static str, text: &'a str },
-    Image { r#type: &'static str, image_url: Cow<'a, str> },
+    Text {
+        r#type: &'static str,
+        text: &'a str,
+    },
+    /// The detail is mandatory in this format, unlike Chat Completions.
+    Image {
+        r#type: &'static str,
+        image_url: Cow<'a, str>,
+        detail: &'static str,
+    },
     Opaque(&'a Value),
 }
 
@@ -83,9 +105,9 @@ pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
         push_items(message, &mut input);
     }
     // Models without reasoning reject the request for encrypted reasoning.
-    let is_chat = request.model.starts_with("gpt-5-chat");
-    let has_reasoning =
-        request.thinking.is_some() || (is_openai_reasoning(&request.model) && !is_chat);
+    let has_reasoning = request.thinking.is_some()
+        || is_reasoning_model(&request.model)
+        || request.messages.iter().flat_map(Message::content).any(is_encrypted_reasoning);
     let body = Body {
         model: &request.model,
         input,
@@ -113,32 +135,78 @@ pub(in crate::wire) fn encode(request: &Request) -> Vec<u8> {
         include: if has_reasoning { &[ENCRYPTED_REASONING] } else { &[] },
         stream: request.stream,
     };
-    to_json(&body, &request.extra)
+    match (has_reasoning, request.extra.get("include")) {
+        (true, Some(Value::Array(include))) => {
+            to_json(&body, &with_encrypted_reasoning(&request.extra, include))
+        }
+        _ => to_json(&body, &request.extra),
+    }
+}
+
+/// Whether the name is that of an OpenAI reasoning model: `o3`, `gpt-5.1`, `codex-mini-latest`, also
+/// fine-tuned, but not `gpt-5-chat-latest`.
+fn is_reasoning_model(model: &str) -> bool {
+    let name = model.strip_prefix("ft:").unwrap_or(model);
+    let number = |prefix: &str| {
+        let rest = name.strip_prefix(prefix)?;
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..end].parse::<u32>().ok()
+    };
+    let is_numbered = number("o").is_some() || number("gpt-").is_some_and(|number| number >= 5);
+    (is_numbered && !name.contains("-chat")) || name.starts_with("codex-")
+}
+
+fn is_encrypted_reasoning(part: &Content) -> bool {
+    match part {
+        Content::Opaque { value } => value["encrypted_content"].is_string(),
+        _ => false,
+    }
+}
+
+/// Adds encrypted reasoning to the user's `include`, which replaces that of the body.
+fn with_encrypted_reasoning(extra: &Map<String, Value>, include: &[Value]) -> Map<String, Value> {
+    let mut include = include.to_vec();
+    if !include.iter().any(|field| field == ENCRYPTED_REASONING) {
+        include.push(ENCRYPTED_REASONING.into());
+    }
+    let mut extra = extra.clone();
+    extra.insert("include".to_owned(), Value::Array(include));
+    extra
 }
 
 fn push_items<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
     match message {
         Message::System { content } => {
-            input.push(Item::Message { role: "system", content: parts(content, "") });
+            input.push(message_item("system", content));
         }
         Message::User { content } => {
-            input.push(Item::Message { role: "user", content: parts(content, "") });
+            input.push(message_item("user", content));
         }
         Message::Assistant { content } => {
+            // Phase of the following texts, up to the next item of another type.
+            let mut phase = None;
             input.extend(content.iter().filter_map(|part| match part {
+                // Parts of the type `output_text` would need the id of their message.
                 Content::Text { text } => Some(Item::Message {
                     role: "assistant",
-                    content: Parts::List(vec![Part::Text { r#type: "output_text", text }]),
+                    content: Parts::Plain(Cow::Borrowed(text)),
+                    phase,
                 }),
-                Content::ToolCall(call) => Some(Item::Call {
-                    r#type: "function_call",
-                    call_id: &call.id,
-                    name: &call.name,
-                    arguments: arguments_to_text(&call.arguments),
-                }),
-                Content::Opaque { value } if can_send_back(value) => Some(Item::Opaque(value)),
+                Content::ToolCall(call) => {
+                    phase = None;
+                    Some(Item::Call {
+                        r#type: "function_call",
+                        call_id: &call.id,
+                        name: &call.name,
+                        arguments: arguments_to_text(&call.arguments),
+                    })
+                }
+                Content::Opaque { value } => {
+                    phase = marked_phase(value);
+                    (phase.is_none() && can_send_back(value)).then_some(Item::Opaque(value))
+                }
                 // Thinking is sent back as the opaque item that it was decoded from.
-                Content::Opaque { .. } | Content::Thinking { .. } | Content::Image { .. } => None,
+                Content::Thinking { .. } | Content::Image { .. } => None,
             }));
         }
         Message::ToolResult { tool_call_id, content, is_error, .. } => input.push(Item::Output {
@@ -147,6 +215,10 @@ fn push_items<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
             output: parts(content, if *is_error { TOOL_ERROR_PREFIX } else { "" }),
         }),
     }
+}
+
+fn message_item<'a>(role: &'static str, content: &'a [Content]) -> Item<'a> {
+    Item::Message { role, content: parts(content, ""), phase: None }
 }
 
 /// Whether an item can be sent back. Reasoning without encrypted content refers to the store, which is not
@@ -171,7 +243,8 @@ fn parts<'a>(content: &'a [Content], prefix: &'static str) -> Parts<'a> {
     let parts = content.iter().filter_map(|part| match part {
         Content::Text { text } => Some(Part::Text { r#type: "input_text", text }),
         Content::Image { source } => {
-            Some(Part::Image { r#type: "input_image", image_url: image_url(source) })
+            let image_url = image_url(source);
+            Some(Part::Image { r#type: "input_image", image_url, detail: "auto" })
         }
         Content::Opaque { value } => Some(Part::Opaque(value)),
         Content::Thinking { .. } | Content::ToolCall(_) => None,

@@ -3,6 +3,7 @@
 //! The last event contains the complete response, so earlier events only produce deltas.
 
 use super::super::body::parse;
+use super::super::lenient::{Count, Text};
 use super::super::{Delta, StreamError, Wire};
 use super::decode::decode_with;
 use crate::failure::Failure;
@@ -11,14 +12,13 @@ use bakeoff_core::Response;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow)]
-    r#type: Option<Cow<'a, str>>,
+    r#type: Option<Text<'a>>,
     delta: Option<Value>,
-    output_index: Option<u64>,
+    output_index: Option<Count>,
     #[serde(borrow)]
     item: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -28,9 +28,11 @@ struct Event<'a> {
 #[derive(Deserialize)]
 struct CallItem<'a> {
     #[serde(borrow)]
-    r#type: Option<Cow<'a, str>>,
-    call_id: Option<String>,
-    name: Option<String>,
+    r#type: Option<Text<'a>>,
+    #[serde(borrow)]
+    call_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
 }
 
 /// Response assembled so far.
@@ -57,9 +59,12 @@ impl StreamAssembler {
         let parsed: Event<'_> = parse(data)?;
         let fragment = || match &parsed.delta {
             Some(Value::String(text)) => text.clone(),
-            _ => String::new(),
+            None | Some(Value::Null) => String::new(),
+            Some(value) => value.to_string(),
         };
-        let kind = parsed.r#type.as_deref().or(event.event.as_deref()).unwrap_or_default();
+        let own_kind = parsed.r#type.as_ref().map(|kind| kind.0.as_ref());
+        let kind = own_kind.or(event.event.as_deref()).unwrap_or_default();
+        let output_index = parsed.output_index.unwrap_or_default().0;
         match kind {
             "response.output_text.delta" | "response.refusal.delta" => {
                 deltas.push(Delta::Text(fragment()));
@@ -68,7 +73,6 @@ impl StreamAssembler {
                 deltas.push(Delta::Thinking(fragment()));
             }
             "response.function_call_arguments.delta" => {
-                let output_index = parsed.output_index.unwrap_or_default();
                 if let Some(index) = self.calls.iter().position(|&call| call == output_index) {
                     deltas.push(Delta::ToolCallArguments { index, json: fragment() });
                 }
@@ -76,13 +80,13 @@ impl StreamAssembler {
             "response.output_item.added" => {
                 let Some(raw) = parsed.item else { return Ok(()) };
                 let call: CallItem<'_> = parse(raw.get().as_bytes())?;
-                if call.r#type.as_deref() == Some("function_call") {
+                if call.r#type.is_some_and(|kind| kind.0 == "function_call") {
                     deltas.push(Delta::ToolCallStart {
                         index: self.calls.len(),
-                        id: call.call_id.unwrap_or_default(),
-                        name: call.name.unwrap_or_default(),
+                        id: call.call_id.map(Text::into_owned).unwrap_or_default(),
+                        name: call.name.map(Text::into_owned).unwrap_or_default(),
                     });
-                    self.calls.push(parsed.output_index.unwrap_or_default());
+                    self.calls.push(output_index);
                 }
             }
             "response.output_item.done" => self.items.extend(parsed.item.map(ToOwned::to_owned)),
