@@ -142,6 +142,10 @@ impl Policy for TimeShift {
     fn limit(&self) -> u32 {
         self.policy.limit()
     }
+
+    fn set_max_connections(&mut self, max: u32) {
+        self.policy.set_max_connections(max);
+    }
 }
 
 fn micros_per_permit(permits: u64, before: Duration) -> f64 {

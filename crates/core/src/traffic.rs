@@ -16,6 +16,9 @@ pub struct LimitRecord {
     pub new_limit: u32,
     /// `slow_start`, `steady_state_up`, `rate_limit` or `manual`.
     pub reason: String,
+    /// Requests per minute that were set, if a rate was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rpm: Option<u64>,
 }
 
 /// One attempt of a call, without bodies and keys.

@@ -8,6 +8,7 @@ use crate::case_files::CaseFiles;
 use crate::cleanup;
 use crate::client::save_limits;
 use crate::context::TrialContext;
+use crate::control::{ControlSocket, socket_path};
 use crate::folder::RunFolder;
 use crate::recorder::{Listener, Recorder};
 use crate::resume::ResumeState;
@@ -19,6 +20,8 @@ use crate::traffic_log::TrafficLog;
 use bakeoff_core::{Event, RunStats, SCHEMA_VERSION};
 use bakeoff_journal::Journal;
 use chrono::Utc;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -38,6 +41,8 @@ pub(crate) struct ActiveRun<'a> {
     deadline: Option<Instant>,
     started_at: String,
     traffic: TrafficLog,
+    /// Closed when the run ends.
+    control: Option<ControlSocket>,
 }
 
 /// The folder of a run that is about to start, and the results it already has.
@@ -51,6 +56,7 @@ struct OpenRun {
     done: Option<u64>,
     /// Processes of the earlier run that could not be ended.
     surviving_processes: usize,
+    control_socket: io::Result<PathBuf>,
 }
 
 impl OpenRun {
@@ -59,8 +65,13 @@ impl OpenRun {
         let layout = Layout::of(run.suite.targets.len());
         let folder = RunFolder::create(&run.config.out, &run.suite.name, now, layout)?;
         let started_at = rfc3339(now);
-        folder.write_run(&run.file(folder.id.clone(), started_at.clone()))?;
+        let control_socket = socket_path(&folder.id);
+        folder.write_run(&RunFile {
+            control_socket: control_socket.as_ref().ok().cloned(),
+            ..run.file(folder.id.clone(), started_at.clone())
+        })?;
         Ok(OpenRun {
+            control_socket,
             journal: Journal::create(&folder.journal())?,
             folder,
             aggregate: Aggregate::new(run.criteria.clone()),
@@ -79,7 +90,12 @@ impl OpenRun {
         cleanup::remove_temporary_files(&folder.path);
         folder.remove_summary()?;
         let current = run.file(folder.id.clone(), file.started_at.clone());
-        folder.write_run(&RunFile { layout: file.layout, ..current })?;
+        let control_socket = socket_path(&folder.id);
+        folder.write_run(&RunFile {
+            layout: file.layout,
+            control_socket: control_socket.as_ref().ok().cloned(),
+            ..current
+        })?;
         let done = Some(aggregate.finished().count() as u64);
         let started_at = file.started_at;
         Ok(OpenRun {
@@ -90,6 +106,7 @@ impl OpenRun {
             started_at,
             done,
             surviving_processes,
+            control_socket,
         })
     }
 }
@@ -129,6 +146,12 @@ impl<'a> ActiveRun<'a> {
         if let Some(error) = cache_error {
             recorder.warn("CACHE_UNAVAILABLE", error)?;
         }
+        let control =
+            open.control_socket.and_then(|path| ControlSocket::open(path, &context.client));
+        if let Err(error) = &control {
+            let message = format!("the limits of this run cannot be changed: {error}");
+            recorder.warn("EVAL_NO_CONTROL", message)?;
+        }
         let active = ActiveRun {
             folder,
             recorder,
@@ -138,6 +161,7 @@ impl<'a> ActiveRun<'a> {
             deadline,
             started_at,
             traffic,
+            control: control.ok(),
         };
         Ok((active, finished))
     }
@@ -177,6 +201,7 @@ impl<'a> ActiveRun<'a> {
         while let Ok(event) = self.trial_events.try_recv() {
             problem = problem.and(self.recorder.record_trial_event(&event));
         }
+        drop(self.control.take());
         let ActiveRun { folder, mut recorder, context, started, started_at, mut traffic, .. } =
             self;
         let client = &context.client;

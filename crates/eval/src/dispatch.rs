@@ -10,10 +10,11 @@ use crate::lane::{Lane, LaneEnd, LaneRules, TrialIndex};
 use crate::target_feeder::TargetFeeder;
 use crate::trial::{TrialOutcome, execute_trial, failed};
 use bakeoff_core::{ErrorKind, Status, TargetName, TrialKey, TrialResult};
-use bakeoff_pace::{Feeder, LaneIndex, Pool, PoolIndex};
+use bakeoff_pace::{Feeder, FillRule, LaneIndex, Pool, PoolIndex};
 use bakeoff_suite::{Case, CaseReader, Problem, Suite};
 use std::collections::HashMap;
 use std::sync::Arc;
+use tokio::sync::Notify;
 use tokio::task::{Id, JoinError, JoinSet};
 
 /// Starts the trials of a run.
@@ -23,6 +24,8 @@ pub(crate) struct Dispatcher {
     /// Bounds the started trials; its lanes and pools have the indices of those here.
     feeder: Feeder,
     pools: Vec<Pool>,
+    /// Notified when a pool could serve more requests.
+    hungry_pool: Arc<Notify>,
     tasks: JoinSet<TrialOutcome>,
     running: HashMap<Id, RunningTrial>,
     context: Arc<TrialContext>,
@@ -44,12 +47,16 @@ impl Dispatcher {
         rules: &LaneRules,
         context: Arc<TrialContext>,
     ) -> Result<Dispatcher, Problem> {
-        let TargetFeeder { feeder, pools } = TargetFeeder::new(suite, &context.client);
+        let TargetFeeder { feeder, pools } =
+            TargetFeeder::new(suite, &context.client, FillRule::FOLLOW);
+        let hungry_pool = Arc::new(Notify::new());
+        pools.iter().for_each(|pool| pool.notify_when_hungry(&hungry_pool));
         let lanes = suite.targets.iter().map(|_| Lane::new(rules.clone(), cases.ids.len()));
         Ok(Dispatcher {
             lanes: lanes.collect(),
             feeder,
             pools,
+            hungry_pool,
             tasks: JoinSet::new(),
             running: HashMap::new(),
             reader: suite.cases.reader(&suite.survey)?,
@@ -103,13 +110,15 @@ impl Dispatcher {
         key
     }
 
-    /// Waits for a trial to finish and returns all outcomes that are ready by then. Returns nothing when
-    /// no trial is running.
+    /// Waits until a trial has finished or a pool could serve more requests. Returns all outcomes that are
+    /// ready by then.
     pub(crate) async fn next_outcomes(&mut self) -> Vec<TrialOutcome> {
         let mut outcomes = Vec::new();
-        if let Some(first) = self.tasks.join_next_with_id().await {
-            outcomes.extend(self.complete(first));
-        }
+        let first = tokio::select! {
+            first = self.tasks.join_next_with_id() => first,
+            () = self.hungry_pool.notified() => None,
+        };
+        outcomes.extend(first.and_then(|first| self.complete(first)));
         while let Some(next) = self.tasks.try_join_next_with_id() {
             outcomes.extend(self.complete(next));
         }

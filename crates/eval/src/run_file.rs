@@ -10,7 +10,7 @@ use bakeoff_stats::Threshold;
 use bakeoff_suite::{EarlyStop, Suite};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Contents of `run.json`. Keys and headers are left out, so that it has no secrets.
@@ -36,6 +36,9 @@ pub struct RunFile {
     /// Roles of the search, if this is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub select: Option<SelectRecord>,
+    /// Path of the socket through which a running run can be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_socket: Option<PathBuf>,
     /// The resolved suite.
     pub suite: SuiteRecord,
 }
@@ -146,6 +149,7 @@ impl RunFile {
             seed: config.seed,
             layout: Layout::of(suite.targets.len()),
             scored_from: None,
+            control_socket: None,
             select: suite.select.as_ref().map(|plan| SelectRecord {
                 target: plan.target.clone(),
                 roles: plan.roles.clone(),

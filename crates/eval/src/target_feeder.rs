@@ -16,7 +16,7 @@ pub(crate) struct TargetFeeder {
 
 impl TargetFeeder {
     /// Adds a lane for each target, in the order of the suite.
-    pub(crate) fn new(suite: &Suite, client: &Client) -> TargetFeeder {
+    pub(crate) fn new(suite: &Suite, client: &Client, rule: FillRule) -> TargetFeeder {
         let cores = available_cores();
         let parallel = suite.settings.parallel.map(|parallel| parallel as usize);
         let mut feeder = Feeder::new(parallel.unwrap_or(usize::MAX));
@@ -30,7 +30,7 @@ impl TargetFeeder {
                 let known = pools.iter().position(|known| known.ptr_eq(&pool)).map(PoolIndex);
                 let index = known.unwrap_or_else(|| {
                     pools.push(pool);
-                    feeder.add_pool(FillRule::RESERVE)
+                    feeder.add_pool(rule)
                 });
                 bounds.pools.push(index);
             }

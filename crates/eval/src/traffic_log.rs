@@ -144,6 +144,7 @@ fn limit_record(change: &PoolChange) -> LimitRecord {
         old_limit: change.change.old_limit,
         new_limit: change.change.new_limit,
         reason: change.change.reason.as_str().to_owned(),
+        rpm: change.change.rpm,
     }
 }
 

@@ -38,4 +38,6 @@ pub struct LimitChange {
     pub new_limit: u32,
     /// The reason.
     pub reason: ChangeReason,
+    /// The requests per minute that were set, if a rate was.
+    pub rpm: Option<u64>,
 }

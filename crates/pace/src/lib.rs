@@ -19,6 +19,7 @@ mod quota;
 mod retry;
 mod scheduler;
 mod strategy;
+mod tuning;
 
 pub use connections::{AdaptiveBounds, AdaptiveConnections, ConnectionsError};
 pub use cost::{Dimension, TokenCost};
@@ -38,3 +39,4 @@ pub use quota::{Quota, QuotaReading};
 pub use retry::{FailedAttempt, RetryDelay, RetryPolicy, RetryProgress};
 pub use scheduler::{PermitRequest, Scheduler};
 pub use strategy::{Strategy, UnknownStrategy};
+pub use tuning::LimitTuning;

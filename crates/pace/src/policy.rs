@@ -125,6 +125,16 @@ pub trait Policy: std::fmt::Debug + Send {
         RetryAfter::Strict
     }
 
+    /// Changes the maximum number of requests in flight while the pool is in use.
+    fn set_max_connections(&mut self, max: u32);
+
+    /// Changes the requests per minute while the pool is in use. Returns whether the strategy has such a
+    /// limit.
+    fn set_rpm(&mut self, now: Duration, rpm: u64) -> bool {
+        let _ = (now, rpm);
+        false
+    }
+
     /// Returns the end of a block that the provider announced.
     fn blocked_until(&self) -> Option<Duration> {
         None

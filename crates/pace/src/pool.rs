@@ -19,13 +19,14 @@ pub use pools::{PoolKey, Pools};
 pub use snapshot::{PoolChange, PoolSnapshot};
 
 use crate::{
-    LearnedLimit, Limits, LimitsError, PermitRequest, Policy, PoolLoad, RetryMode, Scheduler,
-    TokenCost,
+    LearnedLimit, LimitTuning, Limits, LimitsError, PermitRequest, Policy, PoolLoad, RetryMode,
+    Scheduler, TokenCost,
 };
 use bakeoff_core::ErrorKind;
 use shared::{AcquireResult, SharedPool};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Grants permits as its strategy allows. Clones share the same pool.
 ///
@@ -98,6 +99,17 @@ impl Pool {
     /// not change the reason.
     pub fn stop(&self, stopped: PoolStopped) {
         self.shared.stop(stopped);
+    }
+
+    /// Changes the limits while the pool is in use. Requests in flight are not affected.
+    pub fn tune(&self, tuning: LimitTuning) {
+        self.shared.tune(tuning);
+    }
+
+    /// Notifies whenever the pool could serve more requests than there are: its queue is empty. The pool
+    /// does not keep the object alive.
+    pub fn notify_when_hungry(&self, notify: &Arc<Notify>) {
+        self.shared.with(|state| state.when_hungry.push(Arc::downgrade(notify)));
     }
 
     /// Returns the reason if the pool was stopped.

@@ -7,9 +7,10 @@
 use crate::breaker::{AnnouncedWait, CircuitBreaker};
 use crate::delayed::DelayedRetries;
 use crate::queue::{Queue, RunTag, Ticket};
+use crate::tuning::SpacedRate;
 use crate::{
-    Flight, Gate, LearnedLimit, LimitChange, Policy, PoolView, RetryAfter, RetryMode, SendOutcome,
-    TokenCost,
+    ChangeReason, Flight, Gate, LearnedLimit, LimitChange, LimitTuning, Policy, PoolView,
+    RetryAfter, RetryMode, SendOutcome, TokenCost,
 };
 use std::collections::HashMap;
 use std::time::Duration;
@@ -94,6 +95,11 @@ pub struct Scheduler {
     wake_at: Option<Duration>,
     /// The reason why the pool was stopped.
     stopped: Option<String>,
+    is_paused: bool,
+    /// A rate set during the run, for strategies without one.
+    rate: Option<SpacedRate>,
+    /// Changes that were made from outside.
+    manual_changes: Vec<LimitChange>,
 }
 
 impl Scheduler {
@@ -108,6 +114,9 @@ impl Scheduler {
             next_ticket: 0,
             wake_at: None,
             stopped: None,
+            is_paused: false,
+            rate: None,
+            manual_changes: Vec::new(),
         }
     }
 
@@ -154,6 +163,9 @@ impl Scheduler {
             let flight = Flight(ticket.0);
             self.flights.insert(flight, SentPermit { cost, at: now });
             self.breaker.on_sent();
+            if let Some(rate) = &mut self.rate {
+                rate.on_sent(now);
+            }
             self.policy.on_sent(self.view(now), flight, cost);
             grant(ticket, flight);
         };
@@ -165,8 +177,15 @@ impl Scheduler {
         self.wake_at = [gate_at, self.delayed.next_at()].into_iter().flatten().min();
     }
 
-    /// Returns whether a request of that cost may be sent now, by the breaker and the strategy.
+    /// Returns whether a request of that cost may be sent now, by the breaker, the strategy and what was
+    /// set during the run.
     fn gate(&mut self, now: Duration, cost: TokenCost) -> Gate {
+        if self.is_paused {
+            return Gate::Closed;
+        }
+        if let Some(at) = self.rate.map(|rate| rate.next_at()).filter(|at| *at > now) {
+            return Gate::Until(at);
+        }
         match self.breaker.next_at(now) {
             None => Gate::Closed,
             Some(at) if at > now => Gate::Until(at),
@@ -228,9 +247,30 @@ impl Scheduler {
         self.policy.retry_mode(now)
     }
 
-    /// Returns the concurrency limit, as far as it is known.
+    /// Returns the concurrency limit, as far as it is known; 0 while the pool is paused.
     pub fn limit(&self) -> u32 {
-        self.policy.limit()
+        if self.is_paused { 0 } else { self.policy.limit() }
+    }
+
+    /// Whether the pool is paused.
+    pub fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// Changes the limits while the pool is in use. Call [`Scheduler::on_tick`] afterwards.
+    pub fn tune(&mut self, now: Duration, tuning: LimitTuning) {
+        let old_limit = self.limit();
+        if let Some(max) = tuning.max_connections {
+            self.policy.set_max_connections(max);
+        }
+        if let Some(rpm) = tuning.rpm
+            && !self.policy.set_rpm(now, rpm)
+        {
+            self.rate = Some(SpacedRate::new(now, rpm));
+        }
+        self.is_paused = tuning.paused.unwrap_or(self.is_paused);
+        let (new_limit, reason, rpm) = (self.limit(), ChangeReason::Manual, tuning.rpm);
+        self.manual_changes.push(LimitChange { at: now, old_limit, new_limit, reason, rpm });
     }
 
     /// Returns the end of a block that the provider announced.
@@ -265,7 +305,10 @@ impl Scheduler {
 
     /// Returns the changes of the limit since the last call.
     pub fn take_changes(&mut self) -> Vec<LimitChange> {
-        self.policy.take_changes()
+        let mut changes = self.policy.take_changes();
+        changes.append(&mut self.manual_changes);
+        changes.sort_by_key(|change| change.at);
+        changes
     }
 
     fn view(&self, now: Duration) -> PoolView {

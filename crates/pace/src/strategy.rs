@@ -60,7 +60,8 @@ impl FromStr for Strategy {
     type Err = UnknownStrategy;
 
     fn from_str(text: &str) -> Result<Strategy, UnknownStrategy> {
-        let found = Strategy::ALL.into_iter().find(|strategy| strategy.as_str() == text);
+        let is_named = |strategy: &Strategy| strategy.as_str().eq_ignore_ascii_case(text);
+        let found = Strategy::ALL.into_iter().find(is_named);
         found.ok_or_else(|| UnknownStrategy(text.to_owned()))
     }
 }

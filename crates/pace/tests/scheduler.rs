@@ -106,4 +106,8 @@ impl Policy for SharedPolicy {
     fn limit(&self) -> u32 {
         self.0.lock().unwrap().limit()
     }
+
+    fn set_max_connections(&mut self, max: u32) {
+        self.0.lock().unwrap().set_max_connections(max);
+    }
 }

@@ -40,8 +40,9 @@ pub fn limit_header() -> String {
 
 /// Formats one change of a limit.
 pub fn limit_line(change: &LimitRecord) -> String {
+    let rate = change.rpm.map_or(String::new(), |rpm| format!("  {rpm} requests per minute"));
     format!(
-        "{:<12}  {:>5}  {:>5}  {:<15}  {}",
+        "{:<12}  {:>5}  {:>5}  {:<15}  {}{rate}",
         time_of_day(&change.timestamp),
         change.old_limit,
         change.new_limit,
@@ -185,10 +186,14 @@ mod tests {
             old_limit: 20,
             new_limit: 16,
             reason: "rate_limit".to_owned(),
+            rpm: None,
         };
-        insta::assert_snapshot!([limit_header(), limit_line(&change)].join("\n"), @r"
+        let manual = LimitRecord { reason: "manual".to_owned(), rpm: Some(300), ..change.clone() };
+        let lines = [limit_header(), limit_line(&change), limit_line(&manual)];
+        insta::assert_snapshot!(lines.join("\n"), @r"
         time           from     to  reason           model
         04:23:59.100     20     16  rate_limit       gpt-4o-mini
+        04:23:59.100     20     16  manual           gpt-4o-mini  300 requests per minute
         ");
     }
 

@@ -20,7 +20,7 @@ pub(crate) use shared::{ExportArguments, LimitArguments, StoredRunArguments};
 pub(crate) use shell::{CompletionsArguments, ManArguments};
 pub(crate) use stored::{
     CompareArguments, ListArguments, ReportArguments, ScoreArguments, TraceArguments, TraceLog,
-    TraceTrialsArguments,
+    TraceTrialsArguments, TuneArguments,
 };
 pub(crate) use suite::{CheckArguments, InitArguments};
 
@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Score(ScoreArguments),
     /// Print the request log or limit log of a run
     Trace(TraceArguments),
+    /// Change the limits of a running run, or pause it
+    Tune(TuneArguments),
     /// Measure the rate and concurrency limits of a model
     Probe(ProbeArguments),
     /// Print the JSON Schema of bakeoff.toml
@@ -93,6 +95,7 @@ impl Command {
             Command::Compare(arguments) => (arguments.json, false),
             Command::Score(arguments) => (arguments.run.json, false),
             Command::Trace(arguments) => (arguments.log.run().json, false),
+            Command::Tune(arguments) => (arguments.run.json, false),
             Command::Probe(arguments) => (arguments.json, false),
             Command::Init(_)
             | Command::Check(_)

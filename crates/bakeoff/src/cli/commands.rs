@@ -16,6 +16,7 @@ mod select;
 mod shell;
 mod sim;
 mod trace;
+mod tune;
 
 use crate::arguments::Command;
 use crate::error::CliError;
@@ -36,6 +37,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> Result<Outcome, CliErr
         Command::Compare(arguments) => compare::run(&arguments, printer),
         Command::Score(arguments) => score::run(&arguments, printer),
         Command::Trace(arguments) => trace::run(&arguments, printer),
+        Command::Tune(arguments) => tune::run(&arguments, printer),
         Command::Probe(arguments) => probe::run(&arguments, printer),
         Command::Schema => schema::run(printer),
         Command::Sim(arguments) => sim::run(&arguments, printer),

@@ -2,7 +2,7 @@
 
 use crate::arguments::LimitArguments;
 use crate::error::UsageError;
-use bakeoff_pace::{AdaptiveConnections, Connections, LimitOverrides, Strategy};
+use bakeoff_pace::{AdaptiveConnections, Connections, LimitOverrides, RetryAfter, Strategy};
 
 /// A strategy with the option that selects it.
 struct StrategyOption {
@@ -32,7 +32,15 @@ pub(crate) fn overrides(arguments: &LimitArguments) -> Result<LimitOverrides, Us
             ));
         }
     }
+    let is_auto = options.first().is_none_or(|option| option.strategy == Strategy::Auto);
+    if let (Some(mode), false, Some(one)) = (&arguments.retry_after, is_auto, options.first()) {
+        return Err(contradiction(one, &format!("--retry-after {mode}"), "is for auto"));
+    }
     let mut overrides = LimitOverrides::default();
+    overrides.retry_after = arguments.retry_after.as_ref().map(|mode| match mode.as_str() {
+        "strict" => RetryAfter::Strict,
+        _ => RetryAfter::Test,
+    });
     overrides.strategy = options.first().map(|option| option.strategy);
     overrides.connections = options.iter().find_map(|option| option.connections);
     overrides.rpm = arguments.rpm;
@@ -51,10 +59,18 @@ fn contradiction(one: &StrategyOption, option: &str, meaning: &str) -> UsageErro
 
 fn strategy_options(arguments: &LimitArguments) -> Result<Vec<StrategyOption>, UsageError> {
     let mut options = Vec::new();
+    let named = match &arguments.rate_strategy {
+        None => None,
+        Some(name) => Some(name.parse::<Strategy>().map_err(|error| {
+            UsageError::new(format!("--rate-strategy: {error}"))
+                .hint("`auto` learns the limits of the provider")
+        })?),
+    };
     if let Some(limit) = arguments.max_connections {
         options.push(StrategyOption {
             option: format!("--max-connections {limit}"),
-            strategy: Strategy::Fixed,
+            // With a named strategy, it is the upper bound.
+            strategy: named.unwrap_or(Strategy::Fixed),
             connections: Some(Connections::Max(limit)),
         });
     }
@@ -73,12 +89,8 @@ fn strategy_options(arguments: &LimitArguments) -> Result<Vec<StrategyOption>, U
         };
         options.push(StrategyOption { option, strategy, connections });
     }
-    if let Some(name) = &arguments.rate_strategy {
-        let option = format!("--rate-strategy {name}");
-        let strategy = name.parse().map_err(|error| {
-            UsageError::new(format!("--rate-strategy: {error}"))
-                .hint("`auto` learns the limits of the provider")
-        })?;
+    if let Some(strategy) = named {
+        let option = format!("--rate-strategy {strategy}");
         options.push(StrategyOption { option, strategy, connections: None });
     }
     Ok(options)
@@ -125,6 +137,7 @@ mod tests {
         let spec = read(None, Some("4-40-80"), Some("adaptive"), None);
         assert_eq!(spec, chosen(adaptive, between(4, 40, 80)));
         assert_eq!(read(None, None, Some("none"), None), chosen(Some(Strategy::None), None));
+        assert_eq!(read(Some(7), None, Some("AUTO"), None), chosen(Some(Strategy::Auto), limit));
     }
 
     #[test]
@@ -133,10 +146,6 @@ mod tests {
         assert_eq!(
             error(Some(5), Some("true"), None, None),
             "--max-connections 5 contradicts --adaptive-connections true: one is fixed, the other is adaptive"
-        );
-        assert_eq!(
-            error(Some(5), None, Some("auto"), None),
-            "--max-connections 5 contradicts --rate-strategy auto: one is fixed, the other is auto"
         );
         assert_eq!(
             error(None, Some("false"), Some("adaptive"), None),
@@ -152,5 +161,24 @@ mod tests {
         );
         let unknown = "quick".parse::<Strategy>().unwrap_err();
         assert_eq!(error(None, None, Some("quick"), None), format!("--rate-strategy: {unknown}"));
+    }
+
+    #[test]
+    fn retry_after_is_for_auto() {
+        let read = |mode: &str, strategy: Option<&str>| {
+            overrides(&LimitArguments {
+                retry_after: Some(mode.to_owned()),
+                rate_strategy: strategy.map(str::to_owned),
+                ..LimitArguments::default()
+            })
+            .map(|overrides| overrides.retry_after)
+            .map_err(|error| error.message)
+        };
+        assert_eq!(read("strict", None), Ok(Some(RetryAfter::Strict)));
+        assert_eq!(read("test", Some("auto")), Ok(Some(RetryAfter::Test)));
+        assert_eq!(
+            read("test", Some("fixed")).unwrap_err(),
+            "--rate-strategy fixed contradicts --retry-after test: one is fixed, the other is for auto"
+        );
     }
 }

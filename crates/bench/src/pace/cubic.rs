@@ -123,4 +123,8 @@ impl Policy for Cubic {
     fn limit(&self) -> u32 {
         self.ceiling
     }
+
+    fn set_max_connections(&mut self, max: u32) {
+        self.ceiling = max;
+    }
 }

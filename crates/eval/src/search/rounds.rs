@@ -7,7 +7,7 @@ use crate::active_run::ActiveRun;
 use crate::stopper::Stopper;
 use crate::target_feeder::{TargetFeeder, available_cores};
 use bakeoff_core::{ErrorKind, Event, NanoDollars};
-use bakeoff_pace::Pool;
+use bakeoff_pace::{FillRule, Pool};
 use bakeoff_select::{
     CellFeeder, OnRound, SearchBudget, SearchOptions, SearchOutcome, SelectError, Selector,
     select_best,
@@ -43,7 +43,8 @@ pub(super) async fn run_rounds(
     let halt = || must_stop.load(Ordering::Relaxed) || stopper.is_stopped();
     let remaining =
         (search.budget.cost).map(|cost| NanoDollars(cost.0.saturating_sub(prior.lost.0).max(0)));
-    let TargetFeeder { feeder, pools } = TargetFeeder::new(suite, &active.context.client);
+    let TargetFeeder { feeder, pools } =
+        TargetFeeder::new(suite, &active.context.client, FillRule::RESERVE);
     let pool_loads = || pools.iter().map(Pool::load).collect();
     let mut options = SearchOptions::default();
     options.max_concurrent = max_concurrent(suite, remaining.is_some());

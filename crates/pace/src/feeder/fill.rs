@@ -37,21 +37,40 @@ pub struct FillRule {
     pub replaces_backing_off: bool,
     /// Items beyond the requests in flight, even if that exceeds the concurrency limit.
     pub min_waiting: u32,
-    /// Maximum number of items beyond the requests in flight, even if the limit allows more.
+    /// Maximum number of items beyond the requests in flight, even if the limit allows more: a number,
+    /// and a percentage of the requests in flight.
     pub max_waiting: u32,
+    /// The percentage.
+    pub max_waiting_percent: u32,
 }
 
 impl FillRule {
     /// For items that do more than wait for a request, such as trials, which prepare a workspace, run
     /// tools and are checked: as many as the concurrency limit, and four that are being prepared.
-    pub const RESERVE: FillRule =
-        FillRule { reserve: 4, replaces_backing_off: true, min_waiting: 0, max_waiting: u32::MAX };
+    pub const RESERVE: FillRule = FillRule {
+        reserve: 4,
+        replaces_backing_off: true,
+        min_waiting: 0,
+        max_waiting: u32::MAX,
+        max_waiting_percent: 0,
+    };
+
+    /// As [`FillRule::RESERVE`], but the items follow the requests that are actually in flight: a rate
+    /// may allow far fewer than the concurrency limit. It needs an update whenever the pool is hungry
+    /// ([`Pool::notify_when_hungry`](crate::Pool::notify_when_hungry)).
+    pub const FOLLOW: FillRule =
+        FillRule { max_waiting: 16, max_waiting_percent: 50, ..FillRule::RESERVE };
 
     /// For items that are a single request each, such as packs of rows: as many as the concurrency
     /// limit, with 16 to 64 that wait for a permit. That is enough for the pool to find one whenever
     /// it can send, and few enough to keep the wait of a re-ask, which queues behind them, short.
-    pub const QUEUE: FillRule =
-        FillRule { reserve: 0, replaces_backing_off: false, min_waiting: 16, max_waiting: 64 };
+    pub const QUEUE: FillRule = FillRule {
+        reserve: 0,
+        replaces_backing_off: false,
+        min_waiting: 16,
+        max_waiting: 64,
+        max_waiting_percent: 0,
+    };
 
     /// Returns the number of items that a pool with that load can serve, at least 1.
     pub fn capacity(&self, load: PoolLoad) -> usize {
@@ -63,7 +82,8 @@ impl FillRule {
         let window = u64::from(limit) + u64::from(replaced) + u64::from(self.reserve);
         let in_flight = u64::from(load.in_flight);
         let min = in_flight + u64::from(self.min_waiting);
-        let max = in_flight + u64::from(self.max_waiting);
+        let share = in_flight * u64::from(self.max_waiting_percent) / 100;
+        let max = in_flight + u64::from(replaced) + u64::from(self.max_waiting) + share;
         usize::try_from(window.max(min).min(max).max(1)).unwrap_or(usize::MAX)
     }
 }

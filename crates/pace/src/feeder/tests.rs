@@ -37,6 +37,13 @@ fn capacity_follows_limit_backoff_and_queue() {
         (FillRule::RESERVE, (3, 0, 2), 9),
         (FillRule::RESERVE, (3, 0, 90), 10),
         (FillRule::RESERVE, (u32::MAX, 50, 0), 10_004),
+        // Trials that follow the requests in flight: at most 16 and half of those beyond them.
+        (FillRule::FOLLOW, (3, 3, 0), 7),
+        (FillRule::FOLLOW, (200, 0, 0), 16),
+        (FillRule::FOLLOW, (200, 10, 0), 31),
+        (FillRule::FOLLOW, (200, 10, 5), 36),
+        (FillRule::FOLLOW, (200, 130, 0), 204),
+        (FillRule::FOLLOW, (u32::MAX, 1000, 0), 1516),
         // Packs: the limit, but 16 to 64 beyond those in flight.
         (FillRule::QUEUE, (0, 0, 0), 16),
         (FillRule::QUEUE, (40, 0, 0), 40),

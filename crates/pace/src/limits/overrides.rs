@@ -1,7 +1,7 @@
 //! Overrides of a model's limits, as given on the command line.
 
 use super::{Connections, Limits};
-use crate::Strategy;
+use crate::{RetryAfter, Strategy};
 use std::time::Duration;
 
 /// Values that replace those of a model's own [`Limits`]; unset fields change nothing.
@@ -16,6 +16,8 @@ pub struct LimitOverrides {
     pub rpm: Option<u64>,
     /// Tokens of prompts and completions per minute.
     pub tpm: Option<u64>,
+    /// Handling of a positive `Retry-After`, for models with the strategy `auto`.
+    pub retry_after: Option<RetryAfter>,
     /// Maximum number of retries of a call.
     pub max_retries: Option<u32>,
     /// Time limit for a call.
@@ -52,6 +54,10 @@ impl LimitOverrides {
             connections: self.connections.or(limits.connections),
             rpm: self.rpm.or(limits.rpm),
             tpm: self.tpm.or(limits.tpm),
+            retry_after: self
+                .retry_after
+                .filter(|_| strategy == Strategy::Auto)
+                .or(limits.retry_after),
             max_retries: self.max_retries.or(limits.max_retries),
             timeout: self.timeout.or(limits.timeout),
             attempt_timeout: self.attempt_timeout.or(limits.attempt_timeout),

@@ -31,7 +31,7 @@ const MAX_HINT: Duration = Duration::from_secs(600);
 pub struct AdaptivePolicy {
     config: AdaptiveConfig,
     cooldown: Duration,
-    /// The current bounds: those of the configuration unless `set_max` changed them.
+    /// The current bounds: those of the configuration unless `set_max_connections` changed them.
     min: u32,
     max: u32,
     limit: u32,
@@ -68,17 +68,6 @@ impl AdaptivePolicy {
             peak: 0,
             episode: None,
             changes: Vec::new(),
-        }
-    }
-
-    /// Changes the upper bound while the pool is in use. If it is below the configured lower bound,
-    /// it replaces that too until it is raised again.
-    pub fn set_max(&mut self, now: Duration, max: u32) {
-        self.max = max.max(1);
-        self.min = self.config.bounds.min.min(self.max);
-        let limit = self.limit.clamp(self.min, self.max);
-        if self.change(now, limit, ChangeReason::Manual) {
-            self.start_round();
         }
     }
 
@@ -143,7 +132,7 @@ impl AdaptivePolicy {
     fn change(&mut self, at: Duration, new_limit: u32, reason: ChangeReason) -> bool {
         let old_limit = std::mem::replace(&mut self.limit, new_limit);
         if old_limit != new_limit {
-            self.changes.push(LimitChange { at, old_limit, new_limit, reason });
+            self.changes.push(LimitChange { at, old_limit, new_limit, reason, rpm: None });
         }
         old_limit != new_limit
     }
@@ -180,6 +169,18 @@ impl Policy for AdaptivePolicy {
 
     fn limit(&self) -> u32 {
         self.limit
+    }
+
+    /// Changes the upper bound. If it is below the configured lower bound, it replaces that too until it
+    /// is raised again.
+    fn set_max_connections(&mut self, max: u32) {
+        self.max = max.max(1);
+        self.min = self.config.bounds.min.min(self.max);
+        let limit = self.limit.clamp(self.min, self.max);
+        if limit != self.limit {
+            self.limit = limit;
+            self.start_round();
+        }
     }
 
     fn take_changes(&mut self) -> Vec<LimitChange> {

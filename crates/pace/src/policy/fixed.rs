@@ -40,6 +40,10 @@ impl Policy for FixedPolicy {
     fn limit(&self) -> u32 {
         self.connections
     }
+
+    fn set_max_connections(&mut self, max: u32) {
+        self.connections = max.max(1);
+    }
 }
 
 #[cfg(test)]

@@ -100,4 +100,14 @@ impl Policy for ProactivePolicy {
     fn limit(&self) -> u32 {
         self.connections
     }
+
+    fn set_max_connections(&mut self, max: u32) {
+        self.connections = max.max(1);
+    }
+
+    fn set_rpm(&mut self, _now: Duration, rpm: u64) -> bool {
+        self.limits.retain(|(dimension, _)| *dimension != Dimension::Requests);
+        self.limits.push((Dimension::Requests, rpm.max(1)));
+        true
+    }
 }

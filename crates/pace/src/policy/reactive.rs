@@ -59,6 +59,10 @@ impl Policy for ReactivePolicy {
     fn limit(&self) -> u32 {
         self.connections
     }
+
+    fn set_max_connections(&mut self, max: u32) {
+        self.connections = max.max(1);
+    }
 }
 
 #[cfg(test)]

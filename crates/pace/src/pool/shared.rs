@@ -6,13 +6,13 @@ use super::permit::{Permit, PermitWaiter};
 use super::timer::Timer;
 use super::{PoolChange, PoolSnapshot, PoolStopped, delayed};
 use crate::{
-    Flight, LearnedLimit, PermitRequest, Policy, PoolLoad, RetryMode, Scheduler, SendOutcome,
-    Ticket,
+    Flight, LearnedLimit, LimitTuning, PermitRequest, Policy, PoolLoad, RetryMode, Scheduler,
+    SendOutcome, Ticket,
 };
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(super) struct SharedState {
     meter: Meter,
     latencies: AnswerLatencies,
     pub(super) timer: Timer,
+    /// Notified when the queue is empty.
+    pub(super) when_hungry: Vec<Weak<Notify>>,
 }
 
 /// The result of a request for a permit.
@@ -66,6 +68,7 @@ impl SharedPool {
                 meter: Meter::default(),
                 latencies: AnswerLatencies::default(),
                 timer: Timer::default(),
+                when_hungry: Vec::new(),
             }),
         }
     }
@@ -128,7 +131,7 @@ impl SharedPool {
         now: Duration,
         own: Option<Ticket>,
     ) -> (Option<Permit>, Grants) {
-        let SharedState { scheduler, waiters, timer, .. } = state;
+        let SharedState { scheduler, waiters, timer, when_hungry, .. } = state;
         let (mut mine, mut grants) = (None, Grants::new());
         let mut in_flight = scheduler.in_flight();
         scheduler.on_tick(now, |ticket, flight| {
@@ -142,6 +145,12 @@ impl SharedPool {
         });
         if let Some(at) = scheduler.wake_at() {
             timer.wake_at(at, self);
+        }
+        if scheduler.waiting() == 0 {
+            when_hungry.retain(|notify| {
+                let notify = notify.upgrade();
+                notify.inspect(|notify| notify.notify_one()).is_some()
+            });
         }
         (mine, grants)
     }
@@ -172,6 +181,10 @@ impl SharedPool {
 
     pub(super) fn withdraw(self: &Arc<Self>, flight: Flight) {
         self.change(|state, now| state.scheduler.on_withdraw(now, flight));
+    }
+
+    pub(super) fn tune(self: &Arc<Self>, tuning: LimitTuning) {
+        self.change(|state, now| state.scheduler.tune(now, tuning));
     }
 
     pub(super) fn stop(&self, stopped: PoolStopped) {
@@ -261,6 +274,7 @@ impl SharedPool {
             rejected: state.meter.rejected,
             failed: state.meter.failed,
             blocked_for: scheduler.blocked_until().and_then(left),
+            is_paused: scheduler.is_paused(),
             outage: scheduler.outage_since().map(|since| now.saturating_sub(since)),
             next_in: scheduler.wake_at().and_then(left),
             stopped: self.stopped.get().map(|stopped| Arc::clone(&stopped.reason)),

@@ -28,6 +28,8 @@ pub struct PoolSnapshot {
     pub failed: u64,
     /// Remaining time of a block that the provider announced.
     pub blocked_for: Option<Duration>,
+    /// Whether the pool was paused from outside.
+    pub is_paused: bool,
     /// Length of the outage of the provider so far. Single requests test whether it has recovered.
     pub outage: Option<Duration>,
     /// Time until the next request is sent, if the strategy delays it.
@@ -50,6 +52,7 @@ impl PoolSnapshot {
             rejected: 0,
             failed: 0,
             blocked_for: None,
+            is_paused: false,
             outage: None,
             next_in: None,
             stopped: None,

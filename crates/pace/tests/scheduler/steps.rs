@@ -84,6 +84,11 @@ impl Policy for Ceiling {
     fn limit(&self) -> u32 {
         self.connections
     }
+
+    fn set_max_connections(&mut self, max: u32) {
+        self.auto.set_max_connections(max);
+        self.connections = max;
+    }
 }
 
 /// Strategies with low limits, so that requests queue.

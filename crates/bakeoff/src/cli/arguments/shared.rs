@@ -45,7 +45,7 @@ impl ReuseArguments {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Limits of every model, overriding the suite")]
 pub(crate) struct LimitArguments {
-    /// Fixed concurrency limit (strategy `fixed`)
+    /// Fixed concurrency limit (strategy `fixed`); with --rate-strategy, the upper bound of that strategy
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) max_connections: Option<u32>,
     /// Adaptive concurrency limit (strategy `adaptive`): true, MAX, MIN-MAX or MIN-START-MAX; false selects `fixed`
@@ -60,13 +60,16 @@ pub(crate) struct LimitArguments {
     /// Input and output tokens per minute, for `auto` and `proactive`
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive::<u64>)]
     pub(crate) tpm: Option<u64>,
+    /// Waits that providers announce, for `auto`: `test` sends single requests before their end, `strict` none [default: from the suite, or test]
+    #[arg(long, value_name = "MODE", value_parser = ["test", "strict"], ignore_case = true)]
+    pub(crate) retry_after: Option<String>,
     /// Maximum number of retries per call [default: 8 after errors, unlimited until the timeout if throttled]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_retries: Option<u32>,
     /// Timeout of a model call including its retries, and of a program, agent, service or model with tools that has no `timeout_seconds` of its own [default: from the suite, or 600]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
-    /// Timeout of a single request [default: from the suite, or only the timeout of the call]
+    /// Timeout of a single request [default: from the suite, or derived from the latency of earlier requests]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) attempt_timeout: Option<Duration>,
 }
@@ -85,7 +88,7 @@ pub(crate) struct ExecutionArguments {
     /// Cost in US dollars after which no trial starts
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<NanoDollars>,
-    /// Time after which no trial starts
+    /// Time after which no trial starts and waiting trials end; requests in flight finish
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) deadline: Option<Duration>,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! Arguments of the commands that read stored runs.
 
 use super::shared::{ExportArguments, StoredRunArguments};
-use super::values::{share, threshold};
+use super::values::{positive, share, threshold};
 use bakeoff_stats::Threshold;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -48,6 +48,34 @@ pub(crate) struct CompareArguments {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true), after_help = TUNE_EXAMPLES)]
+pub(crate) struct TuneArguments {
+    #[command(flatten)]
+    pub(crate) run: StoredRunArguments,
+    /// Change only this model [default: all models of the run]
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Maximum number of requests in flight
+    #[arg(long, value_name = "N", group = "change", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) max_connections: Option<u32>,
+    /// Requests per minute
+    #[arg(long, value_name = "N", group = "change", value_parser = positive::<u64>)]
+    pub(crate) rpm: Option<u64>,
+    /// Send no further requests; those in flight finish
+    #[arg(long, group = "change", conflicts_with = "resume")]
+    pub(crate) pause: bool,
+    /// End a pause
+    #[arg(long, group = "change")]
+    pub(crate) resume: bool,
+}
+
+const TUNE_EXAMPLES: &str = "\
+Examples:
+  bakeoff tune --max-connections 50          the newest run: at most 50 requests in flight per model
+  bakeoff tune --model gpt-4o-mini --rpm 60  one model: at most 60 requests per minute
+  bakeoff tune --pause                       pause; --resume continues";
 
 #[derive(Debug, Args)]
 pub(crate) struct ScoreArguments {

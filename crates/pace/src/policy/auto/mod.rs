@@ -333,6 +333,16 @@ impl Policy for AutoPolicy {
         (limit.ceil() as u32).clamp(1, self.ceiling)
     }
 
+    fn set_max_connections(&mut self, max: u32) {
+        self.ceiling = max.max(1);
+        self.reported = self.limit();
+    }
+
+    fn set_rpm(&mut self, now: Duration, rpm: u64) -> bool {
+        self.user_rates.set_rpm(now.as_secs_f64(), rpm as f64);
+        true
+    }
+
     fn blocked_until(&self) -> Option<Duration> {
         Duration::try_from_secs_f64(self.block.until()).ok()
     }
@@ -437,7 +447,7 @@ impl AutoPolicy {
             _ => ChangeReason::SteadyStateUp,
         };
         self.reported = new_limit;
-        self.changes.push(LimitChange { at: now, old_limit, new_limit, reason });
+        self.changes.push(LimitChange { at: now, old_limit, new_limit, reason, rpm: None });
     }
 
     fn discard(&mut self, sent: SentRequest) {

@@ -31,13 +31,16 @@ impl UserRates {
             (Dimension::OutputTokens, rates.otpm),
         ];
         let bucket = |(dimension, per_minute): (Dimension, Option<f64>)| {
-            let rate = per_minute? / 60.0;
-            let seconds =
-                if dimension == Dimension::Requests { REQUEST_BURST_S } else { TOKEN_BURST_S };
-            let depth = (rate * seconds).max(1.0);
-            Some(RateBucket { dimension, rate, depth, balance: depth, at: 0.0 })
+            Some(RateBucket::new(dimension, per_minute?))
         };
         UserRates { buckets: rates.into_iter().filter_map(bucket).collect() }
+    }
+
+    /// Sets or replaces the rate of requests.
+    pub(super) fn set_rpm(&mut self, now: f64, rpm: f64) {
+        self.buckets.retain(|bucket| bucket.dimension != Dimension::Requests);
+        let bucket = RateBucket::new(Dimension::Requests, rpm);
+        self.buckets.push(RateBucket { balance: 1.0, at: now, ..bucket });
     }
 
     /// Returns when a request of that cost may be sent.
@@ -61,6 +64,15 @@ impl UserRates {
 }
 
 impl RateBucket {
+    /// Creates a full bucket.
+    fn new(dimension: Dimension, per_minute: f64) -> RateBucket {
+        let rate = per_minute / 60.0;
+        let seconds =
+            if dimension == Dimension::Requests { REQUEST_BURST_S } else { TOKEN_BURST_S };
+        let depth = (rate * seconds).max(1.0);
+        RateBucket { dimension, rate, depth, balance: depth, at: 0.0 }
+    }
+
     fn refill(&mut self, now: f64) {
         self.balance = (self.balance + self.rate * (now - self.at)).min(self.depth);
         self.at = now;

@@ -95,14 +95,13 @@ fn values_out_of_range_are_repaired() {
 #[test]
 fn max_can_change_during_use() {
     let mut run = bounded(4, 20, 200);
-    let now = run.now;
-    run.adaptive.set_max(now, 50);
-    assert_eq!(run.reasons(), []);
-    run.adaptive.set_max(now, 10);
-    assert_eq!(run.reasons(), [(20, 10, "manual")]);
+    run.adaptive.set_max_connections(50);
+    assert_eq!(run.limit(), 20);
+    run.adaptive.set_max_connections(10);
+    assert_eq!(run.limit(), 10);
     run.clean_round();
     assert_eq!(run.reasons(), []);
-    run.adaptive.set_max(now, 300);
+    run.adaptive.set_max_connections(300);
     run.clean_round();
     assert_eq!(run.reasons(), [(10, 20, "slow_start")]);
 }
@@ -110,10 +109,10 @@ fn max_can_change_during_use() {
 #[test]
 fn max_below_min_lowers_min_temporarily() {
     let mut run = bounded(10, 20, 200);
-    run.adaptive.set_max(Duration::ZERO, 0);
-    assert_eq!(run.reasons(), [(20, 1, "manual")]);
-    run.adaptive.set_max(Duration::ZERO, 200);
-    assert_eq!(run.reasons(), [(1, 10, "manual")]);
+    run.adaptive.set_max_connections(0);
+    assert_eq!(run.limit(), 1);
+    run.adaptive.set_max_connections(200);
+    assert_eq!(run.limit(), 10);
     run.burst(1, &rejected());
     assert_eq!(run.limit(), 10);
 }
@@ -122,8 +121,8 @@ fn max_below_min_lowers_min_temporarily() {
 fn manual_change_starts_a_round() {
     let mut run = bounded(4, 20, 200);
     run.burst(19, &clean());
-    run.adaptive.set_max(Duration::ZERO, 10);
-    run.adaptive.set_max(Duration::ZERO, 200);
+    run.adaptive.set_max_connections(10);
+    run.adaptive.set_max_connections(200);
     run.burst(9, &clean());
     assert_eq!(run.limit(), 10);
 }
@@ -157,6 +156,7 @@ fn changes_carry_their_time_and_are_returned_once() {
         old_limit: 20,
         new_limit: 40,
         reason: ChangeReason::SlowStart,
+        rpm: None,
     };
     assert_eq!(run.adaptive.take_changes(), [change]);
     assert_eq!(run.adaptive.take_changes(), []);
