@@ -62,10 +62,13 @@ pub(crate) struct PaceArguments {
     /// Number of random profiles to use instead of the built-in ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) random: Option<u32>,
+    /// Like --random, with random rejections, batching servers, short windows and excessive waits
+    #[arg(long, value_name = "N", conflicts_with = "random", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) random_world: Option<u32>,
     /// Seed of the random profiles
-    #[arg(long, value_name = "S", default_value_t = 1, requires = "random")]
+    #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Scheduler to run: auto, auto-test, adaptive, reactive, proactive, fixed-N or cubic; repeatable
+    /// Scheduler to run: auto, auto-strict, adaptive, reactive, proactive, fixed-N or cubic; repeatable
     /// [default: all]
     #[arg(long = "policy", value_name = "NAME")]
     pub(crate) policies: Vec<Contender>,
@@ -75,8 +78,11 @@ pub(crate) struct PaceArguments {
     /// Maximum number of requests in flight, for all schedulers
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) ceiling: u32,
+    /// Median milliseconds of a jittered network, each way [default: responses take 2 ms]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) network_ms: Option<u32>,
     /// Measure the default strategy over loopback HTTP in real time, on three profiles
-    #[arg(long, conflicts_with_all = ["profiles", "random", "policies"])]
+    #[arg(long, conflicts_with_all = ["profiles", "random", "random_world", "policies"])]
     pub(crate) http: bool,
     /// Calls per profile, with --http
     #[arg(long, value_name = "N", default_value_t = 2000, requires = "http", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
