@@ -50,8 +50,7 @@ impl HttpRun<'_> {
     pub(crate) fn measure(&self) -> Result<HttpFigures, Error> {
         let folder = Scratch::new()?;
         let profile = folder.write("profile.toml", &format!("[[profile]]\n{}\n", self.profile))?;
-        let provider =
-            SimProcess::start(self.program, &["--profile", &profile.to_string_lossy()])?;
+        let provider = SimProcess::start(self.program, &["--profile", &profile.to_string_lossy()])?;
         let proxy = self
             .http2_streams
             .map(|streams| Proxy::start(&folder, &provider.base_url, streams))
@@ -71,7 +70,9 @@ impl HttpRun<'_> {
         let seconds = started.elapsed().as_secs_f64();
         let stats = provider.stats()?;
         let (answered, latency_p50_ms) = match &done {
-            Some(done) => (passed(done)?, done["summary"]["stats"]["latency_p50_ms"]["echo"].as_u64()),
+            Some(done) => {
+                (passed(done)?, done["summary"]["stats"]["latency_p50_ms"]["echo"].as_u64())
+            }
             // A stopped run prints no summary. The provider's count may include repeated answers.
             None => (stats["answered"].as_u64().unwrap_or(0).min(self.calls.into()), None),
         };
@@ -94,9 +95,8 @@ fn run(
     time_limit: Option<Duration>,
 ) -> Result<Option<Value>, Error> {
     let error = |source| Error::Io { action: "run", path: program.to_owned(), source };
-    let mut child = ChildGuard(
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(error)?,
-    );
+    let mut child =
+        ChildGuard(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(error)?);
     let (sender, receiver) = channel();
     let stdout = child.0.stdout.take();
     std::thread::spawn(move || {

@@ -54,6 +54,9 @@ pub enum Error {
     /// The HTTP/2 proxy did not start.
     #[error("the HTTP/2 proxy did not start")]
     NoProxy,
+    /// The benchmark has no row of this name.
+    #[error("no row `{0}`")]
+    UnknownRow(String),
     /// The profile of a benchmark row is invalid.
     #[error("invalid profile of `{row}`: {source}")]
     Profile {

@@ -75,9 +75,8 @@ pub(crate) fn rows(scale: f64) -> Vec<WorldRow> {
         format!("latency = {{ kind = \"uniform\", min_ms = {min_ms}, max_ms = {max_ms} }}\n")
     };
     let batching = "batching = { base_ms = 1000, per_request_ms = 11.5 }";
-    let cap_30 = |hint: &str| {
-        format!("{}concurrency = 30\nretry_after = \"{hint}\"", uniform(800, 1200))
-    };
+    let cap_30 =
+        |hint: &str| format!("{}concurrency = 30\nretry_after = \"{hint}\"", uniform(800, 1200));
     vec![
         row(
             "bucket-jitter",

@@ -3,7 +3,7 @@
 use crate::headers::HeaderSettings;
 use crate::key::SeedKey;
 use crate::latency;
-use crate::limit::{Denial, ProviderLimits, TokenCost, slowdown};
+use crate::limit::{Denial, ProviderLimits, TokenCost, batching_slowdown, slowdown};
 use crate::model::{AnswerContext, BuiltinModel, Draft, ModelKind, draft, error_for_status};
 use crate::profile::DrawnFault;
 use crate::{
@@ -141,7 +141,8 @@ impl Engine {
                 let (code, message) = error_for_status(status);
                 return self.refuse(&mut state, status, code, message.into(), Vec::new());
             }
-            if let Err(denial) = state.limits.check(state.now, None) {
+            let admission = state.limits.check(state.now, None);
+            if let Err(denial) = admission.and_then(|()| self.random_rejection(&state)) {
                 return self.deny(&mut state, denial, name);
             }
             state.stats.requests
@@ -320,6 +321,18 @@ impl Engine {
         self.profile.faults.at(rng.random())
     }
 
+    /// Rejects the share of requests that the profile rejects irrespective of load.
+    fn random_rejection(&self, state: &EngineState) -> Result<(), Denial> {
+        if self.profile.reject_rate > 0.0 {
+            let mut rng = SeedKey::event(self.config.seed, state.stats.requests).rng("reject");
+            if rng.random::<f64>() < self.profile.reject_rate {
+                let (wait, full) = (Duration::ZERO, Duration::ZERO);
+                return Err(Denial::Limited { quantity: "requests", wait, full });
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the status of a transient failure, if one occurs.
     fn failure(&self, state: &mut EngineState, model: ModelKind<'_>, key: SeedKey) -> Option<u16> {
         if let ModelKind::Builtin(BuiltinModel::Flaky(share)) = model {
@@ -350,12 +363,13 @@ impl Engine {
         key: SeedKey,
     ) -> Duration {
         let delay = self.latency(model, definition, key);
-        match self.profile.knee {
-            Some(knee) => latency::delay(
-                delay.as_secs_f64() * slowdown(knee, state.limits.flight.count() + 1),
-            ),
-            None => delay,
-        }
+        let in_flight = state.limits.flight.count() + 1;
+        let factor = match (self.profile.knee, self.profile.batching) {
+            (None, None) => return delay,
+            (Some(knee), _) => slowdown(knee, in_flight),
+            (None, Some(batching)) => batching_slowdown(batching, in_flight),
+        };
+        latency::delay(delay.as_secs_f64() * factor)
     }
 
     /// Returns the latency of an answer without load.
@@ -370,7 +384,9 @@ impl Engine {
         let latency = match (configured, model) {
             (Some(latency), _) => Some(latency),
             (None, ModelKind::Builtin(BuiltinModel::Slow)) => Some(SLOW),
-            (None, _) => self.profile.latency,
+            (None, _) => self.profile.latency.or_else(|| {
+                self.profile.batching.map(|batching| Latency::Fixed { ms: batching.base_ms })
+            }),
         };
         latency.map_or(Duration::ZERO, |latency| latency.sample(&mut key.rng("latency")))
     }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::TokenCount;
 use crate::{
-    ConcurrencyStep, Fault, Faults, FixedWindow, ForeignTraffic, HeaderStyle, Knee, Outage, Rate,
-    RateStep, RetryHint, SlidingWindow,
+    Batching, ConcurrencyStep, Fault, Faults, FixedWindow, ForeignTraffic, HeaderStyle, Knee,
+    Outage, Rate, RateStep, RetryHint, SlidingWindow,
 };
 use bakeoff_core::{Message, Request};
 
@@ -340,4 +340,30 @@ fn fault_models_return_the_fault_in_their_name() {
     assert_eq!(outcome("fault-empty"), Outcome::Broken(Fault::Empty));
     let Outcome::Refused { status, code, .. } = outcome("sim/fault-401") else { panic!() };
     assert_eq!((status, code), (401, "invalid_api_key"));
+}
+
+#[test]
+fn share_of_requests_is_rejected_irrespective_of_load() {
+    let hint = RetryHint::Fixed(Duration::from_secs(2));
+    let profile = Profile { reject_rate: 0.2, retry_after: hint, ..Profile::default() };
+    let engine = with_profile(profile);
+    let replies: Vec<Reply> =
+        (0..2000).map(|ordinal| ask(&engine, "echo", ordinal, MS * 10 * ordinal)).collect();
+    let rejected = replies.iter().filter(|reply| status(reply) == 429).count();
+    assert!((350..=450).contains(&rejected), "{rejected}");
+    for reply in replies.iter().filter(|reply| status(reply) == 429) {
+        assert!(reply.headers.contains(&("retry-after".into(), "2".into())), "{reply:?}");
+    }
+}
+
+#[test]
+fn batching_slows_answers_down_with_load() {
+    let batching = Some(Batching { base_ms: 1000.0, per_request_ms: 10.0 });
+    let engine = with_profile(Profile { batching, ..Profile::default() });
+    let delay = |ordinal| ask(&engine, "echo", ordinal, Duration::ZERO).delay.as_millis();
+    assert_eq!(delay(0), 1010);
+    (1..99).for_each(|ordinal| {
+        delay(ordinal);
+    });
+    assert_eq!(delay(99), 2000);
 }

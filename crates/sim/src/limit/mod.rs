@@ -3,6 +3,7 @@
 //! Each limiter is a small struct that receives the time as an argument; [`ProviderLimits`] combines them.
 //! Module `headers` writes the headers about them.
 
+mod batching;
 mod bucket;
 mod cap;
 mod flight;
@@ -12,6 +13,7 @@ mod quota;
 mod sliding;
 mod window;
 
+pub(crate) use batching::batching_slowdown;
 pub(crate) use bucket::Bucket;
 pub(crate) use flight::InFlight;
 pub(crate) use knee::slowdown;

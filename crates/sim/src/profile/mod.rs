@@ -76,6 +76,11 @@ pub struct Profile {
     /// Latency of rejections and failures in milliseconds; 0 when absent.
     #[serde(deserialize_with = "not_negative")]
     pub reject_ms: f64,
+    /// Share of requests that are rejected with 429 irrespective of load.
+    #[serde(deserialize_with = "share")]
+    pub reject_rate: f64,
+    /// Slowdown of a server that decodes all requests in flight together.
+    pub batching: Option<Batching>,
 }
 
 /// Token bucket that starts full and refills continuously.
@@ -127,6 +132,19 @@ pub struct Knee {
     /// Requests in flight above which latency grows with the square, so throughput falls.
     #[serde(default, deserialize_with = "some_count")]
     pub thrash_at: Option<u64>,
+}
+
+/// Continuous batching: every decoding step serves all requests in flight and takes longer the more
+/// there are, so throughput grows with load along a concave curve towards `1 / per_request_ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Batching {
+    /// Latency without load; that of all requests unless the profile sets `latency`.
+    #[serde(deserialize_with = "positive")]
+    pub base_ms: f64,
+    /// Additional latency per request in flight.
+    #[serde(deserialize_with = "positive")]
+    pub per_request_ms: f64,
 }
 
 /// Change of the request rate.
@@ -237,6 +255,12 @@ impl Profile {
         }
         if self.knee.is_some_and(|knee| knee.thrash_at.is_some_and(|at| at < knee.k)) {
             return invalid("`thrash_at` must not be below `k`");
+        }
+        if self.knee.is_some() && self.batching.is_some() {
+            return invalid("`knee` and `batching` exclude each other");
+        }
+        if self.reject_rate >= 1.0 {
+            return invalid("`reject_rate` must be below 1, or no request succeeds");
         }
         Ok(())
     }

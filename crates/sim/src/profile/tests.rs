@@ -30,6 +30,7 @@ daily_quota = 500
 failures_charge = false
 error_rate = 0.01
 reject_ms = 40
+reject_rate = 0.05
 
 [[profile]]
 "#;
@@ -79,6 +80,8 @@ fn parses_every_key() {
             failures_charge: false,
             error_rate: 0.01,
             reject_ms: 40.0,
+            reject_rate: 0.05,
+            batching: None,
         }
     );
     assert_eq!(profiles[1], Profile { name: "profile-2".into(), ..Profile::default() });
@@ -89,6 +92,13 @@ fn parses_uniform_latency() {
     let text = "[[profile]]\nlatency = { kind = \"uniform\", min_ms = 1200, max_ms = 2800 }";
     let profile = Profile::parse_file_text(text).unwrap().remove(0);
     assert_eq!(profile.latency, Some(Latency::Uniform { min_ms: 1200.0, max_ms: 2800.0 }));
+}
+
+#[test]
+fn parses_batching() {
+    let text = "[[profile]]\nbatching = { base_ms = 1000, per_request_ms = 11.5 }";
+    let profile = Profile::parse_file_text(text).unwrap().remove(0);
+    assert_eq!(profile.batching, Some(Batching { base_ms: 1000.0, per_request_ms: 11.5 }));
 }
 
 #[test]
@@ -138,6 +148,9 @@ fn invalid_values_are_reported_with_their_position() {
         "knee = { k = 0 }",
         "outages = [{ from_s = 1, to_s = 2, status = 200 }]",
         "error_rate = 1.5",
+        "reject_rate = -0.1",
+        "batching = { base_ms = 0, per_request_ms = 1 }",
+        "batching = { base_ms = 1000 }",
         "input_tokens = -1",
         "output_tokens = { median = 0, sigma = 1 }",
         "sliding_window = { requests = 0, seconds = 1 }",
@@ -178,6 +191,11 @@ fn inconsistent_keys_are_reported_with_the_profile_name() {
         ("outages = [{ from_s = 2, to_s = 1 }]", "before"),
         ("foreign = { requests_per_s = 1 }", "both are missing"),
         ("knee = { k = 5, thrash_at = 4 }", "below `k`"),
+        (
+            "knee = { k = 5 }\nbatching = { base_ms = 1000, per_request_ms = 10 }",
+            "exclude each other",
+        ),
+        ("reject_rate = 1.0", "below 1"),
     ] {
         let text = format!("[[profile]]\nname = \"odd\"\n{bad}\n");
         let message = Profile::parse_file_text(&text).unwrap_err().to_string();
