@@ -86,8 +86,8 @@ pub(crate) fn rows(scale: f64) -> Vec<WorldRow> {
                 uniform(1200, 2800)
             ),
         ),
-        row("cap-30-hint-20s", 1800.0, cap_30("20s")),
-        row("cap-30-hint-60s", 1800.0, cap_30("60s")),
+        row("cap-30-hint-20s", 1830.0, cap_30("20s")),
+        row("cap-30-hint-60s", 1830.0, cap_30("60s")),
         WorldRow {
             reference: best_fixed(60.0),
             ..row("random-429", 60_000.0, format!("{}reject_rate = 0.05", fixed(50)))
