@@ -44,7 +44,8 @@ impl Proxy {
             .map_err(|source| io_error("find a port for", source))?
             .port();
         let child = Command::new("nghttpx")
-            .args(["--conf=/dev/null", "--workers=1", "--errorlog-file=/dev/null"])
+            // One process, so that killing it leaves no worker behind.
+            .args(["--single-process", "--conf=/dev/null", "--errorlog-file=/dev/null"])
             .arg(format!("--frontend=127.0.0.1,{port}"))
             .arg(format!("--backend={host},{backend_port}"))
             .arg(format!("--frontend-http2-max-concurrent-streams={streams}"))

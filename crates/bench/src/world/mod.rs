@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// A run is stopped after this multiple of the reference time, but not before `MIN_EXTRA_SECONDS` more than it.
 const MAX_SLOWDOWN: f64 = 5.0;
-const MIN_EXTRA_SECONDS: f64 = 120.0;
+const MIN_EXTRA_SECONDS: f64 = 60.0;
 
 /// Configuration of the world benchmark.
 #[derive(Debug, Clone)]
