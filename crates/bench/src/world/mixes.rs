@@ -121,7 +121,7 @@ impl MixGenerator {
 
     /// Draws a latency; returns its kind and its keys.
     fn latency(&mut self) -> (&'static str, String) {
-        let ms = self.magnitude(100.0, 3000.0);
+        let ms = self.magnitude(100.0, 2500.0);
         let spread = self.between(0.1, 0.8);
         match self.0.random_range(0..3) {
             0 => ("fixed", format!("latency = {{ kind = \"fixed\", ms = {ms} }}")),
@@ -131,7 +131,8 @@ impl MixGenerator {
                 ("uniform", format!("latency = {{ kind = \"uniform\", {keys} }}"))
             }
             _ => {
-                let keys = format!("median_ms = {ms}, sigma = {spread:.2}");
+                // A wider spread would make the slowest call, a matter of chance, decide the ideal time.
+                let keys = format!("median_ms = {ms}, sigma = {:.2}", spread / 2.0);
                 ("lognormal", format!("latency = {{ kind = \"lognormal\", {keys} }}"))
             }
         }
