@@ -203,3 +203,18 @@ fn inconsistent_keys_are_reported_with_the_profile_name() {
     }
     assert_eq!(Profile::parse_file_text("").unwrap_err(), Error::NoProfile);
 }
+
+#[test]
+fn docs_describe_every_key_and_their_example_is_valid() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sim.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    assert_eq!(Profile::parse_file_text(example).unwrap()[0].name, "example");
+    // The parser lists its keys in the error about an unknown one.
+    let error = Profile::parse_file_text("[[profile]]\nnone = 1").unwrap_err().to_string();
+    let keys: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
+    assert!(keys.len() > 20, "{error}");
+    for key in keys.into_iter().filter(|key| !["name", "items"].contains(key)) {
+        assert!(page.contains(&format!("`{key}`")), "{key}");
+    }
+}
