@@ -193,6 +193,7 @@ fn world_measures_each_strategy_on_a_row() {
         assert_eq!((&row["row"], &row["strategy"]), (&"window-37-per-7s".into(), &strategy.into()));
         assert_eq!((&row["reference"], &row["reference_seconds"]), (&"ideal".into(), &0.5.into()));
         assert_eq!((&row["lost"], &row["stopped"]), (&0.into(), &false.into()), "{row}");
+        assert!(row["profile"].as_str().unwrap().contains("window = { requests = 37"), "{row}");
         assert!(row["seconds"].as_f64().unwrap() > 0.5 && row["latency_p50_ms"].is_u64(), "{row}");
     }
     assert!(output.stderr.contains("this takes at least 1 s"), "{}", output.stderr);

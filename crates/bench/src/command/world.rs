@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &WorldArguments, program: PathBuf, printer: &Printe
     if let Err(error) = measured {
         return printer.failure(&error);
     }
-    if !arguments.json {
+    if !arguments.json && !results.is_empty() {
         summary_lines(&results).iter().for_each(|line| printer.data(line));
     }
     ExitCode::Passed
@@ -139,6 +139,8 @@ fn summary_lines(results: &[WorldResult]) -> Vec<String> {
 fn as_json(result: &WorldResult) -> Value {
     json!({
         "row": result.row,
+        "profile": result.profile,
+        "calls": result.calls,
         "reference": result.reference,
         "reference_seconds": result.reference_seconds,
         "strategy": result.strategy.to_string(),

@@ -74,6 +74,10 @@ pub enum WorldEvent<'a> {
 pub struct WorldResult {
     /// Name of the row.
     pub row: String,
+    /// Keys of the provider's profile, as TOML.
+    pub profile: String,
+    /// Number of calls.
+    pub calls: u32,
     /// Reference: `ideal` or `fixed-N`.
     pub reference: String,
     /// Time of the reference; infinite if every fixed limit loses calls.
@@ -188,6 +192,8 @@ impl World {
             let share = figures.answered as f64 / f64::from(row.calls);
             on_event(WorldEvent::Measured(WorldResult {
                 row: row.name.clone(),
+                profile: row.profile.clone(),
+                calls: row.calls,
                 reference: reference.name.clone(),
                 reference_seconds: reference.seconds,
                 strategy,
