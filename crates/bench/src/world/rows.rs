@@ -90,7 +90,7 @@ pub(crate) fn rows(scale: f64) -> Vec<WorldRow> {
         row("cap-30-hint-60s", 1830.0, cap_30("60s")),
         WorldRow {
             reference: best_fixed(60.0),
-            ..row("random-429", 180_000.0, format!("{}reject_rate = 0.05", fixed(50)))
+            ..row("random-429", 300_000.0, format!("{}reject_rate = 0.05", fixed(50)))
         },
         WorldRow { reference: best_fixed(60.0), ..row("batching-3000", 3000.0, batching.into()) },
         WorldRow { reference: best_fixed(10.0), ..row("batching-400", 400.0, batching.into()) },
