@@ -63,13 +63,13 @@ pub(crate) struct PaceArguments {
     #[arg(long = "profile", value_name = "FILE")]
     pub(crate) profiles: Vec<PathBuf>,
     /// Number of random profiles to use instead of the built-in ones
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", group = "random_profiles", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) random: Option<u32>,
     /// Like --random, with random rejections, batching servers, short windows and excessive waits
-    #[arg(long, value_name = "N", conflicts_with = "random", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", group = "random_profiles", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) random_world: Option<u32>,
     /// Seed of the random profiles
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "random_profiles")]
     pub(crate) seed: u64,
     /// Scheduler to run: auto, auto-strict, adaptive, reactive, proactive, fixed-N or cubic; repeatable
     /// [default: all]
