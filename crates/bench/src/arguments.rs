@@ -1,6 +1,7 @@
 //! Command-line arguments of `bakeoff-bench`.
 
 use bakeoff_bench::pace::Contender;
+use bakeoff_bench::world::WorldStrategy;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -33,6 +34,8 @@ pub(crate) enum Benchmark {
     Race(RaceArguments),
     /// Compare selectors on recorded and generated matrices
     Select(SelectArguments),
+    /// Compare strategies over loopback HTTP in real time, under the conditions of real servers
+    World(WorldArguments),
 }
 
 #[derive(Debug, Args)]
@@ -60,12 +63,15 @@ pub(crate) struct PaceArguments {
     #[arg(long = "profile", value_name = "FILE")]
     pub(crate) profiles: Vec<PathBuf>,
     /// Number of random profiles to use instead of the built-in ones
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", group = "random_profiles", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) random: Option<u32>,
+    /// Like --random, with random rejections, batching servers, short windows and excessive waits
+    #[arg(long, value_name = "N", group = "random_profiles", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) random_world: Option<u32>,
     /// Seed of the random profiles
-    #[arg(long, value_name = "S", default_value_t = 1, requires = "random")]
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "random_profiles")]
     pub(crate) seed: u64,
-    /// Scheduler to run: auto, auto-test, adaptive, reactive, proactive, fixed-N or cubic; repeatable
+    /// Scheduler to run: auto, auto-strict, adaptive, reactive, proactive, fixed-N or cubic; repeatable
     /// [default: all]
     #[arg(long = "policy", value_name = "NAME")]
     pub(crate) policies: Vec<Contender>,
@@ -75,8 +81,11 @@ pub(crate) struct PaceArguments {
     /// Maximum number of requests in flight, for all schedulers
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) ceiling: u32,
+    /// Median milliseconds of a jittered network, each way [default: responses take 2 ms]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) network_ms: Option<u32>,
     /// Measure the default strategy over loopback HTTP in real time, on three profiles
-    #[arg(long, conflicts_with_all = ["profiles", "random", "policies"])]
+    #[arg(long, conflicts_with_all = ["profiles", "random", "random_world", "policies"])]
     pub(crate) http: bool,
     /// Calls per profile, with --http
     #[arg(long, value_name = "N", default_value_t = 2000, requires = "http", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -180,6 +189,34 @@ pub(crate) struct SelectArguments {
     /// Print one JSON object per matrix and selector
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorldArguments {
+    /// Row to measure; repeatable or separated by commas [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', num_args = 1..)]
+    pub(crate) rows: Vec<String>,
+    /// Strategy to measure: auto, adaptive, reactive, proactive, none or fixed-N; separated by commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',', num_args = 1.., default_value = "auto")]
+    pub(crate) strategies: Vec<WorldStrategy>,
+    /// Factor on the length of all rows; 0.2 for a quick check
+    #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = scale)]
+    pub(crate) scale: f64,
+    /// Number of random mixes to measure instead of the rows, or in addition to --rows
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) mixes: Option<u32>,
+    /// Seed of the random mixes
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "mixes")]
+    pub(crate) seed: u64,
+    /// Print one JSON object per row and strategy
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Parses a factor on the length of rows. The bounds keep a row between a moment and a day.
+fn scale(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.001..=100.0).contains(number));
+    number.ok_or_else(|| format!("`{text}` is not a number from 0.001 to 100"))
 }
 
 fn non_negative(text: &str) -> Result<f64, String> {

@@ -7,15 +7,18 @@ mod bare;
 mod engine;
 mod flight;
 mod honesty;
+mod http_run;
 pub mod map;
 pub mod pace;
 mod pace_http;
 mod permits;
 mod provider;
+mod proxy;
 mod race;
 mod scratch;
 pub mod select;
 mod usage;
+pub mod world;
 
 pub use engine::{EngineConfig, EngineReport, TimeFigures, engine};
 pub use flight::{FlightConfig, FlightReport, flight};
@@ -48,6 +51,20 @@ pub enum Error {
     /// The simulated provider did not print its address.
     #[error("the simulated provider did not start")]
     NoProvider,
+    /// The HTTP/2 proxy did not start.
+    #[error("the HTTP/2 proxy did not start")]
+    NoProxy,
+    /// The benchmark has no row of this name.
+    #[error("no row `{0}`")]
+    UnknownRow(String),
+    /// The profile of a benchmark row is invalid.
+    #[error("invalid profile of `{row}`: {source}")]
+    Profile {
+        /// Name of the row.
+        row: String,
+        /// Cause.
+        source: bakeoff_sim::Error,
+    },
     /// The run under measurement failed.
     #[error("the measured run ended with {0}")]
     Run(std::process::ExitStatus),

@@ -4,13 +4,9 @@
 //! overhead of the clock, the network and the whole engine.
 
 use crate::Error;
-use crate::provider::SimProcess;
-use crate::scratch::Scratch;
-use serde_json::Value;
+use crate::http_run::HttpRun;
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::path::PathBuf;
 
 /// Configuration of the HTTP pace benchmark.
 #[derive(Debug, Clone)]
@@ -118,42 +114,20 @@ pub fn over_http(config: &HttpConfig) -> Result<Vec<HttpRow>, Error> {
 }
 
 fn measure(config: &HttpConfig, case: &ProviderCase) -> Result<HttpRow, Error> {
-    let folder = Scratch::new()?;
-    let text = format!("[[profile]]\nname = \"{}\"\n{}\n", case.name, case.profile);
-    let profile = folder.write("profile.toml", &text)?;
-    let provider = SimProcess::start(&config.program, &["--profile", &profile.to_string_lossy()])?;
-    let limits = "strategy = \"auto\"";
-    let suite = folder.write_suite("calls", config.calls, &provider.base_url, limits)?;
-    let started = Instant::now();
-    let answered = run(&config.program, &suite)?;
-    let seconds = started.elapsed().as_secs_f64();
-    let rejected = provider.stats()?["refused"]["429"].as_u64().unwrap_or(0);
+    let run = HttpRun {
+        program: &config.program,
+        profile: &case.profile,
+        calls: config.calls,
+        limits: "strategy = \"auto\"",
+        http2_streams: None,
+        time_limit: None,
+    };
+    let figures = run.measure()?;
     Ok(HttpRow {
         profile: case.name,
         ideal_seconds: case.ideal_seconds,
-        seconds,
-        rejections_per_success: rejected as f64 / answered.max(1) as f64,
-        lost: u64::from(config.calls).saturating_sub(answered),
+        seconds: figures.seconds,
+        rejections_per_success: figures.rejections_per_success,
+        lost: figures.lost,
     })
-}
-
-/// Runs the suite and returns the number of correctly answered calls.
-fn run(program: &Path, suite: &Path) -> Result<u64, Error> {
-    let output = Command::new(program)
-        .args(["run", "--no-cache", "--no-memory", "--json", "--out"])
-        .arg(suite.join("runs"))
-        .arg(suite)
-        .stderr(Stdio::null())
-        .output()
-        .map_err(|source| Error::Io { action: "run", path: program.to_owned(), source })?;
-    // Missing trials are reported as a figure, not as an error.
-    if !matches!(output.status.code(), Some(0 | 1 | 3)) {
-        return Err(Error::Run(output.status));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let last = text.lines().last().unwrap_or_default();
-    let done: Value =
-        serde_json::from_str(last).map_err(|error| Error::Summary(error.to_string()))?;
-    let passed = &done["summary"]["targets"][0]["pass_count"];
-    passed.as_u64().ok_or_else(|| Error::Summary(last.chars().take(200).collect()))
 }

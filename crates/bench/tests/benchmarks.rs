@@ -180,6 +180,38 @@ fn race_reduces_bias_and_saves_votes_without_losing_branches() {
     assert_eq!(report["memory"].as_array().unwrap().len(), 4);
 }
 
+#[test]
+fn world_measures_each_strategy_on_a_row() {
+    let arguments = ["world", "--rows", "window-37-per-7s", "--scale", "0.02", "--json"];
+    let arguments = [&arguments[..], &["--strategies", "auto,fixed-3"]].concat();
+    let output = TestFolder::new().run(&arguments);
+    assert_eq!(output.code, 0, "{}", output.report());
+    let rows: Vec<Value> =
+        output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 2, "{}", output.report());
+    for (row, strategy) in rows.iter().zip(["auto", "fixed-3"]) {
+        assert_eq!((&row["row"], &row["strategy"]), (&"window-37-per-7s".into(), &strategy.into()));
+        assert_eq!((&row["reference"], &row["reference_seconds"]), (&"ideal".into(), &0.5.into()));
+        assert_eq!((&row["lost"], &row["stopped"]), (&0.into(), &false.into()), "{row}");
+        assert!(row["profile"].as_str().unwrap().contains("window = { requests = 37"), "{row}");
+        assert!(row["seconds"].as_f64().unwrap() > 0.5 && row["latency_p50_ms"].is_u64(), "{row}");
+    }
+    assert!(output.stderr.contains("this takes at least 1 s"), "{}", output.stderr);
+}
+
+#[test]
+fn unknown_rows_and_strategies_are_usage_errors() {
+    for (arguments, message) in [
+        (["--rows", "no-such-row"], "hint: rows: bucket-jitter, "),
+        (["--strategies", "cubic"], "`cubic` is not one of auto, "),
+        (["--scale", "0"], "`0` is not a number from 0.001 to 100"),
+    ] {
+        let output = TestFolder::new().run(&[&["world"], &arguments[..]].concat());
+        assert_eq!(output.code, 2, "{}", output.report());
+        assert!(output.stderr.contains(message), "{}", output.stderr);
+    }
+}
+
 const MATRIX: &str = r#"{"benchmark": "tiny", "combos": ["p=a + s=b", "p=a + s=c"], "datapoints": [1, 2, 3],
 "score": [[1, 0, 1], [1, 1, null]], "latency_s": [[1, 1, 1], [2, 2, 2]], "cost_usd": [[1, 1, 1], [2, 2, 2]]}"#;
 

@@ -189,7 +189,7 @@ async fn send_to_simulator(
     }
     match reply.outcome {
         Outcome::Answer(response) => {
-            traffic.status = Some(200);
+            traffic.status = Some(reply.answer_status);
             Ok(ProviderResponse { response, headers })
         }
         Outcome::Refused { status, code, message } => {
@@ -203,7 +203,7 @@ async fn send_to_simulator(
             let message = format!("simulated fault: {fault:?}");
             // As over HTTP, a connection that ends early is retried and other faults are not.
             Err(match fault {
-                Fault::Truncated => connection_lost(message),
+                Fault::Truncated | Fault::Reset => connection_lost(message),
                 _ => malformed_response(message),
             })
         }

@@ -1,7 +1,7 @@
 //! Rate-limit headers in the names and formats of each provider, including deliberately wrong ones.
 
 use crate::clock::{ceil_millis, ceil_seconds, exact_seconds, go_duration, http_date, rfc3339};
-use crate::limit::{Bucket, DailyQuota, Denial, LimitLevel, ProviderLimits, Window};
+use crate::limit::{Bucket, DailyQuota, Denial, LimitLevel, ProviderLimits, SlidingLog, Window};
 use crate::{HeaderStyle, RetryHint};
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ impl HeaderSettings {
     ) -> Pairs {
         let bucket = |bucket: &Option<Bucket>| bucket.as_ref().map(Bucket::level);
         let window = limits.window.as_ref().map(Window::level);
-        let requests = bucket(&limits.requests).or(window);
+        let sliding = limits.sliding.as_ref().map(SlidingLog::level);
+        let requests = bucket(&limits.requests).or(window).or(sliding);
         let tokens = bucket(&limits.tokens);
         match self.style {
             HeaderStyle::None | HeaderStyle::RetryAfterOnly => Vec::new(),

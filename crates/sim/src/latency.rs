@@ -5,7 +5,8 @@ use rand::rngs::ChaCha8Rng;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Latency distribution of answers: `{ kind = "fixed", ms = 500 }` or
+/// Latency distribution of answers: `{ kind = "fixed", ms = 500 }`,
+/// `{ kind = "uniform", min_ms = 1200, max_ms = 2800 }` or
 /// `{ kind = "lognormal", median_ms = 800, sigma = 0.4 }`.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "LatencyFields")]
@@ -14,6 +15,13 @@ pub enum Latency {
     Fixed {
         /// Milliseconds.
         ms: f64,
+    },
+    /// Latency between two bounds, all values equally likely.
+    Uniform {
+        /// Minimum in milliseconds.
+        min_ms: f64,
+        /// Maximum in milliseconds.
+        max_ms: f64,
     },
     /// Log-normal latency: mostly near the median, sometimes much longer.
     Lognormal {
@@ -29,6 +37,7 @@ impl Latency {
     pub(crate) fn sample(&self, rng: &mut ChaCha8Rng) -> Duration {
         let ms = match *self {
             Latency::Fixed { ms } => ms,
+            Latency::Uniform { min_ms, max_ms } => min_ms + (max_ms - min_ms) * rng.random::<f64>(),
             Latency::Lognormal { median_ms, sigma } => lognormal(median_ms, sigma, rng),
         };
         delay(ms / 1e3)
@@ -36,7 +45,7 @@ impl Latency {
 }
 
 /// Upper bound of a delay, so that sums of times do not overflow.
-const MAX_DELAY: Duration = Duration::from_secs(1_000_000_000);
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(1_000_000_000);
 
 /// Converts seconds to a delay, limited to [`MAX_DELAY`].
 pub(crate) fn delay(seconds: f64) -> Duration {
@@ -71,6 +80,8 @@ pub fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
 struct LatencyFields {
     kind: LatencyKind,
     ms: Option<f64>,
+    min_ms: Option<f64>,
+    max_ms: Option<f64>,
     median_ms: Option<f64>,
     sigma: Option<f64>,
 }
@@ -79,6 +90,7 @@ struct LatencyFields {
 #[serde(rename_all = "snake_case")]
 enum LatencyKind {
     Fixed,
+    Uniform,
     Lognormal,
 }
 
@@ -93,26 +105,29 @@ impl TryFrom<LatencyFields> for Latency {
                 Err(format!("`{name} = {value}` is not zero or a positive number"))
             }
         };
-        match written {
-            LatencyFields {
-                kind: LatencyKind::Fixed,
-                ms: Some(ms),
-                median_ms: None,
-                sigma: None,
-            } => Ok(Latency::Fixed { ms: checked("ms", ms)? }),
-            LatencyFields {
-                kind: LatencyKind::Lognormal,
-                ms: None,
-                median_ms: Some(median_ms),
-                sigma: Some(sigma),
-            } => Ok(Latency::Lognormal {
-                median_ms: checked("median_ms", median_ms)?,
-                sigma: checked("sigma", sigma)?,
-            }),
-            LatencyFields { kind: LatencyKind::Fixed, .. } => {
-                Err("a fixed latency takes only `ms`".into())
+        let LatencyFields { kind, ms, min_ms, max_ms, median_ms, sigma } = written;
+        match (kind, ms, min_ms, max_ms, median_ms, sigma) {
+            (LatencyKind::Fixed, Some(ms), None, None, None, None) => {
+                Ok(Latency::Fixed { ms: checked("ms", ms)? })
             }
-            LatencyFields { kind: LatencyKind::Lognormal, .. } => {
+            (LatencyKind::Uniform, None, Some(min_ms), Some(max_ms), None, None) => {
+                let (min_ms, max_ms) = (checked("min_ms", min_ms)?, checked("max_ms", max_ms)?);
+                if min_ms > max_ms {
+                    return Err(format!("`min_ms = {min_ms}` is above `max_ms = {max_ms}`"));
+                }
+                Ok(Latency::Uniform { min_ms, max_ms })
+            }
+            (LatencyKind::Lognormal, None, None, None, Some(median_ms), Some(sigma)) => {
+                Ok(Latency::Lognormal {
+                    median_ms: checked("median_ms", median_ms)?,
+                    sigma: checked("sigma", sigma)?,
+                })
+            }
+            (LatencyKind::Fixed, ..) => Err("a fixed latency takes only `ms`".into()),
+            (LatencyKind::Uniform, ..) => {
+                Err("a uniform latency takes only `min_ms` and `max_ms`".into())
+            }
+            (LatencyKind::Lognormal, ..) => {
                 Err("a lognormal latency takes only `median_ms` and `sigma`".into())
             }
         }
@@ -134,6 +149,19 @@ mod tests {
         assert!((ms[2000] / 800.0 - 1.0).abs() < 0.03, "median {}", ms[2000]);
         // One standard deviation up is the 84.13th percentile: 800 · e^0.4 = 1193.5.
         assert!((ms[3365] / 1193.5 - 1.0).abs() < 0.04, "upper {}", ms[3365]);
+    }
+
+    #[test]
+    fn uniform_draws_fill_the_range() {
+        let latency = Latency::Uniform { min_ms: 1200.0, max_ms: 2800.0 };
+        let mut rng = SeedKey::event(7, 0).rng("latency");
+        let ms: Vec<f64> =
+            (0..4000).map(|_| latency.sample(&mut rng).as_secs_f64() * 1e3).collect();
+        let mean = ms.iter().sum::<f64>() / ms.len() as f64;
+        assert!((mean - 2000.0).abs() < 30.0, "mean {mean}");
+        let below = ms.iter().filter(|ms| **ms < 1600.0).count();
+        assert!((900..1100).contains(&below), "{below} of the lowest quarter");
+        assert!(ms.iter().all(|ms| (1200.0..=2800.0).contains(ms)));
     }
 
     #[test]

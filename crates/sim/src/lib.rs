@@ -49,7 +49,8 @@ pub use error::Error;
 pub use latency::{Latency, standard_normal};
 pub use model::AnswerContext;
 pub use profile::{
-    FixedWindow, ForeignTraffic, HeaderStyle, Knee, Outage, Profile, Rate, RateStep, RetryHint,
+    Batching, ConcurrencyStep, Faults, FixedWindow, ForeignTraffic, HeaderStyle, Knee, Outage,
+    Profile, Rate, RateStep, RetryHint, SlidingWindow,
 };
 pub use request::{Fault, Outcome, Reply, RequestEstimate, SimRequest};
 pub use sim_model::{CannedAnswer, PlannedCall, SimModel};

@@ -23,6 +23,8 @@ pub struct Reply {
     pub delay: Duration,
     /// Rate-limit and retry headers, names in lower case.
     pub headers: Vec<(String, String)>,
+    /// HTTP status of an answer: 200, or 201 if the profile draws it.
+    pub answer_status: u16,
     /// Answer or error.
     pub outcome: Outcome,
 }
@@ -52,11 +54,11 @@ pub enum Outcome {
         /// The provider's error message.
         message: String,
     },
-    /// A success status with an invalid body.
+    /// An invalid response or none.
     Broken(Fault),
 }
 
-/// Defect of a response body, for testing clients.
+/// Defect of a response, for testing clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// The JSON is cut in the middle, but the transfer is complete.
@@ -67,4 +69,8 @@ pub enum Fault {
     NonUtf8,
     /// The body is empty.
     Empty,
+    /// The connection is reset without a response.
+    Reset,
+    /// The response never arrives; the delay of the reply is longer than any timeout.
+    Stall,
 }

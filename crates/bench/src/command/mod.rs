@@ -5,6 +5,7 @@ mod map;
 mod pace;
 mod race;
 mod select;
+mod world;
 
 use crate::arguments::{Arguments, Benchmark, EngineArguments, FlightArguments, PermitsArguments};
 use crate::printer::Printer;
@@ -31,6 +32,10 @@ pub(crate) fn run(arguments: &Arguments, printer: &Printer) -> ExitCode {
         Benchmark::Map(own) => locate(arguments).and_then(|it| map::run(own, it, printer)),
         Benchmark::Race(own) => race::run(own, printer),
         Benchmark::Select(own) => return select::run(own, printer),
+        Benchmark::World(own) => match locate(arguments) {
+            Ok(program) => return world::run(own, program, printer),
+            Err(error) => Err(error),
+        },
     };
     match result {
         Ok(()) => ExitCode::Passed,

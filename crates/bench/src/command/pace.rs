@@ -4,7 +4,8 @@ use crate::arguments::PaceArguments;
 use crate::printer::{Printer, chain};
 use bakeoff_bench::Error;
 use bakeoff_bench::pace::{
-    Contender, Group, PaceConfig, PaceRow, PaceSummary, compare, random_profiles, summarise, table,
+    Contender, Group, Network, PaceConfig, PaceRow, PaceSummary, RandomKinds, compare,
+    random_profiles, summarise, table,
 };
 use bakeoff_bench::{HttpConfig, HttpRow, over_http};
 use bakeoff_core::ExitCode;
@@ -22,7 +23,10 @@ pub(super) fn run(arguments: &PaceArguments, printer: &Printer) -> ExitCode {
         }
     }
     if let Some(count) = arguments.random {
-        profiles.extend(random_profiles(count, arguments.seed));
+        profiles.extend(random_profiles(count, arguments.seed, RandomKinds::Classic));
+    }
+    if let Some(count) = arguments.random_world {
+        profiles.extend(random_profiles(count, arguments.seed, RandomKinds::World));
     }
     if profiles.is_empty() {
         profiles = table();
@@ -32,7 +36,8 @@ pub(super) fn run(arguments: &PaceArguments, printer: &Printer) -> ExitCode {
         chosen => chosen.to_vec(),
     };
     let (seeds, ceiling) = (arguments.seeds, arguments.ceiling);
-    let config = PaceConfig { profiles, contenders, seeds, ceiling };
+    let network = arguments.network_ms.map_or(Network::Local, |ms| Network::Jittered(ms.into()));
+    let config = PaceConfig { profiles, contenders, seeds, ceiling, network };
     let bar = progress_bar(&config);
     let rows = compare(&config, &|done, _| bar.set_position(done as u64));
     bar.finish_and_clear();

@@ -14,8 +14,8 @@ use std::str::FromStr;
 pub enum Contender {
     /// The default strategy.
     Auto,
-    /// The default strategy with tests of whether announced waits are necessary.
-    AutoTest,
+    /// The default strategy without tests of whether announced waits are necessary.
+    AutoStrict,
     /// Adaptive concurrency limit.
     Adaptive,
     /// Waits one minute after a rejection.
@@ -32,7 +32,7 @@ impl Contender {
     /// Schedulers of the table.
     pub const ALL: [Contender; 8] = [
         Contender::Auto,
-        Contender::AutoTest,
+        Contender::AutoStrict,
         Contender::Adaptive,
         Contender::Reactive,
         Contender::Proactive,
@@ -48,8 +48,8 @@ impl Contender {
             ))
         };
         match self {
-            Contender::Auto => auto(RetryAfter::Strict),
-            Contender::AutoTest => auto(RetryAfter::Test),
+            Contender::Auto => auto(RetryAfter::Test),
+            Contender::AutoStrict => auto(RetryAfter::Strict),
             Contender::Adaptive => {
                 let mut config = AdaptiveConfig::default();
                 config.bounds.max = ceiling.min(200);
@@ -88,7 +88,7 @@ impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Contender::Auto => f.pad("auto"),
-            Contender::AutoTest => f.pad("auto-test"),
+            Contender::AutoStrict => f.pad("auto-strict"),
             Contender::Adaptive => f.pad("adaptive"),
             Contender::Reactive => f.pad("reactive"),
             Contender::Proactive => f.pad("proactive"),
@@ -127,7 +127,7 @@ mod tests {
         }
         assert_eq!("fixed-7".parse(), Ok(Contender::Fixed(7)));
         let error = "fixed-0".parse::<Contender>().unwrap_err();
-        assert!(error.starts_with("`fixed-0` is not one of auto, auto-test, "), "{error}");
+        assert!(error.starts_with("`fixed-0` is not one of auto, auto-strict, "), "{error}");
     }
 
     #[test]

@@ -12,7 +12,9 @@ mod simulation;
 mod summary;
 
 pub use contender::Contender;
-pub use random::profiles as random_profiles;
+pub(crate) use optimum::seconds as optimal_seconds;
+pub use random::{RandomKinds, profiles as random_profiles};
+pub use simulation::Network;
 pub use summary::{Group, PaceSummary, summarise};
 
 use bakeoff_sim::{HeaderStyle, Profile};
@@ -38,6 +40,8 @@ pub struct PaceConfig {
     pub seeds: u32,
     /// Maximum number of requests in flight, for all schedulers.
     pub ceiling: u32,
+    /// Network between client and provider.
+    pub network: Network,
 }
 
 /// Results of one scheduler on one provider, averaged over seeds.
@@ -106,7 +110,7 @@ pub fn compare(config: &PaceConfig, progress: &(dyn Fn(usize, usize) + Sync)) ->
 
 fn row(profile: &Profile, contender: Contender, config: &PaceConfig) -> PaceRow {
     let runs: Vec<PaceRun> = (1..=u64::from(config.seeds.max(1)))
-        .map(|seed| run(profile, contender, seed, config.ceiling))
+        .map(|seed| run(profile, contender, seed, config))
         .collect();
     let mean = |part: fn(&PaceRun) -> f64| runs.iter().map(part).sum::<f64>() / runs.len() as f64;
     let recoveries: Vec<f64> = runs.iter().filter_map(|run| run.recovery_seconds).collect();
@@ -137,13 +141,14 @@ struct PaceRun {
     recovery_seconds: Option<f64>,
 }
 
-fn run(profile: &Profile, contender: Contender, seed: u64, ceiling: u32) -> PaceRun {
+fn run(profile: &Profile, contender: Contender, seed: u64, config: &PaceConfig) -> PaceRun {
+    let PaceConfig { ceiling, network, .. } = *config;
     let items = u32::try_from(profile.items.unwrap_or(DEFAULT_ITEMS)).unwrap_or(u32::MAX);
     let best = optimum::seconds(profile, seed, items, ceiling);
     let time_limit = (best * MAX_SLOWDOWN).max(MIN_TIME_LIMIT_S);
     let time_limit = Duration::try_from_secs_f64(time_limit).unwrap_or(Duration::MAX);
     let policy = contender.policy(profile, ceiling);
-    let result = simulation::Simulation::new(profile, seed, items, policy).run(time_limit);
+    let result = simulation::Simulation::new(profile, seed, items, policy, network).run(time_limit);
     let done = f64::from(optimum::max_items(profile, items)).max(1.0);
     let seconds = if result.lost > 0 { best * MAX_SLOWDOWN } else { result.seconds };
     PaceRun {
@@ -167,6 +172,8 @@ mod tests {
         let any = |part: fn(&Profile) -> bool| profiles.iter().any(part);
         assert!(any(|profile| profile.knee.is_some()));
         assert!(any(|profile| profile.daily_quota.is_some()));
+        assert!(any(|profile| profile.batching.is_some()));
+        assert!(any(|profile| profile.reject_rate > 0.0));
         assert!(any(|profile| profile.headers == HeaderStyle::Wrong));
     }
 
@@ -178,7 +185,8 @@ mod tests {
         )
         .unwrap();
         let contenders = vec![Contender::Proactive, Contender::Fixed(10)];
-        let config = PaceConfig { profiles, contenders, seeds: 2, ceiling: 400 };
+        let config =
+            PaceConfig { profiles, contenders, seeds: 2, ceiling: 400, network: Network::Local };
         let rows = compare(&config, &|_, _| {});
         let names: Vec<_> = rows.iter().map(|row| row.contender.to_string()).collect();
         assert_eq!(names, ["proactive", "fixed-10"]);
@@ -188,9 +196,10 @@ mod tests {
 
     #[test]
     fn equal_seeds_give_equal_results() {
-        let profiles = random_profiles(3, 5);
+        let profiles = random_profiles(3, 5, RandomKinds::World);
         let contenders = vec![Contender::Auto, Contender::Cubic];
-        let config = PaceConfig { profiles, contenders, seeds: 1, ceiling: 100 };
+        let config =
+            PaceConfig { profiles, contenders, seeds: 1, ceiling: 100, network: Network::Local };
         assert_eq!(compare(&config, &|_, _| {}), compare(&config, &|_, _| {}));
     }
 
@@ -202,6 +211,7 @@ mod tests {
             contenders: vec![Contender::Auto],
             seeds: 1,
             ceiling: 400,
+            network: Network::Local,
         };
         let rows = compare(&config, &|_, _| {});
         assert_eq!(rows[0].lost, 0);

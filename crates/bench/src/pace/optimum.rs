@@ -1,7 +1,9 @@
 //! Optimal time of a scheduler with perfect knowledge of the provider.
 
-use super::simulation;
+use super::simulation::{self, Network, Simulation};
+use bakeoff_pace::FixedPolicy;
 use bakeoff_sim::{FixedWindow, Outage, Profile, Rate};
+use std::time::Duration;
 
 /// Latencies and tokens of all items together.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,11 +19,14 @@ struct Workload {
 
 /// Returns the optimal seconds for a number of items with at most `ceiling` in flight.
 pub(crate) fn seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) -> f64 {
+    if profile.batching.is_some() {
+        return best_fixed_seconds(profile, seed, items, ceiling);
+    }
     let work = measure(profile, seed, max_items(profile, items));
     let outages = &profile.outages;
     // Where failures are charged, each error counts against the limit like a success.
     let charged = if profile.failures_charge {
-        work.items / (1.0 - profile.error_rate).max(0.01)
+        work.items / ((1.0 - profile.error_rate) * (1.0 - profile.reject_rate)).max(0.01)
     } else {
         work.items
     };
@@ -50,6 +55,20 @@ pub(crate) fn seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) ->
     seconds.max(concurrent_seconds(&work, in_flight, outages))
 }
 
+/// Returns the time with the best fixed number of requests in flight, by simulation. Throughput is
+/// concave in that number, so a coarse grid is enough.
+fn best_fixed_seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) -> f64 {
+    let max = ceiling.min(items).max(1);
+    let limits = std::iter::successors(Some(max), |limit| (*limit > 8).then(|| limit * 3 / 4));
+    limits
+        .map(|limit| {
+            let policy = Box::new(FixedPolicy::new(limit));
+            let simulation = Simulation::new(profile, seed, items, policy, Network::Local);
+            simulation.run(Duration::MAX).seconds
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
 /// Returns the number of items that the daily quota permits.
 pub(crate) fn max_items(profile: &Profile, items: u32) -> u32 {
     profile.daily_quota.map_or(items, |quota| items.min(u32::try_from(quota).unwrap_or(u32::MAX)))
@@ -70,6 +89,11 @@ fn measure(profile: &Profile, seed: u64, items: u32) -> Workload {
         work.input += estimate.input as f64;
         work.output += estimate.output as f64;
     }
+    // A request that is rejected irrespective of load holds one of the client's slots meanwhile.
+    let rejections = work.items * profile.reject_rate / (1.0 - profile.reject_rate);
+    let rejection_ms =
+        if profile.reject_ms > 0.0 { profile.reject_ms } else { simulation::DEFAULT_REJECT_MS };
+    work.latency += rejections * rejection_ms / 1e3;
     if items == 0 { Workload::default() } else { work }
 }
 
@@ -189,6 +213,26 @@ mod tests {
             ),
             90.0 + 20.0 + 1.0
         );
+    }
+
+    #[test]
+    fn random_rejections_hold_slots_of_the_client() {
+        let seconds = best("reject_rate = 0.2\nreject_ms = 100", 4000);
+        assert!((seconds - (4000.0 + 1000.0 * 0.1) / 400.0).abs() < 1e-6, "{seconds}");
+    }
+
+    #[test]
+    fn batching_optimum_is_the_best_fixed_limit() {
+        let batching = Profile::parse_file_text(
+            "[[profile]]\nbatching = { base_ms = 1000, per_request_ms = 10 }",
+        )
+        .unwrap()
+        .remove(0);
+        // With all 400 in flight at once, the last answer takes 1 s + 400 * 10 ms.
+        let all_at_once = seconds(&batching, 1, 400, 1000);
+        assert!((4.9..5.1).contains(&all_at_once), "{all_at_once}");
+        let bounded = seconds(&batching, 1, 400, 10);
+        assert!((43.0..45.0).contains(&bounded), "{bounded}");
     }
 
     #[test]

@@ -4,17 +4,38 @@
 //! optimum ignores the tail of the last requests.
 
 use bakeoff_sim::{
-    FixedWindow, ForeignTraffic, HeaderStyle, Knee, Latency, Outage, Profile, Rate, RateStep,
-    RetryHint, TokenCount,
+    Batching, FixedWindow, ForeignTraffic, HeaderStyle, Knee, Latency, Outage, Profile, Rate,
+    RateStep, RetryHint, TokenCount,
 };
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
 
-/// Returns a number of random profiles, reproducible by seed.
-pub fn profiles(count: u32, seed: u64) -> Vec<Profile> {
+/// The kinds of providers to draw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RandomKinds {
+    /// Limits, outages, other tenants and misleading headers.
+    Classic,
+    /// The same, and rejections irrespective of load, continuous batching, windows of any length,
+    /// and announced waits that are longer than needed.
+    World,
+}
+
+/// Share of the additional kinds among the providers of [`RandomKinds::World`].
+const WORLD_SHARE: f64 = 0.5;
+
+/// Returns a number of random profiles, reproducible by seed. A profile of [`RandomKinds::World`]
+/// either equals the classic one of the same number or replaces it.
+pub fn profiles(count: u32, seed: u64, kinds: RandomKinds) -> Vec<Profile> {
     let mut draw = ProfileGenerator(ChaCha8Rng::seed_from_u64(seed));
-    (0..count).map(|number| draw.profile(number)).collect()
+    let mut world = ProfileGenerator(ChaCha8Rng::seed_from_u64(seed ^ 0x776f_726c_64));
+    (0..count)
+        .map(|number| {
+            let classic = draw.profile(number);
+            let is_replaced = kinds == RandomKinds::World && world.chance(WORLD_SHARE);
+            if is_replaced { world.world_profile(number) } else { classic }
+        })
+        .collect()
 }
 
 struct ProfileGenerator(ChaCha8Rng);
@@ -67,6 +88,67 @@ impl ProfileGenerator {
         if self.chance(0.02) {
             profile.daily_quota = Some(items * 2 / 3);
         }
+        profile
+    }
+
+    /// Draws a provider of the additional kinds.
+    fn world_profile(&mut self, number: u32) -> Profile {
+        let median_ms = self.magnitude(50.0, 3000.0).round();
+        let seconds = median_ms / 1e3;
+        let latency = Latency::Lognormal { median_ms, sigma: self.between(0.1, 0.5) };
+        let mut profile = Profile {
+            latency: Some(latency),
+            reject_ms: self.between(20.0, 150.0).round(),
+            ..Profile::default()
+        };
+        let duration = self.magnitude(60.0, 300.0).max(40.0 * seconds);
+        let kind = match self.0.random_range(0..4) {
+            0 => {
+                profile.reject_rate = self.magnitude(0.005, 0.1);
+                if self.chance(0.3) {
+                    profile.retry_after =
+                        RetryHint::Fixed(Duration::from_secs(self.0.random_range(1..=10)));
+                }
+                if self.chance(0.4) {
+                    profile.concurrency = Some(self.magnitude(5.0, 300.0).round() as u64);
+                } else if self.chance(0.5) {
+                    profile.requests = Some(self.bucket());
+                }
+                "random-rejections"
+            }
+            1 => {
+                let per_request_ms = self.magnitude(2.0, 30.0);
+                profile.latency =
+                    self.chance(0.5).then_some(Latency::Lognormal { median_ms, sigma: 0.3 });
+                profile.batching = Some(Batching { base_ms: median_ms, per_request_ms });
+                "batching"
+            }
+            2 => {
+                let length = (self.between(1.0, 12.0) * 10.0).round() / 10.0;
+                let requests = (self.magnitude(0.5, 30.0) * length).round().max(5.0) as u64;
+                let phase_s = self.between(0.0, length);
+                profile.window = Some(FixedWindow { requests, seconds: length, phase_s });
+                "short-window"
+            }
+            _ => {
+                if self.chance(0.5) {
+                    profile.concurrency = Some(self.magnitude(2.0, 200.0).round() as u64);
+                } else {
+                    profile.requests = Some(self.bucket());
+                }
+                let hint = self.one_of([1, 2, 5, 10, 20, 30, 60]);
+                profile.retry_after = RetryHint::Fixed(Duration::from_secs(hint));
+                "long-hint"
+            }
+        };
+        profile.name = format!("{number:03}-{kind}");
+        let per_second = match profile.batching {
+            Some(batching) => 1000.0 / batching.per_request_ms,
+            None => throughput(&profile, seconds).min(400.0 / seconds),
+        };
+        let at_start = profile.requests.map_or(0.0, |rate| rate.burst);
+        let items = (per_second * duration + at_start).clamp(300.0, 30_000.0);
+        profile.items = Some(items.round() as u64);
         profile
     }
 

@@ -49,8 +49,35 @@ impl OutputEstimate {
     }
 }
 
+/// The network between client and provider.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Network {
+    /// Requests arrive at once and responses within milliseconds.
+    Local,
+    /// Each way takes a log-normal time with this median in milliseconds.
+    Jittered(f64),
+}
+
+impl Network {
+    /// Standard deviation of the logarithm of the time per way.
+    const SIGMA: f64 = 0.6;
+
+    /// Returns the time of a request or response on the way, or `None` if it is negligible.
+    fn delay(self, rng: &mut ChaCha8Rng) -> Option<Duration> {
+        match self {
+            Network::Local => None,
+            Network::Jittered(ms) => {
+                let ms = ms * (Network::SIGMA * bakeoff_sim::standard_normal(rng)).exp();
+                Some(Duration::from_secs_f64(ms / 1e3))
+            }
+        }
+    }
+}
+
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SimulationEvent {
+    /// A request arrived at the provider.
+    Arrival(Flight),
     /// A response arrived.
     Response(Flight),
     /// The scheduler asked for a tick.
@@ -67,7 +94,10 @@ pub(crate) struct Simulation {
     wake_at: Option<Duration>,
     /// Item of each ticket.
     waiting: HashMap<Ticket, u32>,
+    /// Item and send time of requests on their way to the provider.
+    sending: HashMap<Flight, (u32, Duration)>,
     in_flight: HashMap<Flight, (u32, Reply, Duration)>,
+    network: Network,
     items: Vec<RetryProgress>,
     /// Prompt tokens of each item, which a client can count.
     inputs: Vec<u64>,
@@ -104,6 +134,7 @@ impl Simulation {
         seed: u64,
         items: u32,
         policy: Box<dyn Policy>,
+        network: Network,
     ) -> Simulation {
         let request = request();
         let engine = engine(profile, seed);
@@ -117,7 +148,9 @@ impl Simulation {
             order: 0,
             wake_at: None,
             waiting: HashMap::new(),
+            sending: HashMap::new(),
             in_flight: HashMap::new(),
+            network,
             items: vec![RetryProgress::default(); items as usize],
             inputs,
             request,
@@ -147,6 +180,10 @@ impl Simulation {
             }
             self.now = time;
             match event {
+                SimulationEvent::Arrival(flight) => {
+                    self.handle_arrival(flight);
+                    continue;
+                }
                 SimulationEvent::Response(flight) => self.handle_response(flight),
                 SimulationEvent::Wake if self.wake_at == Some(time) => self.wake_at = None,
                 // Superseded by an earlier wake-up.
@@ -191,6 +228,15 @@ impl Simulation {
     }
 
     fn send(&mut self, item: u32, flight: Flight) {
+        self.sending.insert(flight, (item, self.now));
+        match self.network.delay(&mut self.rng) {
+            Some(delay) => self.schedule(self.now + delay, SimulationEvent::Arrival(flight)),
+            None => self.handle_arrival(flight),
+        }
+    }
+
+    fn handle_arrival(&mut self, flight: Flight) {
+        let Some((item, sent)) = self.sending.remove(&flight) else { return };
         let request = bakeoff_sim::SimRequest {
             request: &self.request,
             trial: item,
@@ -198,9 +244,12 @@ impl Simulation {
             now: self.now,
         };
         let reply = self.engine.respond(&request);
-        let transit = TRANSIT_MS.0 - TRANSIT_MS.1 * (1.0 - self.rng.random::<f64>()).ln();
-        let at = self.now + reply.delay + Duration::from_secs_f64(transit / 1000.0);
-        self.in_flight.insert(flight, (item, reply, self.now));
+        let transit = self.network.delay(&mut self.rng).unwrap_or_else(|| {
+            let ms = TRANSIT_MS.0 - TRANSIT_MS.1 * (1.0 - self.rng.random::<f64>()).ln();
+            Duration::from_secs_f64(ms / 1000.0)
+        });
+        let at = self.now + reply.delay + transit;
+        self.in_flight.insert(flight, (item, reply, sent));
         self.schedule(at, SimulationEvent::Response(flight));
     }
 

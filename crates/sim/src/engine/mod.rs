@@ -3,10 +3,12 @@
 use crate::headers::HeaderSettings;
 use crate::key::SeedKey;
 use crate::latency;
-use crate::limit::{Denial, ProviderLimits, TokenCost, slowdown};
+use crate::limit::{Denial, ProviderLimits, TokenCost, batching_slowdown, slowdown};
 use crate::model::{AnswerContext, BuiltinModel, Draft, ModelKind, draft, error_for_status};
+use crate::profile::DrawnFault;
 use crate::{
-    Latency, ModelBehaviour, Outcome, Profile, Reply, RequestEstimate, SimModel, SimRequest, Stats,
+    Fault, Latency, ModelBehaviour, Outcome, Profile, Reply, RequestEstimate, SimModel, SimRequest,
+    Stats,
 };
 use bakeoff_core::Request;
 use rand::RngExt;
@@ -117,6 +119,12 @@ impl Engine {
         let _ = self.epoch.set(since_1970);
     }
 
+    /// Returns the time to set up a connection, for servers.
+    #[cfg(feature = "server")]
+    pub(crate) fn connect_time(&self) -> Duration {
+        latency::delay(self.profile.connect_ms / 1e3)
+    }
+
     /// Returns the reply to a request.
     pub fn respond(&self, arrival: &SimRequest<'_>) -> Reply {
         let request = arrival.request;
@@ -126,17 +134,19 @@ impl Engine {
         let rejection = model.rejection(name, request);
 
         // Fast path: under load most requests are rejected before an answer is generated.
-        {
+        let number = {
             let mut state = self.lock_at(arrival.now);
             state.stats.requests += 1;
             if let Some(status) = rejection {
                 let (code, message) = error_for_status(status);
                 return self.refuse(&mut state, status, code, message.into(), Vec::new());
             }
-            if let Err(denial) = state.limits.check(state.now, None) {
+            let admission = state.limits.check(state.now, None);
+            if let Err(denial) = admission.and_then(|()| self.random_rejection(&state)) {
                 return self.deny(&mut state, denial, name);
             }
-        }
+            state.stats.requests
+        };
 
         let key = SeedKey::new(self.config.seed, name, request, arrival.trial, arrival.ordinal);
         let (draft, cost) = self.draft(model, name, request, key);
@@ -146,7 +156,9 @@ impl Engine {
         if let Err(denial) = state.limits.check(state.now, Some(cost)) {
             return self.deny(&mut state, denial, name);
         }
-        if let Some(status) = self.failure(&mut state, model, key) {
+        let fault = self.fault(number);
+        let failure = self.failure(&mut state, model, key);
+        if let Some(status) = failure.or((fault == Some(DrawnFault::Status500)).then_some(500)) {
             if profile.failures_charge {
                 state.limits.charge_failure();
             }
@@ -160,6 +172,16 @@ impl Engine {
             state.stats.peak_in_flight.max(state.limits.flight.count().max(1));
         let admitted = state.stats.answered + state.stats.broken + 1;
         let headers = self.headers.levels(&state.limits, admitted, self.since_1970(state.now));
+        let answer_status = if fault == Some(DrawnFault::Status201) { 201 } else { 200 };
+        let draft = match fault {
+            Some(DrawnFault::Broken(fault)) => Draft::Broken(fault),
+            _ => draft,
+        };
+        // The provider has processed a stalled request; only its response is lost.
+        let delay = match draft {
+            Draft::Broken(Fault::Stall) => latency::MAX_DELAY,
+            _ => delay,
+        };
         let outcome = match draft {
             Draft::Answer(response) => {
                 state.stats.answered += 1;
@@ -172,7 +194,7 @@ impl Engine {
                 Outcome::Broken(fault)
             }
         };
-        Reply { delay, headers, outcome }
+        Reply { delay, headers, answer_status, outcome }
     }
 
     /// Returns latency and token counts of a request without load and limits. Benchmarks compute the
@@ -286,7 +308,29 @@ impl Engine {
     ) -> Reply {
         *state.stats.refused.entry(status).or_default() += 1;
         let outcome = Outcome::Refused { status, code, message };
-        Reply { delay: latency::delay(self.profile.reject_ms / 1e3), headers, outcome }
+        let delay = latency::delay(self.profile.reject_ms / 1e3);
+        Reply { delay, headers, answer_status: 200, outcome }
+    }
+
+    /// Draws the fault of a request by its number.
+    fn fault(&self, number: u64) -> Option<DrawnFault> {
+        if self.profile.faults.total() == 0.0 {
+            return None;
+        }
+        let mut rng = SeedKey::event(self.config.seed, number).rng("fault");
+        self.profile.faults.at(rng.random())
+    }
+
+    /// Rejects the share of requests that the profile rejects irrespective of load.
+    fn random_rejection(&self, state: &EngineState) -> Result<(), Denial> {
+        if self.profile.reject_rate > 0.0 {
+            let mut rng = SeedKey::event(self.config.seed, state.stats.requests).rng("reject");
+            if rng.random::<f64>() < self.profile.reject_rate {
+                let (wait, full) = (Duration::ZERO, Duration::ZERO);
+                return Err(Denial::Limited { quantity: "requests", wait, full });
+            }
+        }
+        Ok(())
     }
 
     /// Returns the status of a transient failure, if one occurs.
@@ -319,12 +363,13 @@ impl Engine {
         key: SeedKey,
     ) -> Duration {
         let delay = self.latency(model, definition, key);
-        match self.profile.knee {
-            Some(knee) => latency::delay(
-                delay.as_secs_f64() * slowdown(knee, state.limits.flight.count() + 1),
-            ),
-            None => delay,
-        }
+        let in_flight = state.limits.flight.count() + 1;
+        let factor = match (self.profile.knee, self.profile.batching) {
+            (None, None) => return delay,
+            (Some(knee), _) => slowdown(knee, in_flight),
+            (None, Some(batching)) => batching_slowdown(batching, in_flight),
+        };
+        latency::delay(delay.as_secs_f64() * factor)
     }
 
     /// Returns the latency of an answer without load.
@@ -339,7 +384,9 @@ impl Engine {
         let latency = match (configured, model) {
             (Some(latency), _) => Some(latency),
             (None, ModelKind::Builtin(BuiltinModel::Slow)) => Some(SLOW),
-            (None, _) => self.profile.latency,
+            (None, _) => self.profile.latency.or_else(|| {
+                self.profile.batching.map(|batching| Latency::Fixed { ms: batching.base_ms })
+            }),
         };
         latency.map_or(Duration::ZERO, |latency| latency.sample(&mut key.rng("latency")))
     }

@@ -3,7 +3,8 @@
 use super::*;
 use crate::TokenCount;
 use crate::{
-    Fault, FixedWindow, ForeignTraffic, HeaderStyle, Knee, Outage, Rate, RateStep, RetryHint,
+    Batching, ConcurrencyStep, Fault, Faults, FixedWindow, ForeignTraffic, HeaderStyle, Knee,
+    Outage, Rate, RateStep, RetryHint, SlidingWindow,
 };
 use bakeoff_core::{Message, Request};
 
@@ -107,6 +108,92 @@ fn window_quota_and_concurrency_limits_reject_excess_requests() {
     assert_eq!(replies.iter().map(status).collect::<Vec<_>>(), [200, 200, 429]);
     assert!(matches!(replies[2].outcome, Outcome::Refused { code: "insufficient_quota", .. }));
     assert_eq!(status(&ask(&engine, "echo", 4, Duration::from_secs(86_401))), 200);
+}
+
+#[test]
+fn sliding_window_counts_admitted_requests_only() {
+    let sliding_window = Some(SlidingWindow { requests: 7, seconds: 4.0 });
+    // Bursts at 0 s, 4 s and 8 s, although requests arrive all the time.
+    let profile = Profile { sliding_window, ..Profile::default() };
+    assert_eq!(answered(profile.clone(), MS, MS * 10_000), 21);
+    let retry_after = RetryHint::Ceil;
+    let engine = with_profile(Profile { retry_after, ..profile });
+    (0..7).for_each(|n| drop(ask(&engine, "echo", n, MS * 500)));
+    let rejected = ask(&engine, "echo", 7, MS * 1000);
+    assert_eq!(rejected.headers, [("retry-after".to_owned(), "4".to_owned())]);
+}
+
+#[test]
+fn concurrency_steps_change_the_limit() {
+    let step = |at_s, concurrency| ConcurrencyStep { at_s, concurrency };
+    let profile = Profile {
+        concurrency: Some(3),
+        concurrency_steps: vec![step(3.0, 10), step(6.0, 1)],
+        latency: fixed(1000.0),
+        ..Profile::default()
+    };
+    // 3 and 10 per second for three seconds each, then 1 per second.
+    assert_eq!(answered(profile, MS, MS * 10_000), 9 + 30 + 4);
+}
+
+#[test]
+fn fixed_retry_after_applies_to_concurrency_limits() {
+    let profile = Profile {
+        concurrency: Some(1),
+        latency: fixed(1000.0),
+        retry_after: RetryHint::Fixed(Duration::from_secs(20)),
+        ..Profile::default()
+    };
+    let engine = with_profile(profile);
+    ask(&engine, "echo", 0, MS);
+    let rejected = ask(&engine, "echo", 1, MS);
+    assert_eq!(status(&rejected), 429);
+    assert_eq!(rejected.headers, [("retry-after".to_owned(), "20".to_owned())]);
+}
+
+#[test]
+fn faults_occur_at_their_shares_and_retries_are_independent() {
+    let faults = Faults {
+        reset: 0.05,
+        stall: 0.05,
+        truncated: 0.05,
+        malformed: 0.05,
+        empty: 0.05,
+        status_500: 0.05,
+        status_201: 0.1,
+    };
+    let engine = with_profile(Profile { faults, latency: fixed(1.0), ..Profile::default() });
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    for number in 0..4000 {
+        // Always the same request.
+        let reply = ask(&engine, "echo", 0, MS * number);
+        let name = match (&reply.outcome, reply.answer_status) {
+            (Outcome::Broken(fault), _) => {
+                let is_endless = reply.delay > Duration::from_secs(1_000_000);
+                assert_eq!(is_endless, *fault == Fault::Stall);
+                format!("{fault:?}")
+            }
+            (Outcome::Refused { status, .. }, _) => status.to_string(),
+            (Outcome::Answer(_), status) => status.to_string(),
+        };
+        *counts.entry(name).or_default() += 1;
+    }
+    for name in ["Reset", "Stall", "Truncated", "Malformed", "Empty", "500"] {
+        assert!((160..240).contains(&counts[name]), "{counts:?}");
+    }
+    assert!((350..450).contains(&counts["201"]), "{counts:?}");
+    assert_eq!(counts.len(), 8, "{counts:?}");
+}
+
+#[test]
+fn stalled_requests_leave_their_slot_after_the_latency() {
+    let faults = Faults { stall: 1.0, ..Faults::default() };
+    let latency = fixed(1000.0);
+    let engine =
+        with_profile(Profile { faults, latency, concurrency: Some(1), ..Profile::default() });
+    ask(&engine, "echo", 0, MS);
+    assert_eq!(status(&ask(&engine, "echo", 1, MS * 1000)), 429);
+    assert_eq!(status(&ask(&engine, "echo", 1, MS * 1001)), 200);
 }
 
 #[test]
@@ -253,4 +340,30 @@ fn fault_models_return_the_fault_in_their_name() {
     assert_eq!(outcome("fault-empty"), Outcome::Broken(Fault::Empty));
     let Outcome::Refused { status, code, .. } = outcome("sim/fault-401") else { panic!() };
     assert_eq!((status, code), (401, "invalid_api_key"));
+}
+
+#[test]
+fn share_of_requests_is_rejected_irrespective_of_load() {
+    let hint = RetryHint::Fixed(Duration::from_secs(2));
+    let profile = Profile { reject_rate: 0.2, retry_after: hint, ..Profile::default() };
+    let engine = with_profile(profile);
+    let replies: Vec<Reply> =
+        (0..2000).map(|ordinal| ask(&engine, "echo", ordinal, MS * 10 * ordinal)).collect();
+    let rejected = replies.iter().filter(|reply| status(reply) == 429).count();
+    assert!((350..=450).contains(&rejected), "{rejected}");
+    for reply in replies.iter().filter(|reply| status(reply) == 429) {
+        assert!(reply.headers.contains(&("retry-after".into(), "2".into())), "{reply:?}");
+    }
+}
+
+#[test]
+fn batching_slows_answers_down_with_load() {
+    let batching = Some(Batching { base_ms: 1000.0, per_request_ms: 10.0 });
+    let engine = with_profile(Profile { batching, ..Profile::default() });
+    let delay = |ordinal| ask(&engine, "echo", ordinal, Duration::ZERO).delay.as_millis();
+    assert_eq!(delay(0), 1010);
+    (1..99).for_each(|ordinal| {
+        delay(ordinal);
+    });
+    assert_eq!(delay(99), 2000);
 }

@@ -28,10 +28,16 @@ impl InFlight {
         self.ends.len() as u64
     }
 
-    /// Returns the end of the next request, if the limit is reached.
-    pub(crate) fn next_end_at(&self, limit: Option<u64>) -> Option<Duration> {
-        let is_full = limit.is_some_and(|limit| self.count() >= limit);
-        is_full.then(|| self.ends.peek().map_or(Duration::ZERO, |Reverse(end)| *end))
+    /// Returns the end of the request that ends after `earlier` others; zero if there are fewer requests.
+    pub(crate) fn nth_end(&self, earlier: u64) -> Duration {
+        let end = if earlier == 0 {
+            self.ends.peek().copied()
+        } else {
+            let mut ends: Vec<Reverse<Duration>> = self.ends.iter().copied().collect();
+            ends.sort_unstable_by_key(|Reverse(end)| *end);
+            usize::try_from(earlier).ok().and_then(|index| ends.get(index)).copied()
+        };
+        end.map_or(Duration::ZERO, |Reverse(end)| end)
     }
 }
 
@@ -45,9 +51,7 @@ mod tests {
         let mut flight = InFlight::default();
         flight.add(second(3));
         flight.add(second(1));
-        assert_eq!(flight.next_end_at(Some(2)), Some(second(1)));
-        assert_eq!(flight.next_end_at(Some(3)), None);
-        assert_eq!(flight.next_end_at(None), None);
+        assert_eq!([0, 1, 2].map(|n| flight.nth_end(n)), [second(1), second(3), second(0)]);
         flight.advance(Duration::from_millis(999));
         assert_eq!(flight.count(), 2);
         flight.advance(second(1));

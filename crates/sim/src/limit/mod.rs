@@ -3,21 +3,27 @@
 //! Each limiter is a small struct that receives the time as an argument; [`ProviderLimits`] combines them.
 //! Module `headers` writes the headers about them.
 
+mod batching;
 mod bucket;
+mod cap;
 mod flight;
 mod knee;
 mod outage;
 mod quota;
+mod sliding;
 mod window;
 
+pub(crate) use batching::batching_slowdown;
 pub(crate) use bucket::Bucket;
 pub(crate) use flight::InFlight;
 pub(crate) use knee::slowdown;
 pub(crate) use quota::DailyQuota;
+pub(crate) use sliding::SlidingLog;
 pub(crate) use window::Window;
 
 use crate::Profile;
 use crate::latency::seconds;
+use cap::Cap;
 use outage::Outages;
 use std::time::Duration;
 
@@ -29,9 +35,10 @@ pub(crate) struct ProviderLimits {
     pub(crate) input: Option<Bucket>,
     pub(crate) output: Option<Bucket>,
     pub(crate) window: Option<Window>,
+    pub(crate) sliding: Option<SlidingLog>,
     pub(crate) quota: Option<DailyQuota>,
     pub(crate) flight: InFlight,
-    concurrency: Option<u64>,
+    cap: Cap,
     outages: Outages,
 }
 
@@ -81,9 +88,10 @@ impl ProviderLimits {
             input: profile.input_tokens_limit.map(bucket),
             output: profile.output_tokens_limit.map(bucket),
             window: profile.window.map(|window| Window::new(window, foreign)),
+            sliding: profile.sliding_window.map(SlidingLog::new),
             quota: profile.daily_quota.map(DailyQuota::new),
             flight: InFlight::default(),
-            concurrency: profile.concurrency,
+            cap: Cap::new(profile),
             outages: Outages::new(&profile.outages),
         }
     }
@@ -97,9 +105,13 @@ impl ProviderLimits {
         if let Some(window) = &mut self.window {
             window.advance(now);
         }
+        if let Some(sliding) = &mut self.sliding {
+            sliding.advance(now);
+        }
         if let Some(quota) = &mut self.quota {
             quota.advance(now);
         }
+        self.cap.advance(now);
         self.flight.advance(now);
     }
 
@@ -118,12 +130,17 @@ impl ProviderLimits {
             Some(Denial::Limited { wait: longest, .. }) if longest >= wait => {}
             _ => denial = Some(Denial::Limited { quantity, wait, full }),
         };
-        if let Some(next) = self.flight.next_end_at(self.concurrency) {
-            let wait = next.saturating_sub(now);
+        if let Some(opens_at) = self.cap.opens_at(&self.flight) {
+            let wait = opens_at.saturating_sub(now);
             deny("concurrent requests", wait, wait);
         }
         if let Some(wait) = self.window.as_ref().and_then(Window::wait) {
             deny("requests", wait, wait);
+        }
+        if let Some(sliding) = &self.sliding
+            && let Some(wait) = sliding.wait()
+        {
+            deny("requests", wait, sliding.reset());
         }
         let mut check_bucket = |bucket: &Option<Bucket>, quantity, cost: f64| {
             if let Some(bucket) = bucket
@@ -156,6 +173,9 @@ impl ProviderLimits {
         if let Some(window) = &mut self.window {
             window.take();
         }
+        if let Some(sliding) = &mut self.sliding {
+            sliding.take();
+        }
         if let Some(quota) = &mut self.quota {
             quota.take();
         }
@@ -169,6 +189,9 @@ impl ProviderLimits {
         }
         if let Some(window) = &mut self.window {
             window.take();
+        }
+        if let Some(sliding) = &mut self.sliding {
+            sliding.take();
         }
     }
 }

@@ -3,8 +3,11 @@
 //! All keys are optional; several limits apply together. This module parses and validates; modules
 //! `limit` and `headers` apply the profile.
 
+mod faults;
 mod header_style;
 
+pub(crate) use faults::DrawnFault;
+pub use faults::Faults;
 pub use header_style::{HeaderStyle, RetryHint};
 
 use crate::number::{
@@ -42,15 +45,24 @@ pub struct Profile {
     pub output_tokens_limit: Option<Rate>,
     /// Limit of requests per fixed window.
     pub window: Option<FixedWindow>,
+    /// Limit of requests per sliding window.
+    pub sliding_window: Option<SlidingWindow>,
     /// Maximum number of requests in flight; more are rejected.
     #[serde(deserialize_with = "some_count")]
     pub concurrency: Option<u64>,
+    /// Changes of `concurrency`, ordered by time.
+    pub concurrency_steps: Vec<ConcurrencyStep>,
     /// Load above which the provider slows down instead of rejecting requests.
     pub knee: Option<Knee>,
     /// Changes of the rate of `requests`, ordered by time.
     pub steps: Vec<RateStep>,
     /// Outages.
     pub outages: Vec<Outage>,
+    /// Random faults of single requests.
+    pub faults: Faults,
+    /// Time to set up a connection in milliseconds, over HTTP only: the engine has no connections.
+    #[serde(deserialize_with = "not_negative")]
+    pub connect_ms: f64,
     /// Traffic of another tenant on the same limits.
     pub foreign: Option<ForeignTraffic>,
     /// Maximum number of admitted requests per day; days count from the start.
@@ -64,6 +76,11 @@ pub struct Profile {
     /// Latency of rejections and failures in milliseconds; 0 when absent.
     #[serde(deserialize_with = "not_negative")]
     pub reject_ms: f64,
+    /// Share of requests that are rejected with 429 irrespective of load.
+    #[serde(deserialize_with = "share")]
+    pub reject_rate: f64,
+    /// Slowdown of a server that decodes all requests in flight together.
+    pub batching: Option<Batching>,
 }
 
 /// Token bucket that starts full and refills continuously.
@@ -93,6 +110,18 @@ pub struct FixedWindow {
     pub phase_s: f64,
 }
 
+/// Maximum number of requests within any period of a length; rejected requests do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlidingWindow {
+    /// Maximum number of requests in a period.
+    #[serde(deserialize_with = "count")]
+    pub requests: u64,
+    /// Length of the period in seconds.
+    #[serde(deserialize_with = "positive")]
+    pub seconds: f64,
+}
+
 /// Slowdown of a server under load.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,6 +134,19 @@ pub struct Knee {
     pub thrash_at: Option<u64>,
 }
 
+/// Continuous batching: every decoding step serves all requests in flight and takes longer the more
+/// there are, so throughput grows with load along a concave curve towards `1 / per_request_ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Batching {
+    /// Latency without load; that of all requests unless the profile sets `latency`.
+    #[serde(deserialize_with = "positive")]
+    pub base_ms: f64,
+    /// Additional latency per request in flight.
+    #[serde(deserialize_with = "positive")]
+    pub per_request_ms: f64,
+}
+
 /// Change of the request rate.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,6 +157,18 @@ pub struct RateStep {
     /// New rate.
     #[serde(deserialize_with = "positive")]
     pub requests_per_s: f64,
+}
+
+/// Change of the concurrency limit.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConcurrencyStep {
+    /// Time of the change in seconds.
+    #[serde(deserialize_with = "not_negative")]
+    pub at_s: f64,
+    /// New limit.
+    #[serde(deserialize_with = "count")]
+    pub concurrency: u64,
 }
 
 /// Period in which all requests fail.
@@ -184,6 +238,15 @@ impl Profile {
         if !self.steps.is_sorted_by(|a, b| a.at_s < b.at_s) {
             return invalid("`steps` must be in the order of `at_s`");
         }
+        if !self.concurrency_steps.is_empty() && self.concurrency.is_none() {
+            return invalid("`concurrency_steps` need `concurrency`, which is missing");
+        }
+        if !self.concurrency_steps.is_sorted_by(|a, b| a.at_s < b.at_s) {
+            return invalid("`concurrency_steps` must be in the order of `at_s`");
+        }
+        if self.faults.total() > 1.0 {
+            return invalid("the shares of `faults` must not add up to more than 1");
+        }
         if self.outages.iter().any(|outage| outage.from_s >= outage.to_s) {
             return invalid("`from_s` of an outage must be before `to_s`");
         }
@@ -192,6 +255,12 @@ impl Profile {
         }
         if self.knee.is_some_and(|knee| knee.thrash_at.is_some_and(|at| at < knee.k)) {
             return invalid("`thrash_at` must not be below `k`");
+        }
+        if self.knee.is_some() && self.batching.is_some() {
+            return invalid("`knee` and `batching` exclude each other");
+        }
+        if self.reject_rate >= 1.0 {
+            return invalid("`reject_rate` must be below 1, or no request succeeds");
         }
         Ok(())
     }

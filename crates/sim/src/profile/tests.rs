@@ -17,15 +17,20 @@ tokens = { rate_per_s = 5000.0, burst = 20000 }
 input_tokens_limit = { rate_per_s = 4000.0, burst = 8000 }
 output_tokens_limit = { rate_per_s = 1000.0, burst = 2000 }
 window = { requests = 100, seconds = 10, phase_s = 3 }
+sliding_window = { requests = 10, seconds = 60 }
 concurrency = 30
+concurrency_steps = [{ at_s = 30, concurrency = 40 }, { at_s = 60, concurrency = 20 }]
 knee = { k = 24, thrash_at = 200 }
 steps = [{ at_s = 60, requests_per_s = 20.0 }, { at_s = 180, requests_per_s = 2.0 }]
 outages = [{ from_s = 60, to_s = 90, status = 503 }]
+faults = { reset = 0.01, stall = 0.02, truncated = 0.03, malformed = 0.04, empty = 0.05, status_500 = 0.06, status_201 = 0.07 }
+connect_ms = 100
 foreign = { requests_per_s = 2.0 }
 daily_quota = 500
 failures_charge = false
 error_rate = 0.01
 reject_ms = 40
+reject_rate = 0.05
 
 [[profile]]
 "#;
@@ -48,21 +53,52 @@ fn parses_every_key() {
             input_tokens_limit: Some(Rate { rate_per_s: 4000.0, burst: 8000.0 }),
             output_tokens_limit: Some(Rate { rate_per_s: 1000.0, burst: 2000.0 }),
             window: Some(FixedWindow { requests: 100, seconds: 10.0, phase_s: 3.0 }),
+            sliding_window: Some(SlidingWindow { requests: 10, seconds: 60.0 }),
             concurrency: Some(30),
+            concurrency_steps: vec![
+                ConcurrencyStep { at_s: 30.0, concurrency: 40 },
+                ConcurrencyStep { at_s: 60.0, concurrency: 20 },
+            ],
             knee: Some(Knee { k: 24, thrash_at: Some(200) }),
             steps: vec![
                 RateStep { at_s: 60.0, requests_per_s: 20.0 },
                 RateStep { at_s: 180.0, requests_per_s: 2.0 },
             ],
             outages: vec![Outage { from_s: 60.0, to_s: 90.0, status: 503 }],
+            faults: Faults {
+                reset: 0.01,
+                stall: 0.02,
+                truncated: 0.03,
+                malformed: 0.04,
+                empty: 0.05,
+                status_500: 0.06,
+                status_201: 0.07,
+            },
+            connect_ms: 100.0,
             foreign: Some(ForeignTraffic { requests_per_s: 2.0 }),
             daily_quota: Some(500),
             failures_charge: false,
             error_rate: 0.01,
             reject_ms: 40.0,
+            reject_rate: 0.05,
+            batching: None,
         }
     );
     assert_eq!(profiles[1], Profile { name: "profile-2".into(), ..Profile::default() });
+}
+
+#[test]
+fn parses_uniform_latency() {
+    let text = "[[profile]]\nlatency = { kind = \"uniform\", min_ms = 1200, max_ms = 2800 }";
+    let profile = Profile::parse_file_text(text).unwrap().remove(0);
+    assert_eq!(profile.latency, Some(Latency::Uniform { min_ms: 1200.0, max_ms: 2800.0 }));
+}
+
+#[test]
+fn parses_batching() {
+    let text = "[[profile]]\nbatching = { base_ms = 1000, per_request_ms = 11.5 }";
+    let profile = Profile::parse_file_text(text).unwrap().remove(0);
+    assert_eq!(profile.batching, Some(Batching { base_ms: 1000.0, per_request_ms: 11.5 }));
 }
 
 #[test]
@@ -112,9 +148,21 @@ fn invalid_values_are_reported_with_their_position() {
         "knee = { k = 0 }",
         "outages = [{ from_s = 1, to_s = 2, status = 200 }]",
         "error_rate = 1.5",
+        "reject_rate = -0.1",
+        "batching = { base_ms = 0, per_request_ms = 1 }",
+        "batching = { base_ms = 1000 }",
         "input_tokens = -1",
         "output_tokens = { median = 0, sigma = 1 }",
+        "sliding_window = { requests = 0, seconds = 1 }",
+        "sliding_window = { requests = 1 }",
+        "concurrency_steps = [{ at_s = 1, concurrency = 0 }]",
+        "faults = { reset = 1.5 }",
+        "faults = { resets = 0.5 }",
+        "connect_ms = -1",
         "latency = { kind = \"fixed\" }",
+        "latency = { kind = \"uniform\", min_ms = 1 }",
+        "latency = { kind = \"uniform\", min_ms = 2, max_ms = 1 }",
+        "latency = { kind = \"uniform\", min_ms = 1, max_ms = inf }",
         "latency = { kind = \"fixed\", ms = 1, sigma = 1 }",
         "latency = { kind = \"lognormal\", median_ms = -1, sigma = 1 }",
     ] {
@@ -133,13 +181,40 @@ fn inconsistent_keys_are_reported_with_the_profile_name() {
              steps = [{ at_s = 2, requests_per_s = 1 }, { at_s = 1, requests_per_s = 1 }]",
             "in the order",
         ),
+        ("concurrency_steps = [{ at_s = 1, concurrency = 1 }]", "`concurrency`, which is missing"),
+        (
+            "concurrency = 1\n\
+             concurrency_steps = [{ at_s = 2, concurrency = 1 }, { at_s = 2, concurrency = 3 }]",
+            "in the order",
+        ),
+        ("faults = { reset = 0.6, stall = 0.6 }", "more than 1"),
         ("outages = [{ from_s = 2, to_s = 1 }]", "before"),
         ("foreign = { requests_per_s = 1 }", "both are missing"),
         ("knee = { k = 5, thrash_at = 4 }", "below `k`"),
+        (
+            "knee = { k = 5 }\nbatching = { base_ms = 1000, per_request_ms = 10 }",
+            "exclude each other",
+        ),
+        ("reject_rate = 1.0", "below 1"),
     ] {
         let text = format!("[[profile]]\nname = \"odd\"\n{bad}\n");
         let message = Profile::parse_file_text(&text).unwrap_err().to_string();
         assert!(message.starts_with("profile `odd`: ") && message.contains(part), "{message}");
     }
     assert_eq!(Profile::parse_file_text("").unwrap_err(), Error::NoProfile);
+}
+
+#[test]
+fn docs_describe_every_key_and_their_example_is_valid() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sim.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    assert_eq!(Profile::parse_file_text(example).unwrap()[0].name, "example");
+    // The parser lists its keys in the error about an unknown one.
+    let error = Profile::parse_file_text("[[profile]]\nnone = 1").unwrap_err().to_string();
+    let keys: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
+    assert!(keys.len() > 20, "{error}");
+    for key in keys.into_iter().filter(|key| !["name", "items"].contains(key)) {
+        assert!(page.contains(&format!("`{key}`")), "{key}");
+    }
 }

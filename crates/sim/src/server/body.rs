@@ -28,8 +28,8 @@ pub(super) fn json(status: StatusCode, value: &Value) -> Response {
 }
 
 /// Returns a response with server-sent events.
-pub(super) fn event_stream(body: Body) -> Response {
-    response(StatusCode::OK, "text/event-stream; charset=utf-8", body)
+pub(super) fn event_stream(status: StatusCode, body: Body) -> Response {
+    response(status, "text/event-stream; charset=utf-8", body)
 }
 
 /// Returns a body that spreads events over the delay: the first after a third of it, the last at its end.

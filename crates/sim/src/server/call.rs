@@ -1,12 +1,13 @@
 //! Handling of one HTTP request in either format.
 
+use super::connection::ResetSwitch;
 use super::wire::{ApiFormat, ResponseMeta};
 use super::{ServerState, body, fault, since_1970};
-use crate::{Outcome, Reply, SimRequest};
+use crate::{Fault, Outcome, Reply, SimRequest};
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use std::sync::atomic::Ordering;
 use tokio::time::{Instant, sleep_until};
 
@@ -19,13 +20,14 @@ const TRIAL_HEADER: &str = "x-bakeoff-trial";
 /// Handles a request.
 pub(super) async fn handle<W: ApiFormat>(
     State(app): State<ServerState>,
+    ConnectInfo(reset): ConnectInfo<ResetSwitch>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     let number = app.requests.fetch_add(1, Ordering::Relaxed);
     let request_id = format!("req_{number:016x}");
     let mut response = match read_body(body).await {
-        Some(bytes) => respond::<W>(&app, &headers, &bytes, number, &request_id).await,
+        Some(bytes) => respond::<W>(&app, &reset, &headers, &bytes, number, &request_id).await,
         None => {
             let message = format!("The request is larger than {MAX_BODY_BYTES} bytes.");
             error_response::<W>(413, "request_too_large", &message, &request_id)
@@ -46,6 +48,7 @@ async fn read_body(body: Body) -> Option<Bytes> {
 
 async fn respond<W: ApiFormat>(
     app: &ServerState,
+    reset: &ResetSwitch,
     headers: &HeaderMap,
     bytes: &[u8],
     number: u64,
@@ -58,7 +61,7 @@ async fn respond<W: ApiFormat>(
     let (trial, ordinal) = trial(headers);
     let start = Instant::now();
     let ask = SimRequest { request: &call.request, trial, ordinal, now: app.now() };
-    let Reply { delay, headers, outcome } = app.engine.respond(&ask);
+    let Reply { delay, headers, answer_status, outcome } = app.engine.respond(&ask);
     let created = since_1970().as_secs();
     let mut response = match outcome {
         Outcome::Refused { status, code, message } => {
@@ -66,6 +69,16 @@ async fn respond<W: ApiFormat>(
                 sleep_until(start + delay).await;
             }
             error_response::<W>(status, code, &message, request_id)
+        }
+        Outcome::Broken(Fault::Stall) => {
+            app.stopped().await;
+            reset.reset();
+            StatusCode::SERVICE_UNAVAILABLE.into_response()
+        }
+        Outcome::Broken(Fault::Reset) => {
+            sleep_until(start + delay).await;
+            reset.reset();
+            StatusCode::SERVICE_UNAVAILABLE.into_response()
         }
         Outcome::Broken(fault) => {
             sleep_until(start + delay).await;
@@ -77,15 +90,16 @@ async fn respond<W: ApiFormat>(
             let id = id.strip_prefix("sim-").unwrap_or(id);
             // Repeated answers have different ids, as at real providers.
             let meta = ResponseMeta { id: format!("{id}{number:08x}"), created };
+            let status = StatusCode::from_u16(answer_status).unwrap_or(StatusCode::OK);
             if call.request.stream {
                 let events = W::events(&answer, &meta, &call);
-                body::event_stream(body::spread(events, start, delay))
+                body::event_stream(status, body::spread(events, start, delay))
             } else {
                 let answer = W::answer(&answer, &meta);
                 if !delay.is_zero() {
                     sleep_until(start + delay).await;
                 }
-                body::json(StatusCode::OK, &answer)
+                body::json(status, &answer)
             }
         }
     };

@@ -1,4 +1,4 @@
-//! Success responses with invalid bodies, for testing clients.
+//! Success responses with invalid bodies, for testing clients. Faults without a response have no body here.
 
 use super::body::{self, aborted, event_stream};
 use super::wire::{ApiFormat, ParsedRequest, ResponseMeta};
@@ -41,16 +41,16 @@ pub(super) fn response<W: ApiFormat>(
                 events.push(format!("{}\n\n", &last[..cut]));
             }
             Fault::NonUtf8 => {}
-            Fault::Empty => events.clear(),
+            Fault::Empty | Fault::Reset | Fault::Stall => events.clear(),
         }
-        return event_stream(Body::from(insert_non_utf8(fault, events.concat())));
+        return event_stream(StatusCode::OK, Body::from(insert_non_utf8(fault, events.concat())));
     }
     let text = insert_non_utf8(fault, W::answer(&answer, meta).to_string());
     let body = match fault {
         Fault::Malformed => Body::from(text[..text.len() / 2].to_vec()),
         Fault::Truncated => aborted(text),
         Fault::NonUtf8 => Body::from(text),
-        Fault::Empty => Body::empty(),
+        Fault::Empty | Fault::Reset | Fault::Stall => Body::empty(),
     };
     body::response(StatusCode::OK, "application/json", body)
 }

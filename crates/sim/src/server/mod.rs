@@ -6,6 +6,7 @@
 mod anthropic;
 mod body;
 mod call;
+mod connection;
 mod fault;
 mod openai;
 mod read;
@@ -18,7 +19,7 @@ use axum::extract::State;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::{get, post};
-use axum::serve::ListenerExt;
+use connection::{ResetSwitch, SimListener};
 use openai::OpenAi;
 use serde_json::json;
 use std::future::Future;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use wire::ApiFormat;
 
@@ -41,6 +43,7 @@ pub struct Server {
     listener: TcpListener,
     local_addr: SocketAddr,
     app: ServerState,
+    stop: watch::Sender<()>,
 }
 
 /// Shared state of the handlers.
@@ -50,6 +53,8 @@ struct ServerState {
     start: Instant,
     /// Number of requests so far, for request ids.
     requests: Arc<AtomicU64>,
+    /// Closed when the server stops, which ends stalled requests.
+    stop: watch::Receiver<()>,
 }
 
 impl Server {
@@ -68,8 +73,9 @@ impl Server {
         let listener = socket.listen(BACKLOG)?;
         let local_addr = listener.local_addr()?;
         engine.set_epoch(since_1970());
-        let app = ServerState { engine, start: Instant::now(), requests: Arc::default() };
-        Ok(Server { listener, local_addr, app })
+        let (sender, stop) = watch::channel(());
+        let app = ServerState { engine, start: Instant::now(), requests: Arc::default(), stop };
+        Ok(Server { listener, local_addr, app, stop: sender })
     }
 
     /// Returns the bound address.
@@ -83,6 +89,7 @@ impl Server {
     ///
     /// Fails if the listening socket fails.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+        let set_up = self.app.engine.connect_time();
         let router = Router::new()
             .route("/v1/chat/completions", post(call::handle::<OpenAi>))
             .route("/chat/completions", post(call::handle::<OpenAi>))
@@ -92,11 +99,14 @@ impl Server {
             .fallback(unknown_path)
             .method_not_allowed_fallback(wrong_method)
             .with_state(self.app);
-        let listener = self.listener.tap_io(|stream| {
-            // Small writes must not be delayed. A failure only costs latency, so it is ignored.
-            let _ = stream.set_nodelay(true);
-        });
-        axum::serve(listener, router).with_graceful_shutdown(shutdown).await
+        let service = router.into_make_service_with_connect_info::<ResetSwitch>();
+        let stop = self.stop;
+        let shutdown = async move {
+            shutdown.await;
+            drop(stop);
+        };
+        let listener = SimListener::new(self.listener, set_up);
+        axum::serve(listener, service).with_graceful_shutdown(shutdown).await
     }
 }
 
@@ -104,6 +114,12 @@ impl ServerState {
     /// Returns the time since the engine's start.
     fn now(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    /// Waits until the server stops.
+    async fn stopped(&self) {
+        let mut stop = self.stop.clone();
+        while stop.changed().await.is_ok() {}
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of the server over a socket.
 
 use super::*;
-use crate::{Config, HeaderStyle, Profile, Rate, RetryHint, SimModel};
+use crate::{Config, Faults, HeaderStyle, Profile, Rate, RetryHint, SimModel};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -330,6 +330,84 @@ async fn aborted_body_lacks_the_final_chunk() {
     let text = String::from_utf8(answer).unwrap();
     assert!(text.contains("transfer-encoding: chunked") && text.contains("msg_"), "{text}");
     assert!(!text.ends_with("0\r\n\r\n"), "{text}");
+}
+
+/// Starts a server whose answers have faults.
+async fn start_faulty(faults: Faults) -> SocketAddr {
+    let profile = Profile { faults, ..Profile::default() };
+    start(Config { profile: Some(profile), ..Config::default() }).await
+}
+
+/// Opens a connection and sends a request on it.
+async fn post(addr: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(addr).await.unwrap();
+    write_request(&mut stream).await;
+    stream
+}
+
+async fn write_request(stream: &mut TcpStream) {
+    let body = hello("echo").to_string();
+    let length = body.len();
+    let request =
+        format!("POST /v1/messages HTTP/1.1\r\nhost: sim\r\ncontent-length: {length}\r\n\r\n");
+    stream.write_all((request + &body).as_bytes()).await.unwrap();
+}
+
+#[tokio::test]
+async fn reset_connections_carry_no_response() {
+    let addr = start_faulty(Faults { reset: 1.0, ..Faults::default() }).await;
+    let mut answer = Vec::new();
+    let error = post(addr).await.read_to_end(&mut answer).await.unwrap_err();
+    assert_eq!((error.kind(), answer.len()), (io::ErrorKind::ConnectionReset, 0));
+}
+
+#[tokio::test]
+async fn status_201_carries_an_answer() {
+    let addr = start_faulty(Faults { status_201: 1.0, ..Faults::default() }).await;
+    let got = chat(addr, hello("echo")).await;
+    assert_eq!(got.status, 201);
+    assert_eq!(got.json()["choices"][0]["message"]["content"], "hello");
+    assert_eq!(chat(addr, streamed(hello("echo"))).await.status, 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stalled_requests_end_only_with_the_server() {
+    let faults = Faults { stall: 1.0, ..Faults::default() };
+    let profile = Some(Profile { faults, ..Profile::default() });
+    let engine = Arc::new(Engine::new(Config { profile, ..Config::default() }));
+    let server = Server::bind(engine, ([127, 0, 0, 1], 0).into()).await.unwrap();
+    let addr = server.local_addr();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let run = tokio::spawn(server.run(async { drop(stopped.await) }));
+    let mut stream = post(addr).await;
+    while send(addr, "GET", "/stats", "", "").await.json()["broken"] == 0 {}
+    let mut byte = [0];
+    let hour = Duration::from_secs(3600);
+    assert!(tokio::time::timeout(hour, stream.read(&mut byte)).await.is_err());
+    stop.send(()).unwrap();
+    assert!(stream.read(&mut byte).await.is_err());
+    run.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_first_request_of_a_connection_waits_for_its_set_up() {
+    let profile = Some(Profile { connect_ms: 3_600_000.0, ..Profile::default() });
+    let addr = start(Config { profile, ..Config::default() }).await;
+    let started = Instant::now();
+    let mut hours = Vec::new();
+    let mut stream = TcpStream::connect(addr).await.unwrap();
+    for _ in 0..2 {
+        write_request(&mut stream).await;
+        let mut answer = vec![0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer, b"HTTP/1.1 200");
+        hours.push(started.elapsed().as_secs() / 3600);
+        let mut rest = Vec::new();
+        while !rest.ends_with(b"}}") {
+            rest.push(stream.read_u8().await.unwrap());
+        }
+    }
+    assert_eq!(hours, [1, 1]);
 }
 
 #[tokio::test]
