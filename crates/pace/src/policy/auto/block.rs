@@ -74,6 +74,11 @@ impl AnnouncedBlock {
         };
     }
 
+    /// Returns whether a canary has shown that blocks are longer than necessary.
+    pub(super) fn is_ignored(&self) -> bool {
+        self.is_ignored
+    }
+
     /// Returns the end of the block.
     pub(super) fn until(&self) -> f64 {
         self.until

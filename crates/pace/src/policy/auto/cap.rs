@@ -127,7 +127,7 @@ impl CapHypothesis {
     pub(super) fn on_sent(&mut self, now: f64, purpose: SendPurpose) {
         self.last_sent = now;
         match purpose {
-            SendPurpose::Work => {}
+            SendPurpose::Work | SendPurpose::Burst => {}
             SendPurpose::Clocked => self.tests += 1,
             SendPurpose::Timed => {
                 self.tests += 1;
@@ -142,7 +142,7 @@ impl CapHypothesis {
         self.contradictions *= 0.99;
         self.on_ended(sent.purpose);
         match sent.purpose {
-            SendPurpose::Work => {}
+            SendPurpose::Work | SendPurpose::Burst => {}
             SendPurpose::Clocked => {
                 self.confirmations += 1;
                 let is_full = sent.level + 1 >= self.width;
@@ -170,7 +170,7 @@ impl CapHypothesis {
     /// Ends the test of a request.
     pub(super) fn on_ended(&mut self, purpose: SendPurpose) {
         match purpose {
-            SendPurpose::Work => {}
+            SendPurpose::Work | SendPurpose::Burst => {}
             SendPurpose::Clocked | SendPurpose::Timed => self.tests = self.tests.saturating_sub(1),
             SendPurpose::Probe => self.is_probing = false,
         }

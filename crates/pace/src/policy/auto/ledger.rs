@@ -18,6 +18,8 @@ pub(super) enum SendPurpose {
     Timed,
     /// Test whether there is more capacity than before.
     Probe,
+    /// Test whether a rejection was random.
+    Burst,
 }
 
 /// A request in flight.

@@ -17,6 +17,7 @@ mod ledger;
 mod level_tracker;
 mod marks;
 mod mirror;
+mod noise;
 mod ramp;
 mod user_rates;
 mod window;
@@ -36,6 +37,7 @@ use ledger::{Ledger, SendPurpose, SentRequest};
 use level_tracker::LevelTracker;
 use marks::RateMarks;
 use mirror::{MirrorStamp, QuotaMirror};
+use noise::{RandomRejections, RejectionCause};
 use ramp::Ramp;
 use std::time::Duration;
 use user_rates::UserRates;
@@ -77,6 +79,7 @@ pub struct AutoPolicy {
     purpose: SendPurpose,
     latency: f64,
     knee: LatencyKnee,
+    noise: RandomRejections,
     search: WindowSearch,
     levels: LevelTracker,
     mirrors: [QuotaMirror; 4],
@@ -109,6 +112,7 @@ impl AutoPolicy {
             purpose: SendPurpose::Work,
             latency: 0.0,
             knee: LatencyKnee::new(),
+            noise: RandomRejections::new(),
             search: WindowSearch::new(),
             levels: LevelTracker::default(),
             mirrors: Dimension::ALL.map(QuotaMirror::new),
@@ -129,6 +133,10 @@ impl AutoPolicy {
 
     fn on_admitted(&mut self, now: f64, sent: SentRequest) {
         self.block.on_admitted(now, sent.number);
+        if self.noise.on_admitted(sent) {
+            self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
+            return;
+        }
         match &mut self.mode {
             AutoMode::Ramp(_) => {}
             AutoMode::Cap(cap) => {
@@ -167,7 +175,24 @@ impl AutoPolicy {
 
     fn on_rejected(&mut self, now: f64, sent: SentRequest, hint: Option<f64>) {
         self.ledger.reject(&sent, now - sent.at);
+        let cause = match self.mode {
+            AutoMode::Ramp(_) if hint.is_none() || self.block.is_ignored() => {
+                self.noise.on_ramp_rejected(sent)
+            }
+            _ => self.noise.on_rejected(sent),
+        };
+        if std::env::var("TN").is_ok() { eprintln!("TN {now:.3} rej sent {:.3} #{} level {} {:?} {:?} mode {}", sent.at, sent.number, sent.level, sent.purpose, cause, match &self.mode { AutoMode::Ramp(_) => "ramp".into(), AutoMode::Cap(c) => format!("cap {}", c.width()), AutoMode::Bucket(b) => format!("bucket {:.2}", b.rate()), AutoMode::Window(w) => format!("window {:.2}", w.rate()) }); }
+        if cause == RejectionCause::Random {
+            self.discard(sent);
+            return;
+        }
         self.marks.add(sent.at, sent.accepted);
+        if cause == RejectionCause::Unclear {
+            let rate = f64::from(sent.level) / self.latency.max(1e-3);
+            self.mode = AutoMode::Bucket(BucketHypothesis::new(now, rate));
+            self.noise.plan_burst(rate * (now - sent.at));
+            return;
+        }
         let accepted = sent.accepted;
         let seconds = sent.at - self.first_sent.unwrap_or(sent.at);
         let start = *self.start.get_or_insert(InitialBurst { accepted, seconds });
@@ -203,6 +228,9 @@ impl AutoPolicy {
                     min_burst: self.min_burst,
                 };
                 bucket.on_rejected(now, &mut self.marks, rejection);
+                if cost == 0.0 && self.search.next_at().is_none() {
+                    self.noise.plan_burst(bucket.rate() * (now - sent.at));
+                }
                 self.levels.on_rejected(sent.level);
             }
             AutoMode::Window(window) => {
@@ -239,9 +267,11 @@ impl AutoPolicy {
         }
         match &mut self.mode {
             AutoMode::Ramp(ramp) => {
-                if f64::from(level) >= ramp.limit().min(self.knee.limit().unwrap_or(f64::INFINITY))
-                {
+                if f64::from(level) >= self.knee.limit().unwrap_or_else(|| ramp.limit()) {
                     return Err(None);
+                }
+                if self.noise.is_waiting(self.ledger.sends()) {
+                    return Err(Some(now + self.ledger.patience()));
                 }
                 if ramp.next_at() > now {
                     return Err(Some(ramp.next_at()));
@@ -253,6 +283,7 @@ impl AutoPolicy {
                 Err(None) => Err(Some(now + self.ledger.patience())),
                 other => other,
             },
+            AutoMode::Bucket(_) if self.noise.is_bursting() => Ok(SendPurpose::Burst),
             AutoMode::Bucket(_) if !self.levels.allows(level) => Err(None),
             AutoMode::Bucket(bucket) => {
                 let at = self.search.next_at().unwrap_or_else(|| bucket.next_at(now));
@@ -294,12 +325,14 @@ impl Policy for AutoPolicy {
         self.breaker.on_sent();
         self.block.on_sent(now, self.ledger.sends() - 1);
         self.first_sent.get_or_insert(now);
+        self.noise.on_sent(self.purpose);
         match &mut self.mode {
             AutoMode::Ramp(ramp) => {
                 ramp.on_sent(now);
                 self.knee.on_sent(now, self.ledger.sends() - 1, view.in_flight - 1);
             }
             AutoMode::Cap(cap) => cap.on_sent(now, self.purpose),
+            AutoMode::Bucket(_) if self.purpose == SendPurpose::Burst => {}
             AutoMode::Bucket(bucket) => {
                 bucket.on_sent(now);
                 self.search.on_sent(now, self.ledger.patience());
@@ -323,7 +356,7 @@ impl Policy for AutoPolicy {
 
     fn limit(&self) -> u32 {
         let limit = match &self.mode {
-            AutoMode::Ramp(ramp) => ramp.limit().min(self.knee.limit().unwrap_or(f64::INFINITY)),
+            AutoMode::Ramp(ramp) => self.knee.limit().unwrap_or_else(|| ramp.limit()),
             AutoMode::Cap(cap) => f64::from(cap.width()),
             // By Little's law, what sustains the pace, with a reserve for slow answers.
             AutoMode::Bucket(bucket) => {
@@ -378,9 +411,7 @@ impl AutoPolicy {
                 self.breaker.on_responded(now, sent.at);
                 match &mut self.mode {
                     AutoMode::Ramp(ramp) => {
-                        if self.knee.is_normal(latency) {
-                            ramp.on_answered(now);
-                        }
+                        ramp.on_answered(now, self.knee.is_normal(latency));
                         self.knee.on_answered(now, sent.number, latency);
                     }
                     AutoMode::Cap(cap) if *clean => cap.on_answered(),
@@ -392,6 +423,7 @@ impl AutoPolicy {
                 let sent = SentRequest { stamps: sent.stamps.map(MirrorStamp::unspent), ..sent };
                 self.refund(cost, sent.stamps);
                 if self.observe(now, &sent, quota, true) {
+                    self.noise.on_discarded(sent);
                     self.ledger.reject(&sent, now - sent.at);
                     self.discard(sent);
                 } else {
@@ -399,6 +431,7 @@ impl AutoPolicy {
                 }
             }
             SendOutcome::Failed => {
+                self.noise.on_discarded(sent);
                 if self.breaker.on_failed(now) {
                     // An outage says nothing about limits, and neither do measurements across it.
                     self.marks.clear();
@@ -408,10 +441,12 @@ impl AutoPolicy {
                 self.discard(sent);
             }
             SendOutcome::Refused => {
+                self.noise.on_discarded(sent);
                 self.breaker.on_responded(now, sent.at);
                 self.discard(sent);
             }
             SendOutcome::Dropped => {
+                self.noise.on_discarded(sent);
                 self.breaker.on_dropped();
                 self.discard(sent);
             }

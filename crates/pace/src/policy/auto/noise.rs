@@ -1,0 +1,242 @@
+//! The hypothesis of random rejections: a share of requests is rejected irrespective of load.
+//!
+//! Such a share calls for retries, not for a lower rate. Two experiments tell it from a limit. During
+//! the ramp, the requests right after the first rejection are sent as fast as before: a limit that was
+//! just reached rejects most of them. Later, a burst follows a rejection at once: a bucket, a window or
+//! a cap that was just exhausted rejects most of it.
+
+use super::ledger::{SendPurpose, SentRequest};
+use std::collections::VecDeque;
+
+/// Requests after the first rejection that decide about it, and the rejections that refute the
+/// hypothesis.
+const TRIAL: u64 = 10;
+const TRIAL_REJECTIONS: u32 = 3;
+/// Recent requests, and the rejections among them that only a limit explains.
+const RECENT: usize = 16;
+const RECENT_REJECTIONS: usize = 8;
+/// Latest requests of which at most one may be rejected at random.
+const LATEST: usize = 4;
+/// Requests over which the share is measured, and the largest share believed without a burst.
+const HISTORY: usize = 128;
+const MAX_UNTESTED_SHARE: f64 = 0.12;
+/// Rejections before the first burst; each failed one multiplies them.
+const FIRST_BURST: f64 = 1.0;
+const BURST_INTERVAL_FACTOR: f64 = 8.0;
+/// Size of a burst, and the share of it that only random rejections admit.
+const MIN_BURST: f64 = 4.0;
+const MAX_BURST: f64 = 32.0;
+const ADMITTED_SHARE: f64 = 0.75;
+
+/// The state of the hypothesis.
+#[derive(Debug)]
+pub(super) struct RandomRejections {
+    stage: NoiseStage,
+    /// Whether the latest requests were rejected.
+    history: VecDeque<bool>,
+    /// The largest share that counts as random.
+    max_share: f64,
+    burst: Option<Burst>,
+    /// Rejections until the next burst, and until the one after it.
+    until_burst: f64,
+    interval: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum NoiseStage {
+    Unknown,
+    /// The requests after this one decide.
+    Trial { first: u64, decided: u64, rejected: u32 },
+    /// The trial has accepted it, which holds for the ramp.
+    Accepted,
+    /// A burst has confirmed it.
+    Confirmed,
+    Refuted,
+}
+
+/// Requests sent at once after a rejection.
+#[derive(Debug, Clone, Copy)]
+struct Burst {
+    size: f64,
+    sent: f64,
+    admitted: f64,
+    rejected: f64,
+}
+
+/// How a rejection relates to load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RejectionCause {
+    /// It is random, or the next requests will tell.
+    Random,
+    /// Random rejections are unusually frequent. A burst will tell.
+    Unclear,
+    /// It is due to a limit.
+    Limit,
+}
+
+impl RandomRejections {
+    pub(super) fn new() -> RandomRejections {
+        RandomRejections {
+            stage: NoiseStage::Unknown,
+            history: VecDeque::new(),
+            max_share: MAX_UNTESTED_SHARE,
+            burst: None,
+            until_burst: FIRST_BURST,
+            interval: FIRST_BURST,
+        }
+    }
+
+    /// Returns whether the trial after the first rejection waits for the outcome of its requests.
+    pub(super) fn is_waiting(&self, sends: u64) -> bool {
+        matches!(self.stage, NoiseStage::Trial { first, .. } if sends > first + TRIAL)
+    }
+
+    /// Returns whether the next request belongs to a burst.
+    pub(super) fn is_bursting(&self) -> bool {
+        self.burst.is_some_and(|burst| burst.sent < burst.size)
+    }
+
+    pub(super) fn on_sent(&mut self, purpose: SendPurpose) {
+        if purpose == SendPurpose::Burst
+            && let Some(burst) = &mut self.burst
+        {
+            burst.sent += 1.0;
+        }
+    }
+
+    /// Handles an admission. Returns whether it shows that rejections are random.
+    pub(super) fn on_admitted(&mut self, sent: SentRequest) -> bool {
+        self.record(false);
+        self.count_trial(sent.number);
+        if sent.purpose == SendPurpose::Burst
+            && let Some(burst) = &mut self.burst
+        {
+            burst.admitted += 1.0;
+            return self.end_burst();
+        }
+        false
+    }
+
+    /// Handles a rejection during the ramp.
+    pub(super) fn on_ramp_rejected(&mut self, sent: SentRequest) -> RejectionCause {
+        self.record(true);
+        match &mut self.stage {
+            NoiseStage::Unknown => {
+                self.stage = NoiseStage::Trial { first: sent.number, decided: 0, rejected: 0 };
+            }
+            NoiseStage::Trial { first, decided, rejected } => {
+                *first = sent.number.min(*first);
+                *decided += 1;
+                *rejected += 1;
+                if *rejected >= TRIAL_REJECTIONS {
+                    self.stage = NoiseStage::Refuted;
+                    return RejectionCause::Limit;
+                }
+            }
+            NoiseStage::Accepted | NoiseStage::Confirmed => {
+                if self.count(RECENT) >= RECENT_REJECTIONS {
+                    self.leave_ramp();
+                    return RejectionCause::Limit;
+                }
+                if self.count(HISTORY) as f64 > self.max_share * HISTORY as f64 {
+                    self.leave_ramp();
+                    self.until_burst = 0.0;
+                    return RejectionCause::Unclear;
+                }
+            }
+            NoiseStage::Refuted => return RejectionCause::Limit,
+        }
+        RejectionCause::Random
+    }
+
+    fn leave_ramp(&mut self) {
+        self.history.clear();
+        if self.stage == NoiseStage::Accepted {
+            self.stage = NoiseStage::Refuted;
+        }
+    }
+
+    /// Handles a rejection under another hypothesis.
+    pub(super) fn on_rejected(&mut self, sent: SentRequest) -> RejectionCause {
+        self.record(true);
+        if sent.purpose == SendPurpose::Burst {
+            if let Some(burst) = &mut self.burst {
+                burst.rejected += 1.0;
+                self.end_burst();
+            }
+            return RejectionCause::Random;
+        }
+        if self.stage == NoiseStage::Confirmed && self.count(LATEST) <= 1 {
+            return RejectionCause::Random;
+        }
+        RejectionCause::Limit
+    }
+
+    /// Starts a burst after a rejection if one is due; `meanwhile` is the number of requests that the
+    /// suspected limit may have allowed since the rejected one was sent.
+    pub(super) fn plan_burst(&mut self, meanwhile: f64) {
+        self.until_burst -= 1.0;
+        // Several rejections in a row are due to a limit.
+        let is_isolated = self.count(2) <= 1;
+        if self.until_burst > 0.0 || !is_isolated || self.burst.is_some() {
+            return;
+        }
+        let size = (MIN_BURST + 2.0 * meanwhile).min(MAX_BURST).round();
+        self.burst = Some(Burst { size, sent: 0.0, admitted: 0.0, rejected: 0.0 });
+    }
+
+    /// Handles a request that was neither admitted nor rejected.
+    pub(super) fn on_discarded(&mut self, sent: SentRequest) {
+        if sent.purpose == SendPurpose::Burst {
+            self.burst = None;
+        }
+        if !sent.is_admitted {
+            self.count_trial(sent.number);
+        }
+    }
+
+    /// Counts a request of the trial whose outcome is known.
+    fn count_trial(&mut self, number: u64) {
+        if let NoiseStage::Trial { first, decided, .. } = &mut self.stage
+            && number > *first
+        {
+            *decided += 1;
+            if *decided >= TRIAL {
+                self.stage = NoiseStage::Accepted;
+            }
+        }
+    }
+
+    /// Ends a burst whose outcome is known. Returns whether it shows that rejections are random.
+    fn end_burst(&mut self) -> bool {
+        let Some(burst) = self.burst else { return false };
+        if burst.rejected > (1.0 - ADMITTED_SHARE) * burst.size {
+            self.burst = None;
+            self.stage = NoiseStage::Refuted;
+            self.interval *= BURST_INTERVAL_FACTOR;
+            self.until_burst = self.interval;
+            return false;
+        }
+        if burst.admitted + burst.rejected < burst.size {
+            return false;
+        }
+        self.burst = None;
+        self.until_burst = self.interval;
+        let share = self.count(HISTORY) as f64 / self.history.len().max(1) as f64;
+        self.max_share = (2.0 * share).clamp(MAX_UNTESTED_SHARE, 0.5);
+        self.stage = NoiseStage::Confirmed;
+        true
+    }
+
+    fn record(&mut self, is_rejected: bool) {
+        self.history.push_back(is_rejected);
+        if self.history.len() > HISTORY {
+            self.history.pop_front();
+        }
+    }
+
+    /// Returns the number of rejections among the latest requests.
+    fn count(&self, requests: usize) -> usize {
+        self.history.iter().rev().take(requests).filter(|is_rejected| **is_rejected).count()
+    }
+}
