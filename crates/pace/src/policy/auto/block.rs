@@ -101,15 +101,19 @@ impl AnnouncedBlock {
         }
     }
 
-    /// Handles an admission.
-    pub(super) fn on_admitted(&mut self, now: f64, number: u64) {
-        if self.canary == (Canary::InFlight { number }) {
-            self.canary = Canary::None;
-            if now < self.until {
-                self.is_ignored = true;
-                self.until = now;
-            }
+    /// Handles an admission. Returns whether it was that of a canary that shows the block to be
+    /// longer than necessary.
+    pub(super) fn on_admitted(&mut self, now: f64, number: u64) -> bool {
+        if self.canary != (Canary::InFlight { number }) {
+            return false;
         }
+        self.canary = Canary::None;
+        let is_needless = now < self.until;
+        if is_needless {
+            self.is_ignored = true;
+            self.until = now;
+        }
+        is_needless
     }
 
     /// Handles a rejection. Returns whether it was that of a canary, which says nothing about limits.

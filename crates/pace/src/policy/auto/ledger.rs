@@ -120,6 +120,16 @@ impl Ledger {
         None
     }
 
+    /// Returns the number of requests that were sent after that one and admitted.
+    pub(super) fn admitted_after(&self, number: u64) -> u64 {
+        let newest = self.undecided.iter().rev().map_while(|(_, flight)| {
+            let later = self.flights.get(flight);
+            later.is_none_or(|later| later.number > number).then_some(later)
+        });
+        let undecided = newest.flatten().filter(|later| !later.is_admitted).count() as u64;
+        (self.sends - 1).saturating_sub(number).saturating_sub(undecided)
+    }
+
     /// Removes a request that has ended.
     pub(super) fn remove(&mut self, flight: Flight) -> Option<SentRequest> {
         self.flights.remove(&flight)

@@ -132,7 +132,15 @@ impl AutoPolicy {
     }
 
     fn on_admitted(&mut self, now: f64, sent: SentRequest) {
-        self.block.on_admitted(now, sent.number);
+        let was_needless = self.block.on_admitted(now, sent.number);
+        if let AutoMode::Cap(cap) = &self.mode
+            && was_needless
+            && !cap.is_confirmed()
+        {
+            // The rejection that started the block was not even the first sign of a limit.
+            self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
+            return;
+        }
         if self.noise.on_admitted(sent) {
             self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
             return;
@@ -177,7 +185,7 @@ impl AutoPolicy {
         self.ledger.reject(&sent, now - sent.at);
         let cause = match self.mode {
             AutoMode::Ramp(_) if hint.is_none() || self.block.is_ignored() => {
-                self.noise.on_ramp_rejected(sent)
+                self.noise.on_ramp_rejected(sent, self.ledger.admitted_after(sent.number))
             }
             _ => self.noise.on_rejected(sent),
         };

@@ -11,18 +11,21 @@ use std::collections::VecDeque;
 /// Requests after the first rejection that decide about it, and the rejections that refute the
 /// hypothesis.
 const TRIAL: u64 = 10;
-const TRIAL_REJECTIONS: u32 = 3;
+const TRIAL_REJECTIONS: u32 = 2;
 /// Recent requests, and the rejections among them that only a limit explains.
 const RECENT: usize = 16;
 const RECENT_REJECTIONS: usize = 8;
-/// Latest requests of which at most one may be rejected at random.
-const LATEST: usize = 4;
+/// Latest requests, and the rejections among them that may be random.
+const LATEST: usize = 6;
+const LATEST_REJECTIONS: usize = 2;
 /// Requests over which the share is measured, and the largest share believed without a burst.
 const HISTORY: usize = 128;
 const MAX_UNTESTED_SHARE: f64 = 0.12;
 /// Rejections before the first burst; each failed one multiplies them.
 const FIRST_BURST: f64 = 1.0;
 const BURST_INTERVAL_FACTOR: f64 = 8.0;
+/// Share of rejections above which no burst is sent.
+const MAX_BURST_SHARE: f64 = 0.25;
 /// Size of a burst, and the share of it that only random rejections admit.
 const MIN_BURST: f64 = 4.0;
 const MAX_BURST: f64 = 32.0;
@@ -117,16 +120,19 @@ impl RandomRejections {
         false
     }
 
-    /// Handles a rejection during the ramp.
-    pub(super) fn on_ramp_rejected(&mut self, sent: SentRequest) -> RejectionCause {
+    /// Handles a rejection during the ramp; `later` requests were sent after it and admitted.
+    pub(super) fn on_ramp_rejected(&mut self, sent: SentRequest, later: u64) -> RejectionCause {
         self.record(true);
         match &mut self.stage {
             NoiseStage::Unknown => {
-                self.stage = NoiseStage::Trial { first: sent.number, decided: 0, rejected: 0 };
+                self.stage = if later >= TRIAL {
+                    NoiseStage::Accepted
+                } else {
+                    NoiseStage::Trial { first: sent.number, decided: later, rejected: 0 }
+                };
             }
             NoiseStage::Trial { first, decided, rejected } => {
-                *first = sent.number.min(*first);
-                *decided += 1;
+                *decided += u64::from(sent.number > *first);
                 *rejected += 1;
                 if *rejected >= TRIAL_REJECTIONS {
                     self.stage = NoiseStage::Refuted;
@@ -138,7 +144,8 @@ impl RandomRejections {
                     self.leave_ramp();
                     return RejectionCause::Limit;
                 }
-                if self.count(HISTORY) as f64 > self.max_share * HISTORY as f64 {
+                let is_frequent = self.count(HISTORY) as f64 > self.max_share * HISTORY as f64;
+                if is_frequent && self.count(RECENT) <= RECENT_REJECTIONS / 2 {
                     self.leave_ramp();
                     self.until_burst = 0.0;
                     return RejectionCause::Unclear;
@@ -150,10 +157,13 @@ impl RandomRejections {
     }
 
     fn leave_ramp(&mut self) {
-        self.history.clear();
         if self.stage == NoiseStage::Accepted {
-            self.stage = NoiseStage::Refuted;
+            // Rejections long before the limit was reached were random.
+            let earlier = self.count(HISTORY) - self.count(2 * RECENT);
+            self.stage =
+                if earlier >= 3 { NoiseStage::Confirmed } else { NoiseStage::Refuted };
         }
+        self.history.clear();
     }
 
     /// Handles a rejection under another hypothesis.
@@ -166,7 +176,7 @@ impl RandomRejections {
             }
             return RejectionCause::Random;
         }
-        if self.stage == NoiseStage::Confirmed && self.count(LATEST) <= 1 {
+        if self.stage == NoiseStage::Confirmed && self.count(LATEST) <= LATEST_REJECTIONS {
             return RejectionCause::Random;
         }
         RejectionCause::Limit
@@ -176,9 +186,10 @@ impl RandomRejections {
     /// suspected limit may have allowed since the rejected one was sent.
     pub(super) fn plan_burst(&mut self, meanwhile: f64) {
         self.until_burst -= 1.0;
-        // Several rejections in a row are due to a limit.
+        // Many rejections, or several in a row, are due to a limit.
         let is_isolated = self.count(2) <= 1;
-        if self.until_burst > 0.0 || !is_isolated || self.burst.is_some() {
+        let is_rare = self.share() <= MAX_BURST_SHARE;
+        if self.until_burst > 0.0 || !is_isolated || !is_rare || self.burst.is_some() {
             return;
         }
         let size = (MIN_BURST + 2.0 * meanwhile).min(MAX_BURST).round();
@@ -222,8 +233,7 @@ impl RandomRejections {
         }
         self.burst = None;
         self.until_burst = self.interval;
-        let share = self.count(HISTORY) as f64 / self.history.len().max(1) as f64;
-        self.max_share = (2.0 * share).clamp(MAX_UNTESTED_SHARE, 0.5);
+        self.max_share = (2.0 * self.share()).clamp(MAX_UNTESTED_SHARE, 0.5);
         self.stage = NoiseStage::Confirmed;
         true
     }
@@ -233,6 +243,11 @@ impl RandomRejections {
         if self.history.len() > HISTORY {
             self.history.pop_front();
         }
+    }
+
+    /// Returns the share of rejections.
+    fn share(&self) -> f64 {
+        self.count(HISTORY) as f64 / self.history.len().max(1) as f64
     }
 
     /// Returns the number of rejections among the latest requests.
