@@ -141,7 +141,7 @@ impl AutoPolicy {
             self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
             return;
         }
-        if self.noise.on_admitted(sent) {
+        if self.noise.on_admitted(sent) && !matches!(self.mode, AutoMode::Ramp(_)) {
             self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
             return;
         }
@@ -185,7 +185,9 @@ impl AutoPolicy {
         self.ledger.reject(&sent, now - sent.at);
         let cause = match self.mode {
             AutoMode::Ramp(_) if hint.is_none() || self.block.is_ignored() => {
-                self.noise.on_ramp_rejected(sent, self.ledger.admitted_after(sent.number))
+                let later = self.ledger.admitted_after(sent.number);
+                let rate = f64::from(sent.level) / self.latency.max(1e-3);
+                self.noise.on_ramp_rejected(sent, later, rate * (now - sent.at))
             }
             _ => self.noise.on_rejected(sent),
         };
@@ -195,12 +197,6 @@ impl AutoPolicy {
             return;
         }
         self.marks.add(sent.at, sent.accepted);
-        if cause == RejectionCause::Unclear {
-            let rate = f64::from(sent.level) / self.latency.max(1e-3);
-            self.mode = AutoMode::Bucket(BucketHypothesis::new(now, rate));
-            self.noise.plan_burst(rate * (now - sent.at));
-            return;
-        }
         let accepted = sent.accepted;
         let seconds = sent.at - self.first_sent.unwrap_or(sent.at);
         let start = *self.start.get_or_insert(InitialBurst { accepted, seconds });
@@ -277,6 +273,9 @@ impl AutoPolicy {
             AutoMode::Ramp(ramp) => {
                 if f64::from(level) >= self.knee.limit().unwrap_or_else(|| ramp.limit()) {
                     return Err(None);
+                }
+                if self.noise.is_bursting() {
+                    return Ok(SendPurpose::Burst);
                 }
                 if self.noise.is_waiting(self.ledger.sends()) {
                     return Err(Some(now + self.ledger.patience()));

@@ -71,8 +71,6 @@ struct Burst {
 pub(super) enum RejectionCause {
     /// It is random, or the next requests will tell.
     Random,
-    /// Random rejections are unusually frequent. A burst will tell.
-    Unclear,
     /// It is due to a limit.
     Limit,
 }
@@ -89,9 +87,10 @@ impl RandomRejections {
         }
     }
 
-    /// Returns whether the trial after the first rejection waits for the outcome of its requests.
+    /// Returns whether a trial or a burst waits for the outcome of its requests.
     pub(super) fn is_waiting(&self, sends: u64) -> bool {
-        matches!(self.stage, NoiseStage::Trial { first, .. } if sends > first + TRIAL)
+        let is_sent = self.burst.is_some_and(|burst| burst.sent >= burst.size);
+        is_sent || matches!(self.stage, NoiseStage::Trial { first, .. } if sends > first + TRIAL)
     }
 
     /// Returns whether the next request belongs to a burst.
@@ -115,14 +114,23 @@ impl RandomRejections {
             && let Some(burst) = &mut self.burst
         {
             burst.admitted += 1.0;
-            return self.end_burst();
+            return self.end_burst() == Some(RejectionCause::Random);
         }
         false
     }
 
-    /// Handles a rejection during the ramp; `later` requests were sent after it and admitted.
-    pub(super) fn on_ramp_rejected(&mut self, sent: SentRequest, later: u64) -> RejectionCause {
+    /// Handles a rejection during the ramp; `later` requests were sent after it and admitted,
+    /// `meanwhile` is as for [`RandomRejections::plan_burst`].
+    pub(super) fn on_ramp_rejected(
+        &mut self,
+        sent: SentRequest,
+        later: u64,
+        meanwhile: f64,
+    ) -> RejectionCause {
         self.record(true);
+        if sent.purpose == SendPurpose::Burst {
+            return self.on_burst_rejected();
+        }
         match &mut self.stage {
             NoiseStage::Unknown => {
                 self.stage = if later >= TRIAL {
@@ -146,9 +154,8 @@ impl RandomRejections {
                 }
                 let is_frequent = self.count(HISTORY) as f64 > self.max_share * HISTORY as f64;
                 if is_frequent && self.count(RECENT) <= RECENT_REJECTIONS / 2 {
-                    self.leave_ramp();
                     self.until_burst = 0.0;
-                    return RejectionCause::Unclear;
+                    self.plan_burst(meanwhile);
                 }
             }
             NoiseStage::Refuted => return RejectionCause::Limit,
@@ -170,16 +177,19 @@ impl RandomRejections {
     pub(super) fn on_rejected(&mut self, sent: SentRequest) -> RejectionCause {
         self.record(true);
         if sent.purpose == SendPurpose::Burst {
-            if let Some(burst) = &mut self.burst {
-                burst.rejected += 1.0;
-                self.end_burst();
-            }
+            self.on_burst_rejected();
             return RejectionCause::Random;
         }
         if self.stage == NoiseStage::Confirmed && self.count(LATEST) <= LATEST_REJECTIONS {
             return RejectionCause::Random;
         }
         RejectionCause::Limit
+    }
+
+    fn on_burst_rejected(&mut self) -> RejectionCause {
+        let Some(burst) = &mut self.burst else { return RejectionCause::Random };
+        burst.rejected += 1.0;
+        self.end_burst().unwrap_or(RejectionCause::Random)
     }
 
     /// Starts a burst after a rejection if one is due; `meanwhile` is the number of requests that the
@@ -218,24 +228,24 @@ impl RandomRejections {
         }
     }
 
-    /// Ends a burst whose outcome is known. Returns whether it shows that rejections are random.
-    fn end_burst(&mut self) -> bool {
-        let Some(burst) = self.burst else { return false };
+    /// Ends a burst whose outcome is known. Returns the cause of rejections that it shows.
+    fn end_burst(&mut self) -> Option<RejectionCause> {
+        let burst = self.burst?;
         if burst.rejected > (1.0 - ADMITTED_SHARE) * burst.size {
             self.burst = None;
             self.stage = NoiseStage::Refuted;
             self.interval *= BURST_INTERVAL_FACTOR;
             self.until_burst = self.interval;
-            return false;
+            return Some(RejectionCause::Limit);
         }
         if burst.admitted + burst.rejected < burst.size {
-            return false;
+            return None;
         }
         self.burst = None;
         self.until_burst = self.interval;
         self.max_share = (2.0 * self.share()).clamp(MAX_UNTESTED_SHARE, 0.5);
         self.stage = NoiseStage::Confirmed;
-        true
+        Some(RejectionCause::Random)
     }
 
     fn record(&mut self, is_rejected: bool) {
