@@ -3,7 +3,7 @@
 //! The reset of a bucket grows with the usage; the reset of a window is its end, independent of the
 //! usage.
 
-use super::window::LENGTHS;
+use super::window_search::LENGTHS;
 
 /// Seconds after the announced end at which a window has ended for certain.
 const END_MARGIN_S: f64 = 0.01;
