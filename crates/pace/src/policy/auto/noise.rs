@@ -24,6 +24,8 @@ const MAX_UNTESTED_SHARE: f64 = 0.12;
 /// Rejections before the first burst; each failed one multiplies them.
 const FIRST_BURST: f64 = 1.0;
 const BURST_INTERVAL_FACTOR: f64 = 8.0;
+/// Rejections before the first burst if the trial has refuted the hypothesis.
+const REFUTED_INTERVAL: f64 = 4.0;
 /// Share of rejections above which no burst is sent.
 const MAX_BURST_SHARE: f64 = 0.25;
 /// Size of a burst, and the share of it that only random rejections admit.
@@ -144,6 +146,8 @@ impl RandomRejections {
                 *rejected += 1;
                 if *rejected >= TRIAL_REJECTIONS {
                     self.stage = NoiseStage::Refuted;
+                    self.interval = REFUTED_INTERVAL;
+                    self.until_burst = REFUTED_INTERVAL;
                     return RejectionCause::Limit;
                 }
             }

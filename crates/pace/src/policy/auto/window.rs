@@ -8,8 +8,10 @@ use super::window_search::FoundWindow;
 const BURST_S: f64 = 0.3;
 /// Rejected canaries in a row after which the hypothesis is refuted.
 const MAX_EARLY_CANARIES: u32 = 2;
-/// Every `CHECK_EVERY`-th window is checked, at this share of the silence after it.
+/// Minimum number of windows and requests per check of the silence, and the share of it after which it
+/// is sent.
 const CHECK_EVERY: u32 = 6;
+const REQUESTS_PER_CHECK: f64 = 100.0;
 const CHECK_SHARE: f64 = 0.9;
 
 /// Uncertainty of an opening that is not worth a rejection, in seconds and as a share of the length.
@@ -144,8 +146,8 @@ impl WindowHypothesis {
         if let WindowState::Open { sent, .. } = self.state
             && sent >= self.count
         {
-            self.state =
-                WindowState::Check { is_in_flight: !self.windows.is_multiple_of(CHECK_EVERY) };
+            let interval = CHECK_EVERY.max((REQUESTS_PER_CHECK / self.count) as u32);
+            self.state = WindowState::Check { is_in_flight: !self.windows.is_multiple_of(interval) };
         }
         if let WindowState::Check { is_in_flight: true } = self.state {
             self.advance();
