@@ -37,8 +37,9 @@ const ADMITTED_SHARE: f64 = 0.75;
 #[derive(Debug)]
 pub(super) struct RandomRejections {
     stage: NoiseStage,
-    /// Whether the latest requests were rejected.
-    history: VecDeque<bool>,
+    /// Numbers of the latest rejected requests, in ascending order. Requests without an outcome count
+    /// as admitted: rejections arrive first.
+    rejected: VecDeque<u64>,
     /// The largest share that counts as random.
     max_share: f64,
     burst: Option<Burst>,
@@ -81,7 +82,7 @@ impl RandomRejections {
     pub(super) fn new() -> RandomRejections {
         RandomRejections {
             stage: NoiseStage::Unknown,
-            history: VecDeque::new(),
+            rejected: VecDeque::new(),
             max_share: MAX_UNTESTED_SHARE,
             burst: None,
             until_burst: FIRST_BURST,
@@ -110,7 +111,6 @@ impl RandomRejections {
 
     /// Handles an admission. Returns whether it shows that rejections are random.
     pub(super) fn on_admitted(&mut self, sent: SentRequest) -> bool {
-        self.record(false);
         self.count_trial(sent.number);
         if sent.purpose == SendPurpose::Burst
             && let Some(burst) = &mut self.burst
@@ -129,7 +129,7 @@ impl RandomRejections {
         later: u64,
         meanwhile: f64,
     ) -> RejectionCause {
-        self.record(true);
+        self.record(sent.number);
         if sent.purpose == SendPurpose::Burst {
             return self.on_burst_rejected();
         }
@@ -174,12 +174,12 @@ impl RandomRejections {
             self.stage =
                 if earlier >= 3 { NoiseStage::Confirmed } else { NoiseStage::Refuted };
         }
-        self.history.clear();
+        self.rejected.clear();
     }
 
     /// Handles a rejection under another hypothesis.
     pub(super) fn on_rejected(&mut self, sent: SentRequest) -> RejectionCause {
-        self.record(true);
+        self.record(sent.number);
         if sent.purpose == SendPurpose::Burst {
             self.on_burst_rejected();
             return RejectionCause::Random;
@@ -252,20 +252,24 @@ impl RandomRejections {
         Some(RejectionCause::Random)
     }
 
-    fn record(&mut self, is_rejected: bool) {
-        self.history.push_back(is_rejected);
-        if self.history.len() > HISTORY {
-            self.history.pop_front();
+    fn record(&mut self, number: u64) {
+        let index = self.rejected.partition_point(|other| *other < number);
+        self.rejected.insert(index, number);
+        if self.rejected.len() > HISTORY {
+            self.rejected.pop_front();
         }
     }
 
     /// Returns the share of rejections.
     fn share(&self) -> f64 {
-        self.count(HISTORY) as f64 / self.history.len().max(1) as f64
+        let sent = self.rejected.back().map_or(HISTORY, |newest| *newest as usize + 1);
+        self.count(HISTORY) as f64 / sent.min(HISTORY) as f64
     }
 
     /// Returns the number of rejections among the latest requests.
     fn count(&self, requests: usize) -> usize {
-        self.history.iter().rev().take(requests).filter(|is_rejected| **is_rejected).count()
+        let Some(newest) = self.rejected.back() else { return 0 };
+        let is_latest = |number: &&u64| **number + requests as u64 > *newest;
+        self.rejected.iter().rev().take_while(is_latest).count()
     }
 }
