@@ -3,6 +3,7 @@
 //!
 //! No HTTP here. All decisions are functions of a time that is passed in; only [`Pool`] reads a clock.
 
+mod binding;
 mod connections;
 mod cost;
 mod feeder;
@@ -18,6 +19,7 @@ mod retry;
 mod scheduler;
 mod strategy;
 
+pub use binding::BindingLimit;
 pub use connections::{AdaptiveBounds, AdaptiveConnections, ConnectionsError};
 pub use cost::{Dimension, TokenCost};
 pub use feeder::{Feeder, FillRule, GroupIndex, LaneConfig, LaneIndex, PoolIndex, PoolLoad};

@@ -6,7 +6,8 @@
 
 use crate::queue::{Queue, RunTag, Ticket};
 use crate::{
-    Flight, Gate, LearnedLimit, LimitChange, Policy, PoolView, RetryMode, SendOutcome, TokenCost,
+    BindingLimit, Flight, Gate, LearnedLimit, LimitChange, Policy, PoolView, RetryMode,
+    SendOutcome, TokenCost,
 };
 use std::collections::HashMap;
 use std::time::Duration;
@@ -161,6 +162,11 @@ impl Scheduler {
     /// Returns the concurrency limit, as far as it is known.
     pub fn limit(&self) -> u32 {
         self.policy.limit()
+    }
+
+    /// Returns the limit that currently determines how fast requests are sent, if there is one.
+    pub fn binding(&self) -> Option<BindingLimit> {
+        self.policy.binding()
     }
 
     /// Returns the end of a block that the provider announced.

@@ -15,7 +15,8 @@ mod tests;
 pub use config::{AdaptiveConfig, AdaptiveConfigError};
 
 use crate::{
-    ChangeReason, Flight, Gate, LimitChange, Policy, PoolView, Quota, SendOutcome, TokenCost,
+    BindingLimit, ChangeReason, Flight, Gate, LimitChange, Policy, PoolView, Quota, SendOutcome,
+    TokenCost,
 };
 use std::time::Duration;
 
@@ -180,6 +181,11 @@ impl Policy for AdaptivePolicy {
 
     fn limit(&self) -> u32 {
         self.limit
+    }
+
+    fn binding(&self) -> Option<BindingLimit> {
+        let is_max = self.limit >= self.max;
+        Some(if is_max { BindingLimit::ConfiguredCap(self.max) } else { BindingLimit::Growing })
     }
 
     fn take_changes(&mut self) -> Vec<LimitChange> {

@@ -1,7 +1,7 @@
 //! `fixed`: a constant concurrency limit; `none` is the same without a limit. Rejected requests are
 //! retried by the retry policy.
 
-use crate::{Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
+use crate::{BindingLimit, Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
 
 /// The strategies `fixed` and `none`.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +39,10 @@ impl Policy for FixedPolicy {
 
     fn limit(&self) -> u32 {
         self.connections
+    }
+
+    fn binding(&self) -> Option<BindingLimit> {
+        (self.connections < u32::MAX).then_some(BindingLimit::ConfiguredCap(self.connections))
     }
 }
 

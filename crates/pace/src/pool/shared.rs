@@ -242,6 +242,7 @@ impl SharedPool {
             blocked_for: scheduler.blocked_until().and_then(left),
             next_in: scheduler.wake_at().and_then(left),
             stopped: self.stopped.get().map(Arc::clone),
+            binding: scheduler.binding(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Snapshots of a pool for progress displays and the feeder.
 
 use super::shared::SharedPool;
-use crate::LimitChange;
+use crate::{BindingLimit, LimitChange};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -34,6 +34,8 @@ pub struct PoolSnapshot {
     pub next_in: Option<Duration>,
     /// The reason if the pool was stopped.
     pub stopped: Option<Arc<str>>,
+    /// The limit that currently determines how fast requests are sent, if there is one.
+    pub binding: Option<BindingLimit>,
 }
 
 impl PoolSnapshot {
@@ -52,6 +54,7 @@ impl PoolSnapshot {
             blocked_for: None,
             next_in: None,
             stopped: None,
+            binding: None,
         }
     }
 }

@@ -74,9 +74,8 @@ impl AnnouncedBlock {
             0 => (share * length).clamp(FIRST_CANARY_S.0, FIRST_CANARY_S.1),
             _ => share * length,
         });
-        let at = delay.map(|delay| {
-            (self.since + delay).max(self.canary_sent + CANARY_INTERVAL_S).max(now)
-        });
+        let at = delay
+            .map(|delay| (self.since + delay).max(self.canary_sent + CANARY_INTERVAL_S).max(now));
         self.canary = match at {
             Some(at) if self.mode == RetryAfter::Test && at < self.until => Canary::Due(at),
             _ => Canary::None,
@@ -207,7 +206,7 @@ mod tests {
     fn short_blocks_share_a_canary_every_five_seconds() {
         let mut block = AnnouncedBlock::new(RetryAfter::Test);
         let mut sent = Vec::new();
-        for number in 0..10 {
+        for number in 0..10_u32 {
             let now = f64::from(number) * 2.0;
             block.on_announced(now, 2.0);
             let at = block.next_at(now);

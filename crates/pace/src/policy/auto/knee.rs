@@ -63,9 +63,8 @@ impl Cohort {
         let mut known: Vec<f64> = self.latencies.iter().flatten().copied().collect();
         known.sort_by(f64::total_cmp);
         let median = *known.get(self.sent.len() / 2)?;
-        let is_final = |(sent, latency): (&f64, &Option<f64>)| {
-            latency.is_some() || now - sent >= median
-        };
+        let is_final =
+            |(sent, latency): (&f64, &Option<f64>)| latency.is_some() || now - sent >= median;
         self.sent.iter().zip(&self.latencies).all(is_final).then_some(median)
     }
 }
@@ -258,42 +257,60 @@ impl LatencyKnee {
 mod tests {
     use super::*;
 
-    /// Runs one cohort at that level and latency.
-    fn run(knee: &mut LatencyKnee, number: &mut u64, now: &mut f64, level: u32, latency: f64) {
-        for _ in 0..COHORT {
-            knee.on_sent(*now, *number, level);
-            *now += latency / f64::from(level + 1);
-            knee.on_answered(*now, *number, latency);
-            *number += 1;
+    /// A closed loop at the limit of the knee, at most `ceiling`; returns the limit after it.
+    fn run(latency: impl Fn(f64) -> f64, ceiling: f64, requests: u64) -> Option<f64> {
+        let mut knee = LatencyKnee::new();
+        let (mut now, mut number, mut completions) = (0.0, 0, 0.0);
+        // End, number, and latency of the requests in flight.
+        let mut flights: Vec<(f64, u64, f64)> = Vec::new();
+        while number < requests {
+            let limit = knee.limit().unwrap_or(20.0 + 2.0 * completions).min(ceiling);
+            if (flights.len() as f64) < limit {
+                knee.on_sent(now, number, flights.len() as u32);
+                let duration = latency(flights.len() as f64 + 1.0);
+                flights.push((now + duration, number, duration));
+                number += 1;
+                now += 1e-3;
+                continue;
+            }
+            let next =
+                flights.iter().enumerate().min_by(|one, other| one.1.0.total_cmp(&other.1.0));
+            let (end, ended, duration) = flights.swap_remove(next.map_or(0, |(index, _)| index));
+            now = end.max(now);
+            completions += f64::from(u8::from(knee.is_normal(duration)));
+            knee.on_answered(now, ended, duration);
         }
+        knee.limit()
     }
 
     #[test]
-    fn latency_that_grows_with_load_is_a_knee() {
-        let (mut knee, mut number, mut now) = (LatencyKnee::new(), 0, 0.0);
-        run(&mut knee, &mut number, &mut now, 9, 1.0);
-        assert_eq!(knee.limit(), None);
-        // The server processes ten requests at a time and queues the rest.
-        run(&mut knee, &mut number, &mut now, 39, 4.0);
-        let first = knee.limit().unwrap();
-        assert!(first < 20.0, "{first}");
-        for _ in 0..6 {
-            let level = knee.limit().unwrap();
-            let latency = (level / 10.0).max(1.0);
-            run(&mut knee, &mut number, &mut now, level as u32 - 1, latency);
-        }
-        let limit = knee.limit().unwrap();
-        assert!((7.0..=14.0).contains(&limit), "{limit}");
+    fn limit_stays_near_a_sharp_knee() {
+        // The server processes ten requests at a time, queues the rest, and thrashes above thirty.
+        let latency = |level: f64| (level / 10.0).max(1.0) * (level / 30.0).max(1.0);
+        let limit = run(latency, 400.0, 2000).unwrap();
+        assert!((9.0..=30.0).contains(&limit), "{limit}");
+    }
+
+    #[test]
+    fn limit_follows_a_concave_throughput_curve() {
+        let limit = run(|level| 1.0 + 0.0115 * level, 1000.0, 4000).unwrap();
+        assert!(limit > 500.0, "{limit}");
+        let limit = run(|level| 1.0 + 0.1 * level, 1000.0, 4000).unwrap();
+        assert!((40.0..250.0).contains(&limit), "saturates at ten per second: {limit}");
     }
 
     #[test]
     fn constant_latency_is_no_knee() {
-        let (mut knee, mut number, mut now) = (LatencyKnee::new(), 0, 0.0);
-        for level in [9, 19, 39, 79, 159] {
-            run(&mut knee, &mut number, &mut now, level, 1.0);
-        }
-        assert_eq!(knee.limit(), None);
-        assert!(knee.is_normal(2.0));
-        assert!(!knee.is_normal(3.0));
+        assert_eq!(run(|_| 1.0, 400.0, 2000), None);
+    }
+
+    #[test]
+    fn normal_latency_is_close_to_the_minimum() {
+        let mut knee = LatencyKnee::new();
+        assert!(knee.is_normal(9.0), "nothing is known");
+        (0..8).for_each(|number| knee.on_sent(0.0, number, number as u32));
+        (0..8).for_each(|number| knee.on_answered(1.0, number, 1.0));
+        assert!(knee.is_normal(1.5));
+        assert!(!knee.is_normal(2.0));
     }
 }

@@ -24,8 +24,8 @@ mod window;
 mod window_search;
 
 use crate::{
-    ChangeReason, Dimension, Flight, Gate, LimitChange, Policy, PoolView, Quota, RetryMode,
-    SendOutcome, TokenCost,
+    BindingLimit, ChangeReason, Dimension, Flight, Gate, LimitChange, Policy, PoolView, Quota,
+    RetryMode, SendOutcome, TokenCost,
 };
 use block::AnnouncedBlock;
 use breaker::CircuitBreaker;
@@ -59,6 +59,18 @@ enum AutoMode {
     Window(WindowHypothesis),
 }
 
+/// What delays the next request.
+#[derive(Debug, Clone, Copy)]
+enum Constraint {
+    Ceiling,
+    /// A rate given by the user.
+    UserRate(Dimension),
+    /// A limit in headers, by the index of its mirror.
+    Mirror(usize),
+    /// The current hypothesis.
+    Hypothesis,
+}
+
 /// The strategy `auto`, the default.
 #[derive(Debug)]
 pub struct AutoPolicy {
@@ -84,8 +96,12 @@ pub struct AutoPolicy {
     levels: LevelTracker,
     mirrors: [QuotaMirror; 4],
     user_rates: UserRates,
-    /// The last reported limit, and the changes not yet returned.
+    /// What delayed the last request that was not sent at once.
+    constraint: Constraint,
+    /// The last reported limit, whether a request was rejected since, and the changes not yet
+    /// returned.
     reported: u32,
+    saw_rejection: bool,
     changes: Vec<LimitChange>,
 }
 
@@ -117,7 +133,9 @@ impl AutoPolicy {
             levels: LevelTracker::default(),
             mirrors: Dimension::ALL.map(QuotaMirror::new),
             user_rates: UserRates::new(config.rates),
+            constraint: Constraint::Hypothesis,
             reported: 0,
+            saw_rejection: false,
             changes: Vec::new(),
         };
         auto.reported = auto.limit();
@@ -191,7 +209,6 @@ impl AutoPolicy {
             }
             _ => self.noise.on_rejected(sent),
         };
-        if std::env::var("TN").is_ok() { eprintln!("TN {now:.3} rej sent {:.3} #{} level {} {:?} {:?} mode {}", sent.at, sent.number, sent.level, sent.purpose, cause, match &self.mode { AutoMode::Ramp(_) => "ramp".into(), AutoMode::Cap(c) => format!("cap {}", c.width()), AutoMode::Bucket(b) => format!("bucket {:.2}", b.rate()), AutoMode::Window(w) => format!("window {:.2}", w.rate()) }); }
         if cause == RejectionCause::Random {
             self.discard(sent);
             return;
@@ -248,13 +265,19 @@ impl AutoPolicy {
 
     fn next(&mut self, now: f64, level: u32, cost: TokenCost) -> Result<SendPurpose, Option<f64>> {
         if level >= self.ceiling {
+            self.constraint = Constraint::Ceiling;
             return Err(None);
         }
-        let mut at = self.user_rates.next_at(now, cost);
-        for mirror in &mut self.mirrors {
-            at = at.max(mirror.next_at(now, mirror.dimension().of(cost)));
+        let (mut at, dimension) = self.user_rates.next_at(now, cost);
+        let mut constraint = Constraint::UserRate(dimension);
+        for (index, mirror) in self.mirrors.iter_mut().enumerate() {
+            let mirror_at = mirror.next_at(now, mirror.dimension().of(cost));
+            if mirror_at > at {
+                (at, constraint) = (mirror_at, Constraint::Mirror(index));
+            }
         }
         if at > now {
+            self.constraint = constraint;
             return Err(Some(at));
         }
         match self.breaker.next_at(now) {
@@ -269,6 +292,14 @@ impl AutoPolicy {
         if self.block.take_ended(now) {
             self.block_end = (now, self.ledger.accepted());
         }
+        let result = self.next_by_hypothesis(now, level);
+        if result.is_err() {
+            self.constraint = Constraint::Hypothesis;
+        }
+        result
+    }
+
+    fn next_by_hypothesis(&mut self, now: f64, level: u32) -> Result<SendPurpose, Option<f64>> {
         match &mut self.mode {
             AutoMode::Ramp(ramp) => {
                 if f64::from(level) >= self.knee.limit().unwrap_or_else(|| ramp.limit()) {
@@ -375,13 +406,37 @@ impl Policy for AutoPolicy {
         (limit.ceil() as u32).clamp(1, self.ceiling)
     }
 
+    fn binding(&self) -> Option<BindingLimit> {
+        Some(match (self.constraint, &self.mode) {
+            (Constraint::Ceiling, _) => BindingLimit::ConfiguredCap(self.ceiling),
+            (Constraint::UserRate(dimension), _) => {
+                BindingLimit::ConfiguredRate(dimension, self.user_rates.per_minute(dimension))
+            }
+            (Constraint::Mirror(index), _) => {
+                let mirror = &self.mirrors[index];
+                BindingLimit::HeaderRate(mirror.dimension(), mirror.rate())
+            }
+            (Constraint::Hypothesis, AutoMode::Ramp(_)) if self.knee.is_saturated() => {
+                BindingLimit::Saturation(self.limit())
+            }
+            (Constraint::Hypothesis, AutoMode::Ramp(_)) => BindingLimit::Growing,
+            (Constraint::Hypothesis, AutoMode::Cap(cap)) => BindingLimit::Cap(cap.width()),
+            (Constraint::Hypothesis, AutoMode::Bucket(bucket)) => {
+                BindingLimit::MeasuredRate(bucket.rate())
+            }
+            (Constraint::Hypothesis, AutoMode::Window(window)) => {
+                BindingLimit::Window { requests: window.count() as u64, seconds: window.length() }
+            }
+        })
+    }
+
     fn blocked_until(&self) -> Option<Duration> {
         Duration::try_from_secs_f64(self.block.until()).ok()
     }
 
     fn learned(&self) -> Option<LearnedLimit> {
         match &self.mode {
-            AutoMode::Cap(cap) if cap.is_confirmed() => Some(LearnedLimit::Cap(cap.width())),
+            AutoMode::Cap(cap) if cap.is_measured() => Some(LearnedLimit::Cap(cap.width())),
             AutoMode::Bucket(bucket) if bucket.is_confident() => {
                 Some(LearnedLimit::Rate(bucket.rate()))
             }
@@ -426,6 +481,7 @@ impl AutoPolicy {
                 }
             }
             SendOutcome::Rejected { quota } => {
+                self.saw_rejection = true;
                 self.breaker.on_responded(now, sent.at);
                 let sent = SentRequest { stamps: sent.stamps.map(MirrorStamp::unspent), ..sent };
                 self.refund(cost, sent.stamps);
@@ -490,11 +546,13 @@ impl AutoPolicy {
             return;
         }
         let reason = match self.mode {
-            _ if new_limit < old_limit => ChangeReason::RateLimit,
+            _ if new_limit < old_limit && self.saw_rejection => ChangeReason::RateLimit,
+            _ if new_limit < old_limit => ChangeReason::Latency,
             AutoMode::Ramp(_) => ChangeReason::SlowStart,
             _ => ChangeReason::SteadyStateUp,
         };
         self.reported = new_limit;
+        self.saw_rejection = false;
         self.changes.push(LimitChange { at: now, old_limit, new_limit, reason });
     }
 

@@ -52,7 +52,11 @@ pub(super) struct RandomRejections {
 enum NoiseStage {
     Unknown,
     /// The requests after this one decide.
-    Trial { first: u64, decided: u64, rejected: u32 },
+    Trial {
+        first: u64,
+        decided: u64,
+        rejected: u32,
+    },
     /// The trial has accepted it, which holds for the ramp.
     Accepted,
     /// A burst has confirmed it.
@@ -171,8 +175,7 @@ impl RandomRejections {
         if self.stage == NoiseStage::Accepted {
             // Rejections long before the limit was reached were random.
             let earlier = self.count(HISTORY) - self.count(2 * RECENT);
-            self.stage =
-                if earlier >= 3 { NoiseStage::Confirmed } else { NoiseStage::Refuted };
+            self.stage = if earlier >= 3 { NoiseStage::Confirmed } else { NoiseStage::Refuted };
         }
         self.rejected.clear();
     }
@@ -271,5 +274,115 @@ impl RandomRejections {
         let Some(newest) = self.rejected.back() else { return 0 };
         let is_latest = |number: &&u64| **number + requests as u64 > *newest;
         self.rejected.iter().rev().take_while(is_latest).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(number: u64, purpose: SendPurpose) -> SentRequest {
+        SentRequest { number, ..SentRequest::example(0.0, purpose) }
+    }
+
+    fn reject(noise: &mut RandomRejections, number: u64) -> RejectionCause {
+        noise.on_ramp_rejected(sent(number, SendPurpose::Work), 0, 0.0)
+    }
+
+    fn admit(noise: &mut RandomRejections, number: u64) {
+        noise.on_admitted(sent(number, SendPurpose::Work));
+    }
+
+    /// Returns the hypothesis after a trial in which all requests were admitted.
+    fn accepted() -> RandomRejections {
+        let mut noise = RandomRejections::new();
+        assert_eq!(reject(&mut noise, 20), RejectionCause::Random);
+        (21..21 + TRIAL).for_each(|number| admit(&mut noise, number));
+        assert!(!noise.is_waiting(100));
+        noise
+    }
+
+    /// Sends a burst of which that many are rejected; returns whether it confirms the hypothesis.
+    fn burst(noise: &mut RandomRejections, first: u64, rejections: u64) -> bool {
+        let mut sends = 0;
+        while noise.is_bursting() {
+            noise.on_sent(SendPurpose::Burst);
+            sends += 1;
+        }
+        assert_eq!(sends, 4);
+        let mut is_random = false;
+        for number in 0..sends {
+            let request = sent(first + number, SendPurpose::Burst);
+            if number < rejections {
+                noise.on_rejected(request);
+            } else {
+                is_random |= noise.on_admitted(request);
+            }
+        }
+        is_random
+    }
+
+    #[test]
+    fn limit_rejects_the_requests_after_the_first_rejection() {
+        let mut noise = RandomRejections::new();
+        assert_eq!(reject(&mut noise, 20), RejectionCause::Random);
+        assert!(!noise.is_waiting(20 + TRIAL));
+        assert!(noise.is_waiting(21 + TRIAL), "no more before the outcome");
+        assert_eq!(reject(&mut noise, 21), RejectionCause::Random);
+        assert_eq!(reject(&mut noise, 22), RejectionCause::Limit);
+    }
+
+    #[test]
+    fn rare_rejections_during_the_ramp_are_random() {
+        let mut noise = accepted();
+        for number in 2..50 {
+            assert_eq!(reject(&mut noise, 20 * number), RejectionCause::Random);
+        }
+        let causes: Vec<_> = (1000..1010).map(|number| reject(&mut noise, number)).collect();
+        assert!(causes.contains(&RejectionCause::Limit), "a series of rejections is a limit");
+    }
+
+    #[test]
+    fn requests_admitted_before_the_rejection_arrives_count() {
+        let mut noise = RandomRejections::new();
+        let request = sent(20, SendPurpose::Work);
+        assert_eq!(noise.on_ramp_rejected(request, TRIAL, 0.0), RejectionCause::Random);
+        assert!(!noise.is_waiting(100));
+    }
+
+    #[test]
+    fn burst_after_a_rejection_tells_random_ones_from_a_limit() {
+        for (rejections, is_random) in [(0, true), (1, true), (2, false), (4, false)] {
+            let mut noise = RandomRejections::new();
+            let cause = noise.on_rejected(sent(100, SendPurpose::Work));
+            assert_eq!(cause, RejectionCause::Limit);
+            noise.plan_burst(0.0);
+            assert_eq!(burst(&mut noise, 101, rejections), is_random, "{rejections}");
+            let cause = noise.on_rejected(sent(150, SendPurpose::Work));
+            assert_eq!(cause == RejectionCause::Random, is_random, "{rejections}");
+        }
+    }
+
+    #[test]
+    fn no_burst_follows_several_rejections_in_a_row() {
+        let mut noise = RandomRejections::new();
+        for number in [100, 101] {
+            noise.on_rejected(sent(number, SendPurpose::Work));
+        }
+        noise.plan_burst(0.0);
+        assert!(!noise.is_bursting());
+    }
+
+    #[test]
+    fn discarded_request_ends_a_burst_and_counts_for_the_trial() {
+        let mut noise = RandomRejections::new();
+        noise.on_rejected(sent(100, SendPurpose::Work));
+        noise.plan_burst(0.0);
+        noise.on_discarded(sent(101, SendPurpose::Burst));
+        assert!(!noise.is_bursting());
+        let mut noise = RandomRejections::new();
+        reject(&mut noise, 20);
+        (21..21 + TRIAL).for_each(|number| noise.on_discarded(sent(number, SendPurpose::Work)));
+        assert!(!noise.is_waiting(100));
     }
 }

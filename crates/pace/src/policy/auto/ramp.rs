@@ -98,4 +98,11 @@ mod tests {
         (0..RATE_SAMPLES).for_each(|number| ramp.on_answered(number as f64 / 1000.0, true));
         assert!(ramp.speed(1.0) > 2500.0);
     }
+
+    #[test]
+    fn resumed_ramp_starts_at_its_level() {
+        let ramp = Ramp::resume(5.0, 120);
+        assert_eq!((ramp.limit(), ramp.next_at()), (120.0, 5.0));
+        assert_eq!(Ramp::resume(5.0, 3).limit(), INITIAL_LIMIT);
+    }
 }

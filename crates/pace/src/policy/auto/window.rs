@@ -147,7 +147,8 @@ impl WindowHypothesis {
             && sent >= self.count
         {
             let interval = CHECK_EVERY.max((REQUESTS_PER_CHECK / self.count) as u32);
-            self.state = WindowState::Check { is_in_flight: !self.windows.is_multiple_of(interval) };
+            self.state =
+                WindowState::Check { is_in_flight: !self.windows.is_multiple_of(interval) };
         }
         if let WindowState::Check { is_in_flight: true } = self.state {
             self.advance();
@@ -246,8 +247,9 @@ mod tests {
 
     /// Returns windows of that length with ten requests each; one has opened at 20 with request 100.
     fn open(length: f64) -> WindowHypothesis {
-        let (after, opened) = (19.0, 20.0);
-        WindowHypothesis::new(FoundWindow { length, count: 10.0, after, opened, number: 100 })
+        let bounds = |until: f64| TimeBounds { after: until - 0.01, until };
+        let (first, second) = (bounds(20.0 - length), bounds(20.0));
+        WindowHypothesis::new(FoundWindow { count: 10.0, first, second, number: 100 })
     }
 
     /// Sends all requests allowed at about that time; returns their number.
@@ -316,9 +318,8 @@ mod tests {
     fn admission_between_windows_refutes_the_hypothesis() {
         let mut window = open(10.0);
         assert_eq!(work(&mut window, 20.0), 9);
-        // It opened between 19 and 20, so the silence ends at 29 at the earliest.
-        let at = 20.0 + 0.9 * 9.0;
-        assert_eq!(window.next(21.0), Err(Some(at)));
+        let Err(Some(at)) = window.next(21.0) else { panic!("a check is due") };
+        assert!((28.9..29.1).contains(&at), "late in the silence: {at}");
         assert_eq!(window.next(at), Ok(SendPurpose::Timed));
         window.on_sent(at);
         assert!(!window.on_rejected(sent(at, 110, SendPurpose::Timed)));
@@ -334,6 +335,44 @@ mod tests {
         let mut window = open(10.0);
         assert!(window.on_rejected(sent(20.1, 105, SendPurpose::Work)));
         assert_eq!(window.rate(), 0.5);
+    }
+
+    /// Runs windows of that length; the second opening is only known to two seconds. Returns the
+    /// number of canaries that were sent too early, and the length found.
+    fn find_length(length: f64) -> (u32, f64) {
+        let first = TimeBounds { after: 9.5, until: 10.0 };
+        let second = TimeBounds { after: 9.0 + length, until: 11.0 + length };
+        let found = FoundWindow { count: 10.0, first, second, number: 100 };
+        let (mut window, mut rejected) = (WindowHypothesis::new(found), 0);
+        let mut now = second.until;
+        while now < 30.0 * length {
+            match window.next(now) {
+                Err(Some(at)) => now = at,
+                Err(None) => panic!("nothing is in flight"),
+                Ok(purpose) => {
+                    window.on_sent(now);
+                    let opened = ((now - 9.8) / length).floor() * length + 9.8;
+                    let is_open = purpose != SendPurpose::Timed && now - opened < 0.4 * length;
+                    let request = sent(now, 0, purpose);
+                    if is_open {
+                        assert!(!window.on_admitted(now, request));
+                    } else {
+                        rejected += u32::from(purpose == SendPurpose::Probe);
+                        assert!(!window.on_rejected(request));
+                    }
+                }
+            }
+        }
+        (rejected, window.length())
+    }
+
+    #[test]
+    fn length_is_found_by_a_few_canaries() {
+        for length in [7.0, 3.7, 11.0, 8.3] {
+            let (rejected, found) = find_length(length);
+            assert!((found / length - 1.0).abs() < 0.02, "{found} for {length}");
+            assert!(rejected < 15, "{rejected} for {length}");
+        }
     }
 
     #[test]

@@ -218,16 +218,21 @@ mod tests {
         let mut search = burst();
         // Six were admitted within half a second.
         search.on_rejected(sent(5.5, 10));
-        // A window is at least as long as its silence.
-        assert_eq!(search.next_at(), Some(9.02));
-        search.on_sent(9.02, 0.2);
-        assert_eq!(search.next_at(), Some(f64::INFINITY), "one at a time");
-        search.on_rejected(sent(9.02, 11));
-        assert_eq!(search.next_at(), Some(10.02));
-        search.on_sent(10.02, 0.2);
-        let found =
-            FoundWindow { length: 5.0, count: 6.0, after: 3.0 + 5.0, opened: 10.02, number: 12 };
-        assert_eq!(search.on_admitted(sent(10.02, 12), 10.2, 2.0, 0.2), Some(found));
+        // A window is at least as long as the time between the rejections of its silence. Shortly
+        // before the end of each common length it must still be closed.
+        for (number, at) in [6.86, 7.02, 7.79, 8.02, 8.72, 9.02, 9.65].into_iter().enumerate() {
+            let next = search.next_at().unwrap();
+            assert!((next - at).abs() < 1e-9, "{next} for {at}");
+            search.on_sent(next, 0.2);
+            assert_eq!(search.next_at(), Some(f64::INFINITY), "one at a time");
+            search.on_rejected(sent(next, 11 + number as u64));
+        }
+        let at = search.next_at().unwrap();
+        let found = search.on_admitted(sent(at, 18), 10.2, 2.0, 0.2).unwrap();
+        assert_eq!((found.count, found.number), (6.0, 18));
+        assert_eq!(found.first, TimeBounds { after: 3.0, until: 5.0 });
+        assert!((found.second.after - 9.65).abs() < 1e-9);
+        assert!((found.second.until - 10.02).abs() < 1e-9);
     }
 
     #[test]
@@ -276,19 +281,22 @@ mod tests {
     fn discarded_request_is_followed_by_another() {
         let mut search = burst();
         search.on_rejected(sent(5.5, 10));
-        search.on_sent(9.02, 0.2);
+        let at = search.next_at().unwrap();
+        search.on_sent(at, 0.2);
         search.on_discarded();
-        assert_eq!(search.next_at(), Some(9.02));
+        assert_eq!(search.next_at(), Some(at));
     }
 
     #[test]
     fn search_ends_if_no_length_fits() {
         let mut search = burst();
         search.on_rejected(sent(5.5, 10));
-        let longer = LENGTHS.iter().filter(|length| **length >= 4.0).count();
-        (1..longer).for_each(|_| search.on_rejected(sent(9.0, 11)));
-        assert_eq!(search.next_at(), Some(5.0 + 3600.0 + 0.02));
-        search.on_rejected(sent(4000.0, 12));
+        let mut probes = 0;
+        while let Some(at) = search.next_at() {
+            search.on_rejected(sent(at, 11));
+            probes += 1;
+        }
         assert!(matches!(search, WindowSearch::Idle { .. }), "{search:?}");
+        assert!(probes < 2 * LENGTHS.len(), "{probes}");
     }
 }
