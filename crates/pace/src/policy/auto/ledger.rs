@@ -130,6 +130,12 @@ impl Ledger {
         (self.sends - 1).saturating_sub(number).saturating_sub(undecided)
     }
 
+    /// Returns whether the outcome of a request is neither known nor assumed.
+    pub(super) fn has_undecided(&self) -> bool {
+        let mut flights = self.undecided.iter().filter_map(|(_, flight)| self.flights.get(flight));
+        flights.any(|sent| !sent.is_admitted)
+    }
+
     /// Removes a request that has ended.
     pub(super) fn remove(&mut self, flight: Flight) -> Option<SentRequest> {
         self.flights.remove(&flight)

@@ -157,10 +157,12 @@ impl AutoPolicy {
         {
             // The rejection that started the block was not even the first sign of a limit.
             self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
+            self.noise.on_resumed();
             return;
         }
         if self.noise.on_admitted(sent) && !matches!(self.mode, AutoMode::Ramp(_)) {
             self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
+            self.noise.on_resumed();
             return;
         }
         match &mut self.mode {
@@ -308,7 +310,7 @@ impl AutoPolicy {
                 if self.noise.is_bursting() {
                     return Ok(SendPurpose::Burst);
                 }
-                if self.noise.is_waiting(self.ledger.sends()) {
+                if self.noise.is_waiting(self.ledger.sends()) && self.ledger.has_undecided() {
                     return Err(Some(now + self.ledger.patience()));
                 }
                 if ramp.next_at() > now {

@@ -94,6 +94,14 @@ impl RandomRejections {
         }
     }
 
+    /// Starts over with the ramp.
+    pub(super) fn on_resumed(&mut self) {
+        self.burst = None;
+        if let NoiseStage::Trial { .. } = self.stage {
+            self.stage = NoiseStage::Unknown;
+        }
+    }
+
     /// Returns whether a trial or a burst waits for the outcome of its requests.
     pub(super) fn is_waiting(&self, sends: u64) -> bool {
         let is_sent = self.burst.is_some_and(|burst| burst.sent >= burst.size);
