@@ -14,7 +14,7 @@ pub struct LimitRecord {
     pub old_limit: u32,
     /// Limit after the change.
     pub new_limit: u32,
-    /// `slow_start`, `steady_state_up`, `rate_limit` or `manual`.
+    /// `slow_start`, `steady_state_up`, `rate_limit`, `latency` or `manual`.
     pub reason: String,
     /// Requests per minute that were set, if a rate was.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -193,7 +193,7 @@ fn headers_avoid_nearly_all_rejections() {
 fn nothing_is_sent_during_an_announced_block() {
     let mut provider = Provider::new(Limit::Bucket { rate: 5.0, burst: 10.0 });
     provider.hint = Some(3.0);
-    let stats = run(300, provider, AutoConfig::default());
+    let stats = run(300, provider, AutoConfig::default().retry_after(RetryAfter::Strict));
     assert!(!stats.blocks.is_empty());
     for announced in &stats.blocks {
         let within = stats.sends.iter().filter(|at| **at > *announced && **at < announced + 3.0);

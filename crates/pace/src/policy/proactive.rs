@@ -12,7 +12,7 @@ mod window;
 
 pub use config::{ProactiveConfig, ProactiveConfigError};
 
-use crate::{Dimension, Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
+use crate::{BindingLimit, Dimension, Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
 use std::time::Duration;
 use window::SlidingWindow;
 
@@ -109,5 +109,13 @@ impl Policy for ProactivePolicy {
         self.limits.retain(|(dimension, _)| *dimension != Dimension::Requests);
         self.limits.push((Dimension::Requests, rpm.max(1)));
         true
+    }
+
+    /// Returns the first configured rate, as requests come before tokens.
+    fn binding(&self) -> Option<BindingLimit> {
+        let cap =
+            (self.connections < u32::MAX).then_some(BindingLimit::ConfiguredCap(self.connections));
+        let rate = self.limits.first();
+        rate.map(|(dimension, limit)| BindingLimit::ConfiguredRate(*dimension, *limit)).or(cap)
     }
 }

@@ -3,7 +3,7 @@
 //! It needs no information about the provider: most quotas are per minute, so a rejected request may
 //! succeed when the oldest request of the last minute no longer counts.
 
-use crate::{Flight, Gate, Policy, PoolView, RetryMode, SendOutcome, TokenCost};
+use crate::{BindingLimit, Flight, Gate, Policy, PoolView, RetryMode, SendOutcome, TokenCost};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -62,6 +62,10 @@ impl Policy for ReactivePolicy {
 
     fn set_max_connections(&mut self, max: u32) {
         self.connections = max.max(1);
+    }
+
+    fn binding(&self) -> Option<BindingLimit> {
+        (self.connections < u32::MAX).then_some(BindingLimit::ConfiguredCap(self.connections))
     }
 }
 

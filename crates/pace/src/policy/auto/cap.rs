@@ -35,6 +35,8 @@ pub(super) struct CapHypothesis {
     contradictions: f64,
     confirmations: u32,
     is_confirmed: bool,
+    /// Whether this run has filled the cap and met a rejection at it.
+    is_measured: bool,
     /// Tests in flight.
     tests: u32,
     next_timed: f64,
@@ -68,6 +70,7 @@ impl CapHypothesis {
             contradictions: 0.0,
             confirmations: 0,
             is_confirmed: false,
+            is_measured: false,
             tests: 0,
             next_timed: now + FIRST_TIMED_S,
             timed_delay: FIRST_TIMED_S,
@@ -91,6 +94,11 @@ impl CapHypothesis {
 
     pub(super) fn is_confirmed(&self) -> bool {
         self.is_confirmed
+    }
+
+    /// Returns whether measurements of this run have confirmed the cap.
+    pub(super) fn is_measured(&self) -> bool {
+        self.is_confirmed && self.is_measured
     }
 
     /// Returns the purpose of the next request, or the time at which it may be sent, or `None` if an
@@ -127,7 +135,7 @@ impl CapHypothesis {
     pub(super) fn on_sent(&mut self, now: f64, purpose: SendPurpose) {
         self.last_sent = now;
         match purpose {
-            SendPurpose::Work => {}
+            SendPurpose::Work | SendPurpose::Burst => {}
             SendPurpose::Clocked => self.tests += 1,
             SendPurpose::Timed => {
                 self.tests += 1;
@@ -142,11 +150,14 @@ impl CapHypothesis {
         self.contradictions *= 0.99;
         self.on_ended(sent.purpose);
         match sent.purpose {
-            SendPurpose::Work => {}
+            SendPurpose::Work | SendPurpose::Burst => {}
             SendPurpose::Clocked => {
                 self.confirmations += 1;
                 let is_full = sent.level + 1 >= self.width;
-                self.is_confirmed |= is_full && self.confirmations >= MIN_CONFIRMATIONS;
+                if is_full && self.confirmations >= MIN_CONFIRMATIONS {
+                    self.is_confirmed = true;
+                    self.is_measured = true;
+                }
             }
             SendPurpose::Timed => {
                 self.contradictions += 1.0;
@@ -170,7 +181,7 @@ impl CapHypothesis {
     /// Ends the test of a request.
     pub(super) fn on_ended(&mut self, purpose: SendPurpose) {
         match purpose {
-            SendPurpose::Work => {}
+            SendPurpose::Work | SendPurpose::Burst => {}
             SendPurpose::Clocked | SendPurpose::Timed => self.tests = self.tests.saturating_sub(1),
             SendPurpose::Probe => self.is_probing = false,
         }
@@ -200,6 +211,7 @@ impl CapHypothesis {
                 self.contradictions += MISTAKE_WEIGHT;
             }
             (SendPurpose::Probe, _) => {
+                self.is_measured = true;
                 let lost = self.block * f64::from(self.width) / latency.max(1e-3);
                 self.interval =
                     (1.4 * self.interval).min(PROBE_INTERVAL.1).max(PROBE_COST_FACTOR * lost);
