@@ -37,6 +37,22 @@ pub enum BindingLimit {
     Growing,
 }
 
+impl BindingLimit {
+    /// Whether it is a limit of the provider that was found, not one that the user has set.
+    pub fn is_found(self) -> bool {
+        match self {
+            BindingLimit::HeaderRate(..)
+            | BindingLimit::MeasuredRate(_)
+            | BindingLimit::Window { .. }
+            | BindingLimit::Cap(_)
+            | BindingLimit::Saturation(_) => true,
+            BindingLimit::ConfiguredRate(..)
+            | BindingLimit::ConfiguredCap(_)
+            | BindingLimit::Growing => false,
+        }
+    }
+}
+
 fn unit(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Requests => "requests",

@@ -214,6 +214,7 @@ mod tests {
             failed: 0,
             blocked_ms: Some(30_000),
             next_ms: None,
+            binding: None,
             stopped: None,
         };
         let mut progress = ProgressDisplay::new(&plan, false, true);

@@ -14,6 +14,7 @@ pub use config::{ProactiveConfig, ProactiveConfigError};
 
 use crate::{BindingLimit, Dimension, Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
 use std::time::Duration;
+pub(super) use window::ARRIVAL_MARGIN;
 use window::SlidingWindow;
 
 /// The strategy `proactive`.
@@ -75,11 +76,14 @@ impl Policy for ProactivePolicy {
 
     fn on_ended(
         &mut self,
-        _view: PoolView,
+        view: PoolView,
         flight: Flight,
         _cost: TokenCost,
         outcome: &SendOutcome,
     ) {
+        if !matches!(outcome, SendOutcome::Dropped) {
+            self.window.respond(view.now, flight);
+        }
         match outcome {
             SendOutcome::Answered { usage: Some(usage), .. } => self.window.settle(flight, *usage),
             // The provider did no work. It still counts as a request, as it does at some providers.
