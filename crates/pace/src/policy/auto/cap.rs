@@ -10,6 +10,8 @@ use super::ledger::{SendPurpose, SentRequest};
 const REFUTATION_THRESHOLD: f64 = 1.9;
 /// Weight of a contradiction if a raised cap turns out to be wrong.
 const MISTAKE_WEIGHT: f64 = 0.6;
+/// Weight of a rejection that requests and answers in transit may explain.
+const TRANSIT_WEIGHT: f64 = 0.3;
 /// A confirmed cap does not shrink below this share of itself at once.
 const MIN_SHRUNK_SHARE: f64 = 0.8;
 /// Requests and answers in transit that do not contradict a cap.
@@ -235,6 +237,9 @@ impl CapHypothesis {
                 self.confirmations = 0;
                 self.is_confirmed = false;
                 self.restart_timed_tests(now);
+            }
+            (SendPurpose::Work | SendPurpose::Clocked, _) if sent.level < self.width => {
+                self.contradictions += TRANSIT_WEIGHT;
             }
             _ => {}
         }
