@@ -102,7 +102,7 @@ fn contradicting_limits_are_reported_with_positions() {
     9 | limits = { connections = true }
       |                          ^^^^
       |
-      = help: `connections`: maximum number of requests in flight [default: 10 for `fixed`, 400 for `auto`, "4-20-200" for `adaptive`, otherwise unlimited]
+      = help: `connections`: maximum number of requests in flight [default: 10 for `fixed`, 1000 for `auto`, "4-20-200" for `adaptive`, otherwise unlimited]
     error: 1 problem; nothing was called
     "#);
 }
