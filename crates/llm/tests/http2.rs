@@ -19,8 +19,16 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 const CA: &[u8] = include_bytes!("fixtures/tls/ca.pem");
-const CERTIFICATE: &[u8] = include_bytes!("fixtures/tls/server.pem");
-const KEY: &[u8] = include_bytes!("fixtures/tls/server.key");
+
+/// A certificate of `CA` for localhost, and its key.
+const CERTIFICATE: [&[u8]; 2] =
+    [include_bytes!("fixtures/tls/server.pem"), include_bytes!("fixtures/tls/server.key")];
+
+/// A certificate as `openssl req -x509` creates it, and its key.
+const SELF_SIGNED: [&[u8]; 2] = [
+    include_bytes!("fixtures/tls/self-signed.pem"),
+    include_bytes!("fixtures/tls/self-signed.key"),
+];
 
 /// Serves one connection; the number is its ordinal, from 0.
 type Serve = Arc<dyn Fn(usize, TlsStream<TcpStream>) -> BoxFuture<'static, ()> + Send + Sync>;
@@ -34,8 +42,16 @@ struct Server {
 
 impl Server {
     async fn start(protocol: &[u8], serve: Serve) -> Server {
-        let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
-        let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
+        Server::with_certificate(CERTIFICATE, protocol, serve).await
+    }
+
+    async fn with_certificate(
+        [certificate, key]: [&[u8]; 2],
+        protocol: &[u8],
+        serve: Serve,
+    ) -> Server {
+        let key = PrivateKeyDer::from_pem_slice(key).unwrap();
+        let certificate = CertificateDer::from_pem_slice(certificate).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -293,9 +309,16 @@ async fn all_waiting_requests_fail_if_no_connection_can_be_opened() {
 
 #[tokio::test]
 async fn untrusted_certificate_is_recognised() {
-    let serve: Serve = Arc::new(|_, _| futures_util::future::ready(()).boxed());
-    let mut server = Server::start(b"h2", serve).await;
+    let ignore: Serve = Arc::new(|_, _| futures_util::future::ready(()).boxed());
+    let mut server = Server::start(b"h2", Arc::clone(&ignore)).await;
     server.network = Network::default();
     let error = server.send().await.unwrap_err();
     assert_eq!(error.kind(), TransportErrorKind::Certificate, "{error}");
+
+    let mut server = Server::with_certificate(SELF_SIGNED, b"h2", ignore).await;
+    server.network = Network::with_certificates(SELF_SIGNED[0]).unwrap();
+    let error = server.send().await.unwrap_err();
+    assert_eq!(error.kind(), TransportErrorKind::Certificate, "{error}");
+    // The hint of a stopped model depends on this text.
+    assert!(error.to_string().contains("CaUsedAsEndEntity"), "{error}");
 }

@@ -108,3 +108,53 @@ fn error_kind(error: &reqwest::Error, destination: &Destination) -> TransportErr
     }
     kind
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    /// Sends a request through a proxy that answers with the given text, or is unreachable.
+    async fn fail_at_proxy(url: &str, answer: Option<&'static str>) -> TransportError {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = format!("http://user:secret@{}", listener.local_addr().unwrap());
+        match answer {
+            // The task ends with the runtime of the test.
+            Some(answer) => drop(tokio::spawn(async move {
+                let (mut connection, _) = listener.accept().await.unwrap();
+                let _ = connection.read(&mut [0; 1024]).await;
+                connection.write_all(answer.as_bytes()).await.unwrap();
+            })),
+            None => drop(listener),
+        }
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = reqwest::Client::builder().tls_certs_only([]);
+        let client = builder.proxy(reqwest::Proxy::all(proxy).unwrap()).build().unwrap();
+        let error = client.get(url).send().await.unwrap_err();
+        let destination = Destination { url: Url::parse(url).unwrap(), proxy: Some("ALL_PROXY") };
+        describe(error, &destination)
+    }
+
+    #[tokio::test]
+    async fn failure_of_a_proxy_is_recognised() {
+        let authentication = "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n";
+        let table = [
+            ("https://a.example/", Some(authentication), "authorization required"),
+            ("https://a.example/", Some("HTTP/1.1 403 Forbidden\r\n\r\n"), "unsuccessful"),
+            ("https://a.example/", Some(""), "unexpected end of file"),
+            ("https://a.example/", None, "refused"),
+            ("http://a.example/", None, "refused"),
+        ];
+        for (url, answer, cause) in table {
+            let error = fail_at_proxy(url, answer).await;
+            assert_eq!(error.kind(), TransportErrorKind::Proxy, "{error}");
+            let message = error.to_string();
+            assert!(
+                message.starts_with("cannot use the proxy for a.example (from ALL_PROXY): "),
+                "{message}"
+            );
+            assert!(message.contains(cause) && !message.contains("secret"), "{message}");
+        }
+    }
+}
