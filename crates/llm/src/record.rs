@@ -154,8 +154,9 @@ impl<'a> RequestGuard<'a> {
 
     fn record(&self, latency: Duration, error: Option<ErrorKind>, retry: Option<RetryInfo<'_>>) {
         let Some(HttpObserver(observe)) = self.observer else { return };
+        let sent = self.traffic.sent.get().unwrap_or(self.started);
         observe(&HttpRecord {
-            time: self.time,
+            time: self.time + sent.saturating_duration_since(self.started),
             model: self.info.name,
             method: self.info.method,
             url: &self.traffic.url,

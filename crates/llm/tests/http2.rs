@@ -135,7 +135,9 @@ fn http2(
 async fn read(mut body: h2::RecvStream) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(chunk) = body.data().await {
-        all.extend_from_slice(&chunk.unwrap());
+        let chunk = chunk.unwrap();
+        all.extend_from_slice(&chunk);
+        body.flow_control().release_capacity(chunk.len()).unwrap();
     }
     all
 }
@@ -182,6 +184,31 @@ async fn server_with_many_streams_gets_few_connections() {
 }
 
 #[tokio::test]
+async fn bodies_larger_than_all_windows_arrive() {
+    const BYTES: usize = 20 * 1024 * 1024;
+    let serve: Serve = Arc::new(|_, tls| {
+        async move {
+            let mut connection: h2::server::Connection<_, Bytes> =
+                h2::server::handshake(tls).await.unwrap();
+            while let Some(Ok((request, mut reply))) = connection.accept().await {
+                tokio::spawn(async move {
+                    let received = read(request.into_body()).await;
+                    let mut body = reply.send_response(Response::new(()), false).unwrap();
+                    body.send_data(Bytes::from(received), true).unwrap();
+                });
+            }
+        }
+        .boxed()
+    });
+    let server = Server::start(b"h2", serve).await;
+    let body = Bytes::from(vec![7; BYTES]);
+    let request = HttpRequest { body: body.clone(), ..server.request() };
+    let response = server.network.send(request).await.unwrap();
+    let chunks: Vec<Bytes> = response.body.try_collect().await.unwrap();
+    assert!(chunks.concat() == body);
+}
+
+#[tokio::test]
 async fn http1_server_gets_one_connection_per_request() {
     const REQUESTS: usize = 20;
     let barrier = Arc::new(Barrier::new(REQUESTS));
@@ -204,8 +231,11 @@ async fn http1_server_gets_one_connection_per_request() {
         .boxed()
     });
     let server = Server::start(b"http/1.1", serve).await;
-    let answers = join_all((0..REQUESTS).map(|_| server.send())).await;
-    assert!(answers.iter().all(|answer| answer.as_ref().unwrap() == "answer"));
+    let requests: Vec<HttpRequest> = (0..REQUESTS).map(|_| server.request()).collect();
+    let sent: Vec<SendTime> = requests.iter().map(|request| request.sent.clone()).collect();
+    let responses = join_all(requests.into_iter().map(|request| server.network.send(request)));
+    assert!(responses.await.iter().all(|response| response.as_ref().unwrap().status == 200));
+    assert!(sent.iter().all(|sent| sent.get().is_some()));
     // One more, which shows that the server speaks HTTP/1.1.
     assert_eq!(server.connections(), REQUESTS + 1);
 }
