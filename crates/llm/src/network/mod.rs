@@ -183,7 +183,8 @@ async fn send_with(
     Ok(HttpResponse { status, headers, body })
 }
 
-/// Returns the head of an HTTP/2 request.
+/// Returns the head of an HTTP/2 request. It does not offer compression, which model responses are too small to
+/// need.
 fn http2_request(
     request: &HttpRequest,
     destination: &Destination,
