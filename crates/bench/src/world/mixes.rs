@@ -8,7 +8,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 /// Minimum time of an ideal scheduler for a mix in seconds, at scale 1.
-const MIN_SECONDS: f64 = 20.0;
+const MIN_SECONDS: f64 = 60.0;
 /// Bounds of the calls of a mix.
 const MIN_CALLS: u32 = 10;
 const MAX_CALLS: u32 = 100_000;

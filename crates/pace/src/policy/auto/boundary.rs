@@ -1,7 +1,7 @@
 //! Detection of fixed windows from the resets in headers.
 //!
-//! The reset of a bucket grows with the usage; the reset of a window is its end, independent of the
-//! usage.
+//! A bucket is full again at a time that moves with the clock and with the usage; a window ends at a
+//! fixed time.
 
 use super::window_search::LENGTHS;
 
@@ -9,6 +9,8 @@ use super::window_search::LENGTHS;
 const END_MARGIN_S: f64 = 0.01;
 /// Variation of the time on the network, by which announced ends differ.
 const NETWORK_JITTER_S: f64 = 0.15;
+/// Relative error of the predicted reset of a bucket.
+const BUCKET_TOLERANCE: f64 = 0.5;
 /// Minimum length of a window in seconds.
 const MIN_WINDOW_S: f64 = 0.5;
 /// Seconds between two requests that test whether the next window has started.
@@ -17,8 +19,8 @@ const PROBE_INTERVAL_S: f64 = 0.25;
 /// The kind of limit that headers describe.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Boundary {
-    /// Not known yet: end and usage of an early response.
-    Unknown { end: f64, used: f64 },
+    /// Not known yet: an early response.
+    Unknown(ResetReading),
     /// A bucket without windows.
     Bucket,
     /// Windows: end of the current one, and their length, 0 while unknown. Until the length is known,
@@ -26,22 +28,35 @@ pub(super) enum Boundary {
     Window { end: f64, length: f64, next_probe: f64 },
 }
 
+/// The reset in the headers of one response.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ResetReading {
+    /// When the request was sent.
+    pub(super) sent_at: f64,
+    /// When the limit is reset.
+    pub(super) end: f64,
+    /// The part of the limit in use.
+    pub(super) used: f64,
+}
+
 impl Boundary {
     /// Processes the reset of a response. Returns whether a new window has started.
-    pub(super) fn observe(&mut self, end: f64, used: f64, rate: f64, is_coarse: bool) -> bool {
+    pub(super) fn observe(&mut self, reading: ResetReading, rate: f64, is_coarse: bool) -> bool {
         let tolerance = if is_coarse { 1.05 } else { NETWORK_JITTER_S };
+        let end = reading.end;
         match self {
-            Boundary::Unknown { end: first_end, used: first_used } => {
-                let grown = (used - *first_used) / rate.max(1e-9);
-                let is_significant = grown > if is_coarse { 4.0 } else { 2.0 } * tolerance;
-                if used > 2.0 * *first_used && is_significant {
-                    *self = if (end - *first_end).abs() < tolerance {
-                        Boundary::Window { end, length: 0.0, next_probe: end }
-                    } else {
-                        Boundary::Bucket
-                    };
-                } else if used < *first_used {
-                    *self = Boundary::Unknown { end, used };
+            Boundary::Unknown(first) => {
+                // By how much the reset of a bucket would have moved.
+                let shift =
+                    reading.sent_at - first.sent_at + (reading.used - first.used) / rate.max(1e-9);
+                let is_significant = shift.abs() > if is_coarse { 4.0 } else { 2.0 } * tolerance;
+                let moved = end - first.end;
+                if is_significant && moved.abs() < tolerance {
+                    *self = Boundary::Window { end, length: 0.0, next_probe: end };
+                } else if is_significant && (moved / shift - 1.0).abs() < BUCKET_TOLERANCE {
+                    *self = Boundary::Bucket;
+                } else if is_significant || reading.used < first.used {
+                    *self = Boundary::Unknown(reading);
                 }
             }
             Boundary::Window { end: known, length, .. } => {
@@ -118,42 +133,58 @@ mod tests {
     fn earlier_end_shortens_the_windows() {
         let mut boundary = Boundary::Window { end: 60.0, length: 0.0, next_probe: 0.0 };
         // Without requests from 60 to 90, windows of 30 seconds look like windows of 60.
-        assert!(boundary.observe(120.0, 1.0, 1.0, false));
+        assert!(observe(&mut boundary, 120.0, 1.0, false));
         assert!(boundary.advance(120.1));
-        boundary.observe(150.0, 1.0, 1.0, false);
+        observe(&mut boundary, 150.0, 1.0, false);
         assert_eq!(boundary.next_at(121.0), Some(150.0 + END_MARGIN_S));
         assert!(boundary.advance(150.1));
         assert_eq!(boundary.next_at(151.0), Some(180.0 + END_MARGIN_S));
     }
 
-    const EARLY: Boundary = Boundary::Unknown { end: 60.0, used: 10.0 };
+    const EARLY: Boundary = Boundary::Unknown(ResetReading { sent_at: 0.0, end: 60.0, used: 10.0 });
     const WINDOW: Boundary = Boundary::Window { end: 60.0, length: 0.0, next_probe: 60.0 };
+
+    fn observe(boundary: &mut Boundary, end: f64, used: f64, is_coarse: bool) -> bool {
+        boundary.observe(ResetReading { sent_at: 0.0, end, used }, 1.0, is_coarse)
+    }
 
     /// Returns the boundary after a second response with that usage, at one per second.
     fn after(end: f64, used: f64, is_coarse: bool) -> Boundary {
         let mut boundary = EARLY;
-        assert!(!boundary.observe(end, used, 1.0, is_coarse));
+        assert!(!observe(&mut boundary, end, used, is_coarse));
         boundary
+    }
+
+    /// Returns the boundary after a second response with the same usage, sent later.
+    fn later(sent_at: f64, end: f64) -> Boundary {
+        let mut boundary = EARLY;
+        assert!(!boundary.observe(ResetReading { sent_at, end, used: 10.0 }, 1.0, false));
+        boundary
+    }
+
+    #[test]
+    fn end_that_moves_with_the_clock_is_that_of_a_bucket() {
+        assert!(matches!(later(5.0, 65.0), Boundary::Bucket));
+        assert!(matches!(later(5.0, 60.0), Boundary::Window { end: 60.0, .. }));
+        // Neither: a later window. Its responses decide.
+        assert!(matches!(later(5.0, 120.0), Boundary::Unknown(reading) if reading.end == 120.0));
     }
 
     #[test]
     fn end_independent_of_usage_is_a_window() {
         assert!(matches!(after(60.0, 30.0, false), Boundary::Window { end: 60.0, .. }));
         assert!(matches!(after(80.0, 30.0, false), Boundary::Bucket));
-        assert!(
-            matches!(after(60.0, 15.0, false), Boundary::Unknown { .. }),
-            "usage has hardly grown"
-        );
+        assert!(matches!(after(60.0, 10.2, false), Boundary::Unknown(_)), "usage has hardly grown");
         let less = after(70.0, 5.0, false);
-        assert!(matches!(less, Boundary::Unknown { end: 70.0, used: 5.0 }), "{less:?}");
+        assert!(matches!(less, Boundary::Unknown(reading) if reading.used == 5.0), "{less:?}");
     }
 
     #[test]
     fn coarse_end_is_up_to_one_second_late() {
-        assert!(matches!(after(61.0, 30.0, false), Boundary::Bucket));
+        assert!(matches!(after(61.0, 30.0, false), Boundary::Unknown(_)));
         let mut boundary = after(61.0, 30.0, true);
         assert!(matches!(boundary, Boundary::Window { end: 61.0, .. }), "{boundary:?}");
-        assert!(!boundary.observe(60.2, 31.0, 1.0, true));
+        assert!(!observe(&mut boundary, 60.2, 31.0, true));
         assert!(matches!(boundary, Boundary::Window { end: 60.2, .. }), "{boundary:?}");
     }
 
@@ -161,14 +192,14 @@ mod tests {
     fn next_end_gives_the_length() {
         let mut boundary = WINDOW;
         assert!(!boundary.advance(61.0), "not known yet");
-        assert!(boundary.observe(119.5, 1.0, 1.0, false));
+        assert!(observe(&mut boundary, 119.5, 1.0, false));
         // Nearly a minute is rounded to a minute.
         assert!(matches!(boundary, Boundary::Window { length: 60.0, .. }), "{boundary:?}");
         assert!(!boundary.advance(119.5), "within the margin");
         assert!(boundary.advance(119.6));
         assert_eq!(boundary.next_at(119.6), Some(179.51));
         // Some windows may pass without a request, so the shortest distance counts.
-        assert!(boundary.observe(209.5, 1.0, 1.0, false));
+        assert!(observe(&mut boundary, 209.5, 1.0, false));
         assert!(matches!(boundary, Boundary::Window { length: 30.0, .. }), "{boundary:?}");
     }
 

@@ -6,9 +6,11 @@
 //! loses little.
 
 use super::marks::{Estimate, RateMarks};
+use super::overload::OverloadGuard;
+use super::pace_trial::{PaceTrials, TRIAL_FACTOR, TrialResult};
 
 /// Admissions until the pace reaches the rate, if the rate is poorly known and if it is well known.
-const PLATEAU: (f64, f64) = (4.0, 16.0);
+const PLATEAU: (f64, f64) = (4.0, 20.0);
 /// Maximum plateau of a small bucket, in requests and in seconds. It is longer, because unused
 /// capacity of a small bucket is lost.
 const SHARP_PLATEAU: (f64, f64) = (32.0, 2.0);
@@ -18,6 +20,8 @@ const PACE_DEPTH: f64 = 0.3;
 const HEADROOM: f64 = 2.5;
 /// Growth factors of the pace from then on.
 const GROWTH_STEPS: [f64; 5] = [1.15, 1.2, 1.3, 1.5, 2.0];
+/// Growth factor of the pace while the rate is a guess.
+const GUESS_GROWTH: f64 = 1.3;
 /// A gap between requests above this multiple of the interval was not caused by the pace.
 const IDLE_FACTOR: f64 = 5.0;
 /// A bucket with a smaller initial burst loses unused capacity.
@@ -47,6 +51,10 @@ pub(super) struct BucketHypothesis {
     accepted: f64,
     /// The rate before the current silence.
     known_rate: f64,
+    trials: PaceTrials,
+    guard: OverloadGuard,
+    /// Whether the rate is a guess: the pace grows quickly until the first rejection.
+    is_guess: bool,
 }
 
 /// How a rejection relates to the rate.
@@ -74,6 +82,8 @@ pub(super) struct Rejection {
     pub(super) seconds: f64,
     /// Smallest number of requests accepted after a block before the next rejection.
     pub(super) min_burst: f64,
+    /// Whether few recent requests were rejected.
+    pub(super) is_rare: bool,
 }
 
 impl Rejection {
@@ -113,7 +123,16 @@ impl BucketHypothesis {
             sent_at: now,
             accepted: -1.0,
             known_rate: rate,
+            trials: PaceTrials::new(),
+            guard: OverloadGuard::new(now),
+            is_guess: false,
         }
+    }
+
+    /// Creates a bucket whose rate is at least the given one, and possibly much higher.
+    /// `accepted` is the number of requests accepted so far.
+    pub(super) fn at_least(now: f64, rate: f64, accepted: f64) -> BucketHypothesis {
+        BucketHypothesis { is_guess: true, accepted, ..BucketHypothesis::new(now, rate) }
     }
 
     /// Creates a bucket with a rate that an earlier run learned.
@@ -135,6 +154,9 @@ impl BucketHypothesis {
     }
 
     pub(super) fn pace(&self) -> f64 {
+        if self.trials.is_sending() {
+            return TRIAL_FACTOR * self.rate;
+        }
         let along = (self.admissions / self.plateau).min(HEADROOM) - 1.0;
         let slope = if self.shape == BucketShape::Deep && along > 0.0 { 1.0 } else { PACE_DEPTH };
         self.rate * (1.0 + slope / self.plateau * along.powi(3)) * self.growth
@@ -172,6 +194,14 @@ impl BucketHypothesis {
     pub(super) fn on_admitted(&mut self, now: f64, patience: f64) {
         self.refill(now);
         self.admissions += 1.0;
+        if self.is_guess {
+            if now - self.grown_at > patience.max(1.0 / self.pace()) {
+                self.growth *= GUESS_GROWTH;
+                self.growth_steps += 1;
+                self.grown_at = now;
+            }
+            return;
+        }
         let interval = (2.0 * patience).max(1.5 / self.pace()).max(0.6);
         if self.admissions <= HEADROOM * self.plateau || now - self.grown_at <= interval {
             return;
@@ -181,10 +211,59 @@ impl BucketHypothesis {
         self.grown_at = now;
     }
 
+    /// Handles a request that may belong to a trial of a faster pace.
+    pub(super) fn on_trial_sent(&mut self, number: u64) {
+        self.trials.on_sent(number);
+    }
+
+    /// Handles an outcome; returns the result of the trial to which the request belongs.
+    pub(super) fn on_decided(
+        &mut self,
+        now: f64,
+        number: u64,
+        is_rejected: bool,
+        marks: &mut RateMarks,
+    ) -> Option<TrialResult> {
+        if let Some(rate) = self.guard.on_decided(now, is_rejected)
+            && rate < self.rate
+        {
+            self.refill(now);
+            self.rate = rate;
+            self.restart_growth(now);
+            marks.keep_newest();
+        }
+        let result = self.trials.on_decided(number, is_rejected);
+        if result == Some(TrialResult::Faster) {
+            self.rate *= TRIAL_FACTOR;
+            self.known_rate = self.rate;
+            marks.keep_newest();
+        }
+        result
+    }
+
+    fn restart_growth(&mut self, now: f64) {
+        self.admissions = 0.0;
+        self.growth = 1.0;
+        self.growth_steps = 0;
+        self.grown_at = now;
+    }
+
+    /// Returns whether a request was rejected although the pace was below the rate.
+    pub(super) fn is_early(&self, rejection: &Rejection) -> bool {
+        let is_silent = rejection.accepted < self.accepted + 0.5;
+        !is_silent
+            && rejection.is_rare
+            && rejection.block <= SHORT_BLOCK_S
+            && self.admissions <= self.plateau
+    }
+
     /// Handles a rejection, which the marks already contain.
     pub(super) fn on_rejected(&mut self, now: f64, marks: &mut RateMarks, rejection: Rejection) {
         let pace = self.pace();
         let is_silent = rejection.accepted < self.accepted + 0.5;
+        if self.is_early(&rejection) {
+            self.trials.on_early_rejection(self.rate);
+        }
         self.accepted = rejection.accepted;
         if !is_silent {
             self.known_rate = self.rate;
@@ -203,12 +282,11 @@ impl BucketHypothesis {
                 marks.keep_newest();
             }
         }
+        // A silence says nothing about the rate.
+        self.is_guess &= is_silent;
         self.refill(now);
         self.balance = 0.0;
-        self.admissions = 0.0;
-        self.growth = 1.0;
-        self.growth_steps = 0;
-        self.grown_at = now;
+        self.restart_growth(now);
     }
 
     /// Returns whether the rate must have risen, because there was no rejection for long.
@@ -265,6 +343,7 @@ mod tests {
             since_block: accepted,
             seconds: 1.0,
             min_burst: 20.0,
+            is_rare: true,
         }
     }
 
@@ -393,5 +472,49 @@ mod tests {
         bucket.on_rejected(30.1, &mut marks, rejection(60.0));
         assert!(bucket.rate() < 2.0, "{}", bucket.rate());
         assert_eq!(bucket.known_rate(), 7.0);
+    }
+
+    #[test]
+    fn guessed_rate_grows_quickly_until_a_rejection() {
+        let mut bucket = BucketHypothesis::at_least(0.0, 1.0, 20.0);
+        let start = bucket.pace();
+        bucket.on_admitted(2.0, 0.1);
+        bucket.on_admitted(4.0, 0.1);
+        assert!(bucket.pace() > start * GUESS_GROWTH.powi(2), "{}", bucket.pace());
+        // Nothing was accepted since the guess: the provider is silent.
+        bucket.on_rejected(5.0, &mut marks(), rejection(20.0));
+        assert!(bucket.is_guess);
+        bucket.on_rejected(6.0, &mut marks(), rejection(24.0));
+        assert!(!bucket.is_guess);
+    }
+
+    #[test]
+    fn overload_lowers_the_rate_to_the_measured_one() {
+        let (mut bucket, mut marks) = (BucketHypothesis::new(0.0, 100.0), marks());
+        for number in 0..40 {
+            bucket.on_decided(4.0, number, number >= 20, &mut marks);
+        }
+        assert_eq!(bucket.rate(), 5.0);
+        assert_eq!(marks.estimate(), None, "the marks are about a higher rate");
+    }
+
+    #[test]
+    fn trial_after_early_rejections_raises_the_rate() {
+        let (mut bucket, mut marks) = (BucketHypothesis::new(0.0, 10.0), marks());
+        let early = rejection(30.0);
+        assert!(bucket.is_early(&early));
+        assert!(!bucket.is_early(&Rejection { is_rare: false, ..early }));
+        assert!(!bucket.is_early(&Rejection { block: 2.0, ..early }));
+        (0..8).for_each(|number| {
+            bucket.on_rejected(1.0, &mut RateMarks::default(), rejection(30.0 + f64::from(number)));
+        });
+        assert_eq!(bucket.pace(), TRIAL_FACTOR * 10.0);
+        (0..12).for_each(|number| bucket.on_trial_sent(number));
+        assert!(bucket.pace() <= 10.0);
+        let results = (0..12).map(|number| bucket.on_decided(2.0, number, false, &mut marks));
+        assert_eq!(results.last(), Some(Some(TrialResult::Faster)));
+        assert_eq!(bucket.rate(), TRIAL_FACTOR * 10.0);
+        admit(&mut bucket, 30);
+        assert!(!bucket.is_early(&rejection(90.0)), "the pace was above the rate");
     }
 }

@@ -7,6 +7,9 @@ use super::mirror::MirrorStamp;
 use crate::Flight;
 use std::collections::{HashMap, VecDeque};
 
+/// Number of accepted requests whose send times are kept.
+const MAX_RECENT: usize = 4096;
+
 /// The purpose of a request: regular work, or a test of a hypothesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SendPurpose {
@@ -61,8 +64,9 @@ pub(super) struct Ledger {
     /// Requests not known to be admitted, oldest first. Ended ones are skipped.
     undecided: VecDeque<(f64, Flight)>,
     sends: u64,
-    /// Requests sent and not rejected.
+    /// Requests sent and not rejected: their number, and the send times of the last ones.
     accepted: f64,
+    recent: VecDeque<f64>,
     /// Maximum time until a rejection, in seconds.
     patience: f64,
     has_rejections: bool,
@@ -75,6 +79,7 @@ impl Ledger {
             undecided: VecDeque::new(),
             sends: 0,
             accepted: 0.0,
+            recent: VecDeque::new(),
             patience: 0.25,
             has_rejections: false,
         }
@@ -99,6 +104,10 @@ impl Ledger {
             accepted: self.accepted,
         };
         self.accepted += 1.0;
+        self.recent.push_back(at);
+        if self.recent.len() > MAX_RECENT {
+            self.recent.pop_front();
+        }
         self.sends += 1;
         self.flights.insert(flight, sent);
         self.undecided.push_back((at, flight));
@@ -144,6 +153,10 @@ impl Ledger {
     /// Handles a rejection that took `after` seconds. The patience follows the time of rejections.
     pub(super) fn reject(&mut self, sent: &SentRequest, after: f64) {
         self.accepted -= 1.0;
+        let index = self.recent.partition_point(|at| *at < sent.at);
+        if self.recent.get(index) == Some(&sent.at) {
+            self.recent.remove(index);
+        }
         // Requests sent meanwhile met one request less in flight than was counted.
         for (_, flight) in self.undecided.iter().rev() {
             match self.flights.get_mut(flight) {
@@ -164,6 +177,11 @@ impl Ledger {
     /// Returns the number of requests sent and not rejected.
     pub(super) fn accepted(&self) -> f64 {
         self.accepted
+    }
+
+    /// Returns when the request was sent after which `count` - 1 were accepted, if it is known.
+    pub(super) fn nth_last_accepted(&self, count: usize) -> Option<f64> {
+        self.recent.get(self.recent.len().checked_sub(count)?).copied()
     }
 
     /// Returns the number of requests sent, including rejected ones.
@@ -208,6 +226,9 @@ mod tests {
         let earlier = ledger.remove(Flight(0)).unwrap();
         assert_eq!((earlier.level, earlier.accepted), (0, 0.0));
         assert_eq!(ledger.accepted(), 2.0);
+        assert_eq!(ledger.nth_last_accepted(1), Some(0.02));
+        assert_eq!(ledger.nth_last_accepted(2), Some(0.0), "the second was rejected");
+        assert_eq!(ledger.nth_last_accepted(3), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! admitted; the difference from the copy's balance at that time corrects the copy. So neither latency
 //! nor other users of the same quota distort it.
 
-use super::boundary::Boundary;
+use super::boundary::{Boundary, ResetReading};
 use crate::{Dimension, QuotaReading};
 
 /// Share of a difference that is applied at once: a rounded number is off by half a unit.
@@ -188,14 +188,15 @@ impl QuotaMirror {
                 typical_cost: stamp.cost.max(1.0),
                 explained: 0.0,
                 anchor,
-                boundary: Boundary::Unknown { end: sent_at + reset, used },
+                boundary: Boundary::Unknown(ResetReading { sent_at, end: sent_at + reset, used }),
             });
             return;
         };
         state.advance(now);
         state.limit = reading.limit;
         if let Some(reset) = reset {
-            let is_new = state.boundary.observe(sent_at + reset, used, state.rate, reading.coarse);
+            let reset = ResetReading { sent_at, end: sent_at + reset, used };
+            let is_new = state.boundary.observe(reset, state.rate, reading.coarse);
             if is_new {
                 state.balance = state.limit;
             }

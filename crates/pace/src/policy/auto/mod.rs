@@ -1,9 +1,11 @@
 //! `auto`: detects the limits of a provider and stays just below them.
 //!
 //! Without information it ramps up until the first rejection (`ramp`). Then it tests hypotheses about
-//! the limit, one at a time: a cap on requests in flight (`cap`), a rate (`bucket`), or windows of
-//! fixed length (`window`, found by `window_search`). Rate-limit headers (`mirror`), announced
-//! blocks (`block`) and rates given by the user (`user_rates`) restrict it further.
+//! the limit, one at a time (`transition`): a cap on requests in flight (`cap`), a rate (`bucket`,
+//! with experiments in `pace_trial`), windows of fixed length (`window`, found by `window_search`), or
+//! a sliding window (`sliding`). Rejections can also be random (`noise`). Rate-limit headers
+//! (`mirror`), announced blocks (`block`) and rates given by the user (`user_rates`) restrict it
+//! further. What it reports is in `report`.
 
 mod block;
 mod boundary;
@@ -16,36 +18,36 @@ mod level_tracker;
 mod marks;
 mod mirror;
 mod noise;
+mod overload;
+mod pace_trial;
 mod ramp;
+mod report;
+mod sliding;
+mod transition;
 mod user_rates;
 mod window;
 mod window_search;
 
 use crate::{
-    BindingLimit, ChangeReason, Dimension, Flight, Gate, LimitChange, Policy, PoolView, Quota,
-    RetryMode, SendOutcome, TokenCost,
+    BindingLimit, Dimension, Flight, Gate, LimitChange, Policy, PoolView, Quota, RetryMode,
+    SendOutcome, TokenCost,
 };
 use block::AnnouncedBlock;
-use bucket::{BucketHypothesis, InitialBurst, Rejection};
-use cap::{CapHypothesis, CapTest};
+use bucket::{BucketHypothesis, InitialBurst};
+use cap::CapHypothesis;
 pub use config::{AutoConfig, LearnedLimit, Rates, RetryAfter};
 use knee::LatencyKnee;
 use ledger::{Ledger, SendPurpose, SentRequest};
 use level_tracker::LevelTracker;
 use marks::RateMarks;
 use mirror::{MirrorStamp, QuotaMirror};
-use noise::{RandomRejections, RejectionCause};
+use noise::RandomRejections;
 use ramp::Ramp;
+use sliding::SlidingHypothesis;
 use std::time::Duration;
 use user_rates::UserRates;
 use window::WindowHypothesis;
 use window_search::WindowSearch;
-
-/// Changes of the limit by a smaller factor are not reported.
-const MIN_CHANGE_RATIO: f64 = 1.25;
-/// Requests in flight beyond what a pace needs on average: a factor and a constant.
-const CONCURRENCY_SLACK: f64 = 2.0;
-const SPARE_REQUESTS: f64 = 4.0;
 
 /// The current hypothesis about the limit.
 #[derive(Debug)]
@@ -54,6 +56,7 @@ enum AutoMode {
     Cap(CapHypothesis),
     Bucket(BucketHypothesis),
     Window(WindowHypothesis),
+    Sliding(SlidingHypothesis),
 }
 
 /// What delays the next request.
@@ -144,122 +147,6 @@ impl AutoPolicy {
         }
     }
 
-    fn on_admitted(&mut self, now: f64, sent: SentRequest) {
-        let was_needless = self.block.on_admitted(now, sent.number);
-        if let AutoMode::Cap(cap) = &self.mode
-            && was_needless
-            && !cap.is_confirmed()
-        {
-            // The rejection that started the block was not even the first sign of a limit.
-            self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
-            self.noise.on_resumed();
-            return;
-        }
-        if self.noise.on_admitted(sent) && !matches!(self.mode, AutoMode::Ramp(_)) {
-            self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
-            self.noise.on_resumed();
-            return;
-        }
-        match &mut self.mode {
-            AutoMode::Ramp(_) => {}
-            AutoMode::Cap(cap) => {
-                self.levels.on_admitted(sent.level);
-                if cap.on_admitted(now, sent) == CapTest::Refuted {
-                    self.mode = AutoMode::Bucket(self.first_bucket(now));
-                }
-            }
-            AutoMode::Bucket(bucket) => {
-                self.levels.on_admitted(sent.level);
-                let patience = self.ledger.patience();
-                let rate = bucket.known_rate();
-                bucket.on_admitted(now, patience);
-                if let Some(found) = self.search.on_admitted(sent, now, rate, patience) {
-                    self.mode = AutoMode::Window(WindowHypothesis::new(found));
-                }
-            }
-            AutoMode::Window(window) => {
-                if window.on_admitted(now, sent) {
-                    self.mode = AutoMode::Bucket(BucketHypothesis::new(now, window.rate()));
-                }
-            }
-        }
-    }
-
-    /// Returns a bucket after the cap was refuted. Its rate is at least the one since the first
-    /// rejection.
-    fn first_bucket(&self, now: f64) -> BucketHypothesis {
-        let since_first = self.start.map_or(1.0, |start| {
-            let seconds = now - self.first_sent.unwrap_or(now) - start.seconds;
-            (self.ledger.accepted() - start.accepted).max(1.0) / seconds.max(1e-3)
-        });
-        let measured = self.marks.estimate().map_or(0.0, |estimate| estimate.rate);
-        BucketHypothesis::new(now, measured.max(since_first))
-    }
-
-    fn on_rejected(&mut self, now: f64, sent: SentRequest, hint: Option<f64>) {
-        self.ledger.reject(&sent, now - sent.at);
-        let cause = match self.mode {
-            AutoMode::Ramp(_) if hint.is_none() || self.block.is_ignored() => {
-                let later = self.ledger.admitted_after(sent.number);
-                let rate = f64::from(sent.level) / self.latency.max(1e-3);
-                self.noise.on_ramp_rejected(sent, later, rate * (now - sent.at))
-            }
-            _ => self.noise.on_rejected(sent),
-        };
-        if cause == RejectionCause::Random {
-            self.discard(sent);
-            return;
-        }
-        self.marks.add(sent.at, sent.accepted);
-        let accepted = sent.accepted;
-        let seconds = sent.at - self.first_sent.unwrap_or(sent.at);
-        let start = *self.start.get_or_insert(InitialBurst { accepted, seconds });
-        let since_block = accepted - self.block_end.1;
-        self.min_burst = self.min_burst.min(since_block);
-        let was_canary = self.block.on_rejected(now, sent.number);
-        let cost = hint.map_or(0.0, |hint| self.block.on_announced(now, hint));
-        if was_canary {
-            self.discard(sent);
-            return;
-        }
-        let is_news = sent.at >= self.reacted_at;
-        if is_news {
-            self.reacted_at = now;
-        }
-        match &mut self.mode {
-            AutoMode::Ramp(_) => {
-                self.mode = AutoMode::Cap(CapHypothesis::new(sent.level, now, cost));
-            }
-            AutoMode::Cap(cap) => {
-                if cap.on_rejected(now, sent, is_news, cost, self.latency) == CapTest::Refuted {
-                    self.mode = AutoMode::Bucket(self.first_bucket(now));
-                }
-            }
-            AutoMode::Bucket(bucket) if is_news => {
-                self.search.on_rejected(sent);
-                let rejection = Rejection {
-                    start,
-                    block: cost,
-                    accepted,
-                    since_block,
-                    seconds: sent.at - self.block_end.0,
-                    min_burst: self.min_burst,
-                };
-                bucket.on_rejected(now, &mut self.marks, rejection);
-                if cost == 0.0 && self.search.next_at().is_none() {
-                    self.noise.plan_burst(bucket.rate() * (now - sent.at));
-                }
-                self.levels.on_rejected(sent.level);
-            }
-            AutoMode::Window(window) => {
-                if window.on_rejected(sent) {
-                    self.mode = AutoMode::Bucket(BucketHypothesis::new(now, window.rate()));
-                }
-            }
-            AutoMode::Bucket(_) => {}
-        }
-    }
-
     fn next(&mut self, now: f64, level: u32, cost: TokenCost) -> Result<SendPurpose, Option<f64>> {
         if level >= self.ceiling {
             self.constraint = Constraint::Ceiling;
@@ -324,6 +211,10 @@ impl AutoPolicy {
                 Err(None) => Err(Some(now + self.ledger.patience())),
                 other => other,
             },
+            AutoMode::Sliding(sliding) => match sliding.next(now, &self.ledger) {
+                Err(None) => Err(Some(now + self.ledger.patience())),
+                other => other,
+            },
         }
     }
 }
@@ -364,9 +255,13 @@ impl Policy for AutoPolicy {
             AutoMode::Bucket(_) if self.purpose == SendPurpose::Burst => {}
             AutoMode::Bucket(bucket) => {
                 bucket.on_sent(now);
+                if self.search.next_at().is_none() {
+                    bucket.on_trial_sent(self.ledger.sends() - 1);
+                }
                 self.search.on_sent(now, self.ledger.patience());
             }
             AutoMode::Window(window) => window.on_sent(now),
+            AutoMode::Sliding(sliding) => sliding.on_sent(self.ledger.sends() - 1, self.purpose),
         }
     }
 
@@ -393,22 +288,12 @@ impl Policy for AutoPolicy {
     }
 
     fn limit(&self) -> u32 {
-        let limit = match &self.mode {
-            AutoMode::Ramp(ramp) => self.knee.limit().unwrap_or_else(|| ramp.limit()),
-            AutoMode::Cap(cap) => f64::from(cap.width()),
-            // By Little's law, what sustains the pace, with a reserve for slow answers.
-            AutoMode::Bucket(bucket) => {
-                CONCURRENCY_SLACK * bucket.pace() * self.latency + SPARE_REQUESTS
-            }
-            AutoMode::Window(window) => window.count() + SPARE_REQUESTS,
-        };
-        // A cast from float to integer saturates.
-        (limit.ceil() as u32).clamp(1, self.ceiling)
+        self.concurrency_limit()
     }
 
     fn set_max_connections(&mut self, max: u32) {
         self.ceiling = max.max(1);
-        self.reported = self.limit();
+        self.reported = self.concurrency_limit();
     }
 
     fn set_rpm(&mut self, now: Duration, rpm: u64) -> bool {
@@ -417,27 +302,7 @@ impl Policy for AutoPolicy {
     }
 
     fn binding(&self) -> Option<BindingLimit> {
-        Some(match (self.constraint, &self.mode) {
-            (Constraint::Ceiling, _) => BindingLimit::ConfiguredCap(self.ceiling),
-            (Constraint::UserRate(dimension), _) => {
-                BindingLimit::ConfiguredRate(dimension, self.user_rates.per_minute(dimension))
-            }
-            (Constraint::Mirror(index), _) => {
-                let mirror = &self.mirrors[index];
-                BindingLimit::HeaderRate(mirror.dimension(), mirror.rate())
-            }
-            (Constraint::Hypothesis, AutoMode::Ramp(_)) if self.knee.is_saturated() => {
-                BindingLimit::Saturation(self.limit())
-            }
-            (Constraint::Hypothesis, AutoMode::Ramp(_)) => BindingLimit::Growing,
-            (Constraint::Hypothesis, AutoMode::Cap(cap)) => BindingLimit::Cap(cap.width()),
-            (Constraint::Hypothesis, AutoMode::Bucket(bucket)) => {
-                BindingLimit::MeasuredRate(bucket.rate())
-            }
-            (Constraint::Hypothesis, AutoMode::Window(window)) => {
-                BindingLimit::Window { requests: window.count() as u64, seconds: window.length() }
-            }
-        })
+        Some(self.binding_limit())
     }
 
     fn blocked_until(&self) -> Option<Duration> {
@@ -445,14 +310,7 @@ impl Policy for AutoPolicy {
     }
 
     fn learned(&self) -> Option<LearnedLimit> {
-        match &self.mode {
-            AutoMode::Cap(cap) if cap.is_measured() => Some(LearnedLimit::Cap(cap.width())),
-            AutoMode::Bucket(bucket) if bucket.is_confident() => {
-                Some(LearnedLimit::Rate(bucket.rate()))
-            }
-            AutoMode::Window(window) => Some(LearnedLimit::Rate(window.rate())),
-            _ => None,
-        }
+        self.learned_limit()
     }
 
     fn take_changes(&mut self) -> Vec<LimitChange> {
@@ -486,7 +344,10 @@ impl AutoPolicy {
                         self.knee.on_answered(now, sent.number, latency);
                     }
                     AutoMode::Cap(cap) if *clean => cap.on_answered(),
-                    AutoMode::Cap(_) | AutoMode::Bucket(_) | AutoMode::Window(_) => {}
+                    AutoMode::Cap(_)
+                    | AutoMode::Bucket(_)
+                    | AutoMode::Window(_)
+                    | AutoMode::Sliding(_) => {}
                 }
             }
             SendOutcome::Rejected { quota } => {
@@ -532,36 +393,6 @@ impl AutoPolicy {
         self.user_rates.settle(cost, TokenCost::default());
         for (mirror, stamp) in self.mirrors.iter_mut().zip(stamps) {
             mirror.refund(stamp.cost());
-        }
-    }
-
-    /// Records a change of the limit that is large enough to report.
-    fn record_change(&mut self, now: Duration) {
-        let (old_limit, new_limit) = (self.reported, self.limit());
-        let ratio = f64::from(new_limit) / f64::from(old_limit.max(1));
-        if (1.0 / MIN_CHANGE_RATIO..MIN_CHANGE_RATIO).contains(&ratio) {
-            return;
-        }
-        let reason = match self.mode {
-            _ if new_limit < old_limit && self.saw_rejection => ChangeReason::RateLimit,
-            _ if new_limit < old_limit => ChangeReason::Latency,
-            AutoMode::Ramp(_) => ChangeReason::SlowStart,
-            _ => ChangeReason::SteadyStateUp,
-        };
-        self.reported = new_limit;
-        self.saw_rejection = false;
-        self.changes.push(LimitChange { at: now, old_limit, new_limit, reason, rpm: None });
-    }
-
-    fn discard(&mut self, sent: SentRequest) {
-        if sent.is_admitted {
-            return;
-        }
-        match &mut self.mode {
-            AutoMode::Cap(cap) => cap.on_ended(sent.purpose),
-            AutoMode::Window(window) => window.on_discarded(sent),
-            AutoMode::Bucket(_) => self.search.on_discarded(),
-            AutoMode::Ramp(_) => {}
         }
     }
 }

@@ -18,6 +18,8 @@ const RECENT_REJECTIONS: usize = 8;
 /// Latest requests, and the rejections among them that may be random.
 const LATEST: usize = 6;
 const LATEST_REJECTIONS: usize = 2;
+/// Requests over which the share is measured while they are paced.
+const PACED: usize = 32;
 /// Requests over which the share is measured, and the largest share believed without a burst.
 const HISTORY: usize = 128;
 const MAX_UNTESTED_SHARE: f64 = 0.12;
@@ -195,10 +197,18 @@ impl RandomRejections {
             self.on_burst_rejected();
             return RejectionCause::Random;
         }
-        if self.stage == NoiseStage::Confirmed && self.count(LATEST) <= LATEST_REJECTIONS {
+        let is_isolated = self.count(LATEST) <= LATEST_REJECTIONS;
+        let is_rare = self.count(PACED) as f64 <= self.max_share * PACED as f64;
+        if self.stage == NoiseStage::Confirmed && is_isolated && is_rare {
             return RejectionCause::Random;
         }
         RejectionCause::Limit
+    }
+
+    /// Handles the result of another experiment: requests are rejected even far below the limit.
+    pub(super) fn confirm(&mut self) {
+        self.stage = NoiseStage::Confirmed;
+        self.max_share = (2.0 * self.share()).clamp(MAX_UNTESTED_SHARE, 0.5);
     }
 
     fn on_burst_rejected(&mut self) -> RejectionCause {
@@ -269,6 +279,11 @@ impl RandomRejections {
         if self.rejected.len() > HISTORY {
             self.rejected.pop_front();
         }
+    }
+
+    /// Returns whether so few requests are rejected that it may be random.
+    pub(super) fn is_rare(&self) -> bool {
+        self.share() <= MAX_UNTESTED_SHARE
     }
 
     /// Returns the share of rejections.
@@ -392,5 +407,25 @@ mod tests {
         reject(&mut noise, 20);
         (21..21 + TRIAL).for_each(|number| noise.on_discarded(sent(number, SendPurpose::Work)));
         assert!(!noise.is_waiting(100));
+    }
+
+    #[test]
+    fn confirmed_rejections_stay_random_while_they_are_rare() {
+        let mut noise = RandomRejections::new();
+        let reject = |noise: &mut RandomRejections, number| {
+            noise.on_rejected(sent(number, SendPurpose::Work))
+        };
+        assert_eq!(reject(&mut noise, 100), RejectionCause::Limit, "not confirmed");
+        noise.confirm();
+        for number in [130, 140, 150] {
+            assert_eq!(reject(&mut noise, number), RejectionCause::Random, "{number}");
+        }
+        assert!(noise.is_rare());
+        // More than an eighth of the latest 32.
+        assert_eq!(reject(&mut noise, 157), RejectionCause::Limit);
+        (160..180).for_each(|number| {
+            reject(&mut noise, number);
+        });
+        assert!(!noise.is_rare());
     }
 }

@@ -16,6 +16,8 @@ const CHECK_SHARE: f64 = 0.9;
 
 /// Uncertainty of an opening that is not worth a rejection, in seconds and as a share of the length.
 const OPENING_TOLERANCE: (f64, f64) = (0.06, 0.02);
+/// Rejections of one window that may be random.
+const MAX_RANDOM: u32 = 3;
 /// Minimum length in seconds.
 const MIN_LENGTH_S: f64 = 0.5;
 /// Steps of round lengths in seconds; the length is the roundest one that agrees with the openings.
@@ -56,8 +58,10 @@ enum WindowState {
     Wait,
     /// One request tests whether it has opened.
     Canary,
-    /// It is open: number of its first request, and requests sent.
+    /// It is open: number of its first request, and requests sent and not rejected.
     Open { first: u64, sent: f64, next: f64 },
+    /// A request was rejected before the window was used up; one request tests whether it is open.
+    Doubt { first: u64, sent: f64, admitted: f64, rejected: u32, is_in_flight: bool },
     /// It is used up; one request tests whether it stays closed until the next.
     Check { is_in_flight: bool },
 }
@@ -157,6 +161,8 @@ impl WindowHypothesis {
             WindowState::Canary => return Err(None),
             WindowState::Wait => (self.canary_at(), SendPurpose::Probe),
             WindowState::Open { next, .. } => (next, SendPurpose::Work),
+            WindowState::Doubt { is_in_flight: true, .. } => return Err(None),
+            WindowState::Doubt { .. } => (now, SendPurpose::Clocked),
             WindowState::Check { .. } => {
                 let silence = self.opening.after + self.length.after - self.opening.until;
                 (self.opening.until + CHECK_SHARE * silence.max(0.0), SendPurpose::Timed)
@@ -173,6 +179,10 @@ impl WindowHypothesis {
                 *next = now + BURST_S / self.count;
             }
             WindowState::Check { is_in_flight } => *is_in_flight = true,
+            WindowState::Doubt { sent, is_in_flight, .. } => {
+                *sent += 1.0;
+                *is_in_flight = true;
+            }
             WindowState::Canary => {}
         }
     }
@@ -183,6 +193,12 @@ impl WindowHypothesis {
             self.opening.until = self.opening.until.min(sent.at);
             self.learn_length();
             self.state = WindowState::Open { first: sent.number, sent: 1.0, next: now };
+        }
+        if let (WindowState::Doubt { first, sent: out, .. }, SendPurpose::Clocked) =
+            (self.state, sent.purpose)
+        {
+            // The rejection was random.
+            self.state = WindowState::Open { first, sent: out, next: now };
         }
         sent.purpose == SendPurpose::Timed
     }
@@ -203,31 +219,64 @@ impl WindowHypothesis {
                 self.learn_length();
                 self.early > MAX_EARLY_CANARIES
             }
-            (WindowState::Open { first, sent: out, .. }, SendPurpose::Work)
-                if sent.number >= *first =>
+            (&mut WindowState::Open { first, sent: out, .. }, SendPurpose::Work)
+                if sent.number >= first && out.is_finite() =>
             {
-                let admitted = (sent.number - *first) as f64;
-                let was_full = out.is_infinite();
-                // Nothing more is sent in this window.
-                *out = f64::INFINITY;
-                if was_full {
-                    return false;
+                // Requests rejected earlier in this window are in neither number.
+                let admitted = (sent.number - first) as f64;
+                if admitted >= self.count - 1.5 {
+                    return self.close(admitted);
                 }
-                // Windows do not shrink, so another kind of limit applies.
-                let is_other_limit = admitted < 0.6 * self.count;
-                if admitted < self.count - 1.5 {
-                    self.count = admitted.max(1.0);
-                }
-                is_other_limit
+                self.state = WindowState::Doubt {
+                    first: first + 1,
+                    sent: out - 1.0,
+                    admitted,
+                    rejected: 1,
+                    is_in_flight: false,
+                };
+                false
+            }
+            (
+                WindowState::Doubt { first, sent: out, admitted, rejected, .. },
+                SendPurpose::Work,
+            ) if sent.number >= *first => {
+                *first += 1;
+                *out -= 1.0;
+                *rejected += 1;
+                let (admitted, rejected) = (*admitted, *rejected);
+                rejected > MAX_RANDOM && self.close(admitted)
+            }
+            (&mut WindowState::Doubt { admitted, .. }, SendPurpose::Clocked) => {
+                self.close(admitted)
             }
             _ => false,
         }
+    }
+
+    /// Ends the current window after a number of admissions; returns whether windows are refuted.
+    fn close(&mut self, admitted: f64) -> bool {
+        // Nothing more is sent in this window.
+        self.state = WindowState::Open { first: u64::MAX, sent: f64::INFINITY, next: 0.0 };
+        if admitted < 0.6 * self.count {
+            // Windows do not shrink, so another kind of limit applies.
+            return true;
+        }
+        if admitted < self.count - 1.5 {
+            self.count = admitted;
+        }
+        false
     }
 
     /// Handles a request that was neither admitted nor rejected: another one replaces it.
     pub(super) fn on_discarded(&mut self, sent: SentRequest) {
         match &mut self.state {
             WindowState::Canary => self.state = WindowState::Wait,
+            WindowState::Doubt { sent: out, is_in_flight, .. }
+                if sent.purpose == SendPurpose::Clocked =>
+            {
+                *out -= 1.0;
+                *is_in_flight = false;
+            }
             WindowState::Open { first, sent: out, .. } if sent.number > *first => {
                 *first += 1;
                 *out -= 1.0;
@@ -328,13 +377,39 @@ mod tests {
 
     #[test]
     fn shrinking_window_refutes_the_hypothesis() {
-        let mut window = open(10.0);
-        assert!(!window.on_rejected(sent(20.1, 108, SendPurpose::Work)));
+        let mut window = doubtful(108);
+        assert!(!window.on_rejected(sent(20.2, 109, SendPurpose::Clocked)));
         assert_eq!(window.count(), 8.0);
-        assert_eq!(work(&mut window, 20.2), 0, "nothing more is sent in this window");
+        assert_eq!(work(&mut window, 20.3), 0, "nothing more is sent in this window");
+        let mut window = doubtful(105);
+        assert!(window.on_rejected(sent(20.2, 109, SendPurpose::Clocked)));
+        assert_eq!(window.rate(), 1.0, "the rate is still the best estimate");
+        let mut window = doubtful(105);
+        let mut reject = |number| window.on_rejected(sent(20.1, number, SendPurpose::Work));
+        assert_eq!([106, 107, 108].map(&mut reject), [false, false, true], "too many to be random");
+    }
+
+    #[test]
+    fn random_rejection_does_not_end_the_window() {
+        let mut window = doubtful(103);
+        assert!(!window.on_rejected(sent(20.1, 104, SendPurpose::Work)));
+        assert!(!window.on_admitted(20.3, sent(20.2, 109, SendPurpose::Clocked)));
+        // Nine were sent before and one as a test, and two of these were rejected.
+        assert_eq!(work(&mut window, 20.3), 2);
+        let mut window = doubtful(103);
+        window.on_discarded(sent(20.2, 109, SendPurpose::Clocked));
+        assert_eq!(window.next(20.2), Ok(SendPurpose::Clocked), "another test");
+    }
+
+    /// Returns a window of ten that rejected one of the nine requests from 100 on. A test is in flight.
+    fn doubtful(rejected: u64) -> WindowHypothesis {
         let mut window = open(10.0);
-        assert!(window.on_rejected(sent(20.1, 105, SendPurpose::Work)));
-        assert_eq!(window.rate(), 0.5);
+        (0..8).for_each(|_| window.on_sent(20.0));
+        assert!(!window.on_rejected(sent(20.1, rejected, SendPurpose::Work)));
+        assert_eq!(window.next(20.2), Ok(SendPurpose::Clocked));
+        window.on_sent(20.2);
+        assert_eq!(window.next(20.2), Err(None));
+        window
     }
 
     /// Runs windows of that length; the second opening is only known to two seconds. Returns the

@@ -1,0 +1,159 @@
+//! Trials of a faster pace under the hypothesis of a bucket.
+//!
+//! Random rejections look like those of a slow bucket, and each of them lowers the estimated rate. Their
+//! sign is that requests are rejected even below the estimated rate. After several of these, a number
+//! of requests is sent at a multiple of the rate: a bucket rejects a large share of them.
+
+/// Pace of a trial as a multiple of the rate.
+pub(super) const TRIAL_FACTOR: f64 = 1.5;
+/// Number of requests, and the share of rejections that a bucket of the estimated rate exceeds.
+const TRIAL_SIZE: u32 = 12;
+const MAX_REJECTED_SHARE: f64 = 0.2;
+/// Rejections below the rate before the first trial; each failed one multiplies them.
+const FIRST_INTERVAL: f64 = 3.0;
+const INTERVAL_FACTOR: f64 = 2.0;
+/// Weight of a rejection if the rate is not below this share of its maximum: uneven costs of requests
+/// cause early rejections too, but do not lower the rate again and again.
+const STEADY_WEIGHT: f64 = 0.4;
+const FALLEN_SHARE: f64 = 0.85;
+
+/// The trials of one bucket.
+#[derive(Debug)]
+pub(super) struct PaceTrials {
+    /// Rejections below the rate until the next trial, and until the one after it.
+    until_next: f64,
+    interval: f64,
+    /// The highest rate since the last failed trial.
+    max_rate: f64,
+    current: Option<PaceTrial>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct PaceTrial {
+    /// Number of the first request; `None` before it was sent.
+    first: Option<u64>,
+    sent: u32,
+    admitted: u32,
+    rejected: u32,
+}
+
+/// The result of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TrialResult {
+    /// The outcome of some requests is not known.
+    Undecided,
+    /// The provider admits the faster pace.
+    Faster,
+    /// The estimated rate is a limit.
+    Limited,
+}
+
+impl PaceTrials {
+    pub(super) fn new() -> PaceTrials {
+        PaceTrials {
+            until_next: FIRST_INTERVAL,
+            interval: FIRST_INTERVAL,
+            max_rate: 0.0,
+            current: None,
+        }
+    }
+
+    /// Returns whether the next request belongs to a trial.
+    pub(super) fn is_sending(&self) -> bool {
+        self.current.is_some_and(|trial| trial.sent < TRIAL_SIZE)
+    }
+
+    /// Handles a rejection below the rate, after which a trial may start.
+    pub(super) fn on_early_rejection(&mut self, rate: f64) {
+        self.max_rate = self.max_rate.max(rate);
+        let has_fallen = rate < FALLEN_SHARE * self.max_rate;
+        self.until_next -= if has_fallen { 1.0 } else { STEADY_WEIGHT };
+        if self.until_next <= 0.0 {
+            self.start();
+        }
+    }
+
+    fn start(&mut self) {
+        self.current = Some(PaceTrial { first: None, sent: 0, admitted: 0, rejected: 0 });
+    }
+
+    pub(super) fn on_sent(&mut self, number: u64) {
+        if let Some(trial) = &mut self.current
+            && trial.sent < TRIAL_SIZE
+        {
+            trial.first.get_or_insert(number);
+            trial.sent += 1;
+        }
+    }
+
+    /// Handles the outcome of a request; returns `None` if it does not belong to a trial.
+    pub(super) fn on_decided(&mut self, number: u64, is_rejected: bool) -> Option<TrialResult> {
+        let trial = self.current.as_mut()?;
+        let first = trial.first?;
+        if !(first..first + u64::from(trial.sent)).contains(&number) {
+            return None;
+        }
+        *(if is_rejected { &mut trial.rejected } else { &mut trial.admitted }) += 1;
+        let result = if f64::from(trial.rejected) > MAX_REJECTED_SHARE * f64::from(TRIAL_SIZE) {
+            self.current = None;
+            self.max_rate = 0.0;
+            self.interval *= INTERVAL_FACTOR;
+            self.until_next = self.interval;
+            TrialResult::Limited
+        } else if trial.admitted + trial.rejected >= TRIAL_SIZE {
+            // Even faster may be possible.
+            self.start();
+            TrialResult::Faster
+        } else {
+            TrialResult::Undecided
+        };
+        Some(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns trials of which one has just been sent, as the requests from 100 on.
+    fn running() -> PaceTrials {
+        let mut trials = PaceTrials::new();
+        trials.on_early_rejection(10.0);
+        trials.on_early_rejection(8.0);
+        trials.on_early_rejection(8.0);
+        assert!(!trials.is_sending(), "a rejection at the highest rate counts less");
+        trials.on_early_rejection(8.0);
+        (100..112).for_each(|number| {
+            assert!(trials.is_sending());
+            trials.on_sent(number);
+        });
+        assert!(!trials.is_sending());
+        trials
+    }
+
+    #[test]
+    fn few_rejections_allow_a_faster_pace() {
+        let mut trials = running();
+        assert_eq!(trials.on_decided(99, false), None);
+        assert_eq!(trials.on_decided(112, true), None);
+        for number in 100..111 {
+            assert_eq!(trials.on_decided(number, number < 102), Some(TrialResult::Undecided));
+        }
+        assert_eq!(trials.on_decided(111, false), Some(TrialResult::Faster));
+        assert!(trials.is_sending(), "the next trial is faster still");
+    }
+
+    #[test]
+    fn many_rejections_end_the_trial_and_delay_the_next() {
+        let mut trials = running();
+        assert_eq!(trials.on_decided(100, true), Some(TrialResult::Undecided));
+        assert_eq!(trials.on_decided(101, true), Some(TrialResult::Undecided));
+        assert_eq!(trials.on_decided(102, true), Some(TrialResult::Limited));
+        assert_eq!(trials.on_decided(103, false), None);
+        trials.on_early_rejection(10.0);
+        (0..5).for_each(|_| trials.on_early_rejection(8.0));
+        assert!(!trials.is_sending());
+        trials.on_early_rejection(8.0);
+        assert!(trials.is_sending());
+    }
+}

@@ -1,0 +1,189 @@
+//! How outcomes of requests change the hypothesis about the limit.
+
+use super::bucket::{BucketHypothesis, InitialBurst, Rejection};
+use super::cap::{CapHypothesis, CapTest};
+use super::ledger::{SendPurpose, SentRequest};
+use super::noise::RejectionCause;
+use super::pace_trial::TrialResult;
+use super::ramp::Ramp;
+use super::sliding::SlidingHypothesis;
+use super::window::WindowHypothesis;
+use super::{AutoMode, AutoPolicy};
+
+/// Number of requests on which the first rate of a bucket must be based.
+const MIN_MEASURED: f64 = 8.0;
+
+impl AutoPolicy {
+    /// Handles an admission.
+    pub(super) fn on_admitted(&mut self, now: f64, sent: SentRequest) {
+        let was_needless = self.block.on_admitted(now, sent.number);
+        if let AutoMode::Cap(cap) = &self.mode
+            && was_needless
+            && !cap.is_confirmed()
+        {
+            // The rejection that started the block was not even the first sign of a limit.
+            self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
+            self.noise.on_resumed();
+            return;
+        }
+        if self.noise.on_admitted(sent) && !matches!(self.mode, AutoMode::Ramp(_)) {
+            self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
+            self.noise.on_resumed();
+            return;
+        }
+        if self.count_for_trial(now, sent.number, false) {
+            return;
+        }
+        match &mut self.mode {
+            AutoMode::Ramp(_) => {}
+            AutoMode::Cap(cap) => {
+                self.levels.on_admitted(sent.level);
+                if cap.on_admitted(now, sent) == CapTest::Refuted {
+                    self.mode = AutoMode::Bucket(self.first_bucket(now));
+                }
+            }
+            AutoMode::Bucket(bucket) => {
+                self.levels.on_admitted(sent.level);
+                let patience = self.ledger.patience();
+                let rate = bucket.known_rate();
+                bucket.on_admitted(now, patience);
+                if let Some(found) = self.search.on_admitted(sent, now, rate, patience) {
+                    self.mode = AutoMode::Window(WindowHypothesis::new(found));
+                }
+            }
+            AutoMode::Window(window) => {
+                if window.on_admitted(now, sent) {
+                    self.mode = AutoMode::Bucket(BucketHypothesis::new(now, window.rate()));
+                }
+            }
+            AutoMode::Sliding(sliding) => sliding.on_admitted(sent),
+        }
+    }
+
+    /// Counts an outcome for trials of a faster pace; returns whether the request belongs to one.
+    fn count_for_trial(&mut self, now: f64, number: u64, is_rejected: bool) -> bool {
+        let AutoMode::Bucket(bucket) = &mut self.mode else { return false };
+        if self.search.next_at().is_some() {
+            return false;
+        }
+        let result = bucket.on_decided(now, number, is_rejected, &mut self.marks);
+        if result == Some(TrialResult::Faster) {
+            self.noise.confirm();
+        }
+        result.is_some()
+    }
+
+    /// Returns a bucket after the cap was refuted. Its rate is at least the one since the first
+    /// rejection.
+    fn first_bucket(&self, now: f64) -> BucketHypothesis {
+        let since_first = self.start.map_or(1.0, |start| {
+            let seconds = now - self.first_sent.unwrap_or(now) - start.seconds;
+            (self.ledger.accepted() - start.accepted).max(1.0) / seconds.max(1e-3)
+        });
+        match self.marks.estimate() {
+            Some(estimate) if estimate.count >= MIN_MEASURED => {
+                BucketHypothesis::new(now, estimate.rate.max(since_first))
+            }
+            estimate => {
+                let measured = estimate.map_or(0.0, |estimate| estimate.rate);
+                BucketHypothesis::at_least(now, measured.max(since_first), self.ledger.accepted())
+            }
+        }
+    }
+
+    /// Handles a rejection that headers do not explain; `hint` is the announced wait.
+    pub(super) fn on_rejected(&mut self, now: f64, sent: SentRequest, hint: Option<f64>) {
+        self.ledger.reject(&sent, now - sent.at);
+        let cause = match self.mode {
+            AutoMode::Ramp(_) if hint.is_none() || self.block.is_ignored() => {
+                let later = self.ledger.admitted_after(sent.number);
+                let rate = f64::from(sent.level) / self.latency.max(1e-3);
+                self.noise.on_ramp_rejected(sent, later, rate * (now - sent.at))
+            }
+            _ => self.noise.on_rejected(sent),
+        };
+        if self.count_for_trial(now, sent.number, true) {
+            return;
+        }
+        if cause == RejectionCause::Random {
+            self.discard(sent);
+            return;
+        }
+        self.marks.add(sent.at, sent.accepted);
+        let accepted = sent.accepted;
+        let seconds = sent.at - self.first_sent.unwrap_or(sent.at);
+        let start = *self.start.get_or_insert(InitialBurst { accepted, seconds });
+        let since_block = accepted - self.block_end.1;
+        self.min_burst = self.min_burst.min(since_block);
+        let was_canary = self.block.on_rejected(now, sent.number);
+        let cost = hint.map_or(0.0, |hint| self.block.on_announced(now, hint));
+        if was_canary {
+            self.discard(sent);
+            return;
+        }
+        let is_news = sent.at >= self.reacted_at;
+        if is_news {
+            self.reacted_at = now;
+        }
+        match &mut self.mode {
+            AutoMode::Ramp(_) => {
+                self.mode = AutoMode::Cap(CapHypothesis::new(sent.level, now, cost));
+            }
+            AutoMode::Cap(cap) => {
+                if cap.on_rejected(now, sent, is_news, cost, self.latency) == CapTest::Refuted {
+                    self.mode = AutoMode::Bucket(self.first_bucket(now));
+                }
+            }
+            AutoMode::Bucket(bucket) => {
+                if !is_news {
+                    return;
+                }
+                self.search.on_rejected(sent);
+                let rejection = Rejection {
+                    start,
+                    block: cost,
+                    accepted,
+                    since_block,
+                    seconds: sent.at - self.block_end.0,
+                    min_burst: self.min_burst,
+                    is_rare: self.noise.is_rare(),
+                };
+                let is_early = bucket.is_early(&rejection);
+                bucket.on_rejected(now, &mut self.marks, rejection);
+                if is_early && cost == 0.0 && self.search.next_at().is_none() {
+                    self.noise.plan_burst(bucket.rate() * (now - sent.at));
+                }
+                self.levels.on_rejected(sent.level);
+            }
+            AutoMode::Window(window) => {
+                if window.on_rejected(sent) {
+                    let sliding = SlidingHypothesis::new(window.count(), window.length());
+                    self.mode = AutoMode::Sliding(sliding);
+                }
+            }
+            AutoMode::Sliding(sliding) if is_news || sent.purpose != SendPurpose::Work => {
+                if sliding.on_rejected(now, sent) {
+                    self.mode = AutoMode::Bucket(BucketHypothesis::new(now, sliding.rate()));
+                }
+            }
+            AutoMode::Sliding(_) => {}
+        }
+    }
+
+    /// Handles a request that was neither admitted nor rejected, or whose rejection has another cause.
+    pub(super) fn discard(&mut self, sent: SentRequest) {
+        if sent.is_admitted {
+            return;
+        }
+        match &mut self.mode {
+            AutoMode::Cap(cap) => cap.on_ended(sent.purpose),
+            AutoMode::Window(window) => window.on_discarded(sent),
+            AutoMode::Sliding(sliding) => sliding.on_discarded(sent),
+            AutoMode::Bucket(_) => {
+                self.search.on_discarded();
+                self.count_for_trial(sent.at, sent.number, false);
+            }
+            AutoMode::Ramp(_) => {}
+        }
+    }
+}
