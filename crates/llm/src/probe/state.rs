@@ -1,14 +1,24 @@
 //! The state machine of a probe, without clock, tasks or network.
 //!
-//! It doubles the requests in flight level by level until a request is rejected. Then it stays just above the
-//! limit until the rejections show its kind, and finally tries the settings that it will recommend.
+//! It doubles the requests in flight level by level until a request is rejected. Then it sends requests for
+//! which the plausible kinds of limits predict different outcomes, until one kind is left and its value is
+//! known. Finally it tries the settings that it will recommend.
+//!
+//! Without announced waits, these requests poll the provider just above the limit (`pacer`). With announced
+//! waits polling would only show that the wait was long enough, so each experiment uses the known burst and then
+//! sends requests at even intervals.
 
+use super::finding::{LimitFinding, ProbeStop};
+use super::fit::{Fit, fit};
 use super::level::{LevelPurpose, ProbeLevel};
-use super::limit_kind::{LimitKind, classify, peak_concurrency};
 use super::pacer::MeasurePacer;
-use super::sample::{RequestSample, SampleOutcome, median_latency, quantile};
+use super::sample::{
+    RequestSample, SampleOutcome, max_rejection_span, median_latency, peak_concurrency, quantile,
+};
 use std::collections::BTreeMap;
 
+/// Minimum ratio of the latency for which connections are recommended and the median latency.
+const MIN_LATENCY_MARGIN: f64 = 1.2;
 /// Share of the measured limit that is recommended.
 pub(super) const SAFETY_FACTOR: f64 = 0.95;
 /// Maximum pause between levels that the provider did not ask for, in seconds.
@@ -21,7 +31,28 @@ const MAX_CONFIRMATIONS: u32 = 4;
 /// one burst.
 const MAX_EXTRA_REQUESTS: u32 = 8;
 
-/// ProbeBounds of a probe. Times are seconds since its start.
+/// Contradictions by which one kind of limit must be worse than another to be refuted.
+const MIN_CONTRADICTIONS: u32 = 3;
+/// Ratio of the highest and the lowest plausible rate from which a rate is known.
+const MAX_UNCERTAINTY: f64 = 1.12;
+/// The same at the end of the measurement, when there will be no more requests.
+const MAX_FINAL_UNCERTAINTY: f64 = 1.35;
+/// Minimum number of requests accepted after the first rejection for a known rate.
+const MIN_ACCEPTED: usize = 12;
+/// Requests of an experiment after its burst, sent at even intervals.
+const SPACED_REQUESTS: u32 = 20;
+/// The same for the experiment that distinguishes a cap from a rate.
+const CAP_TEST_REQUESTS: u32 = 6;
+/// Interval of that experiment as a share of the shortest latency: no request has ended by then.
+const CAP_TEST_INTERVAL: f64 = 0.7;
+/// Maximum number of experiments with evenly spaced requests.
+const MAX_EXPERIMENTS: u32 = 16;
+/// A cap is confirmed with this number of requests, because a rate limit may allow a burst, ...
+const MIN_CAP_CONFIRMATION: u32 = 100;
+/// ... or for this time in seconds.
+const MAX_CAP_CONFIRMATION_SECONDS: f64 = 10.0;
+
+/// Bounds of a probe. Times are seconds since its start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProbeBounds {
     pub(super) max_requests: u32,
@@ -29,7 +60,7 @@ pub(super) struct ProbeBounds {
     pub(super) max_seconds: f64,
 }
 
-/// NextAction action of the probe.
+/// Next action of a probe.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum NextAction {
     /// Send a request.
@@ -42,57 +73,13 @@ pub(super) enum NextAction {
     Done,
 }
 
-/// Limit of a model, as found by a probe.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LimitFinding {
-    /// No request was rejected.
-    NotReached {
-        /// Highest number of requests in flight that was tried.
-        connections: u32,
-    },
-    /// The number of requests in flight is limited.
-    Cap {
-        /// Maximum number of requests in flight.
-        connections: f64,
-    },
-    /// The number of requests per time is limited.
-    Rate {
-        /// Maximum number of requests per second.
-        per_second: f64,
-    },
-    /// No request was rejected, but more requests in flight only increase the latency.
-    Knee {
-        /// Number of requests in flight from which the latency increases.
-        connections: f64,
-    },
-    /// The limit was not determined.
-    Unknown,
-}
-
-/// Reason why a probe ended early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProbeStop {
-    /// The maximum number of requests was reached.
-    Requests,
-    /// The maximum duration was reached.
-    Time,
-    /// The maximum cost was reached.
-    Cost,
-    /// Every request was rejected.
-    AllRejected,
-    /// Most requests failed for reasons other than a limit.
-    Failures,
-    /// A quota is exhausted.
-    Quota,
-    /// [`super::ProbeConfig::stop`] was cancelled.
-    Interrupted,
-}
-
 /// Stage of a probe. `spacing` is the time between two requests in seconds.
 #[derive(Debug, Clone, Copy)]
 enum ProbeStage {
     Ramp { connections: u32 },
     Measure(MeasurePacer),
+    /// Sends `burst` requests at once, then others at even intervals, until one is rejected.
+    Spaced { burst: u32, spacing: f64, requests: u32 },
     Confirm { connections: u32, spacing: Option<f64>, requests: u32 },
     Over,
 }
@@ -106,8 +93,8 @@ pub(super) struct ProbeState {
     is_closing: bool,
     /// Samples of the current level.
     samples: Vec<RequestSample>,
-    /// Samples of finished levels since the first rejection.
-    evidence: Vec<RequestSample>,
+    /// Samples of finished levels.
+    history: Vec<RequestSample>,
     /// Requests in flight: send time by number.
     in_flight: BTreeMap<u64, f64>,
     sent: u32,
@@ -116,11 +103,23 @@ pub(super) struct ProbeState {
     not_before: f64,
     /// Time when all limits are restored according to the headers.
     restored_at: f64,
-    /// Longest time for which all requests were rejected.
-    max_rejection_span: f64,
+    /// Start of the current level.
+    level_start: f64,
     confirmations: u32,
-    /// Whether the limit is known to be a rate: the provider reported it, or a cap was refuted.
+    /// Whether a cap was refuted.
     is_rate: bool,
+    /// Whether rejections announce waits.
+    announces_waits: bool,
+    /// Whether the experiment that distinguishes a cap from a rate was made.
+    is_cap_tested: bool,
+    experiments: u32,
+    /// Experiments in a row that did not narrow the plausible rates.
+    stale_experiments: u32,
+    last_uncertainty: f64,
+    /// Whether the measurement ended because kind and value of the limit are known.
+    is_known: bool,
+    /// Number of samples from which the measurement is assessed again.
+    next_assessment: usize,
     pub(super) levels: Vec<ProbeLevel>,
     pub(super) limit: LimitFinding,
     pub(super) is_confirmed: bool,
@@ -134,16 +133,23 @@ impl ProbeState {
             stage: ProbeStage::Ramp { connections: 1 },
             is_closing: false,
             samples: Vec::new(),
-            evidence: Vec::new(),
+            history: Vec::new(),
             in_flight: BTreeMap::new(),
             sent: 0,
             sent_in_level: 0,
             last_sent: f64::NEG_INFINITY,
             not_before: 0.0,
             restored_at: 0.0,
-            max_rejection_span: 0.0,
+            level_start: 0.0,
             confirmations: 0,
             is_rate: false,
+            announces_waits: false,
+            is_cap_tested: false,
+            experiments: 0,
+            stale_experiments: 0,
+            last_uncertainty: f64::INFINITY,
+            is_known: false,
+            next_assessment: 0,
             levels: Vec::new(),
             limit: LimitFinding::Unknown,
             is_confirmed: false,
@@ -165,16 +171,10 @@ impl ProbeState {
                 if !self.in_flight.is_empty() {
                     return NextAction::WaitForOutcome;
                 }
-                if self.is_premature() {
-                    self.is_closing = false;
-                } else {
-                    self.close_level(now);
-                }
+                self.close_level(now);
                 continue;
             }
-            if let ProbeStage::Confirm { requests, .. } = self.stage
-                && self.sent_in_level >= requests.max(1)
-            {
+            if self.is_confirmation_complete(now) {
                 // Checked before the bounds: the confirmation was planned within them, so its end is not
                 // early.
                 self.is_closing = true;
@@ -196,6 +196,9 @@ impl ProbeState {
     /// Records that a request was sent.
     pub(super) fn record_sent(&mut self, now: f64, number: u64) {
         self.in_flight.insert(number, now);
+        if self.sent_in_level == 0 {
+            self.level_start = now;
+        }
         self.sent += 1;
         self.sent_in_level += 1;
         self.last_sent = now;
@@ -222,6 +225,7 @@ impl ProbeState {
         if outcome == SampleOutcome::Rejected {
             // No request is sent during the wait that the provider asks for.
             self.not_before = self.not_before.max(now + wait.unwrap_or(0.0));
+            self.announces_waits |= wait.is_some_and(|wait| wait > 0.0);
             if let ProbeStage::Measure(pacer) = &mut self.stage {
                 pacer.record_rejection(now);
             }
@@ -229,18 +233,8 @@ impl ProbeState {
         if let ProbeStage::Measure(_) = self.stage
             && !self.is_closing
         {
-            let kind = self.limit_kind(false);
-            self.is_closing = matches!(kind, LimitKind::Cap(_) | LimitKind::Rate { .. });
-            if let (LimitKind::UnmeasuredRate, ProbeStage::Measure(pacer)) = (kind, &mut self.stage)
-            {
-                pacer.is_rate = true;
-            }
+            self.assess_measurement();
         }
-    }
-
-    /// Records that the headers of a rejection report an exhausted rate limit.
-    pub(super) fn note_rate_limit(&mut self) {
-        self.is_rate = true;
     }
 
     /// Ends the probe early; the report contains what is known so far.
@@ -265,6 +259,13 @@ impl ProbeState {
         of_level.or_else(|| median_latency(&self.samples)).unwrap_or(0.1)
     }
 
+    /// Returns the latency that nine of ten requests do not exceed, and at least a fifth more than the median.
+    pub(super) fn slow_latency(&self) -> f64 {
+        let unloaded = self.history.iter().chain(&self.samples).filter(|s| s.is_accepted());
+        let slow = quantile(unloaded.map(RequestSample::latency), 0.9).unwrap_or(0.0);
+        slow.max(MIN_LATENCY_MARGIN * self.latency())
+    }
+
     fn next_of_level(&mut self, now: f64) -> Option<NextAction> {
         let in_flight = self.in_flight.len() as u32;
         let rejected = self.samples.iter().filter(|s| s.is_rejected()).count() as u32;
@@ -287,6 +288,17 @@ impl ProbeState {
                 }
                 Some(pacer.next(now, in_flight, acceptance_delay, self.bounds.max_connections))
             }
+            ProbeStage::Spaced { burst, spacing, requests } => {
+                if self.sent_in_level >= *requests || rejected > 0 || self.sent >= measure_budget {
+                    return None;
+                }
+                let at = self.last_sent + *spacing;
+                Some(match in_flight < self.bounds.max_connections {
+                    true if self.sent_in_level >= *burst && at > now => NextAction::WaitUntil(at),
+                    true => NextAction::Send,
+                    false => NextAction::WaitForOutcome,
+                })
+            }
             ProbeStage::Confirm { connections, spacing, requests } => {
                 if self.sent_in_level >= *requests || rejected > 0 {
                     return None;
@@ -307,51 +319,89 @@ impl ProbeState {
         self.bounds.max_requests - self.bounds.max_requests / 10
     }
 
-    /// Whether the last outcomes contradict the conclusion that closed the measurement.
-    fn is_premature(&self) -> bool {
-        let can_continue = self.stop.is_none() && self.sent < self.measure_budget();
-        let is_open =
-            || matches!(self.limit_kind(false), LimitKind::Unclear | LimitKind::UnmeasuredRate);
-        matches!(self.stage, ProbeStage::Measure(_)) && can_continue && is_open()
+    /// Whether the current level is a confirmation that has sent all its requests.
+    fn is_confirmation_complete(&self, now: f64) -> bool {
+        let ProbeStage::Confirm { connections, spacing, requests } = self.stage else {
+            return false;
+        };
+        let is_long = now - self.level_start >= MAX_CAP_CONFIRMATION_SECONDS;
+        let is_sufficient = spacing.is_none() && self.sent_in_level >= 2 * connections + 4;
+        self.sent_in_level >= requests.max(1) || is_sufficient && is_long
     }
 
     /// Returns the time in flight after which a request counts as accepted; rejections arrive sooner.
     fn acceptance_delay(&self) -> f64 {
-        let all = self.evidence.iter().chain(&self.samples);
+        let all = self.history.iter().chain(&self.samples);
         let rejections = all.filter(|s| s.is_rejected()).map(RequestSample::latency);
         let median = quantile(rejections, 0.5).unwrap_or(0.0);
         (4.0 * median).clamp(0.002, (0.5 * self.latency()).max(0.002))
     }
 
-    /// Classifies all samples since the first rejection.
-    fn limit_kind(&self, is_final: bool) -> LimitKind {
-        let mut all: Vec<RequestSample> =
-            self.evidence.iter().chain(&self.samples).copied().collect();
-        all.sort_by(|one, other| one.sent.total_cmp(&other.sent));
-        let horizon = self.in_flight.values().copied().fold(f64::INFINITY, f64::min);
-        classify(&all, horizon, self.is_rate, is_final)
+    /// Fits all kinds of limits to the samples so far.
+    fn fit(&self) -> Option<Fit> {
+        let all: Vec<RequestSample> = self.history.iter().chain(&self.samples).copied().collect();
+        fit(&all, self.in_flight.values().copied())
+    }
+
+    /// Ends the measurement when the kind and the value of the limit are known.
+    fn assess_measurement(&mut self) {
+        let count = self.history.len() + self.samples.len();
+        if count < self.next_assessment {
+            return;
+        }
+        self.next_assessment = count + (count / 10).max(4);
+        let Some(found) = self.fit() else { return };
+        let is_rate = self.is_rate || self.refutes_cap(&found);
+        let samples = || self.samples.iter();
+        let accepted = samples().filter(|s| s.is_accepted()).count() + self.in_flight.len();
+        let rejected = samples().filter(|s| s.is_rejected()).count();
+        let is_known = if is_rate {
+            found.rate.uncertainty() <= MAX_UNCERTAINTY && accepted >= MIN_ACCEPTED
+        } else {
+            let is_clear = found.rate.contradictions >= found.cap.contradictions + MIN_CONTRADICTIONS;
+            let connections = found.cap.connections as usize;
+            is_clear && rejected >= 3 && accepted >= connections + 3
+                || rejected >= MIN_ACCEPTED && accepted >= 2 * connections + 8
+        };
+        self.is_known = is_known;
+        self.is_closing = is_known;
+        if let ProbeStage::Measure(pacer) = &mut self.stage {
+            pacer.is_rate = is_rate;
+        }
+    }
+
+    /// Whether a rate explains the samples much better than a cap.
+    fn refutes_cap(&self, found: &Fit) -> bool {
+        found.cap.contradictions >= found.rate.contradictions + MIN_CONTRADICTIONS
     }
 
     fn close_level(&mut self, now: f64) {
         let (purpose, connections, spacing) = match self.stage {
             ProbeStage::Ramp { connections } => (LevelPurpose::Ramp, connections, None),
             ProbeStage::Measure(pacer) => (LevelPurpose::Measure, pacer.max_in_flight, None),
+            ProbeStage::Spaced { burst, spacing, .. } => {
+                (LevelPurpose::Measure, burst, Some(spacing))
+            }
             ProbeStage::Confirm { connections, spacing, .. } => {
                 (LevelPurpose::Confirm, connections, spacing)
             }
             ProbeStage::Over => return,
         };
         let level = ProbeLevel::new(purpose, connections, spacing, &self.samples);
+        self.history.append(&mut self.samples);
         let next = match self.stage {
             ProbeStage::Ramp { connections } => self.after_ramp(now, connections, &level),
-            ProbeStage::Measure(_) => self.after_measure(now),
+            ProbeStage::Measure(_) => {
+                self.conclude();
+                self.confirm(now)
+            }
+            ProbeStage::Spaced { .. } => self.next_experiment(now),
             ProbeStage::Confirm { .. } => self.after_confirm(now, &level),
             ProbeStage::Over => ProbeStage::Over,
         };
         if level.sent > 0 {
             self.levels.push(level);
         }
-        self.samples.clear();
         self.sent_in_level = 0;
         self.is_closing = false;
         self.stage = if self.stop.is_some() { ProbeStage::Over } else { next };
@@ -382,13 +432,64 @@ impl ProbeState {
             self.stop.get_or_insert(ProbeStop::AllRejected);
         }
         if self.stop.is_some() {
-            self.conclude(true);
+            self.conclude();
         }
-        self.evidence.extend_from_slice(&self.samples);
-        let accepted: Vec<RequestSample> =
-            self.evidence.iter().copied().filter(RequestSample::is_accepted).collect();
-        let peak = peak_concurrency(&accepted).max(1.0) as u32;
+        self.measure(now)
+    }
+
+    /// Returns the level that determines the kind and the value of the limit.
+    fn measure(&mut self, now: f64) -> ProbeStage {
+        if self.announces_waits {
+            return self.next_experiment(now);
+        }
+        self.next_assessment = 0;
+        let peak = peak_concurrency(&self.history).max(1.0) as u32;
         ProbeStage::Measure(MeasurePacer::new(now, peak + (peak / 8).max(2), self.latency() / 4.0))
+    }
+
+    /// Returns the experiment with evenly spaced requests that distinguishes the plausible limits, or the
+    /// confirmation if none is needed.
+    fn next_experiment(&mut self, now: f64) -> ProbeStage {
+        let is_possible = self.experiments < MAX_EXPERIMENTS && self.stop.is_none();
+        let found = self.fit().filter(|_| is_possible && self.sent < self.measure_budget());
+        let Some(Fit { cap, rate }) = found else {
+            self.conclude();
+            return self.confirm(now);
+        };
+        self.experiments += 1;
+        let max_connections = self.bounds.max_connections;
+        if !self.is_rate && cap.contradictions <= rate.contradictions {
+            if !self.is_cap_tested {
+                // A cap rejects the next request as long as none has ended; a rate limit has restored quota.
+                self.is_cap_tested = true;
+                let burst = (cap.connections as u32).clamp(1, max_connections);
+                let spacing = CAP_TEST_INTERVAL * self.min_latency();
+                let requests = burst + CAP_TEST_REQUESTS;
+                return ProbeStage::Spaced { burst, spacing, requests };
+            }
+        } else if rate.uncertainty() > MAX_UNCERTAINTY && self.stale_experiments < 3 {
+            let is_stale = rate.uncertainty() > 0.98 * self.last_uncertainty;
+            self.stale_experiments = if is_stale { self.stale_experiments + 1 } else { 0 };
+            self.last_uncertainty = rate.uncertainty();
+            let middle = rate.per_second().min(2.0 * rate.low);
+            let per_second = middle.max(rate.per_second().min(1.0 / self.latency()));
+            // One request less than the burst: how many spaced requests are accepted then depends on the
+            // rate alone. If that did not help, the burst was wrong, and exceeding it shows its size.
+            let burst = match self.stale_experiments {
+                0 => (rate.min_burst + 0.2).floor() - 1.0,
+                _ => rate.max_burst.ceil() + 1.0,
+            };
+            let burst = (burst as u32).clamp(1, max_connections);
+            let requests = burst + SPACED_REQUESTS;
+            return ProbeStage::Spaced { burst, spacing: 1.0 / per_second, requests };
+        }
+        self.conclude();
+        self.confirm(now)
+    }
+
+    fn min_latency(&self) -> f64 {
+        let latencies = self.history.iter().filter(|s| s.is_accepted()).map(RequestSample::latency);
+        latencies.fold(f64::INFINITY, f64::min).clamp(0.001, 60.0)
     }
 
     /// Returns the concurrency from which more requests in flight only increase the latency.
@@ -399,22 +500,22 @@ impl ProbeState {
         is_slow.then(|| f64::from(level.connections) * alone / now)
     }
 
-    fn after_measure(&mut self, now: f64) -> ProbeStage {
-        self.conclude(true);
-        self.evidence.extend_from_slice(&self.samples);
-        self.confirm(now)
-    }
-
     /// Sets the limit from the samples.
-    fn conclude(&mut self, is_final: bool) {
-        match self.limit_kind(is_final) {
-            LimitKind::Cap(connections) => self.limit = LimitFinding::Cap { connections },
-            LimitKind::Rate { per_second, max_rejection_span } => {
-                self.limit = LimitFinding::Rate { per_second };
-                self.max_rejection_span = max_rejection_span;
+    fn conclude(&mut self) {
+        let Some(Fit { cap, rate }) = self.fit() else { return };
+        let is_rate = self.is_rate || rate.contradictions < cap.contradictions;
+        let is_distinguished = self.is_cap_tested
+            || rate.contradictions >= cap.contradictions + MIN_CONTRADICTIONS
+            || self.is_known;
+        self.limit = match (is_rate, rate.cap) {
+            (true, _) if rate.uncertainty() > MAX_FINAL_UNCERTAINTY => LimitFinding::Unknown,
+            (true, None) => LimitFinding::Rate { per_second: rate.per_second() },
+            (true, Some(connections)) => {
+                LimitFinding::RateAndCap { per_second: rate.per_second(), connections }
             }
-            LimitKind::UnmeasuredRate | LimitKind::Unclear => self.limit = LimitFinding::Unknown,
-        }
+            (false, _) if is_distinguished => LimitFinding::Cap { connections: cap.connections },
+            (false, _) => LimitFinding::Unknown,
+        };
     }
 
     fn after_confirm(&mut self, now: f64, level: &ProbeLevel) -> ProbeStage {
@@ -423,16 +524,15 @@ impl ProbeState {
             return ProbeStage::Over;
         }
         match &mut self.limit {
-            // Rejections below the cap refute it: the limit is a rate. The samples so far are discarded,
-            // because a rate can be measured only under overload.
+            // Rejections below the cap refute it: the limit is a rate.
             LimitFinding::Cap { connections } if self.confirmations > 0 || *connections < 2.0 => {
                 self.is_rate = true;
-                self.evidence.clear();
-                let cap = *connections as u32;
-                return ProbeStage::Measure(MeasurePacer::new(now, cap + 2, self.latency() / 4.0));
+                return self.measure(now);
             }
             LimitFinding::Cap { connections } => *connections = (*connections * 0.9).max(1.0),
-            LimitFinding::Rate { per_second } => *per_second *= 0.9,
+            LimitFinding::Rate { per_second } | LimitFinding::RateAndCap { per_second, .. } => {
+                *per_second *= 0.9;
+            }
             _ => {}
         }
         self.confirmations += 1;
@@ -446,28 +546,26 @@ impl ProbeState {
         }
         let left = self.bounds.max_requests.saturating_sub(self.sent);
         let latency = self.latency();
-        match self.limit {
+        let (per_second, cap) = match self.limit {
             LimitFinding::Cap { connections } => {
                 let connections = recommended_connections(connections);
                 self.pause(now, latency.clamp(0.05, 2.0), MAX_PAUSE);
-                ProbeStage::Confirm {
-                    connections,
-                    spacing: None,
-                    requests: (2 * connections + 4).min(left),
-                }
+                let requests = (2 * connections + 4).max(MIN_CAP_CONFIRMATION).min(left);
+                return ProbeStage::Confirm { connections, spacing: None, requests };
             }
-            LimitFinding::Rate { per_second } => {
-                let rate = SAFETY_FACTOR * per_second;
-                let backoff = 0.5 * 2_f64.powi(self.confirmations as i32);
-                let pause = (1.2 * self.max_rejection_span).max(backoff).max(latency);
-                self.pause(now, pause, MAX_PAUSE.max(pause));
-                let seconds = (1.2 * self.max_rejection_span).max(2.0);
-                let requests = ((rate * seconds).ceil() as u32).clamp(10, 60).min(left);
-                let connections = ((2.0 * rate * latency).ceil() as u32).max(8);
-                ProbeStage::Confirm { connections, spacing: Some(1.0 / rate), requests }
-            }
-            _ => ProbeStage::Over,
-        }
+            LimitFinding::Rate { per_second } => (per_second, None),
+            LimitFinding::RateAndCap { per_second, connections } => (per_second, Some(connections)),
+            _ => return ProbeStage::Over,
+        };
+        let rate = SAFETY_FACTOR * per_second;
+        let span = 1.2 * max_rejection_span(&self.history);
+        let backoff = 0.5 * 2_f64.powi(self.confirmations as i32);
+        let pause = span.max(backoff).max(latency);
+        self.pause(now, pause, MAX_PAUSE.max(pause));
+        let requests = ((rate * span.max(2.0)).ceil() as u32).clamp(10, 60).min(left);
+        let connections = ((2.0 * rate * latency).ceil() as u32).max(8);
+        let connections = cap.map_or(connections, |cap| connections.min(recommended_connections(cap)));
+        ProbeStage::Confirm { connections, spacing: Some(1.0 / rate), requests }
     }
 
     /// Sends nothing for `seconds`, or until the limits are restored according to the headers if that is

@@ -6,9 +6,13 @@ use bakeoff_sim::Profile;
 
 /// Creates a client whose simulated models have this profile.
 fn client(profile: &str) -> Client {
+    client_with_seed(profile, 0)
+}
+
+fn client_with_seed(profile: &str, seed: u64) -> Client {
     let text = format!("[[profile]]\n{profile}\n");
     let profile = Profile::parse_file_text(&text).unwrap().remove(0);
-    let simulator = bakeoff_sim::Config::default().profile(profile);
+    let simulator = bakeoff_sim::Config::default().profile(profile).seed(seed);
     Client::new(ClientConfig::default().simulator(simulator))
 }
 
@@ -212,4 +216,120 @@ async fn retry_after_is_respected() {
     assert_eq!(report.longest_wait, Some(Duration::from_secs(60)));
     let rejected: u32 = report.levels.iter().map(|level| level.rejected).sum();
     assert!(rejected <= 12, "{}", summary(&report, 0));
+}
+
+/// A provider of [`PROVIDERS`], and what a probe must find.
+struct Provider {
+    profile: &'static str,
+    rate: Option<f64>,
+    cap: Option<f64>,
+}
+
+const PROVIDERS: [Provider; 13] = [
+    Provider {
+        profile: "latency = { kind = \"uniform\", min_ms = 1200, max_ms = 2800 }\nretry_after = \"2s\"\n\
+                  requests = { rate_per_s = 8, burst = 8 }",
+        rate: Some(8.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 500 }\nretry_after = \"1s\"\n\
+                  requests = { rate_per_s = 5, burst = 1 }",
+        rate: Some(5.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 500 }\nrequests = { rate_per_s = 2, burst = 20 }",
+        rate: Some(2.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"uniform\", min_ms = 500, max_ms = 1500 }\nretry_after = \"20s\"\n\
+                  concurrency = 30",
+        rate: None,
+        cap: Some(30.0),
+    },
+    Provider {
+        profile: "latency = { kind = \"uniform\", min_ms = 1000, max_ms = 3000 }\nretry_after = \"1s\"\n\
+                  concurrency = 8",
+        rate: None,
+        cap: Some(8.0),
+    },
+    Provider {
+        profile: "latency = { kind = \"uniform\", min_ms = 500, max_ms = 1500 }\nconcurrency = 10",
+        rate: None,
+        cap: Some(10.0),
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 500 }\nwindow = { requests = 37, seconds = 7 }",
+        rate: Some(37.0 / 7.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 500 }\nsliding_window = { requests = 60, seconds = 60 }",
+        rate: Some(1.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"uniform\", min_ms = 500, max_ms = 1500 }",
+        rate: None,
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 300 }\nrequests = { rate_per_s = 20, burst = 20 }\n\
+                  concurrency = 10",
+        rate: Some(20.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 2000 }\nrequests = { rate_per_s = 20, burst = 20 }\n\
+                  concurrency = 10",
+        rate: None,
+        cap: Some(10.0),
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 500 }\nheaders = \"openai\"\n\
+                  requests = { rate_per_s = 10, burst = 20 }",
+        rate: Some(10.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 500 }\nheaders = \"wrong\"\n\
+                  requests = { rate_per_s = 10, burst = 20 }",
+        rate: Some(10.0),
+        cap: None,
+    },
+];
+
+#[tokio::test(start_paused = true)]
+async fn kind_and_value_of_the_limit_are_found() {
+    let mut wrong = Vec::new();
+    for seed in 0..1 {
+        for Provider { profile, rate, cap } in PROVIDERS {
+            let report = probe(&client_with_seed(profile, seed), &model(), &ProbeConfig::default(), &mut |_| {}).await.unwrap();
+            let is_right = match report.limit {
+                LimitFinding::Rate { per_second } => {
+                    rate.is_some_and(|rate| (per_second / rate - 1.0).abs() <= 0.15)
+                }
+                LimitFinding::RateAndCap { per_second, connections } => {
+                    cap.is_none_or(|cap| (connections - cap).abs() <= 1.0)
+                        && rate.is_some_and(|rate| (per_second / rate - 1.0).abs() <= 0.15)
+                }
+                LimitFinding::Cap { connections } => cap
+                    .is_some_and(|cap| (connections - cap).abs() <= (0.05 * cap).max(1.0)),
+                LimitFinding::NotReached { .. } => rate.is_none() && cap.is_none(),
+                _ => false,
+            };
+            let rejected = match report.recommendation {
+                Some(recommendation) => rejections(profile, recommendation, 400).await,
+                None => 0,
+            };
+            let line = format!("{is_right} {}: {}", profile.replace("\n", "; "), summary(&report, rejected));
+            println!("{line}");
+            if !is_right {
+                wrong.push(line);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
