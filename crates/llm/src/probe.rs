@@ -369,7 +369,11 @@ impl ProbeTotals {
         let seconds_per_request = state.latency();
         let slow_seconds_per_request = state.slow_latency();
         ProbeReport {
-            recommendation: Recommendation::new(state.limit, slow_seconds_per_request, &self.headers),
+            recommendation: Recommendation::new(
+                state.limit,
+                slow_seconds_per_request,
+                &self.headers,
+            ),
             limit: state.limit,
             is_confirmed: state.is_confirmed,
             stop: state.stop,

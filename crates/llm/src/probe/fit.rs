@@ -72,10 +72,7 @@ pub(super) struct Fit {
 /// requests in flight were sent; they count as accepted.
 ///
 /// Returns `None` if no request was accepted or none was rejected.
-pub(super) fn fit(
-    samples: &[RequestSample],
-    pending: impl Iterator<Item = f64>,
-) -> Option<Fit> {
+pub(super) fn fit(samples: &[RequestSample], pending: impl Iterator<Item = f64>) -> Option<Fit> {
     let mut events: Vec<Event> = (samples.iter())
         .filter(|s| s.is_accepted() || s.is_rejected())
         .map(|s| Event { sent: s.sent, ended: s.ended, is_accepted: s.is_accepted() })
@@ -87,10 +84,7 @@ pub(super) fn fit(
     }
     let in_flight = in_flight_readings(&events);
     let cap = find_threshold(in_flight.iter().copied())?;
-    let cap = CapFit {
-        connections: cap.max_accepted + 1.0,
-        contradictions: cap.contradictions,
-    };
+    let cap = CapFit { connections: cap.max_accepted + 1.0, contradictions: cap.contradictions };
     let is_relevant = vec![true; events.len()];
     let mut rate = fit_bucket(&events, &is_relevant, None)?;
     if rate.contradictions.min(cap.contradictions) > MAX_CONTRADICTIONS {
@@ -99,7 +93,6 @@ pub(super) fn fit(
             fit_fixed_window(&events),
             fit_bucket_and_cap(&events, &in_flight),
         ];
-        if std::env::var("DBG").is_ok() { println!("DBG n={} cap {cap:?} bucket {rate:?} others {others:?}", events.len()); }
         for other in others.into_iter().flatten() {
             // Hypotheses with more parameters must explain more.
             if other.contradictions + 2 < rate.contradictions {
@@ -187,11 +180,14 @@ fn fit_bucket(events: &[Event], is_relevant: &[bool], cap: Option<f64>) -> Optio
         let tolerance = (0.02 + 0.5 * NETWORK_DELAY * per_second).min(0.3);
         let (mut used, mut last) = (0.0_f64, 0.0);
         let readings = events.iter().zip(is_relevant).filter_map(|(event, is_relevant)| {
-            used = (used - per_second * (event.sent - last).max(0.0)).max(0.0);
+            used -= per_second * (event.sent - last).max(0.0);
             last = event.sent.max(last);
+            // A full bucket rejects nothing.
+            let is_full = used < -tolerance;
+            used = used.max(0.0);
             let reading = Reading {
                 low: used - tolerance,
-                high: used + tolerance,
+                high: if is_full { f64::NEG_INFINITY } else { used + tolerance },
                 is_accepted: event.is_accepted,
             };
             used += f64::from(u8::from(event.is_accepted));
@@ -220,18 +216,21 @@ fn fit_bucket_and_cap(events: &[Event], in_flight: &[Reading]) -> Option<RateFit
 fn fit_sliding_window(events: &[Event]) -> Option<RateFit> {
     let accepted: Vec<f64> = events.iter().filter(|e| e.is_accepted).map(|e| e.sent).collect();
     let mut range = RateRange::default();
-    for seconds in grid(WINDOWS, WINDOW_STEP) {
-        let count = |from: f64, to: f64| {
-            accepted.partition_point(|sent| *sent < to) - accepted.partition_point(|sent| *sent <= from)
-        };
+    for seconds in window_lengths(events) {
+        let tolerance = NETWORK_DELAY + WINDOW_TOLERANCE * seconds;
+        let mut before = 0;
         let readings = events.iter().map(|event| {
+            let count = |from: f64| {
+                (before - accepted.partition_point(|sent| *sent <= from).min(before)) as f64
+            };
             let from = event.sent - seconds;
-            let tolerance = NETWORK_DELAY + WINDOW_TOLERANCE * seconds;
-            Reading {
-                low: count(from + tolerance, event.sent) as f64,
-                high: count(from - tolerance, event.sent) as f64,
+            let reading = Reading {
+                low: count(from + tolerance),
+                high: count(from - tolerance),
                 is_accepted: event.is_accepted,
-            }
+            };
+            before += usize::from(event.is_accepted);
+            reading
         });
         if let Some(threshold) = find_threshold(readings) {
             range.add((threshold.max_accepted + 1.0) / seconds, threshold, None);
@@ -240,11 +239,18 @@ fn fit_sliding_window(events: &[Event]) -> Option<RateFit> {
     range.0
 }
 
+/// Returns the window lengths to try. A window must have ended before its length can be known.
+fn window_lengths(events: &[Event]) -> impl Iterator<Item = f64> {
+    let first = events.first().map_or(0.0, |event| event.sent);
+    let seconds = events.last().map_or(0.0, |event| event.sent) - first;
+    grid(WINDOWS, WINDOW_STEP).take_while(move |length| *length <= seconds)
+}
+
 /// Fits a number of requests per window, where all windows have the same length.
 fn fit_fixed_window(events: &[Event]) -> Option<RateFit> {
     let mut range = RateRange::default();
     let starts = window_starts(events);
-    for seconds in grid(WINDOWS, WINDOW_STEP) {
+    for seconds in window_lengths(events) {
         for start in &starts {
             let (mut window, mut used) = (f64::NEG_INFINITY, 0.0_f64);
             let readings = events.iter().map(|event| {

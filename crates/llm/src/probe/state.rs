@@ -9,7 +9,7 @@
 //! sends requests at even intervals.
 
 use super::finding::{LimitFinding, ProbeStop};
-use super::fit::{Fit, fit};
+use super::fit::{Fit, RateFit, fit};
 use super::level::{LevelPurpose, ProbeLevel};
 use super::pacer::MeasurePacer;
 use super::sample::{
@@ -76,11 +76,21 @@ pub(super) enum NextAction {
 /// Stage of a probe. `spacing` is the time between two requests in seconds.
 #[derive(Debug, Clone, Copy)]
 enum ProbeStage {
-    Ramp { connections: u32 },
+    Ramp {
+        connections: u32,
+    },
     Measure(MeasurePacer),
     /// Sends `burst` requests at once, then others at even intervals, until one is rejected.
-    Spaced { burst: u32, spacing: f64, requests: u32 },
-    Confirm { connections: u32, spacing: Option<f64>, requests: u32 },
+    Spaced {
+        burst: u32,
+        spacing: f64,
+        requests: u32,
+    },
+    Confirm {
+        connections: u32,
+        spacing: Option<f64>,
+        requests: u32,
+    },
     Over,
 }
 
@@ -358,7 +368,8 @@ impl ProbeState {
         let is_known = if is_rate {
             found.rate.uncertainty() <= MAX_UNCERTAINTY && accepted >= MIN_ACCEPTED
         } else {
-            let is_clear = found.rate.contradictions >= found.cap.contradictions + MIN_CONTRADICTIONS;
+            let is_clear =
+                found.rate.contradictions >= found.cap.contradictions + MIN_CONTRADICTIONS;
             let connections = found.cap.connections as usize;
             is_clear && rejected >= 3 && accepted >= connections + 3
                 || rejected >= MIN_ACCEPTED && accepted >= 2 * connections + 8
@@ -467,7 +478,7 @@ impl ProbeState {
                 let requests = burst + CAP_TEST_REQUESTS;
                 return ProbeStage::Spaced { burst, spacing, requests };
             }
-        } else if rate.uncertainty() > MAX_UNCERTAINTY && self.stale_experiments < 3 {
+        } else if rate.uncertainty() > MAX_UNCERTAINTY && !self.is_exhausted(&rate) {
             let is_stale = rate.uncertainty() > 0.98 * self.last_uncertainty;
             self.stale_experiments = if is_stale { self.stale_experiments + 1 } else { 0 };
             self.last_uncertainty = rate.uncertainty();
@@ -485,6 +496,14 @@ impl ProbeState {
         }
         self.conclude();
         self.confirm(now)
+    }
+
+    /// Whether more experiments would not narrow the plausible rates.
+    fn is_exhausted(&self, rate: &RateFit) -> bool {
+        let is_burst_known = rate.max_burst - rate.min_burst < 1.0;
+        let is_narrow = rate.uncertainty() <= MAX_FINAL_UNCERTAINTY;
+        let max_stale = if is_burst_known && is_narrow { 1 } else { 3 };
+        self.stale_experiments >= max_stale
     }
 
     fn min_latency(&self) -> f64 {
@@ -564,7 +583,8 @@ impl ProbeState {
         self.pause(now, pause, MAX_PAUSE.max(pause));
         let requests = ((rate * span.max(2.0)).ceil() as u32).clamp(10, 60).min(left);
         let connections = ((2.0 * rate * latency).ceil() as u32).max(8);
-        let connections = cap.map_or(connections, |cap| connections.min(recommended_connections(cap)));
+        let connections =
+            cap.map_or(connections, |cap| connections.min(recommended_connections(cap)));
         ProbeStage::Confirm { connections, spacing: Some(1.0 / rate), requests }
     }
 

@@ -306,7 +306,14 @@ async fn kind_and_value_of_the_limit_are_found() {
     let mut wrong = Vec::new();
     for seed in 0..1 {
         for Provider { profile, rate, cap } in PROVIDERS {
-            let report = probe(&client_with_seed(profile, seed), &model(), &ProbeConfig::default(), &mut |_| {}).await.unwrap();
+            let report = probe(
+                &client_with_seed(profile, seed),
+                &model(),
+                &ProbeConfig::default(),
+                &mut |_| {},
+            )
+            .await
+            .unwrap();
             let is_right = match report.limit {
                 LimitFinding::Rate { per_second } => {
                     rate.is_some_and(|rate| (per_second / rate - 1.0).abs() <= 0.15)
@@ -315,8 +322,9 @@ async fn kind_and_value_of_the_limit_are_found() {
                     cap.is_none_or(|cap| (connections - cap).abs() <= 1.0)
                         && rate.is_some_and(|rate| (per_second / rate - 1.0).abs() <= 0.15)
                 }
-                LimitFinding::Cap { connections } => cap
-                    .is_some_and(|cap| (connections - cap).abs() <= (0.05 * cap).max(1.0)),
+                LimitFinding::Cap { connections } => {
+                    cap.is_some_and(|cap| (connections - cap).abs() <= (0.05 * cap).max(1.0))
+                }
                 LimitFinding::NotReached { .. } => rate.is_none() && cap.is_none(),
                 _ => false,
             };
@@ -324,7 +332,11 @@ async fn kind_and_value_of_the_limit_are_found() {
                 Some(recommendation) => rejections(profile, recommendation, 400).await,
                 None => 0,
             };
-            let line = format!("{is_right} {}: {}", profile.replace("\n", "; "), summary(&report, rejected));
+            let line = format!(
+                "{is_right} {}: {}",
+                profile.replace("\n", "; "),
+                summary(&report, rejected)
+            );
             println!("{line}");
             if !is_right {
                 wrong.push(line);
