@@ -4,7 +4,7 @@
 //! requests with another outcome. Hypotheses with as few contradictions as the best one are equally plausible,
 //! and the next requests have to distinguish them.
 
-use super::sample::RequestSample;
+use super::sample::{RequestSample, median_latency};
 use super::threshold::{Reading, Threshold, find_threshold};
 
 /// Ratio of neighbouring rates that are tried.
@@ -19,10 +19,10 @@ const RATES: (f64, f64) = (0.01, 1000.0);
 const WINDOWS: (f64, f64) = (0.2, 200.0);
 /// Maximum number of window starts that are tried per window length.
 const MAX_STARTS: usize = 6;
-/// Seconds by which the provider may see the end of a request earlier or later than the client.
-const END_DELAY: f64 = 0.02;
-/// Seconds by which a request may be delayed on the network.
-const NETWORK_DELAY: f64 = 0.01;
+/// Maximum number of seconds by which a request may be delayed on the network.
+const MAX_DELAY: f64 = 0.01;
+/// The same as a share of the latency.
+const MAX_DELAY_SHARE: f64 = 0.1;
 /// Contradictions up to which a simple hypothesis is sufficient, and others are not tried.
 const MAX_CONTRADICTIONS: u32 = 1;
 
@@ -73,16 +73,12 @@ pub(super) struct Fit {
 ///
 /// Returns `None` if no request was accepted or none was rejected.
 pub(super) fn fit(samples: &[RequestSample], pending: impl Iterator<Item = f64>) -> Option<Fit> {
-    let mut events: Vec<Event> = (samples.iter())
-        .filter(|s| s.is_accepted() || s.is_rejected())
-        .map(|s| Event { sent: s.sent, ended: s.ended, is_accepted: s.is_accepted() })
-        .chain(pending.map(|sent| Event { sent, ended: f64::INFINITY, is_accepted: true }))
-        .collect();
-    sort_by_arrival(&mut events);
+    let delay = delay(samples)?;
+    let events = events(samples, pending, delay);
     if events.iter().all(|event| event.is_accepted) {
         return None;
     }
-    let in_flight = in_flight_readings(&events);
+    let in_flight = in_flight_readings(&events, delay);
     let cap = find_threshold(in_flight.iter().copied())?;
     let cap = CapFit { connections: cap.max_accepted + 1.0, contradictions: cap.contradictions };
     let is_relevant = vec![true; events.len()];
@@ -103,6 +99,29 @@ pub(super) fn fit(samples: &[RequestSample], pending: impl Iterator<Item = f64>)
     Some(Fit { cap, rate })
 }
 
+/// Fits windows alone, for samples that do not determine the rate of a bucket.
+pub(super) fn fit_window(samples: &[RequestSample]) -> Option<RateFit> {
+    let events = events(samples, std::iter::empty(), delay(samples)?);
+    let windows = [fit_fixed_window(&events), fit_sliding_window(&events)];
+    windows.into_iter().flatten().min_by_key(|window| window.contradictions)
+}
+
+/// Returns the seconds by which a request may be delayed on the network.
+fn delay(samples: &[RequestSample]) -> Option<f64> {
+    Some((MAX_DELAY_SHARE * median_latency(samples)?).min(MAX_DELAY))
+}
+
+/// Returns accepted and rejected requests in the order of their arrival.
+fn events(samples: &[RequestSample], pending: impl Iterator<Item = f64>, delay: f64) -> Vec<Event> {
+    let mut events: Vec<Event> = (samples.iter())
+        .filter(|s| s.is_accepted() || s.is_rejected())
+        .map(|s| Event { sent: s.sent, ended: s.ended, is_accepted: s.is_accepted() })
+        .chain(pending.map(|sent| Event { sent, ended: f64::INFINITY, is_accepted: true }))
+        .collect();
+    sort_by_arrival(&mut events, delay);
+    events
+}
+
 /// A request with a known outcome. Times are seconds since the start of the probe.
 struct Event {
     sent: f64,
@@ -112,9 +131,9 @@ struct Event {
 
 /// Sorts requests by the time at which they were sent. Requests sent at nearly the same time may arrive in any
 /// order; the rejected ones arrived last, because a limit rejects what exceeds it.
-fn sort_by_arrival(events: &mut [Event]) {
+fn sort_by_arrival(events: &mut [Event], delay: f64) {
     events.sort_by(|one, other| one.sent.total_cmp(&other.sent));
-    let is_simultaneous = |one: &Event, other: &Event| other.sent - one.sent <= NETWORK_DELAY;
+    let is_simultaneous = |one: &Event, other: &Event| other.sent - one.sent <= delay;
     let mut rest = events;
     while let Some(first) = rest.first() {
         let count = rest.iter().take_while(|other| is_simultaneous(first, other)).count();
@@ -125,14 +144,14 @@ fn sort_by_arrival(events: &mut [Event]) {
 }
 
 /// Counts the accepted requests in flight at the time of each request.
-fn in_flight_readings(events: &[Event]) -> Vec<Reading> {
+fn in_flight_readings(events: &[Event], delay: f64) -> Vec<Reading> {
     let mut readings = Vec::with_capacity(events.len());
     for (index, event) in events.iter().enumerate() {
         let before = events.iter().take(index).filter(|other| other.is_accepted);
         let (mut low, mut high) = (0.0, 0.0);
         for other in before {
-            low += f64::from(u8::from(other.ended > event.sent + END_DELAY));
-            high += f64::from(u8::from(other.ended > event.sent - END_DELAY));
+            low += f64::from(u8::from(other.ended > event.sent + 2.0 * delay));
+            high += f64::from(u8::from(other.ended > event.sent - 2.0 * delay));
         }
         readings.push(Reading { low, high, is_accepted: event.is_accepted });
     }
@@ -177,7 +196,7 @@ impl RateRange {
 fn fit_bucket(events: &[Event], is_relevant: &[bool], cap: Option<f64>) -> Option<RateFit> {
     let mut range = RateRange::default();
     for per_second in grid(RATES, RATE_STEP) {
-        let tolerance = (0.02 + 0.5 * NETWORK_DELAY * per_second).min(0.3);
+        let tolerance = (0.02 + 0.5 * MAX_DELAY * per_second).min(0.3);
         let (mut used, mut last) = (0.0_f64, 0.0);
         let readings = events.iter().zip(is_relevant).filter_map(|(event, is_relevant)| {
             used -= per_second * (event.sent - last).max(0.0);
@@ -217,7 +236,7 @@ fn fit_sliding_window(events: &[Event]) -> Option<RateFit> {
     let accepted: Vec<f64> = events.iter().filter(|e| e.is_accepted).map(|e| e.sent).collect();
     let mut range = RateRange::default();
     for seconds in window_lengths(events) {
-        let tolerance = NETWORK_DELAY + WINDOW_TOLERANCE * seconds;
+        let tolerance = MAX_DELAY + WINDOW_TOLERANCE * seconds;
         let mut before = 0;
         let readings = events.iter().map(|event| {
             let count = |from: f64| {
@@ -260,7 +279,7 @@ fn fit_fixed_window(events: &[Event]) -> Option<RateFit> {
                 }
                 // Near its edges, a request may belong to the neighbouring window.
                 let edge = (position - position.round()).abs() * seconds;
-                let is_near_edge = edge < NETWORK_DELAY + WINDOW_TOLERANCE * seconds;
+                let is_near_edge = edge < MAX_DELAY + WINDOW_TOLERANCE * seconds;
                 let reading = Reading {
                     low: if is_near_edge { 0.0 } else { used },
                     high: if is_near_edge { f64::INFINITY } else { used },

@@ -9,7 +9,7 @@
 //! sends requests at even intervals.
 
 use super::finding::{LimitFinding, ProbeStop};
-use super::fit::{Fit, RateFit, fit};
+use super::fit::{Fit, RateFit, fit, fit_window};
 use super::level::{LevelPurpose, ProbeLevel};
 use super::pacer::MeasurePacer;
 use super::sample::{
@@ -35,8 +35,12 @@ const MAX_EXTRA_REQUESTS: u32 = 8;
 const MIN_CONTRADICTIONS: u32 = 3;
 /// Ratio of the highest and the lowest plausible rate from which a rate is known.
 const MAX_UNCERTAINTY: f64 = 1.12;
+/// The same after few accepted requests.
+const MIN_UNCERTAINTY: f64 = 1.08;
 /// The same at the end of the measurement, when there will be no more requests.
 const MAX_FINAL_UNCERTAINTY: f64 = 1.35;
+/// Maximum share of requests that may contradict a known rate.
+const MAX_CONTRADICTION_SHARE: f64 = 0.03;
 /// Minimum number of requests accepted after the first rejection for a known rate.
 const MIN_ACCEPTED: usize = 12;
 /// Requests of an experiment after its burst, sent at even intervals.
@@ -366,13 +370,19 @@ impl ProbeState {
         let accepted = samples().filter(|s| s.is_accepted()).count() + self.in_flight.len();
         let rejected = samples().filter(|s| s.is_rejected()).count();
         let is_known = if is_rate {
-            found.rate.uncertainty() <= MAX_UNCERTAINTY && accepted >= MIN_ACCEPTED
+            let uncertainty = found.rate.uncertainty();
+            let is_narrow = uncertainty <= MIN_UNCERTAINTY && accepted >= MIN_ACCEPTED
+                || uncertainty <= MAX_UNCERTAINTY && accepted >= 3 * MIN_ACCEPTED;
+            let max_contradictions = 2 + (MAX_CONTRADICTION_SHARE * count as f64) as u32;
+            is_narrow && found.rate.contradictions <= max_contradictions
         } else {
             let is_clear =
                 found.rate.contradictions >= found.cap.contradictions + MIN_CONTRADICTIONS;
             let connections = found.cap.connections as usize;
             is_clear && rejected >= 3 && accepted >= connections + 3
-                || rejected >= MIN_ACCEPTED && accepted >= 2 * connections + 8
+                || found.cap.contradictions <= found.rate.contradictions
+                    && rejected >= MIN_ACCEPTED
+                    && accepted >= 2 * connections + 8
         };
         self.is_known = is_known;
         self.is_closing = is_known;
@@ -521,8 +531,12 @@ impl ProbeState {
 
     /// Sets the limit from the samples.
     fn conclude(&mut self) {
-        let Some(Fit { cap, rate }) = self.fit() else { return };
+        let Some(Fit { cap, mut rate }) = self.fit() else { return };
         let is_rate = self.is_rate || rate.contradictions < cap.contradictions;
+        if is_rate && rate.uncertainty() > MAX_FINAL_UNCERTAINTY {
+            let window = fit_window(&self.history);
+            rate = window.filter(|w| w.contradictions <= rate.contradictions).unwrap_or(rate);
+        }
         let is_distinguished = self.is_cap_tested
             || rate.contradictions >= cap.contradictions + MIN_CONTRADICTIONS
             || self.is_known;
@@ -549,7 +563,10 @@ impl ProbeState {
                 return self.measure(now);
             }
             LimitFinding::Cap { connections } => *connections = (*connections * 0.9).max(1.0),
-            LimitFinding::Rate { per_second } | LimitFinding::RateAndCap { per_second, .. } => {
+            // Without an accepted request, the pause before was too short.
+            LimitFinding::Rate { per_second } | LimitFinding::RateAndCap { per_second, .. }
+                if level.accepted > 0 =>
+            {
                 *per_second *= 0.9;
             }
             _ => {}
@@ -578,8 +595,7 @@ impl ProbeState {
         };
         let rate = SAFETY_FACTOR * per_second;
         let span = 1.2 * max_rejection_span(&self.history);
-        let backoff = 0.5 * 2_f64.powi(self.confirmations as i32);
-        let pause = span.max(backoff).max(latency);
+        let pause = span.max(0.5).max(latency) * 2_f64.powi(self.confirmations as i32);
         self.pause(now, pause, MAX_PAUSE.max(pause));
         let requests = ((rate * span.max(2.0)).ceil() as u32).clamp(10, 60).min(left);
         let connections = ((2.0 * rate * latency).ceil() as u32).max(8);

@@ -55,25 +55,24 @@ async fn cap_is_measured_and_recommendation_is_not_rejected() {
         "latency = { kind = \"fixed\", ms = 20 }",
         "latency = { kind = \"lognormal\", median_ms = 800, sigma = 0.5 }",
     ];
+    let mut wrong = Vec::new();
     for latency in latencies {
         for cap in [1, 2, 3, 5, 12, 20, 40, 70, 100, 200] {
             for reject in [0, 10] {
                 let profile = format!("{latency}\nconcurrency = {cap}\nreject_ms = {reject}");
                 let report = run_probe(&profile).await;
-                let LimitFinding::Cap { connections } = report.limit else {
-                    panic!("{profile}: {report:#?}")
+                let rejected = match report.recommendation {
+                    Some(recommendation) => rejections(&profile, recommendation, 900).await,
+                    None => 0,
                 };
-                assert!(is_near(connections, f64::from(cap)), "{profile}: {report:#?}");
-                assert!(report.is_confirmed && report.stop.is_none(), "{profile}: {report:#?}");
-                let recommendation = report.recommendation.unwrap();
-                assert_eq!(
-                    rejections(&profile, recommendation, 900).await,
-                    0,
-                    "{profile}: {recommendation}"
-                );
+                let is_right = matches!(report.limit, LimitFinding::Cap { connections } if is_near(connections, f64::from(cap)));
+                if !is_right || rejected > 0 || !report.is_confirmed || report.stop.is_some() {
+                    wrong.push(format!("{profile}: {}", summary(&report, rejected)));
+                }
             }
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,7 +303,7 @@ const PROVIDERS: [Provider; 13] = [
 #[tokio::test(start_paused = true)]
 async fn kind_and_value_of_the_limit_are_found() {
     let mut wrong = Vec::new();
-    for seed in 0..1 {
+    for seed in 0..5 {
         for Provider { profile, rate, cap } in PROVIDERS {
             let report = probe(
                 &client_with_seed(profile, seed),
