@@ -18,7 +18,7 @@ const RATES: (f64, f64) = (0.01, 1000.0);
 /// Range of window lengths in seconds.
 const WINDOWS: (f64, f64) = (0.2, 200.0);
 /// Maximum number of window starts that are tried per window length.
-const MAX_STARTS: usize = 6;
+const MAX_STARTS: usize = 8;
 /// Maximum number of seconds by which a request may be delayed on the network.
 const MAX_DELAY: f64 = 0.01;
 /// The same as a share of the latency.
@@ -296,8 +296,7 @@ fn fit_fixed_window(events: &[Event]) -> Option<RateFit> {
     range.0
 }
 
-/// Returns possible starts of windows: midpoints between a rejected request and the next accepted one, those
-/// with the longest rejections before them.
+/// Returns possible starts of windows, between a rejected request and the next accepted one: those with the longest rejections before them.
 fn window_starts(events: &[Event]) -> Vec<f64> {
     let mut starts: Vec<(f64, f64)> = Vec::new();
     let mut rejecting_since: Option<f64> = None;
@@ -309,7 +308,9 @@ fn window_starts(events: &[Event]) -> Vec<f64> {
         }
         let since = *rejecting_since.get_or_insert(one.sent);
         if next.is_accepted {
+            // After an announced wait, the window started shortly before the accepted request.
             starts.push((next.sent - since, (one.sent + next.sent) / 2.0));
+            starts.push((next.sent - since, next.sent - MAX_DELAY));
         }
     }
     starts.sort_by(|one, other| other.0.total_cmp(&one.0));

@@ -373,8 +373,7 @@ impl ProbeState {
             let uncertainty = found.rate.uncertainty();
             let is_narrow = uncertainty <= MIN_UNCERTAINTY && accepted >= MIN_ACCEPTED
                 || uncertainty <= MAX_UNCERTAINTY && accepted >= 3 * MIN_ACCEPTED;
-            let max_contradictions = 2 + (MAX_CONTRADICTION_SHARE * count as f64) as u32;
-            is_narrow && found.rate.contradictions <= max_contradictions
+            is_narrow && self.is_explained_by(&found.rate) && self.has_refills()
         } else {
             let is_clear =
                 found.rate.contradictions >= found.cap.contradictions + MIN_CONTRADICTIONS;
@@ -389,6 +388,23 @@ impl ProbeState {
         if let ProbeStage::Measure(pacer) = &mut self.stage {
             pacer.is_rate = is_rate;
         }
+    }
+
+    /// Whether few samples contradict a rate.
+    fn is_explained_by(&self, rate: &RateFit) -> bool {
+        let count = self.history.len() + self.samples.len();
+        rate.contradictions <= 2 + (MAX_CONTRADICTION_SHARE * count as f64) as u32
+    }
+
+    /// Whether requests of this level were accepted again after rejections at least twice. The time between
+    /// two such events is the length of a window.
+    fn has_refills(&self) -> bool {
+        let pending = self.in_flight.values().map(|sent| (*sent, true));
+        let mut all: Vec<(f64, bool)> =
+            self.samples.iter().map(|s| (s.sent, !s.is_rejected())).chain(pending).collect();
+        all.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let is_refill = |pair: &&[(f64, bool)]| matches!(pair, [(_, false), (_, true)]);
+        all.windows(2).filter(is_refill).count() >= 2
     }
 
     /// Whether a rate explains the samples much better than a cap.
@@ -533,7 +549,10 @@ impl ProbeState {
     fn conclude(&mut self) {
         let Some(Fit { cap, mut rate }) = self.fit() else { return };
         let is_rate = self.is_rate || rate.contradictions < cap.contradictions;
-        if is_rate && rate.uncertainty() > MAX_FINAL_UNCERTAINTY {
+        let is_unknown = |state: &ProbeState, rate: &RateFit| {
+            rate.uncertainty() > MAX_FINAL_UNCERTAINTY || !state.is_explained_by(rate)
+        };
+        if is_rate && is_unknown(self, &rate) {
             let window = fit_window(&self.history);
             rate = window.filter(|w| w.contradictions <= rate.contradictions).unwrap_or(rate);
         }
@@ -541,7 +560,7 @@ impl ProbeState {
             || rate.contradictions >= cap.contradictions + MIN_CONTRADICTIONS
             || self.is_known;
         self.limit = match (is_rate, rate.cap) {
-            (true, _) if rate.uncertainty() > MAX_FINAL_UNCERTAINTY => LimitFinding::Unknown,
+            (true, _) if is_unknown(self, &rate) => LimitFinding::Unknown,
             (true, None) => LimitFinding::Rate { per_second: rate.per_second() },
             (true, Some(connections)) => {
                 LimitFinding::RateAndCap { per_second: rate.per_second(), connections }
