@@ -185,6 +185,18 @@ impl ProbeState {
                 if !self.in_flight.is_empty() {
                     return NextAction::WaitForOutcome;
                 }
+                if self.is_known
+                    && self.stop.is_none()
+                    && matches!(self.stage, ProbeStage::Measure(_))
+                {
+                    // The last outcomes may contradict the conclusion that closed the measurement.
+                    self.next_assessment = 0;
+                    self.assess_measurement();
+                    if !self.is_known && self.sent < self.measure_budget() {
+                        continue;
+                    }
+                    self.is_closing = true;
+                }
                 self.close_level(now);
                 continue;
             }

@@ -217,7 +217,7 @@ async fn retry_after_is_respected() {
     assert!(rejected <= 12, "{}", summary(&report, 0));
 }
 
-/// A provider of [`PROVIDERS`], and what a probe must find.
+/// A provider of [`PROVIDERS`], and the limits that a probe must find.
 struct Provider {
     profile: &'static str,
     rate: Option<f64>,
@@ -336,7 +336,6 @@ async fn kind_and_value_of_the_limit_are_found() {
                 profile.replace("\n", "; "),
                 summary(&report, rejected)
             );
-            println!("{line}");
             if !is_right {
                 wrong.push(line);
             }
