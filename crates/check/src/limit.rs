@@ -34,7 +34,7 @@ pub(crate) const MAX_TURNS: KindInfo = KindInfo::new(
 
 pub(crate) const LATENCY: KindInfo = KindInfo::new(
     "latency",
-    "The latency is at most `max_ms`; waiting for permits and retries does not count.",
+    "The latency is at most `max_ms`; waiting for permits, retries and connections does not count.",
     &[required("max_ms", COUNT, "Milliseconds.")],
     "kind = \"latency\"\nmax_ms = 2000",
 );

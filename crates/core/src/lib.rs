@@ -34,7 +34,7 @@ pub use request::{OutputFormat, Request, Thinking, ToolChoice, ToolDefinition};
 pub use response::{FinishReason, Response};
 pub use secret::{PieceRedactor, Redactor};
 pub use summary::{Interval, PassK, RunStats, Score, Summary, TargetSummary};
-pub use traffic::{HttpEntry, LimitRecord, PoolState};
+pub use traffic::{HttpEntry, LimitRecord, PoolState, PoolSummary};
 pub use trial::{
     Attempt, CheckResult, ErrorKind, Status, Timing, ToolUse, TrialError, TrialKey, TrialResult,
     Verdict, WorkspaceFile,

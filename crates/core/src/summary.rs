@@ -1,6 +1,6 @@
 //! Summary of a finished run; the contents of `summary.json`.
 
-use crate::{CaseList, LimitRecord, NanoDollars, RunId, TargetName, Usage, Verdict};
+use crate::{CaseList, LimitRecord, NanoDollars, PoolSummary, RunId, TargetName, Usage, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -159,4 +159,7 @@ pub struct RunStats {
     /// Last changes of each model's concurrency limit; `limits.jsonl` has all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connection_limit_history: Vec<LimitRecord>,
+    /// Calls to each model, and the limits that were found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolSummary>,
 }

@@ -14,11 +14,14 @@ pub struct LimitRecord {
     pub old_limit: u32,
     /// Limit after the change.
     pub new_limit: u32,
-    /// `slow_start`, `steady_state_up`, `rate_limit` or `manual`.
+    /// `slow_start`, `steady_state_up`, `rate_limit`, `latency` or `manual`.
     pub reason: String,
     /// Requests per minute that were set, if a rate was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm: Option<u64>,
+    /// The limit that determined how fast requests were sent, such as `cap 30`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<String>,
 }
 
 /// One attempt of a call, without bodies and keys.
@@ -85,7 +88,26 @@ pub struct PoolState {
     /// Time until the next request is sent, if it is scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_ms: Option<u64>,
+    /// What determines how fast requests are sent, such as `5.0/s (headers)` or `cap 30`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<String>,
     /// Reason why no more requests are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
+}
+
+/// Calls to one model over a whole run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolSummary {
+    /// Name of the model.
+    pub model: String,
+    /// Answers.
+    pub answered: u64,
+    /// Rejections: rate limits and concurrency limits.
+    pub rejected: u64,
+    /// Failures: server errors, timeouts, network errors.
+    pub failed: u64,
+    /// The limit that was found, such as `cap 30`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
 }

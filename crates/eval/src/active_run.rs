@@ -206,6 +206,7 @@ impl<'a> ActiveRun<'a> {
             self;
         let client = &context.client;
         traffic.take_changes(client).iter().for_each(|event| recorder.emit(event));
+        let pools = TrafficLog::pool_summaries(client);
         let (connection_limit_history, warnings) = traffic.finish();
         let limit_warning = save_limits(&run.config, client);
         warnings.iter().chain(&limit_warning).for_each(|event| recorder.emit(event));
@@ -225,6 +226,7 @@ impl<'a> ActiveRun<'a> {
             started_at,
             elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             connection_limit_history,
+            pools,
             ..RunStats::default()
         };
         let summary = aggregate.summary(&folder.id, &run.suite.name, stats);

@@ -11,7 +11,7 @@ use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -25,8 +25,11 @@ const MAX_LINE_BYTES: u64 = 64 * 1024;
 /// Time limit for one exchange.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum length of a socket's path on all systems, with a margin.
-const MAX_PATH_BYTES: usize = 100;
+/// Maximum length of the folder's path. Paths of sockets are limited to about 100 bytes.
+const MAX_FOLDER_BYTES: usize = 75;
+
+/// Age from which a socket that nothing listens on is removed.
+const STALE_AFTER: Duration = Duration::from_secs(60);
 
 /// A change of limits in a running run; absent parts stay as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +80,9 @@ pub enum TuneError {
     /// No process executes the run.
     #[error("the run is not running")]
     NotRunning,
+    /// Another user of the machine executes the run.
+    #[error("the run belongs to another user")]
+    OtherUser,
     /// The run rejected the change.
     #[error("{0}")]
     Rejected(String),
@@ -91,12 +97,13 @@ pub enum TuneError {
 ///
 /// When no process executes the run, or it rejects the change.
 pub fn tune(socket: &Path, request: &TuneRequest) -> Result<TuneReply, TuneError> {
-    use io::ErrorKind::{ConnectionRefused, NotFound};
+    use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
     let mut stream = match std::os::unix::net::UnixStream::connect(socket) {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), NotFound | ConnectionRefused) => {
             return Err(TuneError::NotRunning);
         }
+        Err(error) if error.kind() == PermissionDenied => return Err(TuneError::OtherUser),
         Err(error) => return Err(error.into()),
     };
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -120,17 +127,15 @@ pub fn tune(socket: &Path, request: &TuneRequest) -> Result<TuneReply, TuneError
 /// When the folder cannot be created, or others can access it.
 pub(crate) fn socket_path(run: &RunId) -> io::Result<PathBuf> {
     let uid = Uid::effective();
-    let runtime =
-        std::env::var_os("XDG_RUNTIME_DIR").map(|path| PathBuf::from(path).join("bakeoff"));
-    let runtime =
-        runtime.filter(|path| path.is_absolute() && path.as_os_str().len() <= MAX_PATH_BYTES / 2);
-    let shared = || PathBuf::from(format!("/tmp/bakeoff-{uid}"));
-    let folder = match runtime {
+    let is_short = |path: &PathBuf| path.as_os_str().len() <= MAX_FOLDER_BYTES;
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.filter(|path| path.is_absolute()).map(|path| path.join("bakeoff"));
+    let temporary = std::env::temp_dir().join(format!("bakeoff-{uid}"));
+    let folder = match runtime.filter(is_short) {
         Some(folder) if create_private_folder(&folder, uid).is_ok() => folder,
         _ => {
-            let folder = shared();
-            create_private_folder(&folder, uid)?;
-            folder
+            create_private_folder(&temporary, uid)?;
+            temporary
         }
     };
     let name = blake3::hash(run.as_str().as_bytes()).to_hex();
@@ -153,6 +158,22 @@ fn create_private_folder(path: &Path, uid: Uid) -> io::Result<()> {
     }
 }
 
+/// Removes the sockets of killed runs that are at least this old.
+fn remove_stale_sockets(folder: &Path, min_age: Duration) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let is_old_socket = fs::symlink_metadata(&path).is_ok_and(|metadata| {
+            let age = metadata.modified().ok().and_then(|time| time.elapsed().ok());
+            metadata.file_type().is_socket() && age.is_some_and(|age| age >= min_age)
+        });
+        let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        if is_old_socket && std::os::unix::net::UnixStream::connect(&path).is_err_and(is_refused) {
+            // Another run may have removed it at the same time.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
 /// The open socket of a run. Dropping it removes the socket.
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
@@ -167,6 +188,9 @@ impl ControlSocket {
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
+        }
+        if let Some(folder) = path.parent() {
+            remove_stale_sockets(folder, STALE_AFTER);
         }
         let listener = UnixListener::bind(&path)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
@@ -194,8 +218,9 @@ async fn answer(mut stream: UnixStream, client: &Weak<Client>) -> io::Result<()>
     let is_own = stream.peer_cred()?.uid() == Uid::effective().as_raw();
     let reply = if is_own {
         let (read, _) = stream.split();
-        let mut line = String::new();
-        tokio::io::BufReader::new(read.take(MAX_LINE_BYTES)).read_line(&mut line).await?;
+        let mut line = Vec::new();
+        let mut reader = tokio::io::BufReader::new(read.take(MAX_LINE_BYTES));
+        reader.read_until(b'\n', &mut line).await?;
         let pools = client.upgrade().map(|client| client.pools()).unwrap_or_default();
         apply(&line, &pools)
     } else {
@@ -211,8 +236,8 @@ fn rejection(reason: impl Into<String>) -> TuneReply {
 }
 
 /// Applies a request to the pools of its model.
-fn apply(line: &str, pools: &[Pool]) -> TuneReply {
-    let request: TuneRequest = match serde_json::from_str(line) {
+fn apply(line: &[u8], pools: &[Pool]) -> TuneReply {
+    let request: TuneRequest = match serde_json::from_slice(line) {
         Ok(request) => request,
         Err(error) => return rejection(format!("invalid request: {error}")),
     };
@@ -252,13 +277,13 @@ mod tests {
     #[test]
     fn request_changes_the_pools_of_its_model() {
         let pools = ["a", "b"].map(|model| Pool::new(model, Limits::fixed(10)).unwrap());
-        let reply = apply(r#"{"model": "a", "max_connections": 3}"#, &pools);
+        let reply = apply(br#"{"model": "a", "max_connections": 3}"#, &pools);
         let pool = TunedPool { model: "a".to_owned(), limit: Some(3), ..TunedPool::default() };
         assert_eq!(reply, TuneReply { pools: vec![pool], error: None });
         assert_eq!((pools[0].limit(), pools[1].limit()), (3, 10));
-        assert_eq!(apply(r#"{"paused": true}"#, &pools).pools.len(), 2);
+        assert_eq!(apply(br#"{"paused": true}"#, &pools).pools.len(), 2);
         assert_eq!((pools[0].limit(), pools[1].limit()), (0, 0));
-        apply(r#"{"paused": false}"#, &pools);
+        apply(br#"{"paused": false}"#, &pools);
         assert_eq!((pools[0].limit(), pools[1].limit()), (3, 10));
     }
 
@@ -268,17 +293,35 @@ mod tests {
         let table = [
             ("", "invalid request"),
             ("{", "invalid request"),
+            ("\u{0}", "invalid request"),
             (r#"{"limit": 3}"#, "unknown field"),
             (r#"{"rpm": -3}"#, "invalid request"),
             (r#"{"max_connections": 0}"#, "at least 1"),
             (r#"{"model": "c", "rpm": 3}"#, "no calls to `c` in this run; its models: a"),
         ];
         for (line, expected) in table {
-            let error = apply(line, &pools).error.unwrap();
+            let error = apply(line.as_bytes(), &pools).error.unwrap();
             assert!(error.contains(expected), "{line}: {error}");
         }
         assert!(pools[0].take_changes().is_empty());
-        assert!(apply("{}", &[]).error.is_some());
+        assert!(apply(b"{}", &[]).error.is_some());
+        assert!(apply(b"\xff\xfe", &pools).error.is_some());
+    }
+
+    #[test]
+    fn only_old_sockets_without_a_listener_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let bind = |name: &str| std::os::unix::net::UnixListener::bind(path(name)).unwrap();
+        let _listening = bind("listening.sock");
+        drop(bind("dead.sock"));
+        fs::write(path("other"), "").unwrap();
+        let is_there = |name: &str| path(name).exists();
+        remove_stale_sockets(folder.path(), STALE_AFTER);
+        assert!(is_there("dead.sock"), "it is new");
+        remove_stale_sockets(folder.path(), Duration::ZERO);
+        assert!(is_there("listening.sock") && is_there("other"));
+        assert!(!is_there("dead.sock"));
     }
 
     #[test]

@@ -6,9 +6,10 @@ use crate::folder::RunFolder;
 use crate::tally::kind_name;
 use crate::timestamp::rfc3339;
 use crate::trial::milliseconds;
-use bakeoff_core::{ErrorKind, Event, HttpEntry, LimitRecord, PoolState};
+use bakeoff_core::{ErrorKind, Event, HttpEntry, LimitRecord, PoolState, PoolSummary};
 use bakeoff_llm::{Client, HttpObserver, HttpRecord};
-use bakeoff_pace::{PoolChange, PoolSnapshot};
+use bakeoff_pace::{BindingLimit, PoolChange, PoolSnapshot};
+use chrono::Utc;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -51,8 +52,9 @@ impl TrafficLog {
     pub(crate) fn take_changes(&mut self, client: &Client) -> Vec<Event> {
         let mut events = Vec::new();
         for pool in client.pools() {
+            let binding = pool.snapshot().binding.map(|binding| binding.to_string());
             for change in pool.take_changes() {
-                let change = limit_record(&change);
+                let change = LimitRecord { binding: binding.clone(), ..limit_record(&change) };
                 self.limits.push(&change);
                 let history = self.history.entry(change.model.clone()).or_default();
                 if history.len() == MAX_CHANGES {
@@ -79,6 +81,19 @@ impl TrafficLog {
     pub(crate) fn pool_states(client: &Client) -> Vec<Event> {
         let event = |snapshot| Event::Pool { pool: pool_state(snapshot) };
         client.pools().into_iter().map(|pool| event(pool.snapshot())).collect()
+    }
+
+    /// Returns the calls to each model so far, and the limits that were found.
+    pub(crate) fn pool_summaries(client: &Client) -> Vec<PoolSummary> {
+        let snapshots = client.pools().into_iter().map(|pool| pool.snapshot());
+        let summary = |snapshot: PoolSnapshot| PoolSummary {
+            model: snapshot.model.to_string(),
+            answered: snapshot.answered,
+            rejected: snapshot.rejected,
+            failed: snapshot.failed,
+            limit: snapshot.binding.filter(|limit| limit.is_found()).map(|limit| limit.to_string()),
+        };
+        snapshots.map(summary).collect()
     }
 
     /// Writes buffered lines.
@@ -145,7 +160,24 @@ fn limit_record(change: &PoolChange) -> LimitRecord {
         new_limit: change.change.new_limit,
         reason: change.change.reason.as_str().to_owned(),
         rpm: change.change.rpm,
+        binding: None,
     }
+}
+
+/// Describes what determines how fast a pool sends requests.
+fn binding(snapshot: &PoolSnapshot) -> Option<String> {
+    if snapshot.is_paused {
+        return Some("paused".to_owned());
+    }
+    if let Some(outage) = snapshot.outage {
+        return Some(format!("provider down for {} s", outage.as_secs()));
+    }
+    if let Some(left) = snapshot.blocked_for {
+        let end = Utc::now() + left;
+        return Some(format!("waiting until {} UTC (Retry-After)", end.format("%H:%M:%S")));
+    }
+    let is_limited = |limit: &BindingLimit| *limit != BindingLimit::Growing || snapshot.waiting > 0;
+    snapshot.binding.filter(is_limited).map(|limit| limit.to_string())
 }
 
 fn pool_state(snapshot: PoolSnapshot) -> PoolState {
@@ -161,6 +193,7 @@ fn pool_state(snapshot: PoolSnapshot) -> PoolState {
         failed: snapshot.failed,
         blocked_ms: snapshot.blocked_for.map(milliseconds),
         next_ms: snapshot.next_in.map(milliseconds),
+        binding: binding(&snapshot),
         stopped: snapshot.stopped.map(|reason| reason.to_string()),
     }
 }

@@ -54,7 +54,7 @@ pub use provider::{PROVIDERS, Provider};
 pub use record::{HttpObserver, HttpRecord, RetryInfo};
 pub use service::{Service, ServiceConfig, ServiceResponse};
 pub use transport::{
-    Body, HttpRequest, HttpResponse, Transport, TransportError, TransportErrorKind,
+    Body, HttpRequest, HttpResponse, SendTime, Transport, TransportError, TransportErrorKind,
 };
 pub use wire::{
     DecodeError, Delta, KeyError, Setting, StreamDecoder, StreamError, TokenLimitField,

@@ -118,9 +118,7 @@ fn unreachable(
     let cause = failure.cause.filter(|_| !pool.has_responded())?;
     let hint = match cause {
         // An untrusted certificate stays untrusted.
-        TransportErrorKind::Certificate => {
-            "name the file with the issuer's certificate in SSL_CERT_FILE"
-        }
+        TransportErrorKind::Certificate => certificate_hint(&failure.message),
         TransportErrorKind::Proxy => "check HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY",
         TransportErrorKind::HostNotFound | TransportErrorKind::Connect => {
             "check base_url, whether the server runs, and the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
@@ -133,6 +131,22 @@ fn unreachable(
     (is_permanent || failing_for >= UNREACHABLE_AFTER).then(|| {
         format!("{}; no further calls to {} in this run; {hint}", sentence(failure), model.name)
     })
+}
+
+/// Returns the remedy for a failed TLS handshake, by the text of the TLS library.
+fn certificate_hint(message: &str) -> &'static str {
+    let table = [
+        (
+            "CaUsedAsEndEntity",
+            "SSL_CERT_FILE cannot help here: the server presents the certificate of an issuer; give it one with \
+             basicConstraints CA:FALSE (openssl req -x509 -addext basicConstraints=critical,CA:FALSE)",
+        ),
+        ("not valid for name", "use a host name of the certificate in base_url"),
+        ("certificate expired", "renew the certificate of the server, or correct the clock"),
+        ("InvalidContentType", "the server seems to speak plain HTTP: use http:// in base_url"),
+    ];
+    let found = table.into_iter().find(|(text, _)| message.contains(text));
+    found.map_or("name the file with the issuer's certificate in SSL_CERT_FILE", |(_, hint)| hint)
 }
 
 /// Describes a provider that has only failed or rejected requests for longer than calls wait.

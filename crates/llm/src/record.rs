@@ -2,6 +2,7 @@
 //!
 //! Records hold no bodies, no headers and no query, which may contain a key.
 
+use crate::transport::SendTime;
 use bakeoff_core::ErrorKind;
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub struct HttpRecord<'a> {
     pub status: Option<u16>,
     /// Kind of the error, if the request failed.
     pub error: Option<ErrorKind>,
-    /// Time from sending to the last byte.
+    /// Time from sending to the last byte. It starts when the request is passed to an open connection.
     pub latency: Duration,
     /// Size of the request body.
     pub request_bytes: u64,
@@ -93,6 +94,7 @@ pub(crate) struct RequestTraffic {
     pub(crate) url: String,
     pub(crate) status: Option<u16>,
     pub(crate) response_bytes: u64,
+    pub(crate) sent: SendTime,
 }
 
 /// Name and method of a request, the same for all retries.
@@ -107,7 +109,7 @@ pub(crate) struct RequestGuard<'a> {
     observer: Option<&'a HttpObserver>,
     info: RequestInfo<'a>,
     time: SystemTime,
-    pub(crate) sent: Instant,
+    started: Instant,
     request_bytes: usize,
     in_flight: u32,
     attempt: u32,
@@ -126,12 +128,17 @@ impl<'a> RequestGuard<'a> {
             observer,
             info,
             time: SystemTime::now(),
-            sent: Instant::now(),
+            started: Instant::now(),
             request_bytes,
             in_flight,
             attempt,
             traffic: RequestTraffic::default(),
         }
+    }
+
+    /// Returns the time since the request was passed to a connection, or since it started if it was not.
+    pub(crate) fn latency(&self) -> Duration {
+        self.traffic.sent.get().unwrap_or(self.started).elapsed()
     }
 
     /// Records the outcome of the request.
@@ -147,8 +154,9 @@ impl<'a> RequestGuard<'a> {
 
     fn record(&self, latency: Duration, error: Option<ErrorKind>, retry: Option<RetryInfo<'_>>) {
         let Some(HttpObserver(observe)) = self.observer else { return };
+        let sent = self.traffic.sent.get().unwrap_or(self.started);
         observe(&HttpRecord {
-            time: self.time,
+            time: self.time + sent.saturating_duration_since(self.started),
             model: self.info.name,
             method: self.info.method,
             url: &self.traffic.url,
@@ -166,6 +174,6 @@ impl<'a> RequestGuard<'a> {
 
 impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
-        self.record(self.sent.elapsed(), Some(ErrorKind::Cancelled), None);
+        self.record(self.latency(), Some(ErrorKind::Cancelled), None);
     }
 }

@@ -128,7 +128,8 @@ async fn send_http(
         headers.insert(TRIAL_HEADER, trial);
     }
     let body = prepared.body.clone();
-    let request = HttpRequest { method: Method::POST, url, headers, body };
+    let sent = traffic.sent.clone();
+    let request = HttpRequest { method: Method::POST, url, headers, body, sent };
     let response = client.transport.send(request).await.map_err(transport_failure)?;
     let headers = response.headers;
     traffic.status = Some(response.status.as_u16());

@@ -65,7 +65,7 @@ impl ModelCall<'_> {
             );
             let time_limit = TimeLimit { pool: &pool, retry: &retry, progress: *waited };
             let result = self.send(time_limit, &mut guard.traffic).await;
-            let latency = guard.sent.elapsed();
+            let latency = guard.latency();
             let failure = match result {
                 Ok(response) => {
                     pool.record_latency(latency);
@@ -98,10 +98,11 @@ impl ModelCall<'_> {
         traffic: &mut RequestTraffic,
     ) -> Result<ProviderResponse, Failure> {
         let started = Instant::now();
+        let sent = traffic.sent.clone();
         let mut response = pin!(request::send(self, traffic));
         loop {
             let limit = time_limit.current();
-            let left = limit.saturating_sub(started.elapsed());
+            let left = limit.saturating_sub(sent.get().unwrap_or(started).elapsed());
             if left.is_zero() {
                 let message = format!("no complete response within {} s", limit.as_secs_f64());
                 return Err(Failure::local(ErrorKind::Timeout, message));

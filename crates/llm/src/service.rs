@@ -185,7 +185,7 @@ impl ServiceCall<'_> {
                 let message = format!("no response within {seconds} s");
                 Err(Failure::local(ErrorKind::Timeout, message))
             });
-            let latency = guard.sent.elapsed();
+            let latency = guard.latency();
             let failure = match result {
                 Ok(body) => {
                     guard.finish(latency, None, None);
@@ -230,6 +230,7 @@ impl ServiceCall<'_> {
             url: service.url.clone(),
             headers: service.headers.clone(),
             body: if service.has_body() { self.body.clone() } else { Bytes::new() },
+            sent: traffic.sent.clone(),
         };
         let response = client.transport.send(request).await.map_err(transport_failure)?;
         traffic.status = Some(response.status.as_u16());

@@ -6,7 +6,8 @@ use futures_util::stream::BoxStream;
 use http::{HeaderMap, Method, StatusCode};
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use tokio::time::Instant;
 use url::Url;
 
 /// An HTTP request, usually a POST with a JSON body.
@@ -20,6 +21,27 @@ pub struct HttpRequest {
     pub headers: HeaderMap,
     /// Body.
     pub body: Bytes,
+    /// Time of sending, set by the transport.
+    pub sent: SendTime,
+}
+
+/// Time at which a request was passed to an open connection.
+///
+/// The latency of a request starts here. The wait for a connection, a stream or a TLS handshake is no property
+/// of the model and does not count. Clones share the time.
+#[derive(Debug, Clone, Default)]
+pub struct SendTime(Arc<OnceLock<Instant>>);
+
+impl SendTime {
+    /// Sets the time to now. Later calls have no effect.
+    pub fn mark(&self) {
+        let _ = self.0.set(Instant::now());
+    }
+
+    /// Returns the time, or `None` if the request has not been sent or its transport does not report it.
+    pub fn get(&self) -> Option<Instant> {
+        self.0.get().copied()
+    }
 }
 
 /// Leaves out the query, which may contain a key.
@@ -77,7 +99,7 @@ pub enum TransportErrorKind {
     Connect,
     /// The certificate of the server is not trusted, or the TLS handshake failed.
     Certificate,
-    /// The proxy is unusable.
+    /// The proxy is misconfigured, unreachable, or rejects the connection.
     Proxy,
     /// The server did not respond in time.
     Timeout,

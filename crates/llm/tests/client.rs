@@ -5,11 +5,15 @@
 mod support;
 
 use bakeoff_core::{ErrorKind, NanoDollars, Prices};
-use bakeoff_llm::{CallContext, CallError, Client, Model, ModelConfig, Retry};
+use bakeoff_llm::{
+    CallContext, CallError, Client, ClientConfig, HttpObserver, HttpRequest, HttpResponse, Model,
+    ModelConfig, Retry, Transport, TransportError,
+};
 use bakeoff_pace::RetryPolicy;
-use futures_util::future::join_all;
-use std::sync::Mutex;
-use std::time::Duration;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 use support::{
     FakeServer, Reply, client, client_with, model, model_with_connections, prompt, resolve, summary,
 };
@@ -276,6 +280,40 @@ async fn each_model_has_its_own_pool() {
     let calls = models.iter().chain(&models);
     join_all(calls.map(|model| client.call(model, prompt("hello"), &context))).await;
     assert_eq!(server.max_in_flight(), 3);
+}
+
+/// Transport that waits for a connection before each request.
+#[derive(Debug)]
+struct SlowConnection(Arc<FakeServer>);
+
+impl Transport for SlowConnection {
+    fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
+        async move {
+            tokio::time::sleep(9 * SECOND).await;
+            request.sent.mark();
+            self.0.send(request).await
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn latency_excludes_the_wait_for_a_connection() {
+    let server = FakeServer::always(Reply::text("fine").after(3 * SECOND));
+    let recorded = Arc::new(Mutex::new((Duration::ZERO, SystemTime::UNIX_EPOCH)));
+    let record = Arc::clone(&recorded);
+    let observer = HttpObserver::new(move |request| {
+        *record.lock().unwrap() = (request.latency, request.time);
+    });
+    let start = SystemTime::now();
+    let config = ClientConfig::default().transport(Arc::new(SlowConnection(server)));
+    let client = Client::new(config.on_http(observer));
+    let call = client.call(&model(), prompt("hello"), &CallContext::default()).await.unwrap();
+    let (latency, sent) = *recorded.lock().unwrap();
+    assert!(sent >= start + 9 * SECOND);
+    for latency in [call.latency, latency] {
+        assert!((3 * SECOND..3 * SECOND + TIMER_RESOLUTION).contains(&latency), "{latency:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -129,6 +129,24 @@ async fn unreachable_server_stops_the_pool_soon() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn hint_fits_the_problem_with_the_certificate() {
+    let table = [
+        ("invalid peer certificate: UnknownIssuer", "SSL_CERT_FILE"),
+        ("invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))", "CA:FALSE"),
+        ("invalid peer certificate: certificate not valid for name \"a\"; …", "base_url"),
+        ("invalid peer certificate: certificate expired: verification time …", "renew"),
+        ("received corrupt message of type InvalidContentType", "http://"),
+    ];
+    for (problem, hint) in table {
+        let server =
+            FakeServer::always(Reply::unreachable(TransportErrorKind::Certificate, problem));
+        let error = fail_all(&client(&server), &model(), 1).await.remove(0).to_string();
+        let (_, remedy) = error.split_once("in this run; ").unwrap();
+        assert!(remedy.contains(hint), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn server_that_answered_before_is_not_unreachable() {
     let server = FakeServer::new(|number| match number {
         1..12 => Reply::unreachable(TransportErrorKind::Connect, "connection refused"),

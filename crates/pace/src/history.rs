@@ -11,6 +11,8 @@ pub enum ChangeReason {
     SteadyStateUp,
     /// The provider rejected a request.
     RateLimit,
+    /// Latency has changed, or throughput no longer grows with the limit.
+    Latency,
     /// Set from outside.
     Manual,
 }
@@ -22,6 +24,7 @@ impl ChangeReason {
             ChangeReason::SlowStart => "slow_start",
             ChangeReason::SteadyStateUp => "steady_state_up",
             ChangeReason::RateLimit => "rate_limit",
+            ChangeReason::Latency => "latency",
             ChangeReason::Manual => "manual",
         }
     }

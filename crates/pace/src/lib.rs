@@ -3,6 +3,7 @@
 //!
 //! No HTTP here. All decisions are functions of a time that is passed in; only [`Pool`] reads a clock.
 
+mod binding;
 mod breaker;
 mod connections;
 mod cost;
@@ -21,6 +22,7 @@ mod scheduler;
 mod strategy;
 mod tuning;
 
+pub use binding::BindingLimit;
 pub use connections::{AdaptiveBounds, AdaptiveConnections, ConnectionsError};
 pub use cost::{Dimension, TokenCost};
 pub use feeder::{Feeder, FillRule, GroupIndex, LaneConfig, LaneIndex, PoolIndex, PoolLoad};

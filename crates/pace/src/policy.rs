@@ -12,7 +12,7 @@ pub use fixed::FixedPolicy;
 pub use proactive::{ProactiveConfig, ProactiveConfigError, ProactivePolicy};
 pub use reactive::ReactivePolicy;
 
-use crate::{LimitChange, Quota, TokenCost};
+use crate::{BindingLimit, LimitChange, Quota, TokenCost};
 use std::time::Duration;
 
 /// A request in flight, by the number of its permit.
@@ -135,12 +135,18 @@ pub trait Policy: std::fmt::Debug + Send {
         false
     }
 
+    /// Returns the limit that currently determines how fast requests are sent, if there is one.
+    fn binding(&self) -> Option<BindingLimit> {
+        None
+    }
+
     /// Returns the end of a block that the provider announced.
     fn blocked_until(&self) -> Option<Duration> {
         None
     }
 
-    /// Returns the limit that the next run on this pool should start with.
+    /// Returns the limit that the next run on this pool should start with, if this run has confirmed
+    /// it under load.
     fn learned(&self) -> Option<LearnedLimit> {
         None
     }

@@ -9,8 +9,8 @@ use crate::delayed::DelayedRetries;
 use crate::queue::{Queue, RunTag, Ticket};
 use crate::tuning::SpacedRate;
 use crate::{
-    ChangeReason, Flight, Gate, LearnedLimit, LimitChange, LimitTuning, Policy, PoolView,
-    RetryAfter, RetryMode, SendOutcome, TokenCost,
+    BindingLimit, ChangeReason, Flight, Gate, LearnedLimit, LimitChange, LimitTuning, Policy,
+    PoolView, RetryAfter, RetryMode, SendOutcome, TokenCost,
 };
 use std::collections::HashMap;
 use std::time::Duration;
@@ -271,6 +271,11 @@ impl Scheduler {
         self.is_paused = tuning.paused.unwrap_or(self.is_paused);
         let (new_limit, reason, rpm) = (self.limit(), ChangeReason::Manual, tuning.rpm);
         self.manual_changes.push(LimitChange { at: now, old_limit, new_limit, reason, rpm });
+    }
+
+    /// Returns the limit that currently determines how fast requests are sent, if there is one.
+    pub fn binding(&self) -> Option<BindingLimit> {
+        self.policy.binding()
     }
 
     /// Returns the end of a block that the provider announced.

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 use bakeoff_pace::{
-    AutoConfig, AutoPolicy, Flight, LearnedLimit, PermitRequest, Policy, Quota, Rates, RetryAfter,
-    Scheduler, SendOutcome, read_quota,
+    AutoConfig, AutoPolicy, BindingLimit, ChangeReason, Flight, LearnedLimit, PermitRequest,
+    Policy, Quota, Rates, RetryAfter, Scheduler, SendOutcome, read_quota,
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,6 +21,10 @@ enum Limit {
     Window { count: u32, seconds: f64 },
     /// A bucket with rate-limit headers.
     BucketWithHeaders { rate: f64, burst: f64 },
+    /// Every n-th request is rejected irrespective of load.
+    EveryNth(u32),
+    /// The server processes that many requests at a time and queues the rest.
+    Knee(f64),
 }
 
 struct Provider {
@@ -37,7 +41,7 @@ impl Provider {
         let balance = match limit {
             Limit::Bucket { burst, .. } | Limit::BucketWithHeaders { burst, .. } => burst,
             Limit::Window { count, .. } => f64::from(count),
-            Limit::Cap(_) => 0.0,
+            Limit::Cap(_) | Limit::EveryNth(_) | Limit::Knee(_) => 0.0,
         };
         Provider { limit, balance, at: 0.0, window: 0.0, ends: Vec::new(), hint: None }
     }
@@ -61,6 +65,11 @@ impl Provider {
                 self.balance >= 1.0
             }
             Limit::Cap(max) => self.ends.len() < max,
+            Limit::EveryNth(n) => {
+                self.window += 1.0;
+                self.window % f64::from(n) != 0.0
+            }
+            Limit::Knee(_) => true,
         };
         if is_admitted {
             self.balance -= 1.0;
@@ -97,6 +106,10 @@ struct RunStats {
     sends: Vec<f64>,
     /// Arrival times of rejections with a hint.
     blocks: Vec<f64>,
+    /// The reasons of decreases of the limit.
+    decreases: Vec<ChangeReason>,
+    binding: Option<BindingLimit>,
+    learned: Option<LearnedLimit>,
 }
 
 /// Requests all items at once and runs until all are answered.
@@ -105,7 +118,15 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
     (0..items).for_each(|_| {
         scheduler.on_request(Duration::ZERO, PermitRequest::default());
     });
-    let mut stats = RunStats { seconds: 0.0, rejected: 0, sends: Vec::new(), blocks: Vec::new() };
+    let mut stats = RunStats {
+        seconds: 0.0,
+        rejected: 0,
+        sends: Vec::new(),
+        blocks: Vec::new(),
+        decreases: Vec::new(),
+        binding: None,
+        learned: None,
+    };
     let mut agenda: BinaryHeap<Reverse<(Duration, Flight, u32)>> = BinaryHeap::new();
     let mut outcomes: std::collections::HashMap<Flight, SendOutcome> =
         std::collections::HashMap::new();
@@ -116,8 +137,12 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
         for flight in granted {
             stats.sends.push(now.as_secs_f64());
             let (is_admitted, quota) = provider.handle(now.as_secs_f64());
+            let slowdown = match provider.limit {
+                Limit::Knee(width) => (f64::from(scheduler.in_flight()) / width).max(1.0),
+                _ => 1.0,
+            };
             let (delay, outcome) = if is_admitted {
-                (LATENCY, SendOutcome::Answered { quota, usage: None, clean: true })
+                (LATENCY * slowdown, SendOutcome::Answered { quota, usage: None, clean: true })
             } else {
                 (REJECTION, SendOutcome::Rejected { quota })
             };
@@ -153,7 +178,14 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
                 }
             }
         }
+        if answered < items / 2 {
+            stats.binding = scheduler.binding();
+        }
     }
+    let changes = scheduler.take_changes().into_iter();
+    let decreases = changes.filter(|change| change.new_limit < change.old_limit);
+    stats.decreases = decreases.map(|change| change.reason).collect();
+    stats.learned = scheduler.learned();
     stats
 }
 
@@ -193,7 +225,7 @@ fn headers_avoid_nearly_all_rejections() {
 fn nothing_is_sent_during_an_announced_block() {
     let mut provider = Provider::new(Limit::Bucket { rate: 5.0, burst: 10.0 });
     provider.hint = Some(3.0);
-    let stats = run(300, provider, AutoConfig::default());
+    let stats = run(300, provider, AutoConfig::default().retry_after(RetryAfter::Strict));
     assert!(!stats.blocks.is_empty());
     for announced in &stats.blocks {
         let within = stats.sends.iter().filter(|at| **at > *announced && **at < announced + 3.0);
@@ -249,4 +281,76 @@ fn maximum_connections_are_never_exceeded() {
     let mut policy = AutoPolicy::new(AutoConfig::default().connections(3));
     assert_eq!(policy.limit(), 3);
     assert!(policy.take_changes().is_empty());
+}
+
+#[test]
+fn rejections_irrespective_of_load_do_not_slow_it_down() {
+    let config = || AutoConfig::default().connections(200);
+    let free = run(8000, Provider::new(Limit::Cap(1000)), config());
+    let random = run(8000, Provider::new(Limit::EveryNth(20)), config());
+    assert!(random.seconds < 1.25 * free.seconds, "{} for {}", random.seconds, free.seconds);
+    assert_eq!(random.learned, None);
+}
+
+#[test]
+fn windows_of_any_length_are_used() {
+    for (count, seconds) in [(37, 7.0), (20, 3.7), (50, 11.0)] {
+        let windows = 20;
+        let stats = run(
+            windows * count,
+            Provider::new(Limit::Window { count, seconds }),
+            AutoConfig::default(),
+        );
+        let efficiency = f64::from(windows - 1) * seconds / stats.seconds;
+        let rejections = f64::from(stats.rejected) / f64::from(windows * count);
+        assert!(efficiency > 0.9, "{count} per {seconds} s: {efficiency:.3}");
+        assert!(rejections < 0.1, "{count} per {seconds} s: {rejections:.3} rejected");
+    }
+}
+
+#[test]
+fn decrease_without_rejection_is_due_to_latency() {
+    let stats = run(2000, Provider::new(Limit::Knee(20.0)), AutoConfig::default());
+    assert_eq!(stats.rejected, 0);
+    assert!(!stats.decreases.is_empty());
+    assert!(stats.decreases.iter().all(|reason| *reason == ChangeReason::Latency));
+    assert!(stats.binding.is_some_and(|limit| matches!(limit, BindingLimit::Saturation(_))));
+    let stats = run(500, Provider::new(Limit::Cap(10)), AutoConfig::default());
+    assert!(stats.decreases.contains(&ChangeReason::RateLimit));
+}
+
+#[test]
+fn binding_limit_is_described() {
+    let binding =
+        |limit, config| run(1000, Provider::new(limit), config).binding.unwrap().to_string();
+    let auto = AutoConfig::default;
+    assert_eq!(binding(Limit::Cap(30), auto()), "cap 30");
+    let rate = binding(Limit::Bucket { rate: 5.0, burst: 5.0 }, auto());
+    assert!(rate.ends_with("/s (measured)"), "{rate}");
+    assert_eq!(binding(Limit::Window { count: 37, seconds: 7.0 }, auto()), "37 per 7 s");
+    let headers = binding(Limit::BucketWithHeaders { rate: 5.0, burst: 20.0 }, auto());
+    assert!(headers.ends_with("/s (headers)"), "{headers}");
+    let rates = Rates { rpm: Some(300.0), ..Rates::default() };
+    assert_eq!(binding(Limit::Cap(1000), auto().rates(rates)), "300 requests/min (configured)");
+    assert_eq!(binding(Limit::Cap(1000), auto().connections(40)), "max 40 in flight (configured)");
+}
+
+#[test]
+fn only_limits_of_this_run_are_learned() {
+    for learned in [LearnedLimit::Cap(30), LearnedLimit::Rate(5.0)] {
+        let policy = AutoPolicy::new(AutoConfig::default().learned(learned));
+        assert_eq!(policy.learned(), None, "{learned:?}");
+    }
+    // Five items neither fill the cap nor meet a rejection.
+    let few = AutoConfig::default().learned(LearnedLimit::Cap(30));
+    assert_eq!(run(5, Provider::new(Limit::Cap(20)), few).learned, None);
+    let stats = run(1000, Provider::new(Limit::Cap(30)), AutoConfig::default());
+    assert_eq!(stats.learned, Some(LearnedLimit::Cap(30)));
+    let limit = Limit::Bucket { rate: 5.0, burst: 5.0 };
+    let Some(LearnedLimit::Rate(rate)) =
+        run(500, Provider::new(limit), AutoConfig::default()).learned
+    else {
+        panic!("a rate");
+    };
+    assert!((4.7..5.4).contains(&rate), "{rate}");
 }

@@ -46,7 +46,8 @@ pub fn summary_table(summary: &Summary) -> String {
     lines.join("\n")
 }
 
-/// Returns the notes below the table: pass@k, trials saved by early stops, flaky cases and weak figures.
+/// Returns the notes below the table: pass@k, trials saved by early stops, flaky cases, limits of providers and
+/// weak figures.
 pub fn notes(summary: &Summary) -> Vec<String> {
     const MIN_CASES: u64 = 10;
     let mut notes = Vec::new();
@@ -80,6 +81,15 @@ pub fn notes(summary: &Summary) -> Vec<String> {
                 "{name}: {} of {} cases {verb} flaky (some trials pass, some fail)",
                 target.flaky, target.total_cases
             ));
+        }
+    }
+    for pool in &summary.stats.pools {
+        let limit = pool.limit.as_ref().map(|limit| format!("limit found: {limit}"));
+        let throttled =
+            (pool.rejected > 0).then(|| format!("{} requests throttled", pool.rejected));
+        let parts: Vec<String> = [throttled, limit].into_iter().flatten().collect();
+        if !parts.is_empty() {
+            notes.push(format!("{}: {}", pool.model, parts.join(", ")));
         }
     }
     let fewest = summary.targets.iter().map(|target| target.total_cases).min();

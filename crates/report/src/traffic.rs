@@ -40,9 +40,11 @@ pub fn limit_header() -> String {
 
 /// Formats one change of a limit.
 pub fn limit_line(change: &LimitRecord) -> String {
-    let rate = change.rpm.map_or(String::new(), |rpm| format!("  {rpm} requests per minute"));
+    let rate = change.rpm.map(|rpm| format!("{rpm} requests per minute"));
+    let notes = [rate, change.binding.clone()].into_iter().flatten();
+    let notes: String = notes.map(|note| format!("  {note}")).collect();
     format!(
-        "{:<12}  {:>5}  {:>5}  {:<15}  {}{rate}",
+        "{:<12}  {:>5}  {:>5}  {:<15}  {}{notes}",
         time_of_day(&change.timestamp),
         change.old_limit,
         change.new_limit,
@@ -72,11 +74,12 @@ pub fn pool_line(pool: &PoolState) -> String {
             line.push_str(&format!(" · {count} {state}"));
         }
     }
-    match (pool.blocked_ms, pool.next_ms) {
-        (Some(ms), _) => line.push_str(&format!(" · blocked for {}", seconds(ms))),
-        // Shorter waits change too fast to be readable.
-        (None, Some(ms @ 1_000..)) => line.push_str(&format!(" · next in {}", seconds(ms))),
-        _ => {}
+    // Shorter waits change too fast to be readable.
+    if let (None, Some(ms @ 1_000..)) = (pool.blocked_ms, pool.next_ms) {
+        line.push_str(&format!(" · next in {}", seconds(ms)));
+    }
+    if let Some(binding) = &pool.binding {
+        line.push_str(&format!(" · {binding}"));
     }
     line
 }
@@ -187,13 +190,14 @@ mod tests {
             new_limit: 16,
             reason: "rate_limit".to_owned(),
             rpm: None,
+            binding: Some("cap 16".to_owned()),
         };
         let manual = LimitRecord { reason: "manual".to_owned(), rpm: Some(300), ..change.clone() };
         let lines = [limit_header(), limit_line(&change), limit_line(&manual)];
         insta::assert_snapshot!(lines.join("\n"), @r"
         time           from     to  reason           model
-        04:23:59.100     20     16  rate_limit       gpt-4o-mini
-        04:23:59.100     20     16  manual           gpt-4o-mini  300 requests per minute
+        04:23:59.100     20     16  rate_limit       gpt-4o-mini  cap 16
+        04:23:59.100     20     16  manual           gpt-4o-mini  300 requests per minute  cap 16
         ");
     }
 
@@ -211,6 +215,7 @@ mod tests {
             failed: 0,
             blocked_ms: None,
             next_ms: Some(30),
+            binding: None,
             stopped: None,
         };
         let busy = PoolState {
@@ -221,6 +226,7 @@ mod tests {
             rejected: 5,
             failed: 2,
             blocked_ms: Some(42_000),
+            binding: Some("waiting until 14:03:00 UTC (Retry-After)".to_owned()),
             ..idle.clone()
         };
         let paced = PoolState { next_ms: Some(150_000), ..idle.clone() };
@@ -228,7 +234,7 @@ mod tests {
         let lines: Vec<String> = [idle, busy, paced, stopped].iter().map(pool_line).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
         gpt-4o-mini  3 in flight · 0.0/s
-        gpt-4o-mini  3/20 in flight · 12.3/s · 5 throttled · 2 failed · 1 backing off · 40 waiting · blocked for 42 s
+        gpt-4o-mini  3/20 in flight · 12.3/s · 5 throttled · 2 failed · 1 backing off · 40 waiting · waiting until 14:03:00 UTC (Retry-After)
         gpt-4o-mini  3 in flight · 0.0/s · next in 2 min
         gpt-4o-mini  stopped after 17 answers
         ");

@@ -2,7 +2,7 @@
 
 use super::{parse_arguments, truncate};
 use crate::dialogue::{Tool, ToolContext, ToolError, ToolOutput};
-use bakeoff_llm::{HttpRequest, HttpResponse, Transport};
+use bakeoff_llm::{HttpRequest, HttpResponse, SendTime, Transport};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::header::{CONTENT_TYPE, LOCATION};
@@ -117,7 +117,8 @@ impl HttpFetch {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         }
         let method = if is_post { Method::POST } else { Method::GET };
-        Ok(HttpRequest { method, url, headers, body: Bytes::from(body) })
+        let sent = SendTime::default();
+        Ok(HttpRequest { method, url, headers, body: Bytes::from(body), sent })
     }
 }
 

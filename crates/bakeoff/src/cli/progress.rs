@@ -214,6 +214,7 @@ mod tests {
             failed: 0,
             blocked_ms: Some(30_000),
             next_ms: None,
+            binding: Some("cap 8".to_owned()),
             stopped: None,
         };
         let mut progress = ProgressDisplay::new(&plan, false, true);
@@ -222,8 +223,8 @@ mod tests {
         let line = progress.update(&Event::Pool { pool: pool("a") }).unwrap();
         insta::assert_snapshot!(line, @r"
         0/5  0 passed, 0 failed, 0 errors
-          a  2/8 in flight · 1.5/s · 1 throttled · 3 waiting · blocked for 30 s
-          b  2/8 in flight · 1.5/s · 1 throttled · 3 waiting · blocked for 30 s
+          a  2/8 in flight · 1.5/s · 1 throttled · 3 waiting · cap 8
+          b  2/8 in flight · 1.5/s · 1 throttled · 3 waiting · cap 8
         ");
         assert_eq!(progress.update(&Event::Pool { pool: pool("a") }), None, "printed just now");
         let mut hidden = ProgressDisplay::new(&plan, true, true);

@@ -33,4 +33,5 @@ mod shell;
 mod stopping;
 mod support;
 mod tools;
+mod tune;
 mod workers;

@@ -26,7 +26,7 @@ fn http_runs_lose_no_trial_and_see_few_rejections() {
 }
 
 #[test]
-fn no_request_is_sent_during_an_announced_block() {
+fn strict_strategy_sends_nothing_during_an_announced_block() {
     const BLOCK: Duration = Duration::from_secs(1);
     /// A request may already be in flight when a rejection arrives.
     const ON_ITS_WAY: Duration = Duration::from_millis(100);
@@ -36,7 +36,7 @@ fn no_request_is_sent_during_an_announced_block() {
     let server = profiled(dir.path(), profile);
     // Slightly more than the burst: one block, after which all fit.
     let dir = suite_of(&server.base_url, "strategy = \"auto\"", 9);
-    let output = dir.run(&["run", "--no-memory"]);
+    let output = dir.run(&["run", "--no-memory", "--retry-after", "strict"]);
     assert_eq!(output.code, 0, "{}", output.transcript());
     let text = std::fs::read_to_string(dir.run_folder().join("http.jsonl")).unwrap();
     let entries: Vec<Value> =

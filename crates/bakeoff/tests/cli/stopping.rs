@@ -1,6 +1,6 @@
 //! Early stops, budgets, and targets with too many errors.
 
-use crate::support::TestDir;
+use crate::support::{CommandOutput, TestDir, suite_of};
 use serde_json::Value;
 
 fn test_dir(model: &str, settings: &str, cases: usize) -> TestDir {
@@ -137,4 +137,22 @@ fn many_trials_print_a_warning() {
     assert!(!run.stderr.contains("EVAL_COST_WARNING"), "{}", run.stderr);
     let run = test_dir("sim/pass-1", "cost_warning = 5", 5).run(&["run"]);
     assert!(run.stderr.contains("EVAL_COST_WARNING"), "{}", run.stderr);
+}
+
+#[test]
+fn unusable_proxy_stops_the_run_and_is_named_without_its_password() {
+    let table = [
+        ("HTTPS_PROXY", ":::bad:secret", "not a URL of the form http://HOST:PORT"),
+        ("ALL_PROXY", "socks5://user:secret@127.0.0.1:1080", "scheme `socks5` is not supported"),
+    ];
+    for (name, value, problem) in table {
+        let dir = suite_of("https://models.invalid/v1", "", 20);
+        let mut command = dir.command(&["run"]);
+        command.env("OPENAI_API_KEY", "sk-test").env(name, value);
+        let output = CommandOutput::from(command.output().unwrap());
+        let text = output.transcript();
+        assert_eq!(output.code, 3, "{text}");
+        let message = format!("cannot use the proxy for models.invalid (from {name}): {problem}");
+        assert!(text.contains(&message) && !text.contains("secret"), "{text}");
+    }
 }

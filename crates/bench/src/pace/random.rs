@@ -28,7 +28,7 @@ const WORLD_SHARE: f64 = 0.5;
 /// either equals the classic one of the same number or replaces it.
 pub fn profiles(count: u32, seed: u64, kinds: RandomKinds) -> Vec<Profile> {
     let mut draw = ProfileGenerator(ChaCha8Rng::seed_from_u64(seed));
-    let mut world = ProfileGenerator(ChaCha8Rng::seed_from_u64(seed ^ 0x776f_726c_64));
+    let mut world = ProfileGenerator(ChaCha8Rng::seed_from_u64(seed ^ 0x77_6f72_6c64));
     (0..count)
         .map(|number| {
             let classic = draw.profile(number);

@@ -17,7 +17,7 @@ fn each_strategy_has_its_own_default_limit() {
     assert_eq!(limit(Limits::new(Strategy::Proactive).rpm(60).connections(7)), 7);
     assert_eq!(limit(Limits::fixed(3)), 3);
     let auto = |limits: Limits| limits.auto_config(None).connections;
-    assert_eq!((auto(Limits::default()), auto(Limits::auto().connections(50))), (400, 50));
+    assert_eq!((auto(Limits::default()), auto(Limits::auto().connections(50))), (1000, 50));
 }
 
 #[test]

@@ -15,7 +15,8 @@ mod tests;
 pub use config::{AdaptiveConfig, AdaptiveConfigError};
 
 use crate::{
-    ChangeReason, Flight, Gate, LimitChange, Policy, PoolView, Quota, SendOutcome, TokenCost,
+    BindingLimit, ChangeReason, Flight, Gate, LimitChange, Policy, PoolView, Quota, SendOutcome,
+    TokenCost,
 };
 use std::time::Duration;
 
@@ -181,6 +182,11 @@ impl Policy for AdaptivePolicy {
             self.limit = limit;
             self.start_round();
         }
+    }
+
+    fn binding(&self) -> Option<BindingLimit> {
+        let is_max = self.limit >= self.max;
+        Some(if is_max { BindingLimit::ConfiguredCap(self.max) } else { BindingLimit::Growing })
     }
 
     fn take_changes(&mut self) -> Vec<LimitChange> {

@@ -1,7 +1,7 @@
 //! `fixed`: a constant concurrency limit; `none` is the same without a limit. Rejected requests are
 //! retried by the retry policy.
 
-use crate::{Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
+use crate::{BindingLimit, Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
 
 /// The strategies `fixed` and `none`.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +43,10 @@ impl Policy for FixedPolicy {
 
     fn set_max_connections(&mut self, max: u32) {
         self.connections = max.max(1);
+    }
+
+    fn binding(&self) -> Option<BindingLimit> {
+        (self.connections < u32::MAX).then_some(BindingLimit::ConfiguredCap(self.connections))
     }
 }
 

@@ -12,8 +12,9 @@ mod window;
 
 pub use config::{ProactiveConfig, ProactiveConfigError};
 
-use crate::{Dimension, Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
+use crate::{BindingLimit, Dimension, Flight, Gate, Policy, PoolView, SendOutcome, TokenCost};
 use std::time::Duration;
+pub(super) use window::ARRIVAL_MARGIN;
 use window::SlidingWindow;
 
 /// The strategy `proactive`.
@@ -75,11 +76,14 @@ impl Policy for ProactivePolicy {
 
     fn on_ended(
         &mut self,
-        _view: PoolView,
+        view: PoolView,
         flight: Flight,
         _cost: TokenCost,
         outcome: &SendOutcome,
     ) {
+        if !matches!(outcome, SendOutcome::Dropped) {
+            self.window.respond(view.now, flight);
+        }
         match outcome {
             SendOutcome::Answered { usage: Some(usage), .. } => self.window.settle(flight, *usage),
             // The provider did no work. It still counts as a request, as it does at some providers.
@@ -109,5 +113,13 @@ impl Policy for ProactivePolicy {
         self.limits.retain(|(dimension, _)| *dimension != Dimension::Requests);
         self.limits.push((Dimension::Requests, rpm.max(1)));
         true
+    }
+
+    /// Returns the first configured rate, as requests come before tokens.
+    fn binding(&self) -> Option<BindingLimit> {
+        let cap =
+            (self.connections < u32::MAX).then_some(BindingLimit::ConfiguredCap(self.connections));
+        let rate = self.limits.first();
+        rate.map(|(dimension, limit)| BindingLimit::ConfiguredRate(*dimension, *limit)).or(cap)
     }
 }

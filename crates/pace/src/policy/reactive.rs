@@ -1,13 +1,16 @@
 //! `reactive`: sends at once, and retries a rejected request when the minute is over.
 //!
 //! It needs no information about the provider: most quotas are per minute, so a rejected request may
-//! succeed when the oldest request of the last minute no longer counts.
+//! succeed when the oldest request of the last minute no longer counts. A margin covers the time until
+//! that request arrived at the provider.
 
-use crate::{Flight, Gate, Policy, PoolView, RetryMode, SendOutcome, TokenCost};
+use super::proactive::ARRIVAL_MARGIN;
+use crate::{BindingLimit, Flight, Gate, Policy, PoolView, RetryMode, SendOutcome, TokenCost};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-const MINUTE: Duration = Duration::from_secs(60);
+/// A minute, and the maximum time until a request arrives at the provider.
+const MINUTE: Duration = Duration::from_secs(60).saturating_add(ARRIVAL_MARGIN);
 
 /// The strategy `reactive`.
 #[derive(Debug, Clone)]
@@ -63,6 +66,10 @@ impl Policy for ReactivePolicy {
     fn set_max_connections(&mut self, max: u32) {
         self.connections = max.max(1);
     }
+
+    fn binding(&self) -> Option<BindingLimit> {
+        (self.connections < u32::MAX).then_some(BindingLimit::ConfiguredCap(self.connections))
+    }
 }
 
 #[cfg(test)]
@@ -103,15 +110,15 @@ mod tests {
     #[test]
     fn retry_waits_until_the_oldest_request_is_a_minute_old() {
         let table: [(&[f64], f64, f64); 8] = [
-            (&[10.0], 10.0, 60.0),
-            (&[10.0], 10.25, 59.75),
-            (&[10.0, 30.0, 50.0], 50.5, 19.5),
-            (&[10.0, 30.0, 50.0], 69.999, 0.001),
+            (&[10.0], 10.0, 62.0),
+            (&[10.0], 10.25, 61.75),
+            (&[10.0, 30.0, 50.0], 50.5, 21.5),
+            (&[10.0, 30.0, 50.0], 71.999, 0.001),
             // The first is a minute old; the second is the oldest that counts.
-            (&[10.0, 30.0, 50.0], 70.0, 20.0),
-            (&[10.0, 30.0, 50.0, 100.0], 100.0, 10.0),
-            (&[10.0, 10.0, 10.0, 71.0], 71.0, 60.0),
-            (&[0.0], 0.0, 60.0),
+            (&[10.0, 30.0, 50.0], 72.0, 20.0),
+            (&[10.0, 30.0, 50.0, 100.0], 100.0, 12.0),
+            (&[10.0, 10.0, 10.0, 73.0], 73.0, 62.0),
+            (&[0.0], 0.0, 62.0),
         ];
         for (sent, now, wait) in table {
             let (retry_mode, wait) = (pool(sent).retry_mode(secs(now)), secs(wait));
@@ -121,7 +128,7 @@ mod tests {
 
     #[test]
     fn retry_is_immediate_without_a_request_in_the_last_minute() {
-        for (sent, now) in [(&[][..], 5.0), (&[10.0, 20.0][..], 80.0), (&[10.0][..], 500.0)] {
+        for (sent, now) in [(&[][..], 5.0), (&[10.0, 20.0][..], 82.0), (&[10.0][..], 500.0)] {
             assert_eq!(pool(sent).retry_mode(secs(now)), RetryMode::After(Duration::ZERO));
         }
     }
@@ -134,6 +141,6 @@ mod tests {
             reactive.on_sent(view, Flight(second), TokenCost::default());
             reactive.on_sent(view, Flight(second), TokenCost::default());
         }
-        assert_eq!(reactive.sent.len(), 60);
+        assert_eq!(reactive.sent.len(), 62);
     }
 }

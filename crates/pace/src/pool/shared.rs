@@ -278,6 +278,7 @@ impl SharedPool {
             outage: scheduler.outage_since().map(|since| now.saturating_sub(since)),
             next_in: scheduler.wake_at().and_then(left),
             stopped: self.stopped.get().map(|stopped| Arc::clone(&stopped.reason)),
+            binding: scheduler.binding(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Snapshots of a pool for progress displays and the feeder.
 
-use crate::LimitChange;
+use crate::{BindingLimit, LimitChange};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -36,6 +36,8 @@ pub struct PoolSnapshot {
     pub next_in: Option<Duration>,
     /// The reason if the pool was stopped.
     pub stopped: Option<Arc<str>>,
+    /// The limit that currently determines how fast requests are sent, if there is one.
+    pub binding: Option<BindingLimit>,
 }
 
 impl PoolSnapshot {
@@ -56,6 +58,7 @@ impl PoolSnapshot {
             outage: None,
             next_in: None,
             stopped: None,
+            binding: None,
         }
     }
 }

@@ -9,6 +9,9 @@ use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// Maximum time until a request arrives at the provider.
+const ARRIVAL_MARGIN: Duration = Duration::from_secs(2);
+
 pub(crate) struct Model {
     pool: Scheduler,
     now: Duration,
@@ -37,6 +40,8 @@ impl RunQueue {
 
 struct GrantRecord {
     at: Duration,
+    /// The latest time at which the provider may have received the request.
+    arrived: Duration,
     ticket: Ticket,
     flight: Flight,
     estimate: TokenCost,
@@ -137,7 +142,11 @@ impl Model {
     fn end(&mut self, index: usize, outcome: &SendOutcome) {
         let flight = self.flights.remove(index);
         self.pool.on_end(self.now, flight, outcome);
+        let now = self.now;
         let send = self.sends.iter_mut().find(|send| send.flight == flight).unwrap();
+        if *outcome != SendOutcome::Dropped {
+            send.arrived = send.arrived.min(now);
+        }
         send.cost = match outcome {
             SendOutcome::Answered { usage: Some(usage), .. } => *usage,
             SendOutcome::Rejected { .. } | SendOutcome::Refused => TokenCost::default(),
@@ -188,10 +197,10 @@ impl Model {
         for (ticket, flight) in granted {
             assert!((self.flights.len() as u64) < u64::from(limit), "more than {limit} in flight");
             let cost = self.serve(ticket);
-            let before = self.sends.iter().any(|send| send.at + MINUTE > self.now);
-            let before = before.then(|| self.used());
-            let at = self.now;
-            self.sends.push(GrantRecord { at, ticket, flight, estimate: cost, cost, before });
+            let before = self.last_minute().next().is_some().then(|| self.used());
+            let (at, arrived) = (self.now, self.now + ARRIVAL_MARGIN);
+            let estimate = cost;
+            self.sends.push(GrantRecord { at, arrived, ticket, flight, estimate, cost, before });
             self.flights.push(flight);
         }
         self.check_counts();
@@ -254,12 +263,15 @@ impl Model {
         self.sends.iter().map(|send| (indices[&send.ticket].unwrap(), send.at)).collect()
     }
 
+    /// Returns the requests that count for the last minute. They expire in the order of sending.
+    fn last_minute(&self) -> impl Iterator<Item = &GrantRecord> {
+        self.sends.iter().skip_while(|send| send.arrived + MINUTE <= self.now)
+    }
+
     /// Returns the tokens of the last minute.
     pub(crate) fn used(&self) -> TokenCost {
         let mut used = TokenCost::default();
-        for send in self.sends.iter().filter(|send| send.at + MINUTE > self.now) {
-            used += send.cost;
-        }
+        self.last_minute().for_each(|send| used += send.cost);
         used
     }
 

@@ -63,7 +63,7 @@ pub(crate) const LIMITS: Section = Section::new(
         optional(
             "connections",
             ValueType::Connections { max: MAX_CONNECTIONS },
-            "Maximum number of requests in flight [default: 10 for `fixed`, 400 for `auto`, \"4-20-200\" for `adaptive`, otherwise unlimited]",
+            "Maximum number of requests in flight [default: 10 for `fixed`, 1000 for `auto`, \"4-20-200\" for `adaptive`, otherwise unlimited]",
         ),
         optional("rpm", PER_MINUTE, "Requests per minute, for `auto` and `proactive`"),
         optional(

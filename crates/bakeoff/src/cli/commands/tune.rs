@@ -27,6 +27,7 @@ pub(super) fn run(arguments: &TuneArguments, printer: &Printer) -> Result<Outcom
             .hint("limits of a finished run cannot change; set them when you start or resume it")
             .into(),
         TuneError::Rejected(reason) => CliError::from(UsageError::new(reason)),
+        TuneError::OtherUser => UsageError::new(format!("run {id} belongs to another user")).into(),
         other => CliError::internal(format!("run {id}: {other}")),
     })?;
     for pool in &pools {

@@ -1,16 +1,19 @@
 //! Waits that a provider announces with `Retry-After`.
 //!
-//! An announced block stops the whole pool. If the user allows it (`retry_after = "test"`), a single
-//! request, the canary, tests whether the block is longer than necessary: some providers always
-//! announce a minute.
+//! An announced block stops the whole pool. Unless the user forbids it (`retry_after = "strict"`),
+//! single requests, the canaries, test whether the block is longer than necessary: some providers
+//! always announce a minute.
 
 use super::RetryAfter;
 
-/// Shares of a block after which canaries are sent, and the minimum delay in seconds. Once both have
-/// confirmed blocks, only every `RETEST_EVERY`-th block is tested.
-const CANARY_SHARES: [f64; 2] = [0.05, 0.2];
-const MIN_CANARY_DELAY_S: f64 = 0.3;
+/// Shares of a block after which canaries are sent. Once all have confirmed blocks, only every
+/// `RETEST_EVERY`-th block is tested.
+const CANARY_SHARES: [f64; 4] = [0.05, 0.2, 0.45, 0.75];
 const RETEST_EVERY: u32 = 5;
+/// Bounds of the delay of the first canary: a slot or a fast bucket is free after a second.
+const FIRST_CANARY_S: (f64, f64) = (0.3, 1.0);
+/// Minimum time between two canaries.
+const CANARY_INTERVAL_S: f64 = 5.0;
 
 #[derive(Debug)]
 pub(super) struct AnnouncedBlock {
@@ -22,6 +25,8 @@ pub(super) struct AnnouncedBlock {
     confirmed: usize,
     is_ignored: bool,
     canary: Canary,
+    /// When the last canary was sent.
+    canary_sent: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,6 +46,7 @@ impl AnnouncedBlock {
             confirmed: 0,
             is_ignored: false,
             canary: Canary::None,
+            canary_sent: f64::NEG_INFINITY,
         }
     }
 
@@ -64,18 +70,25 @@ impl AnnouncedBlock {
 
     fn plan_canary(&mut self, now: f64) {
         let length = self.until - self.since;
-        let at =
-            CANARY_SHARES.get(self.confirmed).map(|share| (share * length).max(MIN_CANARY_DELAY_S));
-        self.canary = match at.map(|at| self.since + at) {
-            Some(at) if self.mode == RetryAfter::Test && at > now && at < self.until => {
-                Canary::Due(at)
-            }
+        let delay = CANARY_SHARES.get(self.confirmed).map(|share| match self.confirmed {
+            0 => (share * length).clamp(FIRST_CANARY_S.0, FIRST_CANARY_S.1),
+            _ => share * length,
+        });
+        let at = delay
+            .map(|delay| (self.since + delay).max(self.canary_sent + CANARY_INTERVAL_S).max(now));
+        self.canary = match at {
+            Some(at) if self.mode == RetryAfter::Test && at < self.until => Canary::Due(at),
             _ => Canary::None,
         };
     }
 
     pub(super) fn mode(&self) -> RetryAfter {
         self.mode
+    }
+
+    /// Returns whether a canary has shown that blocks are longer than necessary.
+    pub(super) fn is_ignored(&self) -> bool {
+        self.is_ignored
     }
 
     /// Returns the end of the block.
@@ -97,18 +110,23 @@ impl AnnouncedBlock {
             && let Canary::Due(_) = self.canary
         {
             self.canary = Canary::InFlight { number };
+            self.canary_sent = now;
         }
     }
 
-    /// Handles an admission.
-    pub(super) fn on_admitted(&mut self, now: f64, number: u64) {
-        if self.canary == (Canary::InFlight { number }) {
-            self.canary = Canary::None;
-            if now < self.until {
-                self.is_ignored = true;
-                self.until = now;
-            }
+    /// Handles an admission. Returns whether it was that of a canary that shows the block to be
+    /// longer than necessary.
+    pub(super) fn on_admitted(&mut self, now: f64, number: u64) -> bool {
+        if self.canary != (Canary::InFlight { number }) {
+            return false;
         }
+        self.canary = Canary::None;
+        let is_needless = now < self.until;
+        if is_needless {
+            self.is_ignored = true;
+            self.until = now;
+        }
+        is_needless
     }
 
     /// Handles a rejection. Returns whether it was that of a canary, which says nothing about limits.
@@ -171,19 +189,38 @@ mod tests {
     }
 
     #[test]
-    fn two_rejected_canaries_make_blocks_strict() {
+    fn four_rejected_canaries_make_blocks_strict() {
         let mut block = AnnouncedBlock::new(RetryAfter::Test);
         block.on_announced(0.0, 60.0);
-        let first = block.next_at(0.0);
-        block.on_sent(first, 1);
-        assert!(block.on_rejected(first + 0.1, 1));
-        let second = block.next_at(first + 0.1);
-        assert!(second > first && second < 60.0, "{second}");
-        block.on_sent(second, 2);
-        assert!(block.on_rejected(second + 0.1, 2));
-        assert!(!block.on_rejected(second + 0.2, 3), "not a canary");
-        assert_eq!(block.next_at(second + 0.2), 60.0);
+        let mut last = f64::NEG_INFINITY;
+        for number in 0..4 {
+            let at = block.next_at(last.max(0.0) + 0.1);
+            assert!(at >= last + CANARY_INTERVAL_S && at < 60.0, "{at}");
+            block.on_sent(at, number);
+            assert!(block.on_rejected(at + 0.1, number));
+            last = at;
+        }
+        assert!(!block.on_rejected(last + 0.2, 9), "not a canary");
+        assert_eq!(block.next_at(last + 0.2), 60.0);
         block.on_announced(61.0, 60.0);
         assert_eq!(block.next_at(61.0), 121.0);
+    }
+
+    #[test]
+    fn short_blocks_share_a_canary_every_five_seconds() {
+        let mut block = AnnouncedBlock::new(RetryAfter::Test);
+        let mut sent = Vec::new();
+        for number in 0..10_u32 {
+            let now = f64::from(number) * 2.0;
+            block.on_announced(now, 2.0);
+            let at = block.next_at(now);
+            if at < now + 2.0 {
+                block.on_sent(at, number.into());
+                assert!(block.on_rejected(at + 0.1, number.into()));
+                sent.push(at);
+            }
+        }
+        assert!(sent.len() > 1, "{sent:?}");
+        assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= CANARY_INTERVAL_S), "{sent:?}");
     }
 }

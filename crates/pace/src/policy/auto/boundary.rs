@@ -3,10 +3,14 @@
 //! The reset of a bucket grows with the usage; the reset of a window is its end, independent of the
 //! usage.
 
-use super::window::LENGTHS;
+use super::window_search::LENGTHS;
 
 /// Seconds after the announced end at which a window has ended for certain.
 const END_MARGIN_S: f64 = 0.01;
+/// Variation of the time on the network, by which announced ends differ.
+const NETWORK_JITTER_S: f64 = 0.15;
+/// Minimum length of a window in seconds.
+const MIN_WINDOW_S: f64 = 0.5;
 /// Seconds between two requests that test whether the next window has started.
 const PROBE_INTERVAL_S: f64 = 0.25;
 
@@ -25,7 +29,7 @@ pub(super) enum Boundary {
 impl Boundary {
     /// Processes the reset of a response. Returns whether a new window has started.
     pub(super) fn observe(&mut self, end: f64, used: f64, rate: f64, is_coarse: bool) -> bool {
-        let tolerance = if is_coarse { 1.05 } else { 0.05 };
+        let tolerance = if is_coarse { 1.05 } else { NETWORK_JITTER_S };
         match self {
             Boundary::Unknown { end: first_end, used: first_used } => {
                 let grown = (used - *first_used) / rate.max(1e-9);
@@ -41,7 +45,7 @@ impl Boundary {
                 }
             }
             Boundary::Window { end: known, length, .. } => {
-                if end > *known + tolerance {
+                if end > *known + tolerance.max(MIN_WINDOW_S) {
                     let distance = end - *known;
                     let distance = LENGTHS
                         .into_iter()
@@ -57,8 +61,12 @@ impl Boundary {
                     // The length was overestimated, because some windows were not observed.
                     *length = end - start;
                     *known = end;
-                } else if is_coarse || (end - *known).abs() < tolerance {
+                } else if is_coarse {
+                    // Whole seconds are rounded up.
                     *known = known.min(end);
+                } else if (end - *known).abs() < tolerance {
+                    // The reset counts from the arrival of the request, which is after its sending.
+                    *known = known.max(end);
                 }
             }
             Boundary::Bucket => {}

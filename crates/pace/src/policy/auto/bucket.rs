@@ -118,14 +118,10 @@ impl BucketHypothesis {
 
     /// Creates a bucket with a rate that an earlier run learned.
     pub(super) fn known(rate: f64) -> BucketHypothesis {
-        BucketHypothesis {
-            plateau: PLATEAU.1,
-            sample_size: PLATEAU.1,
-            ..BucketHypothesis::new(0.0, rate)
-        }
+        BucketHypothesis { plateau: PLATEAU.1, ..BucketHypothesis::new(0.0, rate) }
     }
 
-    /// Returns whether the rate is based on enough requests.
+    /// Returns whether the rate is based on enough requests of this run.
     pub(super) fn is_confident(&self) -> bool {
         self.sample_size >= 10.0
     }

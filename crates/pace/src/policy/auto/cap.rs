@@ -10,8 +10,12 @@ use super::ledger::{SendPurpose, SentRequest};
 const REFUTATION_THRESHOLD: f64 = 1.9;
 /// Weight of a contradiction if a raised cap turns out to be wrong.
 const MISTAKE_WEIGHT: f64 = 0.6;
+/// Weight of a rejection that requests and answers in transit may explain.
+const TRANSIT_WEIGHT: f64 = 0.3;
 /// A confirmed cap does not shrink below this share of itself at once.
 const MIN_SHRUNK_SHARE: f64 = 0.8;
+/// Requests and answers in transit that do not contradict a cap.
+const MAX_IN_TRANSIT: u32 = 2;
 /// Number of tests that confirm the cap.
 const MIN_CONFIRMATIONS: u32 = 7;
 /// Seconds until the first timed test; the delay doubles each time.
@@ -35,6 +39,8 @@ pub(super) struct CapHypothesis {
     contradictions: f64,
     confirmations: u32,
     is_confirmed: bool,
+    /// Whether this run has filled the cap and met a rejection at it.
+    is_measured: bool,
     /// Tests in flight.
     tests: u32,
     next_timed: f64,
@@ -68,6 +74,7 @@ impl CapHypothesis {
             contradictions: 0.0,
             confirmations: 0,
             is_confirmed: false,
+            is_measured: false,
             tests: 0,
             next_timed: now + FIRST_TIMED_S,
             timed_delay: FIRST_TIMED_S,
@@ -91,6 +98,11 @@ impl CapHypothesis {
 
     pub(super) fn is_confirmed(&self) -> bool {
         self.is_confirmed
+    }
+
+    /// Returns whether measurements of this run have confirmed the cap.
+    pub(super) fn is_measured(&self) -> bool {
+        self.is_confirmed && self.is_measured
     }
 
     /// Returns the purpose of the next request, or the time at which it may be sent, or `None` if an
@@ -127,7 +139,7 @@ impl CapHypothesis {
     pub(super) fn on_sent(&mut self, now: f64, purpose: SendPurpose) {
         self.last_sent = now;
         match purpose {
-            SendPurpose::Work => {}
+            SendPurpose::Work | SendPurpose::Burst => {}
             SendPurpose::Clocked => self.tests += 1,
             SendPurpose::Timed => {
                 self.tests += 1;
@@ -142,11 +154,14 @@ impl CapHypothesis {
         self.contradictions *= 0.99;
         self.on_ended(sent.purpose);
         match sent.purpose {
-            SendPurpose::Work => {}
+            SendPurpose::Work | SendPurpose::Burst => {}
             SendPurpose::Clocked => {
                 self.confirmations += 1;
                 let is_full = sent.level + 1 >= self.width;
-                self.is_confirmed |= is_full && self.confirmations >= MIN_CONFIRMATIONS;
+                if is_full && self.confirmations >= MIN_CONFIRMATIONS {
+                    self.is_confirmed = true;
+                    self.is_measured = true;
+                }
             }
             SendPurpose::Timed => {
                 self.contradictions += 1.0;
@@ -170,7 +185,7 @@ impl CapHypothesis {
     /// Ends the test of a request.
     pub(super) fn on_ended(&mut self, purpose: SendPurpose) {
         match purpose {
-            SendPurpose::Work => {}
+            SendPurpose::Work | SendPurpose::Burst => {}
             SendPurpose::Clocked | SendPurpose::Timed => self.tests = self.tests.saturating_sub(1),
             SendPurpose::Probe => self.is_probing = false,
         }
@@ -200,6 +215,7 @@ impl CapHypothesis {
                 self.contradictions += MISTAKE_WEIGHT;
             }
             (SendPurpose::Probe, _) => {
+                self.is_measured = true;
                 let lost = self.block * f64::from(self.width) / latency.max(1e-3);
                 self.interval =
                     (1.4 * self.interval).min(PROBE_INTERVAL.1).max(PROBE_COST_FACTOR * lost);
@@ -215,16 +231,25 @@ impl CapHypothesis {
                 self.width = self.width.min(sent.level.max(1));
             }
             (SendPurpose::Work | SendPurpose::Clocked, _)
-                if sent.level + self.width / 50 < self.width =>
+                if sent.level + self.slack() < self.width =>
             {
                 self.contradictions += 1.0;
                 self.confirmations = 0;
                 self.is_confirmed = false;
                 self.restart_timed_tests(now);
             }
+            (SendPurpose::Work | SendPurpose::Clocked, _) if sent.level < self.width => {
+                self.contradictions += TRANSIT_WEIGHT;
+            }
             _ => {}
         }
         self.test()
+    }
+
+    /// Returns the number of slots that may differ from those of the provider, because requests and
+    /// answers are in transit.
+    fn slack(&self) -> u32 {
+        (self.width / 50).max(MAX_IN_TRANSIT.min(self.width / 5))
     }
 
     fn restart_timed_tests(&mut self, now: f64) {
@@ -265,7 +290,7 @@ mod tests {
         let mut cap = CapHypothesis::new(12, 0.0, 0.0);
         let reject = |cap: &mut CapHypothesis, now: f64| {
             cap.on_sent(now, SendPurpose::Clocked);
-            cap.on_rejected(now + 0.1, sent(now, 10, SendPurpose::Clocked), true, 0.0, 1.0)
+            cap.on_rejected(now + 0.1, sent(now, 8, SendPurpose::Clocked), true, 0.0, 1.0)
         };
         assert_eq!(reject(&mut cap, 1.0), CapTest::Holds);
         assert_eq!(reject(&mut cap, 2.0), CapTest::Refuted);
@@ -349,9 +374,9 @@ mod tests {
     }
 
     #[test]
-    fn answers_in_transit_do_not_contradict_a_wide_cap() {
+    fn answers_in_transit_do_not_contradict_the_cap() {
         for (width, level, is_free) in
-            [(200, 196, false), (200, 195, true), (49, 49, false), (49, 48, true)]
+            [(200, 196, false), (200, 195, true), (49, 47, false), (49, 46, true), (4, 3, true)]
         {
             let mut cap = CapHypothesis::known(width);
             cap.on_rejected(1.0, sent(0.9, level, SendPurpose::Work), true, 0.0, 1.0);

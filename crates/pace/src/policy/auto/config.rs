@@ -1,7 +1,7 @@
 //! Configuration of `auto`.
 
 /// Default maximum number of requests in flight.
-const DEFAULT_CONNECTIONS: u32 = 400;
+const DEFAULT_CONNECTIONS: u32 = 1000;
 
 /// The configuration of `auto`.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +51,7 @@ impl Default for AutoConfig {
     fn default() -> Self {
         AutoConfig {
             connections: DEFAULT_CONNECTIONS,
-            retry_after: RetryAfter::Strict,
+            retry_after: RetryAfter::default(),
             rates: Rates::default(),
             learned: None,
         }
@@ -62,9 +62,10 @@ impl Default for AutoConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RetryAfter {
     /// Send nothing before.
-    #[default]
     Strict,
-    /// Let a single request test whether the wait is longer than necessary.
+    /// Let single requests test whether the wait is longer than necessary: at most one every five
+    /// seconds and four per wait.
+    #[default]
     Test,
 }
 

@@ -18,6 +18,8 @@ pub(super) enum SendPurpose {
     Timed,
     /// Test whether there is more capacity than before.
     Probe,
+    /// Test whether a rejection was random.
+    Burst,
 }
 
 /// A request in flight.
@@ -116,6 +118,22 @@ impl Ledger {
             }
         }
         None
+    }
+
+    /// Returns the number of requests that were sent after that one and admitted.
+    pub(super) fn admitted_after(&self, number: u64) -> u64 {
+        let newest = self.undecided.iter().rev().map_while(|(_, flight)| {
+            let later = self.flights.get(flight);
+            later.is_none_or(|later| later.number > number).then_some(later)
+        });
+        let undecided = newest.flatten().filter(|later| !later.is_admitted).count() as u64;
+        (self.sends - 1).saturating_sub(number).saturating_sub(undecided)
+    }
+
+    /// Returns whether the outcome of a request is neither known nor assumed.
+    pub(super) fn has_undecided(&self) -> bool {
+        let mut flights = self.undecided.iter().filter_map(|(_, flight)| self.flights.get(flight));
+        flights.any(|sent| !sent.is_admitted)
     }
 
     /// Removes a request that has ended.

@@ -98,6 +98,11 @@ impl QuotaMirror {
         self.dimension
     }
 
+    /// Returns the refill per second; 0 if the headers say nothing.
+    pub(super) fn rate(&self) -> f64 {
+        self.state.as_ref().map_or(0.0, |state| state.rate)
+    }
+
     /// Returns when the balance is sufficient for a request with that estimate.
     pub(super) fn next_at(&mut self, now: f64, estimate: f64) -> f64 {
         let cost = estimate + self.surplus;

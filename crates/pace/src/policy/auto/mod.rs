@@ -15,14 +15,15 @@ mod ledger;
 mod level_tracker;
 mod marks;
 mod mirror;
+mod noise;
 mod ramp;
 mod user_rates;
 mod window;
 mod window_search;
 
 use crate::{
-    ChangeReason, Dimension, Flight, Gate, LimitChange, Policy, PoolView, Quota, RetryMode,
-    SendOutcome, TokenCost,
+    BindingLimit, ChangeReason, Dimension, Flight, Gate, LimitChange, Policy, PoolView, Quota,
+    RetryMode, SendOutcome, TokenCost,
 };
 use block::AnnouncedBlock;
 use bucket::{BucketHypothesis, InitialBurst, Rejection};
@@ -33,6 +34,7 @@ use ledger::{Ledger, SendPurpose, SentRequest};
 use level_tracker::LevelTracker;
 use marks::RateMarks;
 use mirror::{MirrorStamp, QuotaMirror};
+use noise::{RandomRejections, RejectionCause};
 use ramp::Ramp;
 use std::time::Duration;
 use user_rates::UserRates;
@@ -54,6 +56,18 @@ enum AutoMode {
     Window(WindowHypothesis),
 }
 
+/// What delays the next request.
+#[derive(Debug, Clone, Copy)]
+enum Constraint {
+    Ceiling,
+    /// A rate given by the user.
+    UserRate(Dimension),
+    /// A limit in headers, by the index of its mirror.
+    Mirror(usize),
+    /// The current hypothesis.
+    Hypothesis,
+}
+
 /// The strategy `auto`, the default.
 #[derive(Debug)]
 pub struct AutoPolicy {
@@ -73,12 +87,17 @@ pub struct AutoPolicy {
     purpose: SendPurpose,
     latency: f64,
     knee: LatencyKnee,
+    noise: RandomRejections,
     search: WindowSearch,
     levels: LevelTracker,
     mirrors: [QuotaMirror; 4],
     user_rates: UserRates,
-    /// The last reported limit, and the changes not yet returned.
+    /// What delayed the last request that was not sent at once.
+    constraint: Constraint,
+    /// The last reported limit, whether a request was rejected since, and the changes not yet
+    /// returned.
     reported: u32,
+    saw_rejection: bool,
     changes: Vec<LimitChange>,
 }
 
@@ -104,11 +123,14 @@ impl AutoPolicy {
             purpose: SendPurpose::Work,
             latency: 0.0,
             knee: LatencyKnee::new(),
+            noise: RandomRejections::new(),
             search: WindowSearch::new(),
             levels: LevelTracker::default(),
             mirrors: Dimension::ALL.map(QuotaMirror::new),
             user_rates: UserRates::new(config.rates),
+            constraint: Constraint::Hypothesis,
             reported: 0,
+            saw_rejection: false,
             changes: Vec::new(),
         };
         auto.reported = auto.limit();
@@ -123,7 +145,21 @@ impl AutoPolicy {
     }
 
     fn on_admitted(&mut self, now: f64, sent: SentRequest) {
-        self.block.on_admitted(now, sent.number);
+        let was_needless = self.block.on_admitted(now, sent.number);
+        if let AutoMode::Cap(cap) = &self.mode
+            && was_needless
+            && !cap.is_confirmed()
+        {
+            // The rejection that started the block was not even the first sign of a limit.
+            self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
+            self.noise.on_resumed();
+            return;
+        }
+        if self.noise.on_admitted(sent) && !matches!(self.mode, AutoMode::Ramp(_)) {
+            self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
+            self.noise.on_resumed();
+            return;
+        }
         match &mut self.mode {
             AutoMode::Ramp(_) => {}
             AutoMode::Cap(cap) => {
@@ -162,6 +198,18 @@ impl AutoPolicy {
 
     fn on_rejected(&mut self, now: f64, sent: SentRequest, hint: Option<f64>) {
         self.ledger.reject(&sent, now - sent.at);
+        let cause = match self.mode {
+            AutoMode::Ramp(_) if hint.is_none() || self.block.is_ignored() => {
+                let later = self.ledger.admitted_after(sent.number);
+                let rate = f64::from(sent.level) / self.latency.max(1e-3);
+                self.noise.on_ramp_rejected(sent, later, rate * (now - sent.at))
+            }
+            _ => self.noise.on_rejected(sent),
+        };
+        if cause == RejectionCause::Random {
+            self.discard(sent);
+            return;
+        }
         self.marks.add(sent.at, sent.accepted);
         let accepted = sent.accepted;
         let seconds = sent.at - self.first_sent.unwrap_or(sent.at);
@@ -198,6 +246,9 @@ impl AutoPolicy {
                     min_burst: self.min_burst,
                 };
                 bucket.on_rejected(now, &mut self.marks, rejection);
+                if cost == 0.0 && self.search.next_at().is_none() {
+                    self.noise.plan_burst(bucket.rate() * (now - sent.at));
+                }
                 self.levels.on_rejected(sent.level);
             }
             AutoMode::Window(window) => {
@@ -211,13 +262,19 @@ impl AutoPolicy {
 
     fn next(&mut self, now: f64, level: u32, cost: TokenCost) -> Result<SendPurpose, Option<f64>> {
         if level >= self.ceiling {
+            self.constraint = Constraint::Ceiling;
             return Err(None);
         }
-        let mut at = self.user_rates.next_at(now, cost);
-        for mirror in &mut self.mirrors {
-            at = at.max(mirror.next_at(now, mirror.dimension().of(cost)));
+        let (mut at, dimension) = self.user_rates.next_at(now, cost);
+        let mut constraint = Constraint::UserRate(dimension);
+        for (index, mirror) in self.mirrors.iter_mut().enumerate() {
+            let mirror_at = mirror.next_at(now, mirror.dimension().of(cost));
+            if mirror_at > at {
+                (at, constraint) = (mirror_at, Constraint::Mirror(index));
+            }
         }
         if at > now {
+            self.constraint = constraint;
             return Err(Some(at));
         }
         let at = self.block.next_at(now);
@@ -227,11 +284,24 @@ impl AutoPolicy {
         if self.block.take_ended(now) {
             self.block_end = (now, self.ledger.accepted());
         }
+        let result = self.next_by_hypothesis(now, level);
+        if result.is_err() {
+            self.constraint = Constraint::Hypothesis;
+        }
+        result
+    }
+
+    fn next_by_hypothesis(&mut self, now: f64, level: u32) -> Result<SendPurpose, Option<f64>> {
         match &mut self.mode {
             AutoMode::Ramp(ramp) => {
-                if f64::from(level) >= ramp.limit().min(self.knee.limit().unwrap_or(f64::INFINITY))
-                {
+                if f64::from(level) >= self.knee.limit().unwrap_or_else(|| ramp.limit()) {
                     return Err(None);
+                }
+                if self.noise.is_bursting() {
+                    return Ok(SendPurpose::Burst);
+                }
+                if self.noise.is_waiting(self.ledger.sends()) && self.ledger.has_undecided() {
+                    return Err(Some(now + self.ledger.patience()));
                 }
                 if ramp.next_at() > now {
                     return Err(Some(ramp.next_at()));
@@ -243,6 +313,7 @@ impl AutoPolicy {
                 Err(None) => Err(Some(now + self.ledger.patience())),
                 other => other,
             },
+            AutoMode::Bucket(_) if self.noise.is_bursting() => Ok(SendPurpose::Burst),
             AutoMode::Bucket(_) if !self.levels.allows(level) => Err(None),
             AutoMode::Bucket(bucket) => {
                 let at = self.search.next_at().unwrap_or_else(|| bucket.next_at(now));
@@ -283,12 +354,14 @@ impl Policy for AutoPolicy {
         self.user_rates.on_sent(now, cost);
         self.block.on_sent(now, self.ledger.sends() - 1);
         self.first_sent.get_or_insert(now);
+        self.noise.on_sent(self.purpose);
         match &mut self.mode {
             AutoMode::Ramp(ramp) => {
                 ramp.on_sent(now);
                 self.knee.on_sent(now, self.ledger.sends() - 1, view.in_flight - 1);
             }
             AutoMode::Cap(cap) => cap.on_sent(now, self.purpose),
+            AutoMode::Bucket(_) if self.purpose == SendPurpose::Burst => {}
             AutoMode::Bucket(bucket) => {
                 bucket.on_sent(now);
                 self.search.on_sent(now, self.ledger.patience());
@@ -321,7 +394,7 @@ impl Policy for AutoPolicy {
 
     fn limit(&self) -> u32 {
         let limit = match &self.mode {
-            AutoMode::Ramp(ramp) => ramp.limit().min(self.knee.limit().unwrap_or(f64::INFINITY)),
+            AutoMode::Ramp(ramp) => self.knee.limit().unwrap_or_else(|| ramp.limit()),
             AutoMode::Cap(cap) => f64::from(cap.width()),
             // By Little's law, what sustains the pace, with a reserve for slow answers.
             AutoMode::Bucket(bucket) => {
@@ -343,13 +416,37 @@ impl Policy for AutoPolicy {
         true
     }
 
+    fn binding(&self) -> Option<BindingLimit> {
+        Some(match (self.constraint, &self.mode) {
+            (Constraint::Ceiling, _) => BindingLimit::ConfiguredCap(self.ceiling),
+            (Constraint::UserRate(dimension), _) => {
+                BindingLimit::ConfiguredRate(dimension, self.user_rates.per_minute(dimension))
+            }
+            (Constraint::Mirror(index), _) => {
+                let mirror = &self.mirrors[index];
+                BindingLimit::HeaderRate(mirror.dimension(), mirror.rate())
+            }
+            (Constraint::Hypothesis, AutoMode::Ramp(_)) if self.knee.is_saturated() => {
+                BindingLimit::Saturation(self.limit())
+            }
+            (Constraint::Hypothesis, AutoMode::Ramp(_)) => BindingLimit::Growing,
+            (Constraint::Hypothesis, AutoMode::Cap(cap)) => BindingLimit::Cap(cap.width()),
+            (Constraint::Hypothesis, AutoMode::Bucket(bucket)) => {
+                BindingLimit::MeasuredRate(bucket.rate())
+            }
+            (Constraint::Hypothesis, AutoMode::Window(window)) => {
+                BindingLimit::Window { requests: window.count() as u64, seconds: window.length() }
+            }
+        })
+    }
+
     fn blocked_until(&self) -> Option<Duration> {
         Duration::try_from_secs_f64(self.block.until()).ok()
     }
 
     fn learned(&self) -> Option<LearnedLimit> {
         match &self.mode {
-            AutoMode::Cap(cap) if cap.is_confirmed() => Some(LearnedLimit::Cap(cap.width())),
+            AutoMode::Cap(cap) if cap.is_measured() => Some(LearnedLimit::Cap(cap.width())),
             AutoMode::Bucket(bucket) if bucket.is_confident() => {
                 Some(LearnedLimit::Rate(bucket.rate()))
             }
@@ -385,9 +482,7 @@ impl AutoPolicy {
                 };
                 match &mut self.mode {
                     AutoMode::Ramp(ramp) => {
-                        if self.knee.is_normal(latency) {
-                            ramp.on_answered(now);
-                        }
+                        ramp.on_answered(now, self.knee.is_normal(latency));
                         self.knee.on_answered(now, sent.number, latency);
                     }
                     AutoMode::Cap(cap) if *clean => cap.on_answered(),
@@ -395,9 +490,11 @@ impl AutoPolicy {
                 }
             }
             SendOutcome::Rejected { quota } => {
+                self.saw_rejection = true;
                 let sent = SentRequest { stamps: sent.stamps.map(MirrorStamp::unspent), ..sent };
                 self.refund(cost, sent.stamps);
                 if self.observe(now, &sent, quota, true) {
+                    self.noise.on_discarded(sent);
                     self.ledger.reject(&sent, now - sent.at);
                     self.discard(sent);
                 } else {
@@ -405,10 +502,14 @@ impl AutoPolicy {
                 }
             }
             SendOutcome::Failed { .. } => {
+                self.noise.on_discarded(sent);
                 self.refund(cost, sent.stamps);
                 self.discard(sent);
             }
-            SendOutcome::Refused | SendOutcome::Dropped => self.discard(sent),
+            SendOutcome::Refused | SendOutcome::Dropped => {
+                self.noise.on_discarded(sent);
+                self.discard(sent);
+            }
         }
     }
 
@@ -442,11 +543,13 @@ impl AutoPolicy {
             return;
         }
         let reason = match self.mode {
-            _ if new_limit < old_limit => ChangeReason::RateLimit,
+            _ if new_limit < old_limit && self.saw_rejection => ChangeReason::RateLimit,
+            _ if new_limit < old_limit => ChangeReason::Latency,
             AutoMode::Ramp(_) => ChangeReason::SlowStart,
             _ => ChangeReason::SteadyStateUp,
         };
         self.reported = new_limit;
+        self.saw_rejection = false;
         self.changes.push(LimitChange { at: now, old_limit, new_limit, reason, rpm: None });
     }
 

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 /// Requests in flight from the start.
 const INITIAL_LIMIT: f64 = 20.0;
+/// Growth of the limit per answer.
+const GROWTH_PER_ANSWER: f64 = 2.0;
 /// Number of answers over which their rate is measured.
 const RATE_SAMPLES: usize = 32;
 /// Send rate as a multiple of the answer rate.
@@ -21,6 +23,12 @@ pub(super) struct Ramp {
 impl Ramp {
     pub(super) fn new() -> Ramp {
         Ramp { started: None, next: 0.0, completions: 0.0, answers: VecDeque::new() }
+    }
+
+    /// Continues at that level, because no limit was found there.
+    pub(super) fn resume(now: f64, level: u32) -> Ramp {
+        let completions = (f64::from(level) - INITIAL_LIMIT).max(0.0) / GROWTH_PER_ANSWER;
+        Ramp { next: now, completions, ..Ramp::new() }
     }
 
     /// Returns the requests per second, `elapsed` seconds after the start. Requests sent before the
@@ -43,7 +51,7 @@ impl Ramp {
 
     /// Returns the concurrency limit.
     pub(super) fn limit(&self) -> f64 {
-        INITIAL_LIMIT + self.completions
+        INITIAL_LIMIT + GROWTH_PER_ANSWER * self.completions
     }
 
     pub(super) fn on_sent(&mut self, now: f64) {
@@ -51,8 +59,11 @@ impl Ramp {
         self.next = self.next.max(now - 0.1) + 1.0 / self.speed(now - started);
     }
 
-    pub(super) fn on_answered(&mut self, now: f64) {
-        self.completions += 1.0;
+    /// Handles an answer. Only answers of normal latency raise the limit.
+    pub(super) fn on_answered(&mut self, now: f64, is_normal: bool) {
+        if is_normal {
+            self.completions += 1.0;
+        }
         self.answers.push_back(now);
         if self.answers.len() > RATE_SAMPLES {
             self.answers.pop_front();
@@ -75,8 +86,8 @@ mod tests {
             sends += 1;
         }
         assert!((4..=6).contains(&sends), "{sends} in the first tenth of a second");
-        (0..10).for_each(|_| ramp.on_answered(0.1));
-        assert_eq!(ramp.limit(), INITIAL_LIMIT + 10.0);
+        (0..10).for_each(|_| ramp.on_answered(0.1, true));
+        assert_eq!(ramp.limit(), INITIAL_LIMIT + 10.0 * GROWTH_PER_ANSWER);
     }
 
     #[test]
@@ -84,7 +95,14 @@ mod tests {
         let mut ramp = Ramp::new();
         ramp.on_sent(0.0);
         assert!(ramp.speed(1.0) < 400.0);
-        (0..RATE_SAMPLES).for_each(|number| ramp.on_answered(number as f64 / 1000.0));
+        (0..RATE_SAMPLES).for_each(|number| ramp.on_answered(number as f64 / 1000.0, true));
         assert!(ramp.speed(1.0) > 2500.0);
+    }
+
+    #[test]
+    fn resumed_ramp_starts_at_its_level() {
+        let ramp = Ramp::resume(5.0, 120);
+        assert_eq!((ramp.limit(), ramp.next_at()), (120.0, 5.0));
+        assert_eq!(Ramp::resume(5.0, 3).limit(), INITIAL_LIMIT);
     }
 }

@@ -43,9 +43,19 @@ impl UserRates {
         self.buckets.push(RateBucket { balance: 1.0, at: now, ..bucket });
     }
 
-    /// Returns when a request of that cost may be sent.
-    pub(super) fn next_at(&mut self, now: f64, cost: TokenCost) -> f64 {
-        self.buckets.iter_mut().map(|bucket| bucket.next_at(now, cost)).fold(now, f64::max)
+    /// Returns when a request of that cost may be sent, and the dimension that delays it.
+    pub(super) fn next_at(&mut self, now: f64, cost: TokenCost) -> (f64, Dimension) {
+        let times = self.buckets.iter_mut().map(|one| (one.next_at(now, cost), one.dimension));
+        times.fold(
+            (now, Dimension::Requests),
+            |one, other| if other.0 > one.0 { other } else { one },
+        )
+    }
+
+    /// Returns the rate per minute in that dimension, rounded; 0 if there is none.
+    pub(super) fn per_minute(&self, dimension: Dimension) -> u64 {
+        let bucket = self.buckets.iter().find(|bucket| bucket.dimension == dimension);
+        bucket.map_or(0, |bucket| (60.0 * bucket.rate).round() as u64)
     }
 
     pub(super) fn on_sent(&mut self, now: f64, cost: TokenCost) {
@@ -94,7 +104,7 @@ mod tests {
     fn sends(mut buckets: UserRates, cost: TokenCost, seconds: f64) -> u32 {
         let (mut now, mut sends) = (0.0, 0);
         loop {
-            now = buckets.next_at(now, cost);
+            now = buckets.next_at(now, cost).0;
             if now >= seconds {
                 return sends;
             }
@@ -131,10 +141,10 @@ mod tests {
     fn oversized_request_waits_for_a_full_bucket_and_leaves_a_debt() {
         let mut buckets = UserRates::new(Rates { tpm: Some(6_000.0), ..Rates::default() });
         let oversized = TokenCost { input: 3_000, output: 0 };
-        assert_eq!(buckets.next_at(0.0, oversized), 0.0);
+        assert_eq!(buckets.next_at(0.0, oversized).0, 0.0);
         buckets.on_sent(0.0, oversized);
         // The bucket held 1 000 and refills 100 per second: 2 000 of debt, and 1 000 to fill it.
-        assert_eq!(buckets.next_at(0.0, oversized), 30.0);
+        assert_eq!(buckets.next_at(0.0, oversized).0, 30.0);
     }
 
     #[test]
@@ -142,8 +152,8 @@ mod tests {
         let mut buckets = UserRates::new(Rates { tpm: Some(6_000.0), ..Rates::default() });
         let guess = TokenCost { input: 500, output: 500 };
         buckets.on_sent(0.0, guess);
-        assert_eq!(buckets.next_at(0.0, guess), 10.0);
+        assert_eq!(buckets.next_at(0.0, guess).0, 10.0);
         buckets.settle(guess, TokenCost { input: 500, output: 100 });
-        assert_eq!(buckets.next_at(0.0, guess), 6.0);
+        assert_eq!(buckets.next_at(0.0, guess).0, 6.0);
     }
 }

@@ -4,25 +4,46 @@
 use super::ledger::{SendPurpose, SentRequest};
 use super::window_search::FoundWindow;
 
-/// Common lengths of windows, in seconds.
-pub(super) const LENGTHS: [f64; 16] =
-    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 3600.0];
 /// Seconds in which the requests of a window are sent.
 const BURST_S: f64 = 0.3;
 /// Rejected canaries in a row after which the hypothesis is refuted.
 const MAX_EARLY_CANARIES: u32 = 2;
-/// Every `CHECK_EVERY`-th window is checked, at this share of the silence after it.
+/// Minimum number of windows and requests per check of the silence, and the share of it after which it
+/// is sent.
 const CHECK_EVERY: u32 = 6;
+const REQUESTS_PER_CHECK: f64 = 100.0;
 const CHECK_SHARE: f64 = 0.9;
+
+/// Uncertainty of an opening that is not worth a rejection, in seconds and as a share of the length.
+const OPENING_TOLERANCE: (f64, f64) = (0.06, 0.02);
+/// Minimum length in seconds.
+const MIN_LENGTH_S: f64 = 0.5;
+/// Steps of round lengths in seconds; the length is the roundest one that agrees with the openings.
+const ROUND_STEPS: [f64; 7] = [60.0, 30.0, 10.0, 5.0, 1.0, 0.5, 0.1];
+
+/// A time that is known to lie between two others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct TimeBounds {
+    pub(super) after: f64,
+    pub(super) until: f64,
+}
+
+impl TimeBounds {
+    fn width(self) -> f64 {
+        self.until - self.after
+    }
+}
 
 /// A known window.
 #[derive(Debug)]
 pub(super) struct WindowHypothesis {
-    length: f64,
     count: f64,
-    /// The next window opens between these times.
-    after: f64,
-    opened: f64,
+    /// The first opening, and the current or next one.
+    first: TimeBounds,
+    opening: TimeBounds,
+    /// Windows between these, and bounds of their length.
+    distance: f64,
+    length: TimeBounds,
     state: WindowState,
     /// Windows so far, and canaries in a row that were sent too early.
     windows: u32,
@@ -43,14 +64,71 @@ enum WindowState {
 
 impl WindowHypothesis {
     pub(super) fn new(found: FoundWindow) -> WindowHypothesis {
+        let FoundWindow { count, first, second, number } = found;
         WindowHypothesis {
-            length: found.length,
-            count: found.count,
-            after: found.after,
-            opened: found.opened,
-            state: WindowState::Open { first: found.number, sent: 1.0, next: 0.0 },
+            count,
+            first,
+            opening: second,
+            distance: 1.0,
+            length: TimeBounds {
+                after: second.after - first.until,
+                until: second.until - first.after,
+            },
+            state: WindowState::Open { first: number, sent: 1.0, next: 0.0 },
             windows: 0,
             early: 0,
+        }
+    }
+
+    /// Returns the length in seconds.
+    pub(super) fn length(&self) -> f64 {
+        let TimeBounds { after, until } = self.length;
+        let rounded = ROUND_STEPS.iter().map(|step| (after / step).ceil() * step);
+        let round = rounded.into_iter().find(|length| *length <= until && *length > 0.0);
+        round.unwrap_or(f64::midpoint(after, until)).max(MIN_LENGTH_S)
+    }
+
+    /// Moves on to the next window.
+    fn advance(&mut self) {
+        let length = self.length();
+        let bounds = if self.length.width() < 0.04 * length {
+            TimeBounds { after: length, until: length }
+        } else {
+            self.length
+        };
+        self.opening.after += bounds.after;
+        self.opening.until += bounds.until;
+        self.distance += 1.0;
+        self.early = 0;
+        self.windows += 1;
+        self.state = WindowState::Wait;
+    }
+
+    /// Restricts the length by the bounds of the current opening.
+    fn learn_length(&mut self) {
+        if self.distance < 1.0 {
+            return;
+        }
+        let nominal = self.length();
+        let after = (self.opening.after - self.first.until) / self.distance;
+        let until = (self.opening.until - self.first.after) / self.distance;
+        self.length.after = self.length.after.max(after);
+        self.length.until = self.length.until.min(until);
+        if self.length.after > self.length.until {
+            // The openings drift: only those from now on count.
+            self.length = TimeBounds { after: 0.95 * nominal, until: 1.05 * nominal };
+            self.first = self.opening;
+            self.distance = 0.0;
+        }
+    }
+
+    /// Returns when to test whether the next window has opened.
+    fn canary_at(&self) -> f64 {
+        let tolerance = OPENING_TOLERANCE.0.max(OPENING_TOLERANCE.1 * self.length());
+        if self.opening.width() > tolerance && self.length.width() > tolerance {
+            f64::midpoint(self.opening.after, self.opening.until)
+        } else {
+            self.opening.until
         }
     }
 
@@ -61,30 +139,27 @@ impl WindowHypothesis {
 
     /// Returns the requests per second.
     pub(super) fn rate(&self) -> f64 {
-        self.count / self.length
+        self.count / self.length()
     }
 
     pub(super) fn next(&mut self, now: f64) -> Result<SendPurpose, Option<f64>> {
         if let WindowState::Open { sent, .. } = self.state
             && sent >= self.count
         {
+            let interval = CHECK_EVERY.max((REQUESTS_PER_CHECK / self.count) as u32);
             self.state =
-                WindowState::Check { is_in_flight: !self.windows.is_multiple_of(CHECK_EVERY) };
+                WindowState::Check { is_in_flight: !self.windows.is_multiple_of(interval) };
         }
         if let WindowState::Check { is_in_flight: true } = self.state {
-            self.after += self.length;
-            self.opened += self.length;
-            self.early = 0;
-            self.windows += 1;
-            self.state = WindowState::Wait;
+            self.advance();
         }
         let (at, purpose) = match self.state {
             WindowState::Canary => return Err(None),
-            WindowState::Wait => (self.opened, SendPurpose::Probe),
+            WindowState::Wait => (self.canary_at(), SendPurpose::Probe),
             WindowState::Open { next, .. } => (next, SendPurpose::Work),
             WindowState::Check { .. } => {
-                let silence = self.after + self.length - self.opened;
-                (self.opened + CHECK_SHARE * silence, SendPurpose::Timed)
+                let silence = self.opening.after + self.length.after - self.opening.until;
+                (self.opening.until + CHECK_SHARE * silence.max(0.0), SendPurpose::Timed)
             }
         };
         if now >= at { Ok(purpose) } else { Err(Some(at)) }
@@ -105,7 +180,8 @@ impl WindowHypothesis {
     /// Returns whether the window is refuted.
     pub(super) fn on_admitted(&mut self, now: f64, sent: SentRequest) -> bool {
         if let (WindowState::Canary, SendPurpose::Probe) = (self.state, sent.purpose) {
-            self.opened = self.opened.min(sent.at);
+            self.opening.until = self.opening.until.min(sent.at);
+            self.learn_length();
             self.state = WindowState::Open { first: sent.number, sent: 1.0, next: now };
         }
         sent.purpose == SendPurpose::Timed
@@ -116,10 +192,15 @@ impl WindowHypothesis {
         match (&mut self.state, sent.purpose) {
             (WindowState::Canary, SendPurpose::Probe) => {
                 self.state = WindowState::Wait;
-                // The window should be open by now.
-                self.early += 1;
-                self.after = sent.at;
-                self.opened = sent.at + 0.02 * self.length;
+                self.opening.after = sent.at;
+                if sent.at + 1e-3 >= self.opening.until {
+                    // The window should be open by now.
+                    self.early += 1;
+                    let length = self.length();
+                    self.opening.until = sent.at + 0.02 * length;
+                    self.length.until = self.length.until.max(1.05 * length);
+                }
+                self.learn_length();
                 self.early > MAX_EARLY_CANARIES
             }
             (WindowState::Open { first, sent: out, .. }, SendPurpose::Work)
@@ -166,8 +247,9 @@ mod tests {
 
     /// Returns windows of that length with ten requests each; one has opened at 20 with request 100.
     fn open(length: f64) -> WindowHypothesis {
-        let (after, opened) = (19.0, 20.0);
-        WindowHypothesis::new(FoundWindow { length, count: 10.0, after, opened, number: 100 })
+        let bounds = |until: f64| TimeBounds { after: until - 0.01, until };
+        let (first, second) = (bounds(20.0 - length), bounds(20.0));
+        WindowHypothesis::new(FoundWindow { count: 10.0, first, second, number: 100 })
     }
 
     /// Sends all requests allowed at about that time; returns their number.
@@ -236,9 +318,8 @@ mod tests {
     fn admission_between_windows_refutes_the_hypothesis() {
         let mut window = open(10.0);
         assert_eq!(work(&mut window, 20.0), 9);
-        // It opened between 19 and 20, so the silence ends at 29 at the earliest.
-        let at = 20.0 + 0.9 * 9.0;
-        assert_eq!(window.next(21.0), Err(Some(at)));
+        let Err(Some(at)) = window.next(21.0) else { panic!("a check is due") };
+        assert!((28.9..29.1).contains(&at), "late in the silence: {at}");
         assert_eq!(window.next(at), Ok(SendPurpose::Timed));
         window.on_sent(at);
         assert!(!window.on_rejected(sent(at, 110, SendPurpose::Timed)));
@@ -254,6 +335,44 @@ mod tests {
         let mut window = open(10.0);
         assert!(window.on_rejected(sent(20.1, 105, SendPurpose::Work)));
         assert_eq!(window.rate(), 0.5);
+    }
+
+    /// Runs windows of that length; the second opening is only known to two seconds. Returns the
+    /// number of canaries that were sent too early, and the length found.
+    fn find_length(length: f64) -> (u32, f64) {
+        let first = TimeBounds { after: 9.5, until: 10.0 };
+        let second = TimeBounds { after: 9.0 + length, until: 11.0 + length };
+        let found = FoundWindow { count: 10.0, first, second, number: 100 };
+        let (mut window, mut rejected) = (WindowHypothesis::new(found), 0);
+        let mut now = second.until;
+        while now < 30.0 * length {
+            match window.next(now) {
+                Err(Some(at)) => now = at,
+                Err(None) => panic!("nothing is in flight"),
+                Ok(purpose) => {
+                    window.on_sent(now);
+                    let opened = ((now - 9.8) / length).floor() * length + 9.8;
+                    let is_open = purpose != SendPurpose::Timed && now - opened < 0.4 * length;
+                    let request = sent(now, 0, purpose);
+                    if is_open {
+                        assert!(!window.on_admitted(now, request));
+                    } else {
+                        rejected += u32::from(purpose == SendPurpose::Probe);
+                        assert!(!window.on_rejected(request));
+                    }
+                }
+            }
+        }
+        (rejected, window.length())
+    }
+
+    #[test]
+    fn length_is_found_by_a_few_canaries() {
+        for length in [7.0, 3.7, 11.0, 8.3] {
+            let (rejected, found) = find_length(length);
+            assert!((found / length - 1.0).abs() < 0.02, "{found} for {length}");
+            assert!(rejected < 15, "{rejected} for {length}");
+        }
     }
 
     #[test]

@@ -4,8 +4,13 @@
 //! bucket would allow. The time of the next burst gives the length of the window.
 
 use super::ledger::SentRequest;
-use super::window::LENGTHS;
+use super::window::TimeBounds;
 
+/// Common lengths of windows, in seconds. They are tested first; others lie between two of them.
+pub(super) const LENGTHS: [f64; 16] =
+    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 3600.0];
+/// A common length is accepted if the window was closed until this share of it.
+const CHECK_SHARE: f64 = 0.93;
 /// Minimum number of requests in the burst of a window.
 const MIN_BURST: f64 = 5.0;
 /// Maximum length of a burst in seconds.
@@ -21,18 +26,26 @@ pub(super) enum WindowSearch {
     /// A request was admitted after a long silence. Measures the burst.
     Burst { after: f64, opened: f64, silence: f64, first: u64, sent: f64, next: f64, interval: f64 },
     /// A burst was admitted. Tests candidate lengths for the next one.
-    Seek { after: f64, opened: f64, count: f64, candidate: usize, is_in_flight: bool },
+    Seek {
+        first: TimeBounds,
+        count: f64,
+        candidate: usize,
+        /// Whether the candidate has been checked: the window was closed shortly before.
+        is_checked: bool,
+        /// Time of the last rejection.
+        closed: f64,
+        is_in_flight: bool,
+    },
 }
 
 /// A window that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FoundWindow {
-    pub(super) length: f64,
     pub(super) count: f64,
-    /// It opened between these times.
-    pub(super) after: f64,
-    pub(super) opened: f64,
-    /// Number of the request that was admitted first.
+    /// Two successive openings.
+    pub(super) first: TimeBounds,
+    pub(super) second: TimeBounds,
+    /// Number of the request that was admitted first after the second.
     pub(super) number: u64,
 }
 
@@ -47,8 +60,11 @@ impl WindowSearch {
             WindowSearch::Idle { .. } => None,
             WindowSearch::Burst { next, .. } => Some(next),
             WindowSearch::Seek { is_in_flight: true, .. } => Some(f64::INFINITY),
-            WindowSearch::Seek { opened, candidate, .. } => {
-                LENGTHS.get(candidate).map(|length| opened + length + OPENING_MARGIN_S)
+            WindowSearch::Seek { first, candidate, is_checked, .. } => {
+                let length = *LENGTHS.get(candidate)?;
+                let until =
+                    if is_checked { length + OPENING_MARGIN_S } else { CHECK_SHARE * length };
+                Some(first.until + until)
             }
         }
     }
@@ -103,19 +119,13 @@ impl WindowSearch {
                 *self = WindowSearch::new();
                 None
             }
-            WindowSearch::Seek { after, opened, count, candidate, .. } => {
-                let length = LENGTHS.get(candidate).copied().unwrap_or(1.0);
-                if sent.at < opened + length {
+            WindowSearch::Seek { first, count, closed, .. } => {
+                if sent.at <= closed {
                     return None;
                 }
                 *self = WindowSearch::new();
-                Some(FoundWindow {
-                    length,
-                    count,
-                    after: after + length,
-                    opened: opened + length + OPENING_MARGIN_S,
-                    number: sent.number,
-                })
+                let second = TimeBounds { after: closed, until: sent.at };
+                Some(FoundWindow { count, first, second, number: sent.number })
             }
         }
     }
@@ -142,25 +152,38 @@ impl WindowSearch {
                 let duration = sent.at - *opened;
                 let is_burst =
                     admitted >= MIN_BURST && (admitted - 2.0) / duration.max(1e-3) > 3.0 / *silence;
+                // Both the last rejection before the burst and the first one of the silence fell into
+                // the previous window.
+                let min_length = *after - (*opened - *silence);
                 let candidate = LENGTHS
                     .iter()
-                    .position(|length| *opened + length > sent.at && *length > 0.98 * *silence);
+                    .position(|length| *opened + length > sent.at && *length > 0.98 * min_length);
                 *self = match candidate {
-                    Some(candidate) if is_burst => WindowSearch::Seek {
-                        after: *after,
-                        opened: *opened,
-                        count: admitted,
-                        candidate,
-                        is_in_flight: false,
-                    },
+                    Some(candidate) if is_burst => {
+                        let closed = sent.at.max(*after + min_length);
+                        WindowSearch::Seek {
+                            first: TimeBounds { after: *after, until: *opened },
+                            count: admitted,
+                            candidate,
+                            is_checked: *opened + CHECK_SHARE * LENGTHS[candidate] <= closed,
+                            closed,
+                            is_in_flight: false,
+                        }
+                    }
                     _ => WindowSearch::Idle { rejections: 1, since: sent.at, last: sent.at },
                 };
             }
-            WindowSearch::Seek { candidate, is_in_flight, .. } => {
+            WindowSearch::Seek { first, candidate, is_checked, closed, is_in_flight, .. } => {
                 *is_in_flight = false;
+                *closed = closed.max(sent.at);
+                if !*is_checked {
+                    *is_checked = true;
+                    return;
+                }
                 *candidate += 1;
-                if *candidate >= LENGTHS.len() {
-                    *self = WindowSearch::new();
+                match LENGTHS.get(*candidate) {
+                    Some(length) => *is_checked = first.until + CHECK_SHARE * length <= *closed,
+                    None => *self = WindowSearch::new(),
                 }
             }
         }
@@ -195,16 +218,21 @@ mod tests {
         let mut search = burst();
         // Six were admitted within half a second.
         search.on_rejected(sent(5.5, 10));
-        // A window is at least as long as its silence.
-        assert_eq!(search.next_at(), Some(9.02));
-        search.on_sent(9.02, 0.2);
-        assert_eq!(search.next_at(), Some(f64::INFINITY), "one at a time");
-        search.on_rejected(sent(9.02, 11));
-        assert_eq!(search.next_at(), Some(10.02));
-        search.on_sent(10.02, 0.2);
-        let found =
-            FoundWindow { length: 5.0, count: 6.0, after: 3.0 + 5.0, opened: 10.02, number: 12 };
-        assert_eq!(search.on_admitted(sent(10.02, 12), 10.2, 2.0, 0.2), Some(found));
+        // A window is at least as long as the time between the rejections of its silence. Shortly
+        // before the end of each common length it must still be closed.
+        for (number, at) in [6.86, 7.02, 7.79, 8.02, 8.72, 9.02, 9.65].into_iter().enumerate() {
+            let next = search.next_at().unwrap();
+            assert!((next - at).abs() < 1e-9, "{next} for {at}");
+            search.on_sent(next, 0.2);
+            assert_eq!(search.next_at(), Some(f64::INFINITY), "one at a time");
+            search.on_rejected(sent(next, 11 + number as u64));
+        }
+        let at = search.next_at().unwrap();
+        let found = search.on_admitted(sent(at, 18), 10.2, 2.0, 0.2).unwrap();
+        assert_eq!((found.count, found.number), (6.0, 18));
+        assert_eq!(found.first, TimeBounds { after: 3.0, until: 5.0 });
+        assert!((found.second.after - 9.65).abs() < 1e-9);
+        assert!((found.second.until - 10.02).abs() < 1e-9);
     }
 
     #[test]
@@ -253,19 +281,22 @@ mod tests {
     fn discarded_request_is_followed_by_another() {
         let mut search = burst();
         search.on_rejected(sent(5.5, 10));
-        search.on_sent(9.02, 0.2);
+        let at = search.next_at().unwrap();
+        search.on_sent(at, 0.2);
         search.on_discarded();
-        assert_eq!(search.next_at(), Some(9.02));
+        assert_eq!(search.next_at(), Some(at));
     }
 
     #[test]
     fn search_ends_if_no_length_fits() {
         let mut search = burst();
         search.on_rejected(sent(5.5, 10));
-        let longer = LENGTHS.iter().filter(|length| **length >= 4.0).count();
-        (1..longer).for_each(|_| search.on_rejected(sent(9.0, 11)));
-        assert_eq!(search.next_at(), Some(5.0 + 3600.0 + 0.02));
-        search.on_rejected(sent(4000.0, 12));
+        let mut probes = 0;
+        while let Some(at) = search.next_at() {
+            search.on_rejected(sent(at, 11));
+            probes += 1;
+        }
         assert!(matches!(search, WindowSearch::Idle { .. }), "{search:?}");
+        assert!(probes < 2 * LENGTHS.len(), "{probes}");
     }
 }

@@ -1,4 +1,9 @@
-//! The requests of the last 60 seconds.
+//! The requests of the last 60 seconds, as the provider sees them.
+//!
+//! A request counts at the provider from its arrival, which is after it was sent and before its response.
+//! The first requests arrive late, because their connections have to be established. A window that counts
+//! from the time of sending would therefore reopen too early, and the requests of a whole minute would be
+//! rejected.
 
 use crate::{Dimension, Flight, Gate, TokenCost};
 use std::collections::{HashMap, VecDeque};
@@ -6,7 +11,10 @@ use std::time::Duration;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// A sliding window. It contains each request from the time it is sent until it is 60 seconds old,
+/// Maximum time until a request arrives at the provider.
+pub(in crate::policy) const ARRIVAL_MARGIN: Duration = Duration::from_secs(2);
+
+/// A sliding window. It contains each request from the time it is sent until 60 seconds after its arrival,
 /// whether it has ended or not.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SlidingWindow {
@@ -22,7 +30,9 @@ pub(super) struct SlidingWindow {
 
 #[derive(Debug, Clone, Copy)]
 struct WindowEntry {
-    at: Duration,
+    sent: Duration,
+    /// The latest time at which it may have arrived.
+    arrived: Duration,
     flight: Flight,
     cost: TokenCost,
     is_withdrawn: bool,
@@ -38,7 +48,7 @@ impl SlidingWindow {
     /// Removes entries older than the window.
     pub(super) fn advance(&mut self, now: Duration) {
         while let Some(send) = self.sends.front().copied() {
-            if send.at + WINDOW > now {
+            if send.arrived + WINDOW > now {
                 return;
             }
             self.sends.pop_front();
@@ -49,10 +59,18 @@ impl SlidingWindow {
         }
     }
 
-    pub(super) fn push(&mut self, at: Duration, flight: Flight, cost: TokenCost) {
+    pub(super) fn push(&mut self, sent: Duration, flight: Flight, cost: TokenCost) {
         self.numbers.insert(flight, self.removed + self.sends.len() as u64);
-        self.sends.push_back(WindowEntry { at, flight, cost, is_withdrawn: false });
+        let arrived = sent + ARRIVAL_MARGIN;
+        self.sends.push_back(WindowEntry { sent, arrived, flight, cost, is_withdrawn: false });
         self.used += cost;
+    }
+
+    /// Records the response to a request, before which it has arrived.
+    pub(super) fn respond(&mut self, now: Duration, flight: Flight) {
+        if let Some(send) = self.find(flight) {
+            send.arrived = send.arrived.min(now);
+        }
     }
 
     /// Marks a request as not sent. Its entry stays and counts as nothing.
@@ -89,7 +107,7 @@ impl SlidingWindow {
         if needed > limit {
             // It never fits, so it is sent alone.
             let last = self.sends.iter().rev().find(|send| !send.is_withdrawn);
-            return last.map_or(Gate::Open, |last| Gate::Until(last.at + WINDOW));
+            return last.map_or(Gate::Open, |last| Gate::Until(last.arrived + WINDOW));
         }
         let used = match dimension {
             Dimension::Requests => self.sends.len() as u64 - self.withdrawn,
@@ -99,10 +117,13 @@ impl SlidingWindow {
         if excess == 0 {
             return Gate::Open;
         }
+        let mut latest = Duration::ZERO;
         for send in &self.sends {
             excess = excess.saturating_sub(send.amount(dimension));
+            // Entries leave in the order of sending.
+            latest = latest.max(send.arrived);
             if excess == 0 {
-                return Gate::Until(send.at + WINDOW);
+                return Gate::Until(latest + WINDOW);
             }
         }
         // Not reached: the usage is the sum of the entries.
@@ -113,7 +134,7 @@ impl SlidingWindow {
     pub(super) fn spaced(&self, burst: u32, length: Duration) -> Gate {
         let mut sends = self.sends.iter().rev().filter(|send| !send.is_withdrawn);
         let first = sends.nth(burst.saturating_sub(1) as usize);
-        first.map_or(Gate::Open, |first| Gate::Until(first.at + length))
+        first.map_or(Gate::Open, |first| Gate::Until(first.sent + length))
     }
 
     fn take(&mut self, cost: TokenCost) {
